@@ -1,0 +1,1 @@
+"""tipcflow certifies deep-learning model chains on real clusters."""

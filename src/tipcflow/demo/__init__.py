@@ -1,0 +1,1 @@
+"""The demo room (see docs/architecture.md)."""

@@ -1,0 +1,60 @@
+"""The frozen types that all rooms speak. Imports nothing else of tipcflow.
+
+Every type that leaves a process (as JSON in the database, in a job folder, in a certificate) carries a
+`schema_version` and is only ever extended by adding fields with defaults.
+"""
+
+from tipcflow.domain.base import Frozen
+from tipcflow.domain.check import CheckResult, Facts
+from tipcflow.domain.errors import ConfigError, InfraError, TipcflowError
+from tipcflow.domain.exit_record import EndReason, ExitRecord, OutputFile
+from tipcflow.domain.job import JobCommand, JobSpec
+from tipcflow.domain.measurement import Measurement, Phase
+from tipcflow.domain.node import Cluster, Node, NodeFacts, SshTarget
+from tipcflow.domain.plan import (
+    Command,
+    Compat,
+    Leg,
+    Plan,
+    Quirk,
+    Step,
+    StepKind,
+    Substitution,
+    Variant,
+)
+from tipcflow.domain.run import Run, new_run_id
+from tipcflow.domain.status import Status, exit_code, run_status
+
+__all__ = [
+    "CheckResult",
+    "Cluster",
+    "Command",
+    "Compat",
+    "ConfigError",
+    "EndReason",
+    "ExitRecord",
+    "Facts",
+    "Frozen",
+    "InfraError",
+    "JobCommand",
+    "JobSpec",
+    "Leg",
+    "Measurement",
+    "Node",
+    "NodeFacts",
+    "OutputFile",
+    "Phase",
+    "Plan",
+    "Quirk",
+    "Run",
+    "SshTarget",
+    "Status",
+    "Step",
+    "StepKind",
+    "Substitution",
+    "TipcflowError",
+    "Variant",
+    "exit_code",
+    "new_run_id",
+    "run_status",
+]

@@ -1,0 +1,57 @@
+"""Checks: one question, one answer, with its reason; and the facts they are asked of."""
+
+from typing import Any
+
+from tipcflow.domain.base import Frozen
+from tipcflow.domain.exit_record import ExitRecord
+from tipcflow.domain.measurement import Measurement
+from tipcflow.domain.node import NodeFacts
+from tipcflow.domain.plan import Plan
+from tipcflow.domain.status import Status
+
+
+class CheckResult(Frozen):
+    """The answer to one question.
+
+    Attributes:
+        check: the check's name (`loss.finite`, `parity.onednn`, …).
+        step, leg, metric: what it is about; '' when it is about the whole run.
+        reason: why, in one sentence with the numbers.
+        gating: whether it counts towards the run's status.
+        values: the numbers it was judged by, for the page and the certificate.
+    """
+
+    schema_version: int = 1
+    check: str
+    status: Status
+    reason: str
+    step: str = ""
+    leg: str = ""
+    metric: str = ""
+    gating: bool = True
+    values: dict[str, Any] = {}
+
+
+class Facts(Frozen):
+    """Everything that is known of a finished run, before it is judged.
+
+    Attributes:
+        records: exit records of all jobs and legs, last attempt of each.
+        step_status, leg_status: step id, and (step id + '/' + leg id), -> status.
+        step_reason: step id, or step id + '/' + leg id, -> reason, where there is one to give.
+        predictions: step id + '/' + leg id -> image name -> class scores.
+        autolog: step id + '/' + leg id -> AutoLog fields as printed.
+        reporter: which AutoLog spoke: 'auto_log <version>' or 'tipcflow-sample', '' when none.
+    """
+
+    run: str
+    plan: Plan
+    records: tuple[ExitRecord, ...] = ()
+    node_facts: tuple[NodeFacts, ...] = ()
+    measurements: tuple[Measurement, ...] = ()
+    step_status: dict[str, Status] = {}
+    leg_status: dict[str, Status] = {}
+    step_reason: dict[str, str] = {}
+    predictions: dict[str, dict[str, tuple[float, ...]]] = {}
+    autolog: dict[str, dict[str, str]] = {}
+    reporter: str = ""

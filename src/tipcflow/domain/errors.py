@@ -1,0 +1,67 @@
+"""Errors that a person reads: each says where, what was found and what was expected."""
+
+from tipcflow.domain.status import Status
+
+
+class TipcflowError(Exception):
+    """Base of all errors that end a command with a clear message and a status instead of a traceback."""
+
+    status = Status.FAILED
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message}\n  hint: {self.hint}" if self.hint else self.message
+
+
+class ConfigError(TipcflowError):
+    """Params, suite, cluster or trigger are wrong; nothing was started.
+
+    Args:
+        message: what is wrong, in words.
+        file: the file that is wrong ('' when it is a command-line argument).
+        line: 1-based physical line, 0 when unknown.
+        key: the key, slot or argument.
+        found: what stands there.
+        expected: what may stand there.
+    """
+
+    status = Status.CONFIG_ERROR
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        file: str = "",
+        line: int = 0,
+        key: str = "",
+        found: str = "",
+        expected: str = "",
+        hint: str = "",
+    ) -> None:
+        self.file, self.line, self.key, self.found, self.expected = file, line, key, found, expected
+        where = f"{file}:{line}: " if file and line else f"{file}: " if file else ""
+        parts = [f"{where}{f'{key}: ' if key else ''}{message}"]
+        if found:
+            parts.append(f"found {found!r}")
+        if expected:
+            parts.append(f"expected {expected}")
+        super().__init__("; ".join(parts), hint=hint)
+
+
+class InfraError(TipcflowError):
+    """A node, the network, a disk, an environment, a host key or a login: not the model's fault.
+
+    Args:
+        message: what happened, in words; names the node when it is about one.
+        node: the node's name, '' when it is about none.
+    """
+
+    status = Status.INFRA_FAILURE
+
+    def __init__(self, message: str, *, node: str = "", hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.node = node

@@ -1,0 +1,79 @@
+"""How a job, or one leg of it, ended: written by the node runner, always."""
+
+from enum import StrEnum
+
+from tipcflow.domain.base import Frozen
+
+
+class EndReason(StrEnum):
+    """Why it ended. Only `exited` has a meaningful `exit_code`; `signaled` has `signal`."""
+
+    EXITED = "exited"
+    SIGNALED = "signaled"
+    DEADLINE = "deadline"
+    STOPPED = "stopped"
+    LEASE_EXPIRED = "lease_expired"
+    BARRIER_TIMEOUT = "barrier_timeout"
+    REFUSED = "refused"
+    LOST = "lost"
+
+
+class OutputFile(Frozen):
+    """One expected output: `fresh` says that it was written after the command started."""
+
+    path: str
+    exists: bool
+    fresh: bool = False
+    size: int = 0
+    sha256: str = ""
+
+
+class ExitRecord(Frozen):
+    """How a job (`leg` is '') or one leg ended.
+
+    Attributes:
+        message: one line for a person; for `refused` the reason.
+        peak_rss_bytes: rank -> peak resident memory of that rank's processes, bytes; key '' is everything that
+            belongs to no rank (launcher, single processes); key 'total' is the peak of the sum.
+        peak_gpu_bytes: rank -> peak GPU memory, bytes; empty without a GPU.
+        started_at, ended_at: seconds since the epoch by the node's clock.
+        killed: how many processes were still there after the command had ended and were killed.
+    """
+
+    schema_version: int = 1
+    run: str
+    step: str
+    leg: str = ""
+    attempt: int = 1
+    node: str
+    reason: EndReason
+    exit_code: int | None = None
+    signal: int | None = None
+    message: str = ""
+    started_at: float = 0.0
+    ended_at: float = 0.0
+    pid: int = 0
+    peak_rss_bytes: dict[str, int] = {}
+    peak_gpu_bytes: dict[str, int] = {}
+    outputs: tuple[OutputFile, ...] = ()
+    killed: int = 0
+    oom: bool = False
+
+    @property
+    def duration_s(self) -> float:
+        """Wall seconds between start and end, never negative."""
+        return max(0.0, self.ended_at - self.started_at)
+
+    @property
+    def ok(self) -> bool:
+        """Exited by itself with 0, and every expected output is there and fresh."""
+        return (
+            self.reason is EndReason.EXITED
+            and self.exit_code == 0
+            and all(output.exists and output.fresh for output in self.outputs)
+        )
+
+    @property
+    def victim(self) -> bool:
+        """Whether it aborted because a peer did: Paddle's launcher exits with 250 then."""
+        return self.reason is EndReason.EXITED and self.exit_code == 250

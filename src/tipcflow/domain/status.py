@@ -1,0 +1,84 @@
+"""The status words, one table for legs, steps, checks and runs (docs/reference/statuses.md)."""
+
+from collections.abc import Iterable
+from enum import StrEnum
+
+
+class Status(StrEnum):
+    """What is said of a leg, step, check or run. The order of definition is the order of severity."""
+
+    PASS = "pass"  # noqa: S105
+    IMPROVEMENT = "improvement"
+    INSUFFICIENT_DATA = "insufficient_data"
+    NOT_RUN = "not_run"
+    BLOCKED = "blocked"
+    CANCELLED = "cancelled"
+    INFRA_FAILURE = "infra_failure"
+    REGRESSION = "regression"
+    FAILED = "failed"
+    CONFIG_ERROR = "config_error"
+
+    @property
+    def severity(self) -> int:
+        """Position in the table: a larger number is worse."""
+        return _ORDER[self]
+
+
+_ORDER = {status: position for position, status in enumerate(Status)}
+
+_EXIT_CODES = {
+    Status.PASS: 0,
+    Status.IMPROVEMENT: 0,
+    Status.INSUFFICIENT_DATA: 0,
+    Status.NOT_RUN: 0,
+    Status.CANCELLED: 3,
+    Status.INFRA_FAILURE: 2,
+    Status.REGRESSION: 1,
+    Status.FAILED: 1,
+    Status.CONFIG_ERROR: 2,
+}
+
+# The statuses that can be said of a run; the others are shown as counts.
+_RUN_STATUSES = frozenset(
+    {
+        Status.PASS,
+        Status.IMPROVEMENT,
+        Status.CANCELLED,
+        Status.INFRA_FAILURE,
+        Status.REGRESSION,
+        Status.FAILED,
+        Status.CONFIG_ERROR,
+    }
+)
+
+
+def exit_code(status: Status) -> int:
+    """The command line's exit code for a status.
+
+    Raises:
+        KeyError: for `blocked`, which is never the last word on a run.
+    """
+    return _EXIT_CODES[status]
+
+
+def run_status(statuses: Iterable[Status], *, executed_steps: int, trained: bool, trains: bool) -> Status:
+    """The status of a run from those of its steps, legs and gating checks: the worst that a run can have.
+
+    Args:
+        statuses: of every step, leg and gating check of the run.
+        executed_steps: how many planned steps were really executed.
+        trained: whether a training step ended well.
+        trains: whether the run's mode trains.
+
+    A run that executed no planned step, or did not train in a training mode, is never `pass`: it is at least
+    `failed` unless something worse or more telling (an infrastructure failure, a cancellation) was said.
+    """
+    worst = max(
+        (status for status in statuses if status in _RUN_STATUSES),
+        key=lambda status: status.severity,
+        default=Status.PASS,
+    )
+    unproven = executed_steps == 0 or (trains and not trained)
+    if unproven and worst.severity <= Status.IMPROVEMENT.severity:
+        return Status.FAILED
+    return worst

@@ -1,0 +1,1 @@
+"""The execute room (see docs/architecture.md)."""

@@ -1,0 +1,1 @@
+"""The params room (see docs/architecture.md)."""

@@ -1,0 +1,1 @@
+"""The remote room (see docs/architecture.md)."""
