@@ -1,0 +1,120 @@
+"""YAML file -> typed model, with errors that name file, line, key, what was found and what was expected."""
+
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from tipcflow.domain.errors import ConfigError
+
+ModelT = TypeVar("ModelT", bound=BaseModel)
+Lines = dict[tuple[str | int, ...], int]
+
+
+def load_yaml(path: Path, model: type[ModelT]) -> ModelT:
+    """The file's content as `model`.
+
+    Raises:
+        ConfigError: the file is missing, is not YAML, repeats a key, or does not fit the model. One error, for
+            the first problem in the file; further ones are counted.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot be read: {error}", file=str(path), expected="a readable YAML file") from error
+    return parse_yaml(text, model, file=str(path))
+
+
+def parse_yaml(text: str, model: type[ModelT], *, file: str) -> ModelT:
+    """As `load_yaml`, from text; `file` only names it in errors."""
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 0
+        raise ConfigError(f"is not YAML: {error.problem}", file=file, line=line) from error
+    if root is None:
+        raise ConfigError("is empty", file=file, expected=f"keys of {model.__name__}")
+    lines: Lines = {}
+    data = _construct(root, (), lines, file)
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        raise _first_error(error, lines, file, model) from error
+
+
+def _construct(node: yaml.Node, path: tuple[str | int, ...], lines: Lines, file: str) -> Any:
+    """Plain Python data of a YAML node; fills `lines` with the 1-based line of every key and item."""
+    lines.setdefault(path, node.start_mark.line + 1)
+    if isinstance(node, yaml.MappingNode):
+        result: dict[Any, Any] = {}
+        for key_node, value_node in node.value:
+            key = _scalar(key_node)
+            line = key_node.start_mark.line + 1
+            if key in result:
+                raise ConfigError("stands twice", file=file, line=line, key=str(key), expected="each key once")
+            lines[(*path, key)] = line
+            result[key] = _construct(value_node, (*path, key), lines, file)
+        return result
+    if isinstance(node, yaml.SequenceNode):
+        return [_construct(item, (*path, index), lines, file) for index, item in enumerate(node.value)]
+    return _scalar(node)
+
+
+def _scalar(node: yaml.Node) -> Any:
+    loader = yaml.SafeLoader("")
+    try:
+        return loader.construct_object(node, deep=True)
+    finally:
+        loader.dispose()
+
+
+def _first_error(error: ValidationError, lines: Lines, file: str, model: type[BaseModel]) -> ConfigError:
+    def position(details: ErrorDetails) -> tuple[int, str]:
+        return _line(details["loc"], lines), str(details["loc"])
+
+    found_errors = error.errors()
+    # A wrong item also makes its list wrong: only the deepest errors say what to mend.
+    prefixes = {item["loc"][:end] for item in found_errors for end in range(len(item["loc"]))}
+    details = sorted((item for item in found_errors if item["loc"] not in prefixes), key=position)
+    first = details[0]
+    more = f" (and {len(details) - 1} more after it)" if len(details) > 1 else ""
+    key = ".".join(str(part) for part in first["loc"])
+    found = "" if first["type"] == "missing" else str(first["input"])[:120]
+    expected = ""
+    if first["type"] == "extra_forbidden":
+        expected = f"one of {', '.join(_known_keys(first['loc'], model))}"
+    message = first["msg"][0].lower() + first["msg"][1:]
+    return ConfigError(
+        message + more, file=file, line=_line(first["loc"], lines), key=key, found=found, expected=expected
+    )
+
+
+def _line(loc: tuple[str | int, ...], lines: Lines) -> int:
+    """The line of the deepest part of `loc` that stands in the file."""
+    for end in range(len(loc), -1, -1):
+        if loc[:end] in lines:
+            return lines[loc[:end]]
+    return 0
+
+
+def _known_keys(loc: tuple[str | int, ...], model: type[BaseModel]) -> list[str]:
+    """Names that may stand where the unknown key `loc[-1]` stands, as far as the models tell."""
+    current: Any = model
+    for part in loc[:-1]:
+        if isinstance(part, int):
+            continue
+        field = current.model_fields.get(part) if hasattr(current, "model_fields") else None
+        current = _model_in(field.annotation) if field else None
+    return sorted(current.model_fields) if hasattr(current, "model_fields") else ["the documented keys"]
+
+
+def _model_in(annotation: Any) -> Any:
+    if hasattr(annotation, "model_fields"):
+        return annotation
+    for argument in getattr(annotation, "__args__", ()):
+        found = _model_in(argument)
+        if found is not None:
+            return found
+    return None

@@ -1,0 +1,79 @@
+"""Suites: where a model repository is and how its params files are read."""
+
+from pathlib import Path
+
+from pydantic import Field, model_validator
+
+from tipcflow.config.loader import load_yaml
+from tipcflow.domain.base import Frozen
+from tipcflow.domain.errors import ConfigError
+
+
+class Suite(Frozen):
+    """`configs/suites/<name>.yaml`.
+
+    Attributes:
+        folder: the suite's root on the controller, absolute or relative to the repository or home folder that
+            holds `configs/`; it may be a part of a git checkout.
+        git: URL that the controller clones from; `subfolder` is the suite's root in it.
+        dialects: how its params files are read, first fitting layout first.
+        params: globs, relative to the suite's root, of the params files that make chains.
+        prepare: the script that gets data and weights, relative to the root; '' for none.
+        seed_argument: what is appended to training commands when a run has a seed, with `{seed}` in it; '' when
+            the suite's training cannot be seeded.
+        log_format: name of the training-log format (docs/reference/metrics.md).
+        budget_minutes: what one lite run may take.
+    """
+
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
+    folder: str = ""
+    git: str = ""
+    subfolder: str = "."
+    dialects: tuple[str, ...] = Field(min_length=1)
+    params: tuple[str, ...] = ("test_tipc/configs/**/*.txt",)
+    prepare: str = "test_tipc/prepare.sh"
+    seed_argument: str = ""
+    log_format: str = "models"
+    budget_minutes: float = Field(default=15, gt=0)
+
+    @model_validator(mode="after")
+    def _one_source(self) -> "Suite":
+        if bool(self.folder) == bool(self.git):
+            raise ValueError("give either folder or git")
+        if self.seed_argument and "{seed}" not in self.seed_argument:
+            raise ValueError("seed_argument must contain {seed}")
+        return self
+
+
+def load_suite(name: str, config_dir: Path) -> Suite:
+    """The suite of that name (or of that YAML file), with `folder` made absolute.
+
+    Raises:
+        ConfigError: no such suite (the known ones are listed), or its file is wrong.
+    """
+    path = find_config(name, config_dir / "suites", what="suite")
+    suite = load_yaml(path, Suite)
+    if suite.folder:
+        base = path.resolve().parent.parent.parent
+        suite = suite.model_copy(update={"folder": str((base / suite.folder).resolve())})
+    return suite
+
+
+def find_config(name: str, folder: Path, *, what: str) -> Path:
+    """The YAML file that `name` means: a path to one, or a name in `folder`.
+
+    Raises:
+        ConfigError: there is none; the known names are listed.
+    """
+    if name.endswith((".yaml", ".yml")) and Path(name).is_file():
+        return Path(name)
+    path = folder / f"{name}.yaml"
+    if "/" not in name and path.is_file():
+        return path
+    known = sorted(file.stem for file in folder.glob("*.yaml"))
+    raise ConfigError(
+        f"unknown {what}",
+        key=f"--{what}",
+        found=name,
+        expected=f"one of {', '.join(known)}" if known else f"a YAML file (there is none in {folder})",
+    )

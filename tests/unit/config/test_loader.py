@@ -1,0 +1,87 @@
+"""A wrong YAML file gives one error that names file, line, key, what was found and what was expected."""
+
+from pathlib import Path
+
+import pytest
+
+from tipcflow.config.loader import load_yaml, parse_yaml
+from tipcflow.config.suite import Suite, load_suite
+from tipcflow.domain import Cluster, ConfigError
+
+GOOD = """name: lab
+nodes:
+  - name: a
+    address: 10.0.0.1
+    python: /usr/bin/python3
+    workspace: /var/lib/tipcflow
+"""
+
+
+def test_good_file() -> None:
+    cluster = parse_yaml(GOOD, Cluster, file="lab.yaml")
+    assert cluster.node("a").slots == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "key", "words"),
+    [
+        (GOOD + "    slotz: 2\n", 7, "nodes.0.slotz", ["not permitted", "'2'", "slots"]),
+        (GOOD + "    slots: none\n", 7, "nodes.0.slots", ["integer", "'none'"]),
+        (GOOD + "    slots: 0\n", 7, "nodes.0.slots", ["greater than or equal to 1"]),
+        (GOOD.replace("    address: 10.0.0.1\n", ""), 3, "nodes.0.address", ["required"]),
+        (GOOD + "    address: 10.0.0.2\n", 7, "address", ["stands twice"]),
+        (GOOD.replace("/usr/bin/python3", "python3"), 5, "nodes.0.python", ["'python3'"]),
+        ("name: [", 1, "", ["is not YAML"]),
+        ("", 0, "", ["is empty"]),
+    ],
+)
+def test_bad_file(text: str, line: int, key: str, words: list[str]) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_yaml(text, Cluster, file="lab.yaml")
+    assert caught.value.file == "lab.yaml"
+    assert caught.value.line == line
+    assert caught.value.key == key
+    for word in words:
+        assert word in str(caught.value)
+
+
+def test_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot be read"):
+        load_yaml(tmp_path / "no.yaml", Cluster)
+
+
+def test_further_errors_are_counted() -> None:
+    text = GOOD + "    slots: 0\n    device: tpu\n"
+    with pytest.raises(ConfigError, match=r"1 more after it") as caught:
+        parse_yaml(text, Cluster, file="lab.yaml")
+    assert caught.value.key == "nodes.0.slots"
+
+
+def _suite(folder: Path, text: str) -> Path:
+    configs = folder / "configs"
+    (configs / "suites").mkdir(parents=True)
+    (configs / "suites" / "sample.yaml").write_text(text)
+    return configs
+
+
+def test_suite_folder_is_relative_to_what_holds_configs(tmp_path: Path) -> None:
+    configs = _suite(tmp_path, "name: sample\nfolder: models/x\ndialects: [models/template]\n")
+    assert load_suite("sample", configs).folder == str(tmp_path / "models/x")
+
+
+def test_unknown_suite_lists_the_known_ones(tmp_path: Path) -> None:
+    configs = _suite(tmp_path, "name: sample\nfolder: x\ndialects: [models/template]\n")
+    with pytest.raises(ConfigError, match=r"unknown suite; found 'other'; expected one of sample"):
+        load_suite("other", configs)
+
+
+@pytest.mark.parametrize(
+    ("extra", "words"),
+    [
+        ("git: https://example.invalid/x.git\n", "either folder or git"),
+        ('seed_argument: "--seed"\n', "contain {seed}"),
+    ],
+)
+def test_contradicting_suite(extra: str, words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        parse_yaml("name: s\nfolder: x\ndialects: [d]\n" + extra, Suite, file="s.yaml")
