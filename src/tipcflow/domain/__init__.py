@@ -5,9 +5,10 @@ Every type that leaves a process (as JSON in the database, in a job folder, in a
 """
 
 from tipcflow.domain.base import Frozen
-from tipcflow.domain.check import CheckResult, Facts
+from tipcflow.domain.check import CheckResult, Facts, RankReport
 from tipcflow.domain.errors import ConfigError, InfraError, TipcflowError
 from tipcflow.domain.exit_record import EndReason, ExitRecord, OutputFile
+from tipcflow.domain.history import PastRun
 from tipcflow.domain.job import JobCommand, JobSpec
 from tipcflow.domain.measurement import Measurement, Phase
 from tipcflow.domain.node import Cluster, Node, NodeFacts, SshTarget
@@ -43,9 +44,11 @@ __all__ = [
     "Node",
     "NodeFacts",
     "OutputFile",
+    "PastRun",
     "Phase",
     "Plan",
     "Quirk",
+    "RankReport",
     "Run",
     "SshTarget",
     "Status",

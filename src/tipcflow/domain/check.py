@@ -32,6 +32,17 @@ class CheckResult(Frozen):
     values: dict[str, Any] = {}
 
 
+class RankReport(Frozen):
+    """What one training process said of its place in the world ('' and None where it did not say)."""
+
+    node: str = ""
+    rank: int
+    world_size: int
+    backend: str = ""
+    device: str = ""
+    seed: int | None = None
+
+
 class Facts(Frozen):
     """Everything that is known of a finished run, before it is judged.
 
@@ -42,6 +53,8 @@ class Facts(Frozen):
         predictions: step id + '/' + leg id -> image name -> class scores.
         autolog: step id + '/' + leg id -> AutoLog fields as printed.
         reporter: which AutoLog spoke: 'auto_log <version>' or 'tipcflow-sample', '' when none.
+        engine: step id + '/' + leg id -> the settings that the inference process said it really used.
+        ranks: step id -> what its training processes said of themselves, over all nodes.
     """
 
     run: str
@@ -55,3 +68,5 @@ class Facts(Frozen):
     predictions: dict[str, dict[str, tuple[float, ...]]] = {}
     autolog: dict[str, dict[str, str]] = {}
     reporter: str = ""
+    engine: dict[str, dict[str, str]] = {}
+    ranks: dict[str, tuple[RankReport, ...]] = {}

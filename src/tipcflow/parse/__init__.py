@@ -1,1 +1,42 @@
-"""The parse room (see docs/architecture.md)."""
+"""Logs and samples to measurements: pure, streaming, one file per format.
+
+Nothing here opens a file: callers hand in text or lines with their byte offsets (`lines_of`). A line that no
+format recognises is skipped, never an error; bad bytes become U+FFFD; nan and inf are values.
+"""
+
+from tipcflow.parse.autolog import AutologBlock, parse_autolog
+from tipcflow.parse.engine import ENGINE_KEYS, engine_from_autolog, parse_engine
+from tipcflow.parse.excerpt import error_excerpt
+from tipcflow.parse.inference import InferenceLog, parse_inference
+from tipcflow.parse.launch import LaunchFailure, parse_launch
+from tipcflow.parse.metrics import METRICS, Metric, metric
+from tipcflow.parse.rank import parse_ranks
+from tipcflow.parse.resources import parse_resources, peak_measurements
+from tipcflow.parse.sample import Sample, to_measurements
+from tipcflow.parse.text import lines_of, strip_ansi
+from tipcflow.parse.training import last_training_line, parse_training
+
+__all__ = [
+    "ENGINE_KEYS",
+    "METRICS",
+    "AutologBlock",
+    "InferenceLog",
+    "LaunchFailure",
+    "Metric",
+    "Sample",
+    "engine_from_autolog",
+    "error_excerpt",
+    "last_training_line",
+    "lines_of",
+    "metric",
+    "parse_autolog",
+    "parse_engine",
+    "parse_inference",
+    "parse_launch",
+    "parse_ranks",
+    "parse_resources",
+    "parse_training",
+    "peak_measurements",
+    "strip_ansi",
+    "to_measurements",
+]

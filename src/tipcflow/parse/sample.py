@@ -1,0 +1,66 @@
+"""A number as a log printed it, and how samples become measurements."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tipcflow.domain import Measurement, Phase
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One number of one line. `epoch` and `iteration` are what the line printed, -1 when it printed none.
+
+    `offset` is the byte offset of the line in its file, -1 when the number comes from no file.
+    """
+
+    metric: str
+    value: float
+    unit: str
+    phase: Phase
+    epoch: int = -1
+    iteration: int = -1
+    offset: int = -1
+
+
+def to_measurements(
+    samples: Iterable[Sample],
+    *,
+    run: str,
+    step: str,
+    node: str,
+    leg: str = "",
+    attempt: int = 1,
+    rank: int = -1,
+    source: str = "",
+) -> list[Measurement]:
+    """The samples of one (run, step, leg, attempt, node, rank) as measurements.
+
+    `ordinal` counts from 0 within (metric, phase) in the order of the samples, so all samples of that key must
+    come in one call: parse a rank's whole log, not parts of it.
+    """
+    seen: dict[tuple[str, Phase], int] = {}
+    measurements = []
+    for sample in samples:
+        key = (sample.metric, sample.phase)
+        ordinal = seen.get(key, 0)
+        seen[key] = ordinal + 1
+        measurements.append(
+            Measurement(
+                run=run,
+                step=step,
+                leg=leg,
+                attempt=attempt,
+                node=node,
+                rank=rank,
+                metric=sample.metric,
+                phase=sample.phase,
+                ordinal=ordinal,
+                value=sample.value,
+                unit=sample.unit,
+                epoch=sample.epoch,
+                iteration=sample.iteration,
+                source=source,
+                offset=sample.offset,
+            )
+        )
+    return measurements
