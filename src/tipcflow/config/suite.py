@@ -1,6 +1,7 @@
 """Suites: where a model repository is and how its params files are read."""
 
 from pathlib import Path
+from typing import Literal
 
 from pydantic import Field, model_validator
 
@@ -22,6 +23,7 @@ class Suite(Frozen):
         seed_argument: what is appended to training commands when a run has a seed, with `{seed}` in it; '' when
             the suite's training cannot be seeded.
         log_format: name of the training-log format (docs/reference/metrics.md).
+        framework: the distribution that its scripts import (`paddlepaddle`, `torch`), `` for none.
         budget_minutes: what one lite run may take.
     """
 
@@ -34,6 +36,7 @@ class Suite(Frozen):
     prepare: str = "test_tipc/prepare.sh"
     seed_argument: str = ""
     log_format: str = "models"
+    framework: Literal["paddlepaddle", "torch", ""] = "paddlepaddle"
     budget_minutes: float = Field(default=15, gt=0)
 
     @model_validator(mode="after")

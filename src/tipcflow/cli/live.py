@@ -1,0 +1,203 @@
+"""The live display of a run: steps x nodes, elapsed time, last training line; plain lines without a terminal."""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tipcflow.domain import Plan, Status, Step
+from tipcflow.execute.progress import Event, Kind
+from tipcflow.parse import last_training_line
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+STYLES = {
+    Status.PASS: "green",
+    Status.IMPROVEMENT: "cyan",
+    Status.INSUFFICIENT_DATA: "yellow",
+    Status.NOT_RUN: "dim",
+    Status.BLOCKED: "dim",
+    Status.CANCELLED: "magenta",
+    Status.INFRA_FAILURE: "red",
+    Status.REGRESSION: "bold red",
+    Status.FAILED: "bold red",
+    Status.CONFIG_ERROR: "red",
+}
+_LINE_EVERY_S = 5.0
+
+
+@dataclass
+class _StepState:
+    started: float = 0.0
+    ended: float = 0.0
+    status: Status | None = None
+    reason: str = ""
+    nodes: dict[str, str] = field(default_factory=dict)
+    legs_done: int = 0
+
+
+class LiveDisplay:
+    """Shows events as they come; safe to call from several threads. A context manager.
+
+    Without a terminal it prints one line per change, and the last training line at most every five seconds.
+    """
+
+    def __init__(self) -> None:
+        from rich.console import Console
+
+        self._console = Console(stderr=True, highlight=False)
+        self._live: Any = None
+        self._lock = threading.RLock()
+        self._plan_of: Callable[[], Plan | None] = lambda: None
+        self._plan: Plan | None = None
+        self._run = ""
+        self._note = ""
+        self._begun = time.time()
+        self._steps: dict[str, _StepState] = {}
+        self._training: dict[str, str] = {}
+        self._partial: dict[str, str] = {}
+        self._last_line_at = 0.0
+
+    def __enter__(self) -> "LiveDisplay":
+        if self._console.is_terminal:
+            from rich.live import Live
+
+            self._live = Live(
+                get_renderable=self._render, console=self._console, refresh_per_second=4, transient=True
+            )
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the live part; the final table stays on the screen. Idempotent."""
+        live, self._live = self._live, None
+        if live is not None:
+            live.stop()
+            if self._steps:
+                self._console.print(self._render())
+
+    def bind(self, plan_of: Callable[[], Plan | None]) -> None:
+        """Tell where the plan can be had once it is made."""
+        self._plan_of = plan_of
+
+    def note(self, text: str) -> None:
+        """Show a line about the run as a whole."""
+        self.take(Event(Kind.NOTE, text))
+
+    def take(self, event: Event) -> None:
+        """Take an event of the execution."""
+        with self._lock:
+            self._apply(event)
+            if self._live is None:
+                self._print_line(event)
+
+    def _apply(self, event: Event) -> None:
+        state = self._steps.setdefault(event.step, _StepState()) if event.step else None
+        if event.kind is Kind.RUN:
+            self._run = event.text
+        elif event.kind is Kind.NOTE:
+            self._note = event.text
+        elif state is None:
+            return
+        elif event.kind is Kind.STEP_STARTED:
+            state.started = event.at
+            state.nodes = dict.fromkeys(event.node.split(","), "starting")
+            self._note = ""
+            self._plan = self._plan or self._plan_of()
+        elif event.kind is Kind.STATE:
+            state.nodes[event.node] = event.text
+        elif event.kind is Kind.LOG:
+            self._take_log(event)
+        elif event.kind is Kind.LEG and event.status is None:
+            state.legs_done += 1
+        elif event.kind is Kind.STEP_ENDED:
+            self._plan = self._plan or self._plan_of()
+            state.ended, state.status, state.reason = event.at, event.status, event.text
+
+    def _take_log(self, event: Event) -> None:
+        key = f"{event.step} {event.node}"
+        text = self._partial.get(key, "") + event.text
+        line = last_training_line(text)
+        # Keep what may become a whole line with the next piece, and no more.
+        self._partial[key] = text[-4096:]
+        if line:
+            self._training[event.node] = line
+
+    def _render(self) -> "Table":
+        from rich.table import Table
+        from rich.text import Text
+
+        with self._lock:
+            table = Table(box=None, pad_edge=False, expand=False, show_edge=False)
+            table.title = f"run {self._run}   {_clock(time.time() - self._begun)}"
+            table.title_justify = "left"
+            for column in ("step", "nodes", "time", "status"):
+                table.add_column(column, overflow="fold", no_wrap=column in ("time",))
+            for step in self._known_steps():
+                state = self._steps.get(step.id, _StepState())
+                table.add_row(step.id, self._nodes_of(step, state), _elapsed(state), _status_text(state))
+            if self._live is not None or self._note:
+                for node, line in sorted(self._training.items()):
+                    table.add_row(Text(f"{node}: {line}", style="dim"), "", "", "")
+            if self._note and self._live is not None:
+                table.add_row(Text(self._note, style="italic"), "", "", "")
+            return table
+
+    def _known_steps(self) -> list[Step]:
+        return list(self._plan.steps) if self._plan is not None else []
+
+    @staticmethod
+    def _nodes_of(step: Step, state: _StepState) -> str:
+        running = [leg for leg in step.legs if not leg.not_run]
+        if state.status is None and state.started:
+            said = " ".join(f"{node}:{word}" for node, word in state.nodes.items())
+            return f"{said} {state.legs_done}/{len(running)} legs" if running else said
+        return " ".join(step.nodes)
+
+    def _print_line(self, event: Event) -> None:
+        stamp = time.strftime("%H:%M:%S", time.localtime(event.at))
+        text = ""
+        if event.kind is Kind.RUN:
+            text = f"run {event.text}"
+        elif event.kind is Kind.NOTE and event.text:
+            text = event.text
+        elif event.kind is Kind.STEP_STARTED:
+            text = f"{event.step} started on {event.node}"
+        elif event.kind is Kind.STEP_ENDED and event.status is not None:
+            state = self._steps[event.step]
+            took = f" after {state.ended - state.started:.1f} s" if state.started else ""
+            text = f"{event.step}: {event.status.value}{took}" + (f" ({event.text})" if event.text else "")
+        elif event.kind is Kind.LOG and event.at - self._last_line_at >= _LINE_EVERY_S:
+            text = self._training.get(event.node, "")
+            if text:
+                self._last_line_at = event.at
+                text = f"{event.node}: {text}"
+        if text:
+            self._console.print(f"{stamp}  {text}", markup=False, soft_wrap=True)
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    return f"{minutes}:{rest:02d}"
+
+
+def _elapsed(state: _StepState) -> str:
+    if not state.started:
+        return ""
+    return f"{(state.ended or time.time()) - state.started:.1f} s"
+
+
+def _status_text(state: _StepState) -> Any:
+    from rich.text import Text
+
+    if state.status is None:
+        return Text("running" if state.started else "")
+    text = Text(state.status.value, style=STYLES[state.status])
+    if state.reason and state.status is not Status.PASS:
+        text.append(f"  {state.reason.splitlines()[0][:300]}", style="dim")
+    return text

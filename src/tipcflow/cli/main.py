@@ -1,0 +1,59 @@
+"""`tipcflow …`: the command line. Commands import what they need when they run, so that `--help` is quick."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from tipcflow.cli import certificate, db, demo, doctor, logs, plan, run, runs, show
+from tipcflow.domain import Status, TipcflowError, exit_code
+
+app = typer.Typer(
+    name="tipcflow",
+    help="Certifies deep-learning model chains (train, export, inference) on real nodes.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+app.command("demo")(demo.demo)
+app.command("run")(run.run)
+app.command("plan")(plan.plan)
+app.command("runs")(runs.runs)
+app.command("show")(show.show)
+app.command("logs")(logs.logs)
+app.add_typer(certificate.app, name="certificate")
+app.add_typer(db.app, name="db")
+app.command("doctor")(doctor.doctor)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"tipcflow {version('tipcflow')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    _: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say the version.")
+    ] = False,
+) -> None:
+    """Certifies deep-learning model chains (train, export, inference) on real nodes."""
+
+
+def main() -> None:
+    """Entry point: errors of ours become one clear message on stderr and the exit code of their status."""
+    try:
+        app()
+    except TipcflowError as error:
+        print(f"{error.status.value}: {error}", file=sys.stderr)  # noqa: T201
+        raise SystemExit(exit_code(error.status)) from error
+    except KeyboardInterrupt:
+        raise SystemExit(exit_code(Status.CANCELLED)) from None
+    except BrokenPipeError:
+        # `tipcflow logs … | head`: the reader has gone; that is no error.
+        sys.stderr.close()
+        raise SystemExit(0) from None

@@ -1,0 +1,104 @@
+"""`tipcflow plan FILE`: what will run, before anything runs."""
+
+import json
+from typing import Annotated, Literal
+
+import typer
+
+from tipcflow.domain import Compat, Plan
+
+
+def plan(
+    params: Annotated[str, typer.Argument(help="Params file: a path, or relative to the suite's root.")],
+    suite: Annotated[str, typer.Option("--suite", "-s", help="Suite: a name in configs/suites, or a YAML file.")],
+    mode: Annotated[
+        str, typer.Option("--mode", "-m", help="TIPC mode, for example lite_train_lite_infer.")
+    ] = "lite_train_lite_infer",
+    cluster: Annotated[
+        str,
+        typer.Option("--cluster", "-c", help="Cluster to plan for; without one the file's own addresses stand."),
+    ] = "",
+    suite_ref: Annotated[str | None, typer.Option(help="Git ref of the suite; without it, its folder.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of the training.")] = 0,
+    repeats: Annotated[int, typer.Option(min=1, max=20, help="Train this often.")] = 1,
+    diagnose: Annotated[bool, typer.Option("--diagnose", help="Verbose framework and NCCL logs.")] = False,
+    compat: Annotated[
+        Compat, typer.Option(help="spec: what the params file says; bash: what the suite's script would run.")
+    ] = Compat.SPEC,
+    output: Annotated[
+        Literal["table", "commands", "json"] | None,
+        typer.Option("--format", "-f", help="table and commands are both shown by default."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False,
+) -> None:
+    """Print what a run would do: variants, steps, nodes, processes, legs, exact commands."""
+    from tipcflow.config.cluster import load_cluster
+    from tipcflow.config.settings import settings
+    from tipcflow.config.suite import load_suite
+    from tipcflow.execute.planning import make_plan
+    from tipcflow.execute.request import RunRequest
+    from tipcflow.execute.source import take_snapshot
+
+    chosen = settings()
+    request = RunRequest(
+        params=params,
+        suite=suite,
+        mode=mode,
+        cluster=cluster,
+        config_dir=chosen.config_dir,
+        suite_ref=suite_ref,
+        seed=seed,
+        repeats=repeats,
+        diagnose=diagnose,
+        compat=compat,
+    )
+    loaded = load_suite(suite, chosen.config_dir)
+    nodes = load_cluster(cluster, chosen.config_dir) if cluster else None
+    snapshot = take_snapshot(loaded, params, suite_ref, cache=chosen.home / "suites")
+    made = make_plan(request, loaded, nodes, snapshot, run="plan")
+    if as_json or output == "json":
+        typer.echo(json.dumps(made.model_dump(mode="json"), indent=2))
+        return
+    if output in (None, "table"):
+        _print_table(made)
+    if output in (None, "commands"):
+        _print_commands(made)
+
+
+def _print_table(made: Plan) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from tipcflow.plan import plan_rows
+
+    console = Console(highlight=False)
+    console.print(f"[bold]{made.chain}[/bold]  {made.mode}  compat {made.compat.value}", soft_wrap=True)
+    console.print(
+        f"params {made.params_file}  sha256 {made.params_sha256[:12]}  dialect {made.dialect}", soft_wrap=True
+    )
+    table = Table(box=None, pad_edge=False)
+    for column in ("step", "nodes", "processes", "legs"):
+        table.add_column(column, overflow="fold")
+    for row in plan_rows(made):
+        table.add_row(row.step, " ".join(row.nodes), str(row.processes or ""), row.legs)
+    console.print(table)
+    for title, lines in (
+        ("replaced", [f"{s.what}: {s.found} -> {s.used} ({s.because})" for s in made.substitutions]),
+        ("differs from the suite's script", [f"{q.id}: {q.spec} (script: {q.bash})" for q in made.quirks]),
+    ):
+        if lines:
+            console.print(f"\n[bold]{title}[/bold]")
+            for line in lines:
+                console.print(f"  {line}", markup=False, soft_wrap=True)
+
+
+def _print_commands(made: Plan) -> None:
+    for step in made.steps:
+        typer.echo(f"\n# {step.id}" + (f"  (not run: {step.not_run})" if step.not_run else ""))
+        for node, command in step.commands.items():
+            settings = "".join(f"{key}={value} " for key, value in command.env.items() if value)
+            place = "" if command.cwd in ("", ".") else f"cd {command.cwd} && "
+            typer.echo(f"[{node}] {place}{settings}{command.text}")
+        for leg in step.legs:
+            mark = f"  # not run: {leg.not_run}" if leg.not_run else ""
+            typer.echo(f"[{step.nodes[0] if step.nodes else ''}] {leg.command.text}{mark}")

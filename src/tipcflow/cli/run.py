@@ -1,0 +1,134 @@
+"""`tipcflow run`: the whole plan over SSH, from one command to a verdict."""
+
+import json
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tipcflow.domain import Compat, Run, Status, exit_code
+
+if TYPE_CHECKING:
+    from tipcflow.execute.request import RunRequest
+
+
+def run(
+    params: Annotated[str, typer.Argument(help="Params file: a path, or relative to the suite's root.")],
+    suite: Annotated[str, typer.Option("--suite", "-s", help="Suite: a name in configs/suites, or a YAML file.")],
+    mode: Annotated[str, typer.Option("--mode", "-m", help="TIPC mode, for example lite_train_lite_infer.")],
+    cluster: Annotated[
+        str, typer.Option("--cluster", "-c", help="Cluster: a name in configs/clusters, or a YAML file.")
+    ],
+    suite_ref: Annotated[
+        str | None, typer.Option(help="Git ref of the suite to test; without it, its folder as it is.")
+    ] = None,
+    framework: Annotated[
+        str, typer.Option(help="What the nodes must have, for example paddlepaddle==3.3.1.")
+    ] = "",
+    seed: Annotated[
+        int | None, typer.Option(help="Seed of the training; equal seeds must give equal losses.")
+    ] = 0,
+    repeats: Annotated[int, typer.Option(min=1, max=20, help="Train this often, to compare the runs.")] = 1,
+    diagnose: Annotated[bool, typer.Option("--diagnose", help="Verbose framework and NCCL logs.")] = False,
+    compat: Annotated[
+        Compat, typer.Option(help="spec: what the params file says; bash: what the suite's script would run.")
+    ] = Compat.SPEC,
+    wait_minutes: Annotated[float, typer.Option(min=0, help="How long to wait for free slots.")] = 60,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Keep the working folder on the nodes after a pass.")
+    ] = False,
+    policy: Annotated[str, typer.Option(help="Checks and tolerances: a name in configs/policies.")] = "pr",
+    as_json: Annotated[bool, typer.Option("--json", help="The verdict as JSON on stdout.")] = False,
+) -> None:
+    """Run a chain on a cluster and judge it; the exit code is that of its status."""
+    from tipcflow.config.settings import settings
+    from tipcflow.execute.chain import owner_of_this_process
+    from tipcflow.execute.request import RunRequest
+
+    request = RunRequest(
+        params=params,
+        suite=suite,
+        mode=mode,
+        cluster=cluster,
+        config_dir=settings().config_dir,
+        suite_ref=suite_ref,
+        framework=framework,
+        seed=seed,
+        repeats=repeats,
+        diagnose=diagnose,
+        compat=compat,
+        wait_s=wait_minutes * 60,
+        keep=keep,
+        policy=policy,
+        owner=owner_of_this_process(),
+        command=tuple(sys.argv),
+    )
+    raise typer.Exit(certify(request, as_json=as_json))
+
+
+def certify(request: "RunRequest", *, as_json: bool = False) -> int:
+    """Execute a request with a live display, print the verdict, return the exit code of its status.
+
+    Progress goes to stderr; stdout gets the verdict table (or JSON), and the status word as its last line.
+    """
+    from tipcflow.cli.live import LiveDisplay
+    from tipcflow.config.settings import settings
+    from tipcflow.execute.chain import ChainRun
+    from tipcflow.store import Store
+
+    chosen = settings()
+    with Store.open() as store, LiveDisplay() as display:
+        chain_run = ChainRun(request, store, home=chosen.home, listener=display.take)
+        display.bind(lambda: _plan_of(store, chain_run.id))
+        with cancel_on_signals(chain_run.cancel, display.note):
+            finished = chain_run.execute()
+        display.close()
+        _print_verdict(store, finished, chosen.home, as_json=as_json)
+    return exit_code(finished.status or Status.INFRA_FAILURE)
+
+
+def _plan_of(store: Any, run_id: str) -> Any:
+    from tipcflow.domain import TipcflowError
+
+    try:
+        return store.plan(run_id)
+    except TipcflowError:
+        return None
+
+
+@contextmanager
+def cancel_on_signals(cancel: threading.Event, note: Any) -> Iterator[None]:
+    """Ctrl-C and TERM ask the run to stop and to clean up; they never kill it half-way."""
+
+    def handler(number: int, _frame: FrameType | None) -> None:
+        word = signal.Signals(number).name
+        note(f"{word}: stopping the run and cleaning up" if not cancel.is_set() else "still cleaning up")
+        cancel.set()
+
+    before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, old in before.items():
+            signal.signal(number, old)
+
+
+def _print_verdict(store: Any, run: Run, home: Path, *, as_json: bool) -> None:
+    from tipcflow.cli.verdict import print_verdict
+
+    certificate = home / "runs" / run.id / "certificate.json"
+    if as_json:
+        facts = {
+            "run": run.model_dump(mode="json"),
+            "certificate": str(certificate) if certificate.is_file() else None,
+            "checks": [result.model_dump(mode="json") for result in store.check_results(run.id)],
+        }
+        typer.echo(json.dumps(facts, indent=2))
+        return
+    print_verdict(store, run, certificate if certificate.is_file() else None)

@@ -1,0 +1,176 @@
+"""A step's logs -> this machine -> measurements. Called at the end of each step, so that nothing is lost later.
+
+Logs are kept below TIPCFLOW_HOME/runs/<run>/<step>/<node>/. The launcher's environment dumps are never fetched.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tipcflow.domain import ExitRecord, InfraError, Measurement, Phase, RankReport, Step, StepKind
+from tipcflow.execute.member import Member
+from tipcflow.execute.nodes import Nodes
+from tipcflow.parse import (
+    InferenceLog,
+    parse_inference,
+    parse_ranks,
+    parse_training,
+    peak_measurements,
+    to_measurements,
+)
+from tipcflow.remote import paths
+
+# More of one log than this is not fetched; the cut is said in the file itself and in the step's reason.
+LOG_LIMIT = 64 * 1024 * 1024
+TAIL = 64 * 1024
+
+
+@dataclass
+class Collected:
+    """What one step's nodes gave.
+
+    Attributes:
+        folder: node name -> local folder of its files.
+        tails: node name (steps) or leg id (inference) -> end of the log.
+        inference: leg id -> what its log says.
+        ranks: what the training processes said of themselves.
+        notes: what could not be fetched, or was cut, in words.
+    """
+
+    folder: dict[str, Path] = field(default_factory=dict)
+    tails: dict[str, str] = field(default_factory=dict)
+    measurements: list[Measurement] = field(default_factory=list)
+    inference: dict[str, InferenceLog] = field(default_factory=dict)
+    ranks: list[RankReport] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def step_folder(home: Path, run: str, step: str) -> Path:
+    """Where the files of a step are kept on this machine."""
+    return home / "runs" / run / paths.safe_name(step)
+
+
+def collect(step: Step, members: Sequence[Member], nodes: Nodes, *, home: Path, attempt: int) -> Collected:
+    """Fetch the logs of every member that can be reached, and read them."""
+    run = members[0].spec.run
+    collected = Collected()
+    for member in members:
+        folder = step_folder(home, run, step.id) / member.name
+        folder.mkdir(parents=True, exist_ok=True)
+        collected.folder[member.name] = folder
+        try:
+            collected.notes += nodes.fetch(member.spec, folder, limit=LOG_LIMIT)
+        except InfraError as error:
+            collected.notes.append(f"logs of node {member.name} stay there: {error}")
+        _read_member(step, member, folder, collected, attempt)
+    return collected
+
+
+def _read_member(step: Step, member: Member, folder: Path, collected: Collected, attempt: int) -> None:
+    if step.kind in (StepKind.INFER_CPU, StepKind.INFER_GPU):
+        for leg in step.legs:
+            _read_leg(step, leg.id, member, folder, collected, attempt)
+    else:
+        collected.tails[member.name] = tail(main_log(folder))
+    if step.kind is StepKind.TRAIN:
+        _read_training(step, member, folder, collected, attempt)
+    if step.kind is StepKind.EVAL:
+        collected.measurements += to_measurements(
+            parse_training(numbered_lines(main_log(folder))),
+            run=member.spec.run,
+            step=step.id,
+            attempt=attempt,
+            node=member.name,
+            source=_source(main_log(folder), folder),
+        )
+    records = list(member.legs.values()) if step.legs else [member.record] if member.record else []
+    collected.measurements += [m for record in records for m in [*peak_measurements(record), wall_time(record)]]
+
+
+def _read_training(step: Step, member: Member, folder: Path, collected: Collected, attempt: int) -> None:
+    """Every rank's own log where the launcher wrote one; else the step's output, which is rank 0's."""
+    local = max(1, step.world_size // max(1, len(step.nodes)))
+    first = step.nodes.index(member.name) * local
+    logs = {first + int(path.name.split(".")[1]): path for path in sorted(folder.rglob("workerlog.*"))}
+    for rank, path in sorted(logs.items() if logs else {first: main_log(folder)}.items()):
+        if not path.is_file():
+            continue
+        collected.measurements += to_measurements(
+            parse_training(numbered_lines(path)),
+            run=member.spec.run,
+            step=step.id,
+            attempt=attempt,
+            node=member.name,
+            rank=rank,
+            source=_source(path, folder),
+        )
+        collected.ranks += parse_ranks(text_of(path), node=member.name)[-1:]
+
+
+def _read_leg(step: Step, leg: str, member: Member, folder: Path, collected: Collected, attempt: int) -> None:
+    path = folder / "logs" / paths.log_name(leg)
+    if not path.is_file():
+        return
+    log = parse_inference(text_of(path))
+    collected.tails[leg] = tail(path)
+    collected.inference[leg] = log
+    collected.measurements += to_measurements(
+        log.samples,
+        run=member.spec.run,
+        step=step.id,
+        leg=leg,
+        attempt=attempt,
+        node=member.name,
+        source=_source(path, folder),
+    )
+
+
+def wall_time(record: ExitRecord) -> Measurement:
+    """How long a job or leg took on its node, seconds."""
+    return Measurement(
+        run=record.run,
+        step=record.step,
+        leg=record.leg,
+        attempt=record.attempt,
+        node=record.node,
+        metric="wall_time",
+        phase=Phase.RESOURCE,
+        value=record.duration_s,
+        unit="s",
+        source="exit record",
+    )
+
+
+def _source(path: Path, folder: Path) -> str:
+    """A log's path relative to the step's folder: `<node>/logs/main.log`."""
+    return str(path.relative_to(folder.parent))
+
+
+def main_log(folder: Path) -> Path:
+    """The captured output of a step without legs."""
+    return folder / "logs" / paths.log_name("")
+
+
+def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """(byte offset, line) of a log; bad bytes become replacement characters. Nothing when there is no file."""
+    if not path.is_file():
+        return
+    offset = 0
+    with path.open("rb") as file:
+        for line in file:
+            yield offset, line.decode("utf-8", errors="replace")
+            offset += len(line)
+
+
+def text_of(path: Path) -> str:
+    """A whole log as text."""
+    return path.read_bytes().decode("utf-8", errors="replace")
+
+
+def tail(path: Path) -> str:
+    """The last 64 KiB of a log, '' when there is none."""
+    if not path.is_file():
+        return ""
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - TAIL))
+        return file.read().decode("utf-8", errors="replace")

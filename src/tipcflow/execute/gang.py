@@ -1,0 +1,151 @@
+"""The gang: members start together or not at all, stop together, and leave exit records.
+
+A step on one node is a gang of one. States: staging (all members start and wait at the barrier) -> running
+(`go` everywhere) -> one member ended badly: the others get a moment to end by themselves, so that the culprit can
+be told from its victims, then `stop` -> ended, when every member has a record or is lost.
+"""
+
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from tipcflow.domain import EndReason, ExitRecord, InfraError
+from tipcflow.execute.member import Member
+
+# Peers of a crashed Paddle worker abort by themselves within 2-3 s (the launcher looks every few seconds).
+PEER_GRACE_S = 4.0
+# On top of the job's own deadlines, which the runner keeps: after that the node is not answering.
+SLACK_S = 60.0
+# From `stop` to an exit record: TERM, the runner's kill_after_s, KILL, and the record's way here.
+STOP_S = 30.0
+
+
+class Gang:
+    """Runs the members of one attempt of one step."""
+
+    def __init__(self, members: Sequence[Member], cancel: threading.Event) -> None:
+        self._members = list(members)
+        self._cancel = cancel
+        self._changed = threading.Condition()
+
+    def run(self) -> None:
+        """Run to the end. Afterwards every member has `record` or `lost`.
+
+        Raises:
+            InfraError: a member could not be staged; the others were stopped and nothing was trained.
+        """
+        try:
+            self._stage()
+            self._release()
+            self._wait()
+        finally:
+            self._stop_all("the controller gave up")
+
+    def _wake(self) -> None:
+        with self._changed:
+            self._changed.notify_all()
+
+    def _stage(self) -> None:
+        """Start every member; all or none."""
+        with ThreadPoolExecutor(len(self._members)) as pool:
+            futures = [pool.submit(member.start, self._wake) for member in self._members]
+            errors = [future.exception() for future in futures]
+        failed = next((error for error in errors if error is not None), None)
+        if failed is not None:
+            self._stop_all("a peer could not be staged")
+            raise failed
+        deadline = time.monotonic() + self._members[0].spec.barrier_s
+        for member in self._members:
+            while not member.staged.wait(0.05):
+                if self._cancel.is_set():
+                    return
+                if time.monotonic() > deadline:
+                    self._stop_all(f"node {member.name} was not staged in time")
+                    raise InfraError(
+                        f"node {member.name} was not ready within {member.spec.barrier_s:.0f} s", node=member.name
+                    )
+
+    def _release(self) -> None:
+        """`go` on every node at once, unless somebody is not there any more."""
+        barred = [member for member in self._members if member.spec.barrier]
+        if not barred or self._cancel.is_set() or any(member.done for member in self._members):
+            return
+        together = threading.Barrier(len(barred))
+
+        def go(member: Member) -> None:
+            together.wait(10)
+            member.session.go(member.spec)
+
+        with ThreadPoolExecutor(len(barred)) as pool:
+            futures = [pool.submit(go, member) for member in barred]
+            error = next((f.exception() for f in futures if f.exception() is not None), None)
+        if error is not None:
+            self._stop_all("a peer could not be told to go")
+            raise error
+
+    def _wait(self) -> None:
+        spec = self._members[0].spec
+        deadline = time.monotonic() + spec.barrier_s + spec.deadline_s + SLACK_S
+        trouble_since = 0.0
+        while not all(member.done for member in self._members):
+            if self._cancel.is_set():
+                self._stop_all("cancelled")
+                return
+            now = time.monotonic()
+            if now > deadline:
+                self._stop_all("no exit record in time")
+                return
+            if any(_is_bad(member) for member in self._members):
+                trouble_since = trouble_since or now
+                if self._culprit_known() or now - trouble_since > PEER_GRACE_S:
+                    self._stop_all("a peer failed")
+                    return
+            with self._changed:
+                self._changed.wait(0.2)
+
+    def _culprit_known(self) -> bool:
+        """Whether a member ended badly in a way that no peer can cause."""
+        return any(member.lost or _is_culprit(member.record) for member in self._members)
+
+    def _stop_all(self, reason: str) -> None:
+        """Tell every living member to stop and wait until each has a record or is given up."""
+        alive = [member for member in self._members if not member.done]
+        if not alive:
+            return
+
+        def stop(member: Member) -> None:
+            try:
+                member.session.stop(member.spec, reason)
+            except InfraError as error:
+                member.lost = member.lost or f"node {member.name} could not be told to stop: {error}"
+
+        with ThreadPoolExecutor(len(alive)) as pool:
+            list(pool.map(stop, alive))
+        deadline = time.monotonic() + STOP_S
+        for member in alive:
+            member.join(max(0.0, deadline - time.monotonic()))
+            if not member.done:
+                member.lost = f"node {member.name}: no exit record {STOP_S:.0f} s after it was told to stop"
+
+
+def _is_bad(member: Member) -> bool:
+    return bool(member.lost) or (member.record is not None and not member.record.ok)
+
+
+def _is_culprit(record: ExitRecord | None) -> bool:
+    return record is not None and not record.ok and not record.victim and record.reason is not EndReason.STOPPED
+
+
+def culprit(members: Sequence[Member]) -> Member | None:
+    """The member to blame: lost or ended badly by itself; a victim only when nobody else can be blamed.
+
+    Source of the rule: Paddle's launcher exits with 250 when its worker aborted because a peer's socket closed.
+    """
+    bad = [member for member in members if _is_bad(member)]
+    blamed = [member for member in bad if _is_culprit(member.record)] or [m for m in bad if m.lost] or bad
+    return min(blamed, key=_ended_at, default=None)
+
+
+def _ended_at(member: Member) -> float:
+    return member.record.ended_at if member.record else float("inf")

@@ -1,0 +1,55 @@
+"""Plan's step -> what each node's runner is asked to do."""
+
+from tipcflow.domain import Command, Compat, JobCommand, JobSpec, Node, Plan, Step
+from tipcflow.remote import paths
+
+# A clean PATH: the run's shims first, so that `python` in a suite's own scripts is the node's interpreter.
+_SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+# Logs arrive line by line, and every process of Paddle 3 would print a warning about a missing compiler cache.
+_ENV = {"PYTHONUNBUFFERED": "1", "PYTHONWARNINGS": "ignore"}
+
+
+def job_spec(plan: Plan, step: Step, node: Node, *, run: str, attempt: int, fence: int) -> JobSpec:
+    """The job of `step` on `node`. Legs that cannot run here are left out."""
+    legs = [(leg.id, leg.command) for leg in step.legs if not leg.not_run]
+    commands = legs or [("", step.commands[node.name])]
+    first = node.name == step.nodes[0]
+    return JobSpec(
+        run=run,
+        step=step.id,
+        attempt=attempt,
+        node=node.name,
+        fence=fence,
+        slots=tuple(range(step.slots)),
+        workspace=node.workspace,
+        root=paths.run_source(node.workspace, run),
+        commands=tuple(_job_command(leg, command) for leg, command in commands),
+        env=job_env(node, run),
+        cpus=node.cpus,
+        barrier=step.is_gang,
+        deadline_s=step.deadline_s,
+        keep_going=bool(step.legs) or plan.compat is Compat.BASH,
+        expects=step.expects if first else (),
+        artefacts=step.artefacts,
+    )
+
+
+def _job_command(leg: str, command: Command) -> JobCommand:
+    return JobCommand(leg=leg, text=command.text, cwd=command.cwd, env=command.env, log=command.log)
+
+
+def job_env(node: Node, run: str) -> dict[str, str]:
+    """Environment of every command of a run on a node; the plan's own variables come on top of it."""
+    path = node.env.get("PATH", _SYSTEM_PATH)
+    return {**_ENV, **node.env, "PATH": f"{paths.run_bin(node.workspace, run)}:{path}"}
+
+
+def slots_needed(plan: Plan) -> list[tuple[str, int]]:
+    """(node, slot) of everything that any step of the plan will lock: leased at once, for the whole run."""
+    most: dict[str, int] = {}
+    for step in plan.steps:
+        if step.not_run or (step.legs and all(leg.not_run for leg in step.legs)):
+            continue
+        for node in step.nodes:
+            most[node] = max(most.get(node, 0), step.slots)
+    return [(node, slot) for node, count in sorted(most.items()) for slot in range(count)]

@@ -1,0 +1,100 @@
+"""Leases on slots: all or none, renewed while the run lives, released at its end."""
+
+import threading
+import time
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from tipcflow.domain import InfraError
+
+if TYPE_CHECKING:
+    from tipcflow.store import Store
+
+TTL_S = 120.0
+ASK_EVERY_S = 1.0
+
+
+class LeaseKeeper:
+    """Holds the leases of one run; use as a context manager.
+
+    Args:
+        empty: tells whether a node was listed and holds no process of a run; an expired lease is granted again
+            only then.
+        say: gets one line whenever what we wait for changes.
+    """
+
+    def __init__(
+        self,
+        store: "Store",
+        run: str,
+        slots: Iterable[tuple[str, int]],
+        *,
+        owner: str,
+        wait_s: float,
+        empty: Callable[[str, str], bool],
+        say: Callable[[str], None],
+        cancel: threading.Event,
+    ) -> None:
+        self._store = store
+        self._run = run
+        self._slots = sorted(set(slots))
+        self._owner = owner
+        self._wait_s = wait_s
+        self._empty = empty
+        self._say = say
+        self._cancel = cancel
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self.fence = 0
+
+    def __enter__(self) -> "LeaseKeeper":
+        self.fence = self._acquire()
+        self._thread = threading.Thread(target=self._renew, name="lease", daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join(10)
+        self._store.release_leases(self._run)
+
+    def _acquire(self) -> int:
+        deadline = time.monotonic() + self._wait_s
+        said = ""
+        while True:
+            now = time.time()
+            fence = self._store.acquire_leases(self._run, self._slots, owner=self._owner, ttl_s=TTL_S, now=now)
+            if fence is not None:
+                return fence
+            holders = self._holders(now)
+            if holders != said:
+                self._say(f"waiting for {holders}")
+                said = holders
+            if self._cancel.wait(ASK_EVERY_S):
+                raise InfraError("stopped while waiting for slots")
+            if time.monotonic() > deadline:
+                raise InfraError(
+                    f"no free slots within {self._wait_s:.0f} s: {holders}",
+                    hint="see `tipcflow runs` for what holds them",
+                )
+
+    def _holders(self, now: float) -> str:
+        """Who holds what we want; frees expired leases of nodes that were listed and found empty."""
+        lines = []
+        for lease in self._store.leases():
+            if (lease.node, lease.slot) not in self._slots or lease.run == self._run:
+                continue
+            if lease.expires_at < now and self._empty(lease.node, lease.run):
+                self._store.drop_expired(lease.run, now=now)
+                continue
+            lines.append(f"node {lease.node} slot {lease.slot}, held by run {lease.run}")
+        return "; ".join(sorted(lines))
+
+    def _renew(self) -> None:
+        while not self._stop.wait(TTL_S / 3):
+            try:
+                if not self._store.renew_leases(self._run, ttl_s=TTL_S, now=time.time()):
+                    self._say("the lease on the nodes' slots was lost")
+            except Exception as error:  # a database that is away for a moment must not end the run
+                self._say(f"the lease could not be renewed: {error}")

@@ -1,0 +1,146 @@
+"""One node's part of a step while it goes on: watched in a thread of its own, re-attached when the link breaks."""
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+from tipcflow.domain import ExitRecord, InfraError, JobSpec, Node
+from tipcflow.execute.progress import Event, Kind, Listener
+
+WATCH_S = 60.0
+RECONNECT_EVERY_S = 2.0
+
+
+class JobSession(Protocol):
+    """What a member needs of its node (execute.session.NodeSession is the real one)."""
+
+    @property
+    def node(self) -> Node:
+        """The node behind this session."""
+        ...
+
+    def start(self, spec: JobSpec) -> dict[str, Any]:
+        """Start the job or re-attach to it; the runner's answer."""
+        ...
+
+    def go(self, spec: JobSpec) -> None:
+        """Let a staged job start its first command."""
+        ...
+
+    def stop(self, spec: JobSpec, reason: str) -> None:
+        """Ask the runner to end the job."""
+        ...
+
+    def watch(self, spec: JobSpec, resume: dict[str, int], seconds: float) -> Iterator[dict[str, Any]]:
+        """The runner's events from the given log offsets on, until the job ends or `seconds` have passed."""
+        ...
+
+    def reconnect(self) -> None:
+        """A fresh connection to the same node."""
+        ...
+
+
+class Member:
+    """A job on one node.
+
+    Attributes:
+        record: how it ended, once it has.
+        legs: leg id -> how that leg ended.
+        lost: why nothing is known of it any more, '' while it can be watched.
+        staged: set when the runner waits for `go` (or has gone on, or ended).
+    """
+
+    def __init__(self, session: JobSession, spec: JobSpec, *, listener: Listener, reconnect_s: float) -> None:
+        self.session = session
+        self.spec = spec
+        self.record: ExitRecord | None = None
+        self.legs: dict[str, ExitRecord] = {}
+        self.lost = ""
+        self.staged = threading.Event()
+        self._resume: dict[str, int] = {}
+        self._listener = listener
+        self._reconnect_s = reconnect_s
+        self._thread: threading.Thread | None = None
+        self._wake: Callable[[], None] = lambda: None
+
+    @property
+    def name(self) -> str:
+        """The node's name."""
+        return self.session.node.name
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing more will be heard of it."""
+        return self.record is not None or bool(self.lost)
+
+    def start(self, wake: Callable[[], None]) -> None:
+        """Start the job on its node, or re-attach to it, and watch it until it ended.
+
+        Raises:
+            InfraError: the node cannot be reached or refuses.
+        """
+        self._wake = wake
+        self.session.start(self.spec)
+        self._thread = threading.Thread(target=self._watch, name=f"watch-{self.name}", daemon=True)
+        self._thread.start()
+
+    def join(self, timeout: float) -> bool:
+        """Wait until the watching thread has ended; whether it has."""
+        if self._thread is not None:
+            self._thread.join(timeout)
+            return not self._thread.is_alive()
+        return True
+
+    def _watch(self) -> None:
+        try:
+            while not self.done:
+                try:
+                    for message in self.session.watch(self.spec, self._resume, WATCH_S):
+                        self._take(message)
+                except InfraError as error:
+                    self._reattach(str(error))
+        except Exception as error:  # a thread that dies silently would make the step wait for its deadline
+            self.lost = f"watching node {self.name} failed: {error!r}"
+        finally:
+            self.staged.set()
+            self._wake()
+
+    def _reattach(self, why: str) -> None:
+        """The link broke: the job goes on without us; find it again until the time for that is over."""
+        self._say(Kind.NOTE, f"node {self.name}: connection lost ({why}); the job goes on there, reconnecting")
+        deadline = time.monotonic() + self._reconnect_s
+        while time.monotonic() < deadline:
+            try:
+                self.session.reconnect()
+                self._say(Kind.NOTE, f"node {self.name}: connected again")
+                return
+            except InfraError as error:
+                why = str(error)
+                time.sleep(RECONNECT_EVERY_S)
+        self.lost = f"node {self.name} was lost: {why}"
+
+    def _take(self, message: dict[str, Any]) -> None:
+        event = message.get("event")
+        if event == "state":
+            if message.get("state") != "staging":
+                self.staged.set()
+            self._say(Kind.STATE, str(message.get("state", "")))
+        elif event == "log":
+            leg = str(message.get("leg", ""))
+            data = str(message.get("data", ""))
+            self._resume[leg] = int(message.get("offset", 0)) + int(message.get("length", len(data.encode())))
+            self._say(Kind.LOG, data, leg=leg)
+        elif event == "leg":
+            record = ExitRecord.model_validate(message["record"])
+            self.legs[record.leg] = record
+            self._say(Kind.LEG, json.dumps({"exit_code": record.exit_code}), leg=record.leg)
+        elif event == "end":
+            self.record = ExitRecord.model_validate(message["record"])
+        elif event == "lost":
+            self.lost = f"node {self.name}: {message.get('message') or 'the runner died without an exit record'}"
+        self._wake()
+
+    def _say(self, kind: Kind, text: str, *, leg: str = "") -> None:
+        self._listener(Event(kind, text, step=self.spec.step, node=self.name, leg=leg))

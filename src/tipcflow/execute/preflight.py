@@ -1,0 +1,107 @@
+"""What must hold on the nodes before anything is started; each failure is one sentence that names the node."""
+
+from collections.abc import Sequence
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.version import InvalidVersion, Version
+
+from tipcflow.domain import Cluster, ConfigError, InfraError, Node, NodeFacts
+
+# A lite run's archive, data, checkpoints and logs; a step may ask for more (JobSpec.min_free_bytes).
+MIN_FREE_BYTES = 256 * 1024 * 1024
+# Beyond this, times of different nodes cannot be put side by side; shown, not fatal.
+CLOCK_WARN_S = 5.0
+
+
+def parse_framework(text: str) -> Requirement:
+    """A requirement such as `paddlepaddle==3.3.1` or `paddlepaddle>=3.3,<4`.
+
+    Raises:
+        ConfigError: it is not one.
+    """
+    try:
+        return Requirement(text)
+    except InvalidRequirement as error:
+        raise ConfigError(
+            f"is not a requirement: {error}".splitlines()[0],
+            key="--framework",
+            found=text,
+            expected="a name with versions, as in paddlepaddle==3.3.1",
+        ) from error
+
+
+def check_nodes(
+    cluster: Cluster, facts: Sequence[NodeFacts], *, framework: str, requirement: Requirement | None
+) -> list[str]:
+    """Checks what the nodes said; returns warnings that a person should see.
+
+    Args:
+        framework: the distribution that the suite needs (`paddlepaddle`, `torch`, '' for none).
+
+    Raises:
+        InfraError: the first thing that makes a run impossible, peers first, since they need a person.
+    """
+    names = {node.address: node.name for node in cluster.nodes}
+    for fact in facts:
+        for peer, why in fact.unreachable.items():
+            raise InfraError(
+                f"node {fact.node} cannot reach node {names.get(peer, peer)}: {why}",
+                node=fact.node,
+                hint="check the network between the nodes (`ping` from one to the other), then run again",
+            )
+    for fact in facts:
+        _check_node(cluster.node(fact.node), fact, framework=framework, requirement=requirement)
+    versions = {fact.framework_version for fact in facts}
+    if len(versions) > 1:
+        said = ", ".join(f"{fact.node} has {fact.framework_version or 'none'}" for fact in facts)
+        raise InfraError(f"the nodes have different {framework} versions: {said}")
+    return [
+        f"the clock of node {fact.node} is {fact.clock_skew_s:+.0f} s off"
+        for fact in facts
+        if abs(fact.clock_skew_s) > CLOCK_WARN_S
+    ]
+
+
+def _check_node(node: Node, fact: NodeFacts, *, framework: str, requirement: Requirement | None) -> None:
+    if not fact.python:
+        raise InfraError(
+            f"node {node.name} has no working Python at {node.python}",
+            node=node.name,
+            hint="set `python` of the node in the cluster file to its environment's interpreter",
+        )
+    if framework and not fact.framework_version:
+        raise InfraError(
+            f"node {node.name}: {node.python} has no {framework}",
+            node=node.name,
+            hint="install requirements/node-cpu.txt or node-gpu.txt into the node's environment",
+        )
+    if requirement is not None:
+        _check_requirement(node, fact, requirement)
+    if fact.disk_free_bytes and fact.disk_free_bytes < MIN_FREE_BYTES:
+        free, need = fact.disk_free_bytes // 2**20, MIN_FREE_BYTES // 2**20
+        raise InfraError(
+            f"node {node.name}: the disk of {node.workspace} is full: {free} MiB free, {need} MiB needed",
+            node=node.name,
+        )
+    if node.device == "gpu" and len(fact.gpus) < node.slots:
+        raise InfraError(
+            f"node {node.name} is declared with {node.slots} GPUs but shows {len(fact.gpus)}",
+            node=node.name,
+            hint="see `nvidia-smi` on the node, or mend `slots` in the cluster file",
+        )
+
+
+def _check_requirement(node: Node, fact: NodeFacts, requirement: Requirement) -> None:
+    installed = {name.lower().replace("_", "-"): version for name, version in fact.packages.items()}
+    if fact.framework:
+        installed.setdefault(fact.framework.lower(), fact.framework_version)
+    wanted = requirement.name.lower().replace("_", "-")
+    # paddlepaddle-gpu is the same framework as paddlepaddle, built for another device.
+    version = installed.get(wanted) or installed.get(f"{wanted}-gpu") or installed.get(wanted.removesuffix("-gpu"))
+    try:
+        fits = version is not None and requirement.specifier.contains(Version(version), prereleases=True)
+    except InvalidVersion:
+        fits = False
+    if not fits:
+        has = f"{requirement.name} {version}" if version else f"no {requirement.name}"
+        raise InfraError(f"node {node.name} has {has}, the run asks for {requirement}", node=node.name)

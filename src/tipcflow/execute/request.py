@@ -1,0 +1,57 @@
+"""What a person or a scheduler asks for: one run of one chain."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tipcflow.config.suite import Suite
+from tipcflow.domain import Cluster, Compat
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """One run.
+
+    Attributes:
+        params: the params file as given (a path, or relative to the suite's root).
+        suite, cluster: names, or paths of YAML files.
+        suite_ref: git ref of the suite, None for its folder as it is.
+        framework: requirement that the nodes must satisfy, '' for any.
+        wait_s: how long to wait for free slots.
+        keep: keep the run's working folder on the nodes also when it passed.
+    """
+
+    params: str
+    suite: str
+    mode: str
+    cluster: str
+    config_dir: Path
+    suite_ref: str | None = None
+    framework: str = ""
+    seed: int | None = None
+    repeats: int = 1
+    diagnose: bool = False
+    compat: Compat = Compat.SPEC
+    wait_s: float = 3600.0
+    reconnect_s: float = 120.0
+    policy: str = "pr"
+    trigger: str = "cli"
+    owner: str = ""
+    keep: bool = False
+    command: tuple[str, ...] = field(default=())
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """A request, resolved: everything is read and checked, nothing is started."""
+
+    suite: Suite
+    cluster: Cluster
+    chain: str
+    model: str
+
+
+def chain_name(suite: str, params_file: str) -> str:
+    """`<suite>/<model folder>/<file stem>` of a params file: the chain's name wherever it is shown."""
+    path = Path(params_file)
+    parent = path.parent.name or "params"
+    return f"{suite}/{parent}/{path.stem}"
