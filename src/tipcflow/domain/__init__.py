@@ -4,11 +4,12 @@ Every type that leaves a process (as JSON in the database, in a job folder, in a
 `schema_version` and is only ever extended by adding fields with defaults.
 """
 
+from tipcflow.domain.attempt import Attempt
 from tipcflow.domain.base import Frozen
 from tipcflow.domain.check import CheckResult, Facts, RankReport
 from tipcflow.domain.errors import ConfigError, InfraError, TipcflowError
 from tipcflow.domain.exit_record import EndReason, ExitRecord, OutputFile
-from tipcflow.domain.history import PastRun
+from tipcflow.domain.history import PastRun, last_attempts, losses_of, medians_of
 from tipcflow.domain.job import JobCommand, JobSpec
 from tipcflow.domain.measurement import Measurement, Phase
 from tipcflow.domain.node import Cluster, Node, NodeFacts, SshTarget
@@ -27,6 +28,7 @@ from tipcflow.domain.run import Run, new_run_id
 from tipcflow.domain.status import Status, exit_code, run_status
 
 __all__ = [
+    "Attempt",
     "CheckResult",
     "Cluster",
     "Command",
@@ -58,6 +60,9 @@ __all__ = [
     "TipcflowError",
     "Variant",
     "exit_code",
+    "last_attempts",
+    "losses_of",
+    "medians_of",
     "new_run_id",
     "run_status",
 ]

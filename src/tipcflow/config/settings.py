@@ -1,0 +1,119 @@
+"""Settings from the environment: three variables, and nothing else is read (docs/reference/settings.md)."""
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+from tipcflow.domain import ConfigError, Frozen
+
+
+class Settings(Frozen):
+    """Where tipcflow keeps and finds things.
+
+    Attributes:
+        home: folder of runs, environments and the default database; TIPCFLOW_HOME.
+        database_url: SQLite or PostgreSQL; TIPCFLOW_DATABASE_URL. May hold a password: print `safe_url` of it.
+        config_dir: folder of suites/, clusters/, references/, policies/; TIPCFLOW_CONFIG_DIR.
+    """
+
+    home: Path
+    database_url: str
+    config_dir: Path
+
+    def __repr__(self) -> str:
+        return f"Settings(home={str(self.home)!r}, database_url={safe_url(self.database_url)!r}, " + (
+            f"config_dir={str(self.config_dir)!r})"
+        )
+
+    __str__ = __repr__
+
+    @property
+    def runs_dir(self) -> Path:
+        """Folder with one folder per run: what was collected from the nodes."""
+        return self.home / "runs"
+
+
+def settings(environ: Mapping[str, str] | None = None, cwd: Path | None = None) -> Settings:
+    """The settings in force; an empty variable counts as unset.
+
+    Raises:
+        ConfigError: when a variable holds what cannot be one, e.g. a relative home.
+    """
+    environ = os.environ if environ is None else environ
+    cwd = cwd or Path.cwd()
+    home = _folder(environ, "TIPCFLOW_HOME", cwd) or _default_home(environ, cwd)
+    return Settings(
+        home=home,
+        database_url=_database_url(environ, home),
+        config_dir=_folder(environ, "TIPCFLOW_CONFIG_DIR", cwd) or _default_config_dir(cwd),
+    )
+
+
+def safe_url(url: str) -> str:
+    """The URL without its password, for messages; never fails."""
+    try:
+        parts = urlsplit(url)
+        netloc = parts.netloc
+        if "@" in netloc:
+            login, _, where = netloc.rpartition("@")
+            user, colon, _ = login.partition(":")
+            netloc = f"{user}{':***' if colon else ''}@{where}"
+        query = urlencode(
+            [(key, "***" if "pass" in key.lower() else value) for key, value in parse_qsl(parts.query)],
+            safe="*/:",
+        )
+        shown = urlunsplit(parts._replace(netloc=netloc, query=query))
+    except ValueError:
+        return f"{url.partition(':')[0][:20]}:…"
+    # urlunsplit drops the empty authority of sqlite:///x and keeps that of sqlite:////x
+    if not netloc and url.startswith(f"{parts.scheme}://"):
+        shown = f"{parts.scheme}://{parts.path}{f'?{query}' if query else ''}"
+    return shown
+
+
+def _folder(environ: Mapping[str, str], name: str, cwd: Path) -> Path | None:
+    value = environ.get(name, "")
+    if not value:
+        return None
+    folder = cwd / Path(value).expanduser()
+    if folder.exists() and not folder.is_dir():
+        raise ConfigError("not a folder", key=name, found=value, expected="a folder")
+    return folder
+
+
+def _database_url(environ: Mapping[str, str], home: Path) -> str:
+    url = environ.get("TIPCFLOW_DATABASE_URL", "")
+    if not url:
+        return f"sqlite:///{home / 'tipcflow.db'}"
+    if url.partition(":")[0].partition("+")[0] not in ("sqlite", "postgresql", "postgres"):
+        raise ConfigError(
+            "not a database URL",
+            key="TIPCFLOW_DATABASE_URL",
+            found=safe_url(url),
+            expected="sqlite:////absolute/path.db or postgresql://user@host/name",
+        )
+    return url
+
+
+def _default_home(environ: Mapping[str, str], cwd: Path) -> Path:
+    if _is_checkout(cwd):
+        return cwd / ".tipcflow"
+    return Path(environ.get("HOME") or Path.home()) / ".tipcflow"
+
+
+def _is_checkout(folder: Path) -> bool:
+    """Whether a folder is a clone of tipcflow itself."""
+    try:
+        with (folder / "pyproject.toml").open("rb") as file:
+            project = tomllib.load(file).get("project", {})
+    except (OSError, ValueError):
+        return False
+    return isinstance(project, dict) and project.get("name") == "tipcflow"
+
+
+def _default_config_dir(cwd: Path) -> Path:
+    here = cwd / "configs"
+    shipped = Path(__file__).resolve().parents[3] / "configs"
+    return shipped if shipped.is_dir() and not here.is_dir() else here

@@ -1,0 +1,38 @@
+"""What all parts of the repository class share: the engine and its transactions."""
+
+from contextlib import AbstractContextManager
+
+from sqlalchemy import Connection, Engine, Insert, Table
+from sqlalchemy.dialects import postgresql, sqlite
+
+from tipcflow.store.engine import reading, writing
+
+
+class StoreBase:
+    """Holds the engine; every public method of a part is one transaction."""
+
+    _engine: Engine
+
+    def _read(self) -> AbstractContextManager[Connection]:
+        return reading(self._engine)
+
+    def _write(self) -> AbstractContextManager[Connection]:
+        return writing(self._engine)
+
+
+def insert_new(connection: Connection, table: Table) -> Insert:
+    """An INSERT that leaves rows alone whose key is there already."""
+    if connection.dialect.name == "postgresql":
+        return postgresql.insert(table).on_conflict_do_nothing()
+    return sqlite.insert(table).on_conflict_do_nothing()
+
+
+def upsert(connection: Connection, table: Table) -> Insert:
+    """An INSERT that replaces everything but the key of a row whose key is there already."""
+    keys = [column.name for column in table.primary_key]
+    rest = [column.name for column in table.columns if column.name not in keys]
+    if connection.dialect.name == "postgresql":
+        pg = postgresql.insert(table)
+        return pg.on_conflict_do_update(index_elements=keys, set_={name: pg.excluded[name] for name in rest})
+    lite = sqlite.insert(table)
+    return lite.on_conflict_do_update(index_elements=keys, set_={name: lite.excluded[name] for name in rest})

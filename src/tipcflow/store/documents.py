@@ -1,0 +1,88 @@
+"""Small JSON documents of a run, node facts and check results."""
+
+import time
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from sqlalchemy import delete, insert, select
+
+from tipcflow.domain import CheckResult, NodeFacts
+from tipcflow.store.base import StoreBase, upsert
+from tipcflow.store.schema import check_results, documents, environments
+
+
+class DocumentsMixin(StoreBase):
+    """Tables documents, environments and check_results."""
+
+    def put_document(self, run_id: str, name: str, obj: Any) -> None:
+        """Keep a JSON value or domain type under a name (`predictions`, `certificate` …), or replace it."""
+        row = {"run": run_id, "name": name, "body": obj, "updated_at": time.time()}
+        with self._write() as connection:
+            connection.execute(upsert(connection, documents), row)
+
+    def document(self, run_id: str, name: str) -> Any:
+        """The document, None when there is none."""
+        query = select(documents.c.body).where(documents.c.run == run_id, documents.c.name == name)
+        with self._read() as connection:
+            return connection.execute(query).scalar()
+
+    def documents(self, run_id: str) -> list[str]:
+        """The names of a run's documents, sorted."""
+        query = select(documents.c.name).where(documents.c.run == run_id)
+        with self._read() as connection:
+            return sorted(connection.execute(query).scalars())
+
+    def save_node_facts(self, run_id: str, facts: NodeFacts | Iterable[NodeFacts]) -> None:
+        """Keep what nodes said about themselves; a node that speaks again replaces what it said."""
+        several = [facts] if isinstance(facts, NodeFacts) else facts
+        rows = [_environment(run_id, node) for node in several]
+        if rows:
+            with self._write() as connection:
+                connection.execute(upsert(connection, environments), rows)
+
+    def node_facts(self, run_id: str) -> list[NodeFacts]:
+        """What the run's nodes said, by node name."""
+        query = select(environments.c.facts).where(environments.c.run == run_id).order_by(environments.c.node)
+        with self._read() as connection:
+            return [NodeFacts.model_validate(facts) for facts in connection.execute(query).scalars()]
+
+    def set_check_results(self, run_id: str, results: Iterable[CheckResult]) -> None:
+        """Keep the answers of a judgement in place of all earlier ones."""
+        seen: Counter[tuple[str, ...]] = Counter()
+        rows = []
+        for position, result in enumerate(results):
+            question = (result.check, result.step, result.leg, result.metric)
+            fields = result.model_dump(exclude={"check", "values"})
+            fields |= {"run": run_id, "name": result.check, "details": result.values}
+            rows.append({**fields, "position": position, "ordinal": seen[question]})
+            seen[question] += 1
+        with self._write() as connection:
+            connection.execute(delete(check_results).where(check_results.c.run == run_id))
+            if rows:
+                connection.execute(insert(check_results), rows)
+
+    def check_results(self, run_id: str) -> list[CheckResult]:
+        """The answers of the last judgement, in its order."""
+        query = select(check_results).where(check_results.c.run == run_id).order_by(check_results.c.position)
+        with self._read() as connection:
+            rows = connection.execute(query).mappings().all()
+        return [
+            CheckResult(
+                check=row["name"],
+                values=row["details"],
+                **{name: row[name] for name in CheckResult.model_fields if name in row},
+            )
+            for row in rows
+        ]
+
+
+def _environment(run_id: str, facts: NodeFacts) -> dict[str, Any]:
+    columns = {name: getattr(facts, name) for name in NodeFacts.model_fields if name in environments.c}
+    models = sorted({str(gpu.get("name") or gpu.get("model") or "") for gpu in facts.gpus} - {""})
+    return columns | {
+        "run": run_id,
+        "gpu_model": ", ".join(models),
+        "gpu_count": len(facts.gpus),
+        "facts": facts,
+    }

@@ -1,0 +1,122 @@
+"""Connections: one form of URL, one set of database settings, one way to begin a transaction."""
+
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError
+
+from tipcflow.config.settings import safe_url
+from tipcflow.domain import ConfigError, InfraError
+
+BUSY_S = 30.0
+_DRIVERS = {"postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg", "sqlite": "sqlite"}
+
+
+def normal_url(url: str) -> URL:
+    """The URL with the driver that we ship.
+
+    Raises:
+        ConfigError: when it is no URL of SQLite or PostgreSQL.
+    """
+    wrong = ConfigError(
+        "not a database URL",
+        key="TIPCFLOW_DATABASE_URL",
+        found=safe_url(url),
+        expected="sqlite:////absolute/path.db or postgresql://user@host/name",
+    )
+    try:
+        parsed = make_url(url)
+    except (ArgumentError, ValueError):
+        raise wrong from None  # the cause would print the password
+    if parsed.drivername in _DRIVERS:
+        return parsed.set(drivername=_DRIVERS[parsed.drivername])
+    if parsed.drivername in _DRIVERS.values():
+        return parsed
+    raise wrong
+
+
+def make_engine(url: str, *, foreign_keys: bool = True) -> Engine:
+    """An engine; nothing is connected yet, but a SQLite file's folder is made.
+
+    Args:
+        url: of SQLite or PostgreSQL.
+        foreign_keys: False for migrations on SQLite, which cannot rebuild a table that others refer to.
+    """
+    parsed = normal_url(url)
+    if parsed.get_backend_name() != "sqlite":
+        return create_engine(parsed, pool_pre_ping=True, connect_args={"connect_timeout": int(BUSY_S)})
+    if parsed.database and parsed.database != ":memory:":
+        _make_folder(Path(parsed.database).parent, url)
+    engine = create_engine(parsed, connect_args={"timeout": BUSY_S})
+
+    @event.listens_for(engine, "connect")
+    def _configure(connection: sqlite3.Connection, _: Any) -> None:
+        connection.isolation_level = None  # we say BEGIN ourselves
+        _set_wal(connection)
+        connection.execute(f"PRAGMA foreign_keys={'ON' if foreign_keys else 'OFF'}")
+        connection.execute("PRAGMA synchronous=NORMAL")
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Connection) -> None:
+        write = connection.get_execution_options().get("tipcflow_write", False)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
+
+    return engine
+
+
+def _make_folder(folder: Path, url: str) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InfraError(f"cannot make the folder of the database {safe_url(url)}: {error}") from error
+
+
+def _set_wal(connection: sqlite3.Connection) -> None:
+    """Turn write-ahead logging on; two processes that do so at once do not wait for each other by themselves."""
+    deadline = time.monotonic() + BUSY_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
+
+
+@contextmanager
+def reading(engine: Engine) -> Iterator[Connection]:
+    """A connection whose statements all see one snapshot."""
+    with engine.connect() as connection:
+        if engine.dialect.name == "postgresql":
+            connection = connection.execution_options(isolation_level="REPEATABLE READ")
+        with connection.begin():
+            yield connection
+
+
+@contextmanager
+def writing(engine: Engine) -> Iterator[Connection]:
+    """One transaction; on SQLite it holds the write lock from its beginning, so it never fails half-way."""
+    with engine.connect() as connection:
+        connection = connection.execution_options(tipcflow_write=True)
+        with connection.begin():
+            yield connection
+
+
+@contextmanager
+def reachable(url: str) -> Iterator[None]:
+    """Turn what the driver says when a database cannot be opened into a clear message without its password."""
+    try:
+        yield
+    except DBAPIError as error:
+        said = " ".join(str(error.orig).split())
+        raise InfraError(
+            f"cannot use the database {safe_url(url)}: {said}",
+            hint="TIPCFLOW_DATABASE_URL says which database is used",
+        ) from None

@@ -1,0 +1,96 @@
+"""Facts of a run for the checks, and the past runs that it is compared with."""
+
+from typing import Any
+
+from sqlalchemy import and_, func, select
+
+from tipcflow.domain import Facts, Measurement, PastRun, Status, losses_of, medians_of
+from tipcflow.store.documents import DocumentsMixin
+from tipcflow.store.measurements import MeasurementsMixin
+from tipcflow.store.runs import RunsMixin
+from tipcflow.store.schema import attempts, documents, measurements, runs
+from tipcflow.store.steps import StepsMixin
+
+_ACCEPTED = (Status.PASS, Status.IMPROVEMENT)
+_DOCUMENTS = ("predictions", "autolog", "reporter", "engine", "ranks")
+
+
+class HistoryMixin(RunsMixin, StepsMixin, MeasurementsMixin, DocumentsMixin):
+    """Puts together what the other parts keep."""
+
+    def facts(self, run_id: str) -> Facts:
+        """Everything that is known of a run; records and measurements of the last attempt of each step.
+
+        `predictions`, `autolog`, `reporter`, `engine` and `ranks` come from the documents of these names.
+
+        Raises:
+            ConfigError: when there is no such run.
+        """
+        plan = self.plan(run_id)
+        last = {attempt.step: attempt for attempt in self.attempts(run_id)}
+        records = {(r.step, r.node, r.leg): r for attempt in last.values() for r in attempt.records}
+        records |= {(r.step, r.node, r.leg): r for r in self.leg_records(run_id)}
+        said = self.step_statuses(run_id)
+        said_of_legs = self.leg_statuses(run_id)
+        return Facts(
+            run=run_id,
+            plan=plan,
+            records=tuple(records.values()),
+            node_facts=tuple(self.node_facts(run_id)),
+            measurements=tuple(self._last_measurements(run_id)),
+            step_status={step: status for step, (status, _) in said.items()},
+            leg_status={leg: status for leg, (status, _) in said_of_legs.items()},
+            step_reason={key: reason for key, (_, reason) in {**said, **said_of_legs}.items() if reason},
+            **self._fact_documents(run_id),
+        )
+
+    def _fact_documents(self, run_id: str) -> dict[str, Any]:
+        query = select(documents.c.name, documents.c.body)
+        query = query.where(documents.c.run == run_id, documents.c.name.in_(_DOCUMENTS))
+        with self._read() as connection:
+            return {name: body for name, body in connection.execute(query) if body is not None}
+
+    def accepted_runs(
+        self, chain: str, mode: str, environment: str, *, exclude: str = "", limit: int = 20
+    ) -> list[str]:
+        """Ids of runs that one may be compared with: same chain, mode and environment, accepted; newest first."""
+        query = (
+            select(runs.c.id)
+            .where(runs.c.chain == chain, runs.c.mode == mode, runs.c.environment == environment)
+            .where(runs.c.status.in_(_ACCEPTED), runs.c.id != exclude)
+            .order_by(runs.c.created_at.desc(), runs.c.id.desc())
+            .limit(limit)
+        )
+        with self._read() as connection:
+            return list(connection.execute(query).scalars())
+
+    def past_run(self, run_id: str) -> PastRun:
+        """The numbers of a run that later ones are compared with.
+
+        Raises:
+            ConfigError: when there is no such run.
+        """
+        run = self.get_run(run_id)
+        samples = self._last_measurements(run_id)
+        return PastRun(
+            run=run.id,
+            seed=run.seed,
+            framework=run.framework,
+            suite_sha256=run.suite_sha256,
+            medians=medians_of(samples),
+            losses=losses_of(samples),
+        )
+
+    def _last_measurements(self, run_id: str) -> list[Measurement]:
+        last = (
+            select(attempts.c.step, func.max(attempts.c.attempt).label("attempt"))
+            .where(attempts.c.run == run_id)
+            .group_by(attempts.c.step)
+            .subquery()
+        )
+        own = and_(measurements.c.step == last.c.step, measurements.c.attempt == last.c.attempt)
+        query = select(measurements).join(last, own).where(measurements.c.run == run_id)
+        columns = ("step", "leg", "node", "rank", "metric", "phase", "ordinal")
+        query = query.order_by(*(measurements.c[name] for name in columns))
+        with self._read() as connection:
+            return [Measurement.model_validate(dict(row)) for row in connection.execute(query).mappings()]

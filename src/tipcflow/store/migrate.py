@@ -1,0 +1,125 @@
+"""Schema versions: one linear chain of Alembic migrations inside the package, run from code only."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection, Engine, inspect, text
+
+from tipcflow.config.settings import safe_url
+from tipcflow.domain import ConfigError
+from tipcflow.store.engine import make_engine, reachable, reading, writing
+
+if TYPE_CHECKING:
+    from alembic.config import Config
+
+# Known without importing Alembic, so that opening an up-to-date database stays quick. A test compares the two.
+HEAD = "0001"
+_LOCK = 0x71FCF10
+
+
+def head() -> str:
+    """The newest revision that this code knows."""
+    return HEAD
+
+
+def current(url: str) -> str:
+    """The revision of a database, '' for an empty one.
+
+    Raises:
+        InfraError: when the database cannot be reached.
+    """
+    engine = make_engine(url)
+    try:
+        with reachable(url):
+            return engine_revision(engine)
+    finally:
+        engine.dispose()
+
+
+def engine_revision(engine: Engine) -> str:
+    """The same for an engine; driver errors pass."""
+    with reading(engine) as connection:
+        return _revision(connection)
+
+
+def _revision(connection: Connection) -> str:
+    if not inspect(connection).has_table("alembic_version"):
+        return ""
+    return connection.execute(text("SELECT version_num FROM alembic_version")).scalar() or ""
+
+
+def upgrade(url: str) -> str:
+    """Bring a database to `head()`, in one transaction and under a lock; returns the revision it had before.
+
+    Raises:
+        ConfigError: when the database is newer than this code.
+        InfraError: when it cannot be reached.
+    """
+    return _migrate(url, HEAD, up=True)
+
+
+def downgrade(url: str, revision: str = "base") -> str:
+    """Take a database back to a revision, `base` for nothing at all: **its data is lost**."""
+    return _migrate(url, revision, up=False)
+
+
+def _migrate(url: str, target: str, *, up: bool) -> str:
+    from alembic import command
+
+    engine = make_engine(url, foreign_keys=False)
+    try:
+        with reachable(url), writing(engine) as connection:
+            if engine.dialect.name == "postgresql":
+                connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
+            before = _revision(connection)
+            refuse_newer(url, before)
+            if before != target:
+                config = _config()
+                config.attributes["connection"] = connection
+                (command.upgrade if up else command.downgrade)(config, target)
+                _check_references(connection)
+            return before
+    finally:
+        engine.dispose()
+
+
+def _check_references(connection: Connection) -> None:
+    """SQLite migrates without foreign keys, so look at all of them before the commit."""
+    if connection.dialect.name == "sqlite":
+        broken = connection.execute(text("PRAGMA foreign_key_check")).fetchall()
+        if broken:
+            raise RuntimeError(f"the migration breaks {len(broken)} references, first {tuple(broken[0])}")
+
+
+def refuse_newer(url: str, revision: str) -> None:
+    """Refuse a database that a newer tipcflow has migrated.
+
+    Raises:
+        ConfigError: naming both revisions.
+    """
+    if revision and revision not in revisions():
+        raise ConfigError(
+            f"the database {safe_url(url)} is newer than this tipcflow",
+            found=f"schema {revision}",
+            expected=f"schema {HEAD} or older",
+            hint="install the tipcflow that migrated it, or name another database in TIPCFLOW_DATABASE_URL",
+        )
+
+
+def revisions() -> list[str]:
+    """All revisions that this code knows, oldest first."""
+    if HEAD == "0001":
+        return [HEAD]
+    from alembic.script import ScriptDirectory
+
+    script = ScriptDirectory.from_config(_config())
+    return [revision.revision for revision in script.walk_revisions()][::-1]
+
+
+def _config() -> "Config":
+    from alembic.config import Config
+
+    config = Config()
+    folder = str(Path(__file__).parent / "migrations")
+    config.set_main_option("script_location", folder.replace("%", "%%"))
+    return config
