@@ -1,1 +1,6 @@
-"""The check room (see docs/architecture.md)."""
+"""Facts to verdicts: one small pure module per question, no I/O."""
+
+from tipcflow.check.context import CheckContext
+from tipcflow.check.judge import judge, verdict
+
+__all__ = ["CheckContext", "judge", "verdict"]

@@ -1,0 +1,83 @@
+"""Does the last evaluation reach the model's target, and is it not too good to be true?"""
+
+import math
+
+from tipcflow.check.context import CheckContext
+from tipcflow.check.select import number, training_steps
+from tipcflow.config.references import Reference
+from tipcflow.domain import CheckResult, Facts, Measurement, Phase, Status, StepKind, last_attempts
+from tipcflow.parse import metric
+
+NAME = "accuracy.final"
+
+
+def accuracy_final(facts: Facts, context: CheckContext) -> list[CheckResult]:
+    """One result per target and trained variant; one `insufficient_data` where the model has no target."""
+    plan = facts.plan
+    targets = context.references.of(plan.model, plan.mode) if context.references else ()
+    if not plan.trains:
+        return []
+    if not targets:
+        reason = f"no target stands in the references for {plan.model} in {plan.mode}"
+        return [CheckResult(check=NAME, status=Status.INSUFFICIENT_DATA, reason=reason)]
+    variants = dict.fromkeys(step.variant for step in training_steps(facts))
+    return [
+        _judged(facts, target, variant, context)
+        for variant in variants
+        for target in targets
+        if target.variant in ("", variant)
+    ]
+
+
+def _judged(facts: Facts, target: Reference, variant: str, context: CheckContext) -> CheckResult:
+    last = _last_evaluation(facts, target.metric, variant)
+    values: dict[str, object] = {
+        "target": target.target,
+        "tolerance": target.tolerance,
+        "unit": target.unit,
+        "because": target.because,
+    }
+    step = last.step if last else ""
+
+    def result(status: Status, reason: str) -> CheckResult:
+        return CheckResult(
+            check=NAME, status=status, reason=reason, step=step, metric=target.metric, values=values
+        )
+
+    if last is None:
+        return result(Status.INSUFFICIENT_DATA, f"{variant}: no evaluation logged {target.metric}")
+    value = _in_unit(last, target.unit)
+    values["value"] = value
+    if not math.isfinite(value):
+        return result(Status.FAILED, f"{target.metric} is {value}")
+    better = value - target.target if metric(target.metric).better != "lower" else target.target - value
+    shown = f"{target.metric} {number(value)}, target {number(target.target)} ± {number(target.tolerance)}"
+    if better < -target.tolerance:
+        return result(Status.FAILED, f"{shown}: too low" if metric(target.metric).better != "lower" else shown)
+    if better > context.policy.accuracy.too_good * max(target.tolerance, 1e-12):
+        return result(Status.IMPROVEMENT, f"{shown}: too good, look before it is accepted")
+    return result(Status.PASS, shown)
+
+
+def _last_evaluation(facts: Facts, name: str, variant: str) -> Measurement | None:
+    """What the variant's own evaluation step says, else the last evaluation inside its training."""
+    for kind in (StepKind.EVAL, StepKind.TRAIN):
+        steps = [step.id for step in facts.plan.steps if step.kind is kind and step.variant == variant]
+        found = [
+            one
+            for one in last_attempts(facts.measurements)
+            if one.step in steps and one.phase is Phase.EVAL and one.metric == name
+        ]
+        if found:
+            # Rank 0 (or no rank) speaks for the run: the others evaluate with their own batch statistics.
+            lead = min(one.rank for one in found)
+            return max(
+                (one for one in found if one.rank == lead), key=lambda one: (steps.index(one.step), one.ordinal)
+            )
+    return None
+
+
+def _in_unit(one: Measurement, unit: str) -> float:
+    if one.unit == "%" and unit == "1":
+        return one.value / 100
+    return one.value * 100 if one.unit != "%" and unit == "%" else one.value

@@ -1,0 +1,35 @@
+"""What a run is judged against."""
+
+from dataclasses import dataclass, field
+
+from tipcflow.config.policy import Policy
+from tipcflow.config.references import References
+from tipcflow.domain import Facts, PastRun, Run
+
+
+@dataclass(frozen=True)
+class CheckContext:
+    """Everything that checks may look at besides the run's own facts.
+
+    Attributes:
+        history: accepted earlier runs of the same chain, mode and environment class, oldest first.
+        references: the suite's targets; None when it has no file.
+        run: the run itself, for its framework and the suite's hash; None in tests of checks that need neither.
+    """
+
+    policy: Policy = field(default_factory=lambda: Policy(name="default"))
+    history: tuple[PastRun, ...] = ()
+    references: References | None = None
+    run: Run | None = None
+
+    def framework(self, facts: Facts) -> str:
+        """The framework that the run used, as the run says, else as its nodes say; '' when unknown."""
+        if self.run and self.run.framework:
+            return self.run.framework
+        versions = {f"{node.framework} {node.framework_version}".strip() for node in facts.node_facts}
+        return versions.pop() if len(versions) == 1 else ""
+
+    @property
+    def suite_sha256(self) -> str:
+        """Hash of the suite's content that the run used; '' when unknown."""
+        return self.run.suite_sha256 if self.run else ""

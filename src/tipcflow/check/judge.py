@@ -1,0 +1,90 @@
+"""Facts and context -> every check's answer, and the run's status with its reason."""
+
+from collections.abc import Callable, Iterable
+
+from tipcflow.check.accuracy import accuracy_final
+from tipcflow.check.baseline import against_baseline
+from tipcflow.check.context import CheckContext
+from tipcflow.check.loss import loss_falling, loss_finite
+from tipcflow.check.parity import parity_onednn
+from tipcflow.check.ran_engine import ran_engine
+from tipcflow.check.ran_steps import executed_steps, ran_steps
+from tipcflow.check.ran_world import ran_world_size
+from tipcflow.check.reproducible import loss_reproducible
+from tipcflow.check.select import trained, training_steps
+from tipcflow.domain import CheckResult, Facts, Status, run_status
+
+Check = Callable[[Facts, CheckContext], list[CheckResult]]
+
+# In the order in which a person wants to read them.
+CHECKS: tuple[Check, ...] = (
+    ran_steps,
+    ran_world_size,
+    ran_engine,
+    loss_finite,
+    loss_falling,
+    loss_reproducible,
+    accuracy_final,
+    parity_onednn,
+    against_baseline,
+)
+
+MAX_PROBLEMS = 3
+
+
+def judge(facts: Facts, context: CheckContext) -> tuple[CheckResult, ...]:
+    """The answers of all checks, in a fixed order."""
+    return tuple(result for check in CHECKS for result in check(facts, context))
+
+
+def verdict(facts: Facts, results: Iterable[CheckResult]) -> tuple[Status, str]:
+    """The run's status, and one line that names its worst problems (at most three) or what was proven."""
+    answers = tuple(results)
+    gating = [result.status for result in answers if result.gating]
+    status = run_status(
+        [*facts.step_status.values(), *facts.leg_status.values(), *gating],
+        executed_steps=executed_steps(facts),
+        trained=bool(training_steps(facts)) and all(trained(facts, step) for step in training_steps(facts)),
+        trains=facts.plan.trains,
+    )
+    problems = _problems(facts, answers)
+    if problems:
+        shown = "; ".join(problems[:MAX_PROBLEMS])
+        more = f"; and {len(problems) - MAX_PROBLEMS} more" if len(problems) > MAX_PROBLEMS else ""
+        return status, shown + more
+    return status, _summary(facts, answers)
+
+
+def _problems(facts: Facts, results: tuple[CheckResult, ...]) -> list[str]:
+    """What went wrong, worst first; steps before the legs and checks that suffer from them."""
+    found: list[tuple[int, str]] = []
+    for statuses in (facts.step_status, facts.leg_status):
+        for key, status in statuses.items():
+            if status in _BAD:
+                reason = facts.step_reason.get(key, "")
+                found.append((status.severity, f"{key}: {reason or status.value}"))
+    said = bool(found)
+    for result in results:
+        # ran.steps only sums up what the steps say themselves, unless it is the one that found it.
+        repeats = result.check == "ran.steps" and said and result.reason.startswith(("did not", "not everything"))
+        if result.gating and result.status in _BAD and not repeats:
+            about = " ".join(part for part in (result.step, result.leg) if part)
+            found.append(
+                (result.status.severity, f"{result.check}{f' ({about})' if about else ''}: {result.reason}")
+            )
+    found.sort(key=lambda problem: -problem[0])
+    return [text for _, text in found]
+
+
+_BAD = frozenset({Status.FAILED, Status.REGRESSION, Status.INFRA_FAILURE, Status.CANCELLED, Status.CONFIG_ERROR})
+
+
+def _summary(facts: Facts, results: tuple[CheckResult, ...]) -> str:
+    statuses = [result.status for result in results]
+    parts = [f"{sum(one in (Status.PASS, Status.IMPROVEMENT) for one in statuses)} checks passed"]
+    for status in (Status.IMPROVEMENT, Status.INSUFFICIENT_DATA):
+        if status in statuses:
+            parts.append(f"{statuses.count(status)} {status}")
+    work = [*facts.step_status.values(), *facts.leg_status.values()]
+    parts += [f"{work.count(status)} {status}" for status in (Status.NOT_RUN, Status.BLOCKED) if status in work]
+    return ", ".join(parts)

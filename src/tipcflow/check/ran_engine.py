@@ -1,0 +1,107 @@
+"""Did every leg run as declared: device, oneDNN, TensorRT, precision, threads, batch size?"""
+
+from tipcflow.check.context import CheckContext
+from tipcflow.check.select import inference_steps, leg_key, some
+from tipcflow.domain import CheckResult, Facts, Leg, Status, Step
+from tipcflow.parse import engine_from_autolog
+
+NAME = "ran.engine"
+
+_TRUE = frozenset({"true", "1", "on", "yes"})
+_FALSE = frozenset({"false", "0", "off", "no"})
+
+
+def ran_engine(facts: Facts, context: CheckContext) -> list[CheckResult]:
+    """Per inference step one result for the legs that ran as declared, one for those without evidence; one
+    `failed` for each leg that ran otherwise."""
+    return [result for step in inference_steps(facts) for result in _judged(facts, step)]
+
+
+def _judged(facts: Facts, step: Step) -> list[CheckResult]:
+    results, good, open_questions = [], [], []
+    for leg in step.legs:
+        if facts.leg_status.get(leg_key(step, leg.id)) is not Status.PASS:
+            continue
+        wrong, unknown = _compared(leg, actual_settings(facts, step, leg.id), _told(facts, step, leg.id))
+        if wrong:
+            reason = "; ".join(f"declared {name}={said}, really {real}" for name, said, real in wrong)
+            values = {name: {"declared": said, "actual": real} for name, said, real in wrong}
+            results.append(
+                CheckResult(
+                    check=NAME, status=Status.FAILED, reason=reason, step=step.id, leg=leg.id, values=values
+                )
+            )
+        elif unknown:
+            open_questions.append(f"{leg.id} ({', '.join(unknown)})")
+        else:
+            good.append(leg.id)
+    if open_questions:
+        reason = f"{len(open_questions)} legs do not say what they really used: {some(open_questions)}"
+        results.append(
+            CheckResult(
+                check=NAME,
+                status=Status.INSUFFICIENT_DATA,
+                reason=reason,
+                step=step.id,
+                values={"legs": open_questions},
+            )
+        )
+    if good:
+        reason = f"{len(good)} legs ran as declared"
+        results.append(
+            CheckResult(check=NAME, status=Status.PASS, reason=reason, step=step.id, values={"legs": good})
+        )
+    return results
+
+
+def actual_settings(facts: Facts, step: Step, leg: str) -> dict[str, str]:
+    """What the leg says it really used: its engine line first, its AutoLog report where that is silent."""
+    key = leg_key(step, leg)
+    return {**engine_from_autolog(facts.autolog.get(key, {})), **facts.engine.get(key, {})}
+
+
+def switch(text: str) -> bool | None:
+    """A printed switch as a truth value; None when it is none."""
+    lowered = text.strip().lower()
+    return True if lowered in _TRUE else False if lowered in _FALSE else None
+
+
+def _told(facts: Facts, step: Step, leg: str) -> str:
+    """The precision that the leg's AutoLog report shows: what the script was told, not what it did."""
+    return facts.autolog.get(leg_key(step, leg), {}).get("precision", "")
+
+
+def _compared(
+    leg: Leg, actual: dict[str, str], told_precision: str
+) -> tuple[list[tuple[str, str, str]], list[str]]:
+    """(settings that differ: name, declared, actual), (settings without evidence)."""
+    wrong, unknown = [], []
+    for name, declared in _declared(leg).items():
+        real = actual.get(name, "")
+        if name == "precision" and not real and (told_precision != declared or declared == "fp32"):
+            # A report of another precision is proof enough of a difference, and fp32 is what engines do untold.
+            real = told_precision
+        if not real:
+            unknown.append(name)
+        elif not _equal(declared, real):
+            wrong.append((name, declared, real))
+    return wrong, unknown
+
+
+def _declared(leg: Leg) -> dict[str, str]:
+    declared = {
+        "device": leg.device,
+        # oneDNN is an engine of CPUs: what a GPU leg declares about it has no effect.
+        "onednn": leg.onednn if leg.device == "cpu" else None,
+        "tensorrt": leg.tensorrt if leg.device == "gpu" else None,
+        "precision": leg.precision or None,
+        "threads": leg.threads if leg.device == "cpu" else None,
+        "batch_size": leg.batch_size,
+    }
+    return {name: str(value) for name, value in declared.items() if value is not None}
+
+
+def _equal(declared: str, real: str) -> bool:
+    if switch(declared) is not None and not declared.isdigit():
+        return switch(declared) is switch(real)
+    return declared.lower() == real.lower().partition(":")[0]

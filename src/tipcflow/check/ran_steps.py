@@ -1,0 +1,120 @@
+"""Did every planned step and leg run, and is it proven, not merely said?"""
+
+from tipcflow.check.context import CheckContext
+from tipcflow.check.select import iterations, leg_key, records, some, trained, training_steps
+from tipcflow.domain import CheckResult, Facts, Status, Step, StepKind
+
+NAME = "ran.steps"
+
+# What says that a step or leg was really executed, well or not.
+EXECUTED = frozenset({Status.PASS, Status.IMPROVEMENT, Status.REGRESSION, Status.FAILED})
+
+
+def ran_steps(facts: Facts, context: CheckContext) -> list[CheckResult]:
+    """One result for the whole run: `failed` for missing, unproven or unexplained work, or when nothing ran."""
+    unproven = [text for step in facts.plan.steps for text in _unproven(facts, step)]
+    states = list(_states(facts).values())
+    counts = {status.value: states.count(status) for status in Status if status in states}
+    shown = ", ".join(f"{count} {word}" for word, count in counts.items())
+    if unproven:
+        return [_result(Status.FAILED, f"{some(unproven)} ({shown})", counts)]
+    if not executed_steps(facts):
+        status = _blame(states)
+        return [_result(status, f"no planned step was executed ({shown or 'nothing was planned'})", counts)]
+    untrained = [step.id for step in training_steps(facts) if not trained(facts, step)]
+    if facts.plan.trains and (untrained or not training_steps(facts)):
+        status = _blame([facts.step_status.get(step) or Status.BLOCKED for step in untrained])
+        return [_result(status, f"did not train: {some(untrained) or 'no training step'} ({shown})", counts)]
+    bad = [key for key, status in _states(facts).items() if status in (Status.FAILED, Status.INFRA_FAILURE)]
+    if bad or Status.CANCELLED in states:
+        return [
+            _result(_blame(states), f"not everything ended well: {some(bad) or 'cancelled'} ({shown})", counts)
+        ]
+    return [_result(Status.PASS, f"every planned step and leg is accounted for ({shown})", counts)]
+
+
+def executed_steps(facts: Facts) -> int:
+    """How many planned steps were really executed, well or not."""
+    return sum(facts.step_status.get(step.id) in EXECUTED for step in facts.plan.steps)
+
+
+def _result(status: Status, reason: str, counts: dict[str, int]) -> CheckResult:
+    return CheckResult(check=NAME, status=status, reason=reason, values={"counts": counts})
+
+
+def _blame(states: list[Status]) -> Status:
+    """The model's fault before the nodes' before a person's: what a check may say when work is missing."""
+    for status in (Status.FAILED, Status.INFRA_FAILURE):
+        if status in states:
+            return status
+    # `cancelled` is said of steps and runs; a check of cancelled work was not run.
+    return Status.NOT_RUN if Status.CANCELLED in states else Status.FAILED
+
+
+def _states(facts: Facts) -> dict[str, Status]:
+    """Status of every planned step and leg; what has none because something before it went wrong is blocked."""
+    found: dict[str, Status] = {}
+    for step in facts.plan.steps:
+        state = facts.step_status.get(step.id) or (Status.NOT_RUN if step.not_run else Status.BLOCKED)
+        found[step.id] = state
+        for leg in step.legs:
+            key = leg_key(step, leg.id)
+            default = Status.NOT_RUN if leg.not_run or step.not_run else Status.BLOCKED
+            found[key] = facts.leg_status.get(key) or default
+    return found
+
+
+def _unproven(facts: Facts, step: Step) -> list[str]:
+    """What is missing or contradicts itself about a step and its legs."""
+    status = facts.step_status.get(step.id)
+    if status is None and not step.not_run and not _explained(facts, step):
+        return [f"{step.id} was planned and left no trace"]
+    if status is Status.NOT_RUN and not (step.not_run or facts.step_reason.get(step.id)):
+        return [f"{step.id} was skipped without a reason"]
+    if status is not Status.PASS:
+        return []
+    problems = _without_proof(facts, step, step.id, "", step.nodes) if not step.legs else []
+    if step.kind is StepKind.TRAIN and not problems and not iterations(facts, step):
+        problems = [f"{step.id} ended with 0 but logged no training iteration"]
+    for leg in step.legs:
+        key = leg_key(step, leg.id)
+        said = facts.leg_status.get(key)
+        if said is None and not leg.not_run:
+            problems.append(f"leg {key} was planned and left no trace")
+        elif said is Status.NOT_RUN and not (leg.not_run or facts.step_reason.get(key)):
+            problems.append(f"leg {key} was skipped without a reason")
+        elif said is Status.PASS:
+            problems += _without_proof(facts, step, f"leg {key}", leg.id, ())
+    return problems
+
+
+def _without_proof(facts: Facts, step: Step, name: str, leg: str, nodes: tuple[str, ...]) -> list[str]:
+    """A passed step or leg needs an exit record that agrees, a step one from each of its nodes."""
+    if step.kind is StepKind.PREPARE:
+        return []
+    found = records(facts, step.id, leg)
+    silent = [node for node in nodes if node not in {record.node for record in found}]
+    if not found or silent:
+        return [f"{name} has no exit record" + (f" from {some(silent)}" if silent else "")]
+    bad = [record for record in found if not record.ok]
+    if not bad:
+        return []
+    lost = [output.path for output in bad[0].outputs if not (output.exists and output.fresh)]
+    why = f"did not write {some(lost)}" if lost else f"ended with {bad[0].exit_code} ({bad[0].reason})"
+    return [f"{name} is said to have passed but {why} on {bad[0].node}"]
+
+
+def _explained(facts: Facts, step: Step) -> bool:
+    """Whether something that the step waits for did not end well, so that it could not start."""
+    by_id = {other.id: other for other in facts.plan.steps}
+    seen: set[str] = set()
+    waiting = list(step.after)
+    while waiting:
+        before = waiting.pop()
+        if before in seen or before not in by_id:
+            continue
+        seen.add(before)
+        if by_id[before].not_run or facts.step_status.get(before) not in (None, Status.PASS):
+            return True
+        waiting += by_id[before].after
+    return False

@@ -1,0 +1,63 @@
+"""The parts of a run's facts that checks ask for."""
+
+import math
+
+from tipcflow.domain import ExitRecord, Facts, Measurement, Phase, Status, Step, StepKind, last_attempts
+
+RankKey = tuple[str, int]
+
+
+def training_steps(facts: Facts) -> tuple[Step, ...]:
+    """The planned training steps that the cluster can do."""
+    return tuple(step for step in facts.plan.steps if step.kind is StepKind.TRAIN and not step.not_run)
+
+
+def inference_steps(facts: Facts) -> tuple[Step, ...]:
+    """The planned steps that have legs."""
+    return tuple(step for step in facts.plan.steps if step.legs)
+
+
+def iterations(facts: Facts, step: Step) -> dict[RankKey, tuple[Measurement, ...]]:
+    """(node, rank) -> everything that training lines of the step's last attempt said, in their order."""
+    found: dict[RankKey, list[Measurement]] = {}
+    for one in last_attempts(facts.measurements):
+        if one.step == step.id and one.phase is Phase.TRAIN:
+            found.setdefault((one.node, one.rank), []).append(one)
+    return {key: tuple(sorted(found[key], key=lambda one: one.ordinal)) for key in sorted(found)}
+
+
+def losses(facts: Facts, step: Step) -> dict[RankKey, tuple[Measurement, ...]]:
+    """(node, rank) -> the step's training losses in the order they were logged."""
+    return {
+        key: chosen
+        for key, logged in iterations(facts, step).items()
+        if (chosen := tuple(one for one in logged if one.metric == "loss"))
+    }
+
+
+def trained(facts: Facts, step: Step) -> bool:
+    """Whether the training step ended well and logged iterations: an exit code alone proves nothing."""
+    return facts.step_status.get(step.id) is Status.PASS and bool(iterations(facts, step))
+
+
+def records(facts: Facts, step_id: str, leg: str = "") -> tuple[ExitRecord, ...]:
+    """The exit records of a step's job on every node, or of one leg: those of the last attempt."""
+    found = [record for record in facts.records if record.step == step_id and record.leg == leg]
+    last = max((record.attempt for record in found), default=1)
+    return tuple(record for record in found if record.attempt == last)
+
+
+def leg_key(step: Step, leg: str) -> str:
+    """The key that facts use for a leg."""
+    return f"{step.id}/{leg}"
+
+
+def number(value: float) -> str:
+    """A number as people read it: up to six significant digits, no exponent where none is needed."""
+    return f"{value:.6g}" if math.isfinite(value) else str(value)
+
+
+def some(names: list[str], limit: int = 3) -> str:
+    """The first few names, and how many more there are."""
+    more = f" and {len(names) - limit} more" if len(names) > limit else ""
+    return ", ".join(names[:limit]) + more

@@ -1,0 +1,40 @@
+"""References: what a suite's models must reach (configs/references/<suite>.yaml)."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from tipcflow.domain.base import Frozen
+
+
+class Reference(Frozen):
+    """The target of one metric of one model.
+
+    Attributes:
+        mode, variant: '' for any.
+        metric: as the registry names it (`top1`); the last evaluation of a run is what counts.
+        target, tolerance: in `unit`; worse than target by more than the tolerance fails.
+        unit: `1` for a share of one, `%` for per cent; measured values are converted.
+        because: where the target comes from, for the person who reads the verdict.
+    """
+
+    model: str
+    mode: str = ""
+    variant: str = ""
+    metric: str
+    target: float
+    tolerance: float = Field(ge=0)
+    unit: Literal["1", "%"] = "1"
+    because: str = Field(min_length=1)
+
+
+class References(Frozen):
+    """The targets of one suite."""
+
+    schema_version: int = 1
+    suite: str
+    references: tuple[Reference, ...] = ()
+
+    def of(self, model: str, mode: str) -> tuple[Reference, ...]:
+        """The targets of a model in a mode, of all variants."""
+        return tuple(one for one in self.references if one.model == model and one.mode in ("", mode))

@@ -1,0 +1,111 @@
+"""The certificate: one JSON per run that links config, suite, environment, outputs and verdict by hash.
+
+Its fields are described in docs/reference/certificate.md. `links` is a hash chain over the sections in the order
+of `LINKS`: each link's hash covers its section and the link before it, so no section can be exchanged alone.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from tipcflow.domain import CheckResult, Facts, Run, StepKind
+from tipcflow.report.canonical import canonical, plain, sha256
+from tipcflow.report.sections import (
+    check_entry,
+    config_section,
+    counts,
+    environment_section,
+    framework_section,
+    leg_entry,
+    leg_status,
+    measurements_section,
+    outputs_section,
+    step_entry,
+    step_status,
+    suite_section,
+)
+
+SCHEMA = "tipcflow.certificate/1"
+
+# The sections in the order in which a model goes through them.
+LINKS = (
+    "config",
+    "suite",
+    "framework",
+    "environment",
+    "checkpoint",
+    "export",
+    "steps",
+    "legs",
+    "measurements",
+    "checks",
+    "files",
+    "verdict",
+)
+
+
+def certificate(
+    facts: Facts,
+    run: Run,
+    results: Iterable[CheckResult],
+    *,
+    files: Mapping[str, str] | None = None,
+    versions: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """The certificate of a judged run, as plain JSON values.
+
+    Args:
+        run: with its status and reason.
+        files: path in the run's folder -> SHA-256 of what was collected (logs, artefacts).
+        versions: what judged it (`{"tipcflow": "0.1.0"}`).
+    """
+    answers = tuple(results)
+    steps = facts.plan.steps
+    content: dict[str, Any] = {
+        "schema": SCHEMA,
+        "config": config_section(facts),
+        "suite": suite_section(run),
+        "framework": framework_section(run, facts, versions or {}),
+        "environment": environment_section(run, facts.node_facts),
+        "checkpoint": outputs_section(facts, {StepKind.TRAIN}),
+        "export": outputs_section(facts, {StepKind.EXPORT}),
+        "steps": [step_entry(facts, step) for step in steps],
+        "legs": [leg_entry(facts, step, leg) for step in steps for leg in step.legs],
+        "measurements": measurements_section(facts),
+        "reporter": facts.reporter,
+        "checks": [check_entry(result) for result in answers],
+        "files": dict(files or {}),
+        "verdict": {
+            "run": run.id,
+            "chain": run.chain,
+            "trigger": run.trigger,
+            "status": run.status,
+            "reason": run.reason,
+            "created_at": run.created_at,
+            "ended_at": run.ended_at,
+            "counts": {
+                "steps": counts(step_status(facts, step) for step in steps),
+                "legs": counts(leg_status(facts, step, leg) for step in steps for leg in step.legs),
+                "checks": counts(result.status for result in answers),
+            },
+        },
+    }
+    made: dict[str, Any] = plain(content)
+    made["links"] = links(made)
+    made["sha256"] = sha256(made)
+    return made
+
+
+def links(content: Mapping[str, Any]) -> list[dict[str, str]]:
+    """The hash chain over the certificate's sections."""
+    found, before = [], ""
+    for name in LINKS:
+        before = hashlib.sha256(before.encode() + canonical(content.get(name))).hexdigest()
+        found.append({"section": name, "sha256": before})
+    return found
+
+
+def as_text(made: Mapping[str, Any]) -> str:
+    """The certificate as a file holds it: indented, keys in their order, one newline at the end."""
+    return json.dumps(plain(dict(made)), indent=1, ensure_ascii=False, allow_nan=False) + "\n"

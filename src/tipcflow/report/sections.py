@@ -1,0 +1,166 @@
+"""The sections of a certificate, each a plain JSON value made from a run's facts."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from statistics import median
+from typing import Any
+
+from tipcflow.domain import (
+    CheckResult,
+    ExitRecord,
+    Facts,
+    Leg,
+    NodeFacts,
+    Phase,
+    Run,
+    Status,
+    Step,
+    StepKind,
+    last_attempts,
+)
+from tipcflow.report.canonical import sha256
+
+# What a node says that changes by the minute: it would make every certificate of the same environment differ.
+_VOLATILE = {"disk_free_bytes", "clock_skew_s", "unreachable"}
+
+
+def config_section(facts: Facts) -> dict[str, Any]:
+    """The params file and the plan that was made of it."""
+    plan = facts.plan
+    return {
+        "params_file": plan.params_file,
+        "params_sha256": plan.params_sha256,
+        "plan_sha256": sha256(plan),
+        "dialect": plan.dialect,
+        "mode": plan.mode,
+        "compat": plan.compat,
+        "seed": plan.seed,
+        "repeats": plan.repeats,
+        "diagnose": plan.diagnose,
+        "substitutions": [one.model_dump() for one in plan.substitutions],
+        "quirks": [one.model_dump() for one in plan.quirks],
+    }
+
+
+def suite_section(run: Run) -> dict[str, Any]:
+    """The suite's content that was tested."""
+    return {"name": run.suite, "model": run.model, "commit": run.suite_commit, "sha256": run.suite_sha256}
+
+
+def environment_section(run: Run, nodes: Iterable[NodeFacts]) -> dict[str, Any]:
+    """What the run was done on: the class that makes runs comparable, and each node's own words."""
+    told = [node.model_dump(mode="python", exclude=_VOLATILE) for node in nodes]
+    return {
+        "class": run.environment,
+        "cluster": run.cluster,
+        "nodes": sorted(told, key=lambda one: str(one["node"])),
+    }
+
+
+def framework_section(run: Run, facts: Facts, versions: Mapping[str, str]) -> dict[str, Any]:
+    """The framework as the nodes report it, and the versions of what judged the run."""
+    reported = {
+        node.node: f"{node.framework} {node.framework_version} {node.framework_commit}".strip()
+        for node in facts.node_facts
+    }
+    return {"name": run.framework, "on_nodes": reported, "versions": dict(versions)}
+
+
+def outputs_section(facts: Facts, kinds: set[StepKind]) -> list[dict[str, Any]]:
+    """The files that steps of these kinds had to write, with their hashes; one entry per (step, node, path)."""
+    steps = {step.id: step for step in facts.plan.steps if step.kind in kinds}
+    return [
+        {"step": record.step, "node": record.node, **output.model_dump()}
+        for record in sorted(facts.records, key=lambda one: (one.step, one.node))
+        if record.step in steps
+        for output in sorted(record.outputs, key=lambda one: one.path)
+    ]
+
+
+def step_entry(facts: Facts, step: Step) -> dict[str, Any]:
+    """One step: its status with the reason, and how its jobs ended."""
+    records = [one for one in facts.records if one.step == step.id and not one.leg]
+    return {
+        "id": step.id,
+        "kind": step.kind,
+        "status": step_status(facts, step),
+        "reason": facts.step_reason.get(step.id) or step.not_run,
+        "nodes": list(step.nodes),
+        "ends": [_end(record) for record in sorted(records, key=lambda one: one.node)],
+    }
+
+
+def leg_entry(facts: Facts, step: Step, leg: Leg) -> dict[str, Any]:
+    """One leg: status, what was declared, what really ran, what it answered (by hash)."""
+    key = f"{step.id}/{leg.id}"
+    predictions = facts.predictions.get(key, {})
+    declared = ("device", "onednn", "tensorrt", "precision", "threads", "batch_size")
+    return {
+        "step": step.id,
+        "id": leg.id,
+        "status": leg_status(facts, step, leg),
+        "reason": facts.step_reason.get(key) or leg.not_run or step.not_run,
+        "declared": {name: getattr(leg, name) for name in declared},
+        "actual": facts.engine.get(key, {}),
+        "autolog": facts.autolog.get(key, {}),
+        "predictions": len(predictions),
+        "predictions_sha256": sha256(predictions) if predictions else "",
+        "ends": [_end(one) for one in facts.records if one.step == step.id and one.leg == leg.id],
+    }
+
+
+def step_status(facts: Facts, step: Step) -> Status:
+    """What is said of a step; one that nobody says anything of was not started."""
+    return facts.step_status.get(step.id) or (Status.NOT_RUN if step.not_run else Status.BLOCKED)
+
+
+def leg_status(facts: Facts, step: Step, leg: Leg) -> Status:
+    """What is said of a leg; one that nobody says anything of was not started."""
+    default = Status.NOT_RUN if leg.not_run or step.not_run else Status.BLOCKED
+    return facts.leg_status.get(f"{step.id}/{leg.id}") or default
+
+
+def counts(statuses: Iterable[Status]) -> dict[str, int]:
+    """How often each status was said, mildest first."""
+    found = Counter(statuses)
+    return {status.value: found[status] for status in Status if found[status]}
+
+
+def measurements_section(facts: Facts) -> list[dict[str, Any]]:
+    """Count, median, least and largest of every (step, leg, phase, metric) of the last attempts."""
+    grouped: dict[tuple[str, str, Phase, str, str], list[float]] = {}
+    for one in last_attempts(facts.measurements):
+        grouped.setdefault((one.step, one.leg, one.phase, one.metric, one.unit), []).append(one.value)
+    return [
+        {
+            "step": step,
+            "leg": leg,
+            "phase": phase,
+            "metric": name,
+            "unit": unit,
+            "count": len(values),
+            "median": median(values),
+            "min": min(values),
+            "max": max(values),
+        }
+        for (step, leg, phase, name, unit), values in sorted(grouped.items())
+    ]
+
+
+def check_entry(result: CheckResult) -> dict[str, Any]:
+    """One check's answer."""
+    return result.model_dump(mode="python", exclude={"schema_version"})
+
+
+def _end(record: ExitRecord) -> dict[str, Any]:
+    return {
+        "node": record.node,
+        "attempt": record.attempt,
+        "reason": record.reason,
+        "exit_code": record.exit_code,
+        "signal": record.signal,
+        "message": record.message,
+        "seconds": round(record.duration_s, 3),
+        "killed": record.killed,
+        "peak_rss_bytes": record.peak_rss_bytes,
+    }

@@ -1,0 +1,64 @@
+"""Is a certificate what was written, and does its verdict follow from what stands in it?"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from tipcflow.domain import Status, StepKind, run_status
+from tipcflow.report.canonical import sha256
+from tipcflow.report.certificate import LINKS, SCHEMA, links
+
+_EXECUTED = {Status.PASS, Status.IMPROVEMENT, Status.REGRESSION, Status.FAILED}
+
+
+def verify(made: Any, *, files: Mapping[str, str] | None = None) -> list[str]:
+    """What is wrong with a certificate, in words; empty when it holds.
+
+    Args:
+        made: the parsed JSON.
+        files: path -> SHA-256 of the files that lie there now, to be compared with those in the certificate.
+    """
+    if not isinstance(made, dict) or made.get("schema") != SCHEMA:
+        found = made.get("schema") if isinstance(made, dict) else type(made).__name__
+        return [f"this is no certificate: schema {found!r}, expected {SCHEMA!r}"]
+    missing = [name for name in (*LINKS, "links", "sha256") if name not in made]
+    if missing:
+        return [f"section {name} is missing" for name in missing]
+    problems = []
+    content = {key: value for key, value in made.items() if key != "sha256"}
+    if sha256(content) != made["sha256"]:
+        problems.append("the certificate was changed: its content does not have the hash that it states")
+    problems += _broken_link(made)
+    problems += _unfounded(made)
+    for path, stated in made["files"].items():
+        if files is not None and files.get(path) != stated:
+            problems.append(f"file {path} {'is missing' if path not in files else 'was changed'}")
+    return problems
+
+
+def _broken_link(made: dict[str, Any]) -> list[str]:
+    """The first section that does not fit its link: those after it cannot fit either."""
+    for stated, real in zip(made["links"], links(made), strict=False):
+        if stated != real:
+            return [f"section {real['section']} was changed after the certificate was written"]
+    return [] if len(made["links"]) == len(LINKS) else ["links are missing"]
+
+
+def _unfounded(made: dict[str, Any]) -> list[str]:
+    """Whether the stated status is what the steps, legs and gating checks in it come to."""
+    try:
+        steps = [(step["kind"], Status(step["status"])) for step in made["steps"]]
+        legs = [Status(leg["status"]) for leg in made["legs"]]
+        checks = [Status(check["status"]) for check in made["checks"] if check["gating"]]
+        stated = Status(made["verdict"]["status"])
+    except (KeyError, TypeError, ValueError) as error:
+        return [f"a status cannot be read: {error}"]
+    trainings = [status for kind, status in steps if kind == StepKind.TRAIN and status is not Status.NOT_RUN]
+    follows = run_status(
+        [*(status for _, status in steps), *legs, *checks],
+        executed_steps=sum(status in _EXECUTED for _, status in steps),
+        trained=bool(trainings) and all(status is Status.PASS for status in trainings),
+        trains=any(kind == StepKind.TRAIN for kind, _ in steps),
+    )
+    if follows is not stated:
+        return [f"the verdict says {stated}, but what stands in it comes to {follows}"]
+    return []
