@@ -1,1 +1,1 @@
-"""The demo room (see docs/architecture.md)."""
+"""Local SSH nodes, their environment, and the one-command demo."""

@@ -1,0 +1,156 @@
+"""What runs on this machine, read from /proc: start times, children, and the processes of one local node."""
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from tipcflow.domain import InfraError
+
+# The listening sshd, and the processes that it keeps per connection (their names depend on the version).
+_SSHD = ("sshd", "sshd-session", "sshd-auth")
+
+
+class Process(NamedTuple):
+    """A process of a node.
+
+    Attributes:
+        pid: as the node itself sees it.
+        cmdline: its arguments, joined by spaces.
+    """
+
+    pid: int
+    cmdline: str
+
+
+class Member(NamedTuple):
+    """A process as this machine sees it; `ended` when it only waits for its parent to notice."""
+
+    pid: int
+    parent: int
+    name: str
+    ended: bool
+
+    @property
+    def is_sshd(self) -> bool:
+        """Whether it is the OpenSSH server or one of its connections, not what they started."""
+        return self.name in _SSHD
+
+
+def start_time(pid: int) -> int:
+    """When a process started, in clock ticks since boot; 0 when there is none (a pid alone may be reused)."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return 0
+    fields = stat.rpartition(")")[2].split()
+    return 0 if fields[0] in "ZX" else int(fields[19])
+
+
+def kill_if_same(pid: int, started: int) -> None:
+    """SIGKILL a process unless its pid meanwhile belongs to another one."""
+    if pid > 0 and started and start_time(pid) == started:
+        with contextlib.suppress(OSError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def children(parent: int) -> list[int]:
+    """Process ids of the children of a process."""
+    return [seen.pid for seen in everything() if seen.parent == parent and not seen.ended]
+
+
+def in_pid_namespace(init: int) -> list[Member]:
+    """What lives in the PID namespace whose first process is `init`, except that one."""
+    found = []
+    with contextlib.suppress(OSError):
+        namespace = _pid_namespace(init)
+        for seen in everything():
+            # A process may end while we look.
+            with contextlib.suppress(OSError):
+                if seen.pid != init and _pid_namespace(seen.pid) == namespace:
+                    found.append(seen)
+    return found
+
+
+def below(init: int, marker: str) -> list[Member]:
+    """What descends from `init`, or carries `marker` in its environment because a test started it beside sshd."""
+    family = {init}
+    seen = list(everything())
+    grew = True
+    while grew:
+        more = {member.pid for member in seen if member.parent in family} - family
+        family |= more
+        grew = bool(more)
+    return [
+        member
+        for member in seen
+        if member.pid not in (init, os.getpid()) and (member.pid in family or has_marker(member.pid, marker))
+    ]
+
+
+def describe(members: list[Member]) -> list[Process]:
+    """The living among them except sshd's own, as the node sees them."""
+    found = []
+    for member in members:
+        with contextlib.suppress(OSError):
+            if not member.ended and not member.is_sshd:
+                found.append(Process(_pid_inside(member.pid), _cmdline(member.pid) or f"[{member.name}]"))
+    return sorted(found)
+
+
+def has_marker(pid: int, marker: str) -> bool:
+    """Whether a process was started with an environment entry that begins with `marker`."""
+    try:
+        return f"\0{marker}".encode() in b"\0" + Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return False
+
+
+def marked(marker: str) -> list[int]:
+    """Process ids that carry `marker` in their environment."""
+    return [seen.pid for seen in everything() if not seen.ended and has_marker(seen.pid, marker)]
+
+
+def wait_until(condition: Callable[[], bool], what: str, *, deadline_s: float) -> None:
+    """Wait for a condition.
+
+    Raises:
+        InfraError: it did not come true in time; the message says `what` was waited for.
+    """
+    deadline = time.monotonic() + deadline_s
+    while not condition():
+        if time.monotonic() > deadline:
+            raise InfraError(f"waited {deadline_s:g} s in vain: {what}")
+        time.sleep(0.01)
+
+
+def everything() -> Iterator[Member]:
+    """All processes of this machine."""
+    for entry in os.scandir("/proc"):
+        if not entry.name.isdigit():
+            continue
+        try:
+            stat = Path(entry.path, "stat").read_text()
+        except OSError:
+            continue
+        head, _, tail = stat.rpartition(")")
+        fields = tail.split()
+        yield Member(int(entry.name), int(fields[1]), head.partition("(")[2], fields[0] in "ZX")
+
+
+def _pid_namespace(pid: int) -> int:
+    return os.stat(f"/proc/{pid}/ns/pid").st_ino  # noqa: PTH116
+
+
+def _pid_inside(pid: int) -> int:
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("NSpid:"):
+            return int(line.split()[-1])
+    return pid
+
+
+def _cmdline(pid: int) -> str:
+    return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()

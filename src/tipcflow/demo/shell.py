@@ -1,0 +1,43 @@
+"""Child processes of the set-up: deadlines, clear errors, and out of reach of the terminal's Ctrl-C."""
+
+import subprocess
+from collections.abc import Sequence
+
+from tipcflow.domain import InfraError
+
+DEADLINE_S = 15.0
+
+
+def call(
+    argv: Sequence[str], *, stdin: str = "", check: bool = True, deadline_s: float = DEADLINE_S
+) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end.
+
+    It gets a process group of its own: Ctrl-C reaches this process alone, which then ends in good order.
+
+    Raises:
+        InfraError: the command is missing, took too long, or (with `check`) failed.
+    """
+    try:
+        done = subprocess.run(
+            list(argv),
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=deadline_s,
+            check=False,
+            process_group=0,
+        )
+    except FileNotFoundError as error:
+        raise InfraError(f"{argv[0]} is not installed on this machine", hint=_package_hint(argv[0])) from error
+    except subprocess.TimeoutExpired as error:
+        raise InfraError(f"{' '.join(argv)} took longer than {deadline_s:g} s") from error
+    if check and done.returncode:
+        lines = (done.stderr or done.stdout).strip().splitlines() or [f"exit code {done.returncode}"]
+        raise InfraError(f"{' '.join(argv)} failed: {lines[-1]}")
+    return done
+
+
+def _package_hint(program: str) -> str:
+    packages = {"ip": "iproute2", "ssh-keygen": "openssh-client", "unshare": "util-linux", "nsenter": "util-linux"}
+    return f"install the package {packages[program]}" if program in packages else ""
