@@ -11,7 +11,7 @@ from tipcflow.parse.inference import InferenceLog, parse_inference
 from tipcflow.parse.launch import LaunchFailure, parse_launch
 from tipcflow.parse.metrics import METRICS, Metric, metric
 from tipcflow.parse.rank import parse_ranks
-from tipcflow.parse.resources import parse_resources, peak_measurements
+from tipcflow.parse.resources import ResourceSample, parse_resources, peak_measurements
 from tipcflow.parse.sample import Sample, to_measurements
 from tipcflow.parse.text import lines_of, strip_ansi
 from tipcflow.parse.training import last_training_line, parse_training
@@ -23,6 +23,7 @@ __all__ = [
     "InferenceLog",
     "LaunchFailure",
     "Metric",
+    "ResourceSample",
     "Sample",
     "engine_from_autolog",
     "error_excerpt",

@@ -45,6 +45,7 @@ METRICS: dict[str, Metric] = {
         Metric("peak_rss", "bytes", "lower", "memory"),
         Metric("peak_gpu", "bytes", "lower", "memory"),
         Metric("rss", "bytes"),
+        Metric("wall_time", "s", "lower", "speed"),
     )
 }
 

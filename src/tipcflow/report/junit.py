@@ -1,0 +1,77 @@
+"""The verdict of a run as JUnit XML: steps, legs and checks are test cases, for CI systems that show those."""
+
+from collections.abc import Iterable
+from xml.etree import ElementTree
+
+from tipcflow.domain import CheckResult, Facts, Run, Status
+from tipcflow.report.rows import leg_rows, step_rows
+
+# JUnit knows three ways not to pass. What blocked or never ran is skipped, with the reason: what stopped it fails.
+_ELEMENTS = {
+    Status.FAILED: "failure",
+    Status.REGRESSION: "failure",
+    Status.INFRA_FAILURE: "error",
+    Status.CONFIG_ERROR: "error",
+    Status.CANCELLED: "error",
+    Status.BLOCKED: "skipped",
+    Status.NOT_RUN: "skipped",
+    Status.INSUFFICIENT_DATA: "skipped",
+}
+
+
+def junit(facts: Facts, run: Run, results: Iterable[CheckResult]) -> str:
+    """One test suite each for steps, legs and checks; signs that XML forbids are written as `\\x1b`.
+
+    A check that does not count is a passed test case with its answer in `system-out`. The run's own status is
+    a test case as well (`verdict`), so that a run that did nothing is not an empty, green report.
+    """
+    root = ElementTree.Element("testsuites", name=_clean(run.chain))
+    cases = [_case("steps", row.step, row.status, row.reason, row.seconds) for row in step_rows(facts)]
+    _suite(root, "steps", cases)
+    _suite(root, "legs", [_case("legs", f"{r.step}/{r.leg}", r.status, r.reason) for r in leg_rows(facts)])
+    _suite(root, "checks", [_check_case(result) for result in results])
+    status = run.status or Status.FAILED
+    reason = run.reason or ("" if run.status else "the run has no status")
+    _suite(root, "verdict", [_case("verdict", run.id, status, reason)])
+    for name in ("tests", "failures", "errors", "skipped"):
+        root.set(name, str(sum(int(suite.get(name, "0")) for suite in root)))
+    ElementTree.indent(root)
+    return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
+
+
+def _suite(root: ElementTree.Element, name: str, cases: list[ElementTree.Element]) -> None:
+    suite = ElementTree.SubElement(root, "testsuite", name=name, tests=str(len(cases)))
+    for attribute, element in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+        suite.set(attribute, str(sum(case.find(element) is not None for case in cases)))
+    suite.extend(cases)
+
+
+def _check_case(result: CheckResult) -> ElementTree.Element:
+    about = " ".join(part for part in (result.check, result.step, result.leg) if part)
+    status = result.status if result.gating else Status.PASS
+    return _case("checks", about, status, result.reason if result.gating else f"{result.status}: {result.reason}")
+
+
+def _case(suite: str, name: str, status: Status, reason: str, seconds: float = 0.0) -> ElementTree.Element:
+    case = ElementTree.Element("testcase", classname=suite, name=_clean(name), time=f"{seconds:.3f}")
+    element = _ELEMENTS.get(status)
+    if element:
+        message = _clean(f"{status}: {reason}" if reason else status.value)
+        ElementTree.SubElement(case, element, message=message, type=status.value)
+    elif reason:
+        ElementTree.SubElement(case, "system-out").text = _clean(reason)
+    return case
+
+
+def _clean(text: str) -> str:
+    """Text that XML 1.0 can hold."""
+    return "".join(sign if _allowed(ord(sign)) else f"\\x{ord(sign):02x}" for sign in text)
+
+
+def _allowed(code: int) -> bool:
+    return (
+        code in (0x9, 0xA, 0xD)
+        or 0x20 <= code <= 0xD7FF
+        or 0xE000 <= code <= 0xFFFD
+        or 0x10000 <= code <= 0x10FFFF
+    )

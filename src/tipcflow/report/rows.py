@@ -1,0 +1,123 @@
+"""Steps, legs and checks as rows for tables: the same rows for the terminal, Markdown and pages."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tipcflow.domain import CheckResult, Facts, Leg, Status, Step, medians_of
+from tipcflow.report.sections import leg_status, step_status
+
+# Answers that a person need not read one by one when a check gave many of them.
+_ALIKE = frozenset({Status.PASS, Status.INSUFFICIENT_DATA, Status.NOT_RUN})
+
+
+@dataclass(frozen=True)
+class VerdictRow:
+    """One line of the verdict table. `count` answers of the check are alike when it is more than 1."""
+
+    check: str
+    about: str
+    status: Status
+    reason: str
+    gating: bool = True
+    count: int = 1
+
+
+@dataclass(frozen=True)
+class StepRow:
+    """One step: its kind, nodes, wall seconds of its longest job (0 when it did not run), what is said of it."""
+
+    step: str
+    kind: str
+    nodes: str
+    status: Status
+    reason: str
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class LegRow:
+    """One leg; settings as words, `latency_ms` None where none was measured."""
+
+    step: str
+    leg: str
+    settings: str
+    status: Status
+    reason: str
+    latency_ms: float | None = None
+
+
+def verdict_rows(results: Iterable[CheckResult]) -> list[VerdictRow]:
+    """One row per answer, worst first; many mild answers of one check are one row with their number."""
+    groups: dict[tuple[str, Status, bool, str], list[CheckResult]] = {}
+    for number, result in enumerate(results):
+        own = "" if result.status in _ALIKE else str(number)
+        groups.setdefault((result.check, result.status, result.gating, own), []).append(result)
+    rows = [_verdict_row(alike) for alike in groups.values()]
+    return sorted(rows, key=lambda row: (not row.gating, -row.status.severity))
+
+
+def _verdict_row(alike: list[CheckResult]) -> VerdictRow:
+    first = alike[0]
+    about = " ".join(part for part in (first.step, first.leg) if part)
+    reason = first.reason
+    if len(alike) > 1:
+        about = f"{len({(one.step, one.leg) for one in alike})} steps and legs"
+        reasons = {one.reason for one in alike}
+        reason = reason if len(reasons) == 1 else f"first ({first.leg or first.step}): {reason}"
+    return VerdictRow(first.check, about, first.status, one_line(reason), first.gating, len(alike))
+
+
+def step_rows(facts: Facts) -> list[StepRow]:
+    """Every planned step, in the order of the plan."""
+    return [_step_row(facts, step) for step in facts.plan.steps]
+
+
+def _step_row(facts: Facts, step: Step) -> StepRow:
+    seconds = [one.duration_s for one in facts.records if one.step == step.id and not one.leg]
+    return StepRow(
+        step=step.id,
+        kind=step.kind.value,
+        nodes=", ".join(step.nodes),
+        status=step_status(facts, step),
+        reason=one_line(facts.step_reason.get(step.id) or step.not_run),
+        seconds=max(seconds, default=0.0),
+    )
+
+
+def leg_rows(facts: Facts) -> list[LegRow]:
+    """Every planned leg, in the order of the plan."""
+    medians = medians_of(facts.measurements)
+    return [_leg_row(facts, step, leg, medians) for step in facts.plan.steps for leg in step.legs]
+
+
+def _leg_row(facts: Facts, step: Step, leg: Leg, medians: dict[str, float]) -> LegRow:
+    reason = facts.step_reason.get(f"{step.id}/{leg.id}") or leg.not_run or step.not_run
+    return LegRow(
+        step=step.id,
+        leg=leg.id,
+        settings=settings(leg),
+        status=leg_status(facts, step, leg),
+        reason=one_line(reason),
+        latency_ms=medians.get(f"{step.id}|{leg.id}|inference_time"),
+    )
+
+
+def settings(leg: Leg) -> str:
+    """What a leg declares, in words: `cpu, oneDNN on, fp32, 1 thread, batch 4`."""
+    words: list[str] = [leg.device]
+    if leg.onednn is not None and leg.device == "cpu":
+        words.append(f"oneDNN {'on' if leg.onednn else 'off'}")
+    if leg.tensorrt is not None and leg.device == "gpu":
+        words.append(f"TensorRT {'on' if leg.tensorrt else 'off'}")
+    if leg.precision:
+        words.append(leg.precision)
+    if leg.threads is not None:
+        words.append(f"{leg.threads} thread{'' if leg.threads == 1 else 's'}")
+    if leg.batch_size is not None:
+        words.append(f"batch {leg.batch_size}")
+    return ", ".join(words)
+
+
+def one_line(text: str) -> str:
+    """Text of a log as one line without control characters: a terminal or a page must not obey it."""
+    return " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
