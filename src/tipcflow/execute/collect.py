@@ -59,7 +59,7 @@ def collect(step: Step, members: Sequence[Member], nodes: Nodes, *, home: Path, 
         folder.mkdir(parents=True, exist_ok=True)
         collected.folder[member.name] = folder
         try:
-            collected.notes += nodes.fetch(member.spec, folder, limit=LOG_LIMIT)
+            collected.notes += nodes.fetch(member.spec, member.artefacts, folder, limit=LOG_LIMIT)
         except InfraError as error:
             collected.notes.append(f"logs of node {member.name} stay there: {error}")
         _read_member(step, member, folder, collected, attempt)
@@ -71,17 +71,17 @@ def _read_member(step: Step, member: Member, folder: Path, collected: Collected,
         for leg in step.legs:
             _read_leg(step, leg.id, member, folder, collected, attempt)
     else:
-        collected.tails[member.name] = tail(main_log(folder))
+        collected.tails[member.name] = tail(_log(member, folder))
     if step.kind is StepKind.TRAIN:
         _read_training(step, member, folder, collected, attempt)
     if step.kind is StepKind.EVAL:
         collected.measurements += to_measurements(
-            parse_training(numbered_lines(main_log(folder))),
+            parse_training(numbered_lines(_log(member, folder))),
             run=member.spec.run,
             step=step.id,
             attempt=attempt,
             node=member.name,
-            source=_source(main_log(folder), folder),
+            source=_source(_log(member, folder), folder),
         )
     records = list(member.legs.values()) if step.legs else [member.record] if member.record else []
     collected.measurements += [m for record in records for m in [*peak_measurements(record), wall_time(record)]]
@@ -92,7 +92,7 @@ def _read_training(step: Step, member: Member, folder: Path, collected: Collecte
     local = max(1, step.world_size // max(1, len(step.nodes)))
     first = step.nodes.index(member.name) * local
     logs = {first + int(path.name.split(".")[1]): path for path in sorted(folder.rglob("workerlog.*"))}
-    for rank, path in sorted(logs.items() if logs else {first: main_log(folder)}.items()):
+    for rank, path in sorted(logs.items() if logs else {first: _log(member, folder)}.items()):
         if not path.is_file():
             continue
         collected.measurements += to_measurements(
@@ -108,7 +108,7 @@ def _read_training(step: Step, member: Member, folder: Path, collected: Collecte
 
 
 def _read_leg(step: Step, leg: str, member: Member, folder: Path, collected: Collected, attempt: int) -> None:
-    path = folder / "logs" / paths.log_name(leg)
+    path = _log(member, folder, leg)
     if not path.is_file():
         return
     log = parse_inference(text_of(path))
@@ -146,9 +146,14 @@ def _source(path: Path, folder: Path) -> str:
     return str(path.relative_to(folder.parent))
 
 
-def main_log(folder: Path) -> Path:
-    """The captured output of a step without legs."""
-    return folder / "logs" / paths.log_name("")
+def _log(member: Member, folder: Path, leg: str = "") -> Path:
+    """The output of a leg or of a step's command: what was captured, or, where a command of a suite's own script
+    redirects its output, the file that it wrote."""
+    captured = folder / paths.log_file("", leg).lstrip("/")
+    own = next((command.log for command in member.spec.commands if command.leg == leg and command.log), "")
+    if own and (folder / "files" / own).is_file():
+        return folder / "files" / own
+    return captured
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:

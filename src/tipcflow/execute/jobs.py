@@ -22,7 +22,7 @@ def job_spec(plan: Plan, step: Step, node: Node, *, run: str, attempt: int, fenc
         fence=fence,
         slots=tuple(range(step.slots)),
         workspace=node.workspace,
-        root=paths.run_source(node.workspace, run),
+        root=paths.run_root(node, run),
         commands=tuple(_job_command(leg, command) for leg, command in commands),
         env=job_env(node, run),
         cpus=node.cpus,
@@ -41,7 +41,7 @@ def _job_command(leg: str, command: Command) -> JobCommand:
 def job_env(node: Node, run: str) -> dict[str, str]:
     """Environment of every command of a run on a node; the plan's own variables come on top of it."""
     path = node.env.get("PATH", _SYSTEM_PATH)
-    return {**_ENV, **node.env, "PATH": f"{paths.run_bin(node.workspace, run)}:{path}"}
+    return {**_ENV, **node.env, "PATH": f"{paths.run_bin(node, run)}:{path}"}
 
 
 def slots_needed(plan: Plan) -> list[tuple[str, int]]:

@@ -67,10 +67,10 @@ class LeaseKeeper:
             fence = self._store.acquire_leases(self._run, self._slots, owner=self._owner, ttl_s=TTL_S, now=now)
             if fence is not None:
                 return fence
-            holders = self._holders(now)
-            if holders != said:
-                self._say(f"waiting for {holders}")
-                said = holders
+            holders, runs = self._holders(now)
+            if runs and runs != said:
+                self._say(f"waiting: {holders}")
+                said = runs
             if self._cancel.wait(ASK_EVERY_S):
                 raise InfraError("stopped while waiting for slots")
             if time.monotonic() > deadline:
@@ -79,17 +79,21 @@ class LeaseKeeper:
                     hint="see `tipcflow runs` for what holds them",
                 )
 
-    def _holders(self, now: float) -> str:
-        """Who holds what we want; frees expired leases of nodes that were listed and found empty."""
-        lines = []
+    def _holders(self, now: float) -> tuple[str, str]:
+        """Who holds what we want, in words and as run ids.
+
+        Frees expired leases of nodes that were listed and found empty of that run.
+        """
+        lines, runs = [], set()
         for lease in self._store.leases():
             if (lease.node, lease.slot) not in self._slots or lease.run == self._run:
                 continue
-            if lease.expires_at < now and self._empty(lease.node, lease.run):
-                self._store.drop_expired(lease.run, now=now)
+            if not lease.live(now) and self._empty(lease.node, lease.run):
+                self._store.drop_expired(lease, now)
                 continue
-            lines.append(f"node {lease.node} slot {lease.slot}, held by run {lease.run}")
-        return "; ".join(sorted(lines))
+            lines.append(lease.describe(now))
+            runs.add(lease.run)
+        return "; ".join(sorted(lines)), ",".join(sorted(runs))
 
     def _renew(self) -> None:
         while not self._stop.wait(TTL_S / 3):

@@ -48,6 +48,7 @@ class Member:
     Attributes:
         record: how it ended, once it has.
         legs: leg id -> how that leg ended.
+        artefacts: path relative to the suite's root -> size, of the files that the job wrote.
         lost: why nothing is known of it any more, '' while it can be watched.
         staged: set when the runner waits for `go` (or has gone on, or ended).
     """
@@ -57,6 +58,7 @@ class Member:
         self.spec = spec
         self.record: ExitRecord | None = None
         self.legs: dict[str, ExitRecord] = {}
+        self.artefacts: dict[str, int] = {}
         self.lost = ""
         self.staged = threading.Event()
         self._resume: dict[str, int] = {}
@@ -130,16 +132,19 @@ class Member:
         elif event == "log":
             leg = str(message.get("leg", ""))
             data = str(message.get("data", ""))
-            self._resume[leg] = int(message.get("offset", 0)) + int(message.get("length", len(data.encode())))
+            self._resume[leg] = int(message["offset"]) + int(message["size"])
             self._say(Kind.LOG, data, leg=leg)
         elif event == "leg":
             record = ExitRecord.model_validate(message["record"])
             self.legs[record.leg] = record
             self._say(Kind.LEG, json.dumps({"exit_code": record.exit_code}), leg=record.leg)
         elif event == "end":
+            files = message.get("artefacts") or []
+            self.artefacts = {str(file["path"]): int(file["size"]) for file in files if file.get("fresh", True)}
             self.record = ExitRecord.model_validate(message["record"])
-        elif event == "lost":
-            self.lost = f"node {self.name}: {message.get('message') or 'the runner died without an exit record'}"
+        elif event in ("lost", "absent"):
+            what = "the runner died without an exit record" if event == "lost" else "the job's folder is gone"
+            self.lost = f"node {self.name}: {what}"
         self._wake()
 
     def _say(self, kind: Kind, text: str, *, leg: str = "") -> None:

@@ -1,0 +1,82 @@
+"""Facts of a finished run -> check results, verdict, certificate; all of it stored."""
+
+import hashlib
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tipcflow.check import CheckContext, judge, verdict
+from tipcflow.config.loader import load_yaml
+from tipcflow.config.policy import Policy
+from tipcflow.config.references import References
+from tipcflow.config.suite import find_config
+from tipcflow.domain import Status
+from tipcflow.report import as_text, certificate
+
+if TYPE_CHECKING:
+    from tipcflow.store import Store
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The verdict: what the run's status is and why, in one line."""
+
+    status: Status
+    reason: str
+
+
+def judge_run(store: "Store", run_id: str, *, config_dir: Path, suite: str, policy: str) -> Judged:
+    """Ask every check, store the answers, and say the verdict.
+
+    Raises:
+        ConfigError: the policy or the references file is wrong.
+    """
+    run = store.get_run(run_id)
+    facts = store.facts(run_id)
+    rules = load_policy(policy, config_dir)
+    # Newest first from the store, oldest first for the checks.
+    past = [
+        store.past_run(other)
+        for other in store.accepted_runs(run.chain, run.mode, run.environment, exclude=run_id, limit=rules.history)
+    ]
+    context = CheckContext(
+        history=tuple(reversed(past)), references=load_references(suite, config_dir), policy=rules, run=run
+    )
+    results = judge(facts, context)
+    store.set_check_results(run_id, results)
+    return Judged(*verdict(facts, results))
+
+
+def load_policy(name: str, config_dir: Path) -> Policy:
+    """The policy of that name (or of that YAML file)."""
+    return load_yaml(find_config(name, config_dir / "policies", what="policy"), Policy)
+
+
+def load_references(suite: str, config_dir: Path) -> References:
+    """The suite's accuracy targets; none when it has no file."""
+    path = config_dir / "references" / f"{suite}.yaml"
+    return load_yaml(path, References) if path.is_file() else References(suite=suite)
+
+
+def write_certificate(store: "Store", run_id: str, home: Path) -> Path:
+    """Make the run's certificate, store it, and write it to `<home>/runs/<run>/certificate.json`."""
+    folder = home / "runs" / run_id
+    folder.mkdir(parents=True, exist_ok=True)
+    document = certificate(
+        store.facts(run_id),
+        store.get_run(run_id),
+        store.check_results(run_id),
+        files=_hashes(folder),
+        versions={"tipcflow": version("tipcflow")},
+    )
+    store.put_document(run_id, "certificate", document)
+    path = folder / "certificate.json"
+    path.write_text(as_text(document), encoding="utf-8")
+    return path
+
+
+def _hashes(folder: Path) -> dict[str, str]:
+    """SHA-256 of everything that was collected from the nodes, by path in the run's folder."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != "certificate.json")
+    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}

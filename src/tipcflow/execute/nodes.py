@@ -1,0 +1,106 @@
+"""All nodes of a run, asked at the same time."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+
+from tipcflow.domain import Cluster, InfraError, JobSpec, NodeFacts
+from tipcflow.execute.session import NodeSession
+from tipcflow.execute.source import Snapshot
+
+T = TypeVar("T")
+
+
+class Nodes:
+    """The sessions of a run's nodes; a context manager that closes them."""
+
+    def __init__(self, cluster: Cluster, names: Sequence[str], *, reconnect_s: float) -> None:
+        self._sessions = {name: NodeSession(cluster.node(name)) for name in names}
+        self.reconnect_s = reconnect_s
+
+    def __enter__(self) -> "Nodes":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for session in self._sessions.values():
+            session.close()
+
+    def __getitem__(self, name: str) -> NodeSession:
+        return self._sessions[name]
+
+    def connect(self) -> None:
+        """Connect to every node and make it ready to be asked.
+
+        Raises:
+            InfraError: of the first node, in the cluster's order, that cannot be used.
+        """
+        self._each(NodeSession.prepare)
+
+    def facts(self) -> list[NodeFacts]:
+        """What every node says about itself, and whether it reaches the others."""
+
+        def ask(session: NodeSession) -> NodeFacts:
+            peers = {}
+            for name, other in self._sessions.items():
+                if name != session.node.name:
+                    port = other.node.ssh.port or 22
+                    peers[name] = f"{other.node.address}:{port}"
+            return session.facts(peers)
+
+        return self._each(ask)
+
+    def deploy(self, run: str, snapshot: Snapshot) -> None:
+        """Put the suite's code on every node."""
+        self._each(lambda session: session.deploy(run, snapshot.archive, snapshot.sha256))
+
+    def fetch(self, spec: JobSpec, artefacts: dict[str, int], local: Path, *, limit: int) -> list[str]:
+        """Fetch a job's logs and artefacts; see NodeSession.fetch."""
+        return self._sessions[spec.node].fetch(spec, artefacts, local, limit=limit)
+
+    def holds_nothing_of(self, node: str, run: str) -> bool:
+        """Whether the node was listed and has no process of that run; False when it cannot be asked."""
+        try:
+            listed = self._sessions[node].list_ours()
+        except InfraError:
+            return False
+        return not any(str(process["job"]).startswith(f"{run}/") for process in listed["processes"])
+
+    def clean(self, run: str) -> list[str]:
+        """List every node, end what is left of the run, and say what there was; never raises.
+
+        Returns:
+            a line per node with leftovers, or that could not be listed.
+        """
+
+        def sweep(session: NodeSession) -> str:
+            name = session.node.name
+            try:
+                listed = session.list_ours()
+                left = [p for p in listed["processes"] if str(p["job"]).startswith(f"{run}/")]
+                for job in sorted({str(process["job"]) for process in left}):
+                    session.reap(job)
+            except InfraError as error:
+                return f"node {name} could not be listed for leftovers: {error.message}"
+            if not left:
+                return ""
+            said = ", ".join(f"{process['pid']} ({str(process['cmdline'])[:60]})" for process in left)
+            return f"processes of the run were left on node {name} and were ended: {said}"
+
+        connected = [session for session in self._sessions.values() if session.connected]
+        with ThreadPoolExecutor(max(1, len(connected))) as pool:
+            return [line for line in pool.map(sweep, connected) if line]
+
+    def remove_run(self, run: str) -> None:
+        """Remove the run's folders from every node; what cannot be removed now is left to maintenance."""
+        for session in self._sessions.values():
+            try:
+                session.remove_run(run)
+            except InfraError:
+                continue
+
+    def _each(self, task: Callable[[NodeSession], T]) -> list[T]:
+        """The task on all nodes at once; the first error, in the cluster's order, is raised."""
+        with ThreadPoolExecutor(len(self._sessions)) as pool:
+            futures = [pool.submit(task, session) for session in self._sessions.values()]
+            return [future.result() for future in futures]

@@ -1,0 +1,185 @@
+"""One node during one run: what is asked of it, in its own words (tipcflow.remote), over one connection."""
+
+import json
+import posixpath
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from tipcflow.domain import InfraError, JobSpec, Node, NodeFacts
+from tipcflow.remote import commands, paths
+from tipcflow.remote.bundle import runner_bytes
+from tipcflow.transport import Transport, connect
+
+ASK_S = 30.0
+# The runner says something at least once a second while a job is watched.
+SILENCE_S = 20.0
+JOB_FILES = ("samples.jsonl", "exit.json", "legs.jsonl", "runner.log")
+
+
+class NodeSession:
+    """A node that was connected to and can be asked. Methods raise InfraError, which names the node."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._transport: Transport | None = None
+
+    @property
+    def node(self) -> Node:
+        """The node behind this session."""
+        return self._node
+
+    @property
+    def transport(self) -> Transport:
+        """The living connection."""
+        if self._transport is None:
+            self._transport = connect(self._node)
+        return self._transport
+
+    @property
+    def connected(self) -> bool:
+        """Whether there is a connection."""
+        return self._transport is not None
+
+    def close(self) -> None:
+        """End the connection; the next question opens a new one."""
+        if self._transport is not None:
+            self._transport.close()
+            self._transport = None
+
+    def reconnect(self) -> None:
+        """A fresh connection to the same node."""
+        self.close()
+        self._transport = connect(self._node)
+
+    def prepare(self) -> None:
+        """Make the workspace, check the interpreter, put the runner there unless it is."""
+        self.ask(commands.make_workspace(self._node), "make the workspace")
+        self.ask(
+            commands.check_python(self._node), "find a working Python", hint="see `python` in the cluster file"
+        )
+        runner = paths.runner_path(self._node)
+        if self.transport.run(commands.has_file(runner), timeout=ASK_S).exit_code != 0:
+            self.transport.put(runner_bytes(), runner)
+
+    def facts(self, peers: Mapping[str, str]) -> NodeFacts:
+        """What the node says about itself.
+
+        Args:
+            peers: name -> address[:port of its ssh] of the nodes that it must reach.
+        """
+        before = time.time()
+        told = self.ask_json(commands.facts(self._node, peers), "tell about itself")
+        middle = (before + time.time()) / 2
+        clock = float(told.pop("clock", 0.0) or 0.0)
+        told = {key: value for key, value in told.items() if key in NodeFacts.model_fields}
+        skew = round(clock - middle, 3) if clock else 0.0
+        return NodeFacts.model_validate({**told, "node": self._node.name, "clock_skew_s": skew})
+
+    def deploy(self, run: str, archive: bytes, sha256: str) -> None:
+        """Put the suite's code and the run's interpreter shims there."""
+        remote = paths.suite_archive(self._node, sha256)
+        if self.transport.run(commands.has_file(remote), timeout=ASK_S).exit_code != 0:
+            self.transport.put(archive, remote)
+        self.ask(commands.unpack(self._node, run, sha256), "unpack the suite", timeout=300)
+        self.ask(commands.make_shims(self._node, run), "make the run's python")
+
+    def start(self, spec: JobSpec) -> dict[str, Any]:
+        """Start the job, or find it living or ended; the runner's answer."""
+        job = self._job(spec)
+        # A job that is there already is re-attached to: its description must stay what it was started with.
+        if self.transport.run(commands.has_file(f"{job}/job.json"), timeout=ASK_S).exit_code != 0:
+            self.transport.put(spec.model_dump_json().encode(), f"{job}/job.json")
+        return self.ask_json(commands.start(self._node, job), f"start {spec.step}")
+
+    def go(self, spec: JobSpec) -> None:
+        """Let a staged job start its first command."""
+        self.ask(commands.go(self._node, self._job(spec)), f"go on with {spec.step}")
+
+    def stop(self, spec: JobSpec, reason: str) -> None:
+        """Ask the runner to end the job."""
+        self.ask(commands.stop(self._node, self._job(spec), reason), f"stop {spec.step}")
+
+    def poll(self, spec: JobSpec) -> dict[str, Any]:
+        """State, heartbeat, exit record and legs of the job."""
+        return self.ask_json(commands.poll(self._node, self._job(spec)), f"tell about {spec.step}")
+
+    def watch(self, spec: JobSpec, resume: dict[str, int], seconds: float) -> Iterator[dict[str, Any]]:
+        """The runner's events from the given log offsets on, until the job ends or `seconds` have passed."""
+        command = commands.watch(self._node, self._job(spec), seconds=seconds, resume=resume)
+        heard = False
+        with self.transport.stream(command, timeout=SILENCE_S) as lines:
+            for line in lines:
+                heard = True
+                yield self._json(line)
+        if not heard:
+            raise InfraError(f"node {self._node.name} said nothing about {spec.step}", node=self._node.name)
+
+    def list_ours(self) -> dict[str, Any]:
+        """Processes and jobs of our workspace on the node."""
+        return self.ask_json(commands.list_ours(self._node), "list its processes")
+
+    def reap(self, job: str = "") -> dict[str, Any]:
+        """End the processes of `job` (run/step/attempt), or of all jobs that are over."""
+        return self.ask_json(commands.reap(self._node, job=job), "end leftover processes")
+
+    def remove_run(self, run: str) -> None:
+        """Remove the run's folders."""
+        self.ask(commands.remove_run(self._node, run), "remove the run's folder", timeout=120)
+
+    def fetch(self, spec: JobSpec, artefacts: Mapping[str, int], local: Path, *, limit: int) -> list[str]:
+        """Fetch a job's logs and records into `local`, and artefacts into `local`/files.
+
+        Args:
+            artefacts: path relative to the suite's root -> size in bytes.
+            limit: more of one file than this is left on the node.
+
+        Returns:
+            what was cut, in words.
+        """
+        job = self._job(spec)
+        logs = [paths.log_file("", command.leg).lstrip("/") for command in spec.commands]
+        self.transport.get_many(job, [*JOB_FILES, *logs], local)
+        own = [posixpath.normpath(command.log) for command in spec.commands if command.log]
+        small = [name for name, size in artefacts.items() if size <= limit]
+        if own or small:
+            self.transport.get_many(spec.root, [*own, *small], local / "files")
+        notes = []
+        for name, size in artefacts.items():
+            if size > limit:
+                self.transport.get(f"{spec.root}/{name}", local / "files" / name, limit=limit)
+                notes.append(
+                    f"{name} on node {self._node.name} has {size} bytes: only the first {limit} were fetched"
+                )
+        return notes
+
+    def ask(self, command: str, what: str, *, timeout: float = ASK_S, hint: str = "") -> bytes:
+        """Run a command of ours; what it printed. Any exit code but 0 is an InfraError with its last line."""
+        done = self.transport.run(command, timeout=timeout)
+        if done.exit_code != 0:
+            said = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
+            reason = said[-1] if said else f"exit code {done.exit_code}"
+            raise InfraError(f"node {self._node.name} could not {what}: {reason}", node=self._node.name, hint=hint)
+        return done.stdout
+
+    def ask_json(self, command: str, what: str) -> dict[str, Any]:
+        """As `ask`, for commands that print one JSON object."""
+        return self._json(self.ask(command, what))
+
+    def _json(self, line: bytes) -> dict[str, Any]:
+        try:
+            value = json.loads(line)
+        except ValueError:
+            value = None
+        if not isinstance(value, dict):
+            text = line[:200].decode(errors="replace")
+            raise InfraError(
+                f"node {self._node.name} answered what is no JSON: {text!r}",
+                node=self._node.name,
+                hint="a login script of the node that prints something disturbs every command: make it silent",
+            )
+        return value
+
+    def _job(self, spec: JobSpec) -> str:
+        return paths.job_dir(self._node, spec.run, spec.step, spec.attempt)
