@@ -1,1 +1,19 @@
-"""The plan room (see docs/architecture.md)."""
+"""Params + mode + cluster -> Plan, by the suite's script or by what the file says (see docs/architecture.md)."""
+
+from tipcflow.plan.build import build_plan
+from tipcflow.plan.commands import plan_commands
+from tipcflow.plan.files import FileView, ListedFiles, NoFiles
+from tipcflow.plan.options import MODES, PlanOptions
+from tipcflow.plan.table import PlanRow, plan_rows
+
+__all__ = [
+    "MODES",
+    "FileView",
+    "ListedFiles",
+    "NoFiles",
+    "PlanOptions",
+    "PlanRow",
+    "build_plan",
+    "plan_commands",
+    "plan_rows",
+]

@@ -1,0 +1,84 @@
+"""Does a file have the shape of its line map? Position is everything, so one missing line would shift the rest."""
+
+import re
+
+from tipcflow.domain import ConfigError
+from tipcflow.params.layout import FILLER, TITLE, Layout, SlotSpec
+from tipcflow.params.lines import TextLine
+from tipcflow.params.values import is_null, split_list
+
+_HINT = "a missing or an extra line shifts the meaning of all that follow: compare with a file that works"
+
+
+def check_layout(lines: tuple[TextLine, ...], *, file: str, layout: Layout) -> None:
+    """Raise one ConfigError for the first place where `lines` are not what `layout` says; else return."""
+    for line in lines:
+        _check_line(line, file=file, layout=layout)
+    if len(lines) < layout.lines:
+        last = lines[-1].number if lines else 0
+        raise ConfigError(
+            "the file ends too early",
+            file=file,
+            line=last,
+            key=layout.at(len(lines)),
+            found=f"{len(lines)} non-empty lines",
+            expected=f"{'' if layout.most else 'at least '}{layout.lines}",
+            hint=_HINT,
+        )
+    if layout.most and len(lines) > layout.most:
+        extra = lines[layout.most]
+        raise ConfigError(
+            f"there are {len(lines)} non-empty lines",
+            file=file,
+            line=extra.number,
+            key="end of file",
+            found=extra.text,
+            expected=f"{layout.most} lines",
+            hint=_HINT,
+        )
+
+
+def _check_line(line: TextLine, *, file: str, layout: Layout) -> None:
+    name = layout.at(line.index)
+    expected = _complaint(line, layout)
+    if expected:
+        raise ConfigError(
+            f"this is not line {line.index + 1} of the layout '{layout.name}'",
+            file=file,
+            line=line.number,
+            key=name,
+            found=line.text if line.text.strip() else repr(line.text),
+            expected=expected,
+            hint=_HINT,
+        )
+
+
+def _complaint(line: TextLine, layout: Layout) -> str:
+    """What should stand here instead; '' when the line is plausible."""
+    if line.text.endswith("\r"):
+        return "a line that ends in a newline alone (this file has Windows line endings)"
+    if not line.text.strip():
+        return "no line that holds only blanks"
+    if line.index in layout.titles:
+        return "" if TITLE.fullmatch(line.text) else "a section title '=====name====='"
+    if line.index in layout.fillers:
+        return "" if FILLER.fullmatch(line.text) else "a filler line '##'"
+    spec = layout.slots.get(layout.at(line.index))
+    return _slot_complaint(line.text, spec) if spec else ""
+
+
+def _slot_complaint(text: str, spec: SlotSpec) -> str:
+    key, colon, value = text.partition(":")
+    if spec.key and (not colon or not re.fullmatch(spec.key, key.strip())):
+        return f"'{_readable(spec.key)}:…'"
+    if TITLE.fullmatch(text):
+        return "'key:value', not a section title"
+    if spec.words and not is_null(value):
+        strange = [item for item in split_list(value) if item.strip() not in spec.words]
+        if strange:
+            return "one or several of " + ", ".join(spec.words)
+    return ""
+
+
+def _readable(pattern: str) -> str:
+    return pattern.replace("(ed)?", "").replace("\\w+", "<name>").replace("|", " or ")

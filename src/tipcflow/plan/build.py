@@ -1,0 +1,107 @@
+"""Params file + mode + cluster -> Plan."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from tipcflow.domain import Cluster, Compat, ConfigError, Plan, Step, StepKind
+from tipcflow.params import Dialect, ParamsFile
+from tipcflow.plan.bash_steps import BashPlanner
+from tipcflow.plan.choose import choose_dialect
+from tipcflow.plan.feasible import check_any_device
+from tipcflow.plan.hosts import check_python, check_room, hosts_of, substitutions
+from tipcflow.plan.options import MODES, PlanOptions
+from tipcflow.plan.points import as_variant
+from tipcflow.plan.quirks import find_quirks
+from tipcflow.plan.reader import Reader
+from tipcflow.plan.spec import SpecPlanner
+
+
+def build_plan(
+    text: str,
+    *,
+    file: str,
+    suite: str,
+    chain: str,
+    dialects: Sequence[str],
+    mode: str,
+    compat: Compat,
+    cluster: Cluster | None = None,
+    options: PlanOptions | None = None,
+) -> Plan:
+    """Everything that a run of a params file will do.
+
+    Args:
+        text, file: the params file and its path relative to the suite's root.
+        suite, chain: names, recorded in the plan.
+        dialects: the suite's dialects; the first whose layout fits the file is taken.
+        mode: one of `MODES`.
+        compat: whose semantics: the script's, defects included, or the file's.
+        cluster: where it will run; without one the plan names the file's addresses and refuses nothing.
+        options: see `PlanOptions`.
+
+    Raises:
+        ConfigError: the mode is unknown, no dialect fits, the file says something impossible, nothing would
+            run, or the cluster cannot do it.
+    """
+    options = options or PlanOptions()
+    if mode not in MODES:
+        raise ConfigError("there is no such mode", key="mode", found=mode, expected=", ".join(MODES))
+    dialect, params = choose_dialect(text, file=file, dialects=dialects, mode=mode)
+    reader = Reader(params, dialect, mode=mode, compat=Compat.SPEC, files=options.files)
+    check_python(reader.value("python"), file=file, line=reader.line("python"))
+    planner = SpecPlanner(reader, cluster=cluster, options=options)
+    steps = planner.steps()
+    groups, points = planner.groups, planner.points
+    _check_cluster(params, reader, planner, cluster)
+    if compat is Compat.BASH:
+        steps = BashPlanner(text, reader, cluster=cluster, options=options).steps(groups)
+    _check_steps(steps, params, dialect, mode)
+    if cluster is not None:
+        legs = [leg for step in steps for leg in step.legs]
+        check_any_device(legs, cluster=cluster.name, file=file)
+    widest = max(groups, key=lambda group: group.nodes, default=None)
+    return Plan(
+        chain=chain,
+        suite=suite,
+        dialect=dialect.name,
+        model=reader.value("model"),
+        params_file=file,
+        params_sha256=params.sha256,
+        mode=mode,
+        compat=compat,
+        cluster=cluster.name if cluster else "",
+        nodes=tuple(host.name for host in hosts_of(widest, cluster)),
+        seed=options.seed,
+        repeats=options.repeats,
+        diagnose=options.diagnose,
+        variants=tuple(as_variant(point) for point in points),
+        steps=tuple(steps),
+        substitutions=substitutions(groups, cluster, reader.value("python")),
+        quirks=find_quirks(reader, groups, points),
+    )
+
+
+def _check_cluster(params: ParamsFile, reader: Reader, planner: SpecPlanner, cluster: Cluster | None) -> None:
+    if cluster is not None:
+        for group in planner.groups:
+            check_room(group, cluster, file=params.file, line=reader.line("gpu_list"))
+
+
+def _check_steps(steps: list[Step], params: ParamsFile, dialect: Dialect, mode: str) -> None:
+    """Raise ConfigError for a plan that would do nothing, or the same thing twice."""
+    if all(step.kind is StepKind.PREPARE for step in steps):
+        raise ConfigError(
+            f"nothing would run in mode {mode}",
+            file=params.file,
+            found=f"no training, export or inference ({dialect.name})",
+            expected="a file that declares something for this mode",
+        )
+    ids = [step.id for step in steps] + [f"{step.id}/{leg.id}" for step in steps for leg in step.legs]
+    twice = [name for name, count in Counter(ids).items() if count > 1]
+    if twice:
+        raise ConfigError(
+            "the file declares the same thing twice",
+            file=params.file,
+            found=twice[0],
+            expected="every alternative of a list once",
+        )

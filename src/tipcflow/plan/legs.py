@@ -1,0 +1,56 @@
+"""Inference combinations: the cartesian product of a dialect's axes, less what its skip rules leave out."""
+
+import re
+from collections.abc import Iterator
+from itertools import product
+from typing import Literal
+
+from tipcflow.params.dialect import Dialect, SkipRule
+from tipcflow.plan.reader import Reader
+
+Device = Literal["cpu", "gpu"]
+_WORDS: dict[str, Device] = {"False": "cpu", "cpu": "cpu", "True": "gpu", "gpu": "gpu"}
+
+
+def devices(reader: Reader) -> Iterator[tuple[str, Device | None]]:
+    """The device words in the file's order, each with its device; None for a word no script knows."""
+    for word in reader.items("device"):
+        yield word, _WORDS.get(word)
+
+
+def combinations(reader: Reader, device: Device, quant: str, *, keep_defects: bool) -> Iterator[dict[str, str]]:
+    """Axis -> word, outermost axis first, as the dialect loops.
+
+    Args:
+        reader: whose slots give the words.
+        device: which product.
+        quant: the word that says whether the model is quantised (`True`, `False`, or anything).
+        keep_defects: whether rules that are defects of the script count too (bash) or not (spec).
+    """
+    dialect = reader.dialect
+    axes = (dialect.cpu if device == "cpu" else dialect.gpu).axes
+    rules = [rule for rule in dialect.skip if rule.device == device and (keep_defects or not rule.defect)]
+    for words in product(*(reader.items(axis) for axis in axes)):
+        combination = dict(zip(axes, words, strict=True))
+        if not any(skipped(rule, combination, quant) for rule in rules):
+            yield combination
+
+
+def skipped(rule: SkipRule, combination: dict[str, str], quant: str) -> bool:
+    """Whether a rule leaves a combination out."""
+    return all(
+        _fits(word, quant if axis == "quant" else combination.get(axis, "")) for axis, word in rule.when.items()
+    )
+
+
+def _fits(wanted: str, word: str) -> bool:
+    if wanted.startswith("~"):
+        return re.search(wanted[1:], word) is not None
+    if wanted.startswith("!"):
+        return word != wanted[1:]
+    return word == wanted
+
+
+def skip_rules(dialect: Dialect, device: Device) -> tuple[SkipRule, ...]:
+    """The rules of one device."""
+    return tuple(rule for rule in dialect.skip if rule.device == device)

@@ -1,0 +1,37 @@
+"""What a plan may be asked for beyond file, mode and cluster."""
+
+from pydantic import ConfigDict, Field
+
+from tipcflow.domain import Frozen
+from tipcflow.plan.files import FileView, NoFiles
+
+MODES = ("lite_train_lite_infer", "lite_train_whole_infer", "whole_train_whole_infer", "whole_infer")
+
+
+class PlanOptions(Frozen):
+    """Settings of one run.
+
+    Attributes:
+        seed: what the training is seeded with, None to leave it to the suite.
+        seed_argument: text appended to training commands when there is a seed, with `{seed}` in it
+            (`--seed={seed}`); '' when the suite takes none.
+        repeats: how often every variant is trained, evaluated, exported and inferred.
+        diagnose: ask the framework for a verbose training.
+        start_port: first port of a multi-node training; ranks take it and the ones after it.
+        cpu_flags: node name -> CPU flags; None when not known, then no leg is refused for want of one.
+        step_deadline_s: seconds after which a step is ended.
+        files: the suite's checkout.
+        prepare: the suite's preparation script, relative to its root; '' for none.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+
+    seed: int | None = None
+    seed_argument: str = ""
+    repeats: int = Field(default=1, ge=1)
+    diagnose: bool = False
+    start_port: int = Field(default=6070, ge=1, le=65535)
+    cpu_flags: dict[str, frozenset[str]] | None = None
+    step_deadline_s: float = Field(default=900.0, gt=0)
+    files: FileView = NoFiles()
+    prepare: str = "test_tipc/prepare.sh"

@@ -1,0 +1,192 @@
+"""What a params file says, as steps on the nodes of a cluster."""
+
+import shlex
+from collections.abc import Iterator
+from posixpath import dirname
+
+from tipcflow.domain import Cluster, Command, Step, StepKind
+from tipcflow.plan.call import Point
+from tipcflow.plan.groups import Group
+from tipcflow.plan.hosts import Host, hosts_of
+from tipcflow.plan.launch import launcher, single_env, train_device, train_env
+from tipcflow.plan.options import PlanOptions
+from tipcflow.plan.points import spec_groups, spec_points, spec_trainers, world_size
+from tipcflow.plan.reader import Reader
+from tipcflow.plan.scope import Scope
+from tipcflow.plan.spec_legs import spec_legs, tidy
+from tipcflow.plan.steps import infer_steps, plain_step
+
+_NOTHING = ("null", "")
+
+
+class SpecPlanner:
+    """The steps of one file in one mode, in order."""
+
+    def __init__(self, reader: Reader, *, cluster: Cluster | None, options: PlanOptions) -> None:
+        self.reader = reader
+        self.cluster = cluster
+        self.options = options
+        output = f"./test_tipc/output/{reader.value('model')}/{reader.mode}"
+        self.scope = Scope(reader, {"mode": reader.mode, "LP": output})
+        self.groups: list[Group] = []
+        self.points: list[Point] = []
+
+    @property
+    def trains(self) -> bool:
+        """Whether the mode trains."""
+        return self.reader.mode not in self.reader.dialect.whole_infer.modes
+
+    def steps(self) -> list[Step]:
+        """All steps: preparation first, then one variant after the other."""
+        if self.trains:
+            self.groups = spec_groups(self.reader)
+            self.points = list(spec_points(self.reader, self.groups, spec_trainers(self.reader)))
+        body = list(self._training() if self.trains else self._inference_only())
+        return [*self._prepare(), *body]
+
+    def _prepare(self) -> Iterator[Step]:
+        script = self.options.prepare
+        if not script:
+            return
+        widest = max(self.groups, key=lambda group: group.nodes, default=None)
+        hosts = hosts_of(widest, self.cluster)
+        text = f"bash {script} {shlex.quote(self.reader.params.file)} {self.reader.mode}"
+        yield self._step(
+            id="prepare",
+            kind=StepKind.PREPARE,
+            nodes=tuple(host.name for host in hosts),
+            commands={host.name: Command(text=text) for host in hosts},
+        )
+
+    def _training(self) -> Iterator[Step]:
+        for point in self.points:
+            for repeat in range(1, self.options.repeats + 1):
+                yield from self._variant(point, repeat)
+
+    def _step(self, **fields: object) -> Step:
+        first = () if fields["kind"] is StepKind.PREPARE or not self.options.prepare else ("prepare",)
+        return plain_step(deadline_s=self.options.step_deadline_s, **{"after": first, **fields})
+
+    def _variant(self, point: Point, repeat: int) -> Iterator[Step]:
+        name = point.folder + (f"_repeat_{repeat}" if self.options.repeats > 1 else "")
+        hosts = hosts_of(point.group, self.cluster)
+        scope = self._variant_scope(point, hosts[0], name)
+        common = {"variant": point.folder, "repeat": repeat}
+        train = self._train(point, hosts, scope, name)
+        yield train.model_copy(update=common)
+        last = train.id
+        folder = scope.get("S")
+        scope = scope.within(weights=scope.render(self.reader.dialect.weights))
+        env = single_env(point.group, hosts[0])
+        for kind, script in ((StepKind.EVAL, self.reader.value("eval")), (StepKind.EXPORT, point.trainer.export)):
+            if script in _NOTHING:
+                continue
+            spec = self.reader.dialect.eval if kind is StepKind.EVAL else self.reader.dialect.export
+            command = Command(text=tidy(scope.within(script=script).render(spec.command)), env=env)
+            step = self._step(
+                id=f"{name}/{kind.value}",
+                kind=kind,
+                nodes=(hosts[0].name,),
+                commands={hosts[0].name: command},
+                after=(last,),
+                expects=(f"{folder}/*.pdiparams",) if kind is StepKind.EXPORT else (),
+                **common,
+            )
+            last = step.id
+            yield step
+        if point.trainer.export in _NOTHING:
+            return
+        scope = scope.within(model_path=self._model_path(scope), data=self._data(scope))
+        legs = spec_legs(
+            scope, quant=str(point.trainer.quant), host=hosts[0], group=point.group, options=self.options
+        )
+        yield from infer_steps(name, legs, hosts[0], after=(last,), step=self._step, **common)
+
+    def _variant_scope(self, point: Point, host: Host, name: str) -> Scope:
+        scope = Scope(self.reader, self.scope.variables, group=point.group.index)
+        return scope.within(
+            S=f"{scope.get('LP')}/{name}",
+            python=host.python(self.reader.value("python")),
+            gpus=point.group.gpus,
+            autocast=point.autocast,
+            trainer=point.trainer.name,
+            amp=self.reader.dialect.amp.get(point.autocast, ""),
+            use_gpu=train_device(scope.get("use_gpu"), host, point.group),
+            launch="",
+        )
+
+    def _train(self, point: Point, hosts: tuple[Host, ...], scope: Scope, name: str) -> Step:
+        dialect, options, folder = self.reader.dialect, self.options, scope.get("S")
+        template = getattr(dialect.train, point.group.form)
+        commands = {}
+        for host in hosts:
+            inner = scope.within(
+                script=point.trainer.script,
+                python=host.python(self.reader.value("python")),
+                launch=launcher(point.group, host, hosts, dialect, folder, options),
+            )
+            text = tidy(inner.render(template))
+            if options.seed is not None and options.seed_argument:
+                text += " " + options.seed_argument.format(seed=options.seed)
+            commands[host.name] = Command(text=text, env=train_env(point.group, host, options))
+        weights = scope.get("weights_name")
+        return self._step(
+            id=f"{name}/train",
+            kind=StepKind.TRAIN,
+            nodes=tuple(commands),
+            slots=max(1, len(point.group.ids)),
+            commands=commands,
+            expects=(f"{folder}/{weights}*",) if weights not in _NOTHING else (),
+            artefacts=(f"{folder}/launch/workerlog.*", f"{folder}/train.log"),
+            world_size=world_size(point.group),
+        )
+
+    def _model_path(self, scope: Scope) -> str:
+        """Where the exported model is: a folder name that is null means the save folder itself."""
+        inner = scope.within(infer_dir="") if scope.get("infer_dir") in _NOTHING else scope
+        return inner.render(self.reader.dialect.model_dir).rstrip("/").replace("//", "/")
+
+    def _data(self, scope: Scope) -> str:
+        return scope.render(self.reader.dialect.data)
+
+    def _inference_only(self) -> Iterator[Step]:
+        reader = self.reader
+        host = hosts_of(None, self.cluster)[0]
+        exports, quants = reader.items("infer_export"), reader.items("infer_quant")
+        models = reader.items("infer_model")
+        for count, model in enumerate(models):
+            export = exports[count] if count < len(exports) else "null"
+            if model in _NOTHING:
+                continue
+            quant = reader.dialect.quant or (quants[count] if count < len(quants) else "False")
+            name = "infer" if len(models) == 1 else f"infer_{count}"
+            scope = self.scope.within(
+                infer_item=model,
+                model_item=model,
+                count=str(count),
+                save_dir=dirname(model) or ".",
+                python=host.python(reader.value("python")),
+            )
+            yield from self._one_model(name, scope, export, quant, host)
+
+    def _one_model(self, name: str, scope: Scope, export: str, quant: str, host: Host) -> Iterator[Step]:
+        spec = self.reader.dialect.whole_infer
+        after: tuple[str, ...] = ("prepare",) if self.options.prepare else ()
+        path = scope.get("infer_item")
+        if export not in _NOTHING:
+            path = scope.render(spec.model_dir).rstrip("/")
+            command = Command(
+                text=tidy(scope.within(script=export).render(spec.export.command)), env=single_env(None, host)
+            )
+            step = self._step(
+                id=f"{name}/export",
+                kind=StepKind.EXPORT,
+                nodes=(host.name,),
+                commands={host.name: command},
+                expects=(f"{path}/*.pdiparams",),
+            )
+            yield step
+            after = (step.id,)
+        inner = scope.within(model_path=path, data=scope.render(spec.data))
+        legs = spec_legs(inner, quant=quant, host=host, group=None, options=self.options)
+        yield from infer_steps(name, legs, host, after=after, step=self._step)

@@ -1,0 +1,102 @@
+"""The inference legs that a file declares, with the reason for those that a node cannot do."""
+
+import re
+
+from tipcflow.domain import Command, ConfigError, Leg
+from tipcflow.plan.feasible import why_not
+from tipcflow.plan.groups import Group
+from tipcflow.plan.hosts import Host
+from tipcflow.plan.launch import single_env
+from tipcflow.plan.legs import Device, combinations, devices
+from tipcflow.plan.options import PlanOptions
+from tipcflow.plan.scope import Scope
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
+_NAMES = {
+    "mkldnn": "onednn",
+    "tensorrt": "tensorrt",
+    "threads": "threads",
+    "precision": "precision",
+    "infer_batch": "batch",
+}
+
+
+def spec_legs(scope: Scope, *, quant: str, host: Host, group: Group | None, options: PlanOptions) -> list[Leg]:
+    """All legs of one exported model, CPU and GPU, in the file's order.
+
+    Raises:
+        ConfigError: the file names a device that is neither CPU nor GPU.
+    """
+    reader = scope.reader
+    legs: list[Leg] = []
+    for word, device in devices(reader):
+        if device is None:
+            raise ConfigError(
+                "inference on this device is not known",
+                file=reader.params.file,
+                line=reader.line("device"),
+                key=reader.key("device"),
+                found=word,
+                expected="True, gpu, False or cpu",
+            )
+        for words in combinations(reader, device, quant, keep_defects=False):
+            legs.append(_leg(scope, word, device, words, host, group, options))
+    return legs
+
+
+def _leg(
+    scope: Scope,
+    word: str,
+    device: Device,
+    words: dict[str, str],
+    host: Host,
+    group: Group | None,
+    options: PlanOptions,
+) -> Leg:
+    dialect = scope.reader.dialect
+    spec = dialect.cpu if device == "cpu" else dialect.gpu
+    inner = scope.within(device_word=word, **words)
+    command = Command(text=tidy(inner.render(spec.command)), env=single_env(group, host))
+    return make_leg(device, words, command, host, options)
+
+
+def make_leg(device: Device, words: dict[str, str], command: Command, host: Host, options: PlanOptions) -> Leg:
+    """A leg from its axes' words, with the reason when `host` cannot do it."""
+    precision = _said(words.get("precision", ""))
+    return Leg(
+        id=leg_id(device, words),
+        command=command,
+        device=device,
+        onednn=_flag(words.get("mkldnn", "")),
+        tensorrt=_flag(words.get("tensorrt", "")),
+        precision=precision,
+        threads=_number(words.get("threads", "")),
+        batch_size=_number(words.get("infer_batch", "")),
+        not_run=why_not(device, precision, host, options),
+    )
+
+
+def leg_id(device: str, words: dict[str, str]) -> str:
+    """For instance `cpu_onednn_True_threads_6_batch_1_precision_fp32`; axes that say nothing are left out."""
+    parts = [device]
+    for axis, word in words.items():
+        if _said(word):
+            parts += [_NAMES.get(axis, axis), _UNSAFE.sub("_", word)]
+    return "_".join(parts)
+
+
+def tidy(text: str) -> str:
+    """Runs of blanks outside quotes become one: templates leave them where an argument is missing."""
+    return re.sub(r"""("[^"]*"|'[^']*')|\s+""", lambda found: found[1] or " ", text).strip()
+
+
+def _said(word: str) -> str:
+    return "" if word == "null" else word
+
+
+def _flag(word: str) -> bool | None:
+    return {"True": True, "False": False}.get(word)
+
+
+def _number(word: str) -> int | None:
+    return int(word) if word.isdecimal() else None
