@@ -1,1 +1,1 @@
-"""The remote room (see docs/architecture.md)."""
+"""Texts of remote commands, paths on nodes, and the node runner (docs/reference/job-folder.md)."""

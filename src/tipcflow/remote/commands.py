@@ -1,0 +1,220 @@
+"""The text of every command that is sent to a node. Nothing else in the project quotes for a remote shell.
+
+A command is one simple command that every login shell reads alike; what needs a script goes through `/bin/sh -c`.
+"""
+
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+
+from tipcflow.domain import Node
+from tipcflow.remote import paths
+
+SHIMS = ("python", "python3", "python3.7", "pip", "pip3", "pip3.7")
+SECRET_FILES = ("envlog.*", "backup_env.*", "default.*.log")
+
+ARCHIVE_DAMAGED, NO_SUCH_FILE, NO_PYTHON = 65, 66, 67
+"""Exit codes of these commands that mean something: see `unpack`, `read_file` and `check_python`."""
+
+
+def _words(*words: str) -> str:
+    return " ".join(shlex.quote(word) for word in words)
+
+
+def _script(text: str, *arguments: str) -> str:
+    """A POSIX shell script with its arguments as "$1", "$2" …: no value is ever part of the script's text."""
+    return _words("/bin/sh", "-c", text.strip(), "tipcflow", *arguments)
+
+
+def make_workspace(node: Node) -> str:
+    """Make the workspace and its folders, readable by their owner alone; fails when it is not writable."""
+    return _script(
+        """
+set -eu
+umask 077
+mkdir -p "$1"
+cd "$1"
+mkdir -p bin suites runs jobs slots
+: > .writable
+rm .writable
+""",
+        node.workspace,
+    )
+
+
+def check_python(node: Node) -> str:
+    """Print the interpreter's version; exits with NO_PYTHON and a reason when it cannot run the runner."""
+    return _script(
+        f"""
+[ -x "$1" ] || {{ echo "$1: no such interpreter" >&2; exit {NO_PYTHON}; }}
+exec "$1" -I -S -c 'import sys
+if sys.version_info < (3, 7): sys.exit("%s is Python %s, 3.7 is needed" % (sys.executable, sys.version.split()[0]))
+print(sys.version.split()[0])'
+""",
+        node.python,
+    )
+
+
+def has_file(path: str) -> str:
+    """Succeeds when the file is there."""
+    return _words("test", "-f", path)
+
+
+def write_file(path: str, *, mode: int = 0o644) -> str:
+    """Write stdin to a file: all of it or nothing, its folder made if need be."""
+    return _script(
+        """
+set -eu
+umask 077
+folder=$(dirname -- "$1"; echo .)
+folder=${folder%??}
+mkdir -p -- "$folder"
+temporary="$1.$$.tmp"
+trap 'rm -f -- "$temporary"' EXIT
+cat > "$temporary"
+chmod "$2" -- "$temporary"
+mv -f -- "$temporary" "$1"
+trap - EXIT
+""",
+        path,
+        f"{mode:o}",
+    )
+
+
+def read_file(path: str, *, offset: int = 0, limit: int | None = None) -> str:
+    """Print a file's bytes from `offset` on, at most `limit`; exits with NO_SUCH_FILE when there is none."""
+    take = 'tail -c "+$2" -- "$1"' + (' | head -c "$3"' if limit is not None else "")
+    return _script(
+        f'[ -f "$1" ] || {{ echo "$1: no such file" >&2; exit {NO_SUCH_FILE}; }}\n{take}',
+        path,
+        str(offset + 1),
+        *([] if limit is None else [str(limit)]),
+    )
+
+
+def pack_files(root: str, names: Sequence[str]) -> str:
+    """Print a tar archive of those files (relative to `root`) that exist; never one that may hold secrets."""
+    excludes = " ".join(f"--exclude={shlex.quote(pattern)}" for pattern in SECRET_FILES)
+    return _script(
+        f"""
+set -eu
+cd -- "$1"
+shift
+for name do
+    shift
+    if [ -e "$name" ]; then set -- "$@" "./$name"; fi
+done
+[ $# -gt 0 ] || set -- --files-from=/dev/null
+exec tar -cf - {excludes} "$@"
+""",
+        root,
+        *names,
+    )
+
+
+def unpack(node: Node, run: str, sha256: str) -> str:
+    """Make the run's root from the suite's archive, once; exits with ARCHIVE_DAMAGED when its hash is wrong."""
+    return _script(
+        f"""
+set -eu
+archive=$1 want=$2 root=$3
+if [ "$(cat -- "$root.sha256" 2>/dev/null)" = "$want" ]; then exit 0; fi
+got=$(sha256sum < "$archive")
+if [ "${{got%% *}}" != "$want" ]; then
+    echo "$archive: sha256 is ${{got%% *}}, not $want" >&2
+    rm -f -- "$archive"
+    exit {ARCHIVE_DAMAGED}
+fi
+rm -rf -- "$root" "$root.unpacking"
+mkdir -p -- "$root.unpacking"
+tar -xzof "$archive" -C "$root.unpacking"
+mv -- "$root.unpacking" "$root"
+printf '%s\\n' "$want" > "$root.sha256"
+""",
+        paths.suite_archive(node, sha256),
+        sha256,
+        paths.run_root(node, run),
+    )
+
+
+def make_shims(node: Node, run: str, names: Sequence[str] = SHIMS) -> str:
+    """Make `python`, `pip` … in the run's bin folder, which run the node's interpreter.
+
+    Scripts, because a symbolic link to a virtual environment's interpreter loses the environment.
+    """
+    interpreter = shlex.quote(node.python)
+    lines = ["set -eu", 'mkdir -p -- "$1"', 'cd -- "$1"']
+    for name in names:
+        module = " -m pip" if name.startswith("pip") else ""
+        body = shlex.quote(f'#!/bin/sh\nexec {interpreter}{module} "$@"\n')
+        lines.append(f"printf %s {body} > {shlex.quote(name)}.tmp")
+        lines.append(f"chmod 755 {shlex.quote(name)}.tmp; mv -f {shlex.quote(name)}.tmp {shlex.quote(name)}")
+    return _script("\n".join(lines), paths.run_bin(node, run))
+
+
+def remove_run(node: Node, run: str) -> str:
+    """Remove a run's folder and its job folders."""
+    jobs = f"{node.workspace}/jobs/{paths.safe_name(run)}"
+    return _words("rm", "-rf", "--", paths.run_dir(node, run), f"{paths.run_root(node, run)}.sha256", jobs)
+
+
+def _runner(node: Node, *words: str) -> str:
+    return _words(node.python, "-I", "-S", "-X", "utf8", paths.runner_path(node), *words)
+
+
+def start(node: Node, job: str) -> str:
+    """Start the job of this folder, or find it living or ended: prints what `poll` prints."""
+    return _runner(node, "start", job)
+
+
+def poll(node: Node, job: str) -> str:
+    """Print the job's state, heartbeat, exit record and legs; renews its node lease."""
+    return _runner(node, "poll", job)
+
+
+def go(node: Node, job: str) -> str:
+    """Let a staged job begin."""
+    return _runner(node, "go", job)
+
+
+def stop(node: Node, job: str, reason: str) -> str:
+    """Ask the job's runner to end it."""
+    return _runner(node, "stop", job, reason)
+
+
+def watch(node: Node, job: str, *, seconds: float, resume: Mapping[str, int] | None = None) -> str:
+    """Print the job's events as JSON lines, for at most so many seconds; renews its node lease.
+
+    Args:
+        resume: leg -> how many bytes of its log are here already.
+    """
+    seen = json.dumps(dict(resume or {}), separators=(",", ":"))
+    return _runner(node, "watch", job, "--for", f"{seconds:g}", "--resume", seen)
+
+
+def list_ours(node: Node) -> str:
+    """Print every process that carries this workspace's mark, and every job folder with its state."""
+    return _runner(node, "list", node.workspace)
+
+
+def reap(node: Node, *, job: str = "", living: bool = False) -> str:
+    """End the processes of jobs that are over.
+
+    Args:
+        job: `run/step/attempt`: only this job, but also when it lives.
+        living: all jobs of the workspace, also those that live.
+    """
+    words = ["--job", job] if job else ["--living"] if living else []
+    return _runner(node, "reap", node.workspace, *words)
+
+
+def facts(node: Node, peers: Mapping[str, str], *, port: int = 22) -> str:
+    """Print what the node says about itself.
+
+    Args:
+        peers: name -> address (or address:port) of the nodes that it must reach.
+        port: where the peers' ssh listens, unless an address says otherwise.
+    """
+    told = ",".join(f"{name}={address}" for name, address in peers.items())
+    words = ["--python", node.python, "--peers", told, "--port", str(port)]
+    return _runner(node, "facts", node.workspace, *words)

@@ -1,0 +1,57 @@
+"""Where things are on a node, all below its workspace (docs/reference/job-folder.md)."""
+
+from tipcflow.domain import JobSpec, Node
+from tipcflow.remote.bundle import runner_name
+from tipcflow.remote.runner.files import job_folder, log_name, safe_name
+
+__all__ = [
+    "job_dir",
+    "job_file",
+    "log_file",
+    "run_bin",
+    "run_dir",
+    "run_root",
+    "runner_path",
+    "safe_name",
+    "suite_archive",
+]
+
+
+def runner_path(node: Node) -> str:
+    """The runner that this version of tipcflow speaks to."""
+    return f"{node.workspace}/bin/{runner_name()}"
+
+
+def suite_archive(node: Node, sha256: str) -> str:
+    """The suite's code as it was sent, by content: kept for later runs."""
+    return f"{node.workspace}/suites/{sha256}.tar.gz"
+
+
+def run_dir(node: Node, run: str) -> str:
+    """Everything of one run but its job folders."""
+    return f"{node.workspace}/runs/{safe_name(run)}"
+
+
+def run_root(node: Node, run: str) -> str:
+    """The suite's root in one run: what commands' `cwd` and outputs are relative to."""
+    return f"{run_dir(node, run)}/src"
+
+
+def run_bin(node: Node, run: str) -> str:
+    """The folder that comes first on PATH in one run: `python`, `pip` … of the node's environment."""
+    return f"{run_dir(node, run)}/bin"
+
+
+def job_dir(node: Node, run: str, step: str, attempt: int) -> str:
+    """The job folder of one attempt of one step."""
+    return job_folder(node.workspace, f"{run}/{step}/{attempt}")
+
+
+def job_file(spec: JobSpec) -> str:
+    """Where the controller puts the job's description."""
+    return f"{job_folder(spec.workspace, f'{spec.run}/{spec.step}/{spec.attempt}')}/job.json"
+
+
+def log_file(job: str, leg: str = "") -> str:
+    """The log of a leg ('' for a step's only command) in a job folder."""
+    return f"{job}/{log_name(leg)}"

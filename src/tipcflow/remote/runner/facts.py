@@ -1,0 +1,157 @@
+"""What this node says about itself: its hardware and software, and which of its peers it reaches."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+import socket
+import subprocess
+import threading
+import time
+from typing import Any, Callable
+
+from .files import Json
+from .framework import libraries, software
+
+LIMIT_S = 5.0  # for everything together
+PEER_S = 2.0
+GPU_FIELDS = ("name", "uuid", "memory.total", "driver_version", "compute_cap")
+
+
+def text(path: str, limit: int = 1 << 20) -> str:
+    """A small file's text, '' when it cannot be read."""
+    try:
+        with open(path, "rb") as handle:
+            return handle.read(limit).decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def output(*command: str) -> str:
+    """A command's stdout, '' when it is missing, fails or takes too long."""
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=LIMIT_S - 1,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else ""
+
+
+def machine(workspace: str) -> Json:
+    """Names, kernel, CPU, memory, disk, container."""
+    release = dict(re.findall(r'^(\w+)="?([^"\n]*)"?$', text("/etc/os-release"), re.M))
+    cpu = text("/proc/cpuinfo")
+    model = re.search(r"^(?:model name|Model|cpu model)\s*: (.*)$", cpu, re.M)
+    flags = re.search(r"^(?:flags|Features)\s*: (.*)$", cpu, re.M)
+    memory = re.search(r"^MemTotal:\s+(\d+) kB$", text("/proc/meminfo"), re.M)
+    place = workspace
+    while not os.path.isdir(place):
+        place = os.path.dirname(place)
+    disk = os.statvfs(place)
+    return {
+        "hostname": socket.gethostname(),
+        "os": release.get("PRETTY_NAME", platform.system()),
+        "kernel": platform.release(),
+        "cpu_model": model.group(1).strip() if model else platform.machine(),
+        "cpu_count": len(os.sched_getaffinity(0)),
+        "cpu_flags": sorted(flags.group(1).split()) if flags else [],
+        "memory_bytes": int(memory.group(1)) * 1024 if memory else 0,
+        "disk_free_bytes": disk.f_bavail * disk.f_frsize,
+        "container": container(),
+    }
+
+
+def container() -> str:
+    """Which kind of container this is, '' when it is none."""
+    if os.path.exists("/.dockerenv"):
+        return "docker"
+    if os.path.exists("/run/.containerenv"):
+        return "podman"
+    found = re.search(r"(docker|containerd|kubepods|lxc|libpod)", text("/proc/1/cgroup"))
+    return found.group(1) if found else ""
+
+
+def addresses() -> Json:
+    """The node's IPv4 and IPv6 addresses but loopback's and link-local ones."""
+    found = re.findall(r"^\d+: \S+\s+inet6? ([0-9a-f.:]+)/", output("ip", "-o", "addr", "show"), re.M)
+    if not found:
+        try:
+            found = [str(info[4][0]) for info in socket.getaddrinfo(socket.gethostname(), None)]
+        except OSError:
+            found = []
+    outer = [ip for ip in found if not ip.startswith(("127.", "fe80:")) and ip != "::1"]
+    return {"ips": list(dict.fromkeys(outer or found))}
+
+
+def gpus() -> Json:
+    """GPUs and driver, as nvidia-smi tells them; memory in bytes."""
+    rows = output("nvidia-smi", "--query-gpu=" + ",".join(GPU_FIELDS), "--format=csv,noheader,nounits")
+    found = []
+    for row in rows.splitlines():
+        cells = [cell.strip() for cell in row.split(",")]
+        if len(cells) == len(GPU_FIELDS):
+            size = int(cells[2]) * 1024 * 1024 if cells[2].isdigit() else 0
+            found.append(
+                {"name": cells[0], "uuid": cells[1], "memory_bytes": size, "compute_capability": cells[4]}
+            )
+    driver = rows.splitlines()[0].split(",")[3].strip() if found else ""
+    return {"gpus": found, "driver": driver}
+
+
+def unreachable(name: str, address: str, port: int) -> str:
+    """Why a peer cannot be reached, '' when it can: by ping, where there is one, and by TCP to its ssh."""
+    host, colon, own = address.rpartition(":")
+    if colon and own.isdigit() and host.count(":") != 1:
+        address, port = host.strip("[]"), int(own)
+    try:
+        socket.create_connection((address, port), timeout=PEER_S).close()
+    except OSError as error:
+        reason = error.strerror or str(error)
+    else:
+        return ""
+    tool = shutil.which("ping")
+    if tool:
+        pinged = output(tool, "-c1", f"-W{int(PEER_S)}", address)
+        reason += " (it answers ping)" if pinged else " (nor does it answer ping)"
+    return f"{address} port {port}: {reason}"
+
+
+def facts(workspace: str, python: str, peers: str, port: int) -> Json:
+    """The fields of tipcflow.domain.NodeFacts but `node`; `clock` is this node's time, in seconds since the epoch.
+
+    Args:
+        python: interpreter of the node's environment; frameworks are looked up in it, and never imported.
+        peers: `name=address,…`; an address may carry its own port.
+        port: of the peers' ssh otherwise.
+    """
+    told: Json = {}
+    lost: dict[str, str] = {}
+
+    def reach(name: str, address: str) -> None:
+        reason = unreachable(name, address, port)
+        if reason:
+            lost[name] = reason
+
+    def part(function: Callable[..., Json], *args: Any) -> None:
+        told.update(function(*args))
+
+    jobs: list[tuple[Any, ...]] = [(part, machine, workspace), (part, addresses), (part, gpus)]
+    jobs += [(part, software, python), (part, libraries)]
+    jobs += [(reach, *peer.split("=", 1)) for peer in peers.split(",") if peer]
+    threads = [threading.Thread(target=job[0], args=job[1:], daemon=True) for job in jobs]
+    until = time.monotonic() + LIMIT_S
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(max(0.0, until - time.monotonic()))
+    found = dict(told)  # a thread that is late must not change what is printed
+    software_packages = {**found.pop("packages", {})}
+    return dict(found, packages=software_packages, unreachable=dict(lost), clock=time.time())

@@ -1,0 +1,133 @@
+"""Names and files of a job folder."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import sys
+from typing import Any, Dict
+
+Json = Dict[str, Any]
+PIECE = 65536  # bytes: of log in one event, and kept for records that a full disk must not prevent
+SAFE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.,=+-")
+
+
+def safe_name(name: str) -> str:
+    """A file name for any text, different for different texts: every unusual byte becomes %XX.
+
+    Names that would be longer than 200 bytes are cut and end in '%-' and a hash.
+    """
+    text = "".join(chr(b) if chr(b) in SAFE else f"%{b:02X}" for b in name.encode("utf-8", "surrogateescape"))
+    text = "%2E" + text[1:] if text.startswith(".") else text or "%"
+    if len(text) > 200:
+        import hashlib
+
+        text = text[:150] + "%-" + hashlib.sha256(text.encode()).hexdigest()[:16]
+    return text
+
+
+def log_name(leg: str) -> str:
+    """The log of a leg, relative to the job folder; leg '' is a step's only command."""
+    name = "main" if not leg else "%6Dain" if leg == "main" else safe_name(leg)
+    return f"logs/{name}.log"
+
+
+def job_id(spec: Json) -> str:
+    """Run, step and attempt: what every process of the job carries as TIPCFLOW_JOB."""
+    return f"{spec['run']}/{spec['step']}/{spec['attempt']}"
+
+
+def job_folder(workspace: str, job: str) -> str:
+    """Where the job of that id lives."""
+    run, rest = job.split("/", 1)
+    step, attempt = rest.rsplit("/", 1)
+    return "/".join([workspace, "jobs", safe_name(run), safe_name(step), attempt])
+
+
+def load(path: str) -> Any:
+    """The file's JSON, None when it is missing or not whole."""
+    try:
+        with open(path, "rb") as handle:
+            return json.loads(handle.read().decode("utf-8", "replace"))
+    except (OSError, ValueError):
+        return None
+
+
+def save(path: str, text: str) -> None:
+    """Write all of the text or nothing of it."""
+    temporary = f"{path}.{os.getpid()}.tmp"
+    try:
+        with open(temporary, "wb") as handle:
+            handle.write(text.encode("utf-8", "surrogateescape"))
+        os.replace(temporary, path)
+    except OSError:
+        if os.path.exists(temporary):
+            os.unlink(temporary)
+        raise
+
+
+def lines(path: str, offset: int = 0) -> tuple[list[Json], int]:
+    """The whole JSON lines from `offset` on (torn ones are left out), and the offset after them."""
+    try:
+        with open(path, "rb") as handle:
+            handle.seek(offset)
+            data = handle.read()
+    except OSError:
+        return [], offset
+    found, data = [], data[: data.rfind(b"\n") + 1]
+    for line in data.splitlines():
+        try:
+            found.append(json.loads(line.decode("utf-8", "replace")))
+        except ValueError:
+            continue
+    return found, offset + len(data)
+
+
+def say(event: Json) -> None:
+    """One JSON line on stdout."""
+    sys.stdout.write(json.dumps(event) + "\n")
+    sys.stdout.flush()
+
+
+def touch_lease(folder: str) -> None:
+    """Say that a controller was here: it renews the node lease of a job that exists."""
+    path = os.path.join(folder, "lease")
+    if os.path.isdir(folder):
+        try:
+            with open(path, "ab"):
+                os.utime(path)
+        except OSError as error:
+            sys.stderr.write(f"lease: {error}\n")
+
+
+def locked(folder: str) -> bool:
+    """Whether a living runner (or a start that goes on) holds the job folder."""
+    try:
+        with open(os.path.join(folder, "lock"), "rb") as handle:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        pass
+    return False
+
+
+def describe(folder: str) -> Json:
+    """What is known of a job.
+
+    `state` is absent (never started), staging (locks are being taken), staged (waits for `go`), running, ended
+    (there is an exit record) or lost (started, no record, and its runner is dead).
+    """
+    held = locked(folder)  # asked first: a runner writes its record before it lets go
+    beat, record = (load(os.path.join(folder, name)) for name in ("heartbeat.json", "exit.json"))
+    pid = load(os.path.join(folder, "lock")) or 0
+    living = beat["state"] if beat else "staging"
+    return {
+        "state": "ended" if record else living if held else "lost" if pid else "absent",
+        "pid": pid,
+        "heartbeat": beat,
+        "record": record,
+        "legs": lines(os.path.join(folder, "legs.jsonl"))[0],
+        "artefacts": (load(os.path.join(folder, "artefacts.json")) or []) if record else [],
+    }

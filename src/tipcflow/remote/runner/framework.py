@@ -1,0 +1,94 @@
+"""Which framework a Python environment holds, without importing it: that would take seconds."""
+
+from __future__ import annotations
+
+import ctypes.util
+import glob
+import json
+import os
+import re
+import subprocess
+
+from .files import Json
+
+FRAMEWORKS = ("paddle", "torch")
+PACKAGES = ("auto_log", "numpy", "protobuf", "setuptools", "paddleslim", "onnxruntime", "opencv-python", "Pillow")
+# Runs in the environment's own interpreter, of any version.
+PROBE = """
+import importlib.util, json, sys
+try:
+    from importlib import metadata
+except ImportError:
+    metadata = None
+found = {"python": sys.version.split()[0], "origins": {}, "packages": {}}
+for name in %r:
+    spec = importlib.util.find_spec(name)
+    if spec is not None and spec.origin:
+        found["origins"][name] = spec.origin
+for name in %r if metadata else ():
+    try:
+        found["packages"][name] = metadata.version(name)
+    except Exception:
+        pass
+print(json.dumps(found))
+"""
+
+
+def software(python: str) -> Json:
+    """Version of Python, framework with version and commit, and packages that matter."""
+    try:
+        done = subprocess.run(
+            [python, "-c", PROBE % (FRAMEWORKS, PACKAGES)],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            timeout=4.0, cwd="/", check=False,
+        )  # fmt: skip
+        found = json.loads(done.stdout.decode())
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        return {}
+    told = {"python": found["python"], "packages": found["packages"]}
+    for name in FRAMEWORKS:
+        origin = found["origins"].get(name)
+        if origin:
+            told.update(version_of(name, os.path.dirname(origin)))
+            break
+    return told
+
+
+def version_of(name: str, folder: str) -> Json:
+    """Version and commit from the framework's version file, and the CUDA libraries it says it was built for."""
+    path = (
+        os.path.join(folder, "version", "__init__.py") if name == "paddle" else os.path.join(folder, "version.py")
+    )
+    try:
+        with open(path) as handle:
+            values = dict(re.findall(r"^(\w+)\s*(?::[^=\n]+)?=\s*['\"]([^'\"\n]*)['\"]", handle.read(), re.M))
+    except OSError:
+        values = {}
+    version = values.get("full_version") or values.get("__version__", "")
+    told = {"framework": name, "framework_version": version}
+    told["framework_commit"] = values.get("commit") or values.get("git_version", "")
+    for ours, theirs in (
+        ("cuda", ("cuda_version", "cuda")),
+        ("cudnn", ("cudnn_version",)),
+        ("nccl", ("nccl_version",)),
+    ):
+        value = next((values[key] for key in theirs if values.get(key) not in (None, "", "False", "0")), "")
+        if value:
+            told[ours] = value
+    return told
+
+
+def libraries() -> Json:
+    """CUDA, cuDNN and NCCL of the system; the framework's own say so in its version file."""
+    told = {}
+    for line in glob.glob("/usr/local/cuda/version.json"):
+        try:
+            with open(line) as handle:
+                told["cuda"] = json.load(handle)["cuda"]["version"]
+        except (OSError, ValueError, KeyError):
+            continue
+    for name in ("cudnn", "nccl"):
+        library = ctypes.util.find_library(name)
+        if library:
+            told[name] = library
+    return told

@@ -1,0 +1,80 @@
+"""GPU memory and utilisation, through two nvidia-smi processes that print once a second."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+from typing import Any
+
+FRESH_S = 4.0  # older lines say nothing about now
+QUERIES = ("--query-gpu=uuid,utilization.gpu,memory.used", "--query-compute-apps=pid,used_memory")
+
+
+class Gpu:
+    """Reads what nvidia-smi prints, never waits for it; without nvidia-smi it knows nothing."""
+
+    def __init__(self) -> None:
+        self.readers: list[subprocess.Popen[bytes]] = []
+        self.gpus: dict[str, tuple[float, float, int]] = {}  # uuid -> (seen, % busy, bytes)
+        self.apps: dict[int, tuple[float, int]] = {}  # pid -> (seen, bytes)
+        self.tails = [b"", b""]
+
+    def start(self, env: dict[str, str]) -> None:
+        """Start the readers, if this node has a GPU at all."""
+        tool = shutil.which("nvidia-smi")
+        for query in QUERIES if tool else ():
+            self.readers.append(
+                subprocess.Popen(
+                    [str(tool), query, "--format=csv,noheader,nounits", "-lms", "1000"],
+                    stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=env,
+                )
+            )  # fmt: skip
+            stdout: Any = self.readers[-1].stdout
+            os.set_blocking(stdout.fileno(), False)
+
+    @property
+    def pids(self) -> set[int]:
+        """The readers: they are the runner's, not the job's."""
+        return {reader.pid for reader in self.readers}
+
+    def read(self) -> tuple[dict[int, int], list[dict[str, Any]]]:
+        """pid -> bytes of GPU memory, and the GPUs with utilisation in percent and bytes used."""
+        now = time.monotonic()
+        for index, reader in enumerate(self.readers):
+            stdout: Any = reader.stdout
+            try:
+                data = self.tails[index] + os.read(stdout.fileno(), 1 << 16)
+            except OSError:
+                continue  # nothing new
+            *rows, self.tails[index] = data.split(b"\n")
+            for row in rows:
+                self.take(index, [cell.strip() for cell in row.decode("utf-8", "replace").split(",")], now)
+        apps = {pid: used for pid, (seen, used) in self.apps.items() if now - seen < FRESH_S}
+        gpus = [
+            {"uuid": uuid, "busy_percent": busy, "used_bytes": used}
+            for uuid, (seen, busy, used) in self.gpus.items()
+            if now - seen < FRESH_S
+        ]
+        return apps, gpus
+
+    def take(self, index: int, row: list[str], now: float) -> None:
+        """One line of nvidia-smi; a field that it does not know is '[N/A]'."""
+        if len(row) != 3 - index or not row[-1].isdigit():
+            return
+        used = int(row[-1]) * 1024 * 1024
+        if index == 0:
+            self.gpus[row[0]] = (now, float(row[1]) if row[1].isdigit() else 0.0, used)
+        elif row[0].isdigit():
+            pid = int(row[0])  # a process on several GPUs has a line for each
+            seen, before = self.apps.get(pid, (0.0, 0))
+            self.apps[pid] = (now, used + (before if seen == now else 0))
+
+    def close(self) -> None:
+        """End the readers."""
+        for reader in self.readers:
+            try:
+                reader.kill()
+            except OSError:
+                pass

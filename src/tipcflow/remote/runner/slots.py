@@ -1,0 +1,73 @@
+"""Slots and CPUs of a node: what a job takes before it may run."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+
+from .files import Json, job_id, load
+from .processes import end_all, marked
+
+SLOT_WAIT_S = 5.0  # for a job that is just ending
+SLOT_BYTES = 4096
+
+
+class Refused(Exception):
+    """The job may not start; the text says why."""
+
+
+def take_slot(spec: Json, number: int) -> int:
+    """Lock a slot for the job; what a dead runner left running on it is ended first.
+
+    The lease's fencing number is kept in the slot's file, so that a controller whose lease was given to somebody
+    else cannot come back.
+
+    Returns:
+        The file descriptor that holds the lock.
+
+    Raises:
+        Refused: a living job holds the slot, or the slot has seen a newer lease.
+    """
+    path = os.path.join(spec["workspace"], "slots", f"{number}.lock")
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    slot, until = os.open(path, os.O_RDWR | os.O_CREAT, 0o644), time.monotonic() + SLOT_WAIT_S
+    while True:
+        try:
+            fcntl.flock(slot, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            break
+        except BlockingIOError:
+            if time.monotonic() > until:
+                holder = (load(path) or {}).get("job", "a job that is starting")
+                raise Refused(f"slot {number} of {spec['node']} is held by {holder}") from None
+            time.sleep(0.02)
+    last = load(path) or {"fence": spec["fence"], "job": ""}
+    if spec["fence"] < last["fence"]:
+        raise Refused(
+            f"slot {number} of {spec['node']} has seen lease {last['fence']} (of {last['job']}); "
+            f"this job comes with the older lease {spec['fence']}"
+        )
+    if last["job"] not in ("", job_id(spec)):
+        wanted = {"TIPCFLOW_WORKSPACE": spec["workspace"], "TIPCFLOW_JOB": last["job"]}
+        end_all(marked(wanted), grace_s=0.0, kill_after_s=spec["kill_after_s"])
+    text = json.dumps({"fence": spec["fence"], "job": job_id(spec)})
+    os.pwrite(slot, text.encode().ljust(SLOT_BYTES), 0)  # padded, in place: a full disk cannot lose the number
+    return slot
+
+
+def take_cpus(cpus: str) -> None:
+    """Bind this process, and so all that it starts, to CPUs given as `taskset -c` takes them; '' is all.
+
+    Raises:
+        Refused: the list is not one, or the node has none of these CPUs.
+    """
+    if not cpus:
+        return
+    try:
+        ends = [part.partition("-") for part in cpus.split(",")]
+        os.sched_setaffinity(
+            0, {cpu for first, _, last in ends for cpu in range(int(first), int(last or first) + 1)}
+        )
+    except (OSError, ValueError) as error:
+        raise Refused(f"cannot use the CPUs {cpus!r}: {error}") from None

@@ -1,0 +1,103 @@
+"""Starting a job: exactly one daemon per job folder, whoever asks how often."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import select
+import sys
+import time
+
+from .files import Json, describe, load, touch_lease
+from .processes import marks
+
+PATIENCE_S = 60.0
+# What a login session may carry over from another launcher and would mislead ours.
+FOREIGN = re.compile(
+    r"(PADDLE_|FLAGS_selected_|TRAINER|TIPCFLOW_).*|TRAINING_ROLE|POD_.*|(LOCAL_)?RANK|WORLD_SIZE|MASTER_(ADDR|PORT)"
+)
+
+
+def refused(spec: Json, message: str) -> Json:
+    """The exit record of a job that did not start."""
+    now = time.time()
+    keys = {key: spec[key] for key in ("run", "step", "attempt", "node")}
+    return dict(
+        keys, schema_version=1, leg="", reason="refused", message=message, started_at=now, ended_at=now
+    )  # fmt: skip
+
+
+def environment(spec: Json) -> dict[str, str]:
+    """The login session's environment without foreign launchers' variables, with the job's marks."""
+    env = {name: value for name, value in os.environ.items() if not FOREIGN.fullmatch(name)}
+    return dict(env, TIPCFLOW_RUNNER="1", **marks(spec))
+
+
+def start(folder: str) -> Json:
+    """Start the job of this folder unless it was ever started; what `describe` says, once it is settled."""
+    spec = load(os.path.join(folder, "job.json"))
+    if not spec:
+        return dict(describe(folder), message=f"{folder}/job.json is missing or not JSON")
+    try:
+        lock = os.open(os.path.join(folder, "lock"), os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as error:
+        return dict(describe(folder), state="ended", record=refused(spec, f"{folder}: {error.strerror}"))
+    until = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:  # a living runner, another start, or somebody who looks whether there is one
+            told = describe(folder)
+            if told["state"] in ("staged", "running") or time.monotonic() > until:
+                touch_lease(folder)
+                return told
+            time.sleep(0.01)
+            continue
+        told = describe(folder)
+        if told["record"] or told["pid"]:  # it ran before: an attempt is never started twice
+            return dict(told, state="ended" if told["record"] else "lost")
+        return launch(folder, spec, lock)
+
+
+def launch(folder: str, spec: Json, lock: int) -> Json:
+    """Hand the lock to a daemon and wait until it is settled: staged, running, or refused."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.setsid()
+            if os.fork() == 0:
+                daemonise(folder, spec, lock, writer)
+        finally:
+            os._exit(0)
+    os.close(writer)
+    os.close(lock)
+    os.waitpid(child, 0)
+    said = b""
+    until = time.monotonic() + PATIENCE_S
+    while select.select([reader], [], [], max(0.0, until - time.monotonic()))[0]:
+        piece = os.read(reader, 65536)
+        if not piece:
+            break
+        said += piece
+    told = describe(folder)
+    if said:  # a refusal whose record could perhaps not be written
+        return dict(told, state="ended", record=told["record"] or refused(spec, said.decode("utf-8", "replace")))
+    return told
+
+
+def daemonise(folder: str, spec: Json, lock: int, writer: int) -> None:
+    """Become the daemon: own session, stdio to runner.log, a fresh interpreter that carries the marks."""
+    try:
+        log = os.open(os.path.join(folder, "runner.log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    except OSError:
+        log = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    os.set_inheritable(lock, True)
+    os.set_inheritable(writer, True)
+    os.chdir("/")
+    this = [sys.executable, "-I", "-S", "-X", "utf8", os.path.abspath(sys.argv[0])]
+    os.execve(sys.executable, [*this, "daemon", folder, str(lock), str(writer)], environment(spec))

@@ -1,0 +1,120 @@
+"""What a controller sees of a job: a stream of events, with everything that it missed."""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+
+from .files import PIECE, Json, describe, lines, load, locked, log_name, say, touch_lease
+
+TICK_S, LOOK_S, ALIVE_S = 0.02, 0.1, 1.0
+AT_ONCE = 16  # pieces of one log before the other files get their turn
+
+
+def text_of(data: bytes, final: bool) -> tuple[str, int]:
+    """The text of a piece of log and how many bytes it took: a character cut in two waits for its rest."""
+    if not final:
+        for back in range(1, min(4, len(data)) + 1):
+            lead = data[-back]
+            if lead >= 0xC0:
+                if back < (2 if lead < 0xE0 else 3 if lead < 0xF0 else 4):
+                    data = data[:-back]
+                break
+            if lead < 0x80:
+                break
+    return data.decode("utf-8", "replace"), len(data)
+
+
+class Watch:
+    """One controller's view of one job.
+
+    Args:
+        resume: leg -> bytes of its log that the controller has already.
+    """
+
+    def __init__(self, folder: str, resume: dict[str, int]) -> None:
+        self.folder = folder
+        spec = load(self.path("job.json")) or {"commands": []}
+        self.offsets = {command["leg"]: int(resume.get(command["leg"], 0)) for command in spec["commands"]}
+        self.samples = self.legs = 0
+        self.state, self.sampled, self.said = "", 0.0, 0.0
+        self.stdout = select.poll()
+        self.stdout.register(1, 0)  # only hang-ups and errors
+
+    def path(self, name: str) -> str:
+        """A file of the job folder."""
+        return os.path.join(self.folder, name)
+
+    def say(self, event: Json) -> None:
+        """Print an event."""
+        self.said = time.monotonic()
+        say(event)
+
+    def logs(self, final: bool) -> bool:
+        """New bytes of all logs; whether there may be more."""
+        more = False
+        for leg in self.offsets:
+            try:
+                with open(self.path(log_name(leg)), "rb") as handle:
+                    handle.seek(self.offsets[leg])
+                    for _ in range(AT_ONCE):
+                        data = handle.read(PIECE)
+                        text, size = text_of(data, final and len(data) < PIECE)
+                        if not size:
+                            break
+                        offset, self.offsets[leg] = self.offsets[leg], self.offsets[leg] + size
+                        self.say({"event": "log", "leg": leg, "offset": offset, "size": size, "data": text})
+                        handle.seek(self.offsets[leg])
+                    else:
+                        more = True
+            except FileNotFoundError:
+                continue
+        return more
+
+    def news(self, final: bool) -> None:
+        """State, samples (the last of each second) and legs since the last look."""
+        beat = load(self.path("heartbeat.json"))
+        if beat and beat["state"] != self.state and not final:
+            self.state = beat["state"]
+            self.say({"event": "state", "state": self.state, "pid": beat["pid"], "t": beat["t"]})
+        if final or time.monotonic() - self.sampled >= ALIVE_S:
+            self.sampled = time.monotonic()
+            samples, self.samples = lines(self.path("samples.jsonl"), self.samples)
+            if samples:
+                self.say(dict(samples[-1], event="sample"))
+        records, self.legs = lines(self.path("legs.jsonl"), self.legs)
+        for record in records:
+            self.say({"event": "leg", "record": record})
+        if beat and time.monotonic() - self.said >= ALIVE_S:
+            self.say(dict(beat, event="alive"))
+
+    def run(self, seconds: float) -> None:
+        """Print events until the job has ended or is lost, the reader is gone, or so many seconds have passed."""
+        now = time.monotonic()
+        until, look, lease = now + seconds, now, now
+        while not self.stdout.poll(0):
+            now = time.monotonic()
+            ended = os.path.exists(self.path("exit.json"))  # asked first: the logs were written before
+            lost = False
+            if now >= lease:
+                touch_lease(self.folder)
+                lease = now + ALIVE_S
+            more = False
+            if ended or now >= look:
+                lost = not ended and not locked(self.folder)
+                more = self.logs(ended or lost)
+                self.news(ended or lost)
+                look = now if more else now + LOOK_S
+            if (ended or lost) and not more:
+                told = describe(self.folder)
+                if told["record"]:
+                    if ended:
+                        return self.say({"event": "end", "record": told["record"], "artefacts": told["artefacts"]})
+                elif told["state"] != "staging":
+                    return self.say({"event": told["state"] if told["state"] == "absent" else "lost"})
+            if now >= until:
+                return None
+            if not more:
+                self.stdout.poll(TICK_S * 1000)
+        return None

@@ -1,0 +1,172 @@
+"""Connecting to a node by ssh: host keys are always checked, and every failure has its own clear message."""
+
+import base64
+import hashlib
+import logging
+import random
+import socket
+import time
+from pathlib import Path
+from typing import Any
+
+import paramiko
+
+from tipcflow.domain import InfraError, Node
+from tipcflow.transport.target import Target, resolve
+
+LOG = "tipcflow.transport.ssh"
+KEEPALIVE_S = 10
+UNACKNOWLEDGED_MS = 30_000
+"""How long the peer may leave our data unacknowledged before the connection counts as lost."""
+
+
+class _UnknownHostKey(paramiko.SSHException):
+    def __init__(self, key: paramiko.PKey) -> None:
+        super().__init__("unknown host key")
+        self.key = key
+
+
+class _Reject(paramiko.MissingHostKeyPolicy):
+    def missing_host_key(self, client: paramiko.SSHClient, hostname: str, key: paramiko.PKey) -> None:
+        raise _UnknownHostKey(key)
+
+
+class _DroppedError(Exception):
+    """The server closed the connection before it said who it is."""
+
+
+def connect_client(
+    node: Node, *, timeout: float = 10.0, patience: float = 30.0, config_file: Path | None = None
+) -> paramiko.SSHClient:
+    """A connected, authenticated client.
+
+    Args:
+        timeout: seconds for the TCP connection, the banner and the login, each.
+        patience: seconds to go on trying while the server drops connections before its banner (`MaxStartups`).
+        config_file: instead of the user's `~/.ssh/config`.
+
+    Raises:
+        InfraError: it names the node, what is wrong, and how to mend it.
+    """
+    target = resolve(node, config_file=config_file)
+    until, pause = time.monotonic() + patience, 0.1
+    while True:
+        try:
+            return _connect_once(node, target, timeout)
+        except _DroppedError as error:
+            pause = min(2.0, pause * 2) * random.uniform(0.7, 1.3)
+            if time.monotonic() + pause > until:
+                raise _error(
+                    node,
+                    f"{target} closes the connection before its banner ({error})",
+                    "too many logins at once (sshd's MaxStartups), or not an ssh server",
+                ) from error
+            time.sleep(pause)
+
+
+def _connect_once(node: Node, target: Target, timeout: float) -> paramiko.SSHClient:
+    client = paramiko.SSHClient()
+    logging.getLogger(LOG).setLevel(logging.CRITICAL)
+    client.set_log_channel(LOG)
+    client.set_missing_host_key_policy(_Reject())
+    _load_known_hosts(client, node, target)
+    sock = _open(node, target, timeout)
+    keys: Any = list(target.identity_files) or None  # a list is allowed, which the stubs do not know
+    try:
+        client.connect(
+            target.key_name,  # with a socket given it serves only to look up the host key
+            port=22,
+            username=target.user,
+            key_filename=keys,
+            look_for_keys=target.agent and not target.identity_files,
+            allow_agent=target.agent,
+            sock=sock,
+            timeout=timeout,
+            banner_timeout=timeout,
+            auth_timeout=timeout,
+            channel_timeout=timeout,
+        )
+    except BaseException as error:
+        client.close()
+        sock.close()
+        raise _explain(node, target, error) from error
+    transport = client.get_transport()
+    if transport is not None:
+        transport.set_keepalive(KEEPALIVE_S)
+    return client
+
+
+def _open(node: Node, target: Target, timeout: float) -> Any:
+    if target.proxy:
+        return paramiko.ProxyCommand(target.proxy)
+    try:
+        sock = socket.create_connection((target.host, target.port), timeout=timeout)
+    except socket.gaierror as error:
+        raise _error(node, f"the host name {target.host} is unknown", "see ssh.host of the node") from error
+    except TimeoutError as error:
+        raise _error(
+            node, f"{target} does not answer within {timeout:g} s", "is it up, and not firewalled?"
+        ) from error
+    except ConnectionRefusedError as error:
+        raise _error(node, f"{target} refuses connections: no ssh server listens there", "start sshd") from error
+    except OSError as error:
+        raise _error(node, f"{target} is unreachable: {error.strerror or error}", "see the network") from error
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNACKNOWLEDGED_MS)
+    return sock
+
+
+def _load_known_hosts(client: paramiko.SSHClient, node: Node, target: Target) -> None:
+    for file in target.known_hosts:
+        try:
+            client.load_system_host_keys(file)
+        except FileNotFoundError:
+            continue
+        except Exception as error:
+            raise _error(node, f"cannot read {file}: {error}", "mend that file") from error
+
+
+def _explain(node: Node, target: Target, error: BaseException) -> BaseException:
+    """The error that a person reads; what is not about ssh (an interrupt) stays as it is."""
+    name, file = target.key_name, target.known_hosts[0]
+    if isinstance(error, _UnknownHostKey):
+        return _error(
+            node,
+            f"the host key of {target} ({error.key.get_name()} {_fingerprint(error.key)}) is not in "
+            + " or ".join(target.known_hosts),
+            f"check that fingerprint on the node, then: ssh-keyscan -p {target.port} {target.host} >> {file}",
+        )
+    if isinstance(error, paramiko.BadHostKeyException):
+        return _error(
+            node,
+            f"the host key of {target} has changed: {_fingerprint(error.key)} instead of the known "
+            f"{_fingerprint(error.expected_key)} in " + " or ".join(target.known_hosts),
+            f"find out why; if the node was set up anew: ssh-keygen -f {file} -R '{name}', then ssh-keyscan",
+        )
+    keys = ", ".join(target.identity_files) or "the agent's and the default keys"
+    if isinstance(error, paramiko.PasswordRequiredException):
+        return _error(node, f"{keys} is encrypted", "load it into ssh-agent")
+    if isinstance(error, paramiko.AuthenticationException):
+        return _error(
+            node,
+            f"{target} refuses the login with {keys} ({error})",
+            "add the public key to that user's authorized_keys; accounts made by useradd are locked",
+        )
+    if isinstance(error, paramiko.ProxyCommandFailure):
+        return _error(node, f"the proxy command failed: {error}", "see ProxyCommand or ProxyJump of the alias")
+    if isinstance(error, EOFError | ConnectionError) or "banner" in str(error).lower():
+        return _DroppedError(str(error) or type(error).__name__)
+    if isinstance(error, TimeoutError):
+        return _error(node, f"{target} did not finish the login in time", "is the node overloaded?")
+    if isinstance(error, paramiko.SSHException | OSError | ValueError):
+        return _error(node, f"cannot log in to {target}: {error}", "")
+    return error
+
+
+def _fingerprint(key: paramiko.PKey) -> str:
+    digest = hashlib.sha256(key.asbytes()).digest()
+    return "SHA256:" + base64.b64encode(digest).decode().rstrip("=")
+
+
+def _error(node: Node, message: str, hint: str) -> InfraError:
+    return InfraError(f"node {node.name}: {message}", node=node.name, hint=hint)

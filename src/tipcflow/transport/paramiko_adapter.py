@@ -1,0 +1,235 @@
+"""Transport over paramiko: one connection per node, a channel per command."""
+
+import io
+import tarfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import paramiko
+
+from tipcflow.domain import InfraError, Node
+from tipcflow.remote import commands
+from tipcflow.remote.runner.outputs import is_secret
+from tipcflow.transport.base import Completed
+from tipcflow.transport.login import connect_client
+
+PIECE = 1 << 17
+STDERR_LOOK_S = 0.2
+STDERR_KEPT = 1 << 16
+
+
+def connect(node: Node, *, timeout: float = 10.0, config_file: Path | None = None) -> "ParamikoTransport":
+    """Connect to a node.
+
+    Raises:
+        InfraError: unreachable, refused, an unknown or changed host key, a refused login: each with its message.
+    """
+    return ParamikoTransport(connect_client(node, timeout=timeout, config_file=config_file), node)
+
+
+class ParamikoTransport:
+    """See `tipcflow.transport.base.Transport`. Takes over the client: `close` closes it."""
+
+    def __init__(self, client: paramiko.SSHClient, node: Node) -> None:
+        self.client, self.node = client, node
+
+    def run(self, command: str, *, input: bytes | None = None, timeout: float = 60.0) -> Completed:  # noqa: A002
+        """Run a command to its end; `timeout` is in seconds, for all of it."""
+        return self._run(command, io.BytesIO(input or b""), timeout)
+
+    @contextmanager
+    def stream(self, command: str, *, timeout: float = 30.0) -> Iterator[Iterator[bytes]]:
+        """Run a command and yield its output lines; `timeout` is how many seconds the node may be silent."""
+        channel = self._open(command, timeout)
+        try:
+            yield self._lines(channel, timeout)
+        finally:
+            channel.close()
+
+    def put(self, data: bytes | Path, remote: str, *, mode: int = 0o644, timeout: float = 300.0) -> None:
+        """Write a file on the node: all of it or nothing."""
+        with io.BytesIO(data) if isinstance(data, bytes) else data.open("rb") as source:
+            done = self._run(commands.write_file(remote, mode=mode), source, timeout)
+        if done.exit_code:
+            raise self._error(f"cannot write {remote}: {_last_line(done.stderr)}")
+
+    def get(
+        self,
+        remote: str,
+        local: Path | None = None,
+        *,
+        offset: int = 0,
+        limit: int | None = None,
+        timeout: float = 300.0,
+    ) -> bytes:
+        """A file's bytes, or into `local`: written aside and renamed, so that it is whole or not there."""
+        command = commands.read_file(remote, offset=offset, limit=limit)
+        if local is None:
+            sink = io.BytesIO()
+            self._check_read(remote, self._run(command, io.BytesIO(), timeout, sink))
+            return sink.getvalue()
+        local.parent.mkdir(parents=True, exist_ok=True)
+        aside = local.with_name(local.name + ".part")
+        try:
+            with aside.open("wb") as file:
+                self._check_read(remote, self._run(command, io.BytesIO(), timeout, file))
+            aside.replace(local)
+        finally:
+            aside.unlink(missing_ok=True)
+        return b""
+
+    def get_many(self, root: str, names: Sequence[str], local: Path, *, timeout: float = 300.0) -> list[str]:
+        """Fetch files below `root` into the folder `local`; returns the names that were there."""
+        wanted = [name for name in names if not is_secret(name)]
+        if not wanted:
+            return []
+        local.mkdir(parents=True, exist_ok=True)
+        archive = local / ".incoming.tar"
+        try:
+            with archive.open("wb") as file:
+                done = self._run(commands.pack_files(root, wanted), io.BytesIO(), timeout, file)
+            if done.exit_code:
+                raise self._error(f"cannot read files of {root}: {_last_line(done.stderr)}")
+            return self._unpack(archive, local)
+        finally:
+            archive.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """End the connection."""
+        self.client.close()
+
+    def _unpack(self, archive: Path, local: Path) -> list[str]:
+        found = []
+        with tarfile.open(archive) as tar:
+            for member in tar:
+                if is_secret(member.name):
+                    continue
+                try:
+                    tar.extract(member, local, filter="data")
+                except tarfile.FilterError as error:
+                    raise self._error(f"sent a file that would leave the folder: {error}") from error
+                if not member.isdir():
+                    found.append(member.name.removeprefix("./"))
+        return found
+
+    def _check_read(self, remote: str, done: Completed) -> None:
+        if done.exit_code == commands.NO_SUCH_FILE:
+            raise FileNotFoundError(f"{self.node.name}:{remote}")
+        if done.exit_code:
+            raise self._error(f"cannot read {remote}: {_last_line(done.stderr)}")
+
+    @contextmanager
+    def _guard(self, timeout: float) -> Iterator[None]:
+        """What breaks on the wire is an InfraError. Only for calls of paramiko: a full local disk is none."""
+        try:
+            yield
+        except TimeoutError as error:
+            raise self._error(f"no answer within {timeout:g} s") from error
+        except (paramiko.SSHException, EOFError, OSError) as error:
+            raise self._error(f"the connection is lost ({str(error) or type(error).__name__})") from error
+
+    def _open(self, command: str, timeout: float) -> paramiko.Channel:
+        """A channel that runs the command."""
+        with self._guard(timeout):
+            transport = self.client.get_transport()
+            if transport is None or not transport.is_active():
+                raise self._error("the connection is lost")
+            channel = transport.open_session(timeout=timeout)
+            try:
+                channel.settimeout(timeout)
+                channel.exec_command(command)
+            except BaseException:
+                channel.close()
+                raise
+            return channel
+
+    def _send(self, channel: paramiko.Channel, source: io.BufferedIOBase, until: float, timeout: float) -> None:
+        while piece := source.read(PIECE):
+            with self._guard(timeout):
+                try:
+                    channel.settimeout(max(0.001, until - time.monotonic()))
+                    channel.sendall(piece)
+                except TimeoutError:
+                    raise
+                except OSError:
+                    return  # the command has ended without reading on: its exit code says why
+        channel.shutdown_write()
+
+    def _received(
+        self, channel: paramiko.Channel, errors: bytearray, timeout: float, until: float | None = None
+    ) -> Iterator[bytes]:
+        with self._guard(timeout):
+            yield from _pieces(channel, until, errors, silence=timeout)
+
+    def _run(
+        self, command: str, source: io.BufferedIOBase, timeout: float, sink: io.BufferedIOBase | None = None
+    ) -> Completed:
+        until = time.monotonic() + timeout
+        output, errors = sink or io.BytesIO(), bytearray()
+        channel = self._open(command, timeout)
+        try:
+            self._send(channel, source, until, timeout)
+            for piece in self._received(channel, errors, timeout, until):
+                output.write(piece)
+            code = self._exit_code(channel, until)
+        finally:
+            channel.close()
+        text = output.getvalue() if sink is None and isinstance(output, io.BytesIO) else b""
+        return Completed(code, text, bytes(errors))
+
+    def _lines(self, channel: paramiko.Channel, timeout: float) -> Iterator[bytes]:
+        errors, rest = bytearray(), b""
+        channel.shutdown_write()
+        for piece in self._received(channel, errors, timeout):
+            *lines, rest = (rest + piece).split(b"\n")
+            yield from lines
+        code = self._exit_code(channel, time.monotonic() + timeout)
+        if code:
+            raise self._error(f"the remote command ended with {code}: {_last_line(bytes(errors))}")
+        if rest:
+            yield rest
+
+    def _exit_code(self, channel: paramiko.Channel, until: float) -> int:
+        """The exit code, -1 for a signal; a channel that closed without one is a lost connection."""
+        channel.status_event.wait(max(0.0, until - time.monotonic()))
+        transport = channel.get_transport()
+        if channel.exit_status == -1 and (not channel.status_event.is_set() or not transport.is_active()):
+            raise self._error("the connection is lost")
+        return int(channel.exit_status)
+
+    def _error(self, message: str) -> InfraError:
+        return InfraError(f"node {self.node.name}: {message}", node=self.node.name)
+
+
+def _pieces(
+    channel: paramiko.Channel, until: float | None, errors: bytearray, *, silence: float = 0.0
+) -> Iterator[bytes]:
+    """The command's stdout as it comes; its stderr is put aside meanwhile, so that neither can block the other."""
+    deadline = until if until is not None else time.monotonic() + silence
+    while True:
+        channel.settimeout(max(0.001, min(STDERR_LOOK_S, deadline - time.monotonic())))
+        piece = b""
+        try:
+            piece = channel.recv(PIECE)
+            if not piece:
+                break
+        except TimeoutError:
+            if time.monotonic() >= deadline:
+                raise
+        while channel.recv_stderr_ready():
+            errors.extend(channel.recv_stderr(PIECE))
+            del errors[:-STDERR_KEPT]
+        if piece:
+            yield piece
+            if until is None:
+                deadline = time.monotonic() + silence
+    channel.settimeout(STDERR_LOOK_S)
+    while data := channel.recv_stderr(PIECE):
+        errors.extend(data)
+
+
+def _last_line(text: bytes) -> str:
+    lines = text.decode("utf-8", "replace").strip().splitlines()
+    return lines[-1] if lines else "no reason given"

@@ -1,0 +1,94 @@
+"""Where a node's ssh is and who logs in with what: the cluster file over the user's OpenSSH configuration."""
+
+import getpass
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import paramiko
+
+from tipcflow.domain import InfraError, Node
+
+DEFAULT_KNOWN_HOSTS = ("~/.ssh/known_hosts", "~/.ssh/known_hosts2", "/etc/ssh/ssh_known_hosts")
+
+
+@dataclass(frozen=True)
+class Target:
+    """A resolved address.
+
+    Attributes:
+        identity_files: keys to try first; empty for the agent's and the default ones.
+        agent: whether the agent's and the default keys may be tried.
+        known_hosts: the files that host keys are looked up in.
+        key_name: the name that the host key is looked up by.
+        proxy: command whose stdin and stdout are the connection, '' for TCP.
+    """
+
+    host: str
+    port: int
+    user: str
+    identity_files: tuple[str, ...]
+    agent: bool
+    known_hosts: tuple[str, ...]
+    key_name: str
+    proxy: str
+
+    def __str__(self) -> str:
+        return f"{self.user}@{self.host}:{self.port}"
+
+
+def resolve(node: Node, *, config_file: Path | None = None) -> Target:
+    """What the node's `ssh` means. The OpenSSH configuration is read only when there is an `alias`.
+
+    Args:
+        config_file: instead of the user's `~/.ssh/config`.
+
+    Raises:
+        InfraError: the configuration cannot be read, or a key file is missing.
+    """
+    ssh = node.ssh
+    config = _lookup(node, config_file or Path("~/.ssh/config").expanduser()) if ssh.alias else {}
+    host = ssh.host or str(config.get("hostname", "")) or ssh.alias or node.address
+    port = ssh.port or int(config.get("port", 22))
+    user = ssh.user or str(config.get("user", "")) or getpass.getuser()
+    keys = [ssh.identity_file] if ssh.identity_file else list(config.get("identityfile", []))
+    found = [str(Path(key).expanduser()) for key in keys]
+    if ssh.identity_file and not Path(found[0]).is_file():
+        raise InfraError(
+            f"node {node.name}: there is no key {ssh.identity_file}",
+            node=node.name,
+            hint="set ssh.identity_file of the node in the cluster file",
+        )
+    known = [ssh.known_hosts] if ssh.known_hosts else shlex.split(str(config.get("userknownhostsfile", "")))
+    return Target(
+        host=host,
+        port=port,
+        user=user,
+        identity_files=tuple(key for key in found if Path(key).is_file()),
+        agent=str(config.get("identitiesonly", "no")).lower() != "yes",
+        known_hosts=tuple(str(Path(file).expanduser()) for file in known or DEFAULT_KNOWN_HOSTS),
+        key_name=str(config.get("hostkeyalias", "")) or (host if port == 22 else f"[{host}]:{port}"),
+        proxy=_proxy(config, host, port),
+    )
+
+
+def _lookup(node: Node, file: Path) -> dict[str, Any]:
+    try:
+        return dict(paramiko.SSHConfig.from_path(str(file)).lookup(node.ssh.alias))
+    except FileNotFoundError:
+        return {}
+    except (OSError, paramiko.ConfigParseError, ImportError) as error:
+        raise InfraError(f"node {node.name}: cannot read {file}: {error}", node=node.name) from error
+
+
+def _proxy(config: dict[str, Any], host: str, port: int) -> str:
+    """The proxy command; a jump host becomes one, through the OpenSSH client."""
+    command, jump = str(config.get("proxycommand", "")), str(config.get("proxyjump", ""))
+    if command and command.lower() != "none":
+        return command
+    if not jump or jump.lower() == "none":
+        return ""
+    *before, last = jump.split(",")
+    words = ["ssh", "-o", "BatchMode=yes", *(["-J", ",".join(before)] if before else []), "-W", f"[{host}]:{port}"]
+    return shlex.join([*words, last])
