@@ -12,19 +12,8 @@ from tipcflow.parse import last_training_line
 
 if TYPE_CHECKING:
     from rich.table import Table
+    from rich.text import Text
 
-STYLES = {
-    Status.PASS: "green",
-    Status.IMPROVEMENT: "cyan",
-    Status.INSUFFICIENT_DATA: "yellow",
-    Status.NOT_RUN: "dim",
-    Status.BLOCKED: "dim",
-    Status.CANCELLED: "magenta",
-    Status.INFRA_FAILURE: "red",
-    Status.REGRESSION: "bold red",
-    Status.FAILED: "bold red",
-    Status.CONFIG_ERROR: "red",
-}
 _LINE_EVERY_S = 5.0
 
 
@@ -192,12 +181,14 @@ def _elapsed(state: _StepState) -> str:
     return f"{(state.ended or time.time()) - state.started:.1f} s"
 
 
-def _status_text(state: _StepState) -> Any:
+def _status_text(state: _StepState) -> "Text":
     from rich.text import Text
+
+    from tipcflow.report.tables import status_text
 
     if state.status is None:
         return Text("running" if state.started else "")
-    text = Text(state.status.value, style=STYLES[state.status])
+    text = status_text(state.status).copy()
     if state.reason and state.status is not Status.PASS:
         text.append(f"  {state.reason.splitlines()[0][:300]}", style="dim")
     return text

@@ -80,7 +80,9 @@ def _print_table(made: Plan) -> None:
     for column in ("step", "nodes", "processes", "legs"):
         table.add_column(column, overflow="fold")
     for row in plan_rows(made):
-        table.add_row(row.step, " ".join(row.nodes), str(row.processes or ""), row.legs)
+        said = [f"{row.legs} run"] if row.legs else []
+        said += [f"{count} not run: {why}" for why, count in row.not_run.items()]
+        table.add_row(row.step, " ".join(row.nodes), str(row.processes or ""), "; ".join(said))
     console.print(table)
     for title, lines in (
         ("replaced", [f"{s.what}: {s.found} -> {s.used} ({s.because})" for s in made.substitutions]),
