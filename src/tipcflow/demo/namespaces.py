@@ -122,6 +122,9 @@ class Namespaces(Backend):
         boot_id = node.folder / "boot_id"
         boot_id.write_text(f"{uuid.uuid4()}\n")
         binds = [(str(hosts), "/etc/hosts"), (str(boot_id), "/proc/sys/kernel/random/boot_id")]
+        # There is no name server here; without any to ask, a name that is not in hosts fails at once.
+        if Path("/etc/resolv.conf").exists():
+            binds.append(("/dev/null", "/etc/resolv.conf"))
         # A node does not run what this machine's user has in the shell's start file.
         if (rc := Path.home() / ".bashrc").is_file():
             binds.append(("/dev/null", str(rc)))
