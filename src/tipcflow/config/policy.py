@@ -1,10 +1,11 @@
 """Policies: how strictly a run is judged and how long it may take (configs/policies/<name>.yaml)."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from tipcflow.domain.base import Frozen
+from tipcflow.domain.metrics import judged
 
 
 class Floors(Frozen):
@@ -82,7 +83,7 @@ class Policy(Frozen):
     min_history: int = Field(default=5, ge=2)
     z: float = Field(default=5.0, gt=0)
     floors: Floors = Floors()
-    metrics: dict[str, MetricRule] = _JUDGED
+    metrics: dict[Annotated[str, AfterValidator(judged)], MetricRule] = _JUDGED
     parity: ParityRule = ParityRule()
     loss: LossRule = LossRule()
     accuracy: AccuracyRule = AccuracyRule()

@@ -1,10 +1,11 @@
 """References: what a suite's models must reach (configs/references/<suite>.yaml)."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from tipcflow.domain.base import Frozen
+from tipcflow.domain.metrics import judged
 
 
 class Reference(Frozen):
@@ -21,7 +22,7 @@ class Reference(Frozen):
     model: str
     mode: str = ""
     variant: str = ""
-    metric: str
+    metric: Annotated[str, AfterValidator(judged)]
     target: float
     tolerance: float = Field(ge=0)
     unit: Literal["1", "%"] = "1"

@@ -1,53 +1,8 @@
-"""The one registry of metrics: name -> unit, which direction is better, what kind of question it answers."""
+"""How logs spell metrics and units -> our names (the registry itself is part of the domain)."""
 
-from dataclasses import dataclass
-from typing import Literal
+from tipcflow.domain.metrics import METRICS, Metric, metric
 
-Better = Literal["higher", "lower", "none"]
-Family = Literal["speed", "memory", "quality", "other"]
-
-
-@dataclass(frozen=True)
-class Metric:
-    """What is known of a metric.
-
-    Attributes:
-        unit: the unit its values are stored in; a format that prints another one says so in the sample.
-        better: `none` where neither direction is a defect (lr, samples, data_num).
-        family: which check compares it with the baseline; `other` is stored and shown, never judged.
-    """
-
-    name: str
-    unit: str = ""
-    better: Better = "none"
-    family: Family = "other"
-
-
-METRICS: dict[str, Metric] = {
-    known.name: known
-    for known in (
-        Metric("loss", "", "lower", "quality"),
-        Metric("top1", "", "higher", "quality"),
-        Metric("top5", "", "higher", "quality"),
-        Metric("lr"),
-        Metric("samples"),
-        Metric("batch_cost", "s", "lower", "speed"),
-        Metric("reader_cost", "s", "lower", "speed"),
-        Metric("ips", "images/s", "higher", "speed"),
-        Metric("preprocess_time", "ms", "lower", "speed"),
-        Metric("inference_time", "ms", "lower", "speed"),
-        Metric("postprocess_time", "ms", "lower", "speed"),
-        Metric("total_time", "s", "lower", "speed"),
-        Metric("data_num"),
-        Metric("cpu_rss", "MB", "lower", "memory"),
-        Metric("gpu_rss", "MB", "lower", "memory"),
-        Metric("gpu_util", "%"),
-        Metric("peak_rss", "bytes", "lower", "memory"),
-        Metric("peak_gpu", "bytes", "lower", "memory"),
-        Metric("rss", "bytes"),
-        Metric("wall_time", "s", "lower", "speed"),
-    )
-}
+__all__ = ["METRICS", "Metric", "metric", "normalised", "unit_of"]
 
 # Spelled differently by the suites, the same quantity.
 _SAME_AS = {
@@ -69,11 +24,6 @@ _UNITS = {
     "MB": "MB",
     "%": "%",
 }
-
-
-def metric(name: str) -> Metric:
-    """What is known of a metric; an unknown one has no unit, no better direction, and is never judged."""
-    return METRICS.get(name) or Metric(name)
 
 
 def normalised(printed: str) -> str:
