@@ -4,7 +4,7 @@ from typing import Any
 
 from sqlalchemy import and_, func, select
 
-from tipcflow.domain import Facts, Measurement, PastRun, Status, losses_of, medians_of
+from tipcflow.domain import Compat, Facts, Measurement, PastRun, Plan, Run, Status, losses_of, medians_of
 from tipcflow.store.documents import DocumentsMixin
 from tipcflow.store.measurements import MeasurementsMixin
 from tipcflow.store.runs import RunsMixin
@@ -21,12 +21,15 @@ class HistoryMixin(RunsMixin, StepsMixin, MeasurementsMixin, DocumentsMixin):
     def facts(self, run_id: str) -> Facts:
         """Everything that is known of a run; records and measurements of the last attempt of each step.
 
+        A run that ended before it had a plan gets one without steps: it executed nothing.
+
         `predictions`, `autolog`, `reporter`, `engine` and `ranks` come from the documents of these names.
 
         Raises:
             ConfigError: when there is no such run.
         """
-        plan = self.plan(run_id)
+        run = self.get_run(run_id)
+        plan = self.plan_or_none(run_id) or _nothing_planned(run)
         last = {attempt.step: attempt for attempt in self.attempts(run_id)}
         records = {(r.step, r.node, r.leg): r for attempt in last.values() for r in attempt.records}
         records |= {(r.step, r.node, r.leg): r for r in self.leg_records(run_id)}
@@ -94,3 +97,17 @@ class HistoryMixin(RunsMixin, StepsMixin, MeasurementsMixin, DocumentsMixin):
         query = query.order_by(*(measurements.c[name] for name in columns))
         with self._read() as connection:
             return [Measurement.model_validate(dict(row)) for row in connection.execute(query).mappings()]
+
+
+def _nothing_planned(run: Run) -> Plan:
+    return Plan(
+        chain=run.chain,
+        suite=run.suite,
+        dialect="",
+        model=run.model,
+        params_file="",
+        params_sha256="",
+        mode=run.mode,
+        compat=Compat(run.compat),
+        cluster=run.cluster,
+    )

@@ -62,13 +62,13 @@ class RunsMixin(StoreBase):
         if not found:
             raise self._unknown(prefix)
         listed = [run.id for run in found[:_LISTED]]
-        more = f", and {len(found) - _LISTED} more" if len(found) > _LISTED else ""
+        more = [f"and {len(found) - _LISTED} more"] if len(found) > _LISTED else []
         raise ConfigError(
             f"{len(found)} runs begin like that",
             key="run",
             found=prefix,
             expected="more of the id",
-            hint=f"they are {', '.join(listed)}{more}",
+            hint="\n    ".join(["they are", *listed, *more]),
         )
 
     def _unknown(self, run_id: str) -> ConfigError:
@@ -78,7 +78,7 @@ class RunsMixin(StoreBase):
             key="run",
             found=run_id,
             expected="a run id, its first characters, or latest",
-            hint=f"the latest runs are {', '.join(latest)}" if latest else "there are no runs yet",
+            hint="\n    ".join(["the latest runs are", *latest]) if latest else "there are no runs yet",
         )
 
     def update_run(self, run_id: str, **fields: Any) -> None:
@@ -129,12 +129,17 @@ class RunsMixin(StoreBase):
         Raises:
             ConfigError: when there is no such run, or it ended before it had a plan.
         """
-        with self._read() as connection:
-            body = connection.execute(select(plans.c.body).where(plans.c.run == run_id)).scalar()
-        if body is None:
+        plan = self.plan_or_none(run_id)
+        if plan is None:
             ended = self.get_run(run_id).reason
             raise ConfigError("the run has no plan", key="run", found=run_id, hint=ended)
-        return Plan.model_validate(body)
+        return plan
+
+    def plan_or_none(self, run_id: str) -> Plan | None:
+        """The plan of a run, None when there is no such run or it ended before it had a plan."""
+        with self._read() as connection:
+            body = connection.execute(select(plans.c.body).where(plans.c.run == run_id)).scalar()
+        return None if body is None else Plan.model_validate(body)
 
     def replace_plan(self, run_id: str, plan: Plan) -> None:
         """Put another plan in place of a run's plan, as long as nothing was tried.

@@ -1,0 +1,123 @@
+"""`tipcflow logs RUN [STEP]`: what the nodes wrote, as it was fetched to this machine."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tipcflow.cli.output import columns, echo_lines, print_json, size, terminal_width
+from tipcflow.domain import ConfigError, Frozen
+
+_PIECE = 1 << 20
+
+
+class LogFile(Frozen):
+    """One fetched file. `step` is the folder's name, which is the step's id made safe as a file name."""
+
+    step: str
+    node: str
+    name: str
+    path: Path
+    bytes: int
+
+    @property
+    def is_log(self) -> bool:
+        """Whether a person would read it; artefacts such as weights are listed, not printed."""
+        return self.path.suffix in (".log", ".txt", ".out", ".err") or self.path.name.startswith("workerlog.")
+
+
+def logs(
+    run: Annotated[str, typer.Argument(help="Run id, its first characters, or latest.")],
+    step: Annotated[str | None, typer.Argument(help="Step id, or its first characters; none lists files.")] = None,
+    node: Annotated[str | None, typer.Option("--node", help="Only this node.")] = None,
+    leg: Annotated[str | None, typer.Option("--leg", help="Only this leg of an inference step.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="List the files as JSON.")] = False,
+) -> None:
+    """Print the logs of a step, or list what there is."""
+    from tipcflow.config.settings import settings
+    from tipcflow.store import Store
+
+    with Store.open() as store:
+        run_id = store.find_run(run).id
+        plan = store.plan_or_none(run_id)
+    ids = [one.id for one in plan.steps] if plan else []
+    folder = settings().runs_dir / run_id
+    step_id = None if step is None else _step(step, ids)
+    found = files(folder, step=step_id, node=node, leg=leg)
+    if not found:
+        about = "".join(
+            f" {word} {name}" for word, name in (("step", step_id), ("node", node), ("leg", leg)) if name
+        )
+        raise ConfigError(
+            f"run {run_id} has no logs of{about}" if about else f"run {run_id} has no logs",
+            hint=f"`tipcflow logs {run_id}` lists what there is below {folder}",
+        )
+    if as_json:
+        print_json([one.model_dump(mode="json") for one in found])
+    elif step_id is None:
+        typer.echo(f"{folder}", err=True)
+        echo_lines(listing(found, width=terminal_width()))
+    else:
+        _print([one for one in found if one.is_log])
+        for other in found:
+            if not other.is_log:
+                typer.echo(f"not printed: {other.path} ({size(other.bytes)})", err=True)
+
+
+def files(folder: Path, *, step: str | None, node: str | None, leg: str | None) -> list[LogFile]:
+    """What was fetched, by step, node and name."""
+    from tipcflow.remote.runner.files import log_name, safe_name
+
+    wanted_step = None if step is None else safe_name(step)
+    found = []
+    for path in sorted(folder.glob("*/*/**/*")):
+        parts = path.relative_to(folder).parts
+        name = "/".join(parts[2:])
+        if not path.is_file() or wanted_step not in (None, parts[0]) or node not in (None, parts[1]):
+            continue
+        if leg is not None and name != log_name(leg):
+            continue
+        found.append(LogFile(step=parts[0], node=parts[1], name=name, path=path, bytes=path.stat().st_size))
+    return found
+
+
+def listing(found: list[LogFile], *, width: int | None) -> list[str]:
+    """The table of files."""
+    rows = [(size(one.bytes), one.step, one.node, one.name) for one in found]
+    return columns(("SIZE", "STEP", "NODE", "FILE"), rows, width=width)
+
+
+def _step(wanted: str, ids: list[str]) -> str:
+    """The step that is meant.
+
+    Raises:
+        ConfigError: listing the steps, when it is none of the plan's or more than one.
+    """
+    if wanted in ids:
+        return wanted
+    begin = [one for one in ids if one.startswith(wanted)]
+    if len(begin) == 1:
+        return begin[0]
+    raise ConfigError(
+        f"{len(begin)} steps begin like that" if begin else "no such step",
+        key="step",
+        found=wanted,
+        expected="one of " + ", ".join(begin or ids) if ids else "nothing, the run has no plan",
+    )
+
+
+def _print(found: list[LogFile]) -> None:
+    """Print files as they are, byte by byte; a line before each one when there are several."""
+    out = sys.stdout.buffer
+    for one in found:
+        if len(found) > 1:
+            out.write(f"==> {one.step}/{one.node}/{one.name} <==\n".encode())
+        with one.path.open("rb") as file:
+            last = b"\n"
+            while piece := file.read(_PIECE):
+                out.write(piece)
+                last = piece[-1:]
+        if last != b"\n":
+            out.write(b"\n")
+    out.flush()

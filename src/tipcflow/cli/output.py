@@ -1,0 +1,125 @@
+"""How results are printed: columns that never break an id, and JSON that every reader takes."""
+
+import json
+import math
+import shutil
+import sys
+import textwrap
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import typer
+
+from tipcflow.domain import Status
+
+# Less room than this for the last column, and it goes to a line of its own.
+_LAST_MIN = 24
+_INDENT = "    "
+_COLOURS = {
+    Status.PASS: "green",
+    Status.IMPROVEMENT: "green",
+    Status.INSUFFICIENT_DATA: "yellow",
+    Status.NOT_RUN: "yellow",
+    Status.BLOCKED: "yellow",
+    Status.CANCELLED: "magenta",
+    Status.INFRA_FAILURE: "magenta",
+    Status.REGRESSION: "red",
+    Status.FAILED: "red",
+    Status.CONFIG_ERROR: "red",
+}
+
+
+def print_json(value: Any) -> None:
+    """Print JSON on stdout. nan and inf, which JSON lacks, stand as the texts `NaN`, `Infinity`, `-Infinity`."""
+    typer.echo(json.dumps(_strict(value), indent=2, ensure_ascii=False))
+
+
+def _strict(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _strict(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_strict(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return value
+
+
+def terminal_width() -> int | None:
+    """Columns of the terminal that stdout is; None when it is a file or a pipe, where lines may be long."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def columns(
+    headers: Sequence[str], rows: Sequence[Sequence[str]], *, width: int | None, cut: bool = False
+) -> list[str]:
+    """Lines of a table. All columns but the last are as wide as they must be, so that ids stay whole.
+
+    Args:
+        headers: one per column; the last column is prose.
+        rows: cells without line breaks.
+        width: of the terminal; None for no limit.
+        cut: end prose that is too long with an ellipsis instead of going on below.
+    """
+    table = [list(headers), *(list(row) for row in rows)]
+    sizes = [max(len(row[column]) for row in table) for column in range(len(headers) - 1)]
+    lines = []
+    for number, row in enumerate(table):
+        left = "  ".join(cell.ljust(size) for cell, size in zip(row, sizes, strict=False))
+        below = width is not None and width - len(left) - 2 < _LAST_MIN
+        prose = "" if number == 0 and below and len(headers) > 2 else " ".join(row[-1].split())
+        lines += _with_prose(left, prose, width, cut)
+    return lines
+
+
+def _with_prose(left: str, prose: str, width: int | None, cut: bool) -> list[str]:
+    gap = "  " if left else ""
+    if not prose:
+        return [left.rstrip()]
+    if width is None or len(left) + len(gap) + len(prose) <= width:
+        return [f"{left}{gap}{prose}"]
+    room = width - len(left) - len(gap)
+    if room >= _LAST_MIN:
+        first, *more = [textwrap.shorten(prose, room, placeholder=" …")] if cut else textwrap.wrap(prose, room)
+        indent = " " * (width - room)
+        return [f"{left}{gap}{first}", *(indent + line for line in more)]
+    room = max(width - len(_INDENT), _LAST_MIN)
+    below = [textwrap.shorten(prose, room, placeholder=" …")] if cut else textwrap.wrap(prose, room)
+    return [left.rstrip(), *(_INDENT + line for line in below)]
+
+
+def echo_lines(lines: Sequence[str]) -> None:
+    """Print lines on stdout; where it is a terminal, a status word at a line's beginning is coloured."""
+    for line in lines:
+        word = line.split(" ", 1)[0]
+        if word in set(Status):
+            colour = _COLOURS[Status(word)]
+            line = typer.style(word, fg=colour, bold=True) + line[len(word) :]
+        elif line.isupper():
+            line = typer.style(line, dim=True)
+        typer.echo(line)
+
+
+def when(epoch: float) -> str:
+    """A time as people write it, UTC."""
+    return datetime.fromtimestamp(epoch, UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def took(seconds: float | None) -> str:
+    """A duration, '' for none."""
+    if seconds is None:
+        return ""
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02}:{rest:02}" if minutes >= 60 else f"{minutes}:{rest:02}"
+
+
+def size(count: int) -> str:
+    """A number of bytes."""
+    number = float(count)
+    for unit in ("B", "KiB", "MiB"):
+        if number < 1024:
+            return f"{number:.0f} {unit}" if unit == "B" else f"{number:.1f} {unit}"
+        number /= 1024
+    return f"{number:.1f} GiB"

@@ -1,0 +1,44 @@
+"""`tipcflow runs`: what was run, newest first."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from tipcflow.cli.output import columns, echo_lines, print_json, terminal_width, took
+from tipcflow.domain import Run, Status
+
+
+def runs(
+    chain: Annotated[str | None, typer.Option(help="Only runs of this chain.")] = None,
+    status: Annotated[Status | None, typer.Option(help="Only runs that ended like this.")] = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="So many at most.")] = 20,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """List runs, newest first."""
+    from tipcflow.store import Store
+
+    with Store.open() as store:
+        found = store.runs(chain=chain, status=status, limit=limit)
+        asked_for_more = chain is not None or status is not None
+    if as_json:
+        print_json([run.model_dump(mode="json") for run in found])
+        return
+    if not found:
+        typer.echo(
+            "no such runs" if asked_for_more else "there are no runs yet: see `tipcflow run --help`", err=True
+        )
+        return
+    echo_lines(run_lines(found, width=terminal_width()))
+
+
+def run_lines(found: Sequence[Run], *, width: int | None) -> list[str]:
+    """The table, one line or two per run; ids begin with the time of the start (UTC)."""
+    rows = []
+    for run in found:
+        duration = None if run.ended_at is None else run.ended_at - run.created_at
+        about = f"{run.chain} {run.mode} on {run.cluster or 'no cluster'}"
+        status = run.status.value if run.status else "…"
+        why = f"{run.reason.splitlines()[0]} ({about})" if run.reason else about
+        rows.append((status, run.id, took(duration), why))
+    return columns(("STATUS", "RUN", "TOOK", "WHY"), rows, width=width, cut=True)
