@@ -1,0 +1,47 @@
+"""A process of its own that does one thing to a database when it reads a line: `contend.py WHAT URL …`."""
+
+import json
+import sys
+
+from tipcflow.domain import Measurement
+from tipcflow.store import Store
+
+
+def main() -> None:
+    what, url, *rest = sys.argv[1:]
+    if what == "open":
+        _ready()
+        with Store.open(url):
+            _say(True)
+        return
+    with Store.open(url) as store:
+        _ready()
+        if what == "lease":
+            run, owner, *slots = rest
+            wanted = [(slot.partition(":")[0], int(slot.partition(":")[2])) for slot in slots]
+            _say(store.acquire_leases(run, wanted, owner=owner, ttl_s=60))
+        elif what == "measure":
+            run, step, count, order = rest
+            ordinals = range(int(count)) if order == "up" else range(int(count) - 1, -1, -1)
+            _say(
+                store.add_measurements(
+                    Measurement(
+                        run=run, step=step, node="node-a", metric="loss", phase="train", ordinal=n, value=n
+                    )
+                    for n in ordinals
+                )
+            )
+
+
+def _ready() -> None:
+    _say("ready")
+    sys.stdin.readline()
+
+
+def _say(value: object) -> None:
+    sys.stdout.write(json.dumps(value) + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,134 @@
+"""Runs as they could have been, for tests of what keeps and shows them."""
+
+from typing import Any
+
+from tipcflow.domain import (
+    Command,
+    EndReason,
+    ExitRecord,
+    Leg,
+    Measurement,
+    NodeFacts,
+    Phase,
+    Plan,
+    Run,
+    Status,
+    Step,
+    StepKind,
+    Variant,
+)
+
+TRAIN = "train.norm_train_cpu"
+INFER = "infer_cpu.norm_train_cpu"
+T0 = 1_795_000_000.0
+
+
+def a_run(run_id: str = "20261121t093005-mobilenet-0a1b", **fields: Any) -> Run:
+    known = {
+        "chain": "sample/mobilenet_v3_small/train_infer_python",
+        "suite": "sample",
+        "model": "mobilenet_v3_small",
+        "mode": "lite_train_lite_infer",
+        "cluster": "local",
+        "nodes": ("node-a", "node-b"),
+        "created_at": T0,
+    }
+    return Run(id=run_id, **(known | fields))
+
+
+def a_plan(**fields: Any) -> Plan:
+    """Training on two nodes, then two legs on CPU and one on a GPU that is not there."""
+    legs = (
+        Leg(id="cpu_onednn_on", command=Command(text="python infer.py --mkldnn=True"), device="cpu", onednn=True),
+        Leg(
+            id="cpu_onednn_off", command=Command(text="python infer.py --mkldnn=False"), device="cpu", onednn=False
+        ),
+    )
+    train = Step(
+        id=TRAIN,
+        kind=StepKind.TRAIN,
+        variant="norm_train_cpu",
+        nodes=("node-a", "node-b"),
+        commands={
+            name: Command(text=f"python -m paddle.distributed.launch # {name}") for name in ("node-a", "node-b")
+        },
+        world_size=4,
+    )
+    infer = Step(
+        id=INFER, kind=StepKind.INFER_CPU, variant="norm_train_cpu", nodes=("node-a",), legs=legs, after=(TRAIN,)
+    )
+    known = {
+        "chain": "sample/mobilenet_v3_small/train_infer_python",
+        "suite": "sample",
+        "dialect": "clas",
+        "model": "mobilenet_v3_small",
+        "params_file": "test_tipc/configs/mobilenet_v3_small/train_infer_python.txt",
+        "params_sha256": "0" * 64,
+        "mode": "lite_train_lite_infer",
+        "compat": "spec",
+        "nodes": ("node-a", "node-b"),
+        "variants": (Variant(id="norm_train_cpu", trainer="norm_train", node_count=2, world_size=4),),
+        "steps": (train, infer),
+    }
+    return Plan(**(known | fields))
+
+
+def losses(
+    run_id: str, values: list[float], *, node: str = "node-a", attempt: int = 1, **fields: Any
+) -> list[Measurement]:
+    """One training loss per iteration of rank 0."""
+    known: dict[str, Any] = {"step": TRAIN, "rank": 0, "metric": "loss", "phase": Phase.TRAIN}
+    return [
+        Measurement(
+            run=run_id,
+            node=node,
+            attempt=attempt,
+            ordinal=ordinal,
+            value=value,
+            iteration=ordinal,
+            **(known | fields),
+        )
+        for ordinal, value in enumerate(values)
+    ]
+
+
+def a_record(run_id: str, step: str = TRAIN, node: str = "node-a", **fields: Any) -> ExitRecord:
+    known: dict[str, Any] = {"reason": EndReason.EXITED, "exit_code": 0, "started_at": T0, "ended_at": T0 + 12.5}
+    return ExitRecord(run=run_id, step=step, node=node, **(known | fields))
+
+
+def some_facts(node: str, **fields: Any) -> NodeFacts:
+    known: dict[str, Any] = {
+        "hostname": node,
+        "os": "Debian GNU/Linux 12",
+        "kernel": "6.1.0",
+        "cpu_model": "Some CPU @ 2.0 GHz",
+        "cpu_count": 4,
+        "memory_bytes": 8 << 30,
+        "python": "3.11.7",
+        "framework": "paddlepaddle",
+        "framework_version": "3.3.1",
+    }
+    return NodeFacts(node=node, **(known | fields))
+
+
+def tell(store: Any, run: Run | None = None, *, status: Status | None = Status.PASS) -> Run:
+    """Keep a whole run that went well in a store; returns it as stored."""
+    run = run or a_run()
+    store.create_run(run, a_plan())
+    store.save_node_facts(run.id, [some_facts("node-a"), some_facts("node-b")])
+    number = store.open_attempt(run.id, TRAIN, run.nodes, run.created_at)
+    store.add_measurements(losses(run.id, [2.0, 1.0, 0.5]))
+    records = [a_record(run.id, node=node) for node in run.nodes]
+    store.close_attempt(run.id, TRAIN, number, Status.PASS, "", records, run.created_at + 12.5)
+    store.set_step(run.id, TRAIN, Status.PASS)
+    number = store.open_attempt(run.id, INFER, ["node-a"], run.created_at + 13)
+    for leg in ("cpu_onednn_on", "cpu_onednn_off"):
+        record = a_record(run.id, step=INFER, leg=leg, ended_at=T0 + 2)
+        store.set_leg(run.id, INFER, leg, number, Status.PASS, "", record)
+    record = a_record(run.id, step=INFER)
+    store.close_attempt(run.id, INFER, number, Status.PASS, "", [record], run.created_at + 18)
+    store.set_step(run.id, INFER, Status.PASS)
+    if status is not None:
+        store.finish_run(run.id, status, "", run.created_at + 20)
+    return store.get_run(run.id)
