@@ -70,8 +70,10 @@ def parse_autolog(text: str | bytes) -> tuple[AutologBlock, ...]:
         line = strip_ansi(raw)
         stamped = _LINE.match(line)
         if stamped is None:
-            if section and last and blocks and _continues(line):
+            if last and _continues(line):
                 blocks[-1][last] = f"{blocks[-1][last]}\n{line.strip()}"
+            # Whatever else stands between belongs to somebody else, and so does what follows it.
+            last = ""
             continue
         body = stamped[2]
         title = _TITLE.match(body)

@@ -1,0 +1,92 @@
+"""Failed logs: whom the launcher blames, and the lines that a person is shown."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tipcflow.parse import error_excerpt, parse_launch
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "parse"
+FAILED = (GOLDEN / "launch_failed.log").read_text()
+
+
+def test_the_launcher_names_the_culprit() -> None:
+    found = parse_launch(FAILED)
+    assert found is not None
+    assert (found.rank, found.code, found.exit_code, found.log) == (0, 1, 1, "log/workerlog.0")
+    assert not found.victim
+
+
+def test_a_worker_that_a_peer_took_along_is_a_victim() -> None:
+    text = FAILED.replace(" code 1 log", " code -6 log").replace("Exit code 1", "Exit code 250")
+    found = parse_launch(text)
+    assert found is not None
+    assert found.victim
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "LAUNCH INFO 2026-11-21 09:30:14,344 Pod completed\nLAUNCH INFO 2026-11-21 09:30:14,345 Exit code 0\n",
+        "epoch 1: 3 samples failed to load, Pod failed is only quoted\n",
+    ],
+)
+def test_no_failure(text: str) -> None:
+    assert parse_launch(text) is None
+
+
+def test_excerpt_of_a_launched_training() -> None:
+    assert error_excerpt(FAILED) == (GOLDEN / "error_excerpt_launch.txt").read_text().rstrip("\n")
+
+
+def test_excerpt_takes_the_last_traceback_and_its_message() -> None:
+    text = """Traceback (most recent call last):
+  File "a.py", line 1, in <module>
+KeyError: 'x'
+
+During handling of the above exception, another exception occurred:
+
+Traceback (most recent call last):
+  File "b.py", line 7, in <module>
+    main()
+  File "b.py", line 3, in main
+    raise RuntimeError
+RuntimeError: first line
+  and the rest of it
+PADDLE_TRAINERS_NUM=2
+done
+"""
+    assert error_excerpt(text).splitlines()[:3] == [
+        '  File "b.py", line 3, in main',
+        "    raise RuntimeError",
+        "RuntimeError: first line",
+    ]
+
+
+def test_excerpt_without_a_traceback_is_the_end_without_dumps() -> None:
+    secret = "AWS_" + "SECRET_ACCESS_KEY=abc"
+    text = (
+        f"loading\n\n{secret}\nenv {{'PASSWORD': 'x'}}\nmy password is 123\nexport HOME=/root\nout of cheese\n\n"
+    )
+    assert error_excerpt(text) == "loading\nout of cheese"
+    assert error_excerpt("") == ""
+    assert error_excerpt(" \n\n") == ""
+
+
+def test_excerpt_is_short() -> None:
+    text = "".join(f"line {number} {'x' * 1000}\n" for number in range(100))
+    lines = error_excerpt(text).split("\n")
+    assert len(lines) == 8
+    assert lines[-1].startswith("line 99 ")
+    assert max(map(len, lines)) == 300
+
+
+@given(st.text(max_size=300))
+def test_any_text_is_read_without_an_error(text: str) -> None:
+    parse_launch(text)
+    excerpt = error_excerpt("Traceback (most recent call last):\n" + text)
+    assert len(excerpt.split("\n")) <= 8
+    assert "\x1b[" not in excerpt
