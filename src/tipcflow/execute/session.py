@@ -10,7 +10,8 @@ from typing import Any
 from tipcflow.domain import InfraError, JobSpec, Node, NodeFacts
 from tipcflow.remote import commands, paths
 from tipcflow.remote.bundle import runner_bytes
-from tipcflow.transport import Transport, connect
+from tipcflow.transport import Transport
+from tipcflow.transport.connect import connect
 
 ASK_S = 30.0
 # The runner says something at least once a second while a job is watched.
