@@ -70,7 +70,7 @@ def _complaint(line: TextLine, layout: Layout) -> str:
 def _slot_complaint(text: str, spec: SlotSpec) -> str:
     key, colon, value = text.partition(":")
     if spec.key and (not colon or not re.fullmatch(spec.key, key.strip())):
-        return f"'{_readable(spec.key)}:…'"
+        return _readable(spec.key)
     if TITLE.fullmatch(text):
         return "'key:value', not a section title"
     if spec.words and not is_null(value):
@@ -81,4 +81,9 @@ def _slot_complaint(text: str, spec: SlotSpec) -> str:
 
 
 def _readable(pattern: str) -> str:
-    return pattern.replace("(ed)?", "").replace("\\w+", "<name>").replace("|", " or ")
+    """A key pattern in words: `.*(gpu|device).*|null` is "a key with 'gpu' or 'device'"."""
+    within = re.match(r"\.\*\(?(?P<words>[\w|]+)\)?\.\*", pattern)
+    if within:
+        return "a key with " + " or ".join(f"'{word}'" for word in within["words"].split("|"))
+    plain = pattern.replace("(ed)?", "").replace("\\w+", "<name>").split("|")
+    return " or ".join(f"'{word}:…'" for word in plain)

@@ -92,7 +92,12 @@ def classify_spec(index: int, text: str, *, file: str, line: int) -> Group:
     ids = tuple(part.strip() for part in ids_text.split(","))
     cpu = ids == ("-1",) and not semicolon
     fine = cpu or all(part.isdecimal() for part in ids)
-    if not fine or not all(ips) or len(set(ids)) < len(ids) or len(set(ips)) < len(ips):
+    if (
+        not fine
+        or any(part.isdecimal() or not part for part in ips)
+        or len(set(ids)) < len(ids)
+        or len(set(ips)) < len(ips)
+    ):
         raise ConfigError(
             "this entry names no devices",
             file=file,

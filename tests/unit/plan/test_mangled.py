@@ -1,0 +1,85 @@
+"""However a params file is mangled: a plan that does something, or one ConfigError. Never a crash."""
+
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tipcflow.domain import Cluster, Compat, ConfigError, Node, StepKind
+from tipcflow.params import known_dialects, load_dialect
+from tipcflow.plan import MODES, PlanOptions, build_plan, plan_commands
+
+INPUTS = Path(__file__).parents[2] / "golden" / "plan" / "inputs"
+BASES = [path.read_text() for path in sorted(INPUTS.glob("*.txt"))]
+CLUSTER = Cluster(
+    name="c",
+    nodes=tuple(
+        Node(name=name, address=f"10.0.0.{place}", python="/usr/bin/python3", workspace="/w", slots=8)
+        for place, name in enumerate("ab")
+    ),
+)
+
+noise = st.text(st.characters(codec="utf-8"), max_size=20)
+words = st.sampled_from(
+    ["", " ", "null", ":", "|", "||", ";", ",", "=", "-1", "0", "0,1", "*", "$X", "\r", "a:b:c", "a=b=c", "'", '"']
+)
+lines = st.one_of(noise, words, st.builds("{}:{}".format, words | noise, words | noise))
+
+
+@st.composite
+def mangled(draw: st.DrawFn) -> str:
+    text = draw(st.sampled_from(BASES)).split("\n")
+    for _ in range(draw(st.integers(0, 4))):
+        place = draw(st.integers(0, max(0, len(text) - 1)))
+        match draw(st.sampled_from(["drop", "insert", "replace", "value", "swap", "double"])):
+            case "drop":
+                text[place : place + 1] = []
+            case "insert":
+                text.insert(place, draw(lines))
+            case "replace":
+                text[place : place + 1] = [draw(lines)]
+            case "value":
+                key = "".join(text[place : place + 1]).split(":")[0]
+                text[place : place + 1] = [f"{key}:{draw(words | noise)}"]
+            case "swap":
+                text[place:] = text[place:][::-1]
+            case "double":
+                text[place:place] = text[place : place + 1]
+    return "\n".join(text)
+
+
+@settings(deadline=None, max_examples=300)
+@given(mangled(), st.sampled_from(MODES), st.sampled_from(list(Compat)), st.sampled_from([None, CLUSTER]))
+def test_a_mangled_file_is_planned_or_refused(
+    text: str, mode: str, compat: Compat, cluster: Cluster | None
+) -> None:
+    refused: ConfigError | None = None
+    try:
+        plan = build_plan(
+            text,
+            file="f.txt",
+            suite="s",
+            chain="c",
+            dialects=["models/template", "models/mobilenetv3_prod"],
+            mode=mode,
+            compat=compat,
+            cluster=cluster,
+            options=PlanOptions(seed=1, seed_argument="--seed={seed}"),
+        )
+    except ConfigError as error:
+        refused = error
+    if refused is not None:
+        assert refused.message
+        assert refused.found
+        assert refused.expected
+        return
+    assert any(step.kind is not StepKind.PREPARE for step in plan.steps)
+    assert all(step.commands or step.legs for step in plan.steps)
+    assert mode == "whole_infer" or plan.trains or compat is Compat.BASH
+
+
+@settings(deadline=None, max_examples=200)
+@given(mangled() | noise, st.sampled_from(MODES), st.sampled_from(known_dialects()))
+def test_the_scripts_reading_never_fails(text: str, mode: str, name: str) -> None:
+    for command in plan_commands(text, file="f.txt", dialect=load_dialect(name), mode=mode):
+        assert command.text

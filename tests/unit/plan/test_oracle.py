@@ -1,0 +1,71 @@
+"""The planner's bash semantics against records of what the suites' real scripts ran."""
+
+import gzip
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tipcflow.params import known_dialects, load_dialect
+from tipcflow.plan import ListedFiles, plan_commands
+
+COVERED = ("models/mobilenetv3_prod", "models/template")
+
+
+def records(folder: Path) -> Iterator[dict]:
+    for path in sorted(folder.glob("*.jsonl.gz")):
+        with gzip.open(path, "rt", encoding="utf-8") as lines:
+            yield from (json.loads(line) for line in lines)
+
+
+def text_of(record: dict) -> str:
+    """The file as the script saw it: the records of Windows line endings have lost their carriage returns."""
+    text = record["config_text"]
+    return text.replace("\n", "\r\n") if record.get("mutation") == "crlf" else text
+
+
+def collapse(text: str) -> str:
+    return re.sub(r"[ \t\n]+", " ", text).strip(" ")
+
+
+def planned(record: dict) -> list[tuple[str, str, str | None]]:
+    commands = plan_commands(
+        text_of(record),
+        file=record["config"],
+        dialect=load_dialect(record["dialect_name"]),
+        mode=record["mode"],
+        files=ListedFiles(["test_tipc"]),
+    )
+    return [(collapse(each.text), each.cwd, each.env.get("CUDA_VISIBLE_DEVICES")) for each in commands]
+
+
+def recorded(record: dict) -> list[tuple[str, str, str | None]]:
+    rows = zip(record["commands"], record["cwd"], record["cuda_visible_devices"], strict=True)
+    return [(collapse(text), cwd, cuda) for text, cwd, cuda in rows]
+
+
+def test_every_record_of_the_train_and_infer_family_is_planned_as_it_ran(oracle: Path) -> None:
+    wrong: list[str] = []
+    seen: Counter[str] = Counter()
+    for record in records(oracle):
+        name = record["dialect_name"]
+        family = "family" in record or "commands" not in record or record["mode"] == "benchmark_train"
+        if family or name not in COVERED:
+            continue
+        seen[name] += 1
+        if planned(record) != recorded(record):
+            wrong.append(f"{name}: {record['config']} {record['mode']} {record['variant']}")
+    assert set(seen) == set(COVERED) <= set(known_dialects())
+    assert wrong == [], f"{len(wrong)} of {sum(seen.values())} differ"
+
+
+@pytest.mark.parametrize("change", ["--epochs", "norm_train", "gpu_list"])
+def test_the_comparison_can_fail(oracle: Path, change: str) -> None:
+    name = "models.jsonl.gz"
+    with gzip.open(oracle / name, "rt", encoding="utf-8") as lines:
+        record = json.loads(next(lines))
+    record["config_text"] = re.sub(rf"(?m)^{change}:.*$", f"{change}:7", record["config_text"], count=1)
+    assert planned(record) != recorded(record)
