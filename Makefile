@@ -1,0 +1,56 @@
+# What can be done here: `make help`. PYTHON=/path/to/python names the interpreter for `make install`.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+BIN := .venv/bin
+UV := $(or $(TIPCFLOW_HOME),.tipcflow)/uv/bin/uv
+COMPILE := $(UV) pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-emit-find-links \
+	--python-version 3.11 --universal
+
+.PHONY: help install demo test test-unit test-full bench lint format lock clean
+
+help: ## Show this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+install: .venv/.installed ## Make .venv with tipcflow in it (needs Python 3.11 or newer with pip)
+
+.venv/.installed: requirements/uv.txt requirements/dev.txt requirements/build.txt pyproject.toml tools/install.sh
+	@tools/install.sh
+
+demo: install ## Train, export and infer a real model on two local SSH nodes, and judge it
+	@$(BIN)/tipcflow demo
+
+test: install ## Unit, cluster and end-to-end tests; installs what they need
+	@$(BIN)/python -m tipcflow.demo.prepare --tests
+	$(BIN)/pytest -m "not full"
+
+test-unit: install ## Unit tests alone; no root needed
+	$(BIN)/pytest tests/unit -m "not cluster and not e2e and not full"
+
+test-full: install ## All tests, with the long ones
+	@$(BIN)/python -m tipcflow.demo.prepare --tests
+	$(BIN)/pytest
+
+bench: install ## What tipcflow costs on top of the commands that it runs
+	@$(BIN)/python -m tipcflow.demo.prepare
+	$(BIN)/python benchmarks/run_overhead.py
+
+lint: install ## Check style, types and the import contract
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: install ## Format the code
+	$(BIN)/ruff check --fix-only --quiet .
+	$(BIN)/ruff format .
+
+lock: install ## Pin the newest allowed packages, by version and hash
+	$(COMPILE) requirements/uv.in -o requirements/uv.txt
+	$(COMPILE) requirements/build.in -o requirements/build.txt
+	$(COMPILE) requirements/scheduler.in -o requirements/scheduler.txt
+	$(COMPILE) -c requirements/scheduler.txt requirements/dev.in -o requirements/dev.txt
+	$(COMPILE) requirements/node-cpu.in -o requirements/node-cpu.txt
+
+clean: ## Remove .venv and caches (runs and node environments stay, in .tipcflow)
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,72 @@
+"""`tipcflow demo`: from nothing to a verdict on two local nodes."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tipcflow.domain import Status, exit_code
+
+SUITE = "mobilenet_v3_small"
+PARAMS = "test_tipc/configs/mobilenet_v3_small/train_linux_gpu_fleet_normal_infer_python_linux_gpu_cpu.txt"
+
+
+def demo(
+    seed: Annotated[int, typer.Option(help="Seed of the training; equal seeds must give equal losses.")] = 0,
+    params: Annotated[str, typer.Option(help="Params file of the sample suite.")] = PARAMS,
+    mode: Annotated[str, typer.Option("--mode", "-m", help="TIPC mode.")] = "lite_train_lite_infer",
+    home: Annotated[
+        Path | None, typer.Option(help="Folder of environments, runs and the database; instead of TIPCFLOW_HOME.")
+    ] = None,
+) -> None:
+    """Make two SSH nodes on this machine, train, export and infer a real model on them, and judge it."""
+    import os
+
+    from tipcflow.demo.signals import GATE, Interrupted
+
+    if home is not None:
+        os.environ["TIPCFLOW_HOME"] = str(home)
+    try:
+        with GATE.installed():
+            code = _demo(seed, params, mode)
+    except Interrupted as stop:
+        typer.echo(f"{stop}; the nodes are gone", err=True)
+        typer.echo(Status.CANCELLED.value)
+        code = exit_code(Status.CANCELLED)
+    raise typer.Exit(code)
+
+
+def _demo(seed: int, params: str, mode: str) -> int:
+    from tipcflow.cli.run import certify
+    from tipcflow.config.settings import settings
+    from tipcflow.demo.nodes import local_nodes
+    from tipcflow.demo.prepare import prepare
+    from tipcflow.execute.chain import owner_of_this_process
+    from tipcflow.execute.request import RunRequest
+
+    chosen = settings()
+    python = prepare(chosen.home, _tell)
+    with local_nodes(chosen.home, python=python, report=_tell) as nodes:
+        _tell(_describe(nodes.kind))
+        request = RunRequest(
+            params=params,
+            suite=SUITE,
+            mode=mode,
+            cluster=str(nodes.write_cluster_file(nodes.folder / "cluster.yaml")),
+            config_dir=chosen.config_dir,
+            seed=seed,
+            trigger="demo",
+            owner=owner_of_this_process(),
+            command=("tipcflow", "demo"),
+        )
+        return certify(request)
+
+
+def _describe(kind: str) -> str:
+    if kind == "namespaces":
+        return "two nodes, a and b: network namespaces, each with its own sshd"
+    return "two nodes, a and b: loopback addresses, each with an unprivileged sshd (network namespaces need root)"
+
+
+def _tell(line: str) -> None:
+    typer.echo(line, err=True)

@@ -1,0 +1,124 @@
+"""Running an installer (uv, pip, apt-get): its lines are shown, its failures said in one clear line."""
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from tipcflow.domain import InfraError
+
+DEADLINE_S = 1800.0
+_END_S = 10.0
+
+# What the installers say -> (what it means, how to mend it). First match wins.
+_FAILURES = [
+    (
+        r"No space left on device|os error 28|Disk quota exceeded",
+        "the disk is full",
+        "free some room below {folder}, or set TIPCFLOW_HOME to a folder on another disk",
+    ),
+    (
+        r"hash mismatch|HASH MISMATCH|do not match the hash|THESE PACKAGES DO NOT MATCH",
+        "a downloaded file is not the one whose hash is recorded",
+        "try again; if it stays so, do not install it: the package index or a proxy changes files",
+    ),
+    (
+        r"dns error|error sending request|Failed to fetch|Could not connect|[Cc]onnection refused|timed out|"
+        r"Temporary failure|Network is unreachable|NewConnectionError|Could not resolve|ProxyError",
+        "the package index cannot be reached",
+        "check the network, a proxy (HTTPS_PROXY) or your index (UV_DEFAULT_INDEX, PIP_INDEX_URL)",
+    ),
+    (
+        r"no wheels? with a matching|not compatible with|requires a different Python|Requires-Python",
+        "a pinned package does not exist for this Python",
+        "use Python 3.11, 3.12 or 3.13",
+    ),
+    (
+        r"No matching distribution|was not found in the package registry|no version[s]? of|No solution found",
+        "the package index does not have a pinned package",
+        "check which index is set (UV_DEFAULT_INDEX, PIP_INDEX_URL)",
+    ),
+    (r"No module named pip", "this Python has no pip", "install pip (Debian: apt-get install python3-pip), or uv"),
+    (r"[Pp]ermission denied|os error 13", "a folder may not be written", "see who owns {folder}"),
+]
+
+
+def explain(output: str, *, what: str, folder: Path) -> InfraError:
+    """The error that an installer's output means; its own last lines when it is none of the known ones."""
+    for pattern, meaning, hint in _FAILURES:
+        if re.search(pattern, output):
+            return InfraError(f"{what} cannot be installed: {meaning}", hint=hint.format(folder=folder))
+    lines = [line.strip() for line in output.strip().splitlines() if line.strip()][-3:]
+    return InfraError(f"{what} cannot be installed: {' / '.join(lines) or 'no message'}")
+
+
+def run_installer(
+    argv: Sequence[str],
+    *,
+    what: str,
+    folder: Path,
+    report: Callable[[str], None],
+    env: Mapping[str, str] | None = None,
+    deadline_s: float = DEADLINE_S,
+) -> None:
+    """Run an installer to its end; Ctrl-C ends it with all its children.
+
+    Args:
+        what: what it installs, for messages.
+        folder: where it installs to, for messages.
+        report: gets each line that it prints.
+
+    Raises:
+        InfraError: it is missing, failed, or took too long.
+    """
+    try:
+        process = subprocess.Popen(
+            list(argv),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+            env=dict(env) if env is not None else None,
+        )
+    except FileNotFoundError as error:
+        raise InfraError(f"{argv[0]} is not installed on this machine") from error
+    late = threading.Event()
+
+    def give_up() -> None:
+        late.set()
+        _end(process)
+
+    timer = threading.Timer(deadline_s, give_up)
+    timer.start()
+    lines: deque[str] = deque(maxlen=200)
+    try:
+        assert process.stdout is not None
+        for line in process.stdout:
+            lines.append(line)
+            report(line.rstrip())
+        code = process.wait()
+    except BaseException:
+        _end(process)
+        raise
+    finally:
+        timer.cancel()
+    if late.is_set():
+        raise InfraError(f"{what} cannot be installed: it took longer than {deadline_s:g} s")
+    if code:
+        raise explain("".join(lines), what=what, folder=folder)
+
+
+def _end(process: "subprocess.Popen[str]") -> None:
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(_END_S)
+            return

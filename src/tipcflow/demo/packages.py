@@ -1,0 +1,113 @@
+"""Programs that must be on this machine: installed as root on Debian and its like, else one line says what to do.
+
+The services that the packages bring are not started, or are stopped again: local nodes run their own sshd.
+"""
+
+import os
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from tipcflow.demo.install import run_installer
+from tipcflow.demo.shell import call
+from tipcflow.demo.sshd import find_sshd
+from tipcflow.domain import InfraError
+
+_POLICY = Path("/usr/sbin/policy-rc.d")
+
+
+class Need(NamedTuple):
+    """A program and where it comes from.
+
+    Attributes:
+        program: its name.
+        package: of Debian and its like.
+        services: that the package may start.
+    """
+
+    program: str
+    package: str
+    services: tuple[str, ...] = ()
+
+
+SSHD = Need("sshd", "openssh-server", ("ssh.socket", "ssh.service"))
+SSH_KEYGEN = Need("ssh-keygen", "openssh-client")
+IP = Need("ip", "iproute2")
+PING = Need("ping", "iputils-ping")
+UNSHARE = Need("unshare", "util-linux")
+POSTGRES = Need("initdb", "postgresql", ("postgresql.service",))
+
+FOR_NODES = (SSHD, SSH_KEYGEN, PING)
+FOR_NAMESPACES = (IP, UNSHARE)
+
+
+def for_local_nodes() -> tuple[Need, ...]:
+    """What local nodes need here: with root, what makes namespaces as well."""
+    return (*FOR_NODES, *FOR_NAMESPACES) if os.geteuid() == 0 else FOR_NODES
+
+
+def is_here(need: Need) -> bool:
+    """Whether the program is on this machine; looks in sbin and in PostgreSQL's own folder too."""
+    if need.program == "sshd":
+        return bool(find_sshd())
+    if need.program == "initdb" and list(Path("/usr/lib/postgresql").glob("*/bin/initdb")):
+        return True
+    path = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
+    return shutil.which(need.program, path=path) is not None
+
+
+def ensure(needs: Sequence[Need], report: Callable[[str], None]) -> None:
+    """Install what is missing.
+
+    Raises:
+        InfraError: something is missing and cannot be installed from here; one line says what to install.
+    """
+    missing = [need for need in needs if not is_here(need)]
+    if not missing:
+        return
+    names = " ".join(need.package for need in missing)
+    programs = ", ".join(need.program for need in missing)
+    if not shutil.which("apt-get"):
+        raise InfraError(f"missing on this machine: {programs}", hint=f"install what Debian calls {names}")
+    if os.geteuid() != 0:
+        raise InfraError(f"missing on this machine: {programs}", hint=f"sudo apt-get install {names}")
+    report(f"installing {names} (services are not started)")
+    running = _running(missing)
+    with _no_service_starts():
+        _apt("update", "-qq", report=report)
+        _apt("install", "-qq", "-y", "--no-install-recommends", *(need.package for need in missing), report=report)
+    for service in _running(missing) - running:
+        call(["systemctl", "stop", service], check=False)
+    still = [need.program for need in missing if not is_here(need)]
+    if still:
+        raise InfraError(f"still missing after the installation of {names}: {', '.join(still)}")
+
+
+def _apt(*arguments: str, report: Callable[[str], None]) -> None:
+    env = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
+    # Another apt-get may be at work, on a fresh machine above all.
+    argv = ["apt-get", "-o", "DPkg::Lock::Timeout=120", *arguments]
+    run_installer(argv, what="a system package", folder=Path("/"), report=report, env=env)
+
+
+def _running(needs: Sequence[Need]) -> set[str]:
+    if not Path("/run/systemd/system").is_dir():
+        return set()
+    services = [service for need in needs for service in need.services]
+    return {name for name in services if call(["systemctl", "is-active", name], check=False).returncode == 0}
+
+
+@contextmanager
+def _no_service_starts() -> Iterator[None]:
+    """Debian's own way to say that packages must not start services; a file of the administrator's stays."""
+    ours = not _POLICY.exists()
+    try:
+        if ours:
+            _POLICY.write_text("#!/bin/sh\nexit 101\n")
+            _POLICY.chmod(0o755)
+        yield
+    finally:
+        if ours:
+            _POLICY.unlink(missing_ok=True)
