@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from tipcflow.cli.names import short_step, variant_of
 from tipcflow.domain import Plan, Status, Step
 from tipcflow.execute.progress import Event, Kind
 from tipcflow.parse import last_training_line
@@ -123,13 +124,19 @@ class LiveDisplay:
 
         with self._lock:
             table = Table(box=None, pad_edge=False, expand=False, show_edge=False)
-            table.title = f"run {self._run}   {_clock(time.time() - self._begun)}"
+            title = f"run {self._run}   {_clock(time.time() - self._begun)}   {variant_of(self._plan)}"
+            table.title = Text(title.rstrip(), style="bold")
             table.title_justify = "left"
             for column in ("step", "nodes", "time", "status"):
                 table.add_column(column, overflow="fold", no_wrap=column in ("time",))
             for step in self._known_steps():
                 state = self._steps.get(step.id, _StepState())
-                table.add_row(step.id, self._nodes_of(step, state), _elapsed(state), _status_text(state))
+                table.add_row(
+                    short_step(self._plan, step.id),
+                    self._nodes_of(step, state),
+                    _elapsed(state),
+                    _status_text(state),
+                )
             if self._live is not None or self._note:
                 for node, line in sorted(self._training.items()):
                     table.add_row(Text(f"{node}: {line}", style="dim"), "", "", "")
@@ -149,6 +156,7 @@ class LiveDisplay:
         return " ".join(step.nodes)
 
     def _print_line(self, event: Event) -> None:
+        step = short_step(self._plan, event.step)
         stamp = time.strftime("%H:%M:%S", time.localtime(event.at))
         text = ""
         if event.kind is Kind.RUN:
@@ -156,11 +164,11 @@ class LiveDisplay:
         elif event.kind is Kind.NOTE and event.text:
             text = event.text
         elif event.kind is Kind.STEP_STARTED:
-            text = f"{event.step} started on {event.node}"
+            text = f"{step} started on {event.node.replace(',', ', ')}"
         elif event.kind is Kind.STEP_ENDED and event.status is not None:
             state = self._steps[event.step]
             took = f" after {state.ended - state.started:.1f} s" if state.started else ""
-            text = f"{event.step}: {event.status.value}{took}" + (f" ({event.text})" if event.text else "")
+            text = f"{step}: {event.status.value}{took}" + (f" ({event.text})" if event.text else "")
         elif event.kind is Kind.LOG and event.at - self._last_line_at >= _LINE_EVERY_S:
             text = self._training.get(event.node, "")
             if text:

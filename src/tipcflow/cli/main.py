@@ -26,7 +26,6 @@ app.add_typer(certificate.app, name="certificate")
 app.add_typer(db.app, name="db")
 
 
-
 def _version(wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version

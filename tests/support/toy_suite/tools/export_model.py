@@ -12,5 +12,8 @@ args = parser.parse_args()
 if not os.path.exists(args.pretrained):
     sys.exit(f"no weights at {args.pretrained}")
 if args.inject != "nothing":
-    with open(args.pretrained) as weights, open(os.path.join(args.save_inference_dir, "inference.pdiparams"), "w") as out:
+    with (
+        open(args.pretrained) as weights,
+        open(os.path.join(args.save_inference_dir, "inference.pdiparams"), "w") as out,
+    ):
         out.write(weights.read())
