@@ -52,7 +52,8 @@ def _judged(facts: Facts, target: Reference, variant: str, context: CheckContext
         return result(Status.FAILED, f"{target.metric} is {value}")
     better = value - target.target if metric(target.metric).better != "lower" else target.target - value
     shown = f"{target.metric} {number(value)}, target {number(target.target)} ± {number(target.tolerance)}"
-    if better < -target.tolerance:
+    # What stands exactly at the limit passes, whatever the last bit of the subtraction says.
+    if better < -target.tolerance - 1e-9:
         return result(Status.FAILED, f"{shown}: too low" if metric(target.metric).better != "lower" else shown)
     if better > context.policy.accuracy.too_good * max(target.tolerance, 1e-12):
         return result(Status.IMPROVEMENT, f"{shown}: too good, look before it is accepted")

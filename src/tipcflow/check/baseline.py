@@ -18,13 +18,20 @@ def against_baseline(facts: Facts, context: CheckContext) -> list[CheckResult]:
     """One result per (step, leg, metric) that the policy compares.
 
     A change counts when it exceeds both the floor and `z` robust standard deviations of the earlier runs' medians.
-    With too few runs the answer is `insufficient_data`, with the ratio to the last run for the reader.
+    With too few runs the answer is `insufficient_data`, with the ratio to the last run for the reader. Steps and
+    legs that did not end well are not compared: what they did is not the work that the baseline did.
     """
     return [
         _judged(key, value, rule, context)
         for key, value in medians_of(facts.measurements).items()
-        if (rule := context.policy.metrics.get(key.rpartition("|")[2])) is not None
+        if (rule := context.policy.metrics.get(key.rpartition("|")[2])) is not None and _ended_well(facts, key)
     ]
+
+
+def _ended_well(facts: Facts, key: str) -> bool:
+    step, leg, _ = key.split("|")
+    status = facts.leg_status.get(f"{step}/{leg}") if leg else facts.step_status.get(step)
+    return status is Status.PASS
 
 
 def _judged(key: str, value: float, rule: MetricRule, context: CheckContext) -> CheckResult:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tipcflow.domain import CheckResult, Facts, Leg, Status, Step, medians_of
+from tipcflow.parse import strip_ansi
 from tipcflow.report.sections import leg_status, step_status
 
 # Answers that a person need not read one by one when a check gave many of them.
@@ -120,4 +121,4 @@ def settings(leg: Leg) -> str:
 
 def one_line(text: str) -> str:
     """Text of a log as one line without control characters: a terminal or a page must not obey it."""
-    return " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
+    return " ".join("".join(sign if sign.isprintable() else " " for sign in strip_ansi(text)).split())

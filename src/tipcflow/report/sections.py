@@ -23,6 +23,8 @@ from tipcflow.report.canonical import sha256
 # What a node says that changes by the minute: it would make every certificate of the same environment differ.
 _VOLATILE = {"disk_free_bytes", "clock_skew_s", "unreachable"}
 
+_CHECK_FIELDS = ("check", "status", "reason", "step", "leg", "metric", "gating", "values")
+
 
 def config_section(facts: Facts) -> dict[str, Any]:
     """The params file and the plan that was made of it."""
@@ -30,7 +32,8 @@ def config_section(facts: Facts) -> dict[str, Any]:
     return {
         "params_file": plan.params_file,
         "params_sha256": plan.params_sha256,
-        "plan_sha256": sha256(plan),
+        # Fields that a later version adds with a default do not change the hash of an older plan.
+        "plan_sha256": sha256(plan.model_dump(mode="python", exclude_defaults=True)),
         "dialect": plan.dialect,
         "mode": plan.mode,
         "compat": plan.compat,
@@ -49,7 +52,7 @@ def suite_section(run: Run) -> dict[str, Any]:
 
 def environment_section(run: Run, nodes: Iterable[NodeFacts]) -> dict[str, Any]:
     """What the run was done on: the class that makes runs comparable, and each node's own words."""
-    told = [node.model_dump(mode="python", exclude=_VOLATILE) for node in nodes]
+    told = [node.model_dump(mode="python", exclude=_VOLATILE, exclude_defaults=True) for node in nodes]
     return {
         "class": run.environment,
         "cluster": run.cluster,
@@ -86,6 +89,7 @@ def step_entry(facts: Facts, step: Step) -> dict[str, Any]:
         "status": step_status(facts, step),
         "reason": facts.step_reason.get(step.id) or step.not_run,
         "nodes": list(step.nodes),
+        "ranks": [report.model_dump() for report in facts.ranks.get(step.id, ())],
         "ends": [_end(record) for record in sorted(records, key=lambda one: one.node)],
     }
 
@@ -149,7 +153,7 @@ def measurements_section(facts: Facts) -> list[dict[str, Any]]:
 
 def check_entry(result: CheckResult) -> dict[str, Any]:
     """One check's answer."""
-    return result.model_dump(mode="python", exclude={"schema_version"})
+    return {name: getattr(result, name) for name in _CHECK_FIELDS}
 
 
 def _end(record: ExitRecord) -> dict[str, Any]:

@@ -23,6 +23,8 @@ def verify(made: Any, *, files: Mapping[str, str] | None = None) -> list[str]:
     missing = [name for name in (*LINKS, "links", "sha256") if name not in made]
     if missing:
         return [f"section {name} is missing" for name in missing]
+    if not isinstance(made["links"], list) or not isinstance(made["files"], dict):
+        return ["links or files cannot be read"]
     problems = []
     content = {key: value for key, value in made.items() if key != "sha256"}
     if sha256(content) != made["sha256"]:

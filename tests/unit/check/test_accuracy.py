@@ -1,0 +1,82 @@
+"""accuracy.final: the last evaluation against the target, in the target's unit."""
+
+import math
+from types import ModuleType
+
+import pytest
+
+from tipcflow.check import CheckContext
+from tipcflow.check.accuracy import accuracy_final
+from tipcflow.config.references import Reference, References
+from tipcflow.domain import CheckResult, Facts, Phase, Status
+
+
+def judged(facts: Facts, **changes: object) -> CheckResult:
+    values = {
+        "model": "mobilenet_v3_small",
+        "metric": "top1",
+        "target": 0.85,
+        "tolerance": 0.05,
+        "because": "measured",
+    }
+    target = Reference(**{**values, **changes})
+    references = References(suite="sample", references=(target,))
+    (result,) = accuracy_final(facts, CheckContext(references=references))
+    return result
+
+
+@pytest.mark.parametrize(
+    ("changes", "status"),
+    [
+        ({}, Status.PASS),
+        ({"target": 85.0, "tolerance": 5.0, "unit": "%"}, Status.PASS),
+        ({"target": 0.91}, Status.FAILED),
+        ({"target": 0.90}, Status.PASS),
+        ({"target": 0.69}, Status.IMPROVEMENT),
+        ({"target": 0.71}, Status.PASS),
+        ({"metric": "top5"}, Status.INSUFFICIENT_DATA),
+        ({"model": "resnet50"}, Status.INSUFFICIENT_DATA),
+        ({"mode": "whole_train_whole_infer"}, Status.INSUFFICIENT_DATA),
+    ],
+)
+def test_target_and_tolerance(build: ModuleType, changes: dict[str, object], status: Status) -> None:
+    result = judged(build.facts(), **changes)
+    assert result.status is status, result.reason
+
+
+def test_the_reason_has_the_numbers(build: ModuleType) -> None:
+    assert judged(build.facts(), target=0.95).reason == "top1 0.85, target 0.95 ± 0.05: too low"
+    assert judged(build.facts(), model="x").reason == (
+        "no target stands in the references for mobilenet_v3_small in lite_train_lite_infer"
+    )
+
+
+def test_the_last_evaluation_of_the_evaluation_step_counts(build: ModuleType) -> None:
+    in_training = build.series((1.0, 99.0), "top1", phase=Phase.EVAL, unit="%")
+    facts = build.facts(measurements=(*in_training, *build.measurements()))
+    assert judged(facts).status is Status.PASS
+    only = build.facts(measurements=tuple(in_training))
+    assert judged(only, target=0.99).status is Status.PASS
+
+
+def test_a_share_is_a_share(build: ModuleType) -> None:
+    facts = build.facts(measurements=tuple(build.series((0.85,), "top1", step=build.EVAL, phase=Phase.EVAL)))
+    assert judged(facts).status is Status.PASS
+    assert judged(facts, target=85.0, tolerance=1.0, unit="%").status is Status.PASS
+
+
+def test_nan_is_not_a_result(build: ModuleType) -> None:
+    facts = build.facts(measurements=tuple(build.series((math.nan,), "top1", step=build.EVAL, phase=Phase.EVAL)))
+    assert judged(facts).status is Status.FAILED
+
+
+def test_a_loss_must_not_be_above_its_target(build: ModuleType) -> None:
+    facts = build.facts(measurements=tuple(build.series((0.5,), "loss", step=build.EVAL, phase=Phase.EVAL)))
+    assert judged(facts, metric="loss", target=0.3).status is Status.FAILED
+    assert judged(facts, metric="loss", target=0.48).status is Status.PASS
+
+
+def test_inference_only_modes_have_no_accuracy(build: ModuleType) -> None:
+    plan = build.plan()
+    steps = tuple(step for step in plan.steps if step.id != build.TRAIN)
+    assert accuracy_final(build.facts(plan=plan.model_copy(update={"steps": steps})), CheckContext()) == []

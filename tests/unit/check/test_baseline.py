@@ -1,0 +1,100 @@
+"""speed.*, memory.*, baseline.loss: quiet without enough runs, red only beyond noise."""
+
+import random
+from types import ModuleType
+
+import pytest
+
+from tipcflow.check import CheckContext
+from tipcflow.check.baseline import against_baseline
+from tipcflow.config.policy import Floors, MetricRule, Policy
+from tipcflow.domain import CheckResult, Facts, PastRun, Status
+
+KEY = "v/train||batch_cost"
+
+
+def history(*values: float, key: str = KEY) -> tuple[PastRun, ...]:
+    return tuple(PastRun(run=f"r{number}", medians={key: value}) for number, value in enumerate(values))
+
+
+def judged(
+    build: ModuleType, value: float, past: tuple[float, ...], metric: str = "batch_cost", **policy: object
+) -> CheckResult:
+    facts: Facts = build.facts(measurements=tuple(build.series((value,), metric)))
+    rules = Policy(**{"name": "x", "floors": Floors(speed=0.2), **policy})
+    context = CheckContext(policy=rules, history=history(*past, key=f"v/train||{metric}"))
+    (result,) = against_baseline(facts, context)
+    return result
+
+
+def test_the_first_run_has_nothing_to_compare_with(build: ModuleType) -> None:
+    result = judged(build, 0.05, ())
+    assert (result.check, result.status) == ("speed.batch_cost", Status.INSUFFICIENT_DATA)
+    assert result.reason == "0.05 s; no earlier run to compare with"
+
+
+def test_the_second_run_shows_the_ratio_to_the_first(build: ModuleType) -> None:
+    result = judged(build, 0.06, (0.05,))
+    assert (result.status, result.reason) == (
+        Status.INSUFFICIENT_DATA,
+        "0.06 s, 1.200 x the last run; 1 of 5 earlier runs",
+    )
+    assert (result.values["n"], result.values["needed"]) == (1, 5)
+
+
+STEADY = (0.050, 0.051, 0.049, 0.050, 0.0505)
+
+
+@pytest.mark.parametrize(
+    ("value", "past", "status"),
+    [
+        (0.051, STEADY, Status.PASS),
+        (0.0595, STEADY, Status.PASS),
+        (0.0605, STEADY, Status.REGRESSION),
+        (0.0395, STEADY, Status.IMPROVEMENT),
+        (0.5, STEADY[:4], Status.INSUFFICIENT_DATA),
+        # The same change is noise where runs differ that much anyway.
+        (0.0605, (0.04, 0.05, 0.06, 0.045, 0.055), Status.PASS),
+        # One slow run in the past does not move the baseline.
+        (0.0605, (*STEADY, 0.5), Status.REGRESSION),
+    ],
+)
+def test_lower_is_better(build: ModuleType, value: float, past: tuple[float, ...], status: Status) -> None:
+    assert judged(build, value, past).status is status
+
+
+def test_higher_is_better(build: ModuleType) -> None:
+    past = (100.0, 101.0, 99.0, 100.0, 100.0)
+    rules = {"metrics": {"ips": MetricRule()}}
+    assert judged(build, 70.0, past, "ips", **rules).status is Status.REGRESSION
+    assert judged(build, 130.0, past, "ips", **rules).status is Status.IMPROVEMENT
+    assert judged(build, 101.0, past, "ips", **rules).status is Status.PASS
+
+
+def test_the_reason_has_the_numbers(build: ModuleType) -> None:
+    result = judged(build, 0.0605, (0.05,) * 5)
+    assert result.reason == "0.0605 s, 1.210 x the baseline 0.05 s of 5 runs; 20.0% would be noise"
+
+
+def test_rules_per_metric(build: ModuleType) -> None:
+    shown = judged(build, 0.5, STEADY, metrics={"batch_cost": MetricRule(gating=False)})
+    assert (shown.status, shown.gating) == (Status.REGRESSION, False)
+    tight = judged(build, 0.055, (0.05,) * 5, metrics={"batch_cost": MetricRule(floor=0.05)})
+    assert tight.status is Status.REGRESSION
+    facts = build.facts(measurements=tuple(build.series((1.0,), "reader_cost")))
+    assert against_baseline(facts, CheckContext()) == [], "what the policy does not name is not judged"
+
+
+def test_only_the_last_runs_make_the_baseline(build: ModuleType) -> None:
+    assert judged(build, 0.05, (5.0,) * 9 + (0.05,) * 5, history=5).status is Status.PASS
+
+
+def test_false_alerts_on_pure_noise_are_rare(build: ModuleType) -> None:
+    """3 % noise, no change: over 2,000 judged runs the default rule stays quiet."""
+    source = random.Random(7)
+    alerts = 0
+    for _ in range(100):
+        series = [0.05 * (1 + 0.03 * source.gauss(0, 1)) for _ in range(25)]
+        for at in range(5, 25):
+            alerts += judged(build, series[at], tuple(series[:at])).status is Status.REGRESSION
+    assert alerts == 0

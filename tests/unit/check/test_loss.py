@@ -1,0 +1,165 @@
+"""loss.*: finite, falling, the same for the same seed; each answer names where."""
+
+import math
+from types import ModuleType
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tipcflow.check import CheckContext
+from tipcflow.check.loss import loss_falling, loss_finite
+from tipcflow.check.reproducible import loss_reproducible
+from tipcflow.config.policy import LossRule, Policy
+from tipcflow.domain import Facts, PastRun, Status, losses_of
+
+PASS, FAILED, OPEN = Status.PASS, Status.FAILED, Status.INSUFFICIENT_DATA
+
+
+def with_losses(build: ModuleType, alpha: tuple[float, ...], beta: tuple[float, ...] = ()) -> Facts:
+    beta_series = build.series(beta or alpha, node="beta", rank=1)
+    return build.facts(measurements=(*build.series(alpha), *beta_series))
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+def test_the_first_bad_loss_is_named(build: ModuleType, bad: float) -> None:
+    facts = with_losses(build, (2.0, 1.9, 1.8, 1.7, bad, bad), (2.0, 1.9, bad, 1.0, 1.0, 1.0))
+    (result,) = loss_finite(facts, CheckContext())
+    assert result.status is FAILED
+    assert result.reason == (
+        f"loss is {bad} at epoch 1, iteration 2 (node beta, rank 1); 3 of 12 losses are not finite"
+    )
+    assert result.values["node"] == "beta"
+    (falling,) = loss_falling(facts, CheckContext())
+    assert falling.status is OPEN
+
+
+def test_no_loss_is_no_pass(build: ModuleType) -> None:
+    (result,) = loss_finite(build.facts(measurements=()), CheckContext())
+    assert (result.status, result.reason) == (OPEN, "no loss was logged")
+
+
+@pytest.mark.parametrize(
+    ("curve", "status"),
+    [
+        ((4.0, 3.0, 2.0, 1.0), PASS),
+        ((1.0, 1.0, 1.0, 1.0), FAILED),
+        ((1.0, 2.0, 3.0, 4.0), FAILED),
+        ((4.0, 3.0, 2.0), OPEN),
+        # One outlier at either end does not decide.
+        ((2.0, 0.0, 2.0, 2.0, 1.5, 1.5, 1.5, 1.5, 1.2, 9.0, 1.0, 1.0), PASS),
+        ((1.0, 9.0, 1.0, 1.5, 1.5, 1.5, 1.5, 1.5, 1.5, 2.0, 0.1, 2.0), FAILED),
+    ],
+)
+def test_falling(build: ModuleType, curve: tuple[float, ...], status: Status) -> None:
+    (result,) = loss_falling(with_losses(build, curve), CheckContext())
+    assert result.status is status, result.reason
+
+
+def test_the_policy_may_show_it_without_counting(build: ModuleType) -> None:
+    policy = Policy(name="x", loss=LossRule(falling=False, reproducible="off"))
+    context = CheckContext(policy=policy, history=(past(build, seed=1),))
+    assert not loss_falling(build.facts(), context)[0].gating
+    assert not loss_reproducible(build.facts(), context)[0].gating
+
+
+@given(st.lists(st.floats(0.1, 10), min_size=4, max_size=40), st.floats(0.01, 5))
+def test_a_shift_of_all_losses_does_not_change_the_answer(
+    build: ModuleType, curve: list[float], by: float
+) -> None:
+    """Whatever the curve, moving both ends alike keeps the verdict; reversing it never passes both ways."""
+    (there,) = loss_falling(with_losses(build, tuple(curve)), CheckContext())
+    (back,) = loss_falling(with_losses(build, tuple(reversed(curve))), CheckContext())
+    assert not (there.status is PASS and back.status is PASS)
+    (scaled,) = loss_falling(with_losses(build, tuple(4 * one for one in curve)), CheckContext())
+    assert scaled.status is there.status
+
+
+def past(build: ModuleType, **changes: object) -> PastRun:
+    values = {
+        "run": "earlier", "seed": 2026, "framework": "paddlepaddle 3.3.1", "suite_sha256": "12" * 32,
+        "losses": losses_of(build.measurements()),
+    }  # fmt: skip
+    return PastRun(**{**values, **changes})
+
+
+def context(build: ModuleType, *history: PastRun, **rule: object) -> CheckContext:
+    policy = Policy(name="x", loss=LossRule(**rule))
+    return CheckContext(policy=policy, history=history, run=build.run())
+
+
+def test_equal_losses(build: ModuleType) -> None:
+    (result,) = loss_reproducible(build.facts(), context(build, past(build)))
+    assert (result.status, result.reason) == (
+        PASS,
+        "2 ranks x 8 losses equal those of run earlier, bit for bit as printed",
+    )
+
+
+def test_the_first_divergent_iteration_is_named(build: ModuleType) -> None:
+    other = {key: (*values[:5], values[5] + 1e-9, *values[6:]) for key, values in past(build).losses.items()}
+    other[f"{build.TRAIN}|beta|1"] = (9.0, *past(build).losses[f"{build.TRAIN}|beta|1"][1:])
+    (result,) = loss_reproducible(build.facts(), context(build, past(build, losses=other)))
+    assert result.status is FAILED
+    assert result.reason.startswith("differs from run earlier from iteration 1 on (node beta, rank 1): 2.44")
+    only_alpha = {f"{build.TRAIN}|alpha|0": other[f"{build.TRAIN}|alpha|0"]}
+    (result,) = loss_reproducible(build.facts(), context(build, past(build, losses=only_alpha)))
+    assert result.values["first_divergent"] == 6
+    (result,) = loss_reproducible(
+        build.facts(), context(build, past(build, losses=only_alpha), reproducible="tolerance", rtol=1e-6)
+    )
+    assert result.status is PASS
+
+
+def test_fewer_iterations_than_before_are_a_difference(build: ModuleType) -> None:
+    longer = {key: (*values, 0.5) for key, values in past(build).losses.items()}
+    (result,) = loss_reproducible(build.facts(), context(build, past(build, losses=longer)))
+    assert (result.status, "8 against 9 iterations" in result.reason) == (FAILED, True)
+
+
+def test_nan_equals_nan_here(build: ModuleType) -> None:
+    facts = with_losses(build, (2.0, math.nan, 1.0, 0.5))
+    same = past(build, losses=losses_of(facts.measurements))
+    assert loss_reproducible(facts, context(build, same))[0].status is PASS
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"seed": 7}, "another seed (7, not 2026)"),
+        ({"framework": "paddlepaddle 2.6.2"}, "another framework (paddlepaddle 2.6.2, not paddlepaddle 3.3.1)"),
+        ({"suite_sha256": "99" * 32}, "another suite (9999"),
+        ({"seed": None, "framework": ""}, "seed (None, not 2026) and framework (unknown, not paddlepaddle 3.3.1)"),
+    ],
+)
+def test_what_differs_is_said(build: ModuleType, changes: dict[str, object], words: str) -> None:
+    (result,) = loss_reproducible(build.facts(), context(build, past(build, **changes)))
+    assert result.status is OPEN
+    assert words in result.reason
+
+
+def test_the_latest_run_that_is_the_same_counts(build: ModuleType) -> None:
+    older = past(build, run="older", losses=dict.fromkeys(past(build).losses, (0.0,)))
+    newest = past(build, run="newest", seed=1)
+    (result,) = loss_reproducible(build.facts(), context(build, older, past(build), newest))
+    assert (result.status, result.values["compared_with"]) == (PASS, "run earlier")
+
+
+def test_without_seed_or_history_or_the_same_nodes(build: ModuleType) -> None:
+    unseeded = build.facts(plan=build.plan(seed=None))
+    assert "no seed" in loss_reproducible(unseeded, context(build, past(build)))[0].reason
+    assert "no earlier" in loss_reproducible(build.facts(), context(build))[0].reason
+    moved = past(build, losses={"v/train|gamma|0": (1.0,)})
+    assert loss_reproducible(build.facts(), context(build, moved))[0].status is OPEN
+
+
+def test_repeats_within_a_run_are_compared(build: ModuleType) -> None:
+    plan = build.plan()
+    twin = plan.step(build.TRAIN).model_copy(update={"id": "v/train_2", "repeat": 2})
+    both = plan.model_copy(update={"steps": (*plan.steps, twin)})
+    same = [*build.measurements(), *build.series(build.CURVE, step="v/train_2")]
+    results = loss_reproducible(build.facts(plan=both, measurements=tuple(same)), context(build))
+    assert [(r.step, r.status) for r in results] == [(build.TRAIN, OPEN), ("v/train_2", OPEN), ("v/train_2", PASS)]
+    other = [*build.measurements(), *build.series((*build.CURVE[:3], 7.0, *build.CURVE[4:]), step="v/train_2")]
+    results = loss_reproducible(build.facts(plan=both, measurements=tuple(other)), context(build))
+    assert (results[-1].status, results[-1].values["first_divergent"]) == (FAILED, 4)

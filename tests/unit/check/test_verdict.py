@@ -1,0 +1,186 @@
+"""The verdict: where a script that greps its log says success, this says what went wrong, and vice versa."""
+
+import math
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from tipcflow.check import CheckContext, judge, verdict
+from tipcflow.domain import CheckResult, EndReason, Facts, OutputFile, PastRun, RankReport, Status
+from tipcflow.parse import lines_of, parse_training, to_measurements
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "check"
+PASS, FAILED, INFRA = Status.PASS, Status.FAILED, Status.INFRA_FAILURE
+
+
+def said(facts: Facts, *history: PastRun) -> tuple[Status, str]:
+    return verdict(facts, judge(facts, CheckContext(history=history)))
+
+
+def replaced(build: ModuleType, step: str, **changes: object) -> tuple[object, ...]:
+    return tuple(
+        r.model_copy(update=changes) if (r.step, r.node) == (step, "alpha") else r for r in build.records()
+    )
+
+
+def test_all_answers_of_a_good_run(build: ModuleType) -> None:
+    facts = build.facts()
+    results = judge(facts, CheckContext(run=build.run()))
+    text = "".join(f"{r.status} {r.check} [{r.step}|{r.leg}] {r.reason}\n" for r in results)
+    status, reason = verdict(facts, results)
+    assert f"{text}= {status}: {reason}\n" == (GOLDEN / "good_run.txt").read_text()
+
+
+def test_the_word_failed_in_a_log_is_not_a_failure(build: ModuleType) -> None:
+    log = (
+        "WARNING: connection failed, retrying; 0 failed\n"
+        "[Epoch 1, iter: 0] loss: 2.5\n[Epoch 1, iter: 1] loss: 2.0\n"
+        "previous run failed with code 1\n[Epoch 1, iter: 2] loss: 1.5\n[Epoch 1, iter: 3] loss: 1.0\n"
+    )
+    samples = [
+        one
+        for rank, node in enumerate(build.NODES)
+        for one in to_measurements(
+            parse_training(lines_of(log)), run=build.RUN, step=build.TRAIN, node=node, rank=rank
+        )
+    ]
+    assert said(build.facts(measurements=tuple(samples)))[0] is PASS
+
+
+def test_a_training_that_exits_1_with_an_old_log(build: ModuleType) -> None:
+    """Losses and weights of yesterday lie around; the script's `cat train.log` would end with 0."""
+    old = (OutputFile(path="log/norm_train/final.pdparams", exists=True, fresh=False),)
+    facts = build.facts(
+        records=replaced(build, build.TRAIN, exit_code=1, outputs=old),
+        step_status={**build.facts().step_status, build.TRAIN: FAILED},
+        step_reason={build.TRAIN: "node alpha ended with 1: ValueError: label 11 is out of range"},
+    )
+    status, reason = said(facts)
+    assert status is FAILED
+    assert reason.startswith("v/train: node alpha ended with 1: ValueError: label 11 is out of range")
+
+
+def test_nobody_noticed_that_it_exited_with_1(build: ModuleType) -> None:
+    status, reason = said(build.facts(records=replaced(build, build.TRAIN, exit_code=1)))
+    assert status is FAILED
+    assert "v/train is said to have passed but ended with 1 (exited) on alpha" in reason
+
+
+def test_an_export_that_writes_nothing(build: ModuleType) -> None:
+    nothing = (OutputFile(path="inference.json", exists=False),)
+    status, reason = said(build.facts(records=replaced(build, build.EXPORT, outputs=nothing)))
+    assert (status, "did not write inference.json" in reason) == (FAILED, True)
+
+
+def test_nan_is_failed_even_when_everything_exits_0(build: ModuleType) -> None:
+    broken = [m.model_copy(update={"value": math.nan}) if m.metric == "loss" else m for m in build.measurements()]
+    status, reason = said(build.facts(measurements=tuple(broken)))
+    assert status is FAILED
+    assert reason.startswith("loss.finite (v/train): loss is nan at epoch 1, iteration 0 (node alpha, rank 0)")
+
+
+def test_a_leftover_process_does_not_hide_a_nan(build: ModuleType) -> None:
+    broken = [m.model_copy(update={"value": math.inf}) if m.metric == "loss" else m for m in build.measurements()]
+    facts = build.facts(
+        measurements=tuple(broken),
+        step_status={**build.facts().step_status, build.EVAL: INFRA},
+        step_reason={build.EVAL: "1 process was left on alpha"},
+    )
+    status, reason = said(facts)
+    assert status is FAILED
+    assert reason.index("loss.finite") < reason.index("1 process was left on alpha")
+
+
+def test_two_nodes_that_trained_apart(build: ModuleType) -> None:
+    """Short addresses lose `--ips`: every node trains alone and every log looks fine."""
+    alone = tuple(RankReport(node=node, rank=0, world_size=1) for node in build.NODES)
+    status, reason = said(build.facts(ranks={build.TRAIN: alone}))
+    assert (status, "one of 1; 2 were declared" in reason) == (FAILED, True)
+
+
+def test_a_multi_gpu_training_that_was_skipped_silently(build: ModuleType) -> None:
+    statuses = {key: status for key, status in build.facts().step_status.items() if key != build.TRAIN}
+    facts = build.facts(
+        step_status=statuses, measurements=(), records=tuple(r for r in build.records() if r.step != build.TRAIN)
+    )
+    status, reason = said(facts)
+    assert (status, "v/train was planned and left no trace" in reason) == (FAILED, True)
+
+
+def test_nothing_ran_at_all(build: ModuleType) -> None:
+    facts = build.facts(step_status={}, leg_status={}, records=(), measurements=(), step_reason={})
+    status, _ = said(facts)
+    assert status is FAILED
+
+
+def test_a_node_that_cannot_be_reached_is_not_the_models_fault(build: ModuleType) -> None:
+    facts = build.facts(
+        step_status={"prepare": INFRA},
+        leg_status={},
+        records=(),
+        measurements=(),
+        step_reason={"prepare": "node alpha cannot reach node beta"},
+    )
+    status, reason = said(facts)
+    assert status is INFRA
+    assert reason.startswith("prepare: node alpha cannot reach node beta")
+
+
+def test_cancelled(build: ModuleType) -> None:
+    facts = build.facts(
+        step_status={"prepare": PASS, build.TRAIN: Status.CANCELLED},
+        leg_status={},
+        measurements=(),
+        step_reason={build.TRAIN: "stopped by Ctrl-C"},
+    )
+    assert said(facts) == (Status.CANCELLED, "v/train: stopped by Ctrl-C")
+
+
+def test_a_failed_leg_keeps_the_others(build: ModuleType) -> None:
+    key = f"{build.INFER}/{build.ON}"
+    facts = build.facts(
+        leg_status={**build.facts().leg_status, key: FAILED}, step_reason={key: "ended with signal 11"}
+    )
+    results = judge(facts, CheckContext())
+    status, reason = verdict(facts, results)
+    assert (status, reason.startswith(f"{key}: ended with signal 11")) == (FAILED, True)
+    assert [r.status for r in results if r.check == "ran.engine"] == [PASS]
+
+
+def test_open_questions_do_not_make_a_run_red(build: ModuleType) -> None:
+    facts = build.facts(engine={}, autolog={}, predictions={})
+    status, reason = said(facts)
+    assert status is PASS
+    assert "insufficient_data" in reason
+
+
+@pytest.mark.parametrize(
+    ("status", "gating", "expected"),
+    [
+        (Status.REGRESSION, True, Status.REGRESSION),
+        (Status.REGRESSION, False, PASS),
+        (Status.IMPROVEMENT, True, Status.IMPROVEMENT),
+        (Status.INSUFFICIENT_DATA, True, PASS),
+    ],
+)
+def test_only_gating_checks_count(build: ModuleType, status: Status, gating: bool, expected: Status) -> None:
+    results = (CheckResult(check="speed.ips", status=status, reason="70 of 100", gating=gating),)
+    assert verdict(build.facts(), results)[0] is expected
+
+
+def test_at_most_three_problems_and_the_worst_first(build: ModuleType) -> None:
+    results = tuple(
+        CheckResult(check=f"c{number}", status=status, reason="r")
+        for number, status in enumerate([Status.REGRESSION, INFRA, FAILED, FAILED, Status.REGRESSION])
+    )
+    assert verdict(build.facts(), results) == (FAILED, "c2: r; c3: r; c0: r; and 2 more")
+
+
+def test_deadline(build: ModuleType) -> None:
+    facts = build.facts(
+        records=replaced(build, build.TRAIN, reason=EndReason.DEADLINE, exit_code=None),
+        step_status={**build.facts().step_status, build.TRAIN: FAILED},
+        step_reason={build.TRAIN: "node beta passed its deadline of 600 s"},
+    )
+    assert said(facts)[0] is FAILED

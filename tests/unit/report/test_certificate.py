@@ -1,0 +1,137 @@
+"""A certificate holds what was found, says the same for the same facts, and betrays every later change."""
+
+import copy
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tipcflow.check import CheckContext, judge, verdict
+from tipcflow.domain import Facts, Run, Status
+from tipcflow.report import as_text, certificate, verify
+from tipcflow.report.canonical import canonical, sha256
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "report"
+FILES = {"v_train/alpha/logs/main.log": "aa" * 32}
+
+
+def made(build: ModuleType, **changes: object) -> dict[str, Any]:
+    facts: Facts = build.facts(**changes)
+    results = judge(facts, CheckContext(run=build.run()))
+    status, reason = verdict(facts, results)
+    run: Run = build.run(status=status, reason=reason)
+    return certificate(facts, run, results, files=FILES, versions={"tipcflow": "0.1.0"})
+
+
+def test_golden(build: ModuleType) -> None:
+    assert as_text(made(build)) == (GOLDEN / "certificate.json").read_text()
+
+
+def test_it_holds(build: ModuleType) -> None:
+    read_back = json.loads(as_text(made(build)))
+    assert verify(read_back, files=FILES) == []
+    assert read_back["verdict"]["counts"]["legs"] == {"pass": 2, "not_run": 1}
+    assert read_back["reporter"] == "tipcflow-sample"
+
+
+def test_the_order_of_facts_does_not_matter(build: ModuleType) -> None:
+    facts = build.facts()
+    shuffled = build.facts(
+        records=facts.records[::-1], measurements=facts.measurements[::-1], node_facts=facts.node_facts[::-1]
+    )
+    results = judge(facts, CheckContext())
+    run = build.run(status=Status.PASS)
+    assert certificate(facts, run, results)["sha256"] == certificate(shuffled, run, results)["sha256"]
+
+
+def test_the_minute_does_not_matter(build: ModuleType) -> None:
+    later = tuple(
+        n.model_copy(update={"disk_free_bytes": 5, "clock_skew_s": 0.5}) for n in build.facts().node_facts
+    )
+    assert made(build, node_facts=later)["environment"] == made(build)["environment"]
+
+
+def test_nan_is_written_as_json(build: ModuleType) -> None:
+    broken = [m.model_copy(update={"value": math.nan}) if m.metric == "loss" else m for m in build.measurements()]
+    text = as_text(made(build, measurements=tuple(broken)))
+    document = json.loads(text, parse_constant=lambda word: pytest.fail(f"{word} is no JSON"))
+    assert verify(document) == []
+    assert document["verdict"]["status"] == "failed"
+    assert [m["median"] for m in document["measurements"] if m["metric"] == "loss"] == ["nan"]
+
+
+def lie(document: dict[str, Any]) -> None:
+    document["verdict"]["status"] = "improvement"
+
+
+def hide_leg(document: dict[str, Any]) -> None:
+    document["legs"].pop()
+
+
+def change_weights(document: dict[str, Any]) -> None:
+    document["checkpoint"][0]["sha256"] = "00" * 32
+
+
+def change_check(document: dict[str, Any]) -> None:
+    document["checks"][0]["status"] = "failed"
+
+
+@pytest.mark.parametrize(
+    ("change", "section"),
+    [(lie, "verdict"), (hide_leg, "legs"), (change_weights, "checkpoint"), (change_check, "checks")],
+)
+def test_every_change_is_found(build: ModuleType, change: Callable[[dict[str, Any]], None], section: str) -> None:
+    document = copy.deepcopy(made(build))
+    change(document)
+    problems = verify(document)
+    assert "the certificate was changed: its content does not have the hash that it states" in problems
+    assert f"section {section} was changed after the certificate was written" in problems
+
+
+def test_a_verdict_that_does_not_follow(build: ModuleType) -> None:
+    facts = build.facts(step_status={**build.facts().step_status, build.EVAL: Status.FAILED})
+    results = judge(facts, CheckContext())
+    forged = certificate(facts, build.run(status=Status.PASS, reason="all well"), results)
+    assert verify(forged) == ["the verdict says pass, but what stands in it comes to failed"]
+
+
+def test_files_are_compared(build: ModuleType) -> None:
+    path = next(iter(FILES))
+    assert verify(made(build), files={}) == [f"file {path} is missing"]
+    assert verify(made(build), files={path: "bb" * 32}) == [f"file {path} was changed"]
+
+
+@pytest.mark.parametrize("document", [None, [], 7, "x", {}, {"schema": "tipcflow.certificate/9"}])
+def test_what_is_no_certificate(document: object) -> None:
+    (problem,) = verify(document)
+    assert "this is no certificate" in problem
+
+
+def test_missing_and_broken_sections(build: ModuleType) -> None:
+    document = made(build)
+    document.pop("legs")
+    assert verify(document) == ["section legs is missing"]
+    for value in (None, 7, "x", [{}], {"a": 1}):
+        for section in ("steps", "legs", "checks", "verdict", "links", "files"):
+            broken = {**made(build), section: value}
+            assert verify(broken), f"{section} = {value!r}"
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(JSON)
+def test_canonical_form_survives_a_file(value: object) -> None:
+    once = canonical(value)
+    assert canonical(json.loads(once.decode())) == once
+    assert sha256(value) == sha256(json.loads(once.decode()))
