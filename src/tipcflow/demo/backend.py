@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
@@ -143,6 +142,7 @@ class Backend(ABC):
         return {
             "isolated": isolated,
             "hostname": node.name,
+            "marker": self.marker(node),
             "sshd": sshd.write_config(node.folder, address=node.address, port=node.port, marker=self.marker(node)),
             "log": str(node.folder / "sshd.log"),
             "pid_file": str(node.folder / "sshd.pid"),
@@ -170,12 +170,19 @@ class Backend(ABC):
         wait_until(gone, f"sshd of node {node.name} ends", deadline_s=10.0)
 
     def kill_recorded(self) -> None:
-        """SIGKILL the processes that the state names, and wait until they are gone."""
-        recorded = [tuple(entry) for entries in self.state.processes.values() for entry in entries]
-        for pid, started in recorded:
-            kill_if_same(pid, started)
-        deadline = time.monotonic() + READY_DEADLINE_S
-        while any(started and start_time(pid) == started for pid, started in recorded):
-            if time.monotonic() > deadline:
-                raise InfraError(f"processes of local nodes do not end: {recorded}")
-            time.sleep(0.01)
+        """End the processes that the state names: TERM, for init ends its children; SIGKILL if that is in vain.
+
+        Raises:
+            InfraError: they do not end.
+        """
+        recorded = [(pid, started) for entries in self.state.processes.values() for pid, started in entries]
+
+        def gone() -> bool:
+            return not any(started and start_time(pid) == started for pid, started in recorded)
+
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            for pid, started in recorded:
+                kill_if_same(pid, started, number)
+            with contextlib.suppress(InfraError):
+                return wait_until(gone, "", deadline_s=READY_DEADLINE_S)
+        raise InfraError(f"processes of local nodes do not end: {recorded}")

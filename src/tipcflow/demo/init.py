@@ -42,15 +42,18 @@ def isolate(config: dict[str, Any]) -> None:
     _mount("-t", "sysfs", "-o", "ro", "sysfs", "/sys")
 
 
-def descendants() -> list[int]:
-    """Process ids of everything below this process."""
+def descendants(marker: bytes) -> list[int]:
+    """Process ids of everything below this process, and of what has `marker` in its environment."""
     parents: dict[int, int] = {}
+    marked = []
     for entry in os.scandir("/proc"):
         if entry.name.isdigit():
             with contextlib.suppress(OSError, ValueError, IndexError):
                 stat = Path(entry.path, "stat").read_text()
                 parents[int(entry.name)] = int(stat.rpartition(")")[2].split()[1])
-    found, todo = [], [os.getpid()]
+                if marker in Path(entry.path, "environ").read_bytes():
+                    marked.append(int(entry.name))
+    found, todo = marked, [os.getpid()]
     while todo:
         parent = todo.pop()
         children = [pid for pid, above in parents.items() if above == parent]
@@ -116,8 +119,13 @@ class Init:
     def end(self) -> None:
         """Kill everything below; new orphans turn up as children, so repeat until there is none."""
         deadline = time.monotonic() + _END_S
-        while self.reap() and time.monotonic() < deadline:
-            for pid in descendants():
+        marker = self.config["marker"].encode()
+        while time.monotonic() < deadline:
+            self.reap()
+            left = descendants(marker)
+            if not left:
+                break
+            for pid in left:
                 with contextlib.suppress(OSError):
                     os.kill(pid, signal.SIGKILL)
             time.sleep(0.005)

@@ -50,11 +50,11 @@ def start_time(pid: int) -> int:
     return 0 if fields[0] in "ZX" else int(fields[19])
 
 
-def kill_if_same(pid: int, started: int) -> None:
-    """SIGKILL a process unless its pid meanwhile belongs to another one."""
+def kill_if_same(pid: int, started: int, number: int = signal.SIGKILL) -> None:
+    """Send a signal to a process unless its pid meanwhile belongs to another one."""
     if pid > 0 and started and start_time(pid) == started:
         with contextlib.suppress(OSError):
-            os.kill(pid, signal.SIGKILL)
+            os.kill(pid, number)
 
 
 def children(parent: int) -> list[int]:
