@@ -20,13 +20,6 @@ class StoreBase:
         return writing(self._engine)
 
 
-def insert_new(connection: Connection, table: Table) -> Insert:
-    """An INSERT that leaves rows alone whose key is there already."""
-    if connection.dialect.name == "postgresql":
-        return postgresql.insert(table).on_conflict_do_nothing()
-    return sqlite.insert(table).on_conflict_do_nothing()
-
-
 def upsert(connection: Connection, table: Table) -> Insert:
     """An INSERT that replaces everything but the key of a row whose key is there already."""
     keys = [column.name for column in table.primary_key]

@@ -50,10 +50,11 @@ def make_engine(url: str, *, foreign_keys: bool = True) -> Engine:
     """
     parsed = normal_url(url)
     if parsed.get_backend_name() != "sqlite":
-        return create_engine(parsed, pool_pre_ping=True, connect_args={"connect_timeout": int(BUSY_S)})
+        options = {"connect_timeout": int(BUSY_S), "application_name": "tipcflow"}
+        return create_engine(parsed, pool_pre_ping=True, hide_parameters=True, connect_args=options)
     if parsed.database and parsed.database != ":memory:":
         _make_folder(Path(parsed.database).parent, url)
-    engine = create_engine(parsed, connect_args={"timeout": BUSY_S})
+    engine = create_engine(parsed, hide_parameters=True, connect_args={"timeout": BUSY_S})
 
     @event.listens_for(engine, "connect")
     def _configure(connection: sqlite3.Connection, _: Any) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, delete, insert, select, update
 
 from tipcflow.domain import ConfigError, Plan, Run, Status
-from tipcflow.store.base import StoreBase, insert_new, upsert
+from tipcflow.store.base import StoreBase, upsert
 from tipcflow.store.schema import RUN_WORDS, attempts, plans, runs, steps
 
 # Who a run is and how it ended have methods of their own.
@@ -24,8 +24,9 @@ class RunsMixin(StoreBase):
             ConfigError: when there is a run of that id.
         """
         with self._write() as connection:
-            if not connection.execute(insert_new(connection, runs), run.model_dump()).rowcount:
+            if connection.execute(select(runs.c.id).where(runs.c.id == run.id)).first():
                 raise ConfigError("there is a run of that id", key="run", found=run.id)
+            connection.execute(insert(runs), run.model_dump())
             if plan is not None:
                 _put_plan(connection, run.id, plan)
 

@@ -21,7 +21,7 @@ def dumps(value: Any) -> str:
 
     pydantic's own JSON mode writes them as null, so models are dumped as Python values first.
     """
-    return json.dumps(_plain(value), separators=(",", ":"), default=_plain)
+    return json.dumps(value, separators=(",", ":"), default=_plain)
 
 
 def _plain(value: Any) -> Any:
@@ -31,7 +31,7 @@ def _plain(value: Any) -> Any:
         return value.item()
     if isinstance(value, set | frozenset):
         return sorted(value)
-    return value
+    raise TypeError(f"{type(value).__name__} is no JSON value")
 
 
 def loads(text: str) -> Any:

@@ -1,0 +1,149 @@
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from support.stories import a_run
+from tipcflow.store import Lease, Store
+
+A0, A1, B0 = ("node-a", 0), ("node-a", 1), ("node-b", 0)
+NOW = 1_795_000_000.0
+
+
+@pytest.fixture
+def two(store: Store) -> Store:
+    for name in ("run-1", "run-2"):
+        store.create_run(a_run(name))
+    return store
+
+
+def _take(store: Store, run: str, *slots: tuple[str, int], now: float = NOW, ttl_s: float = 60) -> int | None:
+    return store.acquire_leases(run, slots, owner=f"owner of {run}", ttl_s=ttl_s, now=now)
+
+
+def test_a_lease_is_had_by_one_run(two: Store) -> None:
+    fence = _take(two, "run-1", A0, B0)
+    assert fence == int(NOW * 1000)
+    assert two.leases() == [
+        Lease(
+            node=node,
+            slot=0,
+            run="run-1",
+            owner="owner of run-1",
+            fence=fence,
+            acquired_at=NOW,
+            expires_at=NOW + 60,
+        )
+        for node in ("node-a", "node-b")
+    ]
+    assert _take(two, "run-2", A0) is None
+    assert two.leases()[0].describe(NOW + 20) == (
+        "slot 0 of node node-a is held by run run-1 (owner of run-1), for another 40 s"
+    )
+    assert two.leases()[0].describe(NOW + 70).endswith("expired 10 s ago")
+
+
+def test_all_slots_or_none(two: Store) -> None:
+    assert _take(two, "run-1", B0)
+    assert _take(two, "run-2", A0, A1, B0) is None
+    assert [(lease.node, lease.slot) for lease in two.leases()] == [B0]
+    assert _take(two, "run-2", A0, A1)
+
+
+def test_fences_only_grow_also_when_the_clock_goes_back_and_nothing_is_held(two: Store) -> None:
+    fences = []
+    for now in (NOW, NOW, NOW - 1000, NOW + 1):
+        fences.append(_take(two, "run-1", A0, now=now))
+        assert two.release_leases("run-1") == 1
+    assert fences == sorted(set(fences))
+    assert fences[1:] == [fences[0] + 1, fences[0] + 2, int((NOW + 1) * 1000)]
+
+
+def test_a_run_that_asks_again_keeps_its_fence(two: Store) -> None:
+    fence = _take(two, "run-1", A0, B0)
+    assert _take(two, "run-1", B0, A0, A0, now=NOW + 30) == fence
+    assert {lease.expires_at for lease in two.leases()} == {NOW + 90}
+    more = _take(two, "run-1", A0, A1, now=NOW + 30)
+    assert more is not None
+    assert more > fence
+
+
+def test_a_run_gets_its_own_expired_lease_again_under_a_new_fence(two: Store) -> None:
+    fence = _take(two, "run-1", A0)
+    again = _take(two, "run-1", A0, now=NOW + 61)
+    assert again is not None
+    assert again > fence
+
+
+def test_an_expired_lease_is_given_to_others_only_after_it_was_dropped(two: Store) -> None:
+    _take(two, "run-1", A0, B0)
+    later = NOW + 61
+    assert _take(two, "run-2", A0, now=later) is None
+    a, b = two.leases()
+    assert not a.live(later)
+    assert two.drop_expired(a, now=later) == 1
+    assert two.leases() == [b]
+    assert _take(two, "run-2", A0, now=later)
+    assert _take(two, "run-2", A0, B0, now=later) is None
+
+
+def test_only_what_was_seen_expired_is_dropped(two: Store) -> None:
+    _take(two, "run-1", A0)
+    seen = two.leases()
+    assert two.drop_expired(seen, now=NOW + 59) == 0
+    renewed = _take(two, "run-1", A0, now=NOW + 61)
+    assert two.drop_expired(seen, now=NOW + 200) == 0
+    assert [lease.fence for lease in two.leases()] == [renewed]
+    assert two.drop_expired(two.leases(), now=NOW + 200) == 1
+
+
+def test_a_lease_is_renewed_while_it_lives(two: Store) -> None:
+    _take(two, "run-1", A0, B0)
+    assert two.renew_leases("run-1", 60, now=NOW + 50)
+    assert {lease.expires_at for lease in two.leases()} == {NOW + 110}
+    assert not two.renew_leases("run-1", 60, now=NOW + 110)
+    assert {lease.expires_at for lease in two.leases()} == {NOW + 110}
+    assert not two.renew_leases("run-2", 60, now=NOW)
+
+
+def test_release_leaves_others_alone(two: Store) -> None:
+    _take(two, "run-1", A0)
+    _take(two, "run-2", B0)
+    assert two.release_leases("run-1") == 1
+    assert two.release_leases("run-1") == 0
+    assert [lease.run for lease in two.leases()] == ["run-2"]
+
+
+def test_nothing_to_lease_is_a_mistake(two: Store) -> None:
+    with pytest.raises(ValueError, match="no slots"):
+        _take(two, "run-1")
+
+
+def test_threads_never_share_a_slot(store: Store) -> None:
+    runs = [f"run-{number}" for number in range(12)]
+    for name in runs:
+        store.create_run(a_run(name))
+    wanted = [(A0, B0), (B0, A1), (A1, A0)]
+
+    def try_it(number: int) -> int | None:
+        return _take(store, runs[number], *wanted[number % 3])
+
+    with ThreadPoolExecutor(12) as pool:
+        fences = [fence for fence in pool.map(try_it, range(12)) if fence is not None]
+    assert len(fences) == 1
+    assert len({lease.run for lease in store.leases()}) == 1
+
+
+def test_processes_never_share_a_slot_nor_a_fence(
+    store: Store, empty_url: str, at_once: Callable[..., list[Any]]
+) -> None:
+    for number in range(5):
+        store.create_run(a_run(f"run-{number}"))
+    slots = (["a:0", "b:0"], ["b:0", "a:0"], ["b:0", "c:0"], ["c:0", "a:0"], ["d:0"])
+    answers = at_once(*[["lease", empty_url, f"run-{n}", "me", *slots[n]] for n in range(5)])
+    assert answers[4] is not None
+    assert len([answer for answer in answers[:4] if answer is not None]) == 1
+    granted = {lease.run: lease.fence for lease in store.leases()}
+    assert granted == {f"run-{n}": answer for n, answer in enumerate(answers) if answer is not None}
+    assert len(set(granted.values())) == 2

@@ -1,0 +1,144 @@
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import IntegrityError
+
+from support.stories import INFER, T0, TRAIN, a_plan, a_record, a_run
+from tipcflow.domain import Attempt, EndReason, InfraError, OutputFile, Status
+from tipcflow.store import Store
+
+RUN = a_run().id
+SAID_OF_STEPS = {"pass", "not_run", "blocked", "cancelled", "infra_failure", "failed"}
+
+
+@pytest.fixture
+def begun(store: Store) -> Store:
+    store.create_run(a_run(), a_plan())
+    return store
+
+
+def test_attempts_are_numbered_and_kept(begun: Store) -> None:
+    first = begun.open_attempt(RUN, TRAIN, ["node-a", "node-b"], T0)
+    records = [
+        a_record(RUN, exit_code=1, outputs=(OutputFile(path="x", exists=False),), peak_rss_bytes={"0": 1 << 33}),
+        a_record(RUN, node="node-b", reason=EndReason.SIGNALED, exit_code=None, signal=9, oom=True),
+    ]
+    assert begun.close_attempt(RUN, TRAIN, first, Status.FAILED, "exit 1", records, T0 + 2)
+    second = begun.open_attempt(RUN, TRAIN, ["node-a", "node-b"], T0 + 3)
+    other = begun.open_attempt(RUN, INFER, ["node-a"], T0 + 4)
+    assert (first, second, other) == (1, 2, 1)
+    assert begun.attempts(RUN) == [
+        Attempt(
+            run=RUN,
+            step=TRAIN,
+            attempt=1,
+            nodes=("node-a", "node-b"),
+            status=Status.FAILED,
+            reason="exit 1",
+            records=tuple(records),
+            started_at=T0,
+            ended_at=T0 + 2,
+        ),
+        Attempt(run=RUN, step=TRAIN, attempt=2, nodes=("node-a", "node-b"), started_at=T0 + 3),
+        Attempt(run=RUN, step=INFER, attempt=1, nodes=("node-a",), started_at=T0 + 4),
+    ]
+
+
+def test_a_step_has_one_open_attempt(begun: Store) -> None:
+    begun.open_attempt(RUN, TRAIN, ["node-a"], T0)
+    with pytest.raises(InfraError, match=f"attempt 1 of step {TRAIN} of run {RUN} is still open"):
+        begun.open_attempt(RUN, TRAIN, ["node-a"], T0)
+
+
+def test_of_many_that_open_one_attempt_one_succeeds(begun: Store) -> None:
+    def try_it(_: int) -> int | None:
+        try:
+            return begun.open_attempt(RUN, TRAIN, ["node-a"], T0)
+        except InfraError:
+            return None
+
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(try_it, range(16)))
+    assert sorted(answer for answer in answers if answer is not None) == [1]
+
+
+def test_an_attempt_is_closed_once(begun: Store) -> None:
+    number = begun.open_attempt(RUN, TRAIN, ["node-a"], T0)
+    assert begun.close_attempt(RUN, TRAIN, number, Status.PASS, "", [], T0 + 1)
+    assert not begun.close_attempt(RUN, TRAIN, number, Status.FAILED, "second observer", [], T0 + 2)
+    assert begun.attempts(RUN)[0].status is Status.PASS
+    with pytest.raises(KeyError, match="no attempt 7"):
+        begun.close_attempt(RUN, TRAIN, 7, Status.PASS, "", [], T0)
+
+
+def test_steps_that_the_plan_does_not_have_are_refused(begun: Store) -> None:
+    with pytest.raises(KeyError, match="no step nowhere"):
+        begun.open_attempt(RUN, "nowhere", ["node-a"], T0)
+    with pytest.raises(KeyError, match="no step nowhere"):
+        begun.set_step(RUN, "nowhere", Status.PASS)
+    with pytest.raises(KeyError, match="no step nowhere"):
+        begun.set_leg(RUN, "nowhere", "leg", 1, Status.PASS)
+
+
+def test_step_statuses_are_those_that_were_said(begun: Store) -> None:
+    assert begun.step_statuses(RUN) == {}
+    begun.set_step(RUN, INFER, Status.BLOCKED, "train failed")
+    begun.set_step(RUN, TRAIN, Status.PASS)
+    begun.set_step(RUN, TRAIN, Status.FAILED, "NUL \0 and a lone surrogate \udc80")
+    said = begun.step_statuses(RUN)
+    assert list(said) == [TRAIN, INFER]
+    assert said == {
+        TRAIN: (Status.FAILED, "NUL \ufffd and a lone surrogate \\udc80"),
+        INFER: (Status.BLOCKED, "train failed"),
+    }
+
+
+def test_the_last_attempt_speaks_for_a_leg(begun: Store) -> None:
+    record = a_record(RUN, step=INFER, leg="cpu_onednn_on", exit_code=1)
+    begun.set_leg(RUN, INFER, "cpu_onednn_on", 1, Status.FAILED, "exit 1", record)
+    begun.set_leg(RUN, INFER, "cpu_onednn_off", 1, Status.FAILED, "exit 1")
+    again = record.model_copy(update={"attempt": 2, "exit_code": 0})
+    begun.set_leg(RUN, INFER, "cpu_onednn_on", 2, Status.INFRA_FAILURE, "node lost")
+    begun.set_leg(RUN, INFER, "cpu_onednn_on", 2, Status.PASS, "", again)
+    assert begun.leg_statuses(RUN) == {
+        f"{INFER}/cpu_onednn_off": (Status.FAILED, "exit 1"),
+        f"{INFER}/cpu_onednn_on": (Status.PASS, ""),
+    }
+    assert begun.leg_records(RUN) == [again]
+
+
+@pytest.mark.parametrize("status", list(Status))
+def test_only_words_of_the_table_are_taken(begun: Store, status: Status) -> None:
+    number = begun.open_attempt(RUN, TRAIN, ["node-a"], T0)
+    acts = (
+        lambda: begun.set_step(RUN, TRAIN, status),
+        lambda: begun.set_leg(RUN, INFER, "cpu_onednn_on", 1, status),
+        lambda: begun.close_attempt(RUN, TRAIN, number, status, "", [], T0),
+    )
+    for act in acts:
+        if status.value in SAID_OF_STEPS:
+            act()
+        else:
+            with pytest.raises(ValueError, match="not said of"):
+                act()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE runs SET status = 'green', ended_at = 1",
+        "UPDATE runs SET status = 'pass'",
+        "UPDATE steps SET status = 'regression'",
+        "INSERT INTO attempts VALUES ('{run}', '{step}', 0, '[]', NULL, '', '[]', 0, NULL)",
+        "INSERT INTO attempts VALUES ('{run}', '{step}', 1, '[]', 'pass', '', '[]', 0, NULL)",
+        "INSERT INTO attempts VALUES ('{run}', 'nowhere', 1, '[]', NULL, '', '[]', 0, NULL)",
+        "INSERT INTO attempts VALUES ('{run}', NULL, 1, '[]', NULL, '', '[]', 0, NULL)",
+        "INSERT INTO documents VALUES ('nobody', 'x', '1', 0)",
+        "INSERT INTO fences VALUES (2, 0)",
+        "DELETE FROM runs",
+    ],
+)
+def test_the_database_itself_refuses_what_cannot_be(begun: Store, statement: str) -> None:
+    with pytest.raises(IntegrityError), begun._write() as connection:
+        connection.execute(text(statement.format(run=RUN, step=TRAIN)))
