@@ -3,6 +3,7 @@
 from statistics import median
 
 from tipcflow.check.context import CheckContext
+from tipcflow.check.node_speed import node_factor
 from tipcflow.check.select import number
 from tipcflow.config.policy import MetricRule, Policy
 from tipcflow.domain import CheckResult, Facts, Status, medians_of
@@ -19,10 +20,12 @@ def against_baseline(facts: Facts, context: CheckContext) -> list[CheckResult]:
 
     A change counts when it exceeds both the floor and `z` robust standard deviations of the earlier runs' medians.
     With too few runs the answer is `insufficient_data`, with the ratio to the last run for the reader. Steps and
-    legs that did not end well are not compared: what they did is not the work that the baseline did.
+    legs that did not end well are not compared: what they did is not the work that the baseline did. Of a speed,
+    only what the node's own slowness (`node_speed`) does not explain counts.
     """
+    slower = node_factor(facts, context)
     return [
-        _judged(key, value, rule, context)
+        _judged(key, value, rule, context, slower)
         for key, value in medians_of(facts.measurements).items()
         if (rule := context.policy.metrics.get(key.rpartition("|")[2])) is not None and _ended_well(facts, key)
     ]
@@ -34,7 +37,7 @@ def _ended_well(facts: Facts, key: str) -> bool:
     return status is Status.PASS
 
 
-def _judged(key: str, value: float, rule: MetricRule, context: CheckContext) -> CheckResult:
+def _judged(key: str, value: float, rule: MetricRule, context: CheckContext, slower: float) -> CheckResult:
     step, leg, name = key.split("|")
     known = metric(name)
     past = [run.medians[key] for run in context.history if key in run.medians][-context.policy.history :]
@@ -72,11 +75,21 @@ def _judged(key: str, value: float, rule: MetricRule, context: CheckContext) -> 
     values["limit"] = limit
     change = (value - base) / abs(base)
     worse = change if known.better == "lower" else -change if known.better == "higher" else 0.0
+    if worse > limit and known.family == "speed" and _explained(value / base, limit, slower):
+        values["node_factor"] = slower
+        why = f"the node itself was {slower:.2f} x slower at reading data and starting processes"
+        return result(Status.INSUFFICIENT_DATA, f"{shown}, but {why}")
     if worse > limit:
         return result(Status.REGRESSION, f"{shown} of {len(past)} runs; {limit:.1%} would be noise")
     if worse < -limit:
         return result(Status.IMPROVEMENT, f"{shown} of {len(past)} runs; {limit:.1%} would be noise")
     return result(Status.PASS, f"{shown} of {len(past)} runs, within {limit:.1%}")
+
+
+def _explained(ratio: float, limit: float, slower: float) -> bool:
+    """Whether a speed is within its limit once the node's own slowness is taken out of it."""
+    cost = ratio if ratio > 1 else 1 / ratio
+    return cost / slower - 1 <= limit
 
 
 def _limit(past: list[float], base: float, rule: MetricRule, family: str, policy: Policy) -> float:

@@ -7,6 +7,7 @@ format recognises is skipped, never an error; bad bytes become U+FFFD; nan and i
 from tipcflow.parse.autolog import AutologBlock, parse_autolog
 from tipcflow.parse.engine import ENGINE_KEYS, engine_from_autolog, parse_engine
 from tipcflow.parse.excerpt import error_excerpt
+from tipcflow.parse.formats import FORMATS, line_format
 from tipcflow.parse.inference import InferenceLog, parse_inference
 from tipcflow.parse.launch import LaunchFailure, parse_launch
 from tipcflow.parse.metrics import METRICS, Metric, metric
@@ -18,6 +19,7 @@ from tipcflow.parse.training import last_training_line, parse_training
 
 __all__ = [
     "ENGINE_KEYS",
+    "FORMATS",
     "METRICS",
     "AutologBlock",
     "InferenceLog",
@@ -28,6 +30,7 @@ __all__ = [
     "engine_from_autolog",
     "error_excerpt",
     "last_training_line",
+    "line_format",
     "lines_of",
     "metric",
     "parse_autolog",

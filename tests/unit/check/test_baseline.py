@@ -8,7 +8,7 @@ import pytest
 from tipcflow.check import CheckContext
 from tipcflow.check.baseline import against_baseline
 from tipcflow.config.policy import Floors, MetricRule, Policy
-from tipcflow.domain import CheckResult, Facts, PastRun, Status
+from tipcflow.domain import CheckResult, Facts, Measurement, PastRun, Phase, Status, medians_of
 
 KEY = "v/train||batch_cost"
 
@@ -98,3 +98,45 @@ def test_false_alerts_on_pure_noise_are_rare(build: ModuleType) -> None:
         for at in range(5, 25):
             alerts += judged(build, series[at], tuple(series[:at])).status is Status.REGRESSION
     assert alerts == 0
+
+
+def busy_node(build: ModuleType, train: float, controls: float) -> list[CheckResult]:
+    """A run whose training takes `train` times, and whose reading and preparing takes `controls` times as long."""
+
+    def numbers(train: float, controls: float) -> list[Measurement]:
+        return [
+            *build.series((0.05 * train,) * 4, "batch_cost"),
+            *build.series((0.01 * controls,) * 4, "reader_cost"),
+            *build.series((3.0 * controls,), "wall_time", step="prepare", phase=Phase.RESOURCE, rank=-1),
+            *build.series((1.0 * controls,), "preprocess_time", step=build.INFER, leg=build.ON, phase=Phase.INFER),
+        ]
+
+    usual = medians_of(numbers(1.0, 1.0))
+    past = tuple(PastRun(run=f"r{number}", medians=usual) for number in range(5))
+    facts = build.facts(measurements=tuple(numbers(train, controls)))
+    return against_baseline(facts, CheckContext(policy=Policy(name="x"), history=past))
+
+
+def test_a_busy_node_is_not_a_slower_model(build: ModuleType) -> None:
+    (result,) = busy_node(build, train=3.0, controls=2.9)
+    assert result.status is Status.INSUFFICIENT_DATA
+    assert result.reason.endswith("but the node itself was 2.90 x slower at reading data and starting processes")
+
+
+def test_a_slower_model_is_not_a_busy_node(build: ModuleType) -> None:
+    assert busy_node(build, train=3.0, controls=1.0)[0].status is Status.REGRESSION
+    assert busy_node(build, train=3.0, controls=1.3)[0].status is Status.REGRESSION
+    assert busy_node(build, train=1.0, controls=3.0)[0].status is Status.PASS
+
+
+def test_without_controls_nothing_is_explained_away(build: ModuleType) -> None:
+    assert judged(build, 0.5, STEADY).status is Status.REGRESSION
+
+
+def test_what_did_not_end_well_is_not_compared(build: ModuleType) -> None:
+    facts = build.facts(step_status={build.TRAIN: Status.FAILED, build.INFER: Status.FAILED})
+    assert {result.leg for result in against_baseline(facts, CheckContext())} == {build.ON, build.OFF}
+    facts = build.facts(
+        step_status={build.TRAIN: Status.FAILED}, leg_status={f"{build.INFER}/{build.ON}": Status.PASS}
+    )
+    assert {result.leg for result in against_baseline(facts, CheckContext())} == {build.ON}

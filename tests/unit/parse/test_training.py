@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tipcflow.domain import Phase
+from tipcflow.domain import ConfigError, Phase
 from tipcflow.parse import Sample, last_training_line, lines_of, parse_ranks, parse_training, to_measurements
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "parse"
@@ -155,3 +155,11 @@ def test_hostile_lines_take_linear_time(filler: str) -> None:
 
 def test_lines_that_are_longer_than_any_log_line_are_skipped() -> None:
     assert read("[Epoch 1, iter: 1] loss: 1.5, x: " + "9" * 30_000) == []
+
+
+def test_an_unknown_format_is_said() -> None:
+    with pytest.raises(
+        ConfigError, match="log_format: is no format of training logs; found 'clas'; expected one of"
+    ):
+        list(parse_training(lines_of(LINE), "clas"))
+    assert len(list(parse_training(lines_of(LINE), "models"))) == 8
