@@ -127,6 +127,8 @@ class Job:
         rss: dict[str, int] = {}
         gpu: dict[str, int] = {}
         procs = self.mine({pid for pid in self.strangers if str(pid) in alive})
+        if not procs:
+            return  # the command has just ended
         for proc in procs:
             rank = proc.var("PADDLE_TRAINER_ID") or proc.var("RANK")
             rss[rank] = rss.get(rank, 0) + proc.rss
@@ -182,16 +184,15 @@ class Job:
         """Wait for `go`; the reason why it will not come, or ''."""
         self.tell("staged")
         until = time.monotonic() + self.spec["barrier_s"]
-        while not os.path.exists(self.path("go")):
-            reason = self.end_reason()
-            if reason:
+        while True:
+            reason = self.end_reason()  # asked first: a stop wins over a go
+            if reason or os.path.exists(self.path("go")):
                 return reason
             if time.monotonic() > until:
                 self.why = f"no go within {self.spec['barrier_s']:g} s"
                 return "barrier_timeout"
             self.beat()
             time.sleep(TICK_STAGED_S)
-        return ""
 
     def wait(self, pid: int) -> str:
         """Until this child has ended, or the job has to end: the reason for that, or ''."""
@@ -262,6 +263,9 @@ class Job:
             self.since_ns = time.time_ns() - 20_000_000  # a file's clock may be a few ticks behind
         self.begin = time.monotonic()
         for command in self.spec["commands"]:
+            reason = self.end_reason()
+            if reason:
+                return reason
             try:
                 record = self.command(command)
             except OSError as error:
@@ -284,6 +288,8 @@ class Job:
         bad = [one for one in self.records if one.get("exit_code") != 0]
         chosen = (bad or self.records or [refused(self.spec, "")])[0 if bad else -1]
         record = dict(chosen, leg="", message=message, reason=reason or chosen["reason"], ended_at=time.time())
+        if reason and chosen["reason"] != reason:  # it ended between two commands
+            record = {key: value for key, value in record.items() if key not in ("exit_code", "signal")}
         if bad and not reason:
             count = f"{len(bad)} of {len(self.spec['commands'])} legs failed, the first: {chosen['leg']}: "
             record["message"] = (count if chosen["leg"] else "") + chosen["message"]

@@ -17,26 +17,30 @@ def is_runner(proc: Proc) -> bool:
     return proc.var("TIPCFLOW_RUNNER") == "1"
 
 
+def told(proc: Proc) -> Json:
+    """A process as a person reads it."""
+    try:
+        with open(f"/proc/{proc.pid}/cmdline", "rb") as handle:
+            command = handle.read().replace(b"\0", b" ").decode("utf-8", "replace").strip()[:200]
+    except OSError:
+        command = ""
+    return {
+        "pid": proc.pid, "ppid": proc.ppid, "job": proc.var("TIPCFLOW_JOB"), "node": proc.var("TIPCFLOW_NODE"),
+        "runner": is_runner(proc), "cmdline": command, "rss": proc.rss,
+    }  # fmt: skip
+
+
 def survey(workspace: str) -> Json:
     """Every process that carries this workspace's mark, and every job folder with its state."""
-    processes = []
-    for proc in marked({"TIPCFLOW_WORKSPACE": workspace})():
-        try:
-            with open(f"/proc/{proc.pid}/cmdline", "rb") as handle:
-                command = handle.read().replace(b"\0", b" ").decode("utf-8", "replace").strip()[:200]
-        except OSError:
-            continue
-        job = proc.var("TIPCFLOW_JOB")
-        processes.append({
-            "pid": proc.pid, "ppid": proc.ppid, "job": job, "node": proc.var("TIPCFLOW_NODE"),
-            "runner": is_runner(proc), "cmdline": command, "rss": proc.rss,
-        })  # fmt: skip
+    processes = [told(proc) for proc in marked({"TIPCFLOW_WORKSPACE": workspace})()]
     jobs = []
     for path in sorted(glob.glob(os.path.join(glob.escape(workspace), "jobs", "*", "*", "*", "job.json"))):
-        spec, told = load(path), describe(os.path.dirname(path))
+        spec, known = load(path), describe(os.path.dirname(path))
         if spec:
             job = f"{spec['run']}/{spec['step']}/{spec['attempt']}"
-            jobs.append({"job": job, "folder": os.path.dirname(path), "state": told["state"], "pid": told["pid"]})
+            jobs.append(
+                {"job": job, "folder": os.path.dirname(path), "state": known["state"], "pid": known["pid"]}
+            )
     return {"processes": processes, "jobs": jobs}
 
 
@@ -48,25 +52,26 @@ def reap(workspace: str, job: str, living: bool) -> Json:
     named = alive if living else alive & {job}
     for name in named:
         stop_job(job_folder(workspace, name))
-    spared = alive - named
+    seen: dict[int, Json] = {}
 
     def victims() -> list[Proc]:
-        found = marked({"TIPCFLOW_WORKSPACE": workspace})()
-        return [
-            proc
-            for proc in found
-            if proc.var("TIPCFLOW_JOB") not in spared and (not job or proc.var("TIPCFLOW_JOB") == job)
-        ]
+        found = []
+        for proc in marked({"TIPCFLOW_WORKSPACE": workspace})():
+            name = proc.var("TIPCFLOW_JOB")
+            # A runner that began after the survey is no leftover, and neither is its job.
+            if is_runner(proc) and name not in named:
+                alive.add(name)
+            if (name not in alive or name in named) and job in ("", name):
+                found.append(proc)
+                seen.setdefault(proc.pid, told(proc))
+        return found
 
     sent = end_all(victims, grace_s=0.0, kill_after_s=3.0)
     left = {proc.pid for proc in victims()}
-    known = {item["pid"]: item for item in before["processes"]}
     return {
         "stopped": sorted(named),
-        "killed": [
-            dict(known.get(pid, {"pid": pid}), signal=name) for pid, name in sent.items() if pid not in left
-        ],
-        "left": [known.get(pid, {"pid": pid}) for pid in sorted(left)],
+        "killed": [dict(seen[pid], signal=name) for pid, name in sorted(sent.items()) if pid not in left],
+        "left": [seen[pid] for pid in sorted(left)],
     }
 
 

@@ -1,0 +1,158 @@
+"""Every way in which a job ends: its record says so, and nothing of it is left running."""
+
+import json
+import os
+import signal
+import time
+
+from tipcflow.domain import EndReason, JobCommand
+
+
+def test_success_is_recorded_with_times_and_log(bench):
+    before = time.time()
+    job = bench.job("echo hello; echo error >&2; sleep 0.2")
+    bench.ask("start", job)
+    record = bench.ended(job)
+    assert record.ok
+    assert (record.reason, record.exit_code, record.signal) == (EndReason.EXITED, 0, None)
+    assert before - 1 < record.started_at < record.ended_at < time.time() + 1
+    assert record.duration_s >= 0.2
+    assert (record.run, record.step, record.attempt, record.node) == ("r1", "train/norm_train", 1, "a")
+    assert (job / "logs/main.log").read_text() == "hello\nerror\n"
+
+
+def test_exit_code_of_the_shell_itself(bench):
+    record = bench.end_of("set -e; exit 7; echo never")
+    assert (record.reason, record.exit_code, record.message) == (EndReason.EXITED, 7, "exited with 7")
+    assert not record.ok
+
+
+def test_shell_killed_by_its_own_command(bench):
+    record = bench.end_of("echo before; kill -9 $$; echo never")
+    assert (record.reason, record.exit_code, record.signal) == (EndReason.SIGNALED, None, 9)
+    assert record.message == "ended by signal 9"
+
+
+def test_signal_of_the_shells_child_stays_the_shells_code(bench):
+    record = bench.end_of("bash -c 'kill -9 $$'; exit $?")
+    assert (record.reason, record.exit_code) == (EndReason.EXITED, 137)
+
+
+def test_killed_launchers_orphan_is_ended_and_counted(bench):
+    """A launcher that is SIGKILLed leaves its worker training: the runner adopts it and ends it."""
+    record = bench.end_of("bash -c 'sleep 300 & echo worker $!; kill -9 $$'; exit $?")
+    assert (record.exit_code, record.killed) == (137, 1)
+
+
+def test_daemonised_grandchild_without_our_marks_is_ended(bench):
+    record = bench.end_of("setsid env -i /bin/sleep 300 > /dev/null 2>&1 & sleep 0.2; exit 0")
+    assert (record.exit_code, record.killed) == (0, 1)
+
+
+def test_worker_that_ignores_term_is_killed(bench):
+    record = bench.end_of("bash -c 'trap \"\" TERM; while :; do sleep 0.1; done' & sleep 0.3; exit 3")
+    assert (record.exit_code, record.killed >= 1) == (3, True)
+
+
+def test_a_helper_that_is_just_ending_is_no_leftover(bench):
+    record = bench.end_of("echo text > >(sleep 0.05; cat > copy.txt)")
+    assert (record.exit_code, record.killed) == (0, 0)
+    assert (bench.root / "copy.txt").read_text() == "text\n"
+
+
+def test_deadline(bench):
+    record = bench.end_of("sleep 300 & sleep 300", deadline_s=0.5)
+    assert (record.reason, record.message) == (EndReason.DEADLINE, "not done within 0.5 s")
+    assert record.duration_s < 10
+
+
+def test_deadline_counts_from_the_first_command_over_all_of_them(bench):
+    record = bench.end_of("true", "sleep 300", "true", legs=True, keep_going=True, deadline_s=0.5)
+    assert record.reason is EndReason.DEADLINE
+
+
+def test_deadline_kills_what_ignores_term(bench):
+    record = bench.end_of("trap '' TERM; while :; do sleep 0.1; done", deadline_s=0.3, kill_after_s=0.3)
+    assert (record.reason, record.signal) == (EndReason.DEADLINE, 9)
+
+
+def test_stop_carries_its_reason(bench):
+    job = bench.job("sleep 300")
+    bench.ask("start", job)
+    bench.ask("stop", job, "a peer failed: node 'b'")
+    record = bench.ended(job)
+    assert (record.reason, record.message) == (EndReason.STOPPED, "a peer failed: node 'b'")
+
+
+def test_a_terminated_runner_ends_its_job(bench):
+    job = bench.job("sleep 300")
+    pid = bench.ask("start", job)["pid"]
+    os.kill(pid, signal.SIGTERM)
+    record = bench.ended(job)
+    assert (record.reason, record.message) == (EndReason.STOPPED, "the runner got SIGTERM")
+
+
+def test_lease_expires_when_no_controller_is_heard_of(bench):
+    record = bench.end_of("sleep 300", lease_s=0.5)
+    assert (record.reason, record.message) == (EndReason.LEASE_EXPIRED, "no controller was heard of for 0.5 s")
+
+
+def test_polls_renew_the_lease(bench):
+    job = bench.job("while [ ! -e over ]; do sleep 0.05; done", lease_s=3.0)
+    bench.ask("start", job)
+    begin = time.monotonic()
+    while time.monotonic() - begin < 4.5:
+        assert bench.ask("poll", job)["state"] == "running"
+    (bench.root / "over").touch()
+    assert bench.ended(job).ok
+
+
+def test_legs_go_on_after_a_failure_and_keep_their_own_records(bench):
+    job = bench.job("echo one; exit 3", "echo two", "kill -9 $$", legs=True, keep_going=True)
+    bench.ask("start", job)
+    record = bench.ended(job)
+    assert (record.reason, record.exit_code) == (EndReason.EXITED, 3)
+    assert record.message == "2 of 3 legs failed, the first: leg0: exited with 3"
+    legs = [json.loads(line) for line in (job / "legs.jsonl").read_text().splitlines()]
+    assert [(leg["leg"], leg["reason"], leg.get("exit_code")) for leg in legs] == [
+        ("leg0", "exited", 3),
+        ("leg1", "exited", 0),
+        ("leg2", "signaled", None),
+    ]
+    assert (job / "logs/leg1.log").read_text() == "two\n"
+
+
+def test_without_keep_going_the_first_failure_ends_the_job(bench):
+    record = bench.end_of("exit 3", "touch ran", legs=True)
+    assert record.exit_code == 3
+    assert not (bench.root / "ran").exists()
+
+
+def test_a_missing_folder_is_a_reason_not_a_crash(bench):
+    command = JobCommand(text="true", cwd="no/such")
+    record = bench.end_of("true", commands=(command,))
+    assert record.reason is EndReason.REFUSED
+    assert "no/such: No such file or directory" in record.message
+
+
+def test_peak_memory_is_kept_by_rank(bench):
+    worker = "PADDLE_TRAINER_ID=%d python3 -c 'x = b\"1\" * %d; import time; time.sleep(0.6)' &"
+    record = bench.end_of((worker % (0, 50_000_000)) + (worker % (1, 90_000_000)) + "wait")
+    assert 50_000_000 < record.peak_rss_bytes["0"] < 90_000_000 < record.peak_rss_bytes["1"] < 140_000_000
+    assert record.peak_rss_bytes["total"] > 140_000_000
+
+
+def test_environment_is_the_jobs_own(bench):
+    job = bench.job(
+        'echo "$A|${B-unset}|${PADDLE_MASTER-unset}|${FLAGS_selected_gpus-unset}|${TRAINER_ID-unset}"; '
+        'echo "$TIPCFLOW_JOB|$TIPCFLOW_NODE|${TIPCFLOW_RUNNER-unset}"',
+        env={"A": "a 'b' $c", "B": ""},
+    )
+    bench.ask("start", job, env={"B": "b", "PADDLE_MASTER": "x", "FLAGS_selected_gpus": "0", "TRAINER_ID": "1"})
+    bench.ended(job)
+    expected = "a 'b' $c|unset|unset|unset|unset\nr1/train/norm_train/1|a|unset\n"
+    assert (job / "logs/main.log").read_text() == expected
+
+
+def test_stdin_is_empty(bench):
+    assert bench.end_of("cat").ok

@@ -1,0 +1,160 @@
+"""Starting: exactly once, after the locks are held; and every reason to refuse."""
+
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tipcflow.domain import EndReason, ExitRecord
+
+
+def test_start_returns_when_the_job_runs_and_attaches_afterwards(bench):
+    job = bench.job("echo begun >> begun; sleep 300")
+    first = bench.ask("start", job)
+    assert first["state"] == "running"
+    again = bench.ask("start", job)
+    assert (again["state"], again["pid"]) == ("running", first["pid"])
+    bench.ask("stop", job, "over")
+    record = bench.ended(job)
+    after = bench.ask("start", job)
+    assert (after["state"], after["record"]["message"]) == ("ended", "over")
+    assert ExitRecord.model_validate(after["record"]) == record
+    assert (bench.root / "begun").read_text() == "begun\n"
+
+
+def test_many_starts_at_once_start_one_job(bench):
+    job = bench.job("echo begun >> begun; sleep 0.5")
+    starts = [bench.call("start", job) for _ in range(6)]
+    told = [json.loads(start.communicate(timeout=60)[0]) for start in starts]
+    assert len({one["pid"] for one in told}) == 1
+    assert {one["state"] for one in told} <= {"running", "ended"}
+    assert bench.ended(job).ok
+    assert (bench.root / "begun").read_text() == "begun\n"
+
+
+def test_start_survives_the_end_of_its_own_session(bench):
+    """As when the connection breaks right after the start: the job is in a session of its own."""
+    job = bench.job("sleep 0.5; touch done")
+    argv = [bench.node.python, "-I", "-S", str(bench.runner), "start", str(job)]
+    shell = subprocess.Popen(argv, stdout=subprocess.PIPE, start_new_session=True)
+    shell.communicate(timeout=30)
+    with pytest.raises(ProcessLookupError):
+        os.killpg(shell.pid, signal.SIGKILL)
+    assert bench.ended(job).ok
+    assert (bench.root / "done").exists()
+
+
+def test_a_missing_description_starts_nothing(bench, tmp_path):
+    told = bench.ask("start", tmp_path)
+    assert told["state"] == "absent"
+    assert told["message"] == f"{tmp_path}/job.json is missing or not JSON"
+
+
+def test_slot_remembers_the_newest_lease(bench):
+    assert bench.end_of("true", step="new", slots=(0, 1), fence=7).ok
+    old = bench.job("touch ran", step="old", slots=(1,), fence=6)
+    told = bench.ask("start", old)
+    assert told["state"] == "ended"
+    record = bench.ended(old)
+    assert record.reason is EndReason.REFUSED
+    assert record.message == ("slot 1 of a has seen lease 7 (of r1/new/1); this job comes with the older lease 6")
+    assert bench.end_of("true", step="same", slots=(1,), fence=7).ok
+    assert not (bench.root / "ran").exists()
+
+
+def test_busy_slot_is_refused_and_names_its_holder(bench):
+    holder = bench.job("sleep 300", step="holder", slots=(0,))
+    bench.ask("start", holder)
+    late = bench.job("touch ran", step="late", slots=(0,))
+    told = bench.ask("start", late)
+    assert told["record"]["message"] == "slot 0 of a is held by r1/holder/1"
+    assert bench.ask("poll", late)["record"]["reason"] == "refused"
+    bench.ask("stop", holder, "over")
+    bench.ended(holder)
+    assert not (bench.root / "ran").exists()
+
+
+def test_slot_of_an_ending_job_is_waited_for(bench):
+    first = bench.job("sleep 1", step="first", slots=(0,))
+    bench.ask("start", first)
+    assert bench.end_of("true", step="second", slots=(0,)).ok
+
+
+def test_a_dead_runners_leftovers_are_ended_before_its_slot_is_used_again(bench, wait):
+    first = bench.job("sleep 301", step="first", slots=(0,))
+    pid = bench.ask("start", first)["pid"]
+    os.kill(pid, signal.SIGKILL)
+    wait(lambda: bench.ask("poll", first)["state"] == "lost", "lost")
+    assert bench.ours()
+    second = bench.job("true", step="second", slots=(0,))
+    bench.ask("start", second)
+    assert bench.ended(second).ok  # which waits until nothing of ours is left
+
+
+def test_lost_job_is_not_started_again(bench, wait):
+    job = bench.job("echo begun >> begun; sleep 302")
+    os.kill(bench.ask("start", job)["pid"], signal.SIGKILL)
+    told = wait(lambda: (t := bench.ask("poll", job))["state"] == "lost" and t, "lost")
+    assert told["record"] is None
+    assert bench.ask("start", job)["state"] == "lost"
+    bench.ask("reap", bench.workspace)
+    assert not bench.ours()
+
+
+def test_too_little_room_is_refused(bench):
+    record = bench.end_of("touch ran", min_free_bytes=1 << 60)
+    assert record.reason is EndReason.REFUSED
+    assert f"{bench.workspace} has " in record.message
+    assert record.message.endswith(f" bytes free, the step needs {1 << 60}")
+
+
+def test_impossible_cpus_are_refused(bench):
+    assert "cannot use the CPUs '4095'" in bench.end_of("true", cpus="4095").message
+    assert "cannot use the CPUs 'x'" in bench.end_of("true", cpus="x", step="two").message
+
+
+def test_cpus_bind_the_commands(bench):
+    job = bench.job("taskset -cp $$", cpus="0")
+    bench.ask("start", job)
+    bench.ended(job)
+    assert (job / "logs/main.log").read_text().strip().endswith(": 0")
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="mounting needs root")
+class TestFullDisk:
+    """A job folder on a tiny file system."""
+
+    @pytest.fixture
+    def tiny(self, bench):
+        place = Path(bench.workspace) / "jobs"
+        place.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(place)], check=True)
+        yield place
+        bench.close()
+        subprocess.run(["umount", "-l", str(place)], check=True)
+
+    def fill(self, place):
+        subprocess.run(["dd", "if=/dev/zero", f"of={place}/filler", "bs=4k"], capture_output=True, check=False)
+
+    def test_full_before_the_start_is_refused_on_stdout(self, bench, tiny):
+        job = bench.job("true", min_free_bytes=0)
+        self.fill(tiny)
+        told = bench.ask("start", job)
+        assert told["state"] == "ended"
+        assert told["record"]["reason"] == "refused"
+        assert "No space left on device" in told["record"]["message"]
+        (tiny / "filler").unlink()
+        assert bench.ask("start", job)["state"] in ("running", "ended")  # nothing had been started
+        assert bench.ended(job).ok
+
+    def test_full_during_the_job_still_leaves_every_record(self, bench, tiny):
+        text = "dd if=/dev/zero of=../../../jobs/filler bs=4k 2>/dev/null; echo said; exit 5"
+        job = bench.job(text, "exit 6", legs=True, keep_going=True)
+        bench.ask("start", job)
+        record = bench.ended(job)
+        assert (record.reason, record.exit_code) == (EndReason.EXITED, 5)
+        told = bench.ask("poll", job)
+        assert [leg["exit_code"] for leg in told["legs"]] == [5, 6]

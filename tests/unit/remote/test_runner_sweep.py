@@ -1,0 +1,75 @@
+"""Listing and reaping: living jobs are left alone unless they are named."""
+
+import os
+import signal
+
+
+def lost(bench, wait, step, text):
+    """A job whose runner was killed, with its processes still there."""
+    job = bench.job(text, step=step)
+    os.kill(bench.ask("start", job)["pid"], signal.SIGKILL)
+    wait(lambda: bench.ask("poll", job)["state"] == "lost", "lost")
+    return job
+
+
+def test_list_shows_processes_runners_and_jobs(bench):
+    job = bench.job("sleep 303; true")
+    pid = bench.ask("start", job)["pid"]
+    told = bench.ask("list", bench.workspace)
+    assert {process["pid"] for process in told["processes"]} == set(bench.ours())
+    by_pid = {process["pid"]: process for process in told["processes"]}
+    assert by_pid[pid]["runner"]
+    sleeper = next(process for process in told["processes"] if process["cmdline"].startswith("sleep 303"))
+    assert (sleeper["job"], sleeper["node"], sleeper["runner"]) == ("r1/train/norm_train/1", "a", False)
+    assert sleeper["rss"] > 0
+    assert [(one["job"], one["state"]) for one in told["jobs"]] == [("r1/train/norm_train/1", "running")]
+    bench.ask("stop", job, "over")
+    bench.ended(job)
+    told = bench.ask("list", bench.workspace)
+    assert (told["processes"], [one["state"] for one in told["jobs"]]) == ([], ["ended"])
+
+
+def test_another_workspaces_processes_are_not_ours(bench, tmp_path):
+    job = bench.job("sleep 300")
+    bench.ask("start", job)
+    assert bench.ask("list", tmp_path / "other") == {"processes": [], "jobs": []}
+    assert bench.ask("reap", tmp_path / "other")["killed"] == []
+    assert bench.ask("poll", job)["state"] == "running"
+    bench.ask("stop", job, "over")
+    bench.ended(job)
+
+
+def test_reap_ends_lost_jobs_and_spares_living_ones(bench, wait):
+    living = bench.job("sleep 304", step="living")
+    bench.ask("start", living)
+    lost(bench, wait, "lost", "trap '' TERM; while :; do sleep 0.2; done")
+    told = bench.ask("reap", bench.workspace)
+    assert {one["job"] for one in told["killed"]} == {"r1/lost/1"}
+    assert "SIGKILL" in {one["signal"] for one in told["killed"]}
+    assert told["left"] == []
+    assert bench.ask("poll", living)["state"] == "running"
+    bench.ask("stop", living, "over")
+    bench.ended(living)
+
+
+def test_reap_of_a_named_job_ends_it_though_it_lives(bench):
+    jobs = [bench.job("sleep 305", step=step, slots=(n,)) for n, step in enumerate("xy")]
+    for job in jobs:
+        bench.ask("start", job)
+    told = bench.ask("reap", bench.workspace, "--job", "r1/x/1")
+    assert told["stopped"] == ["r1/x/1"]
+    assert bench.ask("poll", jobs[0])["record"]["message"] == "reaped"
+    assert bench.ask("poll", jobs[1])["state"] == "running"
+    assert bench.ask("reap", bench.workspace, "--living")["stopped"] == ["r1/y/1"]
+    assert bench.ended(jobs[1]).message == "reaped"
+
+
+def test_a_living_job_whose_folder_is_gone_is_still_found(bench, wait):
+    import shutil
+
+    job = bench.job("sleep 306")
+    bench.ask("start", job)
+    shutil.rmtree(bench.workspace / "jobs")
+    assert len(bench.ask("list", bench.workspace)["processes"]) >= 2
+    bench.ask("reap", bench.workspace, "--living")
+    wait(lambda: not bench.ours(), "nothing left")

@@ -1,0 +1,137 @@
+"""The stream of events: complete, resumable, and over when the job or the reader is."""
+
+import json
+import os
+import signal
+import subprocess
+
+
+def events(bench, job, *words):
+    """All events of one watch."""
+    out, err = bench.call("watch", job, *words).communicate(timeout=60)
+    assert not err, err.decode()
+    return [json.loads(line) for line in out.splitlines()]
+
+
+def text(told, leg=""):
+    """The log that the events carried."""
+    return "".join(one["data"] for one in told if one["event"] == "log" and one["leg"] == leg)
+
+
+def test_whole_story_in_order(bench):
+    job = bench.job("echo one; sleep 0.4; exit 3", "echo two", legs=True, keep_going=True, barrier=True)
+    bench.ask("start", job)
+    watch = bench.call("watch", job)
+    bench.ask("go", job)
+    out, err = watch.communicate(timeout=60)
+    assert not err, err.decode()
+    told = [json.loads(line) for line in out.splitlines()]
+    assert (text(told, "leg0"), text(told, "leg1")) == ("one\n", "two\n")
+    assert [one["state"] for one in told if one["event"] == "state"][-1] == "running"
+    assert [one["record"]["leg"] for one in told if one["event"] == "leg"] == ["leg0", "leg1"]
+    assert any(one["event"] == "sample" and one["total"] > 0 for one in told)
+    assert told[-1]["event"] == "end"
+    assert told[-1]["record"]["message"] == "1 of 2 legs failed, the first: leg0: exited with 3"
+    bench.ended(job)
+
+
+def test_ended_job_tells_everything_at_once(bench):
+    job = bench.job("echo hello")
+    bench.ask("start", job)
+    bench.ended(job)
+    told = events(bench, job)
+    assert [one["event"] for one in told if one["event"] != "sample"] == ["log", "leg", "end"]
+
+
+def test_a_second_watch_goes_on_where_the_first_was_cut(bench):
+    job = bench.job("printf 0123456789")
+    bench.ask("start", job)
+    bench.ended(job)
+    told = [one for one in events(bench, job, "--resume", '{"":4}') if one["event"] == "log"]
+    assert [(one["offset"], one["size"], one["data"]) for one in told] == [(4, 6, "456789")]
+
+
+def test_returns_after_its_time_and_keeps_the_job_alive(bench):
+    job = bench.job("sleep 300", lease_s=2.0)
+    bench.ask("start", job)
+    told = events(bench, job, "--for", "3.5")
+    assert {one["event"] for one in told} == {"state", "sample"}
+    assert bench.ask("poll", job)["state"] == "running"
+    bench.ask("stop", job, "over")
+    bench.ended(job)
+
+
+def test_staged_job_says_that_it_lives(bench):
+    job = bench.job("true", barrier=True)
+    bench.ask("start", job)
+    told = events(bench, job, "--for", "2.5")
+    assert told[0]["event"] == "state"
+    assert [one["state"] for one in told if one["event"] == "alive"]
+    bench.ask("stop", job, "over")
+    bench.ended(job)
+
+
+def test_dead_runner_is_lost(bench):
+    job = bench.job("echo said; sleep 300")
+    pid = bench.ask("start", job)["pid"]
+    watch = bench.call("watch", job)
+    os.kill(pid, signal.SIGKILL)
+    told = [json.loads(line) for line in watch.communicate(timeout=60)[0].splitlines()]
+    assert told[-1] == {"event": "lost"}
+    bench.ask("reap", bench.workspace)
+
+
+def test_job_that_was_never_started_is_absent(bench):
+    assert events(bench, bench.job("true"))[-1] == {"event": "absent"}
+
+
+def test_watch_ends_with_its_reader(bench):
+    job = bench.job("sleep 300", barrier=True)
+    bench.ask("start", job)
+    watch = bench.call("watch", job, "--for", "600")
+    watch.stdout.readline()
+    watch.stdout.close()
+    assert watch.wait(timeout=20) == 0
+    bench.ask("stop", job, "over")
+    bench.ended(job)
+
+
+def test_binary_garbage_and_cut_characters(bench):
+    data = bytes(range(256)) * 600 + "größe→😀\n".encode() * 9000 + b"\xf0\x9f"
+    (bench.root / "data").write_bytes(data)
+    job = bench.job("cat data")
+    bench.ask("start", job)
+    bench.ended(job)
+    told = [one for one in events(bench, job) if one["event"] == "log"]
+    offset = 0
+    for one in told:
+        assert one["offset"] == offset
+        offset += one["size"]
+    assert offset == len(data)
+    assert len(told) > 2
+    # Characters of the readable part are whole, though pieces of 64 KiB cut through some of them.
+    assert "".join(one["data"] for one in told).endswith("größe→😀\n" * 9000 + "�")
+
+
+def test_long_lines_and_much_of_them(bench):
+    job = bench.job("for i in 1 2 3; do head -c 3000000 /dev/zero | tr '\\0' x; echo; done")
+    bench.ask("start", job)
+    bench.ended(job)
+    told = events(bench, job)
+    assert max(len(one["data"]) for one in told if one["event"] == "log") <= 65536
+    assert text(told) == ("x" * 3_000_000 + "\n") * 3
+
+
+def test_heartbeat_tells_about_the_log(bench, wait):
+    job = bench.job("printf 12345; sleep 300")
+    bench.ask("start", job)
+    beat = wait(lambda: (b := bench.ask("poll", job)["heartbeat"])["log_size"] == 5 and b, "the log's size")
+    assert beat["log_t"] > 0
+    bench.ask("stop", job, "over")
+    bench.ended(job)
+
+
+def test_unknown_subcommand_is_an_error(bench):
+    done = subprocess.run([bench.node.python, str(bench.runner), "dance"], capture_output=True, check=False)
+    assert done.returncode == 2
+    assert b"invalid choice: 'dance'" in done.stderr
