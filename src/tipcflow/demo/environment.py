@@ -29,28 +29,32 @@ def node_environment(home: Path, report: Callable[[str], None], *, kind: str = "
         InfraError: no network, no such package, no fitting Python, or a full disk; each said clearly.
     """
     folder = home / "envs" / kind
-    requirements = requirements_dir() / f"{kind}.txt"
-    stamp = folder / _STAMP
-    wanted = hashlib.sha256(requirements.read_bytes()).hexdigest()
-    if is_complete(folder, wanted):
+    if is_ready(home, kind):
         return folder / "bin" / "python"
+    requirements = requirements_dir() / f"{kind}.txt"
     folder.parent.mkdir(parents=True, exist_ok=True)
     with (folder.parent / f"{kind}.lock").open("w") as lock:
         # Another start may be making it: wait, then look again. It ends, for installers have a deadline.
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not is_complete(folder, wanted):
-            stamp.unlink(missing_ok=True)
+        if not is_ready(home, kind):
+            (folder / _STAMP).unlink(missing_ok=True)
             _make(folder, requirements, home, report)
-            stamp.write_text(wanted)
+            (folder / _STAMP).write_text(_hash(requirements))
     return folder / "bin" / "python"
 
 
-def is_complete(folder: Path, wanted: str) -> bool:
-    """Whether the environment was made to its end, from requirements with that sha256."""
+def is_ready(home: Path, kind: str = "node-cpu") -> bool:
+    """Whether the environment was made to its end, from the requirements as they are now."""
+    folder = home / "envs" / kind
     try:
-        return (folder / _STAMP).read_text() == wanted and os.access(folder / "bin" / "python", os.X_OK)
+        stamp = (folder / _STAMP).read_text()
     except OSError:
         return False
+    return stamp == _hash(requirements_dir() / f"{kind}.txt") and os.access(folder / "bin" / "python", os.X_OK)
+
+
+def _hash(requirements: Path) -> str:
+    return hashlib.sha256(requirements.read_bytes()).hexdigest()
 
 
 def _make(folder: Path, requirements: Path, home: Path, report: Callable[[str], None]) -> None:

@@ -24,20 +24,22 @@ class Need(NamedTuple):
     Attributes:
         program: its name.
         package: of Debian and its like.
+        use: what it is for.
         services: that the package may start.
     """
 
     program: str
     package: str
+    use: str
     services: tuple[str, ...] = ()
 
 
-SSHD = Need("sshd", "openssh-server", ("ssh.socket", "ssh.service"))
-SSH_KEYGEN = Need("ssh-keygen", "openssh-client")
-IP = Need("ip", "iproute2")
-PING = Need("ping", "iputils-ping")
-UNSHARE = Need("unshare", "util-linux")
-POSTGRES = Need("initdb", "postgresql", ("postgresql.service",))
+SSHD = Need("sshd", "openssh-server", "is what local nodes are reached by", ("ssh.socket", "ssh.service"))
+SSH_KEYGEN = Need("ssh-keygen", "openssh-client", "makes the keys of local nodes")
+PING = Need("ping", "iputils-ping", "tells whether nodes reach each other")
+IP = Need("ip", "iproute2", "makes the network of local nodes")
+UNSHARE = Need("unshare", "util-linux", "makes local nodes")
+POSTGRES = Need("initdb", "postgresql", "is tested against", ("postgresql.service",))
 
 FOR_NODES = (SSHD, SSH_KEYGEN, PING)
 FOR_NAMESPACES = (IP, UNSHARE)
@@ -48,14 +50,15 @@ def for_local_nodes() -> tuple[Need, ...]:
     return (*FOR_NODES, *FOR_NAMESPACES) if os.geteuid() == 0 else FOR_NODES
 
 
-def is_here(need: Need) -> bool:
-    """Whether the program is on this machine; looks in sbin and in PostgreSQL's own folder too."""
+def where_is(need: Need) -> str:
+    """The program's path, '' when it is not here; looks in sbin and in PostgreSQL's own folder too."""
     if need.program == "sshd":
-        return bool(find_sshd())
-    if need.program == "initdb" and list(Path("/usr/lib/postgresql").glob("*/bin/initdb")):
-        return True
+        return find_sshd()
     path = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
-    return shutil.which(need.program, path=path) is not None
+    found = shutil.which(need.program, path=path)
+    if need.program == "initdb" and not found:
+        found = str(next(iter(Path("/usr/lib/postgresql").glob("*/bin/initdb")), ""))
+    return found or ""
 
 
 def ensure(needs: Sequence[Need], report: Callable[[str], None]) -> None:
@@ -64,7 +67,7 @@ def ensure(needs: Sequence[Need], report: Callable[[str], None]) -> None:
     Raises:
         InfraError: something is missing and cannot be installed from here; one line says what to install.
     """
-    missing = [need for need in needs if not is_here(need)]
+    missing = [need for need in needs if not where_is(need)]
     if not missing:
         return
     names = " ".join(need.package for need in missing)
@@ -80,7 +83,7 @@ def ensure(needs: Sequence[Need], report: Callable[[str], None]) -> None:
         _apt("install", "-qq", "-y", "--no-install-recommends", *(need.package for need in missing), report=report)
     for service in _running(missing) - running:
         call(["systemctl", "stop", service], check=False)
-    still = [need.program for need in missing if not is_here(need)]
+    still = [need.program for need in missing if not where_is(need)]
     if still:
         raise InfraError(f"still missing after the installation of {names}: {', '.join(still)}")
 
