@@ -13,6 +13,7 @@ from tipcflow.execute.nodes import Nodes
 from tipcflow.parse import (
     InferenceLog,
     parse_inference,
+    parse_launch,
     parse_ranks,
     parse_training,
     peak_measurements,
@@ -71,7 +72,7 @@ def _read_member(step: Step, member: Member, folder: Path, collected: Collected,
         for leg in step.legs:
             _read_leg(step, leg.id, member, folder, collected, attempt)
     else:
-        collected.tails[member.name] = tail(_log(member, folder))
+        collected.tails[member.name] = tail(_telling_log(_log(member, folder), folder))
     if step.kind is StepKind.TRAIN:
         _read_training(step, member, folder, collected, attempt)
     if step.kind is StepKind.EVAL:
@@ -154,6 +155,13 @@ def _log(member: Member, folder: Path, leg: str = "") -> Path:
     if own and (folder / "files" / own).is_file():
         return folder / "files" / own
     return captured
+
+
+def _telling_log(main: Path, folder: Path) -> Path:
+    """Where the reason of a failure stands: the log of the worker that the launcher blames, else its own."""
+    failure = parse_launch(tail(main))
+    blamed = Path(failure.log).name if failure else ""
+    return next(iter(folder.rglob(blamed)), main) if blamed.startswith("workerlog.") else main
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:

@@ -2,13 +2,12 @@
 
 import zlib
 from collections.abc import Mapping
-from pathlib import Path
 
 from tipcflow.config.suite import Suite
 from tipcflow.domain import Cluster, Plan
 from tipcflow.execute.request import RunRequest, chain_name
 from tipcflow.execute.source import Snapshot
-from tipcflow.plan import PlanOptions, build_plan
+from tipcflow.plan import ListedFiles, PlanOptions, build_plan
 
 # Rendezvous ports: two runs on the same nodes must not share them. Below the usual ephemeral range (32768…).
 _FIRST_PORT, _PORTS, _PORTS_PER_RUN = 20000, 12000, 32
@@ -51,25 +50,7 @@ def make_plan(
             start_port=start_port(run),
             cpu_flags=dict(cpu_flags) if cpu_flags is not None else None,
             step_deadline_s=suite.budget_minutes * 60,
-            files=SnapshotFiles(snapshot),
+            files=ListedFiles(sorted(snapshot.names)),
             prepare=suite.prepare,
         ),
     )
-
-
-class SnapshotFiles:
-    """The suite's files at the ref being tested, as the planner looks at them (scripts test for files, too)."""
-
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._names = snapshot.names
-
-    def exists(self, path: str) -> bool:
-        """Whether a file or folder of that path, relative to the suite's root, exists."""
-        clean = str(Path(path))
-        return any(name == clean or name.startswith(clean + "/") for name in self._names)
-
-    def glob(self, pattern: str) -> list[str]:
-        """Files that match, sorted."""
-        from fnmatch import fnmatchcase
-
-        return sorted(name for name in self._names if fnmatchcase(name, pattern))
