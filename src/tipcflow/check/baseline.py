@@ -1,18 +1,23 @@
 """Is the run slower, bigger or worse than its accepted predecessors, by more than noise?"""
 
 from statistics import median
+from typing import Any
 
 from tipcflow.check.context import CheckContext
 from tipcflow.check.node_speed import node_factor
-from tipcflow.check.select import number
+from tipcflow.check.select import amount, records
 from tipcflow.config.policy import MetricRule, Policy
-from tipcflow.domain import CheckResult, Facts, Status, medians_of
+from tipcflow.domain import CheckResult, Facts, Status, StepKind, medians_of
 from tipcflow.parse import metric
 
 # Family of metrics -> prefix of the check's name.
 _NAMES = {"speed": "speed", "memory": "memory", "quality": "baseline"}
 # 1.4826 * MAD is the standard deviation of a normal distribution.
 _MAD_TO_SIGMA = 1.4826
+# What ended sooner was looked at by the node runner only a few times: its peak is a matter of luck.
+_MEMORY_KNOWN_AFTER_S = 2.0
+# Sums over ranks have names of their own (`medians_of`).
+_ALL = ".all"
 
 
 def against_baseline(facts: Facts, context: CheckContext) -> list[CheckResult]:
@@ -21,69 +26,87 @@ def against_baseline(facts: Facts, context: CheckContext) -> list[CheckResult]:
     A change counts when it exceeds both the floor and `z` robust standard deviations of the earlier runs' medians.
     With too few runs the answer is `insufficient_data`, with the ratio to the last run for the reader. Steps and
     legs that did not end well are not compared: what they did is not the work that the baseline did. Of a speed,
-    only what the node's own slowness (`node_speed`) does not explain counts.
+    only what the node's own slowness (`node_speed`) does not explain counts. Preparing data is no work of the model.
     """
     slower = node_factor(facts, context)
+    medians = medians_of(facts.measurements)
     return [
-        _judged(key, value, rule, context, slower)
-        for key, value in medians_of(facts.measurements).items()
-        if (rule := context.policy.metrics.get(key.rpartition("|")[2])) is not None and _ended_well(facts, key)
+        _judged(facts, key, value, rule, context, slower)
+        for key, value in medians.items()
+        if (rule := context.policy.metrics.get(key.rpartition("|")[2].removesuffix(_ALL))) is not None
+        # Where the ranks are known one by one, their sum says nothing new.
+        and not (key.endswith(_ALL) and key.removesuffix(_ALL) in medians)
+        and _comparable(facts, key)
     ]
 
 
-def _ended_well(facts: Facts, key: str) -> bool:
+def _comparable(facts: Facts, key: str) -> bool:
     step, leg, _ = key.split("|")
     status = facts.leg_status.get(f"{step}/{leg}") if leg else facts.step_status.get(step)
-    return status is Status.PASS
+    preparing = any(one.id == step and one.kind is StepKind.PREPARE for one in facts.plan.steps)
+    return status is Status.PASS and not preparing
 
 
-def _judged(key: str, value: float, rule: MetricRule, context: CheckContext, slower: float) -> CheckResult:
+def _judged(
+    facts: Facts, key: str, value: float, rule: MetricRule, context: CheckContext, slower: float
+) -> CheckResult:
     step, leg, name = key.split("|")
-    known = metric(name)
+    known = metric(name.removesuffix(_ALL))
     past = [run.medians[key] for run in context.history if key in run.medians][-context.policy.history :]
-    unit = f" {known.unit}" if known.unit else ""
-    values: dict[str, object] = {
+    values: dict[str, Any] = {
         "value": value,
         "unit": known.unit,
         "n": len(past),
         "needed": context.policy.min_history,
     }
+    status, reason = _answer(value, past, rule, known.name, context.policy, values, slower)
+    seconds = max((record.duration_s for record in records(facts, step, leg)), default=_MEMORY_KNOWN_AFTER_S)
+    if known.family == "memory" and seconds < _MEMORY_KNOWN_AFTER_S:
+        status = Status.INSUFFICIENT_DATA
+        reason = f"{amount(value, known.unit)}; it ran {seconds:.1f} s, too short for its peak to be known"
+    return CheckResult(
+        check=f"{_NAMES.get(known.family, 'baseline')}.{known.name}",
+        status=status,
+        reason=reason,
+        step=step,
+        leg=leg,
+        metric=known.name,
+        gating=rule.gating,
+        values=values,
+    )
 
-    def result(status: Status, reason: str) -> CheckResult:
-        check = f"{_NAMES.get(known.family, 'baseline')}.{name}"
-        return CheckResult(
-            check=check,
-            status=status,
-            reason=reason,
-            step=step,
-            leg=leg,
-            metric=name,
-            gating=rule.gating,
-            values=values,
-        )
 
+def _answer(
+    value: float,
+    past: list[float],
+    rule: MetricRule,
+    name: str,
+    policy: Policy,
+    values: dict[str, Any],
+    slower: float,
+) -> tuple[Status, str]:
+    """(status, reason) of a median against those of earlier runs; adds the numbers to `values`."""
+    known = metric(name)
+    now = amount(value, known.unit)
     if not past or median(past) == 0:
-        return result(Status.INSUFFICIENT_DATA, f"{number(value)}{unit}; no earlier run to compare with")
+        return Status.INSUFFICIENT_DATA, f"{now}; no earlier run to compare with"
     base = median(past)
     values |= {"baseline": base, "last": past[-1], "ratio": value / base}
-    shown = f"{number(value)}{unit}, {value / base:.3f} x the baseline {number(base)}{unit}"
-    if len(past) < context.policy.min_history:
+    if len(past) < policy.min_history:
         ratio = f"{value / past[-1]:.3f} x the last run" if past[-1] else "the last run had 0"
-        missing = f"{len(past)} of {context.policy.min_history} earlier runs"
-        return result(Status.INSUFFICIENT_DATA, f"{number(value)}{unit}, {ratio}; {missing}")
-    limit = _limit(past, base, rule, known.family, context.policy)
-    values["limit"] = limit
+        return Status.INSUFFICIENT_DATA, f"{now}, {ratio}; {len(past)} of {policy.min_history} earlier runs"
+    limit = values["limit"] = _limit(past, base, rule, known.family, policy)
+    shown = f"{now}, {value / base:.3f} x the baseline {amount(base, known.unit)} of {len(past)} runs"
     change = (value - base) / abs(base)
-    worse = change if known.better == "lower" else -change if known.better == "higher" else 0.0
+    worse = {"lower": change, "higher": -change}.get(known.better, 0.0)
     if worse > limit and known.family == "speed" and _explained(value / base, limit, slower):
         values["node_factor"] = slower
         why = f"the node itself was {slower:.2f} x slower at reading data and starting processes"
-        return result(Status.INSUFFICIENT_DATA, f"{shown}, but {why}")
-    if worse > limit:
-        return result(Status.REGRESSION, f"{shown} of {len(past)} runs; {limit:.1%} would be noise")
-    if worse < -limit:
-        return result(Status.IMPROVEMENT, f"{shown} of {len(past)} runs; {limit:.1%} would be noise")
-    return result(Status.PASS, f"{shown} of {len(past)} runs, within {limit:.1%}")
+        return Status.INSUFFICIENT_DATA, f"{shown}, but {why}"
+    if abs(worse) <= limit:
+        return Status.PASS, f"{shown}, within {limit:.1%}"
+    status = Status.REGRESSION if worse > 0 else Status.IMPROVEMENT
+    return status, f"{shown}; {limit:.1%} would be noise"
 
 
 def _explained(ratio: float, limit: float, slower: float) -> bool:

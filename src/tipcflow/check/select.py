@@ -57,6 +57,13 @@ def number(value: float) -> str:
     return f"{value:.6g}" if math.isfinite(value) else str(value)
 
 
+def amount(value: float, unit: str) -> str:
+    """A number with its unit; bytes as megabytes (10^6)."""
+    if unit == "bytes":
+        return f"{value / 1e6:.1f} MB"
+    return f"{number(value)} {unit}".rstrip()
+
+
 def some(names: list[str], limit: int = 3) -> str:
     """The first few names, and how many more there are."""
     more = f" and {len(names) - limit} more" if len(names) > limit else ""

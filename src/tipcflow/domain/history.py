@@ -5,6 +5,7 @@ from statistics import median
 
 from tipcflow.domain.base import Frozen
 from tipcflow.domain.measurement import Measurement, Phase
+from tipcflow.domain.metrics import metric
 
 
 class PastRun(Frozen):
@@ -27,18 +28,22 @@ class PastRun(Frozen):
 def medians_of(measurements: Iterable[Measurement]) -> dict[str, float]:
     """'step|leg|metric' -> median over ranks, nodes and samples of the step's last attempt.
 
-    Metrics of the evaluation phase are called `eval.<metric>`. Where a metric has values per rank, the sum over
-    ranks (rank -1) is left out. The first sample holds the warm-up; a median does not mind. nan and inf are left
-    out, and a key that has nothing else is missing.
+    Metrics of the evaluation phase are called `eval.<metric>`, memory of all processes together (rank -1)
+    `<metric>.all`. The first sample holds the warm-up; a median does not mind. nan and inf are left out, and a key
+    that has nothing else is missing.
     """
     values: dict[str, list[float]] = {}
-    sums: dict[str, list[float]] = {}
     for one in last_attempts(measurements):
-        name = f"eval.{one.metric}" if one.phase is Phase.EVAL else one.metric
         if abs(one.value) < float("inf"):
-            kept = sums if one.phase is Phase.RESOURCE and one.rank < 0 else values
-            kept.setdefault(f"{one.step}|{one.leg}|{name}", []).append(one.value)
-    return {key: median(found) for key, found in sorted({**sums, **values}.items())}
+            values.setdefault(f"{one.step}|{one.leg}|{_name(one)}", []).append(one.value)
+    return {key: median(found) for key, found in sorted(values.items())}
+
+
+def _name(one: Measurement) -> str:
+    if one.phase is Phase.EVAL:
+        return f"eval.{one.metric}"
+    together = one.phase is Phase.RESOURCE and one.rank < 0 and metric(one.metric).family == "memory"
+    return f"{one.metric}.all" if together else one.metric
 
 
 def losses_of(measurements: Iterable[Measurement]) -> dict[str, tuple[float, ...]]:

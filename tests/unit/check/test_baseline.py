@@ -140,3 +140,39 @@ def test_what_did_not_end_well_is_not_compared(build: ModuleType) -> None:
         step_status={build.TRAIN: Status.FAILED}, leg_status={f"{build.INFER}/{build.ON}": Status.PASS}
     )
     assert {result.leg for result in against_baseline(facts, CheckContext())} == {build.ON}
+
+
+def memory(build: ModuleType, *peaks: tuple[float, int], **changes: object) -> list[CheckResult]:
+    measured = [
+        one for peak, rank in peaks for one in build.series((peak,), "peak_rss", rank=rank, phase=Phase.RESOURCE)
+    ]
+    past = tuple(
+        PastRun(run=f"r{n}", medians={"v/train||peak_rss": 3.4e8, "v/train||peak_rss.all": 6.6e8})
+        for n in range(5)
+    )
+    facts = build.facts(measurements=tuple(measured), **changes)
+    return against_baseline(facts, CheckContext(history=past))
+
+
+def test_memory_is_compared_rank_by_rank(build: ModuleType) -> None:
+    (result,) = memory(build, (5e8, 0), (5e8, 1), (1.3e9, -1))
+    assert (result.check, result.status) == ("memory.peak_rss", Status.REGRESSION)
+    assert result.reason == "500.0 MB, 1.471 x the baseline 340.0 MB of 5 runs; 15.0% would be noise"
+    (result,) = memory(build, (1.3e9, -1))
+    assert result.values["baseline"] == 6.6e8, "the sum is compared with sums, never with single ranks"
+
+
+def test_the_peak_of_a_short_job_is_luck(build: ModuleType) -> None:
+    short = tuple(record.model_copy(update={"ended_at": 100.4}) for record in build.records())
+    (result,) = memory(build, (5e8, 0), records=short)
+    assert (result.status, result.reason) == (
+        Status.INSUFFICIENT_DATA,
+        "500.0 MB; it ran 0.4 s, too short for its peak to be known",
+    )
+
+
+def test_preparing_data_is_not_judged(build: ModuleType) -> None:
+    facts = build.facts(
+        measurements=tuple(build.series((1.0,), "peak_rss", step="prepare", rank=-1, phase=Phase.RESOURCE))
+    )
+    assert against_baseline(facts, CheckContext()) == []

@@ -22,8 +22,10 @@ def test_the_sum_over_ranks_does_not_mix_with_the_ranks(build: ModuleType) -> No
     def peak(value: float, rank: int) -> list[object]:
         return build.series((value,), "peak_rss", rank=rank, phase=Phase.RESOURCE)
 
-    assert medians_of([*peak(10.0, 0), *peak(12.0, 1), *peak(99.0, -1)]) == {"v/train||peak_rss": 11.0}
-    assert medians_of(peak(99.0, -1)) == {"v/train||peak_rss": 99.0}
+    assert medians_of([*peak(10.0, 0), *peak(12.0, 1), *peak(99.0, -1)]) == {
+        "v/train||peak_rss": 11.0,
+        "v/train||peak_rss.all": 99.0,
+    }
 
 
 def test_what_is_no_number_is_left_out_of_medians_only(build: ModuleType) -> None:
