@@ -26,7 +26,7 @@ def against_baseline(facts: Facts, context: CheckContext) -> list[CheckResult]:
     A change counts when it exceeds both the floor and `z` robust standard deviations of the earlier runs' medians.
     With too few runs the answer is `insufficient_data`, with the ratio to the last run for the reader. Steps and
     legs that did not end well are not compared: what they did is not the work that the baseline did. Of a speed,
-    only what the node's own slowness (`node_speed`) does not explain counts. Preparing data is no work of the model.
+    only what the node's own slowness (`node_speed`) does not explain counts. Preparing data is not judged.
     """
     slower = node_factor(facts, context)
     medians = medians_of(facts.measurements)
