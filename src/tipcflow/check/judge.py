@@ -60,7 +60,7 @@ def _problems(facts: Facts, results: tuple[CheckResult, ...]) -> list[str]:
     found: list[tuple[int, str]] = []
     for statuses in (facts.step_status, facts.leg_status):
         for key, status in statuses.items():
-            if status in _BAD:
+            if status in _BAD and not _said_by_a_leg(facts, key, status):
                 reason = facts.step_reason.get(key, "")
                 found.append((status.severity, f"{key}: {reason or status.value}"))
     said = bool(found)
@@ -74,6 +74,11 @@ def _problems(facts: Facts, results: tuple[CheckResult, ...]) -> list[str]:
             )
     found.sort(key=lambda problem: -problem[0])
     return [text for _, text in found]
+
+
+def _said_by_a_leg(facts: Facts, step: str, status: Status) -> bool:
+    """Whether a leg of the step says the same: the step only counts its legs then."""
+    return any(key.startswith(f"{step}/") and said is status for key, said in facts.leg_status.items())
 
 
 _BAD = frozenset({Status.FAILED, Status.REGRESSION, Status.INFRA_FAILURE, Status.CANCELLED, Status.CONFIG_ERROR})

@@ -47,7 +47,6 @@ METRICS: dict[str, Metric] = {
         Metric("gpu_util", "%"),
         Metric("peak_rss", "bytes", "lower", "memory"),
         Metric("peak_gpu", "bytes", "lower", "memory"),
-        Metric("rss", "bytes"),
         Metric("wall_time", "s", "lower", "speed"),
     )
 }

@@ -1,0 +1,36 @@
+"""The reference pages name everything that there is."""
+
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from pydantic import BaseModel
+
+from tipcflow.check import CheckContext, judge
+from tipcflow.config.policy import AccuracyRule, Floors, LossRule, MetricRule, ParityRule, Policy
+from tipcflow.config.references import Reference
+from tipcflow.domain.metrics import METRICS
+from tipcflow.parse import FORMATS
+
+DOCS = Path(__file__).parents[3] / "docs" / "reference"
+CHECKS = (DOCS / "checks.md").read_text()
+METRICS_PAGE = (DOCS / "metrics.md").read_text()
+
+
+def test_every_check_is_documented(build: ModuleType) -> None:
+    for result in judge(build.facts(), CheckContext()):
+        family = result.check.split(".")[0]
+        assert f"`{result.check}`" in CHECKS or f"`{family}.*`" in CHECKS, result.check
+
+
+@pytest.mark.parametrize("model", [Policy, Floors, MetricRule, ParityRule, LossRule, AccuracyRule, Reference])
+def test_every_setting_is_documented(model: type[BaseModel]) -> None:
+    for name in set(model.model_fields) - {"schema_version", "name", "description"}:
+        assert name in CHECKS, name
+
+
+def test_every_metric_and_format_is_documented() -> None:
+    for name in METRICS:
+        assert f"`{name}`" in METRICS_PAGE, name
+    for name in FORMATS:
+        assert f"`{name}`" in METRICS_PAGE, name
