@@ -97,14 +97,15 @@ def _distance(image: str, scores: tuple[float, ...], expected: tuple[float, ...]
     if not all(math.isfinite(one) for one in (*scores, *expected)):
         return _Distance(image, math.inf, math.inf, math.inf, "scores are not finite")
     absolute = [abs(a - b) for a, b in zip(scores, expected, strict=True)]
-    relative = [d / abs(b) if b else math.inf if d else 0.0 for d, b in zip(absolute, expected, strict=True)]
+    # Of scores as small as the tolerance the last bits are noise: their ratio would only frighten the reader.
+    relative = [d / abs(b) for d, b in zip(absolute, expected, strict=True) if abs(b) > max(rule.atol, 1e-30)]
     excess = max(d - rule.atol - rule.rtol * abs(b) for d, b in zip(absolute, expected, strict=True))
     problem = ""
     if _class(scores) != _class(expected):
         problem, excess = f"class {_class(scores)} against class {_class(expected)}", math.inf
     elif excess > 0:
         problem = f"scores differ by {max(absolute):.3g}, allowed {rule.atol:g} + {rule.rtol:g} relative"
-    return _Distance(image, max(absolute), max(relative), excess, problem)
+    return _Distance(image, max(absolute), max(relative, default=0.0), excess, problem)
 
 
 def _class(scores: tuple[float, ...]) -> int:

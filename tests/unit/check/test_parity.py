@@ -94,3 +94,12 @@ def test_only_legs_that_are_equal_otherwise_are_compared(build: ModuleType) -> N
         for step in plan.steps
     )
     assert parity_onednn(build.facts(plan=plan.model_copy(update={"steps": steps})), CheckContext()) == []
+
+
+def test_the_ratio_of_vanishing_scores_is_not_shown(build: ModuleType) -> None:
+    both = build.predictions()
+    both[f"{build.INFER}/{build.OFF}"]["c.png"] = (1e-9, 0.3, 0.7)
+    both[f"{build.INFER}/{build.ON}"]["c.png"] = (2e-9, 0.3, 0.7)
+    result = judged(build.facts(predictions=both))
+    assert result.status is PASS
+    assert result.values["max_rel"] < 1e-5
