@@ -1,0 +1,75 @@
+"""The training loop and the evaluation."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+import paddle
+from paddle import nn
+from paddle.nn import functional
+
+from mobilenet.data import in_order, load, shard
+from mobilenet.distributed import Place
+from mobilenet.inject import before_step, loss_factor, parse_fault
+from mobilenet.meter import Log, Meter, hits
+
+EVAL_BATCH = 20
+WARM_UP_STEPS = 4
+Items = Sequence[tuple[Path, int]]
+
+
+def _schedule(rate: float, steps: int) -> paddle.optimizer.lr.LRScheduler:
+    """Up in a few steps, then down along a cosine to nearly nothing: the last steps settle the statistics."""
+    cosine = paddle.optimizer.lr.CosineAnnealingDecay(
+        rate, T_max=max(1, steps - WARM_UP_STEPS), eta_min=rate / 100
+    )
+    return paddle.optimizer.lr.LinearWarmup(cosine, WARM_UP_STEPS, start_lr=rate / 10, end_lr=rate)
+
+
+def train(model: nn.Layer, items: Items, args: argparse.Namespace, place: Place, log: Log) -> None:
+    """Trains in place. Every rank prints its own lines; the loss printed is that of the rank's own pictures."""
+    fault = parse_fault(args.inject)
+    split = {"seed": args.seed, "rank": place.rank, "world": place.world, "batch": args.batch_size}
+    epoch_steps = len(shard(len(items), epoch=0, **split))
+    rate = _schedule(args.lr, args.epochs * epoch_steps)
+    network = paddle.DataParallel(model) if place.world > 1 else model
+    optimizer = paddle.optimizer.AdamW(rate, parameters=model.parameters(), weight_decay=1e-4)
+    model.train()
+    step = 0
+    for epoch in range(1, args.epochs + 1):
+        meter = Meter()
+        for iteration, indices in enumerate(shard(len(items), epoch=epoch, **split)):
+            before_step(fault, step, place.rank)
+            pictures, labels = load([items[index] for index in indices])
+            meter.read()
+            logits = network(paddle.to_tensor(pictures))
+            loss = functional.cross_entropy(logits, paddle.to_tensor(labels))
+            loss = loss * loss_factor(fault, step, place.rank)
+            loss.backward()
+            optimizer.step()
+            optimizer.clear_grad()
+            meter.done(float(loss), logits.numpy(), labels)
+            if (iteration + 1) % args.print_freq == 0 or iteration + 1 == epoch_steps:
+                log(meter.line(epoch, iteration, optimizer.get_lr()))
+                meter = Meter()
+            rate.step()
+            step += 1
+
+
+def evaluate(model: nn.Layer, items: Items, log: Log) -> None:
+    """Prints accuracy in per cent, the mean loss, and how many classes were predicted."""
+    model.eval()
+    top1 = top5 = 0
+    loss, classes = 0.0, set()
+    with paddle.no_grad():
+        for pictures, labels in in_order(items, EVAL_BATCH):
+            logits = model(paddle.to_tensor(pictures))
+            loss += float(functional.cross_entropy(logits, paddle.to_tensor(labels), reduction="sum"))
+            scores = logits.numpy()
+            top1 += hits(scores, labels, 1)
+            top5 += hits(scores, labels, 5)
+            classes |= set(scores.argmax(axis=1).tolist())
+    model.train()
+    count = len(items)
+    log(f"evaluation: {count} images, loss {loss / count:.5f}, {len(classes)} classes predicted")
+    log(f" * Acc@1 {100 * top1 / count:.3f} Acc@5 {100 * top5 / count:.3f}")
