@@ -39,9 +39,13 @@ class Server:
         return self.url(name)
 
     def drop(self, url: str) -> None:
-        name = url.rpartition("/")[0] and url.split("@/", 1)[1].partition("?")[0]
         with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
-            connection.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+            connection.execute(f'DROP DATABASE IF EXISTS "{name_of(url)}" WITH (FORCE)')
+
+
+def name_of(url: str) -> str:
+    """The database's name in a URL that a server gave."""
+    return url.split("@/", 1)[1].partition("?")[0]
 
 
 def binaries() -> Path | None:

@@ -18,8 +18,8 @@ from tipcflow.domain import (
     Variant,
 )
 
-TRAIN = "train.norm_train_cpu"
-INFER = "infer_cpu.norm_train_cpu"
+TRAIN = "norm_train_cpu/train"
+INFER = "norm_train_cpu/infer_cpu"
 T0 = 1_795_000_000.0
 
 

@@ -4,7 +4,6 @@ from typing import Annotated
 
 import typer
 
-from tipcflow.cli.output import print_json
 from tipcflow.domain import ConfigError
 
 app = typer.Typer(no_args_is_help=True, help="The certificate of a run.")
@@ -20,7 +19,8 @@ def show(
     run: Annotated[str, typer.Argument(help="Run id, its first characters, or latest.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, as without this.")] = False,
 ) -> None:
-    """Print a run's certificate (JSON)."""
+    """Print a run's certificate: JSON, as in the file that the run wrote."""
+    from tipcflow.report.certificate import as_text
     from tipcflow.store import Store
 
     with Store.open() as store:
@@ -31,4 +31,4 @@ def show(
             f"run {found.id} has no certificate",
             hint="it goes on" if found.status is None else f"it ended as {found.status.value}: {found.reason}",
         )
-    print_json(document)
+    typer.echo(as_text(document), nl=False)

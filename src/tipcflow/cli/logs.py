@@ -29,7 +29,7 @@ class LogFile(Frozen):
 
 def logs(
     run: Annotated[str, typer.Argument(help="Run id, its first characters, or latest.")],
-    step: Annotated[str | None, typer.Argument(help="Step id, or its first characters; none lists files.")] = None,
+    step: Annotated[str | None, typer.Argument(help="Step, e.g. train; without one the files are listed.")] = None,
     node: Annotated[str | None, typer.Option("--node", help="Only this node.")] = None,
     leg: Annotated[str | None, typer.Option("--leg", help="Only this leg of an inference step.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="List the files as JSON.")] = False,
@@ -89,14 +89,15 @@ def listing(found: list[LogFile], *, width: int | None) -> list[str]:
 
 
 def _step(wanted: str, ids: list[str]) -> str:
-    """The step that is meant.
+    """The step that is meant: its id, its name without the variant, or the first characters of either.
 
     Raises:
         ConfigError: listing the steps, when it is none of the plan's or more than one.
     """
     if wanted in ids:
         return wanted
-    begin = [one for one in ids if one.startswith(wanted)]
+    short = [one for one in ids if one.rsplit("/", 1)[-1] == wanted]
+    begin = short or [one for one in ids if one.startswith(wanted) or one.rsplit("/", 1)[-1].startswith(wanted)]
     if len(begin) == 1:
         return begin[0]
     raise ConfigError(

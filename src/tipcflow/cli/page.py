@@ -5,6 +5,7 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from tipcflow.cli.names import short_step, variant_of
 from tipcflow.cli.output import columns, size, took, when
 from tipcflow.domain import Command, ExitRecord, NodeFacts, Status, Step
 
@@ -21,7 +22,7 @@ def page(story: "Story", *, width: int | None) -> list[str]:
         ("", _header(story, width)),
         ("CHECKS", _table(("STATUS", "CHECK", "ABOUT", "WHY"), _checks(story), width)),
         ("STEPS", _table(("STATUS", "STEP", "NODE", "TRY", "TOOK", "WHY"), _steps(story), width)),
-        ("LEGS", _table(("STATUS", "LEG", "TOOK", "WHY"), _legs(story), width)),
+        ("LEGS", _table(("STATUS", "LEG", "STEP", "TOOK", "WHY"), _legs(story), width)),
         ("NODES", [line for facts in story.nodes for line in _node(facts, width)]),
         ("LOGS", _logs(story)),
         ("DO IT AGAIN", _again(story)),
@@ -44,6 +45,7 @@ def _header(story: "Story", width: int | None) -> list[str]:
     code = f"{run.suite_commit[:12] or 'its folder as it was'}"
     rows = [
         ("chain", run.chain),
+        ("variant", variant_of(story.plan)),
         ("mode", f"{run.mode}, compat {run.compat}{seed}"),
         ("suite", f"{run.suite} at {code}" + (f", sha256 {run.suite_sha256[:12]}" if run.suite_sha256 else "")),
         ("cluster", f"{run.cluster}: {', '.join(run.nodes)}" if run.nodes else run.cluster),
@@ -73,7 +75,7 @@ def _checks(story: "Story") -> list[Row]:
             result.status,
             (
                 result.check,
-                " ".join(filter(None, (result.step, result.leg, result.metric))),
+                " ".join(filter(None, (short_step(story.plan, result.step), result.leg, result.metric))),
                 result.reason if result.gating else f"(not gating) {result.reason}",
             ),
         )
@@ -86,9 +88,9 @@ def _steps(story: "Story") -> list[Row]:
     rows: list[Row] = []
     for step in story.plan.steps if story.plan else ():
         status, reason = story.steps.get(step.id, (None, ""))
-        attempt = last.get(step.id)
+        attempt, name = last.get(step.id), short_step(story.plan, step.id)
         if attempt is None:
-            rows.append((status, (step.id, " ".join(step.nodes), "", "", reason)))
+            rows.append((status, (name, " ".join(step.nodes), "", "", reason)))
             continue
         records = {record.node: record for record in attempt.records if not record.leg}
         for node in attempt.nodes:
@@ -96,7 +98,7 @@ def _steps(story: "Story") -> list[Row]:
             own = "" if record is None or record.ok else _ended(record)
             why = reason or own if node == attempt.nodes[0] else own
             spent = took(record.duration_s) if record else ""
-            rows.append((status, (step.id, node, str(attempt.attempt), spent, why)))
+            rows.append((status, (name, node, str(attempt.attempt), spent, why)))
     return rows
 
 
@@ -113,11 +115,13 @@ def _ended(record: ExitRecord) -> str:
 
 
 def _legs(story: "Story") -> list[Row]:
-    planned = [f"{step.id}/{leg.id}" for step in (story.plan.steps if story.plan else ()) for leg in step.legs]
     rows: list[Row] = []
-    for key in dict.fromkeys([*planned, *story.legs]):
-        status, reason = story.legs.get(key, (None, ""))
-        rows.append((status, (key, took(story.leg_times.get(key)), reason)))
+    for step in story.plan.steps if story.plan else ():
+        for leg in step.legs:
+            key = f"{step.id}/{leg.id}"
+            status, reason = story.legs.get(key, (None, ""))
+            name = short_step(story.plan, step.id)
+            rows.append((status, (leg.id, name, took(story.leg_times.get(key)), reason)))
     return rows
 
 

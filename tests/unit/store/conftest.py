@@ -1,4 +1,5 @@
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -6,13 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support import postgres
+
+from tipcflow.store import Store
 
 TESTS = Path(__file__).parents[2]
-if str(TESTS) not in sys.path:
-    sys.path.insert(0, str(TESTS))
-
-from support import postgres  # noqa: E402
-from tipcflow.store import Store  # noqa: E402
 
 
 @pytest.fixture(scope="session")
@@ -22,9 +21,14 @@ def postgres_server() -> Iterator[postgres.Server]:
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def empty_url(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """An empty database, on each kind of server."""
-    if request.param == "sqlite":
+    if kind == "sqlite":
         yield f"sqlite:///{tmp_path / 'tipcflow.db'}"
         return
     server: postgres.Server = request.getfixturevalue("postgres_server")
@@ -33,9 +37,36 @@ def empty_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     server.drop(url)
 
 
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("template") / "template.db"
+    Store.open(f"sqlite:///{path}").close()
+    return path
+
+
+@pytest.fixture(scope="session")
+def postgres_template(postgres_server: postgres.Server) -> str:
+    url = postgres_server.create()
+    Store.open(url).close()
+    return postgres.name_of(url)
+
+
 @pytest.fixture
-def store(empty_url: str) -> Iterator[Store]:
-    with Store.open(empty_url) as store:
+def database_url(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """A database with all tables and no rows: a copy, which is quicker than migrating each time."""
+    if kind == "sqlite":
+        shutil.copy(request.getfixturevalue("sqlite_template"), tmp_path / "tipcflow.db")
+        yield f"sqlite:///{tmp_path / 'tipcflow.db'}"
+        return
+    server: postgres.Server = request.getfixturevalue("postgres_server")
+    url = server.create(request.getfixturevalue("postgres_template"))
+    yield url
+    server.drop(url)
+
+
+@pytest.fixture
+def store(database_url: str) -> Iterator[Store]:
+    with Store.open(database_url, migrate=False) as store:
         yield store
 
 

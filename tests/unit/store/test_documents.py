@@ -4,8 +4,8 @@ import math
 import numpy as np
 import pytest
 from sqlalchemy.exc import IntegrityError
+from tests.support.stories import a_plan, a_run, some_facts
 
-from support.stories import a_plan, a_run, some_facts
 from tipcflow.domain import CheckResult, NodeFacts, Status
 from tipcflow.store import Store
 from tipcflow.store.types import dumps, loads

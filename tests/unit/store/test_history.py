@@ -1,8 +1,8 @@
 import math
 
 import pytest
+from tests.support.stories import INFER, T0, TRAIN, a_plan, a_record, a_run, losses, some_facts, tell
 
-from support.stories import INFER, T0, TRAIN, a_plan, a_record, a_run, losses, some_facts, tell
 from tipcflow.domain import ConfigError, Measurement, Phase, RankReport, Status
 from tipcflow.store import Store
 from tipcflow.store.baselines import Baseline

@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import func, select
 from sqlalchemy.exc import IntegrityError
+from tests.support.stories import INFER, T0, TRAIN, a_plan, a_run, losses
 
-from support.stories import INFER, T0, TRAIN, a_plan, a_run, losses
 from tipcflow.domain import Measurement, Phase
 from tipcflow.store import Store
 from tipcflow.store.measurements import BATCH, KEY
@@ -117,10 +117,10 @@ def test_threads_that_store_the_same_rows_store_them_once(begun: Store) -> None:
 
 
 def test_processes_that_store_the_same_rows_store_them_once(
-    begun: Store, empty_url: str, at_once: Callable[..., list[Any]]
+    begun: Store, database_url: str, at_once: Callable[..., list[Any]]
 ) -> None:
     rows = 2 * BATCH + 7
-    added = at_once(*[["measure", empty_url, RUN, TRAIN, str(rows), order] for order in ("up", "down", "up")])
+    added = at_once(*[["measure", database_url, RUN, TRAIN, str(rows), order] for order in ("up", "down")])
     assert sum(added) == rows
     found = begun.measurements(RUN)
     assert [item.ordinal for item in found] == list(range(rows))

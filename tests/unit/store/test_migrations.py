@@ -8,8 +8,8 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Engine, inspect, text
+from tests.support.stories import tell
 
-from support.stories import tell
 from tipcflow.domain import ConfigError, InfraError
 from tipcflow.store import Store, migrate
 from tipcflow.store.engine import make_engine, reading, writing
@@ -132,7 +132,7 @@ def test_without_migration_an_empty_database_is_refused(empty_url: str) -> None:
 
 
 def test_processes_that_start_at_once_migrate_once(empty_url: str, at_once: Callable[..., list[Any]]) -> None:
-    assert at_once(*[["open", empty_url]] * 4) == [True] * 4
+    assert at_once(*[["open", empty_url]] * 2) == [True] * 2
     assert migrate.current(empty_url) == migrate.head()
 
 

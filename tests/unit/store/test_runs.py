@@ -1,6 +1,6 @@
 import pytest
+from tests.support.stories import INFER, T0, TRAIN, a_plan, a_run
 
-from support.stories import INFER, T0, TRAIN, a_plan, a_run
 from tipcflow.domain import ConfigError, Run, Status
 from tipcflow.store import Store
 from tipcflow.store.schema import runs

@@ -3,8 +3,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
+from tests.support.stories import INFER, T0, TRAIN, a_plan, a_record, a_run
 
-from support.stories import INFER, T0, TRAIN, a_plan, a_record, a_run
 from tipcflow.domain import Attempt, EndReason, InfraError, OutputFile, Status
 from tipcflow.store import Store
 

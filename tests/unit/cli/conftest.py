@@ -1,0 +1,41 @@
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tipcflow.cli import main
+
+
+class Said(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An own TIPCFLOW_HOME, with its SQLite database."""
+    monkeypatch.setenv("TIPCFLOW_HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("TIPCFLOW_DATABASE_URL", raising=False)
+    monkeypatch.delenv("TIPCFLOW_CONFIG_DIR", raising=False)
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def tipcflow(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+) -> Callable[..., Said]:
+    """Run the command line in this process: exit code, stdout, stderr."""
+
+    def run(*arguments: str) -> Said:
+        monkeypatch.setattr("sys.argv", ["tipcflow", *arguments])
+        code = 0
+        try:
+            main.main()
+        except SystemExit as ended:
+            code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+        out, err = capfdbinary.readouterr()
+        return Said(code, out.decode("utf-8", "replace"), err.decode("utf-8", "replace"))
+
+    return run

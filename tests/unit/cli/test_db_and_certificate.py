@@ -1,0 +1,49 @@
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.bad_day import tell_failure
+from tests.support.stories import tell
+
+from tipcflow.store import Store, migrate
+
+
+def test_current_then_upgrade(tipcflow: Callable[..., Any], home: Path) -> None:
+    url = f"sqlite:///{home}/tipcflow.db"
+    said = tipcflow("db", "current")
+    assert said.out == f"{url}: schema none, this tipcflow needs {migrate.head()}\n"
+    assert "tipcflow db upgrade" in said.err
+    assert json.loads(tipcflow("db", "upgrade", "--json").out) == {
+        "url": url,
+        "before": "",
+        "after": migrate.head(),
+    }
+    assert tipcflow("db", "upgrade").out == f"{url} is up to date (schema {migrate.head()})\n"
+    said = tipcflow("db", "current", "--json")
+    assert json.loads(said.out) == {"url": url, "current": migrate.head(), "head": migrate.head()}
+    assert said.err == ""
+
+
+def test_the_password_is_not_printed(tipcflow: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TIPCFLOW_DATABASE_URL", "postgresql://me:hunter2@/x?host=/nowhere")
+    for command in (["db", "current"], ["db", "upgrade"], ["runs"]):
+        said = tipcflow(*command)
+        assert said.code == 2
+        assert said.err.startswith("infra_failure: cannot use the database postgresql://me:***@/x?host=/nowhere: ")
+        assert "hunter2" not in said.err + said.out
+        assert "Traceback" not in said.err
+
+
+def test_the_certificate_is_printed_as_the_file_holds_it(tipcflow: Callable[..., Any], home: Path) -> None:
+    with Store.open() as store:
+        run = tell_failure(store, home)
+        tell(store)
+    said = tipcflow("certificate", "show", "20261122")
+    assert said.code == 0
+    assert json.loads(said.out) == {"schema_version": 1, "run": run.id, "verdict": "failed"}
+    assert tipcflow("certificate", "show", "20261122", "--json").out == said.out
+    said = tipcflow("certificate", "show", "20261121")
+    assert (said.code, said.out) == (2, "")
+    assert "has no certificate" in said.err

@@ -1,0 +1,80 @@
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.bad_day import tell_failure
+from tests.support.stories import INFER, TRAIN, tell
+
+from tipcflow.remote.runner.files import safe_name
+from tipcflow.store import Store
+
+
+@pytest.fixture
+def failed(home: Path) -> str:
+    with Store.open() as store:
+        tell(store)
+        return tell_failure(store, home).id
+
+
+def test_the_folder_is_that_of_the_collector(failed: str, home: Path) -> None:
+    assert [path.name for path in (home / "runs" / failed).iterdir()] == [safe_name(TRAIN)]
+
+
+def test_without_a_step_the_files_are_listed(failed: str, tipcflow: Callable[..., Any], home: Path) -> None:
+    said = tipcflow("logs", failed)
+    assert (said.code, said.err) == (0, f"{home / 'runs' / failed}\n")
+    assert [line.split() for line in said.out.splitlines()] == [
+        ["SIZE", "STEP", "NODE", "FILE"],
+        ["21", "B", safe_name(TRAIN), "node-a", "logs/main.log"],
+        ["4.9", "KiB", safe_name(TRAIN), "node-b", "files/output/best.pdparams"],
+        ["8", "B", safe_name(TRAIN), "node-b", "logs/main.log"],
+    ]
+
+
+@pytest.mark.parametrize("step", [TRAIN, "train", "norm_train_cpu/t"])
+def test_a_step_is_printed_with_a_line_before_each_file(
+    failed: str, tipcflow: Callable[..., Any], step: str
+) -> None:
+    said = tipcflow("logs", "latest", step)
+    folder = safe_name(TRAIN)
+    assert said.code == 0
+    assert said.out == (
+        f"==> {folder}/node-a/logs/main.log <==\nepoch 1\nValueError: \ufffd\n"
+        f"==> {folder}/node-b/logs/main.log <==\nepoch 1\n"
+    )
+    assert said.err.startswith("not printed: ")
+    assert said.err.endswith("best.pdparams (4.9 KiB)\n")
+
+
+def test_one_file_is_printed_as_it_is(failed: str, tipcflow: Callable[..., Any]) -> None:
+    assert tipcflow("logs", "latest", "train", "--node", "node-a").out == "epoch 1\nValueError: \ufffd\n"
+
+
+def test_a_leg(failed: str, tipcflow: Callable[..., Any], home: Path) -> None:
+    folder = home / "runs" / failed / safe_name(INFER) / "node-a" / "logs"
+    folder.mkdir(parents=True)
+    for leg in ("cpu_onednn_on", "cpu_onednn_off"):
+        (folder / f"{leg}.log").write_text(f"{leg}\n")
+    assert tipcflow("logs", "latest", "infer", "--leg", "cpu_onednn_on").out == "cpu_onednn_on\n"
+    listed = json.loads(tipcflow("logs", "latest", "--leg", "cpu_onednn_off", "--json").out)
+    assert [(one["step"], one["node"], one["bytes"]) for one in listed] == [(safe_name(INFER), "node-a", 15)]
+    said = tipcflow("logs", "latest", "infer", "--leg", "nothing")
+    assert said.code == 2
+    assert "has no logs of step norm_train_cpu/infer_cpu leg nothing" in said.err
+
+
+def test_what_is_not_there(failed: str, tipcflow: Callable[..., Any]) -> None:
+    said = tipcflow("logs", "latest", "infer")
+    assert said.code == 2
+    assert f"run {failed} has no logs of step {INFER}\n" in said.err
+    said = tipcflow("logs", "latest", "nowhere")
+    assert said.code == 2
+    assert said.err == f"config_error: step: no such step; found 'nowhere'; expected one of {TRAIN}, {INFER}\n"
+    said = tipcflow("logs", "latest", "norm")
+    assert said.code == 2
+    assert "2 steps begin like that" in said.err
+    said = tipcflow("logs", "20261121")
+    assert said.code == 2
+    assert "has no logs\n" in said.err

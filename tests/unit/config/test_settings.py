@@ -1,0 +1,100 @@
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tipcflow.config.settings as module
+from tipcflow.config.settings import safe_url, settings
+from tipcflow.domain import ConfigError
+
+
+def test_defaults_of_a_person(tmp_path: Path) -> None:
+    found = settings({"HOME": str(tmp_path / "me")}, tmp_path)
+    assert found.home == tmp_path / "me" / ".tipcflow"
+    assert found.database_url == f"sqlite:///{tmp_path}/me/.tipcflow/tipcflow.db"
+    assert found.runs_dir == found.home / "runs"
+
+
+@pytest.mark.parametrize(
+    ("text", "is_checkout"),
+    [
+        ('[project]\nname = "tipcflow"\n', True),
+        ('[project]\nname = "other"\n', False),
+        ('project = "tipcflow"\n', False),
+        ("not toml [", False),
+    ],
+)
+def test_in_a_checkout_everything_stays_in_it(tmp_path: Path, text: str, is_checkout: bool) -> None:
+    (tmp_path / "pyproject.toml").write_text(text)
+    found = settings({"HOME": "/elsewhere"}, tmp_path)
+    assert found.home == (tmp_path / ".tipcflow" if is_checkout else Path("/elsewhere/.tipcflow"))
+
+
+def test_variables_win_and_empty_ones_are_unset(tmp_path: Path) -> None:
+    environ = {
+        "HOME": "/me",
+        "TIPCFLOW_HOME": "here",
+        "TIPCFLOW_DATABASE_URL": "postgresql://u@h/d",
+        "TIPCFLOW_CONFIG_DIR": "/etc/tipcflow",
+    }
+    found = settings(environ, tmp_path)
+    assert (found.home, found.database_url) == (tmp_path / "here", "postgresql://u@h/d")
+    assert found.config_dir == Path("/etc/tipcflow")
+    assert settings(dict.fromkeys(environ, "") | {"HOME": "/me"}, tmp_path).home == Path("/me/.tipcflow")
+
+
+def test_configs_are_those_of_the_folder_else_of_the_checkout(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkout = tmp_path / "checkout"
+    monkeypatch.setattr(module, "__file__", str(checkout / "src/tipcflow/config/settings.py"))
+    here = tmp_path / "here"
+    here.mkdir()
+    assert settings({}, here).config_dir == here / "configs"
+    (checkout / "configs").mkdir(parents=True)
+    assert settings({}, here).config_dir == checkout / "configs"
+    (here / "configs").mkdir()
+    assert settings({}, here).config_dir == here / "configs"
+
+
+def test_wrong_values_are_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for name in ("TIPCFLOW_HOME", "TIPCFLOW_CONFIG_DIR"):
+        with pytest.raises(ConfigError, match=f"{name}: not a folder; found 'file'; expected a folder"):
+            settings({name: "file"}, tmp_path)
+    with pytest.raises(ConfigError, match="TIPCFLOW_DATABASE_URL: not a database URL") as caught:
+        settings({"TIPCFLOW_DATABASE_URL": "mysql://me:hunter2@h/d"}, tmp_path)
+    assert "hunter2" not in str(caught.value)
+
+
+def test_a_password_is_not_in_what_is_printed(tmp_path: Path) -> None:
+    found = settings({"TIPCFLOW_DATABASE_URL": "postgresql://me:hunter2@h/d"}, tmp_path)
+    assert "hunter2" not in f"{found} {found!r}"
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql://me:s3cr%40t@db:5432/x", "postgresql://me:***@db:5432/x"),
+        ("postgresql://me:a:b@c@db/x", "postgresql://me:***@db/x"),
+        ("postgresql://me@db/x", "postgresql://me@db/x"),
+        ("postgresql:///x?host=/run/pg&password=s3cret", "postgresql:///x?host=/run/pg&password=***"),
+        ("sqlite:////var/lib/x.db", "sqlite:////var/lib/x.db"),
+        ("sqlite:///x.db", "sqlite:///x.db"),
+        ("postgresql://me:s3cret@[broken/x", "postgresql:…"),
+        ("", ""),
+    ],
+)
+def test_safe_url(url: str, shown: str) -> None:
+    assert safe_url(url) == shown
+
+
+@given(st.text(max_size=40))
+def test_safe_url_never_fails(text: str) -> None:
+    safe_url(text)
+
+
+@given(st.text(alphabet=st.characters(exclude_characters="/?#", codec="ascii"), min_size=6, max_size=20))
+def test_safe_url_never_shows_a_password(password: str) -> None:
+    assert f":{password}@" not in safe_url(f"postgresql://me:{password}@db/x")
