@@ -5,7 +5,7 @@ slot's `key=value` (nothing where either is null), `{slot=name}` the slot's key 
 `{!slot=name}` the same without the null rule.
 """
 
-from functools import cache
+from functools import cache, cached_property
 from importlib import resources
 from typing import Any, Literal
 
@@ -19,27 +19,57 @@ Form = Literal["single", "multi", "nodes"]
 
 
 class TrainSpec(Frozen):
-    """The training command in its three forms, and where its output goes ('' is nowhere)."""
+    """The training command in its three forms, and where the output of each goes (absent is nowhere).
+
+    An empty form is one that the script never trains in; spec then takes the form for several nodes.
+    `quoted`: as in `StepSpec`.
+    """
 
     single: str
     multi: str
     nodes: str
-    log: str = ""
+    log: dict[Form, str] = {}
+    quoted: bool = False
+
+    def template(self, form: Form) -> str:
+        """The command's template in a form."""
+        return {"single": self.single, "multi": self.multi, "nodes": self.nodes}[form]
 
 
 class StepSpec(Frozen):
-    """The eval or the export command, and where its output goes ('' is nowhere)."""
+    """A command, and where its output goes ('' is nowhere).
+
+    `quoted`: a `|` in the command reaches the shell, where it is a pipe, instead of becoming a blank, and no
+    pattern is expanded before the shell sees it. `cwd`: the folder it runs in, relative to the suite's root.
+    """
 
     command: str
     log: str = ""
+    quoted: bool = False
+    cwd: str = "."
+
+
+class ExtraSpec(StepSpec):
+    """A further command that the script runs before another one, under a condition.
+
+    `model`: part of the model's name; `slot_key`: slot -> the key that it must have.
+    """
+
+    before: Literal["train", "export"]
+    model: str = ""
+    slot_key: dict[str, str] = {}
 
 
 class InferSpec(Frozen):
-    """Inference on one kind of device: axes as loops, from the outermost to the innermost."""
+    """Inference on one kind of device: axes as loops, from the outermost to the innermost.
+
+    `vars` are further variables, as templates, of each combination.
+    """
 
     axes: tuple[str, ...]
     command: str
     log: str
+    vars: dict[str, str] = {}
 
 
 class SkipRule(Frozen):
@@ -61,6 +91,7 @@ class CudaSpec(Frozen):
         at_once: a single-GPU entry exports its id when the entry is looked at.
         unset_before_train: it is unset right before training.
         export_before: the steps before which the entry's export is evaluated.
+        unset_after: it is unset after inference, or after every variant, inferred or not.
         multi, nodes: what the export of such an entry holds: its first id, all ids, or nothing.
     """
 
@@ -69,31 +100,47 @@ class CudaSpec(Frozen):
     export_before: tuple[Literal["eval", "export", "infer"], ...] = ("infer",)
     multi: Literal["first", "all", "none"] = "first"
     nodes: Literal["first", "all", "none"] = "none"
+    unset_after: Literal["infer", "variant"] = "infer"
 
 
 class TrainerSpec(Frozen):
     """A trainer slot and the export slot that belongs to it.
 
-    `from_norm`: on one node it starts from the weights of the run's last norm training, whatever the file says.
+    `from_norm`: `last`: on one node it starts from the weights of the run's last norm training, whatever the
+    file says; `lost`: it should, but the script has lost them and passes none.
     """
 
     train: str
     export: str
     quant: bool = False
-    from_norm: bool = False
+    from_norm: Literal["no", "last", "lost"] = "no"
 
 
 class WholeInferSpec(Frozen):
     """The modes without training: one export per listed model, then inference.
 
-    `model_dir` and `data` are templates for the variables of the same names; `{save_dir}` is the folder of the
-    listed model, as dirname has it.
+    Attributes:
+        export, model_dir, path, data: templates; `{save_dir}` is the folder of the listed model as dirname has it,
+            `path` is what inference gets of the exported model's folder.
+        quant_listed: whether the script finds the quantisation words at all.
+        by_word: the list holds words, each with its own export slot, instead of models.
+        words: mode -> the words that count in it.
+        quantised: the one thing done is the command of slot `export1`, then inference on what it leaves.
+        null_stops: a model called null ends the script.
+        gpus: what stands in log names for the ids.
     """
 
     modes: tuple[str, ...] = ("whole_infer",)
     export: StepSpec
     model_dir: str = "{save_dir}"
     data: str = "{image}"
+    quant_listed: bool = True
+    by_word: dict[str, str] = {}
+    words: dict[str, tuple[str, ...]] = {}
+    quantised: bool = False
+    null_stops: bool = False
+    path: str = "{model_path}"
+    gpus: str = ""
 
 
 class ModeSpec(Frozen):
@@ -111,14 +158,34 @@ class Dialect(Frozen):
     """One suite's version of params file and script.
 
     Attributes:
-        cut: how many physical lines the script looks at, 0 for all.
+        cut: how many physical lines the script looks at, 0 for all, -1 for none.
         output, save: the run's output folder and a training's folder below it, as templates.
         suffix: what `save` gets at its end, by launch form.
         threshold: longest text of the ips that the script takes for a single node's (a defect).
+        count_nodes: whether nodes are counted whenever there are ips, or only when they are launched on.
         launch: launcher words by launch form.
         amp: precision word -> text of the variable `{amp}`.
+        by_mode: variable -> part of a mode's name -> value, `*` for all others; a variable hides the slot.
+        bash_vars: the same for the script alone, which ignores what the file says; `slot=value` is another
+            kind of condition.
+        infer_vars: further variables of inference, as templates.
+        model_dir_null: where the exported model is when the slot `infer_dir` says null ('' changes nothing).
+        model_replace: what the variable `{model_file}` replaces in the model's name.
+        to_static: where the arguments of a to_static trainer stand: in a section at the file's tail, found by
+            the physical line of its title, or in the slot `train1`.
+        norm_alias: another name that means the norm trainer.
+        unknown_trainer: what the script does with a trainer's name that no slot has.
+        device_clobbered: inference overwrites the variable of the training's device argument with its last
+            device word, and the next training of the same group gets that.
+        cpu_use_gpu: the device argument's value for a CPU entry, '' for the slot's own.
         autocast_of: trainer name -> precision word in file names, where no slot gives precisions.
+        amp_vars: further variables by precision word.
         trainers: names of the trainer slots in the order in which the script compares them; `norm` is the rest.
+        extras: further commands of the script for some files.
+        weights_of: part of a model's name -> where its weights are instead.
+        weights_fallback: the weights' name that the script takes, then and ever after, when they are missing.
+        no_export_weights: parts of the names of models whose export gets no weights (a variable never set).
+        infer_cwd: the folder that inference runs in.
         modes: modes in which another line map counts; `quant` is then the word of `ModeSpec`.
         quirks: ids of the defects that this script has (docs/reference/quirks.md).
     """
@@ -132,41 +199,72 @@ class Dialect(Frozen):
     save: str
     suffix: dict[Form, str] = {}
     threshold: int = 15
+    count_nodes: Literal["entry", "launch"] = "entry"
     launch: dict[Form, str]
     amp: dict[str, str] = {}
+    amp_vars: dict[str, dict[str, str]] = {}
     cuda: CudaSpec = CudaSpec()
+    by_mode: dict[str, dict[str, str]] = {}
+    bash_vars: dict[str, dict[str, str]] = {}
+    infer_vars: dict[str, str] = {}
+    model_dir_null: str = ""
+    model_replace: dict[str, str] = {}
+    to_static: Literal["", "tail", "slot"] = ""
+    norm_alias: str = ""
+    unknown_trainer: Literal["norm", "skip"] = "norm"
+    device_clobbered: bool = False
+    cpu_use_gpu: str = ""
     autocast_of: dict[str, str] = {}
     trainers: dict[str, TrainerSpec]
     train: TrainSpec
     weights: str = "{S}/{weights_name}"
+    weights_of: dict[str, str] = {}
+    weights_fallback: str = ""
+    no_export_weights: tuple[str, ...] = ()
     eval: StepSpec
     export: StepSpec
     model_dir: str
     data: str = "{image}"
+    infer_cwd: str = "."
     cpu: InferSpec
     gpu: InferSpec
     skip: tuple[SkipRule, ...] = ()
     whole_infer: WholeInferSpec
+    extras: tuple[ExtraSpec, ...] = ()
     modes: dict[str, ModeSpec] = {}
     quant: str = ""
+    own_layout: str = ""
     kinds: dict[str, Kind] = {}
+    slots: dict[str, SlotSpec] = {}
+    titles: tuple[int, ...] = ()
     expect: dict[str, str] = {}
     quirks: tuple[str, ...] = ()
 
     def line_map(self) -> Layout:
+        """The layout with this dialect's own slots, kinds and expectations."""
+        return self._line_map
+
+    @cached_property
+    def _line_map(self) -> Layout:
         """The layout with this dialect's own kinds and expectations."""
         base = load_layout(self.layout)
-        slots = dict(base.slots)
+        slots = {**base.slots, **(self.slots if base.name == self.home else {})}
         for name in slots.keys() & self.kinds.keys():
             slots[name] = slots[name].model_copy(update={"kind": self.kinds[name]})
         for name in slots.keys() & self.expect.keys():
             slots[name] = slots[name].model_copy(update={"key": self.expect[name]})
-        return base.model_copy(update={"slots": slots})
+        titles = (*base.titles, *self.titles) if base.name == self.home else base.titles
+        return base.model_copy(update={"slots": slots, "titles": titles})
+
+    @property
+    def home(self) -> str:
+        """The layout of the dialect's own files, also while it reads them by another one."""
+        return self.own_layout or self.layout
 
     def for_mode(self, mode: str) -> "Dialect":
         """The dialect as it reads files in a mode: itself, unless the mode has its own line map."""
         spec = self.modes.get(mode)
-        return self.model_copy(update=spec.model_dump()) if spec else self
+        return self.model_copy(update={**spec.model_dump(), "own_layout": self.layout}) if spec else self
 
     def kind(self, slot: str) -> Kind:
         """How a slot's value is meant.
@@ -182,7 +280,7 @@ class Dialect(Frozen):
         Raises:
             KeyError: when there is none.
         """
-        return load_layout(self.layout).slots[slot]
+        return self.line_map().slots[slot]
 
     def has(self, quirk: str) -> bool:
         """Whether the suite's script has this defect."""
@@ -218,8 +316,12 @@ def _resolve(name: str, sources: dict[str, dict[str, Any]]) -> dict[str, Any]:
 
 
 def _merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+    """`over` on top of `base`, folder by folder; a null takes the base's value away."""
     merged = dict(base)
     for key, value in over.items():
+        if value is None:
+            merged.pop(key, None)
+            continue
         below = merged.get(key)
         merged[key] = _merge(below, value) if isinstance(below, dict) and isinstance(value, dict) else value
     return merged

@@ -21,10 +21,10 @@ def read_lines(text: str, *, cut: int = 0) -> tuple[TextLine, ...]:
     """The non-empty lines of `text`, as word splitting on newlines alone gives them.
 
     A line that holds only blanks is not empty. With `cut` > 0 only the first `cut` physical lines are looked
-    at, as the scripts do that run the file through awk first.
+    at, as the scripts do that run the file through awk first; with -1 none is (a broken awk expression).
     """
     physical = text.split("\n")
     if cut:
-        physical = physical[:cut]
+        physical = physical[: max(cut, 0)]
     kept = [(number, line) for number, line in enumerate(physical, start=1) if line != ""]
     return tuple(TextLine(index=index, number=number, text=line) for index, (number, line) in enumerate(kept))

@@ -1,18 +1,18 @@
 """What a suite's own script would run: the same loops, the same conditions, defects included."""
 
 from collections.abc import Iterator
-from posixpath import dirname
+from posixpath import dirname, normpath
 
 from tipcflow.domain import Compat, StepKind
 from tipcflow.params import Dialect, ParamsFile
-from tipcflow.params.dialect import StepSpec
+from tipcflow.params.dialect import ExtraSpec, StepSpec
 from tipcflow.plan.call import Call, Point
 from tipcflow.plan.eval_words import eval_text, runs_python
 from tipcflow.plan.files import FileView
 from tipcflow.plan.groups import Group, classify_bash
 from tipcflow.plan.legs import combinations, devices
 from tipcflow.plan.reader import Reader
-from tipcflow.plan.scope import Scope
+from tipcflow.plan.scope import Scope, amp_variables, base_variables, leg_scope, weights_scope, with_infer_vars
 from tipcflow.plan.trainers import Trainer, resolve_trainer
 
 # An empty word makes the script's test fail with an error, which counts as false.
@@ -28,33 +28,51 @@ class BashScript:
         self.mode = mode
         self.reader = Reader(params, dialect, mode=mode, compat=Compat.BASH, files=files)
         self.cuda: str | None = None
+        self.infer_cwd = dialect.infer_cwd
         self.norm_weights = ""
-        output = Scope(self.reader, {"mode": mode}).render(dialect.output)
-        self.scope = Scope(self.reader, {"mode": mode, "LP": output, "launch": ""})
+        self.use_gpu: str | None = None
+        scope = Scope(self.reader, base_variables(self.reader))
+        self.scope = scope.within(LP=scope.render(dialect.output))
+        self.folders: set[str] = set()
 
     def calls(self) -> Iterator[Call]:
         """The commands in order; only those that start Python, as the records have them."""
         walk = self._whole_infer() if self.mode in self.dialect.whole_infer.modes else self._train()
-        return (call for call in walk if runs_python(call.text))
+        return (call for call in walk if runs_python(call.text) and not self._cannot_redirect(call.log))
+
+    def _cannot_redirect(self, log: str) -> bool:
+        """Whether the shell refuses a redirection because its target, up to the first blank, is a folder."""
+        return " " in log and log.split(" ")[0] in self.folders
 
     def _call(self, kind: StepKind, spec: StepSpec, scope: Scope, **more: object) -> Call:
         """The command of a step in its scope, with its redirection, as `eval` would get it."""
         log = scope.render(spec.log)
-        redirect = f" > {log} 2>&1 " if log else ""
-        text = eval_text(scope.render(spec.command) + redirect, self.files)
-        return Call(kind=kind, text=text, log=log, cuda=self.cuda, **more)  # type: ignore[arg-type]
+        arrow = ">" if isinstance(spec, ExtraSpec) else "> "
+        redirect = f" {arrow}{log} 2>&1 " if log else ""
+        command = scope.render(spec.command) + redirect
+        text = command if spec.quoted else eval_text(command, self.files)
+        return Call(kind=kind, text=text, log=log, cwd=spec.cwd, cuda=self.cuda, **more)  # type: ignore[arg-type]
+
+    def _extras(self, before: str, kind: StepKind, scope: Scope, point: Point) -> Iterator[Call]:
+        """Further commands that the script runs for this file before a training or an export."""
+        for spec in self.dialect.extras:
+            keys = all(self.reader.key(slot) == key for slot, key in spec.slot_key.items())
+            if spec.before == before and spec.model in self.reader.value("model") and keys:
+                yield self._call(kind, spec, scope, point=point)
 
     def _train(self) -> Iterator[Call]:
-        reader = self.reader
+        reader, dialect = self.reader, self.dialect
         for index, entry in enumerate(reader.items("gpu_list")):
-            group = classify_bash(index, entry, self.dialect)
+            group = classify_bash(index, entry, dialect)
+            self.use_gpu = dialect.cpu_use_gpu if dialect.cpu_use_gpu and entry == "-1" else None
             if group.at_once:
                 self.cuda = group.export
             for autocast in reader.items("autocast") if reader.has("autocast") else [""]:
                 for name in reader.items("trainers"):
                     trainer = resolve_trainer(reader, name)
-                    if trainer.script != "null":
-                        word = autocast or self.dialect.autocast_of.get(name, "False")
+                    skipped = dialect.unknown_trainer == "skip" and not trainer.known
+                    if trainer.script != "null" and not skipped:
+                        word = autocast or dialect.autocast_of.get(name, "False")
                         yield from self._variant(group, word, trainer)
 
     def _variant(self, group: Group, autocast: str, trainer: Trainer) -> Iterator[Call]:
@@ -63,12 +81,22 @@ class BashScript:
         point = Point(group, autocast, trainer, base.get("S"))
         if dialect.cuda.unset_before_train:
             self.cuda = None
-        step = StepSpec(command=getattr(dialect.train, group.form), log=dialect.train.log)
-        scope = base.within(script=trainer.script)
-        if trainer.from_norm and group.form != "nodes":
-            scope = scope.within(pretrained=self.norm_weights)
-        base = base.within(weights=base.render(dialect.weights))
+        step = StepSpec(
+            command=dialect.train.template(group.form),
+            log=dialect.train.log.get(group.form, ""),
+            quoted=dialect.train.quoted,
+        )
+        inline = trainer.static and "{static}" not in step.command
+        script = f"{trainer.script}  {trainer.static}" if inline else trainer.script
+        scope = base.within(script=script, static=trainer.static)
+        if trainer.from_norm != "no" and group.form != "nodes":
+            scope = scope.within(pretrained=self.norm_weights if trainer.from_norm == "last" else "")
+        base = weights_scope(base)
+        yield from self._extras("train", StepKind.TRAIN, scope, point)
         yield self._call(StepKind.TRAIN, step, scope, point=point, expects=(base.get("weights") + "*",))
+        if self.files.trainings_leave_files:
+            self.folders.add(base.get("S").split(" ")[0])
+        base = self._after_training(base)
         if trainer.is_norm:
             self.norm_weights = base.get("weights")
         if self.reader.value("eval") not in _NO_SCRIPT:
@@ -78,13 +106,27 @@ class BashScript:
         if trainer.export not in _NO_SCRIPT:
             self._export_cuda(group, "export")
             scope = base.within(script=trainer.export)
+            yield from self._extras("export", StepKind.EXPORT, scope, point)
             expects = (base.get("S") + "/*.pdiparams",)
             yield self._call(StepKind.EXPORT, dialect.export, scope, point=point, expects=expects)
             self._export_cuda(group, "infer")
             data = "" if dialect.has("image-dropped") else base.render(dialect.data)
-            scope = base.within(model_path=base.render(dialect.model_dir), data=data)
+            null_dir = dialect.model_dir_null and self.reader.value("infer_dir") == "null"
+            path = base.render(dialect.model_dir_null if null_dir else dialect.model_dir)
+            scope = base.within(model_path=path, data=data)
             yield from self._infer(scope, str(trainer.quant), point=point)
             self.cuda = None
+        if dialect.cuda.unset_after == "variant":
+            self.cuda = None
+
+    def _after_training(self, scope: Scope) -> Scope:
+        """The scope with the weights where the script finds them; a missing file changes their name for good."""
+        fallback = self.dialect.weights_fallback
+        blank = " " in scope.get("S")
+        if fallback and (blank or not self.files.trainings_leave_files):
+            self.scope = self.scope.within(weights_name=scope.render(fallback))
+            scope = scope.within(weights_name=self.scope.get("weights_name"))
+        return weights_scope(scope)
 
     def _variant_scope(self, group: Group, autocast: str, trainer: Trainer) -> Scope:
         dialect = self.dialect
@@ -94,12 +136,14 @@ class BashScript:
             nodes=str(group.nodes),
             autocast=autocast,
             trainer=trainer.name,
-            amp=dialect.amp.get(autocast, " "),
+            **amp_variables(dialect, autocast),
         )
+        if self.use_gpu is not None:
+            scope = scope.within(use_gpu=self.use_gpu)
         bare = scope.render(dialect.save)
         form = group.form
-        save = bare + scope.render(dialect.suffix.get(form, ""))
-        scope = scope.within(S=save, log_base=save.removesuffix(".log"))
+        save = bare + scope.render(dialect.suffix.get("nodes" if group.ips else form, ""))
+        scope = scope.within(S=save, bare=bare)
         return scope.within(launch=scope.render(dialect.launch.get(form, "")))
 
     def _export_cuda(self, group: Group, step: str) -> None:
@@ -107,28 +151,69 @@ class BashScript:
             self.cuda = group.export
 
     def _infer(self, scope: Scope, quant: str, **where: object) -> Iterator[Call]:
+        scope = with_infer_vars(scope)
         for word, device in devices(self.reader):
+            if self.dialect.device_clobbered:
+                self.use_gpu = word
             if device is None:
                 continue
             spec = self.dialect.cpu if device == "cpu" else self.dialect.gpu
             kind = StepKind.INFER_CPU if device == "cpu" else StepKind.INFER_GPU
             for leg in combinations(self.reader, device, quant, keep_defects=True):
-                inner = scope.within(device_word=word, **leg)
-                step = StepSpec(command=spec.command, log=spec.log)
+                inner = leg_scope(scope, spec, word, leg)
+                step = StepSpec(command=spec.command, log=spec.log, cwd=self.infer_cwd)
                 yield self._call(kind, step, inner, leg={"device": word, **leg}, **where)
 
     def _whole_infer(self) -> Iterator[Call]:
         reader, spec = self.reader, self.dialect.whole_infer
+        if spec.by_word or spec.quantised:
+            yield from self._listed_words() if spec.by_word else self._quantised()
+            return
         exports, quants = reader.items("infer_export"), reader.items("infer_quant")
         for count, model in enumerate(reader.items("infer_model")):
+            if spec.null_stops and model == "null":
+                return
             export = exports[count] if count < len(exports) else ""
-            quant = self.dialect.quant or (quants[count] if count < len(quants) else "")
-            scope = self.scope.within(infer_item=model, count=str(count), model_item=model)
-            if export == "null":
-                path = model
-            else:
+            listed = quants[count] if count < len(quants) and spec.quant_listed else ""
+            scope = self.scope.within(infer_item=model, count=str(count), gpus=spec.gpus)
+            path = model
+            if export != "null":
                 scope = scope.within(script=export, save_dir=dirname(model) or ".")
                 yield self._call(StepKind.EXPORT, spec.export, scope, count=count)
                 path = scope.render(spec.model_dir)
+            path = scope.within(model_path=path).render(spec.path)
             scope = scope.within(model_path=path, data=scope.render(spec.data))
+            yield from self._infer(scope, self.dialect.quant or listed, count=count)
+
+    def _quantised(self) -> Iterator[Call]:
+        """One quantisation, then inference from a folder that the script reaches by two relative steps."""
+        spec = self.dialect.whole_infer
+        if self.reader.value("export1") in (*_NO_SCRIPT, "False"):
+            return
+        scope = self.scope.within(gpus=spec.gpus)
+        yield self._call(StepKind.EXPORT, spec.export, scope)
+        folder = normpath(self.reader.value("infer_model") + "/quant_post_static_model")
+        if folder.startswith("../"):  # outside the checkout: neither step is possible
+            self.infer_cwd = "."
+        elif normpath(f"{folder}/../../{self.infer_cwd}") != self.infer_cwd:
+            self.infer_cwd = folder
+        scope = scope.within(model_path=scope.render(spec.model_dir), data=scope.render(spec.data))
+        yield from self._infer(scope, "True")
+
+    def _listed_words(self) -> Iterator[Call]:
+        """The list holds words with an export slot each; a word that the script does not know ends it."""
+        reader, spec = self.reader, self.dialect.whole_infer
+        quants, taken = reader.items("infer_quant"), 0
+        words = spec.words.get(self.mode, ())
+        for count, word in enumerate(reader.items("infer_export")):
+            if word != "null" and word not in spec.by_word:
+                return
+            if word not in words:
+                continue
+            export = reader.value(spec.by_word[word])
+            scope = self.scope.within(count=str(count), gpus=spec.gpus, script=export)
+            yield self._call(StepKind.EXPORT, spec.export, scope, count=count)
+            quant = quants[taken] if taken < len(quants) else ""
+            taken += 1
+            scope = scope.within(model_path=scope.render(spec.model_dir), data=scope.render(spec.data))
             yield from self._infer(scope, quant, count=count)

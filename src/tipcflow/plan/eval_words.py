@@ -6,6 +6,7 @@ from pathlib import PurePosixPath
 from tipcflow.plan.files import FileView
 
 _GLOB = re.compile(r"[*?[]")
+_DURATION = re.compile(r"\d+[smh]")
 _PYTHON = re.compile(r"python[\d.]*")
 
 
@@ -28,6 +29,14 @@ def runs_python(text: str) -> bool:
 
 def _program(command: str) -> bool:
     words = [word for word in re.split(r"[ \t\n]+", command) if word]  # a carriage return is no blank
-    while words and ("=" in words[0] or PurePosixPath(words[0]).name in ("env", "timeout", "5m")):
+    while words and (
+        _DURATION.fullmatch(words[0]) or "=" in words[0] or PurePosixPath(words[0]).name in ("env", "timeout")
+    ):
         words = words[1:]
     return bool(words) and _PYTHON.fullmatch(PurePosixPath(words[0].strip("\"'")).name) is not None
+
+
+def _is_prefix(word: str) -> bool:
+    """Whether a word stands before the program: an assignment, or a wrapper and its argument."""
+    wrapper = PurePosixPath(word).name in ("env", "timeout")
+    return wrapper or "=" in word or _DURATION.fullmatch(word) is not None

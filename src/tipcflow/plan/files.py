@@ -8,6 +8,11 @@ from typing import Protocol, runtime_checkable
 class FileView(Protocol):
     """What is in the suite's checkout, by paths relative to its root."""
 
+    @property
+    def trainings_leave_files(self) -> bool:
+        """Whether a training that is planned counts as having left its folder, log and weights."""
+        ...
+
     def exists(self, path: str) -> bool:
         """Whether the file or folder is there."""
         ...
@@ -18,7 +23,9 @@ class FileView(Protocol):
 
 
 class NoFiles:
-    """A checkout of which nothing is known: nothing exists, no pattern matches."""
+    """A checkout of which nothing is known: nothing exists, no pattern matches, trainings go well."""
+
+    trainings_leave_files = True
 
     def exists(self, path: str) -> bool:
         """Never."""
@@ -32,8 +39,9 @@ class NoFiles:
 class ListedFiles:
     """A checkout given as a list of its paths."""
 
-    def __init__(self, paths: list[str]) -> None:
+    def __init__(self, paths: list[str], *, trainings_leave_files: bool = True) -> None:
         self._paths = sorted({_plain(path) for path in paths})
+        self.trainings_leave_files = trainings_leave_files
 
     def exists(self, path: str) -> bool:
         """Whether the path, or a path below it, is listed."""

@@ -61,11 +61,12 @@ def classify_bash(index: int, text: str, dialect: Dialect) -> Group:
         form = "single"
     elif len(ips) <= dialect.threshold:
         form = "multi"
+    counted = len(ips) > dialect.threshold and (form == "nodes" or dialect.count_nodes == "entry")
     return Group(
         index=index,
         text=text,
         ids=tuple(gpus.split(",")),
-        ips=tuple(ips.split(",")) if len(ips) > dialect.threshold else (),
+        ips=tuple(ips.split(",")) if counted else (),
         form=form,
         gpus=gpus,
         ips_text=ips,

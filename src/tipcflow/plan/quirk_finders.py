@@ -80,7 +80,7 @@ def _image(reader: Reader) -> Iterator[Found]:
 def _from_norm(reader: Reader, points: list[Point]) -> Iterator[Found]:
     value, key = reader.value("pretrained"), reader.key("pretrained")
     for point in points:
-        if point.trainer.from_norm and point.group.form != "nodes":
+        if point.trainer.from_norm != "no" and point.group.form != "nodes":
             values = {"trainer": point.trainer.name, "key": key, "value": value}
             yield Found("from-norm", reader.line(point.trainer.slot), values)
 

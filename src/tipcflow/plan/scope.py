@@ -1,29 +1,59 @@
 """Templates of a dialect, filled in with variables and slots.
 
 `{name}` is the variable or, where there is none of that name, the slot's value; `{slot=}` is `key=value` of the
-slot; `{slot=name}` its key with another value; `{!slot=name}` the same even where key or value are null.
+slot; `{slot=name}` its key with another value; `{!slot=name}` the same even where key or value are null;
+`{?slot=name}` the same even where the value is null; `{slot@}` the key alone.
 """
 
 import re
 from collections.abc import Mapping
 from functools import lru_cache
 
+from tipcflow.params import Dialect
+from tipcflow.params.dialect import InferSpec
 from tipcflow.params.values import argument
 from tipcflow.plan.reader import Reader
 
-_PLACE = re.compile(r"\{(?P<force>!?)(?P<name>\w+)(?P<set>=(?P<value>\w*))?\}")
+_PLACE = re.compile(r"\{(?P<force>[!?]?)(?P<name>\w+)(?P<set>=(?P<value>\w*))?(?P<key>@)?\}")
 
 
 @lru_cache(maxsize=4096)
-def _tokens(template: str) -> tuple[tuple[str, str, str, bool], ...]:
-    """A template as (literal text, name, name of the value or '-', forced) pieces."""
+def _tokens(template: str) -> tuple[tuple[str, str, str, str], ...]:
+    """A template as (literal text, name, name of the value or '-' or '@', forced) pieces."""
     pieces = []
     end = 0
     for place in _PLACE.finditer(template):
-        value = (place["value"] or place["name"]) if place["set"] else "-"
-        pieces.append((template[end : place.start()], place["name"], value, bool(place["force"])))
+        value = (place["value"] or place["name"]) if place["set"] else "@" if place["key"] else "-"
+        pieces.append((template[end : place.start()], place["name"], value, place["force"]))
         end = place.end()
-    return (*pieces, (template[end:], "", "-", False))
+    return (*pieces, (template[end:], "", "-", ""))
+
+
+def base_variables(reader: Reader) -> dict[str, str]:
+    """The variables that hold in a whole run: the mode's own ones and the model's file name."""
+    dialect, mode = reader.dialect, reader.mode
+    found = {"mode": mode, "launch": "", "root": "$ROOT" if reader.bash else "."}
+    choosers = {**dialect.by_mode, **(dialect.bash_vars if reader.bash else {})}
+    for name, choices in choosers.items():
+        match = next((part for part in choices if part != "*" and _applies(part, reader)), "*")
+        if match in choices:
+            found[name] = Scope(reader, found).render(choices[match])
+    model = reader.value("model")
+    for old, new in dialect.model_replace.items():
+        model = model.replace(old, new)
+    return {**found, "model_file": model}
+
+
+def amp_variables(dialect: Dialect, word: str) -> dict[str, str]:
+    """The variables that a precision word sets."""
+    more = {name: choices.get(word, "") for name, choices in dialect.amp_vars.items()}
+    return {"amp": dialect.amp.get(word, dialect.amp.get("*", "")), **more}
+
+
+def _applies(condition: str, reader: Reader) -> bool:
+    """Whether a part of the mode's name is there, or a slot has a value (`slot=value`)."""
+    slot, equals, value = condition.partition("=")
+    return reader.value(slot) == value if equals else condition in reader.mode
 
 
 class Scope:
@@ -61,8 +91,33 @@ class Scope:
                 continue
             if value == "-":
                 parts.append(self.get(name))
-            elif forced:
+            elif value == "@":
+                parts.append(self.reader.key(name))
+            elif forced == "!" or (forced == "?" and self.reader.key(name) != "null"):
                 parts.append(f"{self.reader.key(name)}={self.get(value)}")
+            elif forced:
+                continue
             else:
                 parts.append(argument(self.reader.key(name), self.get(value)))
         return "".join(parts)
+
+
+def weights_scope(scope: Scope) -> Scope:
+    """The scope with where the weights of a training are, and what of it the export gets."""
+    dialect, model = scope.reader.dialect, scope.reader.value("model")
+    template = next((where for part, where in dialect.weights_of.items() if part in model), dialect.weights)
+    weights = scope.render(template)
+    lost = scope.reader.bash and any(part in model for part in dialect.no_export_weights)
+    return scope.within(weights=weights, export_weights="" if lost else weights)
+
+
+def with_infer_vars(scope: Scope) -> Scope:
+    """The scope with the further variables that the dialect's inference commands need."""
+    templates = scope.reader.dialect.infer_vars
+    return scope.within(**{name: scope.render(template) for name, template in templates.items()})
+
+
+def leg_scope(scope: Scope, spec: InferSpec, word: str, leg: dict[str, str]) -> Scope:
+    """The scope of one inference combination."""
+    inner = scope.within(device_word=word, **leg)
+    return inner.within(**{name: inner.render(template) for name, template in spec.vars.items()})

@@ -12,7 +12,7 @@ from tipcflow.plan.launch import launcher, single_env, train_device, train_env
 from tipcflow.plan.options import PlanOptions
 from tipcflow.plan.points import spec_groups, spec_points, spec_trainers, world_size
 from tipcflow.plan.reader import Reader
-from tipcflow.plan.scope import Scope
+from tipcflow.plan.scope import Scope, amp_variables, base_variables, weights_scope
 from tipcflow.plan.spec_legs import spec_legs, tidy
 from tipcflow.plan.steps import infer_steps, plain_step
 
@@ -27,7 +27,7 @@ class SpecPlanner:
         self.cluster = cluster
         self.options = options
         output = f"./test_tipc/output/{reader.value('model')}/{reader.mode}"
-        self.scope = Scope(reader, {"mode": reader.mode, "LP": output})
+        self.scope = Scope(reader, {**base_variables(reader), "LP": output})
         self.groups: list[Group] = []
         self.points: list[Point] = []
 
@@ -76,7 +76,7 @@ class SpecPlanner:
         yield train.model_copy(update=common)
         last = train.id
         folder = scope.get("S")
-        scope = scope.within(weights=scope.render(self.reader.dialect.weights))
+        scope = weights_scope(scope)
         env = single_env(point.group, hosts[0])
         for kind, script in ((StepKind.EVAL, self.reader.value("eval")), (StepKind.EXPORT, point.trainer.export)):
             if script in _NOTHING:
@@ -110,18 +110,20 @@ class SpecPlanner:
             gpus=point.group.gpus,
             autocast=point.autocast,
             trainer=point.trainer.name,
-            amp=self.reader.dialect.amp.get(point.autocast, ""),
+            **amp_variables(self.reader.dialect, point.autocast),
             use_gpu=train_device(scope.get("use_gpu"), host, point.group),
             launch="",
         )
 
     def _train(self, point: Point, hosts: tuple[Host, ...], scope: Scope, name: str) -> Step:
         dialect, options, folder = self.reader.dialect, self.options, scope.get("S")
-        template = getattr(dialect.train, point.group.form)
+        template = dialect.train.template(point.group.form) or dialect.train.nodes
         commands = {}
         for host in hosts:
+            inline = point.trainer.static and "{static}" not in template
             inner = scope.within(
-                script=point.trainer.script,
+                script=f"{point.trainer.script} {point.trainer.static}" if inline else point.trainer.script,
+                static=point.trainer.static,
                 python=host.python(self.reader.value("python")),
                 launch=launcher(point.group, host, hosts, dialect, folder, options),
             )
@@ -162,7 +164,7 @@ class SpecPlanner:
             name = "infer" if len(models) == 1 else f"infer_{count}"
             scope = self.scope.within(
                 infer_item=model,
-                model_item=model,
+                gpus="",
                 count=str(count),
                 save_dir=dirname(model) or ".",
                 python=host.python(reader.value("python")),

@@ -9,7 +9,7 @@ from tipcflow.plan.hosts import Host
 from tipcflow.plan.launch import single_env
 from tipcflow.plan.legs import Device, combinations, devices
 from tipcflow.plan.options import PlanOptions
-from tipcflow.plan.scope import Scope
+from tipcflow.plan.scope import Scope, leg_scope, with_infer_vars
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
 _NAMES = {
@@ -29,6 +29,7 @@ def spec_legs(scope: Scope, *, quant: str, host: Host, group: Group | None, opti
     """
     reader = scope.reader
     legs: list[Leg] = []
+    scope = with_infer_vars(scope)
     for word, device in devices(reader):
         if device is None:
             raise ConfigError(
@@ -55,8 +56,8 @@ def _leg(
 ) -> Leg:
     dialect = scope.reader.dialect
     spec = dialect.cpu if device == "cpu" else dialect.gpu
-    inner = scope.within(device_word=word, **words)
-    command = Command(text=tidy(inner.render(spec.command)), env=single_env(group, host))
+    inner = leg_scope(scope, spec, word, words)
+    command = Command(text=tidy(inner.render(spec.command)), cwd=dialect.infer_cwd, env=single_env(group, host))
     return make_leg(device, words, command, host, options)
 
 
