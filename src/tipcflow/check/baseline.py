@@ -1,5 +1,6 @@
 """Is the run slower, bigger or worse than its accepted predecessors, by more than noise?"""
 
+import math
 from statistics import median
 from typing import Any
 
@@ -52,7 +53,8 @@ def _judged(
 ) -> CheckResult:
     step, leg, name = key.split("|")
     known = metric(name.removesuffix(_ALL))
-    past = [run.medians[key] for run in context.history if key in run.medians][-context.policy.history :]
+    past = [run.medians[key] for run in context.history if math.isfinite(run.medians.get(key, math.nan))]
+    past = past[-context.policy.history :]
     values: dict[str, Any] = {
         "value": value,
         "unit": known.unit,
@@ -98,6 +100,8 @@ def _answer(
     limit = values["limit"] = _limit(past, base, rule, known.family, policy)
     shown = f"{now}, {value / base:.3f} x the baseline {amount(base, known.unit)} of {len(past)} runs"
     change = (value - base) / abs(base)
+    if not (math.isfinite(change) and math.isfinite(limit)):
+        return Status.INSUFFICIENT_DATA, f"{shown}: numbers that cannot be compared"
     worse = {"lower": change, "higher": -change}.get(known.better, 0.0)
     if worse > limit and known.family == "speed" and _explained(value / base, limit, slower):
         values["node_factor"] = slower
@@ -111,7 +115,7 @@ def _answer(
 
 def _explained(ratio: float, limit: float, slower: float) -> bool:
     """Whether a speed is within its limit once the node's own slowness is taken out of it."""
-    cost = ratio if ratio > 1 else 1 / ratio
+    cost = ratio if ratio > 1 else 1 / ratio if ratio > 0 else math.inf
     return cost / slower - 1 <= limit
 
 

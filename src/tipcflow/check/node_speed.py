@@ -4,6 +4,7 @@ Reading and preparing data, importing the framework: what takes longer there too
 or is slow. A slower model leaves these alone.
 """
 
+import math
 from statistics import median
 
 from tipcflow.check.context import CheckContext
@@ -32,6 +33,6 @@ def node_factor(facts: Facts, context: CheckContext) -> float:
         ):
             continue
         past = [run.medians[key] for run in context.history if key in run.medians][-context.policy.history :]
-        if len(past) >= context.policy.min_history and median(past) > 0:
+        if len(past) >= context.policy.min_history and median(past) > 0 and math.isfinite(value / median(past)):
             ratios.append(value / median(past))
     return max(1.0, median(ratios)) if len(ratios) >= _NEEDED else 1.0

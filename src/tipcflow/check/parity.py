@@ -91,7 +91,7 @@ class _Distance:
 
 
 def _distance(image: str, scores: tuple[float, ...], expected: tuple[float, ...], rule: ParityRule) -> _Distance:
-    if len(scores) != len(expected):
+    if len(scores) != len(expected) or not scores:
         problem = f"{len(scores)} scores against {len(expected)}"
         return _Distance(image, math.inf, math.inf, math.inf, problem)
     if not all(math.isfinite(one) for one in (*scores, *expected)):
@@ -109,4 +109,4 @@ def _distance(image: str, scores: tuple[float, ...], expected: tuple[float, ...]
 
 
 def _class(scores: tuple[float, ...]) -> int:
-    return max(range(len(scores)), key=scores.__getitem__)
+    return max(range(len(scores)), key=scores.__getitem__, default=-1)

@@ -176,3 +176,13 @@ def test_preparing_data_is_not_judged(build: ModuleType) -> None:
         measurements=tuple(build.series((1.0,), "peak_rss", step="prepare", rank=-1, phase=Phase.RESOURCE))
     )
     assert against_baseline(facts, CheckContext()) == []
+
+
+def test_a_speed_of_nothing_is_a_regression(build: ModuleType) -> None:
+    rules = {"metrics": {"ips": MetricRule()}}
+    assert judged(build, 0.0, (100.0,) * 5, "ips", **rules).status is Status.REGRESSION
+
+
+def test_numbers_that_are_none_are_no_improvement(build: ModuleType) -> None:
+    assert judged(build, 0.05, (float("nan"),) * 6).status is Status.INSUFFICIENT_DATA
+    assert judged(build, 0.05, (5e-324,) * 6).status is Status.INSUFFICIENT_DATA
