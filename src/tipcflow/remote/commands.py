@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 
 from tipcflow.domain import Node
 from tipcflow.remote import paths
+from tipcflow.remote.runner.outputs import SECRET
 
 SHIMS = ("python", "python3", "python3.7", "pip", "pip3", "pip3.7")
-SECRET_FILES = ("envlog.*", "backup_env.*", "default.*.log")
 
 ARCHIVE_DAMAGED, NO_SUCH_FILE, NO_PYTHON = 65, 66, 67
 """Exit codes of these commands that mean something: see `unpack`, `read_file` and `check_python`."""
@@ -94,7 +94,7 @@ def read_file(path: str, *, offset: int = 0, limit: int | None = None) -> str:
 
 def pack_files(root: str, names: Sequence[str]) -> str:
     """Print a tar archive of those files (relative to `root`) that exist; never one that may hold secrets."""
-    excludes = " ".join(f"--exclude={shlex.quote(pattern)}" for pattern in SECRET_FILES)
+    excludes = " ".join(f"--exclude={shlex.quote(pattern)}" for pattern in SECRET)
     return _script(
         f"""
 set -eu
@@ -118,7 +118,7 @@ def unpack(node: Node, run: str, sha256: str) -> str:
         f"""
 set -eu
 archive=$1 want=$2 root=$3
-if [ "$(cat -- "$root.sha256" 2>/dev/null)" = "$want" ]; then exit 0; fi
+if [ -d "$root" ] && [ "$(cat -- "$root.sha256" 2>/dev/null)" = "$want" ]; then exit 0; fi
 got=$(sha256sum < "$archive")
 if [ "${{got%% *}}" != "$want" ]; then
     echo "$archive: sha256 is ${{got%% *}}, not $want" >&2
@@ -155,7 +155,7 @@ def make_shims(node: Node, run: str, names: Sequence[str] = SHIMS) -> str:
 def remove_run(node: Node, run: str) -> str:
     """Remove a run's folder and its job folders."""
     jobs = f"{node.workspace}/jobs/{paths.safe_name(run)}"
-    return _words("rm", "-rf", "--", paths.run_dir(node, run), f"{paths.run_root(node, run)}.sha256", jobs)
+    return _words("rm", "-rf", "--", paths.run_dir(node, run), jobs)
 
 
 def _runner(node: Node, *words: str) -> str:

@@ -132,7 +132,7 @@ def facts(workspace: str, python: str, peers: str, port: int) -> Json:
         peers: `name=address,…`; an address may carry its own port.
         port: of the peers' ssh otherwise.
     """
-    told: Json = {}
+    parts: dict[str, Json] = {}
     lost: dict[str, str] = {}
 
     def reach(name: str, address: str) -> None:
@@ -141,7 +141,7 @@ def facts(workspace: str, python: str, peers: str, port: int) -> Json:
             lost[name] = reason
 
     def part(function: Callable[..., Json], *args: Any) -> None:
-        told.update(function(*args))
+        parts[function.__name__] = function(*args)
 
     jobs: list[tuple[Any, ...]] = [(part, machine, workspace), (part, addresses), (part, gpus)]
     jobs += [(part, software, python), (part, libraries)]
@@ -152,6 +152,7 @@ def facts(workspace: str, python: str, peers: str, port: int) -> Json:
         thread.start()
     for thread in threads:
         thread.join(max(0.0, until - time.monotonic()))
-    found = dict(told)  # a thread that is late must not change what is printed
-    software_packages = {**found.pop("packages", {})}
-    return dict(found, packages=software_packages, unreachable=dict(lost), clock=time.time())
+    told: Json = {"packages": {}}
+    for name in ("libraries", "machine", "addresses", "gpus", "software"):  # the framework's own CUDA comes last
+        told.update(parts.get(name, {}))
+    return dict(told, unreachable=dict(lost), clock=time.time())

@@ -15,7 +15,7 @@ def arguments() -> argparse.Namespace:
     sub = parser.add_subparsers(dest="do", metavar="COMMAND")
     for name in ("start", "poll", "go", "stop", "watch", "daemon"):
         sub.add_parser(name).add_argument("folder")
-    sub.choices["stop"].add_argument("reason")
+    sub.choices["stop"].add_argument("reason", nargs=argparse.REMAINDER)
     sub.choices["watch"].add_argument("--resume", default="{}", help="JSON: leg -> bytes of its log already seen")
     sub.choices["watch"].add_argument("--for", dest="seconds", type=float, default=60.0)
     sub.choices["daemon"].add_argument("lock", type=int)
@@ -41,7 +41,7 @@ def main() -> None:
 
         say(start(args.folder))
     elif args.do == "daemon":
-        from .job import daemon
+        from .daemon import daemon
 
         daemon(args.folder, args.lock, args.writer)
     elif args.do == "watch":
@@ -55,7 +55,7 @@ def main() -> None:
         touch_lease(args.folder)
         say(describe(args.folder))
     elif args.do in ("go", "stop"):
-        save(os.path.join(args.folder, args.do), getattr(args, "reason", ""))
+        save(os.path.join(args.folder, args.do), " ".join(getattr(args, "reason", [])))
         say(describe(args.folder))
     elif args.do == "facts":
         from .facts import facts

@@ -11,14 +11,13 @@ from .files import Json
 
 HASH_LIMIT = 2 * 1024**3
 # Paddle's launcher writes the whole environment into these: they never leave the node.
-SECRET = ("envlog.*", "backup_env.*", "default.*.log", "*.??????.log")
-HARMLESS = ("*.gpu.log",)
+SECRET = ("envlog.*", "backup_env.*", "*.??????.log")  # the last is <job id>.<pod name>.log
 
 
 def is_secret(path: str) -> bool:
     """Whether it is a file of the launcher that may hold secrets."""
     name = os.path.basename(path)
-    return any(fnmatch.fnmatch(name, p) for p in SECRET) and not any(fnmatch.fnmatch(name, p) for p in HARMLESS)
+    return any(fnmatch.fnmatchcase(name, pattern) for pattern in SECRET)
 
 
 def matches(root: str, pattern: str) -> list[str]:

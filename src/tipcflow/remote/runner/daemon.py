@@ -1,0 +1,58 @@
+"""The daemon: runs one job, adopts its orphans, and always leaves an exit record."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import traceback
+
+from .files import load
+from .job import Job
+from .slots import Refused
+from .start import FOREIGN
+
+
+def adopt_orphans() -> None:
+    """Become the parent of what a killed launcher leaves behind (PR_SET_CHILD_SUBREAPER)."""
+    try:
+        import ctypes
+
+        ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
+    except (ImportError, OSError, AttributeError) as error:
+        sys.stderr.write(f"orphans are found by their marks alone: {error}\n")
+
+
+def daemon(folder: str, lock: int, writer: int) -> None:
+    """Run the job of this folder. `lock` is held; what is written to `writer` is why the job is refused."""
+    os.set_inheritable(lock, False)
+    os.set_inheritable(writer, False)
+    adopt_orphans()
+    reader, wake = os.pipe()
+    os.set_blocking(wake, False)
+    job = Job(folder, load(os.path.join(folder, "job.json")), lock, reader)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda number, _: setattr(job, "signal", number))
+    reason = message = ""
+    try:
+        job.prepare()
+        job.tell("staged" if job.spec["barrier"] else "running")
+        job.workers.gpu.start({name: value for name, value in os.environ.items() if not FOREIGN.fullmatch(name)})
+        os.close(writer)
+        writer = -1
+        reason = (job.barrier() if job.spec["barrier"] else "") or job.commands()
+        message = job.why if reason else ""
+    except (Refused, OSError) as error:
+        reason = "lost" if job.begin else "refused"
+        message = str(error)
+    except BaseException:
+        traceback.print_exc()
+        reason = "lost" if job.begin else "refused"
+        message = "the runner failed: " + traceback.format_exc().strip().splitlines()[-1]
+    try:
+        job.finish(reason, message)
+    finally:
+        if writer >= 0:
+            os.write(writer, message.encode("utf-8", "surrogateescape"))

@@ -1,0 +1,50 @@
+"""The exit record of a whole job, from those of its commands."""
+
+from __future__ import annotations
+
+import json
+import os
+
+from .files import PIECE, Json
+from .start import refused
+
+DISK_FULL = 4 * 1024 * 1024  # with less room than this, bytes, it was the disk's fault
+
+
+def job_record(spec: Json, records: list[Json], reason: str, message: str) -> Json:
+    """The first command that failed says how the job ended, else the last; `reason` says that it had to."""
+    bad = [one for one in records if one.get("exit_code") != 0]
+    chosen = (bad or records[-1:] or [refused(spec, "")])[0]
+    record = dict(chosen, leg="", message=message, reason=reason or chosen["reason"])
+    if reason and chosen["reason"] != reason:  # it had to end for something else than what that command did
+        record = {key: value for key, value in record.items() if key not in ("exit_code", "signal")}
+    if bad and not reason:
+        count = f"{len(bad)} of {len(spec['commands'])} legs failed, the first: {chosen['leg']}: "
+        record["message"] = (count if chosen["leg"] else "") + chosen["message"]
+    if records:
+        record.update(started_at=records[0]["started_at"], ended_at=records[-1]["ended_at"])
+        record["killed"] = sum(one.get("killed", 0) for one in records)
+    for key in ("peak_rss_bytes", "peak_gpu_bytes"):
+        record[key] = {}
+        for one in records:
+            for rank, size in one.get(key, {}).items():
+                record[key][rank] = max(size, record[key].get(rank, 0))
+    return record
+
+
+def write_record(folder: str, record: Json, room: int) -> None:
+    """Put the exit record in place; its space was taken before the first command.
+
+    Args:
+        room: bytes that the disk had left when it was fullest.
+    """
+    data, name = json.dumps(record).encode(), os.path.join(folder, "exit.json.reserved")
+    if len(data) > PIECE and room < DISK_FULL:
+        data = json.dumps(dict(record, outputs=[], message=record["message"] + "; outputs left out")).encode()
+    with open(name, "r+b") as handle:
+        handle.write(data)
+        handle.truncate()
+    os.rename(name, os.path.join(folder, "exit.json"))
+    ballast = os.path.join(folder, "ballast")
+    if os.path.exists(ballast):
+        os.unlink(ballast)

@@ -1,0 +1,89 @@
+"""The processes of one job: found wherever they went, sampled, and ended."""
+
+from __future__ import annotations
+
+import os
+import resource
+import time
+from typing import AbstractSet, Callable
+
+from .files import Json
+from .gpu import Gpu
+from .processes import Proc, end_all, family, scan
+
+
+class Workers:
+    """Everything that the runner's commands started, whether it is still their child or not.
+
+    Attributes:
+        statuses: pid -> wait status of the children that have ended, adopted orphans included.
+        seen: every pid that ever belonged to the job.
+        peak, gpu_peak: rank -> most memory of the current command so far, bytes; 'total' is the most of the sum.
+    """
+
+    def __init__(self, spec: Json) -> None:
+        self.spec, self.gpu = spec, Gpu()
+        self.statuses: dict[int, int] = {}
+        self.seen: set[int] = set()
+        self.strangers: set[int] = set()
+        self.peak: dict[str, int] = {}
+        self.gpu_peak: dict[str, int] = {}
+
+    def forget(self) -> None:
+        """Begin with a new command."""
+        self.statuses, self.peak, self.gpu_peak = {}, {}, {}
+
+    def reap(self) -> None:
+        """Take note of children that have ended."""
+        while True:
+            try:
+                pid, status, usage = os.wait4(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if not pid:
+                return
+            self.statuses[pid] = status
+            self.seen.add(pid)
+            # A command may be over before its first sample: then its largest process counts (in KiB; it began as
+            # a copy of this process, so a smaller number says nothing).
+            if usage.ru_maxrss > resource.getrusage(resource.RUSAGE_SELF).ru_maxrss:
+                self.peak["total"] = max(self.peak.get("total", 0), usage.ru_maxrss * 1024)
+
+    def find(self, skip: AbstractSet[int] = frozenset()) -> list[Proc]:
+        """The job's living processes; those in `skip` are not looked at."""
+        self.reap()
+        table = list(scan({os.getpid()} | self.gpu.pids | skip))
+        ours = family(table, os.getpid(), self.spec)
+        pids = {proc.pid for proc in ours}
+        self.strangers = set(skip) | ({proc.pid for proc in table} - pids)
+        self.seen |= pids
+        return ours
+
+    def sample(self, leg: str) -> Json | None:
+        """Memory, CPU seconds and GPU use by rank; None when nothing runs. What was a stranger stays one."""
+        alive = set(os.listdir("/proc"))
+        procs = self.find({pid for pid in self.strangers if str(pid) in alive})
+        if not procs:
+            return None
+        apps, gpus = self.gpu.read()
+        rss: dict[str, int] = {}
+        gpu: dict[str, int] = {}
+        for proc in procs:
+            rank = proc.var("PADDLE_TRAINER_ID") or proc.var("RANK")
+            rss[rank] = rss.get(rank, 0) + proc.rss
+            if proc.pid in apps:
+                gpu[rank] = gpu.get(rank, 0) + apps[proc.pid]
+        total, cpu = sum(rss.values()), round(sum(proc.cpu for proc in procs), 2)
+        for peak, now in ((self.peak, dict(rss, total=total)), (self.gpu_peak, gpu)):
+            peak.update({rank: max(size, peak.get(rank, 0)) for rank, size in now.items()})
+        line = {"t": time.time(), "leg": leg, "rss": rss, "total": total, "cpu_s": cpu, "procs": len(procs)}
+        return dict(line, gpu=gpu, gpus=gpus) if self.gpu.readers else line
+
+    def end(self, meanwhile: Callable[[], None], *, grace_s: float) -> dict[int, str]:
+        """End all that is still there; pid -> last signal sent. `meanwhile` is called again and again."""
+
+        def find() -> list[Proc]:
+            meanwhile()
+            return self.find()
+
+        return end_all(find, grace_s=grace_s, kill_after_s=self.spec["kill_after_s"])

@@ -1,0 +1,1 @@
+test -f '/data/it'"'"'s here'

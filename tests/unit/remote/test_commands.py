@@ -1,0 +1,225 @@
+"""The text of remote commands: as it always was (golden), and harmless whatever the names are (executed)."""
+
+import hashlib
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from tipcflow.domain import Node
+from tipcflow.remote import commands, paths
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "remote"
+NODE = Node(name="a", address="10.0.0.1", python="/opt/env/bin/python", workspace="/data/tipcflow")
+JOB = "/data/tipcflow/jobs/r1/train%2Fnorm_train/1"
+EVERY = {
+    "make_workspace": commands.make_workspace(NODE),
+    "check_python": commands.check_python(NODE),
+    "has_file": commands.has_file("/data/it's here"),
+    "write_file": commands.write_file("/data/it's here", mode=0o600),
+    "read_file": commands.read_file("/data/file"),
+    "read_file_part": commands.read_file("/data/file", offset=10, limit=5),
+    "pack_files": commands.pack_files("/data/root", ["a b", "c"]),
+    "unpack": commands.unpack(NODE, "r1", "0" * 64),
+    "make_shims": commands.make_shims(NODE, "r1", ["python", "pip"]),
+    "remove_run": commands.remove_run(NODE, "r1"),
+}
+RUNNER = {
+    "start": lambda: commands.start(NODE, JOB),
+    "poll": lambda: commands.poll(NODE, JOB),
+    "go": lambda: commands.go(NODE, JOB),
+    "stop": lambda: commands.stop(NODE, JOB, "node b: it's gone"),
+    "watch": lambda: commands.watch(NODE, JOB, seconds=60, resume={"": 7, "leg": 8}),
+    "list_ours": lambda: commands.list_ours(NODE),
+    "reap": lambda: commands.reap(NODE),
+    "reap_job": lambda: commands.reap(NODE, job="r1/train/norm_train/1"),
+    "reap_living": lambda: commands.reap(NODE, living=True),
+    "facts": lambda: commands.facts(NODE, {"b": "10.0.0.2", "c": "10.0.0.3:2222"}, port=22),
+}
+HOSTILE = [
+    "plain",
+    "two words",
+    "it's",
+    'say "hi"',
+    "$(touch injected)",
+    "`touch injected`",
+    "a\nb",
+    "-rf",
+    "a;b&c|d",
+]
+SHELLS = [shell for shell in ("sh", "bash", "zsh", "fish") if shutil.which(shell)]
+
+
+@pytest.mark.parametrize("name", [*EVERY, *RUNNER])
+def test_golden(name, monkeypatch):
+    monkeypatch.setattr(paths, "runner_name", lambda: "runner-0123456789ab.pyz")
+    text = EVERY[name] if name in EVERY else RUNNER[name]()
+    assert text + "\n" == (GOLDEN / f"{name}.sh").read_text()
+
+
+@pytest.fixture(params=SHELLS)
+def shell(request, tmp_path, monkeypatch):
+    """Runs a command as the login shell of a node does; nothing may have been injected at the end."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(command, data=b"", code=0):
+        done = subprocess.run([request.param, "-c", command], input=data, capture_output=True, check=False)
+        assert done.returncode == code, done.stderr.decode()
+        return done
+
+    yield run
+    assert not list(tmp_path.rglob("injected"))
+
+
+@pytest.fixture(params=HOSTILE)
+def node(request, tmp_path):
+    """A node whose workspace and interpreter have an unpleasant name."""
+    folder = tmp_path / request.param
+    (folder / "bin").mkdir(parents=True)
+    python = folder / "bin" / "python"
+    python.symlink_to(sys.executable)
+    return Node(name="a", address="10.0.0.1", python=str(python), workspace=str(folder / "work"))
+
+
+def test_workspace(shell, node):
+    shell(commands.make_workspace(node))
+    shell(commands.make_workspace(node))
+    assert names_in(node.workspace) == ["bin", "jobs", "runs", "slots", "suites"]
+    assert Path(node.workspace).stat().st_mode & 0o77 == 0
+
+
+def test_python_is_there_and_new_enough(shell, node):
+    assert shell(commands.check_python(node)).stdout.decode().strip() == sys.version.split()[0]
+    missing = node.model_copy(update={"python": node.python + "x"})
+    done = shell(commands.check_python(missing), code=commands.NO_PYTHON)
+    assert done.stderr.decode() == f"{node.python}x: no such interpreter\n"
+
+
+def test_python_too_old_says_so(shell, tmp_path):
+    old = sorted(Path("~/.pyenv/versions").expanduser().glob("3.6.*/bin/python"))
+    if not old:
+        pytest.skip("no Python 3.6 here")
+    node = NODE.model_copy(update={"python": str(old[0])})
+    done = shell(commands.check_python(node), code=1)
+    assert done.stderr.decode().strip().endswith("3.7 is needed")
+
+
+def test_files_come_and_go(shell, node):
+    path = f"{node.workspace}/deep/er/file"
+    shell(commands.has_file(path), code=1)
+    shell(commands.read_file(path), code=commands.NO_SUCH_FILE)
+    data = bytes(range(256)) * 100
+    shell(commands.write_file(path, mode=0o640), data=data)
+    assert (Path(path).read_bytes(), Path(path).stat().st_mode & 0o777) == (data, 0o640)
+    assert names_in(Path(path).parent) == ["file"]
+    shell(commands.has_file(path))
+    assert shell(commands.read_file(path)).stdout == data
+    assert shell(commands.read_file(path, offset=7, limit=9)).stdout == data[7:16]
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="mounting needs root")
+def test_a_full_disk_leaves_the_old_file_and_no_rest(shell, tmp_path):
+    place = tmp_path / "tiny"
+    place.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(place)], check=True)
+    try:
+        shell(commands.write_file(f"{place}/file"), data=b"old")
+        done = shell(commands.write_file(f"{place}/file"), data=b"x" * 1_000_000, code=1)
+        assert b"No space left on device" in done.stderr
+        assert ((place / "file").read_text(), names_in(place)) == ("old", ["file"])
+    finally:
+        subprocess.run(["umount", str(place)], check=True)
+
+
+def test_pack_takes_what_is_there(shell, tmp_path):
+    root = tmp_path / "it's $(touch injected)"
+    (root / "log").mkdir(parents=True)
+    for name in [*HOSTILE, "log/envlog.0", "log/workerlog.0"]:
+        (root / name).write_text(name)
+    packed = shell(commands.pack_files(str(root), [*HOSTILE, "missing", "log"])).stdout
+    names = {name.removeprefix("./") for name in members(packed)}
+    assert names == {*HOSTILE, "log", "log/workerlog.0"}
+    nothing = shell(commands.pack_files(str(root), ["missing"])).stdout
+    assert members(nothing) == []
+
+
+def members(data):
+    """Names in a tar archive."""
+    with tarfile.open(fileobj=io.BytesIO(data)) as tar:
+        return tar.getnames()
+
+
+def names_in(folder):
+    """Names in a folder, sorted."""
+    return sorted(path.name for path in Path(folder).iterdir())
+
+
+def archive(**files):
+    """A suite's archive."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
+        for name, text in files.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(text)
+            tar.addfile(info, io.BytesIO(text.encode()))
+    return buffer.getvalue()
+
+
+def test_unpack_once_and_only_what_was_meant(shell, node):
+    shell(commands.make_workspace(node))
+    data = archive(train="print(1)")
+    sha = hashlib.sha256(data).hexdigest()
+    shell(commands.write_file(paths.suite_archive(node, sha)), data=data)
+    root = Path(paths.run_root(node, "r1"))
+    shell(commands.unpack(node, "r1", sha))
+    assert (root / "train").read_text() == "print(1)"
+    (root / "model").write_text("a step's output")
+    shell(commands.unpack(node, "r1", sha))
+    assert (root / "model").exists()
+
+    other = archive(train="print(2)")
+    shell(commands.write_file(paths.suite_archive(node, sha)), data=other)
+    done = shell(commands.unpack(node, "r2", sha), code=commands.ARCHIVE_DAMAGED)
+    assert f"sha256 is {hashlib.sha256(other).hexdigest()}, not {sha}" in done.stderr.decode()
+    assert not Path(paths.run_root(node, "r2")).exists()
+    assert not Path(paths.suite_archive(node, sha)).exists()
+
+    shell(commands.remove_run(node, "r1"))
+    assert names_in(Path(node.workspace) / "runs") == []
+
+
+def test_shims_run_the_nodes_interpreter(shell, node):
+    shell(commands.make_workspace(node))
+    shell(commands.make_shims(node, "r1"))
+    folder = paths.run_bin(node, "r1")
+    assert names_in(folder) == sorted(commands.SHIMS)
+    code = "import sys; print(sys.executable, sys.argv[1:])"
+    for name in ("python", "python3", "python3.7"):
+        done = subprocess.run([f"{folder}/{name}", "-c", code, "a b", "$x"], capture_output=True, text=True)
+        assert done.stdout == f"{node.python} ['a b', '$x']\n"
+    pip = Path(folder, "pip").read_text()
+    assert pip.startswith("#!/bin/sh\nexec ")
+    assert pip.endswith(' -m pip "$@"\n')
+
+
+def test_runner_is_reached_through_every_name(shell, node):
+    from tipcflow.remote.bundle import runner_bytes
+
+    shell(commands.make_workspace(node))
+    shell(commands.write_file(paths.runner_path(node)), data=runner_bytes())
+    job = paths.job_dir(node, "r1", "it's $(touch injected)/x", 1)
+    assert json.loads(shell(commands.start(node, job)).stdout)["state"] == "absent"
+    assert json.loads(shell(commands.poll(node, job)).stdout)["state"] == "absent"
+    events = shell(commands.watch(node, job, seconds=1, resume={"it's": 1})).stdout
+    assert json.loads(events) == {"event": "absent"}
+    Path(job).mkdir(parents=True)
+    shell(commands.stop(node, job, "it's $(touch injected)\n"))
+    assert Path(job, "stop").read_text() == "it's $(touch injected)\n"
+    assert json.loads(shell(commands.list_ours(node)).stdout) == {"processes": [], "jobs": []}
+    assert json.loads(shell(commands.reap(node, job="it's")).stdout)["killed"] == []

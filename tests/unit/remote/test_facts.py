@@ -1,0 +1,146 @@
+"""What a node says about itself."""
+
+import os
+import platform
+import socket
+import sys
+import time
+
+import pytest
+
+from tipcflow.domain import NodeFacts
+from tipcflow.remote.runner import facts as module
+from tipcflow.remote.runner.framework import version_of
+
+PADDLE = """# THIS FILE IS GENERATED FROM PADDLEPADDLE SETUP.PY
+full_version     = '3.3.1'
+major            = '3'
+nccl_version     = '22504'
+cuda_version     = '12.6'
+cudnn_version    = '9.5.1'
+tensorrt_version = 'None'
+commit           = '7688495538f4d6c1893f084dd238a402e8f68ab6'
+def show(): raise RuntimeError("must not be imported")
+"""
+TORCH = """from typing import Optional
+__all__ = ['__version__', 'debug', 'cuda', 'git_version', 'hip']
+__version__ = '2.13.0+cpu'
+debug = False
+cuda: Optional[str] = None
+git_version = '0123abcd'
+"""
+
+
+def test_this_machine(bench):
+    before = time.time()
+    told = bench.ask("facts", bench.workspace, "--python", sys.executable)
+    assert before - 1 < told.pop("clock") < time.time() + 1
+    known = NodeFacts.model_validate({"node": "a", **told})
+    assert known.hostname == socket.gethostname()
+    assert known.kernel == platform.release()
+    assert known.python == platform.python_version()
+    assert known.cpu_count == len(os.sched_getaffinity(0))
+    assert known.cpu_model
+    assert known.memory_bytes > 1 << 28
+    assert known.disk_free_bytes > 0
+    assert known.os
+    assert known.unreachable == {}
+
+
+def test_workspace_that_is_not_there_yet(bench, tmp_path):
+    assert bench.ask("facts", tmp_path / "not" / "yet", "--python", sys.executable)["disk_free_bytes"] > 0
+
+
+def test_peers_by_tcp_with_the_reason(bench):
+    with socket.socket() as server, socket.socket() as closed:
+        for sock in (server, closed):
+            sock.bind(("127.0.0.1", 0))
+        server.listen()
+        ports = server.getsockname()[1], closed.getsockname()[1]
+        peers = f"b=127.0.0.1:{ports[0]},c=127.0.0.1:{ports[1]},d=no-such-host.invalid,e=127.0.0.1"
+        told = bench.ask(
+            "facts", bench.workspace, "--python", sys.executable, "--peers", peers, "--port", ports[0]
+        )
+    assert set(told["unreachable"]) == {"c", "d"}
+    assert told["unreachable"]["c"].startswith(f"127.0.0.1 port {ports[1]}: Connection refused")
+    assert "no-such-host.invalid" in told["unreachable"]["d"]
+
+
+def test_python_that_does_not_work(bench):
+    told = bench.ask("facts", bench.workspace, "--python", "/bin/false")
+    assert told.get("python", "") == ""
+    assert told["packages"] == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "text", "expected"),
+    [
+        (
+            "paddle",
+            "version/__init__.py",
+            PADDLE,
+            {
+                "framework": "paddle",
+                "framework_version": "3.3.1",
+                "framework_commit": "7688495538f4d6c1893f084dd238a402e8f68ab6",
+                "cuda": "12.6",
+                "cudnn": "9.5.1",
+                "nccl": "22504",
+            },
+        ),
+        (
+            "paddle",
+            "version/__init__.py",
+            PADDLE.replace("'12.6'", "'False'").replace("'9.5.1'", "'False'").replace("'22504'", "'0'"),
+            {
+                "framework": "paddle",
+                "framework_version": "3.3.1",
+                "framework_commit": "7688495538f4d6c1893f084dd238a402e8f68ab6",
+            },
+        ),
+        (
+            "torch",
+            "version.py",
+            TORCH,
+            {"framework": "torch", "framework_version": "2.13.0+cpu", "framework_commit": "0123abcd"},
+        ),
+        ("torch", "other.py", "", {"framework": "torch", "framework_version": "", "framework_commit": ""}),
+    ],
+)
+def test_version_is_read_as_text(tmp_path, name, file, text, expected):
+    path = tmp_path / file
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+    assert version_of(name, str(tmp_path)) == expected
+
+
+def test_framework_of_an_environment(bench, tmp_path, monkeypatch):
+    package = tmp_path / "site" / "paddle"
+    (package / "version").mkdir(parents=True)
+    (package / "__init__.py").write_text("raise RuntimeError('must not be imported')")
+    (package / "version" / "__init__.py").write_text(PADDLE)
+    told = bench.ask(
+        "facts", bench.workspace, "--python", sys.executable, env={"PYTHONPATH": str(tmp_path / "site")}
+    )
+    assert (told["framework"], told["framework_version"], told["cuda"]) == ("paddle", "3.3.1", "12.6")
+
+
+def test_gpus_as_nvidia_smi_tells_them(monkeypatch):
+    row = "NVIDIA H200, GPU-aaaa, 143771, 570.124.06, 9.0\n"
+    monkeypatch.setattr(module, "output", lambda *command: row * 2)
+    told = module.gpus()
+    assert told["driver"] == "570.124.06"
+    assert (
+        told["gpus"]
+        == [
+            {
+                "name": "NVIDIA H200",
+                "uuid": "GPU-aaaa",
+                "memory_bytes": 143771 * 1024**2,
+                "compute_capability": "9.0",
+            }
+        ]
+        * 2
+    )
+    monkeypatch.setattr(module, "output", lambda *command: "")
+    assert module.gpus() == {"gpus": [], "driver": ""}
