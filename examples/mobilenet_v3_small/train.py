@@ -24,7 +24,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--output-dir", type=Path, default=Path("./output"))
     parser.add_argument("--epochs", type=positive, default=5)
     parser.add_argument("--batch-size", type=positive, default=4, help="per process")
-    parser.add_argument("--lr", type=float, default=0.004)
+    parser.add_argument("--lr", type=float, default=0.006)
     parser.add_argument("--seed", type=int, default=DEFAULT_SEED, help="equal seeds give equal losses")
     parser.add_argument("--print-freq", type=positive, default=1, help="iterations per printed line")
     parser.add_argument("--pretrained", default="", help="weights to start from, or to evaluate")

@@ -1,1 +1,1 @@
-"""What the sample suite's scripts share: model, data, process group, logging. Importing it does not import Paddle."""
+"""What the sample suite's scripts share: model, data, process group, logging. Importing this imports no Paddle."""

@@ -1,4 +1,4 @@
-"""Arguments as TIPC params files write them: `--key=value`, with dashes or underscores, True and False as words."""
+"""Arguments as TIPC params files write them: `--key=value`, dashes or underscores, True and False as words."""
 
 import argparse
 import sys

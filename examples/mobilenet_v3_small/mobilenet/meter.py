@@ -45,7 +45,8 @@ class Meter:
         """The line in the form of the `models` suite."""
         samples, steps = self.samples, self.steps
         return (
-            f"[Epoch {epoch}, iter: {iteration}] top1: {self.top1 / samples:.5f}, top5: {self.top5 / samples:.5f}, "
+            f"[Epoch {epoch}, iter: {iteration}] "
+            f"top1: {self.top1 / samples:.5f}, top5: {self.top5 / samples:.5f}, "
             f"lr: {rate:.5f}, loss: {self.loss / samples:.9g}, avg_reader_cost: {self.reader_s / steps:.5f} sec, "
             f"avg_batch_cost: {self.batch_s / steps:.5f} sec, avg_samples: {samples / steps:.1f}, "
             f"avg_ips: {samples / max(self.batch_s, 1e-9):.5f} images/sec."

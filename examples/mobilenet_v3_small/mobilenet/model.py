@@ -10,8 +10,8 @@ from typing import NamedTuple
 import paddle
 from paddle import nn
 
-SCALE = 0.5
-BN_MOMENTUM = 0.8
+SCALE = 0.35
+BN_MOMENTUM = 0.7
 
 
 class _Row(NamedTuple):

@@ -14,8 +14,8 @@ SIZE = 64
 CELLS = 8
 SEED = 7
 
-_NOISE = 24.0
-_FADE = 0.7
+_NOISE = 12.0
+_FADE = 0.85
 
 
 def prototypes() -> np.ndarray:
@@ -34,7 +34,7 @@ def pictures(count: int, part: int) -> Iterator[tuple[int, Image.Image]]:
         random = np.random.default_rng([SEED, part, index])
         label = index % CLASSES
         strength = random.uniform(_FADE, 1)
-        shifted = np.roll(patterns[label], random.integers(-4, 5, 2), axis=(0, 1))
+        shifted = np.roll(patterns[label], random.integers(-2, 3, 2), axis=(0, 1))
         # Noise per 2 x 2 pixels: a PNG of finer noise is three times as large and teaches nothing more.
         noise = random.normal(0, _NOISE, (SIZE // 2, SIZE // 2, 3)).repeat(2, axis=0).repeat(2, axis=1)
         values = 128 + strength * (shifted - 128) + noise

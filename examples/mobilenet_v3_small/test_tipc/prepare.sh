@@ -17,7 +17,7 @@ mode=$2
 model=$(sed -n 's/^model_name:\([^:]*\).*/\1/p' "$params" | head -n 1)
 [ "$model" = mobilenet_v3_small ] || fail "$params: model_name '$model' is not known, expected mobilenet_v3_small"
 
-train=160 val=60 images=20
+train=128 val=60 images=20
 case "$mode" in
     lite_train_lite_infer) ;;
     lite_train_whole_infer) images=80 ;;
@@ -45,7 +45,7 @@ if [ "$mode" = whole_infer ]; then
     else
         work=$(mktemp -d pretrain_models.XXXXXX)
         trap 'rm -rf "$work"' EXIT
-        python train.py --use-gpu=False --epochs=2 --batch-size=8 --print-freq=10 --output-dir="$work" > "$work/out" 2>&1 \
+        python train.py --use-gpu=False --epochs=3 --batch-size=8 --print-freq=10 --output-dir="$work" > "$work/out" 2>&1 \
             || { tail -n 20 "$work/out" >&2; fail "training the pretrained weights failed" 1; }
         mkdir -p pretrain_models
         mv "$work/latest.pdparams" "$weights"

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 
 import paddle
@@ -85,7 +86,7 @@ class Report:
 
     def _performance(self, gpu: dict[str, str] | None) -> list[str]:
         calls = self.calls[self.warm_up :]
-        stages = [[after - before for before, after in zip(call, call[1:], strict=False)] for call in calls]
+        stages = [[after - before for before, after in pairwise(call)] for call in calls]
         means = [1000 * sum(stage) / len(calls) for stage in zip(*stages, strict=True)]
         memory = {
             "cpu_rss(MB)": round(sum(self.rss) / len(self.rss), 4),
@@ -139,7 +140,7 @@ def _paddle() -> dict[str, object]:
 
 
 def _gpu() -> dict[str, str] | None:
-    """Driver, used memory (MB) and utilisation (%) of the first visible GPU, whoever uses it; None when unknown."""
+    """Driver, used memory (MB) and utilisation (%) of the first visible GPU, whoever uses it, if known."""
     first = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0] or "0"
     query = "--query-gpu=driver_version,memory.used,utilization.gpu"
     command = ["nvidia-smi", "-i", first, query, "--format=csv,noheader,nounits"]

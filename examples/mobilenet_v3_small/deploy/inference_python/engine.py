@@ -13,15 +13,13 @@ from paddle import inference
 def find_model(folder: Path) -> tuple[Path, Path]:
     """Program and weights of an export; ends the process with 2 when one is missing."""
     names = ["inference.json", "inference.pdmodel"]
-    if os.environ.get("FLAGS_enable_pir_api", "1").lower() in ("0", "false"):
+    if os.environ.get("FLAGS_enable_pir_api", "1").lower() in ("0", "false"):  # noqa: SIM112 (Paddle's name)
         names.reverse()
     weights = folder / "inference.pdiparams"
-    for name in names:
-        if (folder / name).is_file() and weights.is_file():
-            return folder / name, weights
-    refuse(
-        f"no exported model in {folder}: expected {' or '.join(names)}, and {weights.name}; run tools/export_model.py"
-    )
+    found = [folder / name for name in names if (folder / name).is_file()]
+    if not found or not weights.is_file():
+        refuse(f"no exported model in {folder}: expected {' or '.join(names)}, and {weights.name}")
+    return found[0], weights
 
 
 def make_config(args: argparse.Namespace) -> inference.Config:

@@ -1,6 +1,6 @@
 """Runs the exported model over pictures with Paddle Inference.
 
-    python deploy/inference_python/infer.py --model-dir=./output --img-path=./images --enable-mkldnn=True --benchmark=True
+    python deploy/inference_python/infer.py --model-dir=./output --enable-mkldnn=True --benchmark=True
 
 Prints what the engine really is, one line per picture (`name<TAB>{"class_id": ..., "scores": [...]}`), and with
 `--benchmark=True` a report in AutoLog's form. Ends with 2 for wrong arguments or a missing model, with 3 when this
@@ -32,7 +32,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--model-dir", type=Path, required=True)
     parser.add_argument("--img-path", type=Path, default=Path("./images"), help="a picture, or a folder of them")
     parser.add_argument("--benchmark", type=switch, default=False)
-    parser.add_argument("--passes", type=positive, default=5, help="how often --benchmark runs over all pictures")
+    parser.add_argument("--passes", type=positive, default=3, help="how often --benchmark runs over all pictures")
     args = parse(parser)
     if args.use_gpu:
         check_gpu(args.precision, args.use_tensorrt)
