@@ -264,7 +264,11 @@ class Dialect(Frozen):
     def for_mode(self, mode: str) -> "Dialect":
         """The dialect as it reads files in a mode: itself, unless the mode has its own line map."""
         spec = self.modes.get(mode)
-        return self.model_copy(update={**spec.model_dump(), "own_layout": self.layout}) if spec else self
+        if spec is None:
+            return self
+        other = self.model_copy(update={**spec.model_dump(), "own_layout": self.layout})
+        other.__dict__.pop("_line_map", None)  # the copy has taken this dialect's computed map along
+        return other
 
     def kind(self, slot: str) -> Kind:
         """How a slot's value is meant.
