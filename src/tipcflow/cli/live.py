@@ -48,7 +48,7 @@ class LiveDisplay:
         self._steps: dict[str, _StepState] = {}
         self._training: dict[str, str] = {}
         self._partial: dict[str, str] = {}
-        self._last_line_at = 0.0
+        self._last_line, self._last_line_at = "", 0.0
 
     def __enter__(self) -> "LiveDisplay":
         if self._console.is_terminal:
@@ -170,10 +170,10 @@ class LiveDisplay:
             took = f" after {state.ended - state.started:.1f} s" if state.started else ""
             text = f"{step}: {event.status.value}{took}" + (f" ({event.text})" if event.text else "")
         elif event.kind is Kind.LOG and event.at - self._last_line_at >= _LINE_EVERY_S:
-            text = self._training.get(event.node, "")
-            if text:
-                self._last_line_at = event.at
-                text = f"{event.node}: {text}"
+            line = self._training.get(event.node, "")
+            if line and line != self._last_line:
+                self._last_line, self._last_line_at = line, event.at
+                text = f"{event.node}: {line}"
         if text:
             self._console.print(f"{stamp}  {text}", markup=False, soft_wrap=True)
 

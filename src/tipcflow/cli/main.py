@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from tipcflow.cli import certificate, db, logs, plan, run, runs, show
+from tipcflow.cli import certificate, db, demo, doctor, logs, plan, run, runs, show
 from tipcflow.domain import Status, TipcflowError, exit_code
 
 app = typer.Typer(
@@ -17,6 +17,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 
+app.command("demo")(demo.demo)
 app.command("run")(run.run)
 app.command("plan")(plan.plan)
 app.command("runs")(runs.runs)
@@ -24,6 +25,7 @@ app.command("show")(show.show)
 app.command("logs")(logs.logs)
 app.add_typer(certificate.app, name="certificate")
 app.add_typer(db.app, name="db")
+app.command("doctor")(doctor.doctor)
 
 
 def _version(wanted: bool) -> None:

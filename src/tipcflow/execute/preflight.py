@@ -9,6 +9,7 @@ from tipcflow.domain import Cluster, ConfigError, InfraError, Node, NodeFacts
 
 # A lite run's archive, data, checkpoints and logs; a step may ask for more (JobSpec.min_free_bytes).
 MIN_FREE_BYTES = 256 * 1024 * 1024
+_DISTRIBUTIONS = {"paddle": "paddlepaddle"}
 # Beyond this, times of different nodes cannot be put side by side; shown, not fatal.
 CLOCK_WARN_S = 5.0
 
@@ -94,7 +95,9 @@ def _check_node(node: Node, fact: NodeFacts, *, framework: str, requirement: Req
 def _check_requirement(node: Node, fact: NodeFacts, requirement: Requirement) -> None:
     installed = {name.lower().replace("_", "-"): version for name, version in fact.packages.items()}
     if fact.framework:
-        installed.setdefault(fact.framework.lower(), fact.framework_version)
+        # A framework is found by what it is imported as, and asked for by what it is installed as.
+        distribution = _DISTRIBUTIONS.get(fact.framework.lower(), fact.framework.lower())
+        installed.setdefault(distribution, fact.framework_version)
     wanted = requirement.name.lower().replace("_", "-")
     # paddlepaddle-gpu is the same framework as paddlepaddle, built for another device.
     version = installed.get(wanted) or installed.get(f"{wanted}-gpu") or installed.get(wanted.removesuffix("-gpu"))
