@@ -4,6 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 state=${TIPCFLOW_HOME:-.tipcflow}
+export PIP_ROOT_USER_ACTION=ignore
 
 say() { printf '%s\n' "$*" >&2; }
 die() { say "error: $1"; say "  hint: $2"; exit 2; }
@@ -49,6 +50,7 @@ if ! .venv/bin/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/d
     say "making .venv with $("$python" --version)"
     "$uv" venv --quiet --clear --no-python-downloads --python "$python" .venv
 fi
+# Outdated packages are removed, which takes tipcflow along; it is put back below.
 "$uv" pip sync --python .venv/bin/python --require-hashes requirements/dev.txt \
     || die "the packages could not be installed" "check the network, a proxy (HTTPS_PROXY) or your index (UV_DEFAULT_INDEX)"
 "$uv" pip install --quiet --python .venv/bin/python --no-deps --build-constraints requirements/build.txt --editable .

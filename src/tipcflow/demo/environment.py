@@ -73,20 +73,14 @@ def _make(folder: Path, requirements: Path, home: Path, report: Callable[[str], 
         folder=home,
         report=report,
     )
-    run_installer(
-        [
-            str(uv),
-            "pip",
-            "sync",
-            "--require-hashes",
-            "--python",
-            str(folder / "bin" / "python"),
-            str(requirements),
-        ],
-        what=f"the environment {folder.name}",
-        folder=home,
-        report=report,
-    )
+
+    def tell(line: str) -> None:
+        # The list of all packages is of no interest.
+        if not line.startswith((" + ", " - ")):
+            report(line)
+
+    sync = [str(uv), "pip", "sync", "--require-hashes", "--python", str(folder / "bin" / "python")]
+    run_installer([*sync, str(requirements)], what=f"the environment {folder.name}", folder=home, report=tell)
 
 
 def _fitting_python(uv: Path) -> str:

@@ -77,12 +77,11 @@ def ensure(needs: Sequence[Need], report: Callable[[str], None]) -> None:
     if os.geteuid() != 0:
         raise InfraError(f"missing on this machine: {programs}", hint=f"sudo apt-get install {names}")
     report(f"installing {names} (services are not started)")
-    running = _running(missing)
+    running = _active([service for need in missing for service in need.services])
     with _no_service_starts():
         _apt("update", "-qq", report=report)
         _apt("install", "-qq", "-y", "--no-install-recommends", *(need.package for need in missing), report=report)
-    for service in _running(missing) - running:
-        call(["systemctl", "stop", service], check=False)
+    _quiet_down([service for need in missing for service in need.services], running)
     still = [need.program for need in missing if not where_is(need)]
     if still:
         raise InfraError(f"still missing after the installation of {names}: {', '.join(still)}")
@@ -92,13 +91,29 @@ def _apt(*arguments: str, report: Callable[[str], None]) -> None:
     env = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
     # Another apt-get may be at work, on a fresh machine above all.
     argv = ["apt-get", "-o", "DPkg::Lock::Timeout=120", *arguments]
-    run_installer(argv, what="a system package", folder=Path("/"), report=report, env=env)
+
+    def tell(line: str) -> None:
+        # One line per package; the rest is said when it fails.
+        if line.startswith("Setting up"):
+            report(line)
+
+    run_installer(argv, what="a system package", folder=Path("/"), report=tell, env=env)
 
 
-def _running(needs: Sequence[Need]) -> set[str]:
+def _quiet_down(services: Sequence[str], running: set[str]) -> None:
+    """Services that came with our packages neither run now nor after the next boot; others stay as they were."""
+    if not shutil.which("systemctl"):
+        return
+    for service in services:
+        if service not in running:
+            call(["systemctl", "disable", "--quiet", service], check=False)
+    for service in _active(services) - running:
+        call(["systemctl", "stop", service], check=False)
+
+
+def _active(services: Sequence[str]) -> set[str]:
     if not Path("/run/systemd/system").is_dir():
         return set()
-    services = [service for need in needs for service in need.services]
     return {name for name in services if call(["systemctl", "is-active", name], check=False).returncode == 0}
 
 
