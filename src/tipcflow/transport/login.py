@@ -81,7 +81,7 @@ def _connect_once(node: Node, target: Target, timeout: float) -> paramiko.SSHCli
             look_for_keys=target.agent and not target.identity_files,
             allow_agent=target.agent,
             sock=sock,
-            timeout=timeout,
+            timeout=2 * timeout,  # for the key exchange, which begins with the banner
             banner_timeout=timeout,
             auth_timeout=timeout,
             channel_timeout=timeout,
@@ -152,11 +152,14 @@ def _explain(node: Node, target: Target, error: BaseException) -> BaseException:
             f"{target} refuses the login with {keys} ({error})",
             "add the public key to that user's authorized_keys; accounts made by useradd are locked",
         )
-    if isinstance(error, paramiko.ProxyCommandFailure):
-        return _error(node, f"the proxy command failed: {error}", "see ProxyCommand or ProxyJump of the alias")
-    if isinstance(error, EOFError | ConnectionError) or "banner" in str(error).lower():
+    dropped = isinstance(error, EOFError | ConnectionError) or "banner" in str(error).lower()
+    if isinstance(error, paramiko.ProxyCommandFailure) or (dropped and target.proxy):
+        return _error(node, f"no ssh server answers through: {target.proxy}", "see ProxyCommand or ProxyJump")
+    if dropped and not isinstance(error.__context__, TimeoutError):
         return _DroppedError(str(error) or type(error).__name__)
-    if isinstance(error, TimeoutError):
+    if dropped:
+        return _error(node, f"{target} accepts connections but says nothing", "not an ssh server, or overloaded")
+    if isinstance(error, TimeoutError) or "No existing session" in str(error):
         return _error(node, f"{target} did not finish the login in time", "is the node overloaded?")
     if isinstance(error, paramiko.SSHException | OSError | ValueError):
         return _error(node, f"cannot log in to {target}: {error}", "")

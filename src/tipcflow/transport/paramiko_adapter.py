@@ -2,6 +2,7 @@
 
 import io
 import tarfile
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from tipcflow.transport.base import Completed
 from tipcflow.transport.login import connect_client
 
 PIECE = 1 << 17
+WINDOW = 1 << 15
 STDERR_LOOK_S = 0.2
 STDERR_KEPT = 1 << 16
 
@@ -145,17 +147,21 @@ class ParamikoTransport:
                 raise
             return channel
 
-    def _send(self, channel: paramiko.Channel, source: io.BufferedIOBase, until: float, timeout: float) -> None:
-        while piece := source.read(PIECE):
-            with self._guard(timeout):
-                try:
-                    channel.settimeout(max(0.001, until - time.monotonic()))
-                    channel.sendall(piece)
-                except TimeoutError:
-                    raise
-                except OSError:
-                    return  # the command has ended without reading on: its exit code says why
-        channel.shutdown_write()
+    def _send(self, channel: paramiko.Channel, source: io.BufferedIOBase, local: list[OSError]) -> None:
+        """Send all of `source`, in a thread of its own: a command may answer before it has read everything.
+
+        Args:
+            local: takes the error of reading the source. Errors of the wire, or of a command that has ended
+                without reading on, show where its output is read.
+        """
+        try:
+            while piece := source.read(PIECE):
+                if not _sent(channel, piece):
+                    return
+            channel.shutdown_write()
+        except OSError as error:
+            local.append(error)
+            channel.close()
 
     def _received(
         self, channel: paramiko.Channel, errors: bytearray, timeout: float, until: float | None = None
@@ -169,13 +175,18 @@ class ParamikoTransport:
         until = time.monotonic() + timeout
         output, errors = sink or io.BytesIO(), bytearray()
         channel = self._open(command, timeout)
+        unreadable: list[OSError] = []
+        sender = threading.Thread(target=self._send, args=(channel, source, unreadable), daemon=True)
         try:
-            self._send(channel, source, until, timeout)
+            sender.start()
             for piece in self._received(channel, errors, timeout, until):
                 output.write(piece)
             code = self._exit_code(channel, until)
         finally:
             channel.close()
+            sender.join()
+            if unreadable:
+                raise unreadable[0]
         text = output.getvalue() if sink is None and isinstance(output, io.BytesIO) else b""
         return Completed(code, text, bytes(errors))
 
@@ -201,6 +212,21 @@ class ParamikoTransport:
 
     def _error(self, message: str) -> InfraError:
         return InfraError(f"node {self.node.name}: {message}", node=self.node.name)
+
+
+def _sent(channel: paramiko.Channel, piece: bytes) -> bool:
+    """Whether all of the piece could be sent before the channel was closed."""
+    while piece:
+        try:
+            size = channel.send(piece[:WINDOW])
+        except TimeoutError:  # of the reader, who shares it: the reader's deadline closes the channel
+            continue
+        except (OSError, EOFError, paramiko.SSHException):
+            return False
+        if not size:
+            return False
+        piece = piece[size:]
+    return True
 
 
 def _pieces(

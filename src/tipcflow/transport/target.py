@@ -74,11 +74,14 @@ def resolve(node: Node, *, config_file: Path | None = None) -> Target:
 
 
 def _lookup(node: Node, file: Path) -> dict[str, Any]:
+    """The alias's settings; what the cluster file says comes first, also in the proxy command's %h and %p."""
+    ssh = node.ssh
+    ours = {"HostName": ssh.host, "Port": ssh.port, "User": ssh.user}
+    first = "Host *\n" + "".join(f"  {key} {value}\n" for key, value in ours.items() if value)
     try:
-        return dict(paramiko.SSHConfig.from_path(str(file)).lookup(node.ssh.alias))
-    except FileNotFoundError:
-        return {}
-    except (OSError, paramiko.ConfigParseError, ImportError) as error:
+        text = file.read_text() if file.exists() else ""
+        return dict(paramiko.SSHConfig.from_text(first + text).lookup(ssh.alias))
+    except (OSError, ValueError, paramiko.ConfigParseError, ImportError) as error:
         raise InfraError(f"node {node.name}: cannot read {file}: {error}", node=node.name) from error
 
 

@@ -1,0 +1,179 @@
+"""Commands, streams and files over a real sshd."""
+
+import os
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from tipcflow.domain import InfraError
+from tipcflow.transport.connect import connect
+from tipcflow.transport.login import connect_client
+from tipcflow.transport.paramiko_adapter import ParamikoTransport
+
+
+@pytest.fixture
+def transport(server):
+    made = connect(server.node())
+    yield made
+    made.close()
+
+
+def test_output_errors_and_exit_code(transport):
+    done = transport.run("printf 'a\\0b'; printf oops >&2; exit 3")
+    assert (done.exit_code, done.stdout, done.stderr) == (3, b"a\0b", b"oops")
+
+
+def test_input_goes_through_unchanged(transport):
+    data = bytes(range(256)) * 20_000
+    assert transport.run("cat", input=data).stdout == data
+
+
+def test_a_command_that_ends_without_reading_its_input(transport):
+    done = transport.run("echo no >&2; exit 4", input=b"x" * 10_000_000)
+    assert (done.exit_code, done.stderr) == (4, b"no\n")
+
+
+def test_much_on_stderr_does_not_block(transport):
+    done = transport.run("head -c 8000000 /dev/zero >&2; head -c 8000000 /dev/zero")
+    assert (done.exit_code, len(done.stdout)) == (0, 8_000_000)
+
+
+def test_killed_command(transport):
+    assert transport.run("kill -9 $$").exit_code == -1
+
+
+def test_time_limit(transport):
+    with pytest.raises(InfraError, match="node a: no answer within"):
+        transport.run("sleep 60", timeout=0.3)
+    assert transport.run("true").exit_code == 0
+
+
+def test_stream_gives_lines_as_they_come(transport):
+    with transport.stream("echo one; printf 'two\\nth'; sleep 0.2; echo ree; printf rest") as lines:
+        assert list(lines) == [b"one", b"two", b"three", b"rest"]
+
+
+def test_leaving_a_stream_closes_its_pipes(transport):
+    """The runner's watch notices by that that nobody reads any more."""
+    with transport.stream("echo $$; while echo alive; do sleep 0.05; done") as lines:
+        pid = int(next(lines))
+    end = time.monotonic() + 20
+    while Path(f"/proc/{pid}").exists():
+        assert time.monotonic() < end, "the remote command goes on"
+        time.sleep(0.02)
+
+
+def test_silent_stream_is_given_up(transport):
+    with transport.stream("sleep 60", timeout=0.5) as lines, pytest.raises(InfraError, match=r"within 0\.5 s"):
+        next(lines)
+
+
+def test_slow_but_not_silent_stream_is_not(transport):
+    with transport.stream("for i in 1 2 3 4; do echo $i; sleep 0.4; done", timeout=1.0) as lines:
+        assert len(list(lines)) == 4
+
+
+def test_stream_of_a_command_that_fails(transport):
+    with transport.stream("echo a; echo broken >&2; exit 7") as lines:
+        assert next(lines) == b"a"
+        with pytest.raises(InfraError, match="the remote command ended with 7: broken"):
+            next(lines)
+
+
+def test_errors_of_the_reader_stay_its_own(transport):
+    with pytest.raises(FileNotFoundError), transport.stream("echo a"):
+        raise FileNotFoundError("mine")
+
+
+def test_lost_connection(server):
+    transport = connect(server.node())
+    with transport.stream("echo a; sleep 60") as lines:
+        assert next(lines) == b"a"
+        server.close()
+        with pytest.raises(InfraError, match="the connection is lost"):
+            next(lines)
+    with pytest.raises(InfraError, match="the connection is lost"):
+        transport.run("true")
+
+
+def test_put_makes_folders_and_sets_the_mode(transport, tmp_path):
+    data = os.urandom(3_000_000)
+    remote = tmp_path / "new folder" / "it's $(here)\n"
+    transport.put(data, str(remote), mode=0o750)
+    assert remote.read_bytes() == data
+    assert remote.stat().st_mode & 0o777 == 0o750
+    assert [file.name for file in remote.parent.iterdir()] == [remote.name]
+    (tmp_path / "local").write_bytes(b"from a file")
+    transport.put(tmp_path / "local", str(remote))
+    assert remote.read_bytes() == b"from a file"
+
+
+def test_put_that_fails_says_why_and_leaves_the_old_file(transport, tmp_path):
+    (tmp_path / "file").write_text("old")
+    with pytest.raises(InfraError, match=r"node a: cannot write .*/file/x: .*Not a directory|File exists"):
+        transport.put(b"new", f"{tmp_path}/file/x")
+    assert (tmp_path / "file").read_text() == "old"
+
+
+def test_get_whole_and_in_part(transport, tmp_path):
+    data = os.urandom(500_000)
+    (tmp_path / "file").write_bytes(data)
+    remote = str(tmp_path / "file")
+    assert transport.get(remote) == data
+    assert transport.get(remote, offset=10, limit=5) == data[10:15]
+    assert transport.get(remote, offset=499_999) == data[-1:]
+    assert transport.get(remote, offset=600_000) == b""
+    assert transport.get(remote, tmp_path / "to" / "copy") == b""
+    assert (tmp_path / "to" / "copy").read_bytes() == data
+
+
+def test_get_of_a_missing_file(transport, tmp_path):
+    with pytest.raises(FileNotFoundError, match="a:/no/such"):
+        transport.get("/no/such", tmp_path / "copy")
+    assert list(tmp_path.glob("copy*")) == []
+
+
+def test_get_many(transport, tmp_path):
+    root = tmp_path / "remote root"
+    (root / "logs").mkdir(parents=True)
+    (root / "log").mkdir()
+    for name in ("logs/a b.log", "-x", "log/workerlog.0", "log/envlog.0", "it's"):
+        (root / name).write_text(name)
+    wanted = ["logs/a b.log", "-x", "missing", "log", "log/envlog.0", "it's"]
+    found = transport.get_many(str(root), wanted, tmp_path / "here")
+    assert sorted(found) == ["-x", "it's", "log/workerlog.0", "logs/a b.log"]
+    assert (tmp_path / "here" / "logs" / "a b.log").read_text() == "logs/a b.log"
+    assert not (tmp_path / "here" / "log" / "envlog.0").exists()
+    assert transport.get_many(str(root), ["missing"], tmp_path / "none") == []
+    assert transport.get_many(str(root), [], tmp_path / "none") == []
+
+
+def test_get_many_stays_in_its_folder(transport, tmp_path):
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "link").symlink_to("/etc/passwd")
+    with pytest.raises(InfraError, match="sent a file that would leave the folder"):
+        transport.get_many(str(root), ["link"], tmp_path / "here")
+
+
+def test_one_stream_and_many_commands_at_once(transport):
+    results = []
+    with transport.stream("for i in $(seq 50); do echo $i; sleep 0.02; done") as lines:
+        threads = [
+            threading.Thread(target=lambda n=n: results.append(transport.run(f"echo {n}").stdout))
+            for n in range(6)
+        ]
+        for thread in threads:
+            thread.start()
+        assert len(list(lines)) == 50
+        for thread in threads:
+            thread.join(20)
+    assert sorted(results) == [f"{n}\n".encode() for n in range(6)]
+
+
+def test_a_client_made_by_somebody_else_is_taken_over(server):
+    transport = ParamikoTransport(connect_client(server.node()), server.node())
+    assert transport.run("echo hi").stdout == b"hi\n"
+    transport.close()
