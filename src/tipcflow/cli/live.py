@@ -12,7 +12,7 @@ from tipcflow.execute.progress import Event, Kind
 from tipcflow.parse import last_training_line
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from rich.console import Group
     from rich.text import Text
 
 _LINE_EVERY_S = 5.0
@@ -118,31 +118,26 @@ class LiveDisplay:
         if line:
             self._training[event.node] = line
 
-    def _render(self) -> "Table":
+    def _render(self) -> "Group":
+        from rich.console import Group
         from rich.table import Table
         from rich.text import Text
 
         with self._lock:
-            table = Table(box=None, pad_edge=False, expand=False, show_edge=False)
             title = f"run {self._run}   {_clock(time.time() - self._begun)}   {variant_of(self._plan)}"
-            table.title = Text(title.rstrip(), style="bold")
-            table.title_justify = "left"
+            table = Table(box=None, pad_edge=False, show_edge=False, header_style="dim")
             for column in ("step", "nodes", "time", "status"):
-                table.add_column(column, overflow="fold", no_wrap=column in ("time",))
+                table.add_column(column, overflow="fold")
             for step in self._known_steps():
                 state = self._steps.get(step.id, _StepState())
-                table.add_row(
-                    short_step(self._plan, step.id),
-                    self._nodes_of(step, state),
-                    _elapsed(state),
-                    _status_text(state),
-                )
-            if self._live is not None or self._note:
-                for node, line in sorted(self._training.items()):
-                    table.add_row(Text(f"{node}: {line}", style="dim"), "", "", "")
-            if self._note and self._live is not None:
-                table.add_row(Text(self._note, style="italic"), "", "", "")
-            return table
+                name = short_step(self._plan, step.id)
+                table.add_row(name, self._nodes_of(step, state), _elapsed(state), _status_text(state))
+            below = []
+            if self._live is not None:
+                below = [f"{node}: {line}" for node, line in sorted(self._training.items())]
+                below += [self._note] if self._note else []
+            lines = [Text(line, style="dim", no_wrap=True, overflow="ellipsis") for line in below]
+            return Group(Text(title.rstrip(), style="bold"), table, *lines)
 
     def _known_steps(self) -> list[Step]:
         return list(self._plan.steps) if self._plan is not None else []

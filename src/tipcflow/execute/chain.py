@@ -188,12 +188,20 @@ class ChainRun:
             self._store, self.id, config_dir=self.request.config_dir, suite=suite.name, policy=self.request.policy
         )
         status, reason = judged.status, judged.reason
+        if status is Status.CANCELLED:
+            reason = f"stopped by a person{self._where_stopped()}"
         if leftovers and status is Status.PASS:
             status, reason = Status.INFRA_FAILURE, leftovers[0]
         run = self._finish(status, reason)
         judgement.write_certificate(self._store, self.id, self._home)
         self._say(Event(Kind.CHECKS, reason, status=status))
         return run
+
+    def _where_stopped(self) -> str:
+        stopped = [
+            step for step, (status, _) in self._store.step_statuses(self.id).items() if status is Status.CANCELLED
+        ]
+        return f" in {stopped[0]}" if stopped else ""
 
     def _finish(self, status: Status, reason: str) -> Run:
         self._store.finish_run(self.id, status, reason, time.time())
