@@ -1,6 +1,7 @@
 """Facts and context -> every check's answer, and the run's status with its reason."""
 
 from collections.abc import Callable, Iterable
+from textwrap import shorten
 
 from tipcflow.check.accuracy import accuracy_final
 from tipcflow.check.baseline import against_baseline
@@ -30,6 +31,7 @@ CHECKS: tuple[Check, ...] = (
 )
 
 MAX_PROBLEMS = 3
+MAX_WIDTH = 300
 
 
 def judge(facts: Facts, context: CheckContext) -> tuple[CheckResult, ...]:
@@ -73,7 +75,8 @@ def _problems(facts: Facts, results: tuple[CheckResult, ...]) -> list[str]:
                 (result.status.severity, f"{result.check}{f' ({about})' if about else ''}: {result.reason}")
             )
     found.sort(key=lambda problem: -problem[0])
-    return [text for _, text in found]
+    # A reason may quote a log: here it is one line, and the page of the run has the rest.
+    return [shorten(text, MAX_WIDTH, placeholder=" …") for _, text in found]
 
 
 def _said_by_a_leg(facts: Facts, step: str, status: Status) -> bool:

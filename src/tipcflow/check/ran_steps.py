@@ -9,6 +9,8 @@ NAME = "ran.steps"
 # What says that a step or leg was really executed, well or not.
 EXECUTED = frozenset({Status.PASS, Status.IMPROVEMENT, Status.REGRESSION, Status.FAILED})
 
+_WRONG = frozenset({Status.FAILED, Status.INFRA_FAILURE, Status.CANCELLED})
+
 
 def ran_steps(facts: Facts, context: CheckContext) -> list[CheckResult]:
     """One result for the whole run: `failed` for missing, unproven or unexplained work, or when nothing ran."""
@@ -67,8 +69,9 @@ def _states(facts: Facts) -> dict[str, Status]:
 def _unproven(facts: Facts, step: Step) -> list[str]:
     """What is missing or contradicts itself about a step and its legs."""
     status = facts.step_status.get(step.id)
-    if status is None and not step.not_run and not _explained(facts, step):
-        return [f"{step.id} was planned and left no trace"]
+    if status in (None, Status.BLOCKED) and not step.not_run and not _explained(facts, step):
+        trace = "left no trace" if status is None else "was blocked by nothing that went wrong"
+        return [f"{step.id} was planned and {trace}"]
     if status is Status.NOT_RUN and not (step.not_run or facts.step_reason.get(step.id)):
         return [f"{step.id} was skipped without a reason"]
     if status is not Status.PASS:
@@ -79,8 +82,8 @@ def _unproven(facts: Facts, step: Step) -> list[str]:
     for leg in step.legs:
         key = leg_key(step, leg.id)
         said = facts.leg_status.get(key)
-        if said is None and not leg.not_run:
-            problems.append(f"leg {key} was planned and left no trace")
+        if said in (None, Status.BLOCKED) and not leg.not_run:
+            problems.append(f"leg {key} was planned and left no trace of having run")
         elif said is Status.NOT_RUN and not (leg.not_run or facts.step_reason.get(key)):
             problems.append(f"leg {key} was skipped without a reason")
         elif said is Status.PASS:
@@ -105,7 +108,7 @@ def _without_proof(facts: Facts, step: Step, name: str, leg: str, nodes: tuple[s
 
 
 def _explained(facts: Facts, step: Step) -> bool:
-    """Whether something that the step waits for did not end well, so that it could not start."""
+    """Whether something went wrong, or cannot be done here, that the step waits for; or that its own legs tell."""
     by_id = {other.id: other for other in facts.plan.steps}
     seen: set[str] = set()
     waiting = list(step.after)
@@ -114,7 +117,8 @@ def _explained(facts: Facts, step: Step) -> bool:
         if before in seen or before not in by_id:
             continue
         seen.add(before)
-        if by_id[before].not_run or facts.step_status.get(before) not in (None, Status.PASS):
+        status = facts.step_status.get(before)
+        if by_id[before].not_run or status not in (None, Status.PASS, Status.IMPROVEMENT, Status.BLOCKED):
             return True
         waiting += by_id[before].after
-    return False
+    return any(facts.leg_status.get(leg_key(step, leg.id)) in _WRONG for leg in step.legs)

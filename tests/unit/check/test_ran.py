@@ -43,7 +43,7 @@ def test_a_leg_without_a_trace(build: ModuleType) -> None:
     facts = build.facts(leg_status={f"{build.INFER}/{build.ON}": PASS})
     result = one(ran_steps(facts, CONTEXT))
     assert result.status is FAILED
-    assert f"leg {build.INFER}/{build.OFF} was planned and left no trace" in result.reason
+    assert f"leg {build.INFER}/{build.OFF} was planned and left no trace of having run" in result.reason
 
 
 def test_what_could_not_start_is_no_missing_work_of_its_own(build: ModuleType) -> None:
@@ -96,8 +96,9 @@ def test_exit_code_0_without_one_iteration_is_no_training(build: ModuleType) -> 
 
 
 def test_a_training_mode_that_did_not_train(build: ModuleType) -> None:
-    only_prepared = {"prepare": PASS, build.TRAIN: Status.BLOCKED}
-    facts = build.facts(step_status=only_prepared, leg_status={}, records=(), measurements=())
+    skipped = {"prepare": PASS, build.TRAIN: Status.NOT_RUN}
+    why = {build.TRAIN: "the tested ref no longer declares it"}
+    facts = build.facts(step_status=skipped, leg_status={}, records=(), measurements=(), step_reason=why)
     result = one(ran_steps(facts, CONTEXT))
     assert result.status is FAILED
     assert "did not train: v/train" in result.reason
@@ -112,6 +113,24 @@ def test_cancelled_work_is_not_the_models_fault(build: ModuleType) -> None:
     statuses = {"prepare": PASS, build.TRAIN: Status.CANCELLED}
     facts = build.facts(step_status=statuses, leg_status={}, measurements=())
     assert one(ran_steps(facts, CONTEXT)).status is Status.NOT_RUN
+
+
+def test_blocked_by_nothing_is_missing_work(build: ModuleType) -> None:
+    """A leg that the runner forgot, and a step that is blocked although all that it waits for went well."""
+    legs = {**build.facts().leg_status, f"{build.INFER}/{build.ON}": Status.BLOCKED}
+    forgotten = one(ran_steps(build.facts(leg_status=legs), CONTEXT))
+    assert (forgotten.status, "left no trace of having run" in forgotten.reason) == (FAILED, True)
+    alone = one(
+        ran_steps(build.facts(leg_status=legs, step_status=with_status(build, INFER=Status.BLOCKED)), CONTEXT)
+    )
+    assert alone.status is FAILED
+    assert "v/infer_cpu was planned and was blocked by nothing that went wrong" in alone.reason
+
+
+def test_what_waits_for_a_step_that_went_wrong_may_be_blocked(build: ModuleType) -> None:
+    statuses = with_status(build, EXPORT=INFRA, INFER=Status.BLOCKED)
+    result = one(ran_steps(build.facts(step_status=statuses, leg_status={}), CONTEXT))
+    assert result.status is INFRA
 
 
 def ranks(*told: tuple[str, int, int]) -> tuple[RankReport, ...]:

@@ -186,3 +186,14 @@ def test_deadline(build: ModuleType) -> None:
         step_reason={build.TRAIN: "node beta passed its deadline of 600 s"},
     )
     assert said(facts)[0] is FAILED
+
+
+def test_the_reason_is_one_line_also_when_it_quotes_a_log(build: ModuleType) -> None:
+    long = "exit code 1 on node alpha:\n  File x\n" + "y " * 400
+    facts = build.facts(
+        step_status={**build.facts().step_status, build.TRAIN: FAILED}, step_reason={build.TRAIN: long}
+    )
+    _, reason = said(facts)
+    assert reason.startswith("v/train: exit code 1 on node alpha: File x y y")
+    assert "\n" not in reason
+    assert len(reason.split("; ")[0]) <= 300
