@@ -13,6 +13,7 @@ from pathlib import Path
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from mobilenet.arguments import DEFAULT_SEED, MODELS, parse, positive, refuse, switch
+from mobilenet.inject import parse_fault
 
 
 def arguments() -> argparse.Namespace:
@@ -37,6 +38,7 @@ def arguments() -> argparse.Namespace:
         refuse("--test-only needs weights: --pretrained=...")
     if args.seed < 0:
         refuse(f"--seed={args.seed}: expected 0 or more")
+    args.inject = parse_fault(args.inject)
     return args
 
 

@@ -10,7 +10,7 @@ from paddle.nn import functional
 
 from mobilenet.data import in_order, load, shard
 from mobilenet.distributed import Place
-from mobilenet.inject import before_step, loss_factor, parse_fault
+from mobilenet.inject import before_step, loss_factor
 from mobilenet.meter import Log, Meter, hits
 
 EVAL_BATCH = 20
@@ -28,7 +28,6 @@ def _schedule(rate: float, steps: int) -> paddle.optimizer.lr.LRScheduler:
 
 def train(model: nn.Layer, items: Items, args: argparse.Namespace, place: Place, log: Log) -> None:
     """Trains in place. Every rank prints its own lines; the loss printed is that of the rank's own pictures."""
-    fault = parse_fault(args.inject)
     split = {"seed": args.seed, "rank": place.rank, "world": place.world, "batch": args.batch_size}
     epoch_steps = len(shard(len(items), epoch=0, **split))
     rate = _schedule(args.lr, args.epochs * epoch_steps)
@@ -39,12 +38,12 @@ def train(model: nn.Layer, items: Items, args: argparse.Namespace, place: Place,
     for epoch in range(1, args.epochs + 1):
         meter = Meter()
         for iteration, indices in enumerate(shard(len(items), epoch=epoch, **split)):
-            before_step(fault, step, place.rank)
+            before_step(args.inject, step, place.rank)
             pictures, labels = load([items[index] for index in indices])
             meter.read()
             logits = network(paddle.to_tensor(pictures))
             loss = functional.cross_entropy(logits, paddle.to_tensor(labels))
-            loss = loss * loss_factor(fault, step, place.rank)
+            loss = loss * loss_factor(args.inject, step, place.rank)
             loss.backward()
             optimizer.step()
             optimizer.clear_grad()

@@ -1,7 +1,9 @@
 """Who reports: the real `auto_log` package where it is installed, else this suite's own report."""
 
 import argparse
+import logging
 import os
+import sys
 from importlib import metadata, util
 from typing import Protocol
 
@@ -60,6 +62,7 @@ class AutoLogReporter:
             gpu_ids=0 if args.use_gpu else None,
             time_keys=["preprocess_time", "inference_time", "postprocess_time"],
             warmup=WARM_UP,
+            logger=_logger(),
         )
 
     def start(self) -> None:
@@ -78,6 +81,17 @@ class AutoLogReporter:
     def report(self) -> None:
         """Prints the report and ends the process."""
         self._logger.report()
+
+
+def _logger() -> logging.Logger:
+    """A logger called root as AutoLog's own is, else Paddle prints every line once more."""
+    handler = logging.StreamHandler(sys.stdout)
+    handler.setFormatter(
+        logging.Formatter("[%(asctime)s] %(name)s %(levelname)s: %(message)s", datefmt="%Y/%m/%d %H:%M:%S")
+    )
+    logger = logging.Logger("root", logging.DEBUG)
+    logger.addHandler(handler)
+    return logger
 
 
 def _version() -> str:
