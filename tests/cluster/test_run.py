@@ -136,10 +136,19 @@ def test_onednn_that_differs_or_does_not_run_is_failed(desk: Desk, inject: str, 
 
 
 def test_hang_ends_at_the_deadline(desk: Desk) -> None:
-    desk.configure_suite(budget_minutes=0.1)
+    desk.configure_policy(step_deadline_minutes=0.1)
     desk.edit_params("norm_train:train.py", "norm_train:train.py --inject hang@3")
     outcome = desk.run()
     assert outcome.code == 1, outcome.output
     assert outcome.run.status is Status.FAILED
     assert "6 s" in outcome.run.reason
+    assert desk.left_behind() == []
+
+
+def test_a_run_ends_with_its_budget(desk: Desk) -> None:
+    desk.configure_suite(budget_minutes=0.1)
+    desk.edit_params("norm_train:train.py", "norm_train:train.py --inject hang@0")
+    outcome = desk.run()
+    assert outcome.code == 1, outcome.output
+    assert "the run's budget of 0.1 min is used up" in outcome.run.reason
     assert desk.left_behind() == []

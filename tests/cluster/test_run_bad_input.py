@@ -47,6 +47,7 @@ def assert_ends(desk: Desk, outcome: Outcome, status: Status, *words: str) -> No
         ({"cluster": "moon"}, ("unknown cluster", "moon", "local")),
         ({"suite_ref": "main"}, ("--suite-ref", "main")),
         ({"framework": "paddle paddle"}, ("--framework", "paddle paddle")),
+        ({"policy": "lax"}, ("unknown policy", "lax", "weekly")),
         ({"params": "test_tipc/configs/toy/none.txt"}, ("no such params file", "none.txt")),
     ],
 )

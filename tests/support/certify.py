@@ -72,6 +72,11 @@ class Desk:
         }
         (self.configs / "suites" / "toy.yaml").write_text(yaml.safe_dump(content))
 
+    def configure_policy(self, **settings: Any) -> None:
+        """Change keys of configs/policies/pr.yaml."""
+        path = self.configs / "policies" / "pr.yaml"
+        path.write_text(yaml.safe_dump({**yaml.safe_load(path.read_text()), **settings}))
+
     def configure_node(self, name: str, **settings: Any) -> None:
         """Change a node of the cluster file; `ssh__x` changes a key of its `ssh`."""
         content = yaml.safe_load(self.cluster_file.read_text())

@@ -24,7 +24,7 @@ class Suite(Frozen):
             the suite's training cannot be seeded.
         log_format: name of the training-log format (docs/reference/metrics.md).
         framework: the distribution that its scripts import (`paddlepaddle`, `torch`), `` for none.
-        budget_minutes: what one lite run may take.
+        budget_minutes: what one run may take, where the policy's is not right for this suite.
     """
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
@@ -37,7 +37,7 @@ class Suite(Frozen):
     seed_argument: str = ""
     log_format: str = "models"
     framework: Literal["paddlepaddle", "torch", ""] = "paddlepaddle"
-    budget_minutes: float = Field(default=15, gt=0)
+    budget_minutes: float | None = Field(default=None, gt=0)
 
     @model_validator(mode="after")
     def _one_source(self) -> "Suite":

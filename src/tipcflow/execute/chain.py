@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tipcflow.config.cluster import load_cluster
+from tipcflow.config.policy import Policy
 from tipcflow.config.suite import Suite, load_suite
 from tipcflow.domain import (
     Cluster,
@@ -53,6 +54,7 @@ class ChainRun:
         self._home = home
         self._say = listener
         self.cancel = cancel or threading.Event()
+        self._policy = Policy(name="default")
         stem = Path(request.params).parent.name or Path(request.params).stem
         self.id = new_run_id(stem)
 
@@ -119,7 +121,7 @@ class ChainRun:
                         fence=lease.fence,
                         listener=self._say,
                         cancel=self.cancel,
-                        log_format=suite.log_format,
+                        budget_s=(suite.budget_minutes or self._policy.budget_minutes) * 60,
                     ).run()
                 finally:
                     leftovers = nodes.clean(self.id)
@@ -137,8 +139,10 @@ class ChainRun:
         cluster = load_cluster(request.cluster, request.config_dir)
         if request.framework:
             preflight.parse_framework(request.framework)
+        self._policy = judgement.load_policy(request.policy, request.config_dir)
+        judgement.load_references(suite.name, request.config_dir)
         snapshot = take_snapshot(suite, request.params, request.suite_ref, cache=self._home / "suites")
-        plan = make_plan(request, suite, cluster, snapshot, run=self.id)
+        plan = self._plan(suite, cluster, snapshot)
         self._store.replace_plan(self.id, plan)
         self._store.update_run(
             self.id,
@@ -151,6 +155,19 @@ class ChainRun:
             nodes=plan.nodes,
         )
         return suite, cluster, snapshot, plan
+
+    def _plan(
+        self, suite: Suite, cluster: Cluster, snapshot: Snapshot, flags: dict[str, frozenset[str]] | None = None
+    ) -> Plan:
+        return make_plan(
+            self.request,
+            suite,
+            cluster,
+            snapshot,
+            run=self.id,
+            step_deadline_s=self._policy.step_deadline_minutes * 60,
+            cpu_flags=flags,
+        )
 
     def _inspect(self, nodes: Nodes, suite: Suite, cluster: Cluster) -> list[NodeFacts]:
         self._note("asking the nodes what they are, and whether they reach each other")
@@ -165,7 +182,7 @@ class ChainRun:
     def _settle(self, suite: Suite, cluster: Cluster, snapshot: Snapshot, facts: list[NodeFacts]) -> Plan:
         """The plan with what the nodes' CPUs can do; stored, and never changed again."""
         flags = {fact.node: frozenset(fact.cpu_flags) for fact in facts}
-        plan = make_plan(self.request, suite, cluster, snapshot, run=self.id, cpu_flags=flags)
+        plan = self._plan(suite, cluster, snapshot, flags)
         self._store.replace_plan(self.id, plan)
         used = [fact for fact in facts if fact.node in plan.nodes]
         device = cluster.node(plan.nodes[0]).device

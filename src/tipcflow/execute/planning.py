@@ -26,6 +26,7 @@ def make_plan(
     snapshot: Snapshot,
     *,
     run: str,
+    step_deadline_s: float = 900.0,
     cpu_flags: Mapping[str, frozenset[str]] | None = None,
 ) -> Plan:
     """What the run will do.
@@ -49,7 +50,7 @@ def make_plan(
             diagnose=request.diagnose,
             start_port=start_port(run),
             cpu_flags=dict(cpu_flags) if cpu_flags is not None else None,
-            step_deadline_s=suite.budget_minutes * 60,
+            step_deadline_s=step_deadline_s,
             files=ListedFiles(sorted(snapshot.names)),
             prepare=suite.prepare,
         ),

@@ -38,7 +38,7 @@ class StepRunner:
         fence: int,
         listener: Listener,
         cancel: threading.Event,
-        log_format: str,
+        budget_s: float,
     ) -> None:
         self._plan = plan
         self._nodes = nodes
@@ -48,7 +48,8 @@ class StepRunner:
         self._fence = fence
         self._say = listener
         self._cancel = cancel
-        self._log_format = log_format
+        self._budget_s = budget_s
+        self._ends_at = time.monotonic() + budget_s
         self._statuses: dict[str, Status] = {}
         self._predictions: dict[str, dict[str, tuple[float, ...]]] = {}
         self._autolog: dict[str, dict[str, str]] = {}
@@ -73,11 +74,16 @@ class StepRunner:
             return Status.NOT_RUN, step.legs[0].not_run
         if self._cancel.is_set():
             return Status.CANCELLED, "stopped by a person"
+        if time.monotonic() >= self._ends_at:
+            return Status.FAILED, f"not started: {self._budget_words()}"
         missing = [need for need in step.after if self._statuses.get(need) is not Status.PASS]
         if missing:
             said = ", ".join(f"{need} is {self._statuses.get(need, Status.BLOCKED).value}" for need in missing)
             return Status.BLOCKED, f"not started: {said}"
         return None
+
+    def _budget_words(self) -> str:
+        return f"the run's budget of {self._budget_s / 60:g} min is used up"
 
     def _skip_legs(self, step: Step, status: Status, reason: str) -> None:
         for leg in step.legs:
@@ -86,6 +92,9 @@ class StepRunner:
 
     def _execute(self, step: Step) -> None:
         started = time.time()
+        left = self._ends_at - time.monotonic()
+        cut = left < step.deadline_s
+        step = step.model_copy(update={"deadline_s": max(1.0, left)}) if cut else step
         attempt = self._store.open_attempt(self._run, step.id, step.nodes, started)
         self._say(Event(Kind.STEP_STARTED, step=step.id, node=",".join(step.nodes)))
         members = [
@@ -108,6 +117,8 @@ class StepRunner:
         self._store.add_measurements(collected.measurements)
         self._remember(step, collected)
         status, reason = self._judge_step(step, members, collected, attempt, trouble)
+        if cut and status is Status.FAILED and time.monotonic() >= self._ends_at:
+            reason = f"{self._budget_words()}: {reason}"
         records = [member.record for member in members if member.record is not None]
         self._store.close_attempt(self._run, step.id, attempt, status, reason, records, time.time())
         for note in collected.notes:
