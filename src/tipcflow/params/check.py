@@ -14,7 +14,7 @@ def check_layout(lines: tuple[TextLine, ...], *, file: str, layout: Layout) -> N
     """Raise one ConfigError for the first place where `lines` are not what `layout` says; else return."""
     for line in lines:
         _check_line(line, file=file, layout=layout)
-    if len(lines) < layout.lines:
+    if len(lines) < layout.lines and len(lines) not in layout.stops:
         last = lines[-1].number if lines else 0
         raise ConfigError(
             "the file ends too early",

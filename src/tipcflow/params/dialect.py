@@ -126,6 +126,7 @@ class WholeInferSpec(Frozen):
         by_word: the list holds words, each with its own export slot, instead of models.
         words: mode -> the words that count in it.
         quantised: the one thing done is the command of slot `export1`, then inference on what it leaves.
+        then: what spec adds to the export command of `quantised` (the script does it by hand).
         null_stops: a model called null ends the script.
         gpus: what stands in log names for the ids.
     """
@@ -140,6 +141,7 @@ class WholeInferSpec(Frozen):
     quantised: bool = False
     null_stops: bool = False
     path: str = "{model_path}"
+    then: str = ""
     gpus: str = ""
 
 
@@ -185,8 +187,11 @@ class Dialect(Frozen):
         weights_of: part of a model's name -> where its weights are instead.
         weights_fallback: the weights' name that the script takes, then and ever after, when they are missing.
         no_export_weights: parts of the names of models whose export gets no weights (a variable never set).
+        exported: what an export after a training leaves, as a pattern; `{model_dir_path}` is what inference gets.
         infer_cwd: the folder that inference runs in.
         modes: modes in which another line map counts; `quant` is then the word of `ModeSpec`.
+        kinds, slots, titles, expect: what differs from the layout; `stops` are numbers of lines that a file may
+            have too, because it has no inference part.
         quirks: ids of the defects that this script has (docs/reference/quirks.md).
     """
 
@@ -224,6 +229,7 @@ class Dialect(Frozen):
     eval: StepSpec
     export: StepSpec
     model_dir: str
+    exported: str = "{model_dir_path}/*.pdiparams"
     data: str = "{image}"
     infer_cwd: str = "."
     cpu: InferSpec
@@ -237,6 +243,7 @@ class Dialect(Frozen):
     kinds: dict[str, Kind] = {}
     slots: dict[str, SlotSpec] = {}
     titles: tuple[int, ...] = ()
+    stops: tuple[int, ...] = ()
     expect: dict[str, str] = {}
     quirks: tuple[str, ...] = ()
 
@@ -254,7 +261,8 @@ class Dialect(Frozen):
         for name in slots.keys() & self.expect.keys():
             slots[name] = slots[name].model_copy(update={"key": self.expect[name]})
         titles = (*base.titles, *self.titles) if base.name == self.home else base.titles
-        return base.model_copy(update={"slots": slots, "titles": titles})
+        stops = self.stops if base.name == self.home else ()
+        return base.model_copy(update={"slots": slots, "titles": titles, "stops": stops})
 
     @property
     def home(self) -> str:

@@ -36,6 +36,7 @@ class Layout(Frozen):
     Attributes:
         lines: how many non-empty lines a file must have at least.
         most: how many it may have at most, 0 for no limit (what follows are sections found by their titles).
+        stops: shorter lengths that are complete files too.
         titles: places of `=====name=====` lines.
         fillers: places of lines that carry nothing (`##`, `#`).
     """
@@ -45,6 +46,7 @@ class Layout(Frozen):
     most: int = 0
     titles: tuple[int, ...] = ()
     fillers: tuple[int, ...] = ()
+    stops: tuple[int, ...] = ()
     slots: dict[str, SlotSpec]
 
     def at(self, index: int) -> str:

@@ -8,6 +8,7 @@ from tipcflow.params import Dialect, ParamsFile
 from tipcflow.params.dialect import ExtraSpec, StepSpec
 from tipcflow.plan.call import Call, Point
 from tipcflow.plan.eval_words import eval_text, runs_python
+from tipcflow.plan.extras import extras_for
 from tipcflow.plan.files import FileView
 from tipcflow.plan.groups import Group, classify_bash
 from tipcflow.plan.legs import combinations, devices
@@ -55,10 +56,8 @@ class BashScript:
 
     def _extras(self, before: str, kind: StepKind, scope: Scope, point: Point) -> Iterator[Call]:
         """Further commands that the script runs for this file before a training or an export."""
-        for spec in self.dialect.extras:
-            keys = all(self.reader.key(slot) == key for slot, key in spec.slot_key.items())
-            if spec.before == before and spec.model in self.reader.value("model") and keys:
-                yield self._call(kind, spec, scope, point=point)
+        for spec in extras_for(self.reader, before):
+            yield self._call(kind, spec, scope, point=point)
 
     def _train(self) -> Iterator[Call]:
         reader, dialect = self.reader, self.dialect

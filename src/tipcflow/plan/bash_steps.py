@@ -14,6 +14,7 @@ from tipcflow.plan.legs import Device
 from tipcflow.plan.options import PlanOptions
 from tipcflow.plan.points import variant_id, world_size
 from tipcflow.plan.reader import Reader
+from tipcflow.plan.scope import ROOT
 from tipcflow.plan.spec_legs import make_leg
 from tipcflow.plan.steps import infer_steps, plain_step
 
@@ -92,13 +93,14 @@ class BashPlanner:
                 continue
             group = call.point.group if call.point and call.kind is StepKind.TRAIN else None
             mine = hosts[: group.nodes] if group else (first,)
+            taken = sum(1 for other in calls[:place] if other.kind is call.kind)
             step = self._step(
-                id=f"{name}/{call.kind.value}",
+                id=f"{name}/{call.kind.value}" + (f"_{taken + 1}" if taken else ""),
                 kind=call.kind,
                 nodes=tuple(host.name for host in mine),
                 slots=max(1, len(group.ids)) if group else 1,
                 commands={host.name: self._command(runs[host.name][place], host) for host in mine},
-                expects=call.expects,
+                expects=tuple(path.replace(ROOT, ".") for path in call.expects),
                 artefacts=("log/workerlog.*",) if call.kind is StepKind.TRAIN else (),
                 world_size=world_size(group) if group else 0,
                 **common,
@@ -115,7 +117,9 @@ class BashPlanner:
         group = call.point.group if call.point else None
         if host.device == "cpu" and group and call.kind is StepKind.TRAIN and group.ids:
             env = {**env, "CUDA_VISIBLE_DEVICES": group.gpus, "PADDLE_DISTRI_BACKEND": "gloo"}
-        return Command(text=call.text, cwd=call.cwd, env=env, log=call.log)
+        here = "$PWD" + "/.." * (call.cwd.count("/") + 1 if call.cwd != "." else 0)
+        text = call.text.replace(ROOT, here)
+        return Command(text=text, cwd=call.cwd, env=env, log=call.log.replace(ROOT + "/", "./"))
 
     def _leg(self, call: Call, host: Host) -> Leg:
         device: Device = "cpu" if call.kind is StepKind.INFER_CPU else "gpu"

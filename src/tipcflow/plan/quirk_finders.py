@@ -1,21 +1,13 @@
 """One small function per quirk: does this file run into it?"""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 
 from tipcflow.params.values import is_null, mode_entries
 from tipcflow.plan.call import Point
 from tipcflow.plan.groups import Group
+from tipcflow.plan.quirk_found import Found
+from tipcflow.plan.quirks_named import named
 from tipcflow.plan.reader import Reader, sister_mode
-
-
-@dataclass(frozen=True)
-class Found:
-    """A quirk at a line, with what its texts need."""
-
-    id: str
-    line: int = 0
-    values: Mapping[str, object] = field(default_factory=dict)
 
 
 def find_all(reader: Reader, groups: list[Group], points: list[Point]) -> Iterator[Found]:
@@ -27,6 +19,7 @@ def find_all(reader: Reader, groups: list[Group], points: list[Point]) -> Iterat
         yield from _image(reader)
         yield from _from_norm(reader, points)
         yield Found("no-abort")
+    yield from named(reader, groups, points)
     yield from _values(reader)
     yield from _cut(reader)
 
@@ -89,7 +82,7 @@ def _values(reader: Reader) -> Iterator[Found]:
     for name, slot in reader.params.slots.items():
         if reader.dialect.kind(name) == "key" or not slot.present or slot.key == "null":
             continue
-        if slot.value != slot.full:
+        if slot.value != slot.full and reader.dialect.split == "first" and not slot.key.endswith("_url"):
             yield Found("colon-cut", slot.line, {"cut": slot.value, "value": slot.full})
         if slot.full != slot.full.strip() and slot.full.strip():
             yield Found("trailing-blank", slot.line)

@@ -9,7 +9,8 @@ import yaml
 from tipcflow.domain import Quirk
 from tipcflow.plan.call import Point
 from tipcflow.plan.groups import Group
-from tipcflow.plan.quirk_finders import Found, find_all
+from tipcflow.plan.quirk_finders import find_all
+from tipcflow.plan.quirk_found import Found
 from tipcflow.plan.reader import Reader
 
 

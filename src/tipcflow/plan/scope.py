@@ -14,6 +14,9 @@ from tipcflow.params.dialect import InferSpec
 from tipcflow.params.values import argument
 from tipcflow.plan.reader import Reader
 
+# Stands for the absolute folder of the suite's checkout in what its script runs.
+ROOT = "$ROOT"
+
 _PLACE = re.compile(r"\{(?P<force>[!?]?)(?P<name>\w+)(?P<set>=(?P<value>\w*))?(?P<key>@)?\}")
 
 
@@ -32,7 +35,7 @@ def _tokens(template: str) -> tuple[tuple[str, str, str, str], ...]:
 def base_variables(reader: Reader) -> dict[str, str]:
     """The variables that hold in a whole run: the mode's own ones and the model's file name."""
     dialect, mode = reader.dialect, reader.mode
-    found = {"mode": mode, "launch": "", "root": "$ROOT" if reader.bash else "."}
+    found = {"mode": mode, "launch": "", "root": ROOT if reader.bash else "."}
     choosers = {**dialect.by_mode, **(dialect.bash_vars if reader.bash else {})}
     for name, choices in choosers.items():
         match = next((part for part in choices if part != "*" and _applies(part, reader)), "*")

@@ -2,10 +2,10 @@
 
 import shlex
 from collections.abc import Iterator
-from posixpath import dirname
 
 from tipcflow.domain import Cluster, Command, Step, StepKind
 from tipcflow.plan.call import Point
+from tipcflow.plan.extras import extras_for
 from tipcflow.plan.groups import Group
 from tipcflow.plan.hosts import Host, hosts_of
 from tipcflow.plan.launch import launcher, single_env, train_device, train_env
@@ -14,6 +14,7 @@ from tipcflow.plan.points import spec_groups, spec_points, spec_trainers, world_
 from tipcflow.plan.reader import Reader
 from tipcflow.plan.scope import Scope, amp_variables, base_variables, weights_scope
 from tipcflow.plan.spec_legs import spec_legs, tidy
+from tipcflow.plan.spec_models import from_cwd, listed_models
 from tipcflow.plan.steps import infer_steps, plain_step
 
 _NOTHING = ("null", "")
@@ -72,15 +73,22 @@ class SpecPlanner:
         hosts = hosts_of(point.group, self.cluster)
         scope = self._variant_scope(point, hosts[0], name)
         common = {"variant": point.folder, "repeat": repeat}
-        train = self._train(point, hosts, scope, name)
-        yield train.model_copy(update=common)
-        last = train.id
         folder = scope.get("S")
         scope = weights_scope(scope)
+        last = ""
+        for extra in self._extras("train", point, hosts, scope, name):
+            yield extra.model_copy(update=common)
+            last = extra.id
+        train = self._train(point, hosts, scope, name)
+        yield train.model_copy(update={**common, **({"after": (last,)} if last else {})})
+        last = train.id
         env = single_env(point.group, hosts[0])
         for kind, script in ((StepKind.EVAL, self.reader.value("eval")), (StepKind.EXPORT, point.trainer.export)):
             if script in _NOTHING:
                 continue
+            for extra in self._extras(kind.value, point, hosts[:1], scope.within(script=script), name):
+                yield extra.model_copy(update={**common, "after": (last,)})
+                last = extra.id
             spec = self.reader.dialect.eval if kind is StepKind.EVAL else self.reader.dialect.export
             command = Command(text=tidy(scope.within(script=script).render(spec.command)), env=env)
             step = self._step(
@@ -89,18 +97,38 @@ class SpecPlanner:
                 nodes=(hosts[0].name,),
                 commands={hosts[0].name: command},
                 after=(last,),
-                expects=(f"{folder}/*.pdiparams",) if kind is StepKind.EXPORT else (),
+                expects=(self._exported(scope),) if kind is StepKind.EXPORT else (),
                 **common,
             )
             last = step.id
             yield step
         if point.trainer.export in _NOTHING:
             return
-        scope = scope.within(model_path=self._model_path(scope), data=self._data(scope))
+        path = from_cwd(self._model_path(scope), self.reader.dialect.infer_cwd)
+        scope = scope.within(model_path=path, data=self._data(scope), LP=folder)
         legs = spec_legs(
             scope, quant=str(point.trainer.quant), host=hosts[0], group=point.group, options=self.options
         )
         yield from infer_steps(name, legs, hosts[0], after=(last,), step=self._step, **common)
+
+    def _extras(
+        self, before: str, point: Point, hosts: tuple[Host, ...], scope: Scope, name: str
+    ) -> Iterator[Step]:
+        """Further commands that the suite runs for this file before a training or an export."""
+        kind = StepKind.PREPARE if before == "train" else StepKind.EXPORT
+        for place, spec in enumerate(extras_for(self.reader, before), start=1):
+            commands = {
+                host.name: Command(
+                    text=tidy(scope.within(python=host.python(self.reader.value("python"))).render(spec.command)),
+                    cwd=spec.cwd,
+                    env=single_env(point.group, host),
+                )
+                for host in hosts
+            }
+            step = self._step(
+                id=f"{name}/before_{before}_{place}", kind=kind, nodes=tuple(commands), commands=commands
+            )
+            yield step.model_copy(update={"after": ("prepare",) if self.options.prepare else ()})
 
     def _variant_scope(self, point: Point, host: Host, name: str) -> Scope:
         scope = Scope(self.reader, self.scope.variables, group=point.group.index)
@@ -131,14 +159,13 @@ class SpecPlanner:
             if options.seed is not None and options.seed_argument:
                 text += " " + options.seed_argument.format(seed=options.seed)
             commands[host.name] = Command(text=text, env=train_env(point.group, host, options))
-        weights = scope.get("weights_name")
         return self._step(
             id=f"{name}/train",
             kind=StepKind.TRAIN,
             nodes=tuple(commands),
             slots=max(1, len(point.group.ids)),
             commands=commands,
-            expects=(f"{folder}/{weights}*",) if weights not in _NOTHING else (),
+            expects=(scope.get("weights") + "*",),
             artefacts=(f"{folder}/launch/workerlog.*", f"{folder}/train.log"),
             world_size=world_size(point.group),
         )
@@ -148,47 +175,31 @@ class SpecPlanner:
         inner = scope.within(infer_dir="") if scope.get("infer_dir") in _NOTHING else scope
         return inner.render(self.reader.dialect.model_dir).rstrip("/").replace("//", "/")
 
+    def _exported(self, scope: Scope) -> str:
+        """What an export leaves, as a pattern."""
+        path = self._model_path(scope)
+        return scope.within(model_dir_path=path).render(self.reader.dialect.exported)
+
     def _data(self, scope: Scope) -> str:
         return scope.render(self.reader.dialect.data)
 
     def _inference_only(self) -> Iterator[Step]:
-        reader = self.reader
         host = hosts_of(None, self.cluster)[0]
-        exports, quants = reader.items("infer_export"), reader.items("infer_quant")
-        models = reader.items("infer_model")
-        for count, model in enumerate(models):
-            export = exports[count] if count < len(exports) else "null"
-            if model in _NOTHING:
-                continue
-            quant = reader.dialect.quant or (quants[count] if count < len(quants) else "False")
-            name = "infer" if len(models) == 1 else f"infer_{count}"
-            scope = self.scope.within(
-                infer_item=model,
-                gpus="",
-                count=str(count),
-                save_dir=dirname(model) or ".",
-                python=host.python(reader.value("python")),
-            )
-            yield from self._one_model(name, scope, export, quant, host)
-
-    def _one_model(self, name: str, scope: Scope, export: str, quant: str, host: Host) -> Iterator[Step]:
+        base = self.scope.within(python=host.python(self.reader.value("python")), gpus="")
         spec = self.reader.dialect.whole_infer
-        after: tuple[str, ...] = ("prepare",) if self.options.prepare else ()
-        path = scope.get("infer_item")
-        if export not in _NOTHING:
-            path = scope.render(spec.model_dir).rstrip("/")
-            command = Command(
-                text=tidy(scope.within(script=export).render(spec.export.command)), env=single_env(None, host)
-            )
-            step = self._step(
-                id=f"{name}/export",
-                kind=StepKind.EXPORT,
-                nodes=(host.name,),
-                commands={host.name: command},
-                expects=(f"{path}/*.pdiparams",),
-            )
-            yield step
-            after = (step.id,)
-        inner = scope.within(model_path=path, data=scope.render(spec.data))
-        legs = spec_legs(inner, quant=quant, host=host, group=None, options=self.options)
-        yield from infer_steps(name, legs, host, after=after, step=self._step)
+        for model in listed_models(base):
+            after: tuple[str, ...] = ("prepare",) if self.options.prepare else ()
+            if model.export:
+                command = Command(text=tidy(model.export), env=single_env(None, host))
+                step = self._step(
+                    id=f"{model.name}/export",
+                    kind=StepKind.EXPORT,
+                    nodes=(host.name,),
+                    commands={host.name: command},
+                    expects=(f"{model.folder}/*.pdiparams",),
+                )
+                yield step
+                after = (step.id,)
+            scope = base.within(model_path=model.path, data=base.render(spec.data))
+            legs = spec_legs(scope, quant=model.quant, host=host, group=None, options=self.options)
+            yield from infer_steps(model.name, legs, host, after=after, step=self._step)

@@ -12,6 +12,8 @@ from tipcflow.plan.options import PlanOptions
 from tipcflow.plan.scope import Scope, leg_scope, with_infer_vars
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
+# Some suites say whether it is fp16, and null says nothing.
+_PRECISIONS = {"True": "fp16", "False": "fp32", "null": ""}
 _NAMES = {
     "mkldnn": "onednn",
     "tensorrt": "tensorrt",
@@ -63,7 +65,7 @@ def _leg(
 
 def make_leg(device: Device, words: dict[str, str], command: Command, host: Host, options: PlanOptions) -> Leg:
     """A leg from its axes' words, with the reason when `host` cannot do it."""
-    precision = _said(words.get("precision", ""))
+    precision = _PRECISIONS.get(words.get("precision", ""), words.get("precision", ""))
     return Leg(
         id=leg_id(device, words),
         command=command,
