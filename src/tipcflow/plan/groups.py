@@ -104,7 +104,7 @@ def classify_spec(index: int, text: str, *, file: str, line: int) -> Group:
             file=file,
             line=line,
             key="gpu_list",
-            found=text,
+            found=text or "nothing",
             expected="-1, ids such as 0,1, or addresses and ids such as 192.168.0.1,192.168.0.2;0,1",
         )
     form: Literal["single", "multi", "nodes"] = "nodes" if ips else "multi" if len(ids) > 1 else "single"

@@ -42,7 +42,7 @@ def check_python(words: str, *, file: str, line: int) -> None:
             file=file,
             line=line,
             key="python",
-            found=words,
+            found=words or "nothing",
             expected="a word such as python, python3 or python3.7",
         )
 

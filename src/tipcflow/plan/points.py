@@ -43,7 +43,7 @@ def spec_trainers(reader: Reader) -> list[Trainer]:
                 file=reader.params.file,
                 line=reader.line("trainers"),
                 key="trainer",
-                found=trainer.name,
+                found=trainer.name or "nothing",
                 expected="one of " + ", ".join(names),
             )
     usable = [trainer for trainer in found if trainer.script not in ("null", "")]

@@ -39,7 +39,7 @@ def spec_legs(scope: Scope, *, quant: str, host: Host, group: Group | None, opti
                 file=reader.params.file,
                 line=reader.line("device"),
                 key=reader.key("device"),
-                found=word,
+                found=word or "nothing",
                 expected="True, gpu, False or cpu",
             )
         for words in combinations(reader, device, quant, keep_defects=False):
