@@ -1,27 +1,60 @@
-"""The node runner as one file: a zip archive that Python runs as it is."""
+"""The node runner as one Python file, made of the modules of `tipcflow.remote.runner`."""
 
 import functools
 import hashlib
-import io
-import zipfile
 from importlib import resources
 
-_MAIN = "from runner.main import main\n\nmain()\n"
-_EPOCH = (1980, 1, 1, 0, 0, 0)
+# At its first run the file writes its modules into a folder beside it: Python keeps modules in compiled form, and
+# most calls of the runner are shorter than compiling it. Runs on every version of Python that the runner runs on.
+_HEAD = '''\
+"""tipcflow's node runner: docs/reference/job-folder.md. Made from tipcflow.remote.runner; do not edit."""
+
+import os
+import sys
+
+SOURCES = {}
+'''
+_TAIL = """
+def unpack(home):
+    \"\"\"Write the modules, all or none of them.\"\"\"
+    aside = "%s.%d.tmp" % (home, os.getpid())
+    try:
+        os.makedirs(os.path.join(aside, "runner"))
+        for name, text in SOURCES.items():
+            with open(os.path.join(aside, "runner", name), "wb") as handle:
+                handle.write(text.encode("utf-8"))
+        os.rename(aside, home)
+    except OSError as error:
+        import shutil
+
+        shutil.rmtree(aside, ignore_errors=True)
+        if not os.path.isdir(home):  # else another call was quicker
+            sys.exit("cannot unpack the runner into %s: %s" % (home, error.strerror))
+
+
+home = os.path.abspath(__file__)[: -len(".py")]
+if not os.path.isdir(home):
+    unpack(home)
+sys.path.insert(0, home)
+from runner.main import main  # noqa: E402
+
+main()
+"""
 
 
 @functools.cache
 def runner_bytes() -> bytes:
-    """The file that is put on every node: equal bytes for equal sources; not compressed, so it can be read."""
+    """The file that is put on every node: equal bytes for equal sources."""
     folder = resources.files("tipcflow.remote") / "runner"
-    sources = {f"runner/{item.name}": item.read_bytes() for item in folder.iterdir() if item.name.endswith(".py")}
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
-        for name, data in [("__main__.py", _MAIN.encode()), *sorted(sources.items())]:
-            archive.writestr(zipfile.ZipInfo(name, _EPOCH), data)
-    return buffer.getvalue()
+    texts = {item.name: item.read_text("utf-8") for item in folder.iterdir() if item.name.endswith(".py")}
+    parts = [_HEAD]
+    for name, text in sorted(texts.items()):
+        if "'''" in text:
+            raise ValueError(f"{name} contains ''', which delimits it in the runner's file")
+        parts.append(f"SOURCES[{name!r}] = r'''{text}'''\n")
+    return "".join([*parts, _TAIL]).encode()
 
 
 def runner_name() -> str:
-    """Its file name on the node, by content: `runner-<12 hexadecimal digits>.pyz`."""
-    return f"runner-{hashlib.sha256(runner_bytes()).hexdigest()[:12]}.pyz"
+    """Its file name on the node, by content: `runner-<12 hexadecimal digits>.py`."""
+    return f"runner-{hashlib.sha256(runner_bytes()).hexdigest()[:12]}.py"

@@ -1,10 +1,10 @@
 """The shipped file: one, the same for the same sources, standard library only, Python 3.7."""
 
 import ast
-import io
+import os
 import subprocess
 import sys
-import zipfile
+import threading
 from pathlib import Path
 
 import pytest
@@ -22,12 +22,42 @@ def test_name_follows_content():
     bundle.runner_bytes.cache_clear()
     assert bundle.runner_bytes() == first
     assert bundle.runner_name().startswith("runner-")
-    assert len(bundle.runner_name()) == len("runner-.pyz") + 12
+    assert len(bundle.runner_name()) == len("runner-.py") + 12
 
 
-def test_it_holds_every_source():
-    names = zipfile.ZipFile(io.BytesIO(bundle.runner_bytes())).namelist()
-    assert names == ["__main__.py", *(f"runner/{source.name}" for source in SOURCES)]
+def test_the_file_itself_is_plain_python_37():
+    ast.parse(bundle.runner_bytes().decode(), feature_version=(3, 7))
+
+
+def test_it_unpacks_every_source_once(tmp_path):
+    file = tmp_path / bundle.runner_name()
+    file.write_bytes(bundle.runner_bytes())
+    argv = [sys.executable, "-I", "-S", str(file), "list", str(tmp_path)]
+    codes = []
+    threads = [threading.Thread(target=lambda: codes.append(subprocess.run(argv).returncode)) for _ in range(5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert codes == [0] * 5
+    folder = tmp_path / bundle.runner_name()[:-3]
+    unpacked = {path.name: path.read_text() for path in (folder / "runner").glob("*.py")}
+    assert unpacked == {source.name: source.read_text() for source in SOURCES}
+    assert {path.name for path in tmp_path.iterdir()} == {file.name, folder.name}
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="mounting needs root")
+def test_a_full_disk_is_said(tmp_path):
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=80k", "tmpfs", str(tmp_path)], check=True)
+    try:
+        file = tmp_path / bundle.runner_name()
+        file.write_bytes(bundle.runner_bytes())
+        done = subprocess.run([sys.executable, "-I", "-S", str(file), "list", "/"], capture_output=True, text=True)
+        assert done.returncode == 1
+        assert done.stderr == f"cannot unpack the runner into {str(file)[:-3]}: No space left on device\n"
+        assert [path.name for path in tmp_path.iterdir()] == [file.name]
+    finally:
+        subprocess.run(["umount", str(tmp_path)], check=True)
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.name)

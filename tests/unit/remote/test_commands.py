@@ -58,7 +58,7 @@ SHELLS = [shell for shell in ("sh", "bash", "zsh", "fish") if shutil.which(shell
 
 @pytest.mark.parametrize("name", [*EVERY, *RUNNER])
 def test_golden(name, monkeypatch):
-    monkeypatch.setattr(paths, "runner_name", lambda: "runner-0123456789ab.pyz")
+    monkeypatch.setattr(paths, "runner_name", lambda: "runner-0123456789ab.py")
     text = EVERY[name] if name in EVERY else RUNNER[name]()
     assert text + "\n" == (GOLDEN / f"{name}.sh").read_text()
 

@@ -5,6 +5,8 @@ import os
 import signal
 import subprocess
 
+import pytest
+
 
 def events(bench, job, *words):
     """All events of one watch."""
@@ -131,7 +133,24 @@ def test_heartbeat_tells_about_the_log(bench, wait):
     bench.ended(job)
 
 
-def test_unknown_subcommand_is_an_error(bench):
-    done = subprocess.run([bench.node.python, str(bench.runner), "dance"], capture_output=True, check=False)
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["dance"], "no subcommand 'dance'"),
+        ([], "no subcommand ''"),
+        (["poll"], "poll takes JOB"),
+        (["poll", "a", "b"], "found a b"),
+        (["watch", "a", "--for"], "--for needs a value"),
+        (["reap", "a", "--all"], "found a --all"),
+    ],
+)
+def test_a_wrong_call_is_an_error(bench, words, message):
+    done = subprocess.run([bench.node.python, str(bench.runner), *words], capture_output=True, check=False)
     assert done.returncode == 2
-    assert b"invalid choice: 'dance'" in done.stderr
+    assert message in done.stderr.decode()
+
+
+def test_a_reason_may_look_like_an_option(bench):
+    job = bench.job("true")
+    bench.ask("stop", job, "--living")
+    assert (job / "stop").read_text() == "--living"

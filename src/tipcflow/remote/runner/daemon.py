@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import traceback
 
 from .files import load
 from .job import Job
@@ -48,6 +47,8 @@ def daemon(folder: str, lock: int, writer: int) -> None:
         reason = "lost" if job.begin else "refused"
         message = str(error)
     except BaseException:
+        import traceback
+
         traceback.print_exc()
         reason = "lost" if job.begin else "refused"
         message = "the runner failed: " + traceback.format_exc().strip().splitlines()[-1]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import time
 from typing import Any
@@ -23,11 +22,12 @@ class Gpu:
 
     def start(self, env: dict[str, str]) -> None:
         """Start the readers, if this node has a GPU at all."""
-        tool = shutil.which("nvidia-smi")
+        paths = [os.path.join(folder, "nvidia-smi") for folder in os.environ.get("PATH", "").split(":")]
+        tool = next((path for path in paths if os.access(path, os.X_OK)), "")
         for query in QUERIES if tool else ():
             self.readers.append(
                 subprocess.Popen(
-                    [str(tool), query, "--format=csv,noheader,nounits", "-lms", "1000"],
+                    [tool, query, "--format=csv,noheader,nounits", "-lms", "1000"],
                     stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=env,
                 )
             )  # fmt: skip

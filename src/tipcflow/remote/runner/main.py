@@ -2,66 +2,80 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
+import sys
 
 from .files import describe, save, say, touch_lease
 
+# Subcommand -> operands and options; not argparse, whose import takes longer than most calls.
+USAGE: dict[str, tuple[list[str], dict[str, str]]] = {
+    "start": (["JOB"], {}),
+    "poll": (["JOB"], {}),
+    "go": (["JOB"], {}),
+    "stop": (["JOB", "REASON"], {}),
+    "watch": (["JOB"], {"--for": "60", "--resume": "{}"}),
+    "daemon": (["JOB", "LOCK", "WRITER"], {}),
+    "list": (["WORKSPACE"], {}),
+    "reap": (["WORKSPACE"], {"--job": "", "--living": ""}),
+    "facts": (["WORKSPACE"], {"--python": "", "--peers": "", "--port": "22"}),
+}
 
-def arguments() -> argparse.Namespace:
-    """Subcommand and operands."""
-    parser = argparse.ArgumentParser(prog="runner")
-    sub = parser.add_subparsers(dest="do", metavar="COMMAND")
-    for name in ("start", "poll", "go", "stop", "watch", "daemon"):
-        sub.add_parser(name).add_argument("folder")
-    sub.choices["stop"].add_argument("reason", nargs=argparse.REMAINDER)
-    sub.choices["watch"].add_argument("--resume", default="{}", help="JSON: leg -> bytes of its log already seen")
-    sub.choices["watch"].add_argument("--for", dest="seconds", type=float, default=60.0)
-    sub.choices["daemon"].add_argument("lock", type=int)
-    sub.choices["daemon"].add_argument("writer", type=int)
-    for name in ("list", "reap", "facts"):
-        sub.add_parser(name).add_argument("workspace")
-    sub.choices["reap"].add_argument("--job", default="")
-    sub.choices["reap"].add_argument("--living", action="store_true", help="end living jobs too")
-    sub.choices["facts"].add_argument("--python", required=True)
-    sub.choices["facts"].add_argument("--peers", default="", help="name=address[:port],…")
-    sub.choices["facts"].add_argument("--port", type=int, default=22)
-    args = parser.parse_args()
-    if not args.do:
-        parser.error("a subcommand is missing")
-    return args
+
+def arguments(words: list[str]) -> tuple[str, list[str], dict[str, str]]:
+    """Subcommand, operands and options with their values; anything else ends the process with 2."""
+    do = words[0] if words else ""
+    if do not in USAGE:
+        fail(f"no subcommand {do!r}; there are: {' '.join(USAGE)}")
+    names, defaults = USAGE[do]
+    operands, rest, options = words[1 : len(names) + 1], words[len(names) + 1 :], dict(defaults)
+    while rest and rest[0] in options:
+        flag = rest[0] == "--living"
+        if not flag and len(rest) < 2:
+            fail(f"{rest[0]} needs a value")
+        options[rest[0]] = "1" if flag else rest[1]
+        rest = rest[1:] if flag else rest[2:]
+    if len(operands) < len(names) or rest:
+        fail(f"{do} takes {' '.join(names)} {' '.join(defaults)}; found {' '.join(words[1:])}")
+    return do, operands, options
+
+
+def fail(message: str) -> None:
+    """End the process: it was called wrongly."""
+    sys.stderr.write(f"runner: {message}\n")
+    sys.exit(2)
 
 
 def main() -> None:
     """Run one subcommand. Only what it needs is imported: most of them live for milliseconds."""
-    args = arguments()
-    if args.do == "start":
+    do, operands, options = arguments(sys.argv[1:])
+    place = operands[0]
+    if do == "start":
         from .start import start
 
-        say(start(args.folder))
-    elif args.do == "daemon":
+        say(start(place))
+    elif do == "daemon":  # called by `start` alone
         from .daemon import daemon
 
-        daemon(args.folder, args.lock, args.writer)
-    elif args.do == "watch":
+        daemon(place, int(operands[1]), int(operands[2]))
+    elif do == "watch":
         from .watch import Watch
 
         try:
-            Watch(args.folder, json.loads(args.resume)).run(args.seconds)
+            Watch(place, json.loads(options["--resume"])).run(float(options["--for"]))
         except BrokenPipeError:
             os._exit(0)  # the reader is gone
-    elif args.do == "poll":
-        touch_lease(args.folder)
-        say(describe(args.folder))
-    elif args.do in ("go", "stop"):
-        save(os.path.join(args.folder, args.do), " ".join(getattr(args, "reason", [])))
-        say(describe(args.folder))
-    elif args.do == "facts":
+    elif do == "poll":
+        touch_lease(place)
+        say(describe(place))
+    elif do in ("go", "stop"):
+        save(os.path.join(place, do), "".join(operands[1:]))
+        say(describe(place))
+    elif do == "facts":
         from .facts import facts
 
-        say(facts(args.workspace, args.python, args.peers, args.port))
+        say(facts(place, options["--python"], options["--peers"], int(options["--port"])))
     else:
         from .sweep import reap, survey
 
-        say(survey(args.workspace) if args.do == "list" else reap(args.workspace, args.job, args.living))
+        say(survey(place) if do == "list" else reap(place, options["--job"], bool(options["--living"])))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fnmatch
 import glob
-import hashlib
 import os
 
 from .files import Json
@@ -52,6 +51,8 @@ def examine(root: str, path: str, since_ns: int) -> Json:
 
 def sha256(path: str) -> str:
     """The file's hash, in hexadecimal."""
+    import hashlib
+
     digest = hashlib.sha256()
     with open(path, "rb") as handle:
         for piece in iter(lambda: handle.read(1 << 20), b""):
