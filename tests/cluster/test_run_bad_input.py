@@ -152,3 +152,8 @@ def test_disk_full_in_the_workspace(own_desk: Desk) -> None:
 def test_python_that_is_none(desk: Desk) -> None:
     desk.configure_node("a", python="/bin/true")
     assert_ends(desk, desk.run(), Status.INFRA_FAILURE, "node a")
+
+
+def test_unknown_log_format(desk: Desk) -> None:
+    desk.configure_suite(log_format="tea-leaves")
+    assert_ends(desk, desk.run(), Status.CONFIG_ERROR, "tea-leaves", "models")

@@ -32,6 +32,7 @@ from tipcflow.execute.progress import Event, Kind, Listener, silent
 from tipcflow.execute.request import RunRequest, chain_name
 from tipcflow.execute.source import Snapshot, take_snapshot
 from tipcflow.execute.steps import StepRunner
+from tipcflow.parse import line_format
 
 if TYPE_CHECKING:
     from tipcflow.store import Store
@@ -121,6 +122,7 @@ class ChainRun:
                         fence=lease.fence,
                         listener=self._say,
                         cancel=self.cancel,
+                        log_format=suite.log_format,
                         budget_s=(suite.budget_minutes or self._policy.budget_minutes) * 60,
                     ).run()
                 finally:
@@ -141,6 +143,7 @@ class ChainRun:
             preflight.parse_framework(request.framework)
         self._policy = judgement.load_policy(request.policy, request.config_dir)
         judgement.load_references(suite.name, request.config_dir)
+        line_format(suite.log_format)
         snapshot = take_snapshot(suite, request.params, request.suite_ref, cache=self._home / "suites")
         plan = self._plan(suite, cluster, snapshot)
         self._store.replace_plan(self.id, plan)

@@ -31,14 +31,14 @@ class Collected:
     """What one step's nodes gave.
 
     Attributes:
-        folder: node name -> local folder of its files.
+        log_format: the suite's format of training lines.
         tails: node name (steps) or leg id (inference) -> end of the log.
         inference: leg id -> what its log says.
         ranks: what the training processes said of themselves.
         notes: what could not be fetched, or was cut, in words.
     """
 
-    folder: dict[str, Path] = field(default_factory=dict)
+    log_format: str
     tails: dict[str, str] = field(default_factory=dict)
     measurements: list[Measurement] = field(default_factory=list)
     inference: dict[str, InferenceLog] = field(default_factory=dict)
@@ -51,14 +51,15 @@ def step_folder(home: Path, run: str, step: str) -> Path:
     return home / "runs" / run / paths.safe_name(step)
 
 
-def collect(step: Step, members: Sequence[Member], nodes: Nodes, *, home: Path, attempt: int) -> Collected:
+def collect(
+    step: Step, members: Sequence[Member], nodes: Nodes, *, home: Path, attempt: int, log_format: str
+) -> Collected:
     """Fetch the logs of every member that can be reached, and read them."""
     run = members[0].spec.run
-    collected = Collected()
+    collected = Collected(log_format)
     for member in members:
         folder = step_folder(home, run, step.id) / member.name
         folder.mkdir(parents=True, exist_ok=True)
-        collected.folder[member.name] = folder
         try:
             collected.notes += nodes.fetch(member.spec, member.artefacts, folder, limit=LOG_LIMIT)
         except InfraError as error:
@@ -77,7 +78,7 @@ def _read_member(step: Step, member: Member, folder: Path, collected: Collected,
         _read_training(step, member, folder, collected, attempt)
     if step.kind is StepKind.EVAL:
         collected.measurements += to_measurements(
-            parse_training(numbered_lines(_log(member, folder))),
+            parse_training(numbered_lines(_log(member, folder)), collected.log_format),
             run=member.spec.run,
             step=step.id,
             attempt=attempt,
@@ -97,7 +98,7 @@ def _read_training(step: Step, member: Member, folder: Path, collected: Collecte
         if not path.is_file():
             continue
         collected.measurements += to_measurements(
-            parse_training(numbered_lines(path)),
+            parse_training(numbered_lines(path), collected.log_format),
             run=member.spec.run,
             step=step.id,
             attempt=attempt,

@@ -39,6 +39,7 @@ class StepRunner:
         listener: Listener,
         cancel: threading.Event,
         budget_s: float,
+        log_format: str,
     ) -> None:
         self._plan = plan
         self._nodes = nodes
@@ -49,6 +50,7 @@ class StepRunner:
         self._say = listener
         self._cancel = cancel
         self._budget_s = budget_s
+        self._log_format = log_format
         self._ends_at = time.monotonic() + budget_s
         self._statuses: dict[str, Status] = {}
         self._predictions: dict[str, dict[str, tuple[float, ...]]] = {}
@@ -113,7 +115,9 @@ class StepRunner:
             Gang(members, self._cancel).run()
         except InfraError as error:
             trouble = str(error)
-        collected = collect(step, members, self._nodes, home=self._home, attempt=attempt)
+        collected = collect(
+            step, members, self._nodes, home=self._home, attempt=attempt, log_format=self._log_format
+        )
         self._store.add_measurements(collected.measurements)
         self._remember(step, collected)
         status, reason = self._judge_step(step, members, collected, attempt, trouble)
