@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
-from tipcflow.domain import ExitRecord, InfraError, JobSpec, Node
+from tipcflow.domain import EndReason, ExitRecord, InfraError, JobSpec, Node
 from tipcflow.execute.progress import Event, Kind, Listener
 
 WATCH_S = 60.0
@@ -84,7 +84,13 @@ class Member:
             InfraError: the node cannot be reached or refuses.
         """
         self._wake = wake
-        self.session.start(self.spec)
+        answer = self.session.start(self.spec)
+        record = answer.get("record")
+        if answer.get("state") == "ended" and record and record.get("reason") == EndReason.REFUSED:
+            # On a disk so full that not even a record could be kept, this answer is all there is.
+            self.record = ExitRecord.model_validate(record)
+            self.staged.set()
+            return
         self._thread = threading.Thread(target=self._watch, name=f"watch-{self.name}", daemon=True)
         self._thread.start()
 
