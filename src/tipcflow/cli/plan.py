@@ -1,16 +1,20 @@
 """`tipcflow plan FILE`: what will run, before anything runs."""
 
 import json
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NoReturn
 
 import typer
 
-from tipcflow.domain import Compat, Plan
+from tipcflow.domain import Compat, ConfigError, Plan
 
 
 def plan(
-    params: Annotated[str, typer.Argument(help="Params file: a path, or relative to the suite's root.")],
-    suite: Annotated[str, typer.Option("--suite", "-s", help="Suite: a name in configs/suites, or a YAML file.")],
+    params: Annotated[
+        str, typer.Argument(help="Params file: a path, or relative to the suite's root.", show_default=False)
+    ] = "",
+    suite: Annotated[
+        str, typer.Option("--suite", "-s", help="Suite: a name in configs/suites, or a YAML file.")
+    ] = "",
     mode: Annotated[
         str, typer.Option("--mode", "-m", help="TIPC mode, for example lite_train_lite_infer.")
     ] = "lite_train_lite_infer",
@@ -30,8 +34,19 @@ def plan(
         typer.Option("--format", "-f", help="table and commands are both shown by default."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False,
+    diff: Annotated[
+        bool, typer.Option("--diff", help="bash against spec, with the reason of each difference.")
+    ] = False,
+    batch: Annotated[
+        str, typer.Option("--batch", help="Answer a file of records (JSON lines, .gz too) instead; --compat bash.")
+    ] = "",
 ) -> None:
     """Print what a run would do: variants, steps, nodes, processes, legs, exact commands."""
+    if batch:
+        _batch(batch, params, compat, mode)
+    for name, value in (("PARAMS", params), ("--suite", suite)):
+        if not value:
+            raise ConfigError("is missing", key=name, expected="see `tipcflow plan --help`")
     from tipcflow.config.cluster import load_cluster
     from tipcflow.config.settings import settings
     from tipcflow.config.suite import load_suite
@@ -63,6 +78,21 @@ def plan(
         _print_table(made)
     if output in (None, "commands"):
         _print_commands(made)
+
+
+def _batch(records: str, params: str, compat: Compat, mode: str) -> NoReturn:
+    from tipcflow.cli.batch import run_batch
+
+    if params:
+        raise ConfigError("the records bring their own files", key="PARAMS", found=params, expected="none")
+    if compat is not Compat.BASH:
+        raise ConfigError(
+            "records are answered as the suites' scripts would",
+            key="--compat",
+            found=compat.value,
+            expected="bash",
+        )
+    raise typer.Exit(run_batch(records, mode=mode))
 
 
 def _print_table(made: Plan) -> None:
