@@ -13,147 +13,21 @@ import yaml
 
 from tipcflow.domain import ConfigError, Frozen
 from tipcflow.params.layout import Kind, Layout, SlotSpec, load_layout
+from tipcflow.params.specs import (
+    BenchmarkSpec,
+    CudaSpec,
+    ExtraSpec,
+    Form,
+    InferSpec,
+    ModelArgs,
+    ModeSpec,
+    SkipRule,
+    StepSpec,
+    TrainerSpec,
+    TrainSpec,
+    WholeInferSpec,
+)
 from tipcflow.params.values import Split
-
-Form = Literal["single", "multi", "nodes"]
-
-
-class TrainSpec(Frozen):
-    """The training command in its three forms, and where the output of each goes (absent is nowhere).
-
-    An empty form is one that the script never trains in; spec then takes the form for several nodes.
-    `quoted`: as in `StepSpec`.
-    """
-
-    single: str
-    multi: str
-    nodes: str
-    log: dict[Form, str] = {}
-    quoted: bool = False
-
-    def template(self, form: Form) -> str:
-        """The command's template in a form."""
-        return {"single": self.single, "multi": self.multi, "nodes": self.nodes}[form]
-
-
-class StepSpec(Frozen):
-    """A command, and where its output goes ('' is nowhere).
-
-    `quoted`: a `|` in the command reaches the shell, where it is a pipe, instead of becoming a blank, and no
-    pattern is expanded before the shell sees it. `cwd`: the folder it runs in, relative to the suite's root.
-    """
-
-    command: str
-    log: str = ""
-    quoted: bool = False
-    cwd: str = "."
-
-
-class ExtraSpec(StepSpec):
-    """A further command that the script runs before another one, under a condition.
-
-    `model`: part of the model's name; `slot_key`: slot -> the key that it must have.
-    """
-
-    before: Literal["train", "export"]
-    model: str = ""
-    slot_key: dict[str, str] = {}
-
-
-class InferSpec(Frozen):
-    """Inference on one kind of device: axes as loops, from the outermost to the innermost.
-
-    `vars` are further variables, as templates, of each combination.
-    """
-
-    axes: tuple[str, ...]
-    command: str
-    log: str
-    vars: dict[str, str] = {}
-
-
-class SkipRule(Frozen):
-    """A combination of words that inference leaves out.
-
-    `when` maps an axis, or `quant`, to the word it must have; `~text` searches, `!text` must differ. `defect`
-    says that nothing but the script stands against the combination, so that spec runs it.
-    """
-
-    device: Literal["cpu", "gpu"]
-    when: dict[str, str]
-    defect: bool = False
-
-
-class CudaSpec(Frozen):
-    """When the script sets CUDA_VISIBLE_DEVICES, which it never restores.
-
-    Attributes:
-        at_once: a single-GPU entry exports its id when the entry is looked at.
-        unset_before_train: it is unset right before training.
-        export_before: the steps before which the entry's export is evaluated.
-        unset_after: it is unset after inference, or after every variant, inferred or not.
-        multi, nodes: what the export of such an entry holds: its first id, all ids, or nothing.
-    """
-
-    at_once: bool = False
-    unset_before_train: bool = False
-    export_before: tuple[Literal["eval", "export", "infer"], ...] = ("infer",)
-    multi: Literal["first", "all", "none"] = "first"
-    nodes: Literal["first", "all", "none"] = "none"
-    unset_after: Literal["infer", "variant"] = "infer"
-
-
-class TrainerSpec(Frozen):
-    """A trainer slot and the export slot that belongs to it.
-
-    `from_norm`: `last`: on one node it starts from the weights of the run's last norm training, whatever the
-    file says; `lost`: it should, but the script has lost them and passes none.
-    """
-
-    train: str
-    export: str
-    quant: bool = False
-    from_norm: Literal["no", "last", "lost"] = "no"
-
-
-class WholeInferSpec(Frozen):
-    """The modes without training: one export per listed model, then inference.
-
-    Attributes:
-        export, model_dir, path, data: templates; `{save_dir}` is the folder of the listed model as dirname has it,
-            `path` is what inference gets of the exported model's folder.
-        quant_listed: whether the script finds the quantisation words at all.
-        by_word: the list holds words, each with its own export slot, instead of models.
-        words: mode -> the words that count in it.
-        quantised: the one thing done is the command of slot `export1`, then inference on what it leaves.
-        then: what spec adds to the export command of `quantised` (the script does it by hand).
-        null_stops: a model called null ends the script.
-        gpus: what stands in log names for the ids.
-    """
-
-    modes: tuple[str, ...] = ("whole_infer",)
-    export: StepSpec
-    model_dir: str = "{save_dir}"
-    data: str = "{image}"
-    quant_listed: bool = True
-    by_word: dict[str, str] = {}
-    words: dict[str, tuple[str, ...]] = {}
-    quantised: bool = False
-    null_stops: bool = False
-    path: str = "{model_path}"
-    then: str = ""
-    gpus: str = ""
-
-
-class ModeSpec(Frozen):
-    """What is different in one mode: the script reads the same file by another line map.
-
-    `quant` is the word that replaces the file's quantisation words.
-    """
-
-    layout: str
-    cut: int = 0
-    quant: str = ""
 
 
 class Dialect(Frozen):
@@ -181,7 +55,9 @@ class Dialect(Frozen):
             device word, and the next training of the same group gets that.
         cpu_use_gpu: the device argument's value for a CPU entry, '' for the slot's own.
         autocast_of: trainer name -> precision word in file names, where no slot gives precisions.
-        amp_vars: further variables by precision word.
+        amp_vars: further variables by precision word; those in `benchmark_only` are empty in other modes.
+        last_line: key in the file's last line -> argument made of its value, in benchmarks (variable `last_args`).
+        model_args: the variable `model_args` for single models.
         trainers: names of the trainer slots in the order in which the script compares them; `norm` is the rest.
         extras: further commands of the script for some files.
         weights_of: part of a model's name -> where its weights are instead.
@@ -208,6 +84,9 @@ class Dialect(Frozen):
     launch: dict[Form, str]
     amp: dict[str, str] = {}
     amp_vars: dict[str, dict[str, str]] = {}
+    benchmark_only: tuple[str, ...] = ()
+    last_line: dict[str, str] = {}
+    model_args: tuple[ModelArgs, ...] = ()
     cuda: CudaSpec = CudaSpec()
     by_mode: dict[str, dict[str, str]] = {}
     bash_vars: dict[str, dict[str, str]] = {}
@@ -237,6 +116,7 @@ class Dialect(Frozen):
     skip: tuple[SkipRule, ...] = ()
     whole_infer: WholeInferSpec
     extras: tuple[ExtraSpec, ...] = ()
+    benchmark: BenchmarkSpec | None = None
     modes: dict[str, ModeSpec] = {}
     quant: str = ""
     own_layout: str = ""

@@ -1,5 +1,6 @@
 """Params + mode + cluster -> Plan, by the suite's script or by what the file says (see docs/architecture.md)."""
 
+from tipcflow.plan.benchmark import benchmark_commands
 from tipcflow.plan.build import build_plan
 from tipcflow.plan.commands import plan_commands
 from tipcflow.plan.files import FileView, ListedFiles, NoFiles
@@ -13,6 +14,7 @@ __all__ = [
     "NoFiles",
     "PlanOptions",
     "PlanRow",
+    "benchmark_commands",
     "build_plan",
     "plan_commands",
     "plan_rows",

@@ -5,7 +5,7 @@ from posixpath import dirname, normpath
 
 from tipcflow.domain import Compat, StepKind
 from tipcflow.params import Dialect, ParamsFile
-from tipcflow.params.dialect import ExtraSpec, StepSpec
+from tipcflow.params.specs import ExtraSpec, StepSpec
 from tipcflow.plan.call import Call, Point
 from tipcflow.plan.eval_words import eval_text, runs_python
 from tipcflow.plan.extras import extras_for
@@ -57,7 +57,7 @@ class BashScript:
     def _extras(self, before: str, kind: StepKind, scope: Scope, point: Point) -> Iterator[Call]:
         """Further commands that the script runs for this file before a training or an export."""
         for spec in extras_for(self.reader, before):
-            yield self._call(kind, spec, scope, point=point)
+            yield self._call(kind, spec, scope, point=point, bare=spec.bare)
 
     def _train(self) -> Iterator[Call]:
         reader, dialect = self.reader, self.dialect
@@ -70,7 +70,8 @@ class BashScript:
                 for name in reader.items("trainers"):
                     trainer = resolve_trainer(reader, name)
                     skipped = dialect.unknown_trainer == "skip" and not trainer.known
-                    if trainer.script != "null" and not skipped:
+                    inline = trainer.static and "{static}" not in dialect.train.single
+                    if (trainer.script != "null" or inline) and not skipped:
                         word = autocast or dialect.autocast_of.get(name, "False")
                         yield from self._variant(group, word, trainer)
 
@@ -135,7 +136,7 @@ class BashScript:
             nodes=str(group.nodes),
             autocast=autocast,
             trainer=trainer.name,
-            **amp_variables(dialect, autocast),
+            **amp_variables(self.reader, autocast),
         )
         if self.use_gpu is not None:
             scope = scope.within(use_gpu=self.use_gpu)

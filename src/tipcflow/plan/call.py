@@ -29,6 +29,7 @@ class Call:
         point: where it stands in the loops, None without training.
         leg: axis -> word, for inference; `device` is the device word.
         count: which of the listed models, without training.
+        bare: the script runs it as it stands, without evaluating a text.
         expects: files that it leaves behind when it went well, as patterns.
     """
 
@@ -41,3 +42,4 @@ class Call:
     leg: dict[str, str] = field(default_factory=dict)
     count: int = 0
     expects: tuple[str, ...] = ()
+    bare: bool = False

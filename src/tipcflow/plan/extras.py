@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tipcflow.params.dialect import ExtraSpec
+from tipcflow.params.specs import ExtraSpec
 from tipcflow.plan.reader import Reader
 
 

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from itertools import product
 from typing import Literal
 
-from tipcflow.params.dialect import Dialect, SkipRule
+from tipcflow.params.dialect import Dialect
+from tipcflow.params.specs import SkipRule
 from tipcflow.plan.reader import Reader
 
 Device = Literal["cpu", "gpu"]

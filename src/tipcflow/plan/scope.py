@@ -9,9 +9,8 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 
-from tipcflow.params import Dialect
-from tipcflow.params.dialect import InferSpec
-from tipcflow.params.values import argument
+from tipcflow.params.specs import InferSpec
+from tipcflow.params.values import argument, split_line
 from tipcflow.plan.reader import Reader
 
 # Stands for the absolute folder of the suite's checkout in what its script runs.
@@ -47,10 +46,33 @@ def base_variables(reader: Reader) -> dict[str, str]:
     return {**found, "model_file": model}
 
 
-def amp_variables(dialect: Dialect, word: str) -> dict[str, str]:
+def amp_variables(reader: Reader, word: str) -> dict[str, str]:
     """The variables that a precision word sets."""
-    more = {name: choices.get(word, "") for name, choices in dialect.amp_vars.items()}
-    return {"amp": dialect.amp.get(word, dialect.amp.get("*", "")), **more}
+    dialect, benchmark = reader.dialect, reader.mode == "benchmark_train"
+    more = {
+        name: choices.get(word, "") if benchmark or name not in dialect.benchmark_only else ""
+        for name, choices in dialect.amp_vars.items()
+    }
+    model = reader.value("model")
+    extra = [each.text for each in dialect.model_args if each.model == model and word in each.words]
+    return {
+        "amp": dialect.amp.get(word, dialect.amp.get("*", "")),
+        "model_args": " ".join(extra),
+        "last_args": _last_args(reader) if benchmark else "",
+        **more,
+    }
+
+
+def _last_args(reader: Reader) -> str:
+    """Arguments from the file's last line, `key:value;key:value`."""
+    pairs = last_line(reader.params.lines[-1].text if reader.params.lines else "")
+    wanted = reader.dialect.last_line
+    return " ".join(wanted[key].format(value) for key, value in pairs if key in wanted)
+
+
+def last_line(text: str) -> list[tuple[str, str]]:
+    """The pairs of a line `key:value;key:value`."""
+    return [split_line(pair, "first") for pair in text.split(";")]
 
 
 def _applies(condition: str, reader: Reader) -> bool:
@@ -85,6 +107,10 @@ class Scope:
             return reader.paired(name, self.group)
         return reader.value(name)
 
+    def key(self, slot: str) -> str:
+        """The slot's key, or what the dialect puts in its place in this mode (variable `slot@`)."""
+        return self.variables.get(f"{slot}@") or self.reader.key(slot)
+
     def render(self, template: str) -> str:
         """The template with everything filled in."""
         parts = []
@@ -95,13 +121,13 @@ class Scope:
             if value == "-":
                 parts.append(self.get(name))
             elif value == "@":
-                parts.append(self.reader.key(name))
-            elif forced == "!" or (forced == "?" and self.reader.key(name) != "null"):
-                parts.append(f"{self.reader.key(name)}={self.get(value)}")
+                parts.append(self.key(name))
+            elif forced == "!" or (forced == "?" and self.key(name) != "null"):
+                parts.append(f"{self.key(name)}={self.get(value)}")
             elif forced:
                 continue
             else:
-                parts.append(argument(self.reader.key(name), self.get(value)))
+                parts.append(argument(self.key(name), self.get(value)))
         return "".join(parts)
 
 

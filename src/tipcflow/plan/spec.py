@@ -138,7 +138,7 @@ class SpecPlanner:
             gpus=point.group.gpus,
             autocast=point.autocast,
             trainer=point.trainer.name,
-            **amp_variables(self.reader.dialect, point.autocast),
+            **amp_variables(self.reader, point.autocast),
             use_gpu=train_device(scope.get("use_gpu"), host, point.group),
             launch="",
         )

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from posixpath import dirname, normpath, relpath
 
-from tipcflow.params.dialect import WholeInferSpec
+from tipcflow.params.specs import WholeInferSpec
 from tipcflow.plan.reader import Reader
 from tipcflow.plan.scope import Scope
 

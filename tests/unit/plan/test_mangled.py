@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tipcflow.domain import Cluster, Compat, ConfigError, Node, StepKind
 from tipcflow.params import known_dialects, load_dialect
-from tipcflow.plan import MODES, PlanOptions, build_plan, plan_commands
+from tipcflow.plan import MODES, NoFiles, PlanOptions, benchmark_commands, build_plan, plan_commands
 
 INPUTS = Path(__file__).parents[2] / "golden" / "plan" / "inputs"
 BASES = [path.read_text() for path in sorted(INPUTS.glob("*.txt"))]
@@ -83,3 +83,24 @@ def test_a_mangled_file_is_planned_or_refused(
 def test_the_scripts_reading_never_fails(text: str, mode: str, name: str) -> None:
     for command in plan_commands(text, file="f.txt", dialect=load_dialect(name), mode=mode):
         assert command.text
+
+
+SECTION = (
+    "=====train_benchmark_params=====\nbatch_size:8|16\nfp_items:fp32|fp16\nepoch:1\n"
+    "--profiler_options:batch_range=[10,20];state=GPU\nflags:null"
+)
+WORDS = ["", "dynamic_bs8_fp16_DP_N1C8", "dynamicTostatic_bs8_null_DP_N1C1", "dynamicTostatic", "a_b", "a_b_c_d_e"]
+
+
+@settings(deadline=None, max_examples=150)
+@given(mangled(), st.sampled_from(WORDS), st.sampled_from(["PaddleClas", "PaddleOCR", "PaddleVideo", "PaddleRec"]))
+def test_a_mangled_benchmark_is_planned_or_refused(text: str, word: str, name: str) -> None:
+    dialect = load_dialect(name)
+    try:
+        commands = benchmark_commands(
+            f"{text}\n{SECTION}", file="f.txt", dialect=dialect, word=word, files=NoFiles()
+        )
+    except ConfigError:
+        assert dialect.benchmark is None
+    else:
+        assert commands

@@ -11,7 +11,7 @@ import pytest
 
 from tipcflow.domain import Compat, ConfigError
 from tipcflow.params import known_dialects, load_dialect
-from tipcflow.plan import ListedFiles, build_plan, plan_commands
+from tipcflow.plan import ListedFiles, benchmark_commands, build_plan, plan_commands
 
 # Suites whose recorded training left what a successful one leaves (variant `files`).
 LEAVES = ("PaddleClas", "PaddleSeg", "PaddleGAN")
@@ -100,3 +100,24 @@ def test_nearly_every_recorded_file_can_be_run_as_it_is(oracle: Path) -> None:
         assert "{" not in "".join(c.text for s in plan.steps for c in s.commands.values()).replace("${", "")
     assert planned_ones > 500
     assert len(refused) <= 11, "\n".join(refused)
+
+
+def test_every_benchmark_record_is_planned_as_it_ran(oracle: Path) -> None:
+    wrong: list[str] = []
+    seen: Counter[str] = Counter()
+    for record in records(oracle):
+        if record.get("mode") != "benchmark_train" or "commands" not in record:
+            continue
+        seen[record["dialect_name"]] += 1
+        commands = benchmark_commands(
+            record["config_text"],
+            file=record["config"],
+            dialect=load_dialect(record["dialect_name"]),
+            word=record["params"] or "",
+            files=ListedFiles(["test_tipc"], trainings_leave_files=record["suite"] in LEAVES),
+        )
+        ran = [(collapse(each.text), each.cwd, each.env.get("CUDA_VISIBLE_DEVICES")) for each in commands]
+        if ran != recorded(record):
+            wrong.append(f"{record['dialect_name']}: {record['config']} {record['params']}")
+    assert sum(seen.values()) > 600
+    assert wrong == [], f"{len(wrong)} of {sum(seen.values())} differ"
