@@ -24,8 +24,8 @@ test: install ## Unit, cluster and end-to-end tests; installs what they need
 	@$(BIN)/python -m tipcflow.demo.prepare --tests
 	$(BIN)/pytest -m "not full"
 
-test-unit: install ## Unit tests alone; no root needed
-	$(BIN)/pytest tests/unit -m "not cluster and not e2e and not full"
+test-unit: install ## Unit tests of an everyday minute; no root, no server, no Paddle
+	$(BIN)/pytest tests/unit -m "not process and not cluster and not e2e and not full"
 
 test-full: install ## All tests, with the long ones
 	@$(BIN)/python -m tipcflow.demo.prepare --tests

@@ -84,6 +84,12 @@ def leg_outcome(leg: Leg, member: Member, tail: str, *, cancelled: bool) -> tupl
     return Status.BLOCKED, member.lost or "not started"
 
 
+def said_of_leg(status: Status) -> Status:
+    """The word that is stored of a leg: what a person or a node ended says nothing about the leg itself, so it is
+    `blocked`, and its step has the telling word."""
+    return Status.BLOCKED if status in (Status.CANCELLED, Status.INFRA_FAILURE) else status
+
+
 def legs_outcome(statuses: Sequence[tuple[Status, str]], step: tuple[Status, str]) -> tuple[Status, str]:
     """(status, reason) of an inference step from its legs' and from how its job ended as a whole."""
     ran = [status for status, _ in statuses if status is not Status.NOT_RUN]

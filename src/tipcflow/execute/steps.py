@@ -89,8 +89,8 @@ class StepRunner:
 
     def _skip_legs(self, step: Step, status: Status, reason: str) -> None:
         for leg in step.legs:
-            own = (Status.NOT_RUN, leg.not_run) if leg.not_run else (status, reason)
-            self._store.set_leg(self._run, step.id, leg.id, 1, *own, None)
+            word = Status.NOT_RUN if leg.not_run or status is Status.NOT_RUN else Status.BLOCKED
+            self._store.set_leg(self._run, step.id, leg.id, 1, word, leg.not_run or reason, None)
 
     def _execute(self, step: Step) -> None:
         started = time.time()
@@ -157,6 +157,7 @@ class StepRunner:
                 reason = f"{reason}: {excerpt}" if excerpt else reason
             results.append((status, reason))
             record = member.legs.get(leg.id)
+            status = outcome.said_of_leg(status)
             self._store.set_leg(self._run, step.id, leg.id, attempt, status, reason, record)
             self._say(Event(Kind.LEG, reason, step=step.id, node=member.name, leg=leg.id, status=status))
         return outcome.legs_outcome(results, (Status.CANCELLED, "stopped by a person") if cancelled else whole)

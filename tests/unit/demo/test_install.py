@@ -12,6 +12,8 @@ from tipcflow.demo.install import explain, run_installer
 from tipcflow.demo.uv import find_uv
 from tipcflow.domain import InfraError
 
+pytestmark = pytest.mark.process
+
 HOME = Path("/home/me/.tipcflow")
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -10,6 +10,8 @@ import pytest
 
 from tipcflow.demo.signals import Interrupted, SignalGate
 
+pytestmark = pytest.mark.process
+
 
 def send(number: int) -> None:
     os.kill(os.getpid(), number)

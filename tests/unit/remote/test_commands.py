@@ -15,6 +15,8 @@ import pytest
 from tipcflow.domain import Node
 from tipcflow.remote import commands, paths
 
+pytestmark = pytest.mark.process
+
 GOLDEN = Path(__file__).parents[2] / "golden" / "remote"
 NODE = Node(name="a", address="10.0.0.1", python="/opt/env/bin/python", workspace="/data/tipcflow")
 JOB = "/data/tipcflow/jobs/r1/train%2Fnorm_train/1"

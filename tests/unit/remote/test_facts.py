@@ -12,6 +12,8 @@ from tipcflow.domain import NodeFacts
 from tipcflow.remote.runner import facts as module
 from tipcflow.remote.runner.framework import version_of
 
+pytestmark = pytest.mark.process
+
 PADDLE = """# THIS FILE IS GENERATED FROM PADDLEPADDLE SETUP.PY
 full_version     = '3.3.1'
 major            = '3'

@@ -5,7 +5,11 @@ import os
 import signal
 import time
 
+import pytest
+
 from tipcflow.domain import EndReason, JobCommand
+
+pytestmark = pytest.mark.process
 
 
 def test_success_is_recorded_with_times_and_log(bench):

@@ -1,6 +1,10 @@
 """Staging and `go`: members begin together or not at all."""
 
+import pytest
+
 from tipcflow.domain import EndReason
+
+pytestmark = pytest.mark.process
 
 
 def test_nothing_runs_before_go(bench):

@@ -4,8 +4,12 @@ import hashlib
 import os
 import time
 
+import pytest
+
 from tipcflow.domain import JobCommand
 from tipcflow.remote.runner.outputs import examine, is_secret
+
+pytestmark = pytest.mark.process
 
 
 def test_missing_fresh_and_stale(bench):

@@ -10,6 +10,8 @@ import pytest
 
 from tipcflow.domain import EndReason, ExitRecord
 
+pytestmark = pytest.mark.process
+
 
 def test_start_returns_when_the_job_runs_and_attaches_afterwards(bench):
     job = bench.job("echo begun >> begun; sleep 300")

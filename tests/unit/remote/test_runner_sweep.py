@@ -3,6 +3,10 @@
 import os
 import signal
 
+import pytest
+
+pytestmark = pytest.mark.process
+
 
 def lost(bench, wait, step, text):
     """A job whose runner was killed, with its processes still there."""

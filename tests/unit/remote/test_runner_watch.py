@@ -7,6 +7,8 @@ import subprocess
 
 import pytest
 
+pytestmark = pytest.mark.process
+
 
 def events(bench, job, *words):
     """All events of one watch."""

@@ -20,7 +20,7 @@ def postgres_server() -> Iterator[postgres.Server]:
         yield server
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.process)])
 def kind(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

@@ -15,6 +15,8 @@ from tipcflow.domain import InfraError, Node, SshTarget
 from tipcflow.transport.connect import connect
 from tipcflow.transport.login import connect_client
 
+pytestmark = pytest.mark.process
+
 PIPE = """
 import os, select, socket, sys
 sock = socket.create_connection((sys.argv[1], int(sys.argv[2])))
