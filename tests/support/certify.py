@@ -43,8 +43,9 @@ class Outcome:
 class Desk:
     """One user's desk: TIPCFLOW_HOME, configs/, a copy of the toy suite, a cluster file of living nodes."""
 
-    def __init__(self, folder: Path, nodes: LocalNodes) -> None:
+    def __init__(self, folder: Path, nodes: LocalNodes, *, database_url: str = "") -> None:
         self.nodes = nodes
+        self.database_url = database_url
         self.home = folder / "home"
         self.suite = folder / "toy"
         self.configs = folder / "configs"
@@ -58,7 +59,8 @@ class Desk:
     @property
     def env(self) -> dict[str, str]:
         """The environment of every command."""
-        return {**os.environ, "TIPCFLOW_HOME": str(self.home), "TIPCFLOW_CONFIG_DIR": str(self.configs)}
+        chosen = {"TIPCFLOW_HOME": str(self.home), "TIPCFLOW_CONFIG_DIR": str(self.configs)}
+        return {**os.environ, **chosen, "TIPCFLOW_DATABASE_URL": self.database_url}
 
     def configure_suite(self, **settings: Any) -> None:
         """Write configs/suites/toy.yaml."""
@@ -135,7 +137,7 @@ class Desk:
 
     def store(self) -> Store:
         """The desk's database."""
-        return Store.open(f"sqlite:///{self.home / 'tipcflow.db'}")
+        return Store.open(self.database_url or f"sqlite:///{self.home / 'tipcflow.db'}")
 
     def show(self, run: Run) -> str:
         """What `tipcflow show` says, blanks collapsed."""

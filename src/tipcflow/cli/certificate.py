@@ -1,10 +1,12 @@
 """`tipcflow certificate …`: the JSON that links a run's configuration to its verdict."""
 
+import json
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from tipcflow.domain import ConfigError
+from tipcflow.domain import ConfigError, Status, exit_code
 
 app = typer.Typer(no_args_is_help=True, help="The certificate of a run.")
 
@@ -32,3 +34,35 @@ def show(
             hint="it goes on" if found.status is None else f"it ended as {found.status.value}: {found.reason}",
         )
     typer.echo(as_text(document), nl=False)
+
+
+@app.command("verify")
+def verify(
+    file: Annotated[Path, typer.Argument(help="A certificate.json; the logs beside it are checked too.")],
+    as_json: Annotated[bool, typer.Option("--json", help="The problems as JSON.")] = False,
+) -> None:
+    """Check a certificate's hashes, and those of collected files beside it; exit code 1 if one is wrong."""
+    import hashlib
+
+    from tipcflow.report import verify as problems_of
+
+    try:
+        document = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"is no certificate: {error}", file=str(file)) from error
+    if not isinstance(document, dict):
+        raise ConfigError("is no certificate", file=str(file), expected="a JSON object")
+    named = document.get("files")
+    beside = [file.parent / name for name in named] if isinstance(named, dict) else []
+    hashes = {
+        str(path.relative_to(file.parent)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in beside
+        if path.is_file()
+    }
+    # A certificate that was sent alone is judged alone.
+    problems = problems_of(document, files=hashes or None)
+    if as_json:
+        typer.echo(json.dumps({"file": str(file), "problems": problems}))
+    else:
+        typer.echo("\n".join(problems) or f"{file}: as certified ({len(hashes)} files beside it)")
+    raise typer.Exit(exit_code(Status.FAILED) if problems else 0)

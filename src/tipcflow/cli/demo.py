@@ -18,6 +18,7 @@ def demo(
     home: Annotated[
         Path | None, typer.Option(help="Folder of environments, runs and the database; instead of TIPCFLOW_HOME.")
     ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="The verdict as JSON on stdout.")] = False,
 ) -> None:
     """Make two SSH nodes on this machine, train, export and infer a real model on them, and judge it."""
     import os
@@ -28,15 +29,16 @@ def demo(
         os.environ["TIPCFLOW_HOME"] = str(home)
     try:
         with GATE.installed():
-            code = _demo(seed, params, mode)
+            code = _demo(seed, params, mode, as_json=as_json)
     except Interrupted as stop:
         typer.echo(f"{stop}; the nodes are gone", err=True)
-        typer.echo(Status.CANCELLED.value)
+        if not as_json:
+            typer.echo(Status.CANCELLED.value)
         code = exit_code(Status.CANCELLED)
     raise typer.Exit(code)
 
 
-def _demo(seed: int, params: str, mode: str) -> int:
+def _demo(seed: int, params: str, mode: str, *, as_json: bool) -> int:
     from tipcflow.cli.run import certify
     from tipcflow.config.settings import settings
     from tipcflow.demo.nodes import local_nodes
@@ -59,7 +61,7 @@ def _demo(seed: int, params: str, mode: str) -> int:
             owner=owner_of_this_process(),
             command=("tipcflow", "demo"),
         )
-        return certify(request)
+        return certify(request, as_json=as_json)
 
 
 def _describe(kind: str) -> str:

@@ -47,3 +47,19 @@ def test_the_certificate_is_printed_as_the_file_holds_it(tipcflow: Callable[...,
     said = tipcflow("certificate", "show", "20261121")
     assert (said.code, said.out) == (2, "")
     assert "has no certificate" in said.err
+
+
+def test_a_certificate_is_verified(tipcflow: Callable[..., Any], tmp_path: Path) -> None:
+    golden = Path(__file__).parents[2] / "golden" / "report" / "certificate.json"
+    mine = tmp_path / "certificate.json"
+    mine.write_text(golden.read_text())
+    said = tipcflow("certificate", "verify", str(mine))
+    assert (said.code, "as certified" in said.out) == (0, True), said.err
+    mine.write_text(golden.read_text().replace('"pass"', '"failed"', 1))
+    said = tipcflow("certificate", "verify", str(mine))
+    assert said.code == 1
+    assert "was changed" in said.out
+    mine.write_text("nothing")
+    said = tipcflow("certificate", "verify", str(mine))
+    assert said.code == 2
+    assert "is no certificate" in said.err

@@ -1,0 +1,30 @@
+"""`tipcflow run` with its database in PostgreSQL, by URL, as a team shares one."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.support import postgres
+from tests.support.certify import Desk
+
+from tipcflow.demo.nodes import LocalNodes
+
+pytestmark = pytest.mark.cluster
+
+
+@pytest.fixture
+def desk(nodes: LocalNodes, tmp_path: Path) -> Iterator[Desk]:
+    with postgres.running() as server:
+        yield Desk(tmp_path, nodes, database_url=server.create())
+
+
+def test_two_runs_in_postgresql(desk: Desk) -> None:
+    first = desk.run()
+    assert first.code == 0, first.output
+    assert not (desk.home / "tipcflow.db").exists()
+    second = desk.run()
+    assert second.code == 0, second.output
+    assert f"equal those of run {first.run.id}" in second.output
+    with desk.store() as store:
+        assert len(store.measurements(second.run.id, metric="loss")) == 4 * 10
+    assert desk.left_behind() == []
