@@ -1,0 +1,160 @@
+"""Rules about devices: the scripts tell the forms of gpu_list apart by the length of their text."""
+
+from tipcflow.params.lint.subject import Hit, Rule, Severity, Subject
+from tipcflow.params.values import is_null
+
+_ONE_NODE = 15
+_PLAIN = 2
+_WORDS = ("True", "False", "gpu", "cpu")
+
+
+def _entries(subject: Subject) -> tuple[int, list[str]]:
+    slot = subject.slot("gpu_list")
+    return (slot.line, subject.items("gpu_list")) if slot else (0, [])
+
+
+def entry(subject: Subject) -> list[Hit]:
+    """What is neither -1, nor ids, nor addresses and ids."""
+    line, texts = _entries(subject)
+    if line and not texts:
+        return [Hit(line, "gpu_list is empty: nothing runs", "write 0, or 0,1, or address,address;0,1")]
+    hits = []
+    for text in texts:
+        addresses, semicolon, ids = text.rpartition(";")
+        numbers = ids.split(",")
+        hosts = addresses.split(",") if semicolon else []
+        fine = text == "-1" or all(number.strip().isdecimal() for number in numbers)
+        doubled = len(set(numbers)) < len(numbers) or len(set(hosts)) < len(hosts)
+        if not fine or doubled or "" in hosts:
+            message = f"{text!r} names no devices" + (" (one is named twice)" if fine and doubled else "")
+            hits.append(Hit(line, message, "write -1, ids such as 0,1, or address,address;0,1"))
+    return hits
+
+
+def too_long(subject: Subject) -> list[Hit]:
+    """Nine ids are longer than a list of ids may be."""
+    line, texts = _entries(subject)
+    return [
+        Hit(
+            line,
+            f"{text!r} has {len(text)} characters: from {_ONE_NODE + 1} on it is taken for addresses, and "
+            "training gets no ids",
+            "name at most eight GPUs of one digit",
+        )
+        for text in texts
+        if ";" not in text and len(text) > _ONE_NODE
+    ]
+
+
+def two_digits(subject: Subject) -> list[Hit]:
+    """One id of two digits is a list for one test and a single id for another."""
+    line, texts = _entries(subject)
+    return [
+        Hit(line, f"{text!r} trains on GPU 0: CUDA_VISIBLE_DEVICES stays unset", "name a GPU from 0 to 9")
+        for text in texts
+        if text.isdecimal() and len(text) == _PLAIN
+    ]
+
+
+def short_addresses(subject: Subject) -> list[Hit]:
+    """Short addresses are taken for one node."""
+    threshold = subject.dialect.threshold
+    line, texts = _entries(subject)
+    hits = []
+    for text in texts:
+        addresses, semicolon, ids = text.rpartition(";")
+        if semicolon and len(ids) > _PLAIN and len(addresses) <= threshold:
+            message = (
+                f"{addresses!r} has {len(addresses)} characters, {threshold + 1} are needed: --ips is dropped and "
+                "every node trains alone"
+            )
+            hits.append(Hit(line, message, "use longer addresses, or run it with --compat spec"))
+    return hits
+
+
+def one_per_node(subject: Subject) -> list[Hit]:
+    """One GPU per node is launched as a plain process."""
+    line, texts = _entries(subject)
+    return [
+        Hit(
+            line,
+            f"{text!r}: one GPU per node is trained as a plain process, without launcher and addresses",
+            "use two GPUs per node, or run it with --compat spec",
+        )
+        for text in texts
+        if ";" in text and len(text.rpartition(";")[2]) <= _PLAIN
+    ]
+
+
+def placeholder(subject: Subject) -> list[Hit]:
+    """Addresses that nobody filled in."""
+    line, texts = _entries(subject)
+    return [
+        Hit(line, f"{text!r} holds placeholders for addresses, which the script would launch on", "fill them in")
+        for text in texts
+        if "xx" in text.lower() or "yy" in text.lower()
+    ]
+
+
+def paired(subject: Subject) -> list[Hit]:
+    """Alternatives that belong to device groups by their position."""
+    groups = len(_entries(subject)[1])
+    hits = []
+    for slot in subject.slots():
+        if subject.dialect.kind(slot.name) != "paired" or is_null(slot.value.strip()):
+            continue
+        count = len(slot.items)
+        if count < groups:
+            message = f"'{slot.key}' has values for {count} of {groups} entries of gpu_list: the rest gets none"
+            full = "|".join((slot.items * groups)[:groups])
+            hits.append(Hit(slot.line, message, f"write {slot.key}:{full}"))
+        elif count > groups and groups:
+            message = f"'{slot.key}' has more values ({count}) than gpu_list has entries ({groups})"
+            hits.append(Hit(slot.line, message, "delete the last ones, which are never used", Severity.NOTE))
+    return hits
+
+
+def device_word(subject: Subject) -> list[Hit]:
+    """Inference knows two devices, by four words."""
+    slot = subject.slot("device")
+    if slot is None:
+        return []
+    return [
+        Hit(slot.line, f"inference on {word!r} is refused: nothing runs, nothing is logged", "write True or False")
+        for word in subject.items("device")
+        if word not in _WORDS
+    ]
+
+
+def not_trained(subject: Subject) -> list[Hit]:
+    """PaddleRec does not train on several GPUs of one node."""
+    line, texts = _entries(subject)
+    if not subject.dialect.has("multi-not-trained"):
+        return []
+    return [
+        Hit(
+            line,
+            f"nothing is trained on {text!r}, yet its weights are exported and inferred with",
+            "use one GPU, or run it with --compat spec",
+        )
+        for text in texts
+        if ";" not in text and len(text) > _PLAIN
+    ]
+
+
+RULES = (
+    Rule("gpu-entry", Severity.ERROR, "anything goes into the command as it is", entry),
+    Rule("gpu-count", Severity.ERROR, "more than 15 characters are taken for addresses", too_long),
+    Rule("gpu-two-digits", Severity.ERROR, "`10` trains on GPU 0", two_digits),
+    Rule(
+        "ips-short",
+        Severity.ERROR,
+        "addresses of at most 15 (models/template, PaddleRec, PaddleGAN: 26) characters lose `--ips`",
+        short_addresses,
+    ),
+    Rule("gpu-one-per-node", Severity.ERROR, "at most two characters of ids lose the launcher", one_per_node),
+    Rule("ips-placeholder", Severity.WARNING, "`xx.xx.xx.xx` is launched on as it is", placeholder),
+    Rule("gpu-paired", Severity.ERROR, "`True` for two entries of gpu_list: the second gets no argument", paired),
+    Rule("device-word", Severity.ERROR, "other words than True, gpu, False, cpu are skipped", device_word),
+    Rule("multi-gpu-untrained", Severity.WARNING, "PaddleRec starts no training on several GPUs", not_trained),
+)

@@ -1,0 +1,161 @@
+"""Rules about inference: which legs of the file never run."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from itertools import product
+
+from tipcflow.params.lint.subject import Hit, Rule, Severity, Subject
+from tipcflow.params.specs import SkipRule
+from tipcflow.params.values import is_null
+
+_DEVICES = {"False": "cpu", "cpu": "cpu", "True": "gpu", "gpu": "gpu"}
+
+
+def _legs(subject: Subject) -> Iterator[tuple[str, dict[str, str]]]:
+    """Device and axes' words of every leg that the file declares, quantised or not."""
+    quants = _quant_words(subject)
+    for word in dict.fromkeys(subject.items("device")):
+        device = _DEVICES.get(word)
+        if device is None:
+            continue
+        axes = (subject.dialect.cpu if device == "cpu" else subject.dialect.gpu).axes
+        for words in product(quants, *(subject.items(axis) for axis in axes)):
+            yield device, dict(zip(("quant", *axes), words, strict=True))
+
+
+def _quant_words(subject: Subject) -> list[str]:
+    """The words that say whether the models of this file are quantised, trained or listed ones."""
+    listed = subject.items("trainers")
+    trained = [
+        str(spec.quant)
+        for name, spec in subject.dialect.trainers.items()
+        if (slot := subject.slot(spec.train)) and (slot.key.strip() in listed or name == "norm")
+    ]
+    whole = subject.dialect.whole_infer
+    models = [] if whole.quantised or not whole.quant_listed else subject.listed("infer_quant")
+    return list(dict.fromkeys([*trained, *(word for word in models if word in ("True", "False"))])) or ["False"]
+
+
+def _skips(rule: SkipRule, leg: dict[str, str]) -> bool:
+    return all(_fits(wanted, leg.get(axis, "")) for axis, wanted in rule.when.items())
+
+
+def _fits(wanted: str, word: str) -> bool:
+    if wanted.startswith("~"):
+        return re.search(wanted[1:], word) is not None
+    return word != wanted[1:] if wanted.startswith("!") else word == wanted
+
+
+def skipped(subject: Subject) -> list[Hit]:
+    """Legs that the script's rules leave out without a word."""
+    slot = subject.slot("device")
+    if slot is None:
+        return []
+    declared: Counter[str] = Counter()
+    left_out: dict[str, Counter[int]] = {"cpu": Counter(), "gpu": Counter()}
+    rules = subject.dialect.skip
+    for device, leg in _legs(subject):
+        declared[device] += 1
+        by = next((n for n, rule in enumerate(rules) if rule.device == device and _skips(rule, leg)), None)
+        if by is not None:
+            left_out[device][by] += 1
+    hits = []
+    for device, count in declared.items():
+        mine = left_out[device]
+        gone = mine.total()
+        if not gone:
+            continue
+        because = "; ".join(f"{number} with {_in_words(subject, rules[by])}" for by, number in mine.items())
+        message = f"{gone} of {count} legs on {device.upper()} never run: {because}"
+        fix = "take out the words that make no leg" if gone < count else "add words that make at least one leg"
+        hits.append(Hit(slot.line, message, fix, Severity.WARNING if gone == count else None))
+    return hits
+
+
+def _in_words(subject: Subject, rule: SkipRule) -> str:
+    """A rule as `'--enable_mkldnn' False and precision fp16`."""
+    parts = []
+    for axis, wanted in rule.when.items():
+        slot = subject.slot(axis)
+        key = slot.key.split()[-1].lstrip("-") if slot and slot.key.strip() else "null"
+        name = axis if key == "null" else key
+        name = "a quantised model" if axis == "quant" and wanted == "True" else name
+        name = "a model that is not quantised" if axis == "quant" and wanted == "False" else name
+        word = wanted.lstrip("~!").strip("^()").replace("|", " or ")
+        negation = "other than " if wanted.startswith("!") else ""
+        if wanted.startswith("~^(?!"):
+            negation, word = "other than ", wanted[5:].rstrip("$)").replace("$|", " or ").replace("|", " or ")
+        parts.append(name if axis == "quant" else f"{name} {negation}{word}")
+    return " and ".join(parts)
+
+
+def cpu_precision(subject: Subject) -> list[Hit]:
+    """Legs that need CPU instructions which this machine lacks."""
+    slot = subject.slot("precision")
+    if slot is None or "cpu" not in {_DEVICES.get(word) for word in subject.items("device")}:
+        return []
+    if "precision" not in subject.dialect.cpu.axes:
+        return []
+    hits = []
+    for word in dict.fromkeys(subject.items("precision")):
+        reason = subject.cpu_lacks(word)
+        if reason:
+            hits.append(
+                Hit(slot.line, reason, "run these legs on a node whose CPU has them; here they are not_run")
+            )
+    return hits
+
+
+def empty_axis(subject: Subject) -> list[Hit]:
+    """An empty list leaves no combination."""
+    hits: list[Hit] = []
+    words = {_DEVICES.get(word) for word in subject.items("device")}
+    for device, spec in (("cpu", subject.dialect.cpu), ("gpu", subject.dialect.gpu)):
+        for axis in spec.axes if device in words else ():
+            slot = subject.slot(axis)
+            if slot is not None and not slot.items and slot.line not in {hit.line for hit in hits}:
+                message = f"'{slot.key}' is empty: no inference runs on {device.upper()}"
+                hits.append(Hit(slot.line, message, f"write {slot.key}:null, or the values to run with"))
+    return hits
+
+
+def model_lists(subject: Subject) -> list[Hit]:
+    """Models, their exports and their quantisation words belong together by position."""
+    models, exports = subject.slot("infer_model"), subject.slot("infer_export")
+    if models is None or exports is None or subject.dialect.whole_infer.by_word or is_null(models.value.strip()):
+        return []
+    count = len(models.items)
+    hits = []
+    for name in ("infer_export", "infer_quant"):
+        slot = subject.slot(name)
+        if slot is None or len(slot.items) == count or (name == "infer_quant" and _quant_unread(subject)):
+            continue
+        message = f"'{slot.key}' has {len(slot.items)} values for {count} models of '{models.key}'"
+        hits.append(Hit(slot.line, message, f"give {count}, separated by |"))
+    return hits
+
+
+def _quant_unread(subject: Subject) -> bool:
+    return subject.dialect.whole_infer.quantised or not subject.dialect.whole_infer.quant_listed
+
+
+RULES = (
+    Rule(
+        "legs-skipped",
+        Severity.NOTE,
+        "combinations that the script leaves out without a line in any log (a warning when none is left)",
+        skipped,
+    ),
+    Rule(
+        "cpu-precision",
+        Severity.NOTE,
+        "int8 and bf16 need AVX512-VNNI, AVX512-BF16 or AMX; without them the framework runs fp32 and says "
+        "nothing. Asked of the machine that lint runs on",
+        cpu_precision,
+    ),
+    Rule("infer-list-empty", Severity.ERROR, "an empty list is a loop without a turn", empty_axis),
+    Rule(
+        "infer-lists", Severity.ERROR, "what is lacking counts as empty: no export, or no skip rule", model_lists
+    ),
+)

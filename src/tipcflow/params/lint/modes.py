@@ -1,0 +1,116 @@
+"""Rules about mode tables: `mode=value|mode=value`."""
+
+from tipcflow.params.file import Slot
+from tipcflow.params.lint.subject import MODES, TRAINING_MODES, Hit, Rule, Severity, Subject
+from tipcflow.params.values import is_null, mode_entries, split_list
+
+_KNOWN = (*MODES, "benchmark_train", "klquant_whole_infer")
+_OLD = {
+    "lite_train_infer": "lite_train_lite_infer",
+    "whole_train_infer": "whole_train_whole_infer",
+    "infer": "whole_infer",
+}
+
+
+def _tables(subject: Subject) -> list[Slot]:
+    """Slots that the script looks up by mode."""
+    dialect = subject.dialect
+    overruled = {*dialect.bash_vars, *dialect.by_mode}
+    return [
+        slot
+        for slot in subject.slots()
+        if dialect.kind(slot.name) == "modes" and slot.name not in overruled and not is_null(slot.value.strip())
+    ]
+
+
+def entries(subject: Subject) -> list[Hit]:
+    """Every mode needs an entry of its own."""
+    hits = []
+    for slot in _tables(subject):
+        table = mode_entries(slot.value)
+        lacking = [mode for mode in TRAINING_MODES if mode not in table]
+        if not table or not lacking:
+            continue
+        message = f"'{slot.key}' has no entry for {', '.join(lacking)}: the argument is dropped there"
+        worst = Severity.ERROR if "lite_train_lite_infer" in lacking else None
+        hits.append(Hit(slot.line, message, "add " + "|".join(f"{mode}=…" for mode in lacking), worst))
+    return hits
+
+
+def bare(subject: Subject) -> list[Hit]:
+    """A bare value in a mode table never matches."""
+    hits = []
+    for slot in _tables(subject):
+        plain = [item for item in split_list(slot.value) if "=" not in item]
+        if plain:
+            where = "everywhere" if not mode_entries(slot.value) else "for this entry"
+            message = f"{plain[0]!r} names no mode: '{slot.key}' is dropped {where}"
+            hits.append(Hit(slot.line, message, f"write {'|'.join(f'{m}={plain[0]}' for m in TRAINING_MODES)}"))
+    return hits
+
+
+def unknown(subject: Subject) -> list[Hit]:
+    """An entry for a mode that no script is started in."""
+    hits = []
+    for slot in _tables(subject):
+        for mode in mode_entries(slot.value):
+            if mode in _KNOWN:
+                continue
+            fix = f"write {_OLD[mode]}" if mode in _OLD else f"use one of {', '.join(MODES)}"
+            hits.append(Hit(slot.line, f"'{slot.key}': there is no mode {mode!r}", fix))
+    return hits
+
+
+def cut_entry(subject: Subject) -> list[Hit]:
+    """An entry's value ends at its own `=`."""
+    hits = []
+    for slot in _tables(subject):
+        for item in split_list(slot.value):
+            if item.count("=") > 1:
+                mode, value, *_ = item.split("=")
+                message = f"'{slot.key}': {item!r} becomes {value!r} in mode {mode}"
+                hits.append(Hit(slot.line, message, "give a value without '='"))
+    return hits
+
+
+def not_looked_up(subject: Subject) -> list[Hit]:
+    """A mode table in a slot that the script passes on as it is."""
+    hits = []
+    for slot in subject.slots():
+        if subject.dialect.kind(slot.name) != "plain" or not any(
+            f"{mode}=" in slot.value for mode in TRAINING_MODES
+        ):
+            continue
+        message = f"'{slot.key}' is no mode table in this suite: {slot.value!r} is passed on as it is"
+        hits.append(Hit(slot.line, message, "give one value for all modes"))
+    return hits
+
+
+def epochs_ignored(subject: Subject) -> list[Hit]:
+    """PaddleClas looks its epochs up without saying the mode."""
+    slot = subject.slot("epochs")
+    if slot is None or not subject.dialect.has("epochs-ignored"):
+        return []
+    always = subject.dialect.bash_vars["epochs"]["*"]
+    others = {mode: value for mode, value in mode_entries(slot.value).items() if value != always}
+    if not others:
+        return []
+    said = ", ".join(f"{value} in {mode}" for mode, value in others.items())
+    message = f"'{slot.key}' is ignored: the script always trains {always} epochs, not {said}"
+    return [Hit(slot.line, message, "run it with tipcflow's own semantics (--compat spec, the default)")]
+
+
+RULES = (
+    Rule(
+        "mode-entry",
+        Severity.WARNING,
+        "without an entry the argument is dropped, and the framework's default counts: full-length training in a "
+        "lite mode (an error where lite_train_lite_infer is lacking)",
+        entries,
+    ),
+    Rule("mode-bare", Severity.ERROR, "`epoch:8` never matches a mode: the argument is dropped", bare),
+    Rule("mode-unknown", Severity.WARNING, "names from before 2022 and misspelt ones match nothing", unknown),
+    Rule("mode-cut", Severity.ERROR, "the value of `mode=a=b` is `a`", cut_entry),
+    Rule("mode-table-unread", Severity.ERROR, "some slots of some suites are plain values", not_looked_up),
+    Rule("epochs-ignored", Severity.WARNING, "PaddleClas trains 2 epochs, whatever the file says", epochs_ignored),
+)

@@ -1,0 +1,68 @@
+"""All rules, and what they say of one file."""
+
+from collections.abc import Callable
+
+from tipcflow.params.dialect import Dialect
+from tipcflow.params.lint import devices, inference, modes, scripts, shape, trainers, values
+from tipcflow.params.lint.subject import Finding, Rule, Subject
+
+GROUPS: dict[str, tuple[Rule, ...]] = {
+    "Lines": shape.RULES,
+    "Values": values.RULES,
+    "Mode tables": modes.RULES,
+    "Devices": devices.RULES,
+    "Trainers": trainers.RULES,
+    "Inference": inference.RULES,
+    "The script's own defects": scripts.RULES,
+}
+
+
+def all_rules() -> list[Rule]:
+    """Every rule, group by group."""
+    return [rule for group in GROUPS.values() for rule in group]
+
+
+def lint_text(
+    text: str, *, file: str, dialect: Dialect, cpu_lacks: Callable[[str], str] = lambda _: ""
+) -> list[Finding]:
+    """What the dialect's script would drop, misread or skip in a params file, in the order of lines.
+
+    Where lines are not where they belong, only that is said: every other answer would be about another slot.
+
+    Args:
+        text, file: the file's content, and its name for messages.
+        dialect: whose script is asked about.
+        cpu_lacks: precision word -> why the CPU in question cannot do it, '' where it can.
+    """
+    subject = Subject(text, dialect, cpu_lacks)
+    findings = [each for rule in all_rules() if rule.shape for each in _ask(rule, subject, file)]
+    if not any(each.rule in ("crlf", "blank-line", "line-shape") for each in findings):
+        findings += [each for rule in all_rules() if not rule.shape for each in _ask(rule, subject, file)]
+    return sorted(findings, key=lambda each: (each.line, each.rule))
+
+
+def _ask(rule: Rule, subject: Subject, file: str) -> list[Finding]:
+    return [
+        Finding(file, hit.line, rule.id, hit.severity or rule.severity, hit.message, hit.fix)
+        for hit in rule.check(subject)
+    ]
+
+
+def reference_page() -> str:
+    """The text of docs/reference/lint.md."""
+    lines = [
+        "# What `tipcflow lint` finds",
+        "",
+        "<!-- Written by `tipcflow lint --rules > docs/reference/lint.md`; do not edit. -->",
+        "",
+        "Params files are read by position, and the suites' scripts say nothing about what they drop, misread or",
+        "skip. `tipcflow lint PATH… [--suite S] [--json]` says it, as `file:line: rule: severity: message`, with",
+        "a fix. It exits with 1 when there are errors, with 2 when it was asked wrongly.",
+        "",
+        "An **error**: what the file says does not happen, and another text would make it happen. A **warning**:",
+        "the script's own doing, or something that is probably not meant. A **note**: good to know.",
+    ]
+    for title, rules in GROUPS.items():
+        lines += ["", f"## {title}", "", "| rule | severity | what the script does |", "|---|---|---|"]
+        lines += [f"| `{rule.id}` | {rule.severity} | {rule.why.replace('|', chr(92) + '|')} |" for rule in rules]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,144 @@
+"""Rules about lines: every slot is known by its position alone."""
+
+from tipcflow.domain import ConfigError
+from tipcflow.params.check import check_layout
+from tipcflow.params.layout import Layout
+from tipcflow.params.lines import TextLine
+from tipcflow.params.lint.subject import Hit, Rule, Severity, Subject
+
+_BEYOND = 10_000
+_COMPARE = "compare with a file of the suite that works, line by line"
+
+
+def crlf(subject: Subject) -> list[Hit]:
+    """Windows line endings: the carriage return sticks to every value."""
+    numbers = [line.number for line in subject.lines if line.text.endswith("\r")]
+    if not numbers:
+        return []
+    message = f"{len(numbers)} lines end in a carriage return, which becomes part of their values"
+    return [Hit(numbers[0], message, "save the file with Unix line endings: sed -i 's/\\r$//' FILE")]
+
+
+def blank_lines(subject: Subject) -> list[Hit]:
+    """Lines that hold only blanks count as lines, empty ones do not."""
+    message = "a line of blanks takes a slot's place, and shifts all that follow"
+    return [
+        Hit(line.number, message, "delete the line")
+        for line in subject.lines
+        if not line.text.strip() and line.text.strip("\r")
+    ]
+
+
+def empty_lines(subject: Subject) -> list[Hit]:
+    """Empty lines are skipped by the main scripts, and counted where a script looks for a section's title."""
+    physical = subject.text.split("\n")
+    while physical and physical[-1] == "":
+        physical.pop()
+    cut = subject.dialect.cut
+    hits = []
+    for number, line in enumerate(physical, start=1):
+        if line != "":
+            continue
+        after = [text for text in physical[number:] if text.startswith("=") and "benchmark_params" in text]
+        if after:
+            message = "an empty line before a section: the benchmark and to_static sections are read one line off"
+            hits.append(Hit(number, message, "delete the empty line", Severity.ERROR))
+        elif not cut or number <= cut:
+            hits.append(Hit(number, "an empty line is skipped", "delete the empty line"))
+    return hits
+
+
+def cut_off(subject: Subject) -> list[Hit]:
+    """Some scripts look at the first lines of the file alone."""
+    cut = subject.dialect.cut
+    lost = [slot for slot in subject.slots() if cut > 0 and slot.line > cut]
+    if not lost:
+        return []
+    message = f"the script reads the first {cut} physical lines: {', '.join(slot.key for slot in lost)} is lost"
+    return [Hit(lost[0].line, message, "delete empty lines above")]
+
+
+def shape(subject: Subject) -> list[Hit]:
+    """The first place where the file is not what its line map says, with what would mend it."""
+    layout = subject.dialect.line_map()
+    lines = tuple(line for line in subject.lines if line.text.strip())
+    lines = tuple(
+        TextLine(index=index, number=line.number, text=line.text.rstrip("\r")) for index, line in enumerate(lines)
+    )
+    error = _problem(lines, layout)
+    if error is None:
+        return []
+    missing = [place for place in range(len(lines) + 1) if _fits(_with_gap(lines, place), layout)]
+    extra = [place for place in range(len(lines)) if _fits(_without(lines, place), layout)]
+    names = _names(layout, missing)
+    if missing:
+        first, last = (lines[min(max(place, 0), len(lines) - 1)].number for place in (missing[0] - 1, missing[-1]))
+        message = f"a line is missing between lines {first} and {last}: all below mean something else"
+        return [Hit(last, message, f"put in the line that is lacking: {names}")]
+    if extra:
+        line = lines[extra[0]]
+        message = f"a line too many: {_short(line.text)}; all lines below mean something else"
+        return [Hit(line.number, message, "delete the line")]
+    found = f" (found {_short(error.found)}, expected {error.expected})" if error.expected else ""
+    return [Hit(max(error.line, 1), f"{error.key or 'line'}: {error.message}{found}", _COMPARE)]
+
+
+def _problem(lines: tuple[TextLine, ...], layout: Layout) -> ConfigError | None:
+    try:
+        check_layout(lines, file="", layout=layout)
+    except ConfigError as error:
+        return error
+    return None
+
+
+def _fits(lines: tuple[TextLine, ...], layout: Layout) -> bool:
+    return _problem(lines, layout) is None
+
+
+def _with_gap(lines: tuple[TextLine, ...], place: int) -> tuple[TextLine, ...]:
+    """The lines as if one more stood at `place`; a line beyond the layout makes up for the number."""
+    moved = tuple(line.model_copy(update={"index": line.index + 1}) for line in lines[place:])
+    return (*lines[:place], *moved, TextLine(index=_BEYOND, number=0, text="-"))
+
+
+def _without(lines: tuple[TextLine, ...], place: int) -> tuple[TextLine, ...]:
+    moved = tuple(line.model_copy(update={"index": line.index - 1}) for line in lines[place + 1 :])
+    return (*lines[:place], *moved)
+
+
+def _names(layout: Layout, places: list[int]) -> str:
+    named = [layout.at(place) or f"line {place + 1}" for place in places]
+    return " or ".join(dict.fromkeys(named))
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= 60 else text[:57] + "...")
+
+
+RULES = (
+    Rule("crlf", Severity.ERROR, "the script parses nothing it knows, runs nothing and succeeds", crlf, True),
+    Rule(
+        "blank-line",
+        Severity.ERROR,
+        "a line that holds only blanks is a line: all slots below are shifted, often nothing runs",
+        blank_lines,
+        True,
+    ),
+    Rule(
+        "empty-line",
+        Severity.NOTE,
+        "skipped by the main script, but an error before a section for benchmarks or to_static, which is then "
+        "read one line off",
+        empty_lines,
+        True,
+    ),
+    Rule(
+        "line-shape",
+        Severity.ERROR,
+        "slots are known by position alone: after a missing or an extra line each slot gets another's value, "
+        "without any message",
+        shape,
+        True,
+    ),
+    Rule("cut-off", Severity.ERROR, "some scripts read the first 51 or 32 physical lines alone", cut_off),
+)

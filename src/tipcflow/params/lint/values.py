@@ -1,0 +1,149 @@
+"""Rules about the text of values: what the shell and the scripts' helper functions make of them."""
+
+import re
+
+from tipcflow.params.file import Slot
+from tipcflow.params.lint.subject import Hit, Rule, Severity, Subject
+
+_QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
+_LISTS = ("list", "modes", "paired")
+_FLAGS = ("infer_quant", "mkldnn", "tensorrt", "device", "use_gpu")
+# Slots that begin a command: there a blank more does no harm.
+_SCRIPTS = (*(f"{name}_train" for name in ("norm", "pact", "fpgm", "distill")), "eval", "inference", "norm_export")
+_TRUE_FALSE = {"true": "True", "false": "False"}
+
+
+def colon_cut(subject: Subject) -> list[Hit]:
+    """A value ends at its own first colon."""
+    if subject.dialect.split != "first":
+        return []
+    return [
+        Hit(
+            slot.line,
+            f"the value of '{slot.key}' ends at its colon: {slot.full!r} becomes {slot.value!r}",
+            "give a value without a colon, for instance a path instead of a URL",
+        )
+        for slot in subject.slots()
+        if slot.value != slot.full and subject.dialect.kind(slot.name) != "key" and not slot.key.endswith("_url")
+    ]
+
+
+def blank_ends(subject: Subject) -> list[Hit]:
+    """A blank at a value's end is part of the value."""
+    hits = []
+    for slot in subject.slots():
+        value = slot.full.rstrip("\r")
+        plain = value.strip()
+        if value == plain or not plain or subject.dialect.kind(slot.name) == "key":
+            continue
+        if any(item != item.strip() == "null" for item in slot.items):
+            message = f"{value!r} is not null: '{slot.key}' gets an argument"
+        else:
+            message = f"the blank at an end of {value!r} is part of the value of '{slot.key}'"
+        exact = subject.dialect.kind(slot.name) in _LISTS or slot.name == "model" or plain == "null"
+        split = value != value.lstrip() and slot.name not in _SCRIPTS
+        severity = Severity.ERROR if exact else Severity.WARNING if split else None
+        hits.append(Hit(slot.line, message, "delete the blank", severity))
+    return hits
+
+
+def metacharacters(subject: Subject) -> list[Hit]:
+    """Commands are built as text and evaluated: the shell acts on what it finds in a value."""
+    hits = []
+    for slot in subject.slots():
+        if subject.dialect.kind(slot.name) == "key" or slot.value in ("", "null"):
+            continue
+        for what, does, severity in _shell_acts(slot, subject):
+            message = f"{what} in the value of '{slot.key}': {does}"
+            hits.append(Hit(slot.line, message, f"give a value without {what}", severity))
+    return hits
+
+
+def _shell_acts(slot: Slot, subject: Subject) -> list[tuple[str, str, Severity]]:
+    value = slot.value
+    bare = _QUOTED.sub("", value)
+    acts = []
+    if slot.name != "gpu_list" and re.search(r"[;&]", bare):
+        acts.append(("; or &", "the command ends there and another one begins", Severity.ERROR))
+    if re.search(r"[$`]", value):
+        acts.append(("$ or `", "the shell puts something else in its place", Severity.ERROR))
+    if re.search(r"[<>]", bare):
+        acts.append(("< or >", "the shell takes it for a redirection", Severity.ERROR))
+    if re.search(r"[\"']", bare):
+        acts.append(("a quote without its partner", "the command cannot be parsed", Severity.ERROR))
+    if "\\" in bare:
+        acts.append(("a backslash", "the shell takes it away", Severity.WARNING))
+    if re.search(r"[*?]", bare) and slot.name != "weights_name":
+        acts.append(("* or ?", "it is replaced by the files that match", Severity.WARNING))
+    if "|" in value and subject.dialect.kind(slot.name) == "plain":
+        acts.append(("|", "a blank takes its place, this slot holds one value", Severity.ERROR))
+    return acts
+
+
+def flag_words(subject: Subject) -> list[Hit]:
+    """Flags are compared with the exact words True and False."""
+    hits = []
+    for name in _FLAGS:
+        unread = name == "infer_quant" and (
+            subject.dialect.whole_infer.quantised or not subject.dialect.whole_infer.quant_listed
+        )
+        slot = subject.slot(name)
+        for word in subject.listed(name):
+            meant = _meant(word)
+            if slot is None or not meant:
+                continue
+            message = f"{word!r} is neither True nor False" + (
+                ", but the script reads another slot" if unread else ""
+            )
+            hits.append(Hit(slot.line, message, f"write {meant}", Severity.NOTE if unread else None))
+    return hits
+
+
+def _meant(word: str) -> str:
+    """True or False when a word is one of them but for its spelling; '' for them and for other words."""
+    if word in ("True", "False"):
+        return ""
+    lower = word.lower()
+    if lower in _TRUE_FALSE:
+        return _TRUE_FALSE[lower]
+    return next((meant for plain, meant in _TRUE_FALSE.items() if sorted(lower) == sorted(plain)), "")
+
+
+def model_name(subject: Subject) -> list[Hit]:
+    """The model's name is a folder's name in redirections."""
+    slot = subject.slot("model")
+    if slot is None:
+        return []
+    name = slot.value.strip()
+    if name in ("", "null"):
+        return [Hit(slot.line, "there is no model name", "give one: it names the output folder")]
+    if " " in name or "/" in name:
+        message = f"{name!r} is no folder name: log files cannot be written"
+        return [Hit(slot.line, message, "use letters, digits, '-', '_' and '.'")]
+    return []
+
+
+RULES = (
+    Rule("colon-cut", Severity.ERROR, "`url:https://host/x` becomes `url=https`", colon_cut),
+    Rule(
+        "blank-at-end",
+        Severity.NOTE,
+        "blanks at a value's ends stay: `null ` is a value, `key= x` two words; an error in lists, mode tables "
+        "and the model's name, whose words must be exact, a warning before other values",
+        blank_ends,
+    ),
+    Rule(
+        "metacharacter",
+        Severity.ERROR,
+        "commands are evaluated as text: `;` ends one, `$NAME` and `*` are expanded, `|` becomes a blank",
+        metacharacters,
+    ),
+    Rule(
+        "flag-word",
+        Severity.ERROR,
+        "`Fasle` is neither True nor False: skip rules that ask for either do not apply; a note where the "
+        "script never reads the slot",
+        flag_words,
+    ),
+    Rule("model-name", Severity.ERROR, "log and folder names are built from it, unquoted", model_name),
+)
