@@ -15,12 +15,14 @@ from tipcflow.domain import ConfigError, Frozen
 from tipcflow.params.layout import Kind, Layout, SlotSpec, load_layout
 from tipcflow.params.specs import (
     BenchmarkSpec,
+    BlocksSpec,
     CudaSpec,
     ExtraSpec,
     Form,
     InferSpec,
     ModelArgs,
     ModeSpec,
+    SequenceSpec,
     SkipRule,
     StepSpec,
     TrainerSpec,
@@ -28,6 +30,9 @@ from tipcflow.params.specs import (
     WholeInferSpec,
 )
 from tipcflow.params.values import Split
+
+
+__all__ = ["Dialect", "SkipRule", "known_dialects", "load_dialect"]
 
 
 class Dialect(Frozen):
@@ -65,6 +70,9 @@ class Dialect(Frozen):
         no_export_weights: parts of the names of models whose export gets no weights (a variable never set).
         exported: what an export after a training leaves, as a pattern; `{model_dir_path}` is what inference gets.
         infer_cwd: the folder that inference runs in.
+        family: which other script of the suite this is ('' for training and inference).
+        sequence: that script's commands, when it is a mere sequence.
+        blocks: the file holds blocks of lines, and the script trains each twice.
         modes: modes in which another line map counts; `quant` is then the word of `ModeSpec`.
         kinds, slots, titles, expect: what differs from the layout; `stops` are numbers of lines that a file may
             have too, because it has no inference part.
@@ -117,6 +125,9 @@ class Dialect(Frozen):
     whole_infer: WholeInferSpec
     extras: tuple[ExtraSpec, ...] = ()
     benchmark: BenchmarkSpec | None = None
+    family: str = ""
+    sequence: tuple[SequenceSpec, ...] = ()
+    blocks: BlocksSpec | None = None
     modes: dict[str, ModeSpec] = {}
     quant: str = ""
     own_layout: str = ""

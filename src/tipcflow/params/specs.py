@@ -29,12 +29,14 @@ class StepSpec(Frozen):
     """A command, and where its output goes ('' is nowhere).
 
     `quoted`: a `|` in the command reaches the shell, where it is a pipe, instead of becoming a blank, and no
-    pattern is expanded before the shell sees it. `cwd`: the folder it runs in, relative to the suite's root.
+    pattern is expanded before the shell sees it. `glued`: the redirection's
+    arrow stands at its target. `cwd`: the folder it runs in, relative to the suite's root.
     """
 
     command: str
     log: str = ""
     quoted: bool = False
+    glued: bool = False
     cwd: str = "."
 
 
@@ -118,6 +120,7 @@ class WholeInferSpec(Frozen):
         words: mode -> the words that count in it.
         quantised: the one thing done is the command of slot `export1`, then inference on what it leaves.
         then: what spec adds to the export command of `quantised` (the script does it by hand).
+        once: there is one export and no list of models.
         null_stops: a model called null ends the script.
         gpus: what stands in log names for the ids.
     """
@@ -130,10 +133,27 @@ class WholeInferSpec(Frozen):
     by_word: dict[str, str] = {}
     words: dict[str, tuple[str, ...]] = {}
     quantised: bool = False
+    once: bool = False
     null_stops: bool = False
     path: str = "{model_path}"
     then: str = ""
     gpus: str = ""
+
+
+class SequenceSpec(StepSpec):
+    """One command of a script that runs its commands one after the other.
+
+    Attributes:
+        loops: list slots whose words it is run for, the first outermost; each word is a variable of that name.
+        by_word: word of the first loop -> the command, instead of `command`.
+        cuda: word of the last loop -> CUDA_VISIBLE_DEVICES.
+        unless: slots; when one of them is null the command is left out.
+    """
+
+    loops: tuple[str, ...] = ()
+    by_word: dict[str, str] = {}
+    cuda: dict[str, str] = {}
+    unless: tuple[str, ...] = ()
 
 
 class ModelArgs(Frozen):
@@ -151,6 +171,23 @@ class ModelAppend(Frozen):
     line: int
     text: str
     factor: int = 1
+
+
+class BlocksSpec(Frozen):
+    """A file of several blocks of lines, each trained twice: as it is, and with the trainer `static`.
+
+    Attributes:
+        lines: how many lines a block has, its title included.
+        mode: the mode it is trained in.
+        append: 1-based line of a block -> text put at its end.
+        commands: what runs after each pair, twice each (once per log).
+    """
+
+    lines: int = 22
+    mode: str = "lite_train_lite_infer"
+    static: str = "to_static_train"
+    append: dict[int, str] = {}
+    commands: tuple[str, ...] = ()
 
 
 class BenchmarkSpec(Frozen):

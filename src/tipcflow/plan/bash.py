@@ -1,11 +1,12 @@
 """What a suite's own script would run: the same loops, the same conditions, defects included."""
 
 from collections.abc import Iterator
+from itertools import product
 from posixpath import dirname, normpath
 
 from tipcflow.domain import Compat, StepKind
 from tipcflow.params import Dialect, ParamsFile
-from tipcflow.params.specs import ExtraSpec, StepSpec
+from tipcflow.params.specs import StepSpec
 from tipcflow.plan.call import Call, Point
 from tipcflow.plan.eval_words import eval_text, runs_python
 from tipcflow.plan.extras import extras_for
@@ -38,17 +39,37 @@ class BashScript:
 
     def calls(self) -> Iterator[Call]:
         """The commands in order; only those that start Python, as the records have them."""
+        if self.dialect.sequence:
+            return self._sequence()
         walk = self._whole_infer() if self.mode in self.dialect.whole_infer.modes else self._train()
         return (call for call in walk if runs_python(call.text) and not self._cannot_redirect(call.log))
 
+    def _sequence(self) -> Iterator[Call]:
+        """The commands of a script without training or lists of models, in order."""
+        scope = with_infer_vars(self.scope)
+        for spec in self.dialect.sequence:
+            if any(self.reader.value(slot) in _NO_SCRIPT for slot in spec.unless):
+                continue
+            for words in product(*(self.reader.items(slot) for slot in spec.loops)):
+                inner = scope.within(**dict(zip(spec.loops, words, strict=True)))
+                command = spec.by_word.get(words[0], "") if words and spec.by_word else spec.command
+                if not command:
+                    continue
+                self.cuda = spec.cuda.get(words[-1]) if words else None
+                step = spec.model_copy(update={"command": command})
+                yield self._call(StepKind.EXPORT, step, inner)
+
     def _cannot_redirect(self, log: str) -> bool:
-        """Whether the shell refuses a redirection because its target, up to the first blank, is a folder."""
-        return " " in log and log.split(" ")[0] in self.folders
+        """Whether the shell refuses a redirection: its target, up to the first blank, is a folder or in none."""
+        target = log.split(" ")[0]
+        output = self.scope.get("LP") + "/"
+        missing = not output.startswith(dirname(target) + "/") and dirname(target) != "/"
+        return bool(log) and (target in self.folders or missing)
 
     def _call(self, kind: StepKind, spec: StepSpec, scope: Scope, **more: object) -> Call:
         """The command of a step in its scope, with its redirection, as `eval` would get it."""
         log = scope.render(spec.log)
-        arrow = ">" if isinstance(spec, ExtraSpec) else "> "
+        arrow = ">" if spec.glued else "> "
         redirect = f" {arrow}{log} 2>&1 " if log else ""
         command = scope.render(spec.command) + redirect
         text = command if spec.quoted else eval_text(command, self.files)
@@ -166,8 +187,10 @@ class BashScript:
 
     def _whole_infer(self) -> Iterator[Call]:
         reader, spec = self.reader, self.dialect.whole_infer
-        if spec.by_word or spec.quantised:
-            yield from self._listed_words() if spec.by_word else self._quantised()
+        if spec.by_word or spec.quantised or spec.once:
+            yield from (
+                self._listed_words() if spec.by_word else self._quantised() if spec.quantised else self._once()
+            )
             return
         exports, quants = reader.items("infer_export"), reader.items("infer_quant")
         for count, model in enumerate(reader.items("infer_model")):
@@ -184,6 +207,13 @@ class BashScript:
             path = scope.within(model_path=path).render(spec.path)
             scope = scope.within(model_path=path, data=scope.render(spec.data))
             yield from self._infer(scope, self.dialect.quant or listed, count=count)
+
+    def _once(self) -> Iterator[Call]:
+        """One export, then inference."""
+        spec = self.dialect.whole_infer
+        yield self._call(StepKind.EXPORT, spec.export, self.scope)
+        scope = self.scope.within(model_path=self.scope.render(spec.model_dir), data=self.scope.render(spec.data))
+        yield from self._infer(scope, self.dialect.quant)
 
     def _quantised(self) -> Iterator[Call]:
         """One quantisation, then inference from a folder that the script reaches by two relative steps."""

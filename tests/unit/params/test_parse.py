@@ -52,12 +52,14 @@ def test_every_dialect_is_whole(name: str) -> None:
     places = [spec.line for spec in layout.slots.values()]
     assert len(set(places)) == len(places)
     assert not set(places) & set(layout.fillers)
-    assert "norm" in dialect.trainers
-    for trainer in dialect.trainers.values():
-        assert trainer.train in layout.slots
     for axes in (dialect.cpu.axes, dialect.gpu.axes):
-        assert set(axes) <= set(layout.slots)
+        assert dialect.sequence or set(axes) <= set(layout.slots)
+    for step in dialect.sequence:
+        assert {*step.loops, *step.unless} <= set(layout.slots)
+    if not dialect.family:
+        assert "norm" in dialect.trainers
+        assert {trainer.train for trainer in dialect.trainers.values()} <= set(layout.slots)
     for rule in dialect.skip:
-        assert set(rule.when) <= {"quant", *dialect.cpu.axes, *dialect.gpu.axes}
+        assert dialect.sequence or set(rule.when) <= {"quant", *dialect.cpu.axes, *dialect.gpu.axes}
     for spec in dialect.modes.values():
         assert load_layout(spec.layout).slots
