@@ -31,7 +31,6 @@ from tipcflow.params.specs import (
 )
 from tipcflow.params.values import Split
 
-
 __all__ = ["Dialect", "SkipRule", "known_dialects", "load_dialect"]
 
 
@@ -153,7 +152,7 @@ class Dialect(Frozen):
             slots[name] = slots[name].model_copy(update={"key": self.expect[name]})
         titles = (*base.titles, *self.titles) if base.name == self.home else base.titles
         stops = self.stops if base.name == self.home else ()
-        return base.model_copy(update={"slots": slots, "titles": titles, "stops": stops})
+        return Layout.model_validate({**base.model_dump(), "slots": slots, "titles": titles, "stops": stops})
 
     @property
     def home(self) -> str:

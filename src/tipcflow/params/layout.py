@@ -1,7 +1,7 @@
 """Line maps as data: which slot stands at which line, and what a line must look like to be that slot."""
 
 import re
-from functools import cache
+from functools import cache, cached_property
 from importlib import resources
 from typing import Literal
 
@@ -51,10 +51,12 @@ class Layout(Frozen):
 
     def at(self, index: int) -> str:
         """The name of what stands at a place, for messages; '' when nothing is declared there."""
-        for name, spec in self.slots.items():
-            if spec.line == index:
-                return name
-        return "section title" if index in self.titles else "filler" if index in self.fillers else ""
+        name = self._names.get(index, "")
+        return name or ("section title" if index in self.titles else "filler" if index in self.fillers else "")
+
+    @cached_property
+    def _names(self) -> dict[int, str]:
+        return {spec.line: name for name, spec in reversed(self.slots.items())}
 
 
 TITLE = re.compile(r"=+[^=]+=+\s*")

@@ -37,6 +37,8 @@ class Reader:
         self.mode = mode
         self.bash = compat is Compat.BASH
         self._files = files
+        self._keys: dict[str, str] = {}
+        self._values: dict[str, str] = {}
 
     def has(self, slot: str) -> bool:
         """Whether the layout knows this slot."""
@@ -48,17 +50,19 @@ class Reader:
 
     def key(self, slot: str) -> str:
         """The key of a slot; '' when the layout has none."""
-        if not self.has(slot):
-            return ""
-        key = self.params[slot].key
-        return self._echo(key) if self.bash else key.strip()
+        if slot not in self._keys:
+            key = self.params[slot].key if self.has(slot) else ""
+            self._keys[slot] = self._echo(key) if self.bash else key.strip()
+        return self._keys[slot]
 
     def value(self, slot: str) -> str:
         """The value of a slot; '' when the layout has none."""
-        if not self.has(slot):
-            return ""
-        found = self.params[slot]
-        return self._echo(found.value) if self.bash else found.full.strip()
+        if slot not in self._values:
+            found = self.params.slots.get(slot)
+            if found is None:
+                return ""
+            self._values[slot] = self._echo(found.value) if self.bash else found.full.strip()
+        return self._values[slot]
 
     def items(self, slot: str) -> list[str]:
         """The alternatives of a slot."""

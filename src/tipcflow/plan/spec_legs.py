@@ -90,6 +90,8 @@ def leg_id(device: str, words: dict[str, str]) -> str:
 
 def tidy(text: str) -> str:
     """Runs of blanks outside quotes become one: templates leave them where an argument is missing."""
+    if '"' not in text and "'" not in text:
+        return " ".join(text.split())
     return re.sub(r"""("[^"]*"|'[^']*')|\s+""", lambda found: found[1] or " ", text).strip()
 
 
