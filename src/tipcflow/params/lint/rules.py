@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from tipcflow.params.dialect import Dialect
+from tipcflow.params.dialect import Dialect, load_dialect
 from tipcflow.params.lint import devices, inference, modes, scripts, shape, trainers, values
 from tipcflow.params.lint.subject import Finding, Rule, Subject
 
@@ -41,6 +41,12 @@ def lint_text(
     return sorted(findings, key=lambda each: (each.line, each.rule))
 
 
+def lint_lines(text: str, *, file: str) -> list[Finding]:
+    """What is wrong with a file whatever it is for: Windows line endings, lines of blanks."""
+    subject = Subject(text, load_dialect("models/template"))
+    return [each for rule in shape.ANY_FILE for each in _ask(rule, subject, file)]
+
+
 def _ask(rule: Rule, subject: Subject, file: str) -> list[Finding]:
     return [
         Finding(file, hit.line, rule.id, hit.severity or rule.severity, hit.message, hit.fix)
@@ -65,4 +71,5 @@ def reference_page() -> str:
     for title, rules in GROUPS.items():
         lines += ["", f"## {title}", "", "| rule | severity | what the script does |", "|---|---|---|"]
         lines += [f"| `{rule.id}` | {rule.severity} | {rule.why.replace('|', chr(92) + '|')} |" for rule in rules]
+    lines += ["", "A file that is not UTF-8 text is an error `not-text`."]
     return "\n".join(lines) + "\n"

@@ -142,3 +142,6 @@ RULES = (
     ),
     Rule("cut-off", Severity.ERROR, "some scripts read the first 51 or 32 physical lines alone", cut_off),
 )
+
+# Rules that hold for files of every family.
+ANY_FILE = tuple(rule for rule in RULES if rule.id in ("crlf", "blank-line"))

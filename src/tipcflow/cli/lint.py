@@ -1,0 +1,180 @@
+"""`tipcflow lint PATH…`: what the suites' scripts would silently drop, misread or skip."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tipcflow.cli.output import print_json
+from tipcflow.domain import ConfigError
+
+if TYPE_CHECKING:
+    from tipcflow.params.lint.subject import Finding
+
+_NODE = "this machine"
+
+
+def lint(
+    paths: Annotated[
+        list[Path] | None, typer.Argument(help="Params files, and folders to look through.", show_default=False)
+    ] = None,
+    suite: Annotated[
+        str, typer.Option("--suite", "-s", help="Suite whose dialects count; without it, they are guessed.")
+    ] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    rules: Annotated[bool, typer.Option("--rules", help="Print the list of all rules instead.")] = False,
+) -> None:
+    """Say what a suite's script would silently drop, misread or skip. Exits with 1 when there are errors."""
+    if rules:
+        from tipcflow.params.lint.rules import reference_page
+
+        typer.echo(reference_page(), nl=False)
+        return
+    if not paths:
+        raise ConfigError("is missing", key="PATH", expected="params files, or folders that hold some")
+    choose = _chooser(suite)
+    files = [_lint_file(path, choose, named) for path, named in _walk(paths)]
+    findings = [finding for file in files for finding in file.findings]
+    counts = Counter(str(finding.severity) for finding in findings)
+    if as_json:
+        print_json({"files": [file.as_json() for file in files], "counts": dict(counts)})
+    else:
+        for finding in findings:
+            typer.echo(str(finding))
+        _say_what_was_read(files, counts)
+    raise typer.Exit(1 if counts["error"] else 0)
+
+
+class LintedFile:
+    """One file: what it was read as, and what was found."""
+
+    def __init__(self, path: str, kind: str, dialect: str, why: str, findings: "Sequence[Finding]") -> None:
+        self.path, self.kind, self.dialect, self.why, self.findings = path, kind, dialect, why, findings
+
+    def as_json(self) -> dict[str, object]:
+        """The file for --json; `dialect` is '' where it was not read by one."""
+        found = [
+            {"line": f.line, "rule": f.rule, "severity": str(f.severity), "message": f.message, "fix": f.fix}
+            for f in self.findings
+        ]
+        said = {"file": self.path, "kind": self.kind, "dialect": self.dialect, "chosen": self.why}
+        return {**said, "findings": found}
+
+
+def _say_what_was_read(files: Sequence[LintedFile], counts: "Counter[str]") -> None:
+    read = Counter((file.dialect, file.why) for file in files if file.dialect)
+    for (dialect, why), count in sorted(read.items()):
+        typer.echo(f"{_many(count, 'file')} read as {dialect}, {why}")
+    others = Counter(file.kind for file in files if not file.dialect)
+    for kind, count in sorted(others.items()):
+        typer.echo(f"{_many(count, 'file')} of kind {kind}: only line endings were looked at")
+    typer.echo(", ".join(_many(counts[word], word) for word in ("error", "warning", "note")))
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+
+
+def _walk(paths: Sequence[Path]) -> Iterator[tuple[Path, bool]]:
+    """Files, each with whether it was named itself; hidden folders are not looked into.
+
+    Raises:
+        ConfigError: a path does not exist, or a folder holds no text file.
+    """
+    for path in paths:
+        if path.is_file():
+            yield path, True
+            continue
+        if not path.is_dir():
+            raise ConfigError("there is no such file or folder", key="PATH", found=str(path))
+        below = [
+            file
+            for file in sorted(path.rglob("*.txt"))
+            if file.is_file() and not any(part.startswith(".") for part in file.relative_to(path).parts)
+        ]
+        if not below:
+            raise ConfigError(
+                "the folder holds no params file", key="PATH", found=str(path), expected="*.txt below it"
+            )
+        yield from ((file, False) for file in below)
+
+
+Choose = Callable[[str, str], tuple[str, str]]
+
+
+def _chooser(suite: str) -> Choose:
+    """(text, path) -> dialect and why, of a suite or guessed."""
+    from tipcflow.params.lint.guess import fits, guess_dialect
+
+    if not suite:
+        return lambda text, path: _guessed(*guess_dialect(text, path))
+    from tipcflow.config.settings import settings
+    from tipcflow.config.suite import load_suite
+
+    dialects = load_suite(suite, settings().config_dir).dialects
+
+    def choose(text: str, _: str) -> tuple[str, str]:
+        from tipcflow.params.lint.guess import nearest
+
+        found = next((name for name in dialects if fits(text, name)), None)
+        return found or nearest(text, dialects), f"of suite {suite}"
+
+    return choose
+
+
+def _guessed(name: str, why: str) -> tuple[str, str]:
+    return name, f"guessed {why}"
+
+
+def _lint_file(path: Path, choose: Choose, named: bool) -> LintedFile:
+    from tipcflow.params import load_dialect
+    from tipcflow.params.lint.kinds import TRAIN, kind_of
+    from tipcflow.params.lint.rules import lint_lines, lint_text
+
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"cannot be read: {error.strerror}", file=str(path)) from error
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return LintedFile(str(path), "other", "", "", [_not_text(str(path), data, error)] if named else [])
+    full = str(path.resolve())
+    kind = kind_of(text, full)
+    named_wrongly = named and kind.name == "other"
+    if kind is not TRAIN and not named_wrongly:
+        return LintedFile(str(path), kind.name, "", "", lint_lines(text, file=str(path)))
+    dialect, why = choose(text, full)
+    findings = lint_text(text, file=str(path), dialect=load_dialect(dialect), cpu_lacks=cpu_lacks())
+    return LintedFile(str(path), TRAIN.name, dialect, why, findings)
+
+
+def _not_text(path: str, data: bytes, error: UnicodeDecodeError) -> "Finding":
+    from tipcflow.params.lint.subject import Finding, Severity
+
+    line = data[: error.start].count(b"\n") + 1
+    message = f"this is not UTF-8 text: {data[error.start : error.end]!r}"
+    return Finding(path, line, "not-text", Severity.ERROR, message, "save the file as UTF-8")
+
+
+def cpu_lacks() -> Callable[[str], str]:
+    """Precision word -> why this machine's CPU cannot do it, '' where it can or where its flags are not known."""
+    from tipcflow.plan.feasible import why_not
+    from tipcflow.plan.hosts import Host
+    from tipcflow.plan.options import PlanOptions
+
+    flags = _cpu_flags()
+    options = PlanOptions(cpu_flags=None if flags is None else {_NODE: flags})
+    host = Host(name=_NODE, address="")
+    return lambda word: why_not("cpu", word, host, options).replace(f"node {_NODE}", _NODE)
+
+
+def _cpu_flags() -> frozenset[str] | None:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return None
+    flags = next((line.partition(":")[2] for line in lines if line.startswith("flags")), None)
+    return None if flags is None else frozenset(flags.split())

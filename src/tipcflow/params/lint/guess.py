@@ -1,0 +1,64 @@
+"""Which dialect a params file is written in, when nobody says its suite."""
+
+import re
+from collections.abc import Sequence
+
+from tipcflow.domain import ConfigError
+from tipcflow.params.dialect import load_dialect
+from tipcflow.params.lines import read_lines
+from tipcflow.params.parse import parse_params
+
+# Part of a path -> dialect; the first that fits counts.
+_PATHS = (
+    (r"contrib/MedicalSeg", "PaddleSeg/contrib/MedicalSeg"),
+    (r"contrib/PanopticSeg", "PaddleSeg/contrib/PanopticSeg"),
+    (r"mobilenetv3_prod", "models/mobilenetv3_prod"),
+    (r"tutorials/tipc|docs/tipc", "models/template"),
+    *((rf"\b{suite}\b", suite) for suite in ("PaddleClas", "PaddleDetection", "PaddleSeg", "PaddleVideo")),
+    *((rf"\b{suite}\b", suite) for suite in ("PaddleRec", "PaddleGAN", "PaddleOCR")),
+)
+# What only one suite's files have in their text.
+_TEXTS = (
+    (r"(?m)^-o Global\.|ppcls/configs", "PaddleClas"),
+    (r"(?m)^trained_model_name:|infer_mode:|^TrainReader\.", "PaddleDetection"),
+    (r"(?m)^runner\.|^-o runner\.|trainer\.py -m", "PaddleRec"),
+    (r"(?m)^--iters:|deploy\.yaml|--save_interval", "PaddleSeg"),
+    (r"main\.py.* --validate|tools/predict\.py", "PaddleVideo"),
+    (r"(?m)^dataset\.train\.|^total_iters:|^epochs:.*\n.*output_dir", "PaddleGAN"),
+    (r"(?m)^Global\.|ppocr|configs/(det|rec|e2e|kie|table)/", "PaddleOCR"),
+)
+_PLAIN = ("models/mobilenetv3_prod", "models/template")
+
+
+def guess_dialect(text: str, path: str) -> tuple[str, str]:
+    """A dialect's name and why it was guessed: its path, its text, or the layout that fits."""
+    path = path.replace("\\", "/")
+    for pattern, name in _PATHS:
+        if re.search(pattern, path, re.IGNORECASE):
+            return name, "by its path"
+    if fits(text, _PLAIN[0]):
+        return _PLAIN[0], "by its layout"
+    for pattern, name in _TEXTS:
+        if re.search(pattern, text):
+            return name, "by its text"
+    return _PLAIN[1], "for want of anything else"
+
+
+def fits(text: str, dialect: str) -> bool:
+    """Whether a file has the shape of a dialect's line map."""
+    try:
+        parse_params(text, file="", dialect=load_dialect(dialect))
+    except ConfigError:
+        return False
+    return True
+
+
+def nearest(text: str, dialects: Sequence[str]) -> str:
+    """Of dialects that do not fit, the one whose line map has most nearly as many lines; the first of equals."""
+    count = len(read_lines(text))
+
+    def distance(name: str) -> int:
+        layout = load_dialect(name).line_map()
+        return max(layout.lines - count, count - layout.most if layout.most else 0, 0)
+
+    return min(dialects, key=distance)
