@@ -14,7 +14,7 @@ from typing import IO, Any
 
 from tipcflow.domain import Command, ConfigError
 from tipcflow.params import load_dialect
-from tipcflow.plan import ListedFiles, plan_commands
+from tipcflow.plan import ListedFiles, benchmark_commands, plan_commands
 
 Record = Mapping[str, Any]
 
@@ -22,14 +22,15 @@ Record = Mapping[str, Any]
 # of all others every training leaves nothing.
 _LEAVES_FILES = frozenset({"PaddleClas", "PaddleSeg", "PaddleGAN"})
 _GZIP = b"\x1f\x8b"
+BENCHMARK = "benchmark_train"
 
 
 def answer(record: Record, *, mode: str = "lite_train_lite_infer") -> dict[str, Any]:
     """What a suite's script would run for a record.
 
     Args:
-        record: see the module's text. `mutation: crlf` says that the text had Windows line endings, which its
-            recorder lost.
+        record: see the module's text. A family is read by the dialect `<dialect_name>/<family>`. `mutation: crlf`
+            says that the text had Windows line endings, which its recorder lost.
         mode: what counts for a record without a mode.
 
     Returns:
@@ -65,11 +66,12 @@ def _commands(record: Record, mode: str, variant: str) -> list[Command]:
         text = text.replace("\n", "\r\n")
     leaves = variant == "files" and record.get("suite") in _LEAVES_FILES
     files = ListedFiles(["test_tipc"], trainings_leave_files=leaves)
-    dialect = load_dialect(_text(record, "dialect_name"))
-    if record.get("family"):
-        raise ConfigError(
-            "files of this family are not planned", file=config, key="family", found=str(record["family"])
-        )
+    family = record.get("family")
+    name = _text(record, "dialect_name")
+    dialect = load_dialect(f"{name}/{_text(record, 'family')}" if family else name)
+    if mode == BENCHMARK:
+        word = _text(record, "params") if record.get("params") is not None else ""
+        return benchmark_commands(text, file=config, dialect=dialect, word=word, files=files)
     return plan_commands(text, file=config, dialect=dialect, mode=mode, files=files)
 
 

@@ -68,6 +68,10 @@ def shape(subject: Subject) -> list[Hit]:
     error = _problem(lines, layout)
     if error is None:
         return []
+    wrong = next((line for line in lines if _fits(_blanked(lines, line), layout)), None)
+    if wrong is not None:
+        message = f"{layout.at(wrong.index)}: found {_short(wrong.text)}, expected {error.expected}"
+        return [Hit(wrong.number, message, _COMPARE)]
     missing = [place for place in range(len(lines) + 1) if _fits(_with_gap(lines, place), layout)]
     extra = [place for place in range(len(lines)) if _fits(_without(lines, place), layout)]
     names = _names(layout, missing)
@@ -76,9 +80,11 @@ def shape(subject: Subject) -> list[Hit]:
         message = f"a line is missing between lines {first} and {last}: all below mean something else"
         return [Hit(last, message, f"put in the line that is lacking: {names}")]
     if extra:
-        line = lines[extra[0]]
-        message = f"a line too many: {_short(line.text)}; all lines below mean something else"
-        return [Hit(line.number, message, "delete the line")]
+        first, last = lines[extra[0]], lines[extra[-1]]
+        message = f"a line too many between lines {first.number} and {last.number}: all below mean something else"
+        if first is last:
+            message = f"a line too many: {_short(last.text)}; all below mean something else"
+        return [Hit(last.number, message, "delete the line that does not belong there")]
     found = f" (found {_short(error.found)}, expected {error.expected})" if error.expected else ""
     return [Hit(max(error.line, 1), f"{error.key or 'line'}: {error.message}{found}", _COMPARE)]
 
@@ -99,6 +105,12 @@ def _with_gap(lines: tuple[TextLine, ...], place: int) -> tuple[TextLine, ...]:
     """The lines as if one more stood at `place`; a line beyond the layout makes up for the number."""
     moved = tuple(line.model_copy(update={"index": line.index + 1}) for line in lines[place:])
     return (*lines[:place], *moved, TextLine(index=_BEYOND, number=0, text="-"))
+
+
+def _blanked(lines: tuple[TextLine, ...], without: TextLine) -> tuple[TextLine, ...]:
+    """The lines with one that nothing is asked of."""
+    kept = tuple(line for line in lines if line is not without)
+    return (*kept, TextLine(index=_BEYOND, number=0, text="-"))
 
 
 def _without(lines: tuple[TextLine, ...], place: int) -> tuple[TextLine, ...]:

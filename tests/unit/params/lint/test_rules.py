@@ -1,0 +1,172 @@
+"""Each rule fires on the line that is wrong, and on nothing else."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tipcflow.params.lint.rules import all_rules, reference_page
+from tipcflow.params.lint.subject import Finding, Severity
+
+Found = Callable[..., list[Finding]]
+Change = tuple[str, str, str, int, str]
+GPU = "gpu_list:0|0,1"
+
+# rule, what is replaced, by what, line of the finding, a part of its message
+CHANGES: list[Change] = [
+    ("crlf", "\n", "\r\n", 1, "51 lines"),
+    ("blank-line", "##\ntrainer", "##\n \ntrainer", 15, "line of blanks"),
+    ("empty-line", "##\ntrainer", "##\n\ntrainer", 15, "skipped"),
+    ("line-shape", "trainer:norm_train\n", "", 15, "missing between lines 14 and 15"),
+    ("line-shape", "##\ntrainer", "##\n##\ntrainer", 15, "too many between lines 12 and 15"),
+    (
+        "line-shape",
+        "--precision:fp32\n",
+        "--batch-size:1\n",
+        46,
+        "precision: found '--batch-size:1', expected a key with",
+    ),
+    ("colon-cut", "--pretrained:null", "--pretrained:https://host/x", 10, "becomes 'https'"),
+    ("blank-at-end", "--pretrained:null", "--pretrained:null ", 10, "'null ' is not null"),
+    ("metacharacter", "--img-path:./lite_data/val", "--img-path:a;b", 48, "another one begins"),
+    ("metacharacter", "--img-path:./lite_data/val", "--img-path:$HOME", 48, "something else"),
+    ("metacharacter", "--img-path:./lite_data/val", "--img-path:a*", 48, "files that match"),
+    ("metacharacter", "--img-path:./lite_data/val", "--img-path:a|b", 48, "one value"),
+    ("metacharacter", "--img-path:./lite_data/val", "--img-path:a>b", 48, "redirection"),
+    ("metacharacter", "--img-path:./lite_data/val", "--img-path:'a", 48, "partner"),
+    ("flag-word", "infer_quant:False", "infer_quant:Fasle", 39, "'Fasle'"),
+    ("flag-word", "--use-mkldnn:True|False", "--use-mkldnn:true|False", 42, "'true'"),
+    ("model-name", "model_name:mobilenet_v3_small", "model_name:my model", 2, "no folder name"),
+    ("mode-entry", "=5|lite_train_whole_infer=5", "=5", 7, "no entry for lite_train_whole_infer"),
+    ("mode-bare", "--epochs:lite_train_lite_infer=5", "--epochs:8", 7, "'8' names no mode"),
+    (
+        "mode-unknown",
+        "|whole_train_whole_infer=90",
+        "|whole_train_infer=1|whole_train_whole_infer=90",
+        7,
+        "no mode",
+    ),
+    ("mode-cut", "lite_train_whole_infer=5", "lite_train_whole_infer=a=b", 7, "becomes 'a'"),
+    ("mode-table-unread", "--img-path:./lite_data/val", "--img-path:lite_train_lite_infer=a", 48, "as it is"),
+    ("gpu-entry", GPU, "gpu_list:0|x,y", 4, "names no devices"),
+    ("gpu-entry", GPU, "gpu_list:0|1,1", 4, "twice"),
+    ("gpu-count", GPU, "gpu_list:0|0,1,2,3,4,5,6,7,8", 4, "17 characters"),
+    ("gpu-two-digits", GPU, "gpu_list:0|10", 4, "GPU 0"),
+    ("ips-short", GPU, "gpu_list:0|192.168.0.1,192.168.0.2;0,1", 4, "23 characters"),
+    ("gpu-one-per-node", GPU, "gpu_list:0|192.168.100.100,192.168.100.102;0", 4, "plain process"),
+    ("ips-placeholder", GPU, "gpu_list:0|xx.xx.xx.xx.xx,yy.yy.yy.yy.yy;0,1", 4, "placeholders"),
+    ("gpu-paired", "--use-gpu:True|True\n", "--use-gpu:True\n", 5, "1 of 2 entries"),
+    ("device-word", "--use-gpu:True|False", "--use-gpu:True|xpu", 41, "'xpu'"),
+    ("trainer-unknown", "trainer:norm_train", "trainer:foo_train", 15, "runs under this name"),
+    ("nothing-listed", "trainer:norm_train", "trainer:", 15, "nothing at all runs"),
+    ("nothing-listed", "--precision:null|amp", "--precision:", 6, "nothing at all runs"),
+    ("trainer-no-script", "trainer:norm_train", "trainer:norm_train|pact_train", 15, "'pact_train'"),
+    ("legs-skipped", "--precision:fp32\n", "--precision:fp32|int8\n", 41, "never run"),
+    ("infer-list-empty", "--cpu-threads:1|2", "--cpu-threads:", 43, "no inference runs on CPU"),
+    ("infer-lists", "infer_quant:False", "infer_quant:False|False", 39, "2 values for 1 models"),
+]
+
+
+def test_nothing_is_said_of_a_clean_file(clean: str, found: Found) -> None:
+    assert found(clean) == []
+
+
+@pytest.mark.parametrize(("rule", "old", "new", "line", "told"), CHANGES)
+def test_a_rule_fires_on_the_line_that_is_wrong(
+    clean: str, found: Found, rule: str, old: str, new: str, line: int, told: str
+) -> None:
+    assert old in clean
+    findings = [each for each in found(clean.replace(old, new, -1 if rule == "crlf" else 1)) if each.rule == rule]
+    assert [each.line for each in findings] == [line]
+    assert told in findings[0].message
+    assert findings[0].fix
+
+
+@pytest.mark.parametrize(
+    ("rule", "dialect", "old", "new", "told"),
+    [
+        ("epochs-ignored", "PaddleClas", "", "", "always trains 2 epochs, not 5"),
+        ("whole-infer-nothing", "PaddleClas", "", "", "whole_infer runs nothing"),
+        (
+            "export-weights-lost",
+            "PaddleClas",
+            "model_name:mobilenet_v3_small",
+            "model_name:MetaBIN_ResNet50",
+            "gets no",
+        ),
+        ("mode-table-unread", "PaddleClas", "", "", "'--batch-size' is no mode table"),
+        ("multi-gpu-untrained", "PaddleRec", "", "", "nothing is trained on '0,1'"),
+        ("first-epoch-weights", "PaddleVideo", "", "", "epoch 1"),
+        ("quant-unread", "PaddleGAN", "infer_quant:False", "infer_quant:True", "never reads"),
+        ("precision-word", "PaddleOCR", "--precision:null|amp", "--precision:null|fp16", "'fp16'"),
+    ],
+)
+def test_a_rule_of_one_suite(
+    clean: str, found: Found, rule: str, dialect: str, old: str, new: str, told: str
+) -> None:
+    text = clean.replace(old, new, 1)
+    assert any(told in each.message for each in found(text, dialect) if each.rule == rule)
+    assert not any(each.rule == rule and told in each.message for each in found(text, "models/template"))
+
+
+def test_the_threshold_of_addresses_is_the_suites(clean: str, found: Found) -> None:
+    fleet = clean.replace(GPU, "gpu_list:0|192.168.0.1,192.168.0.2;0,1")
+    short = {
+        name
+        for name in ("PaddleSeg", "PaddleGAN", "PaddleOCR", "PaddleRec")
+        if "ips-short" in of(fleet, name, found)
+    }
+    assert short == {"PaddleGAN", "PaddleRec"}
+
+
+def of(text: str, dialect: str, found: Found) -> set[str]:
+    return {each.rule for each in found(text, dialect)}
+
+
+def test_a_file_is_cut_off(found: Found) -> None:
+    path = Path(__file__).parents[3] / "golden" / "plan" / "inputs" / "short_fleet.txt"
+    text = path.read_text()
+    assert "cut-off" not in of(text, "models/mobilenetv3_prod", found)
+    (cut,) = (e for e in found("\n" + text, "models/mobilenetv3_prod") if e.rule == "cut-off")
+    assert cut.line == 33
+    assert "--benchmark" in cut.message
+
+
+def test_an_empty_line_before_a_section_is_an_error(clean: str, found: Found) -> None:
+    tail = "=====to_static_train_benchmark_params=====\nto_static_train:x\n"
+    text = clean.replace("##\n", "##\n\n", 1)
+    said = {name: [e for e in found(more, "PaddleSeg") if e.rule == "empty-line"] for name, more in
+            (("alone", text), ("section", text + tail))}  # fmt: skip
+    assert [(e.line, e.severity) for e in said["alone"]] == [(15, Severity.NOTE)]
+    assert [(e.line, e.severity) for e in said["section"]] == [(15, Severity.ERROR)]
+
+
+def test_detection_skips_unknown_trainers(clean: str, found: Found) -> None:
+    text = clean.replace("trainer:norm_train", "trainer:foo_train").replace("infer_export:", "infer_mode:")
+    (hit,) = (e for e in found(text, "PaddleDetection") if e.rule == "trainer-unknown")
+    assert "nothing runs for it" in hit.message
+
+
+def test_legs_that_the_cpu_cannot_do(clean: str, found: Found) -> None:
+    text = clean.replace("--precision:fp32\n", "--precision:fp32|int8\n")
+    hits = found(text, cpu_lacks=lambda word: "no vnni" if word == "int8" else "")
+    assert [(e.line, e.message) for e in hits if e.rule == "cpu-precision"] == [(46, "no vnni")]
+    assert "cpu-precision" not in of(text, "models/template", found)
+
+
+def test_a_shifted_file_is_told_once_and_nothing_else_is_said(clean: str, found: Found) -> None:
+    text = clean.replace("trainer:norm_train\n", "").replace(GPU, "gpu_list:10")
+    assert [each.rule for each in found(text)] == ["line-shape"]
+
+
+def test_every_rule_is_tried_here() -> None:
+    tried = {change[0] for change in CHANGES} | {
+        "cut-off", "epochs-ignored", "whole-infer-nothing", "export-weights-lost", "multi-gpu-untrained",
+        "first-epoch-weights", "quant-unread", "precision-word", "cpu-precision", "image-dropped",
+    }  # fmt: skip
+    assert {rule.id for rule in all_rules()} == tried
+
+
+def test_the_reference_page_is_what_the_code_says() -> None:
+    page = Path(__file__).parents[4] / "docs" / "reference" / "lint.md"
+    assert page.read_text() == reference_page(), "stale: run `tipcflow lint --rules > docs/reference/lint.md`"
