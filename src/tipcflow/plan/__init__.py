@@ -1,21 +1,27 @@
 """Params + mode + cluster -> Plan, by the suite's script or by what the file says (see docs/architecture.md)."""
 
+from tipcflow.plan.batch import answer, record_commands
 from tipcflow.plan.benchmark import benchmark_commands
 from tipcflow.plan.build import build_plan
 from tipcflow.plan.commands import plan_commands
+from tipcflow.plan.diff import DiffRow, plan_diff
 from tipcflow.plan.files import FileView, ListedFiles, NoFiles
 from tipcflow.plan.options import MODES, PlanOptions
 from tipcflow.plan.table import PlanRow, plan_rows
 
 __all__ = [
     "MODES",
+    "DiffRow",
     "FileView",
     "ListedFiles",
     "NoFiles",
     "PlanOptions",
     "PlanRow",
+    "answer",
     "benchmark_commands",
     "build_plan",
     "plan_commands",
+    "plan_diff",
     "plan_rows",
+    "record_commands",
 ]

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from tipcflow.domain import ConfigError
 from tipcflow.params import Dialect, ParamsFile, load_dialect, parse_params
+from tipcflow.params.kinds import recognise
 from tipcflow.params.layout import Layout
 from tipcflow.params.lines import read_lines
 
@@ -17,6 +18,16 @@ def choose_dialect(text: str, *, file: str, dialects: Sequence[str], mode: str) 
     """
     if not dialects:
         raise ConfigError("a suite needs at least one dialect", key="dialects", expected="a list of names")
+    kind = recognise(text)
+    if kind.refused:
+        raise ConfigError(
+            f"files of kind '{kind.kind}' are read but not run: {kind.refused}",
+            file=file,
+            line=1,
+            key="title",
+            found=kind.title or text.split("\n", 1)[0],
+            expected="a params file of training, export or inference with Python",
+        )
     failed: list[tuple[int, int, str, ConfigError]] = []
     count = len(read_lines(text))
     for name in dialects:

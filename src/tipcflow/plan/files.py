@@ -37,16 +37,17 @@ class NoFiles:
 
 
 class ListedFiles:
-    """A checkout given as a list of its paths."""
+    """A checkout given as a list of its paths; the folders above them are there too."""
 
     def __init__(self, paths: list[str], *, trainings_leave_files: bool = True) -> None:
-        self._paths = sorted({_plain(path) for path in paths})
+        plain = {_plain(path) for path in paths}
+        folders = {path.rsplit("/", depth)[0] for path in plain for depth in range(1, path.count("/") + 1)}
+        self._paths = sorted(plain | folders)
         self.trainings_leave_files = trainings_leave_files
 
     def exists(self, path: str) -> bool:
-        """Whether the path, or a path below it, is listed."""
-        plain = _plain(path)
-        return any(known == plain or known.startswith(plain + "/") for known in self._paths)
+        """Whether the path is listed, or stands above one that is."""
+        return _plain(path) in self._paths
 
     def glob(self, pattern: str) -> list[str]:
         """Listed paths of the same depth that match part by part."""
