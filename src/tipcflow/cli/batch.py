@@ -12,75 +12,46 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
 
-from tipcflow.domain import Command, ConfigError
-from tipcflow.params import load_dialect
-from tipcflow.plan import ListedFiles, benchmark_commands, plan_commands
+from tipcflow import plan
+from tipcflow.domain import ConfigError
 
 Record = Mapping[str, Any]
 
-# Suites of which a record's variant `files` means that trainings left what successful ones leave; in the records
-# of all others every training leaves nothing.
-_LEAVES_FILES = frozenset({"PaddleClas", "PaddleSeg", "PaddleGAN"})
+_VARIANTS = ("files", "nofiles")
 _GZIP = b"\x1f\x8b"
-BENCHMARK = "benchmark_train"
 
 
-def answer(record: Record, *, mode: str = "lite_train_lite_infer") -> dict[str, Any]:
-    """What a suite's script would run for a record.
+def answer(record: Record, *, where: str = "", mode: str = "lite_train_lite_infer") -> dict[str, Any]:
+    """What a suite's script would run for a record; see `tipcflow.plan.answer`.
 
     Args:
-        record: see the module's text. A family is read by the dialect `<dialect_name>/<family>`. `mutation: crlf`
-            says that the text had Windows line endings, which its recorder lost.
-        mode: what counts for a record without a mode.
+        record: its fields are listed in `tipcflow.plan.record_commands`.
+        where: the record's place, for messages.
+        mode: what counts for a record without a mode; a record without a variant is one of `files`.
 
     Returns:
         config, mode, variant, commands; and of each command its folder (`cwd`, relative to the suite's root) and
         its CUDA_VISIBLE_DEVICES (`cuda_visible_devices`, None where unset). A record that cannot be planned has
         no commands and an `error`.
     """
-    said = {
-        "config": record.get("config", ""),
-        "mode": record.get("mode") or mode,
-        "variant": record.get("variant") or "files",
-    }
+    full = {**record, "mode": record.get("mode") or mode, "variant": record.get("variant") or "files"}
     try:
-        commands = _commands(record, str(said["mode"]), str(said["variant"]))
+        _check(full, where)
+        return plan.answer(full, where=where)
     except ConfigError as error:
-        return {**said, "commands": [], "error": str(error)}
-    return {
-        **said,
-        "commands": [command.text for command in commands],
-        "cwd": [command.cwd for command in commands],
-        "cuda_visible_devices": [command.env.get("CUDA_VISIBLE_DEVICES") for command in commands],
-    }
+        names = {name: full.get(name, "") for name in ("config", "mode", "variant")}
+        return {**names, "commands": [], "error": str(error)}
 
 
-def _commands(record: Record, mode: str, variant: str) -> list[Command]:
-    config = _text(record, "config")
-    if variant not in ("files", "nofiles"):
-        raise ConfigError(
-            "there is no such variant", file=config, key="variant", found=variant, expected="files or nofiles"
-        )
-    text = _text(record, "config_text")
-    if record.get("mutation") == "crlf" and "\r" not in text:
-        text = text.replace("\n", "\r\n")
-    leaves = variant == "files" and record.get("suite") in _LEAVES_FILES
-    files = ListedFiles(["test_tipc"], trainings_leave_files=leaves)
-    family = record.get("family")
-    name = _text(record, "dialect_name")
-    dialect = load_dialect(f"{name}/{_text(record, 'family')}" if family else name)
-    if mode == BENCHMARK:
-        word = _text(record, "params") if record.get("params") is not None else ""
-        return benchmark_commands(text, file=config, dialect=dialect, word=word, files=files)
-    return plan_commands(text, file=config, dialect=dialect, mode=mode, files=files)
-
-
-def _text(record: Record, key: str) -> str:
-    value = record.get(key)
-    if not isinstance(value, str):
-        found = "nothing" if value is None else json.dumps(value)[:80]
-        raise ConfigError("the record lacks a text", key=key, found=found, expected="a text")
-    return value
+def _check(record: Record, where: str) -> None:
+    for name in ("params", "family"):
+        if not isinstance(record.get(name), str | None):
+            raise ConfigError(
+                "is no text", file=where, key=name, found=repr(record[name]), expected="a text or null"
+            )
+    if record["variant"] not in _VARIANTS:
+        found, expected = str(record["variant"]), " or ".join(_VARIANTS)
+        raise ConfigError("there is no such variant", file=where, key="variant", found=found, expected=expected)
 
 
 def print_answers(path: Path, *, mode: str, out: IO[str]) -> int:
@@ -99,7 +70,7 @@ def print_answers(path: Path, *, mode: str, out: IO[str]) -> int:
         except ValueError as error:
             record = error
         if isinstance(record, dict):
-            said = answer(record, mode=mode)
+            said = answer(record, where=f"{path}:{number}", mode=mode)
         else:
             problem = ConfigError(
                 "a line is no JSON object", file=str(path), line=number, found=line.strip()[:80], expected="{…}"

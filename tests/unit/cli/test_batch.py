@@ -64,7 +64,10 @@ def test_a_file_whose_script_would_do_nothing_is_an_answer(batch: Tipcflow) -> N
         (json.dumps(record(dialect_name="nope")), "no such dialect"),
         (json.dumps(record(config_text=None)), "config_text"),
         (json.dumps(record(variant="some")), "no such variant"),
-        (json.dumps(record(family="nope")), "family"),
+        (json.dumps(record(family="nope")), "models/nope"),
+        (json.dumps(record(family=7)), "family"),
+        (json.dumps(record(params=[7])), "params"),
+        (json.dumps(record(variant=7)), "variant"),
         (json.dumps(record(config=7)), "config"),
     ],
 )
