@@ -7,6 +7,7 @@ from tipcflow.plan.commands import plan_commands
 from tipcflow.plan.diff import DiffRow, plan_diff
 from tipcflow.plan.files import FileView, ListedFiles, NoFiles
 from tipcflow.plan.options import MODES, PlanOptions
+from tipcflow.plan.quirks import quirks_markdown
 from tipcflow.plan.table import PlanRow, plan_rows
 
 __all__ = [
@@ -23,5 +24,6 @@ __all__ = [
     "plan_commands",
     "plan_diff",
     "plan_rows",
+    "quirks_markdown",
     "record_commands",
 ]

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from tipcflow.params.values import is_null, mode_entries
 from tipcflow.plan.call import Point
 from tipcflow.plan.groups import Group
+from tipcflow.plan.legs import combinations, devices
 from tipcflow.plan.quirk_found import Found
 from tipcflow.plan.quirks_named import named
 from tipcflow.plan.reader import Reader, sister_mode
@@ -19,6 +20,7 @@ def find_all(reader: Reader, groups: list[Group], points: list[Point]) -> Iterat
         yield from _image(reader)
         yield from _from_norm(reader, points)
         yield Found("no-abort")
+    yield from _legs(reader, points)
     yield from named(reader, groups, points)
     yield from _values(reader)
     yield from _cut(reader)
@@ -95,3 +97,14 @@ def _cut(reader: Reader) -> Iterator[Found]:
     lost = [slot for slot in reader.params.slots.values() if slot.line > cut]
     for slot in lost[:1]:
         yield Found("cut", slot.line, {"cut": cut, "lost": slot.text})
+
+
+def _legs(reader: Reader, points: list[Point]) -> Iterator[Found]:
+    quants = {str(point.trainer.quant) for point in points} or set(reader.items("infer_quant"))
+    for _, device in devices(reader):
+        if device is None:
+            continue
+        for quant in quants:
+            said = list(combinations(reader, device, quant, keep_defects=False))
+            if len(said) > len(list(combinations(reader, device, quant, keep_defects=True))):
+                yield Found("legs-skipped", reader.line("precision"))

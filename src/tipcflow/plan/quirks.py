@@ -1,6 +1,5 @@
 """Named differences between a suite's script and its params file, found in one file."""
 
-from collections.abc import Iterator
 from functools import cache
 from importlib import resources
 
@@ -38,6 +37,19 @@ def catalogue() -> dict[str, dict[str, str]]:
     return loaded
 
 
-def known_quirks() -> Iterator[str]:
-    """All quirk ids."""
-    return iter(catalogue())
+def quirks_markdown() -> str:
+    """The page that lists every quirk, for the reference documentation."""
+    rows = [f"| `{name}` | {texts['bash']} | {texts['spec']} |" for name, texts in catalogue().items()]
+    return "\n".join(
+        [
+            "# Quirks",
+            "",
+            "What a suite's script does (`--compat bash`), and what a run does instead (`--compat spec`).",
+            "Words in braces are filled in from the file; `tipcflow plan --diff` shows those that a file meets.",
+            "",
+            "| id | bash | spec |",
+            "|---|---|---|",
+            *rows,
+            "",
+        ]
+    )

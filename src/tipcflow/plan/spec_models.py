@@ -36,6 +36,10 @@ def listed_models(scope: Scope) -> Iterator[ListedModel]:
     spec = scope.reader.dialect.whole_infer
     if spec.by_word:
         yield from _by_word(scope, spec)
+    elif spec.once:
+        path = scope.render(spec.model_dir)
+        folder = _from_root(path, scope.reader)
+        yield ListedModel("infer", scope.render(spec.export.command), folder, path, scope.reader.dialect.quant)
     elif spec.quantised and scope.reader.value("export1") not in NO_SCRIPT:
         inner = scope.within(script=scope.reader.value("export1"))
         path = inner.render(spec.model_dir)
