@@ -1,6 +1,7 @@
 """`tipcflow plan FILE`: what will run, before anything runs."""
 
 import json
+from dataclasses import replace
 from typing import Annotated, Literal, NoReturn
 
 import typer
@@ -70,6 +71,15 @@ def plan(
     loaded = load_suite(suite, chosen.config_dir)
     nodes = load_cluster(cluster, chosen.config_dir) if cluster else None
     snapshot = take_snapshot(loaded, params, suite_ref, cache=chosen.home / "suites")
+    if diff:
+        from tipcflow.cli.plan_diff import print_differences
+
+        both = [
+            make_plan(replace(request, compat=each), loaded, nodes, snapshot, run="plan")
+            for each in (Compat.BASH, Compat.SPEC)
+        ]
+        print_differences(*both, as_json=as_json or output == "json")
+        return
     made = make_plan(request, loaded, nodes, snapshot, run="plan")
     if as_json or output == "json":
         typer.echo(json.dumps(made.model_dump(mode="json"), indent=2))

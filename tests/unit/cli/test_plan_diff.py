@@ -1,0 +1,98 @@
+"""`tipcflow plan --diff`: every difference that matters, none that does not, each with its reason."""
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tipcflow.cli.plan_diff import differences
+from tipcflow.domain import Compat, ConfigError, Plan
+from tipcflow.plan import build_plan
+
+GOLDEN = Path(__file__).parents[2] / "golden"
+INPUT = GOLDEN / "plan" / "inputs" / "norm_fleet.txt"
+PER_DIALECT = 15
+
+
+def two_plans(text: str, file: str, dialect: str, mode: str = "lite_train_lite_infer") -> tuple[Plan, Plan]:
+    bash, spec = (
+        build_plan(text, file=file, suite="s", chain="s/m/c", dialects=[dialect], mode=mode, compat=compat)
+        for compat in (Compat.BASH, Compat.SPEC)
+    )
+    return bash, spec
+
+
+def test_the_page_is_as_it_was_read_and_approved(tipcflow: Callable[..., Any]) -> None:
+    said = tipcflow("plan", str(INPUT), "--suite", "mobilenet_v3_small", "--diff")
+    assert (said.code, said.err) == (0, "")
+    assert said.out == (GOLDEN / "cli" / "plan_diff.txt").read_text()
+
+
+def test_json_has_the_same_differences(tipcflow: Callable[..., Any]) -> None:
+    said = tipcflow("plan", str(INPUT), "--suite", "mobilenet_v3_small", "--diff", "--json")
+    page = json.loads(said.out)
+    bash, spec = two_plans(INPUT.read_text(), "f.txt", "models/template")
+    assert len(page["differences"]) == len(differences(bash, spec))
+    ips = [each for each in page["differences"] if each["quirks"] == ["ips-by-length"] and each["bash"] == ""]
+    assert {each["spec"] for each in ips} == {"--ips=192.168.0.1,192.168.0.2"}
+
+
+def test_equal_plans_do_not_differ() -> None:
+    _, spec = two_plans(INPUT.read_text(), "f.txt", "models/template")
+    assert differences(spec, spec) == []
+
+
+def test_logs_and_folders_are_no_differences() -> None:
+    text = INPUT.read_text()
+    for old, new in (
+        ("192.168.0.1,192.168.0.2;0,1|0", "0"),
+        ("inference_dir:null", "inference_dir:"),
+    ):
+        text = text.replace(old, new)
+    bash, spec = two_plans(text, "f.txt", "models/template")
+    assert [step.commands for step in bash.steps] != [step.commands for step in spec.steps]
+    assert differences(bash, spec) == []
+
+
+def test_a_lost_mode_entry_is_the_reason() -> None:
+    text = INPUT.read_text().replace("192.168.0.1,192.168.0.2;0,1|0", "0")
+    bash, spec = two_plans(text, "f.txt", "models/template", "lite_train_whole_infer")
+    train = next(each for each in differences(bash, spec) if each.step.endswith("/train"))
+    assert (train.bash, train.spec) == ("", "--epochs=5 --batch-size=4")
+    assert [quirk.id for quirk in train.reasons] == ["mode-entry", "mode-entry"]
+
+
+def test_differences_of_the_suites_own_files_have_reasons(oracle: Path) -> None:
+    """No difference is left without a quirk that explains it."""
+    unexplained = []
+    looked_at = 0
+    for path in sorted(oracle.glob("*.jsonl.gz")):
+        if any(word in path.name for word in ("synthetic", "other_families", "more_files", "benchmark")):
+            continue
+        with gzip.open(path, "rt", encoding="utf-8") as lines:
+            records = [json.loads(line) for line in lines]
+        for record in [each for each in records if each["mode"] == "lite_train_lite_infer"][:PER_DIALECT]:
+            try:
+                both = two_plans(record["config_text"], record["config"], record["dialect_name"])
+            except ConfigError:
+                continue
+            looked_at += 1
+            unexplained += [f"{record['config']} {d.step}" for d in differences(*both) if not d.reasons]
+    assert looked_at > 60
+    assert unexplained == []
+
+
+@pytest.fixture(scope="session")
+def oracle() -> Path:
+    """The folder with records of the suites' real scripts."""
+    import os
+
+    folder = os.environ.get("TIPC_ORACLE", "")
+    if not folder:
+        if os.environ.get("CI", "").lower() == "true":
+            pytest.fail("TIPC_ORACLE names no folder with records of the suites' scripts")
+        pytest.skip("TIPC_ORACLE names no folder with records of the suites' scripts")
+    return Path(folder)
