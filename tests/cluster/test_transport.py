@@ -43,7 +43,7 @@ class Controller:
             run="r1",
             step=step,
             node=node.name,
-            fence=1,
+            fence=time.time_ns() // 1_000_000,  # as the store's: other tests' runs used these slots
             slots=(0,),
             workspace=node.workspace,
             root=paths.run_root(node, "r1"),

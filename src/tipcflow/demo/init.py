@@ -2,9 +2,10 @@
 
 Usage: python -I -S init.py CONFIG.json
 
-It prepares what only the node sees (host name, mounts), starts sshd, and reaps what loses its parent. Its standard
-input is a lifeline: when the process that made the node is gone, for whatever reason, the node ends with all its
-processes. In a PID namespace the kernel sees to that; without one, init is the subreaper of all that sshd starts.
+It prepares what only the node sees (host name, mounts), starts sshd (in namespaces of its own when told to, once it
+has an address), and reaps what loses its parent. Its standard input is a lifeline: when the process that made the
+node is gone, for whatever reason, the node ends with all its processes. In a PID namespace the kernel sees to that;
+without one, init is the subreaper of all that sshd starts.
 
 Signals: USR1 starts sshd unless it runs; TERM ends the node.
 """
@@ -68,7 +69,8 @@ class Init:
     def __init__(self, config: dict[str, Any]) -> None:
         self.config = config
         self.sshd = 0
-        self.wanted = True
+        # In namespaces the address that sshd listens at comes later, with the cable: USR1 says when.
+        self.wanted = not config["isolated"]
         self.ending = False
 
     def start_sshd(self) -> None:

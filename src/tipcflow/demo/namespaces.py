@@ -78,7 +78,7 @@ class Namespaces(Backend):
             f"route add default via {self._gateway}",
             inside=node.init,
         )
-        sshd.wait_for_sshd(node.name, node.address, node.port, node.folder)
+        self.start_sshd(node)
 
     def _hardware_address(self, node: LocalNode) -> str:
         # The same one after a reboot, or the peers would still talk to the old one for a while.
