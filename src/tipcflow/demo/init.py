@@ -2,10 +2,10 @@
 
 Usage: python -I -S init.py CONFIG.json
 
-It prepares what only the node sees (host name, mounts), starts sshd (in namespaces of its own when told to, once it
-has an address), and reaps what loses its parent. Its standard input is a lifeline: when the process that made the
-node is gone, for whatever reason, the node ends with all its processes. In a PID namespace the kernel sees to that;
-without one, init is the subreaper of all that sshd starts.
+It prepares what only the node sees (host name, mounts), starts sshd (in namespaces of its own when told to, once
+it has an address), and reaps what loses its parent. Its standard input is a lifeline: when the process that made
+the node is gone, for whatever reason, the node ends with all its processes. In a PID namespace the kernel sees to
+that; without one, init is the subreaper of all that sshd starts.
 
 Signals: USR1 starts sshd unless it runs; TERM ends the node.
 """

@@ -1,8 +1,9 @@
 """Which of the suites' scripts a params file is for, by its name and its first lines."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from tipcflow.params.kinds import recognise
 from tipcflow.params.lines import read_lines
 
 _FIRST = 6
@@ -43,6 +44,9 @@ def kind_of(text: str, name: str) -> Kind:
         text: its content.
         name: its path; the last part counts, and a folder called results.
     """
+    found = recognise(text)
+    if found.refused:
+        return replace(KINDS[found.kind], refused=found.refused)
     return KINDS[_name_of(text, name.replace("\\", "/"))]
 
 
