@@ -1,0 +1,148 @@
+"""Params files of a suite's checkout -> files of chains."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from tipcflow.config.suite import Suite
+from tipcflow.domain import Compat, ConfigError
+from tipcflow.execute.request import chain_name
+from tipcflow.params.lint.kinds import TRAIN, kind_of
+from tipcflow.plan import MODES, build_plan
+
+
+@dataclass(frozen=True)
+class Imported:
+    """One params file of the suite.
+
+    Attributes:
+        file: relative to the suite's root.
+        chain: the chain's name, '' when it is refused.
+        kind: which of the suite's scripts it is for.
+        state: `new`, `unchanged`, `updated`, `differs` (and kept), or `refused`.
+        modes: in which it can be planned.
+        reason: why it is refused.
+    """
+
+    file: str
+    kind: str
+    state: str
+    chain: str = ""
+    modes: tuple[str, ...] = ()
+    reason: str = ""
+
+    @property
+    def runs(self) -> bool:
+        """Whether it is a chain now."""
+        return self.state != "refused"
+
+    def as_json(self) -> dict[str, object]:
+        """The file for --json."""
+        return asdict(self)
+
+
+def import_files(suite: Suite, repo: Path, chains: Path, *, update: bool) -> list[Imported]:
+    """Copy what runs to `chains`/<model>/<name>, byte for byte.
+
+    Args:
+        suite: its dialects, and its globs of params files.
+        repo: the suite's root.
+        chains: the folder of the suite's chains; made when it is missing.
+        update: replace files that differ.
+
+    Raises:
+        ConfigError: the globs find nothing, or a file cannot be read or written.
+    """
+    found = list(_params_files(suite, repo))
+    if not found:
+        raise ConfigError(
+            "the suite has no params files",
+            key="REPO",
+            found=str(repo),
+            expected=f"files such as {', '.join(suite.params)}",
+        )
+    taken: dict[str, str] = {}
+    files = []
+    for path in found:
+        name = path.relative_to(repo).as_posix()
+        try:
+            files.append(_import_file(suite, path, name, chains, taken, update=update))
+        except OSError as error:
+            raise ConfigError(f"cannot be copied: {error.strerror}", file=str(error.filename or path)) from error
+    return files
+
+
+def left_over(files: Sequence[Imported], chains: Path) -> list[str]:
+    """Files below `chains` that the suite does not have (any more), relative to it; they stay."""
+    ours = {"/".join(file.chain.split("/")[1:]) + ".txt" for file in files if file.runs}
+    below = (path.relative_to(chains).as_posix() for path in sorted(chains.rglob("*.txt")))
+    return [name for name in below if name not in ours]
+
+
+def _params_files(suite: Suite, repo: Path) -> Iterator[Path]:
+    seen: set[Path] = set()
+    for pattern in suite.params:
+        for path in sorted(repo.glob(pattern)):
+            if path.is_file() and path not in seen:
+                seen.add(path)
+                yield path
+
+
+def _import_file(
+    suite: Suite, path: Path, name: str, chains: Path, taken: dict[str, str], *, update: bool
+) -> Imported:
+    data = path.read_bytes()
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        return Imported(name, "other", "refused", reason="it is not UTF-8 text")
+    kind = kind_of(text, name)
+    if kind is not TRAIN:
+        return Imported(name, kind.name, "refused", reason=f"{kind.what}: {kind.refused}")
+    modes, reason = _plannable(suite, text, name)
+    chain = chain_name(suite.name, name)
+    if chain in taken:
+        reason = f"{name}: {taken[chain]} has the same folder and file name"
+    if not modes or chain in taken:
+        return Imported(name, kind.name, "refused", reason=reason)
+    taken[chain] = name
+    model, stem = chain.split("/")[1:]
+    state = _copy(data, chains / model / f"{stem}{path.suffix}", update=update)
+    return Imported(name, kind.name, state, chain=chain, modes=modes)
+
+
+def _plannable(suite: Suite, text: str, name: str) -> tuple[tuple[str, ...], str]:
+    """The modes in which a file can be planned, and why not in the first that it cannot."""
+    modes: list[str] = []
+    reason = ""
+    for mode in MODES:
+        try:
+            build_plan(
+                text,
+                file=name,
+                suite=suite.name,
+                chain=chain_name(suite.name, name),
+                dialects=suite.dialects,
+                mode=mode,
+                compat=Compat.SPEC,
+            )
+        except ConfigError as error:
+            reason = reason or str(error)
+            if error.line and not modes:  # the file itself is wrong, in every mode
+                break
+        else:
+            modes.append(mode)
+    return tuple(modes), reason
+
+
+def _copy(data: bytes, target: Path, *, update: bool) -> str:
+    if target.exists():
+        if target.read_bytes() == data:
+            return "unchanged"
+        if not update:
+            return "differs"
+        target.write_bytes(data)
+        return "updated"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(data)
+    return "new"
