@@ -67,8 +67,7 @@ def _say(files: "Sequence[Imported]", gone: Sequence[str]) -> None:
         if file.state == "differs":
             typer.echo(f"  differs: {file.chain} is not as in the suite, and was kept; --update replaces it")
     refused = [file for file in files if not file.runs]
-    for kind, count in Counter(file.kind for file in refused if file.kind != "train").items():
-        reason = next(file.reason for file in refused if file.kind == kind)
+    for (kind, reason), count in Counter((f.kind, f.reason) for f in refused if f.kind != "train").items():
         typer.echo(f"refused, {kind}: {count}: {reason}")
     broken = [file for file in refused if file.kind == "train"]
     if broken:

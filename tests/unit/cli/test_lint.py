@@ -1,0 +1,143 @@
+"""`tipcflow lint` as a person and a pipeline see it."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+GOLDEN = ROOT / "tests" / "golden"
+INPUTS = "tests/golden/plan/inputs"
+Tipcflow = Callable[..., Any]
+
+CLEAN = (
+    ("192.168.0.1,192.168.0.2;0,1|0", "0"),
+    ("lite_train_lite_infer=5|", "lite_train_lite_infer=5|lite_train_whole_infer=5|"),
+    ("lite_train_lite_infer=4|", "lite_train_lite_infer=4|lite_train_whole_infer=4|"),
+    ("--precision:fp32|int8", "--precision:fp32"),
+)
+
+
+def clean() -> str:
+    text = (ROOT / INPUTS / "norm_fleet.txt").read_text()
+    for old, new in CLEAN:
+        text = text.replace(old, new)
+    return text
+
+
+@pytest.fixture(autouse=True)
+def known_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What lint finds must not depend on the machine that the test runs on."""
+    monkeypatch.setattr("tipcflow.cli.lint._cpu_flags", lambda: frozenset({"avx2"}))
+
+
+def test_the_page_is_as_it_was_read_and_approved(tipcflow: Tipcflow, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    said = tipcflow("lint", INPUTS)
+    assert (said.code, said.err) == (1, "")
+    assert said.out == (GOLDEN / "cli" / "lint.txt").read_text()
+
+
+def test_warnings_alone_are_no_failure(tipcflow: Tipcflow, tmp_path: Path) -> None:
+    path = tmp_path / "train.txt"
+    path.write_text(clean().replace("lite_train_whole_infer=5|", ""))
+    said = tipcflow("lint", str(path))
+    assert said.code == 0
+    assert f"{path}:7: mode-entry: warning: " in said.out
+    assert "0 errors, 1 warning, 0 notes" in said.out
+
+
+def test_a_clean_file_says_how_it_was_read(tipcflow: Tipcflow, tmp_path: Path) -> None:
+    path = tmp_path / "train.txt"
+    path.write_text(clean())
+    said = tipcflow("lint", str(path))
+    assert said.code == 0
+    assert (
+        said.out
+        == "1 file read as models/template, guessed for want of anything else\n0 errors, 0 warnings, 0 notes\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("place", "dialect", "why"),
+    [
+        ("PaddleSeg/test_tipc/configs", "PaddleSeg", "by its path"),
+        ("PaddleSeg/contrib/MedicalSeg/test_tipc", "PaddleSeg/contrib/MedicalSeg", "by its path"),
+        ("somewhere", "models/template", "for want of anything else"),
+    ],
+)
+def test_the_dialect_is_guessed_and_said(
+    tipcflow: Tipcflow, tmp_path: Path, place: str, dialect: str, why: str
+) -> None:
+    folder = tmp_path / place
+    folder.mkdir(parents=True)
+    (folder / "train.txt").write_text(clean())
+    assert f"1 file read as {dialect}, guessed {why}\n" in tipcflow("lint", str(tmp_path)).out
+
+
+def test_the_suites_own_dialects_count(tipcflow: Tipcflow) -> None:
+    said = tipcflow("lint", str(ROOT / INPUTS), "--suite", "mobilenet_v3_small")
+    assert "1 file read as models/mobilenetv3_prod, of suite mobilenet_v3_small" in said.out
+    assert "1 file read as models/template, of suite mobilenet_v3_small" in said.out
+
+
+def test_files_for_other_scripts_are_told_apart(tipcflow: Tipcflow, tmp_path: Path) -> None:
+    (tmp_path / "serving.txt").write_text("===serving_params===\nmodel_name:m\r\n")
+    (tmp_path / "train.txt").write_text(clean())
+    (tmp_path / "binary.txt").write_bytes(b"\xff\xfe\x00")
+    (tmp_path / ".hidden").mkdir()
+    (tmp_path / ".hidden" / "train.txt").write_text("gpu_list:10")
+    said = tipcflow("lint", str(tmp_path))
+    assert said.code == 1
+    assert "serving.txt:2: crlf: error" in said.out
+    assert "1 file of kind serving: only line endings were looked at" in said.out
+    assert ".hidden" not in said.out
+
+
+def test_json_has_every_file_and_finding(tipcflow: Tipcflow, tmp_path: Path) -> None:
+    path = tmp_path / "train.txt"
+    path.write_text(clean().replace("gpu_list:0", "gpu_list:10"))
+    said = tipcflow("lint", str(path), "--json")
+    page = json.loads(said.out)
+    (file,) = page["files"]
+    (finding,) = file["findings"]
+    assert said.code == 1
+    assert page["counts"] == {"error": 1}
+    assert (file["dialect"], file["kind"]) == ("models/template", "train")
+    assert (finding["line"], finding["rule"], finding["severity"]) == (4, "gpu-two-digits", "error")
+    assert finding["fix"]
+
+
+def test_a_named_file_that_is_no_params_file_at_all(tipcflow: Tipcflow, tmp_path: Path) -> None:
+    (tmp_path / "noise.txt").write_text("hello\n")
+    (tmp_path / "binary.txt").write_bytes(b"a\n\xff")
+    said = tipcflow("lint", str(tmp_path / "noise.txt"), str(tmp_path / "binary.txt"))
+    assert said.code == 1
+    assert "noise.txt:1: line-shape: error" in said.out
+    assert "binary.txt:2: not-text: error" in said.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["nowhere"], "no such file or folder"),
+        (["."], "holds no params file"),
+        ([], "PATH: is missing"),
+        ([".", "--suite", "nope"], "unknown suite"),
+    ],
+)
+def test_bad_input_is_one_message(
+    tipcflow: Tipcflow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], told: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    said = tipcflow("lint", *arguments)
+    assert (said.code, said.out) == (2, "")
+    assert told in said.err
+
+
+def test_rules_are_the_reference_page(tipcflow: Tipcflow) -> None:
+    said = tipcflow("lint", "--rules")
+    assert said.code == 0
+    assert said.out == (ROOT / "docs" / "reference" / "lint.md").read_text()
