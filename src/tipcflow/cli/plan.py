@@ -6,7 +6,7 @@ from typing import Annotated, Literal, NoReturn
 
 import typer
 
-from tipcflow.domain import Compat, ConfigError, Plan
+from tipcflow.domain import Compat, ConfigError
 
 
 def plan(
@@ -85,9 +85,14 @@ def plan(
         typer.echo(json.dumps(made.model_dump(mode="json"), indent=2))
         return
     if output in (None, "table"):
-        _print_table(made)
+        from tipcflow.cli.plan_history import predict
+        from tipcflow.cli.plan_page import print_table
+
+        print_table(made, predict(made, chosen))
     if output in (None, "commands"):
-        _print_commands(made)
+        from tipcflow.cli.plan_page import print_commands
+
+        print_commands(made)
 
 
 def _batch(records: str, params: str, compat: Compat, mode: str) -> NoReturn:
@@ -103,44 +108,3 @@ def _batch(records: str, params: str, compat: Compat, mode: str) -> NoReturn:
             expected="bash",
         )
     raise typer.Exit(run_batch(records, mode=mode))
-
-
-def _print_table(made: Plan) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    from tipcflow.plan import plan_rows
-
-    console = Console(highlight=False)
-    console.print(f"[bold]{made.chain}[/bold]  {made.mode}  compat {made.compat.value}", soft_wrap=True)
-    console.print(
-        f"params {made.params_file}  sha256 {made.params_sha256[:12]}  dialect {made.dialect}", soft_wrap=True
-    )
-    table = Table(box=None, pad_edge=False)
-    for column in ("step", "nodes", "processes", "legs"):
-        table.add_column(column, overflow="fold")
-    for row in plan_rows(made):
-        said = [f"{row.legs} run"] if row.legs else []
-        said += [f"{count} not run: {why}" for why, count in row.not_run.items()]
-        table.add_row(row.step, " ".join(row.nodes), str(row.processes or ""), "; ".join(said))
-    console.print(table)
-    for title, lines in (
-        ("replaced", [f"{s.what}: {s.found} -> {s.used} ({s.because})" for s in made.substitutions]),
-        ("differs from the suite's script", [f"{q.id}: {q.spec} (script: {q.bash})" for q in made.quirks]),
-    ):
-        if lines:
-            console.print(f"\n[bold]{title}[/bold]")
-            for line in lines:
-                console.print(f"  {line}", markup=False, soft_wrap=True)
-
-
-def _print_commands(made: Plan) -> None:
-    for step in made.steps:
-        typer.echo(f"\n# {step.id}" + (f"  (not run: {step.not_run})" if step.not_run else ""))
-        for node, command in step.commands.items():
-            settings = "".join(f"{key}={value} " for key, value in command.env.items() if value)
-            place = "" if command.cwd in ("", ".") else f"cd {command.cwd} && "
-            typer.echo(f"[{node}] {place}{settings}{command.text}")
-        for leg in step.legs:
-            mark = f"  # not run: {leg.not_run}" if leg.not_run else ""
-            typer.echo(f"[{step.nodes[0] if step.nodes else ''}] {leg.command.text}{mark}")

@@ -1,0 +1,71 @@
+"""How long the steps of a plan took in earlier runs, for the table that is read before a run."""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING
+
+from tipcflow.config.settings import Settings
+from tipcflow.domain import Plan, Status, TipcflowError
+
+if TYPE_CHECKING:
+    from tipcflow.store import Store
+
+_RUNS = 10
+_GOOD = (Status.PASS, Status.IMPROVEMENT)
+_SQLITE = "sqlite:///"
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Median seconds per step over `runs` past runs; steps without history are missing."""
+
+    seconds: dict[str, float]
+    runs: int
+
+    @property
+    def total(self) -> float:
+        """Seconds of all predicted steps, one after the other."""
+        return sum(self.seconds.values())
+
+
+def predict(plan: Plan, settings: Settings) -> Prediction:
+    """What the newest accepted runs of the same chain, mode and cluster took.
+
+    A database that is not there, or cannot be read as it is, predicts nothing: planning never makes nor changes
+    one.
+    """
+    from tipcflow.store import Store
+
+    if _missing(settings.database_url):
+        return Prediction({}, 0)
+    try:
+        with Store.open(settings.database_url, migrate=False) as store:
+            return _predicted(store, plan)
+    except TipcflowError as error:
+        print(f"no predicted minutes: {error.message}", file=sys.stderr)  # noqa: T201
+        return Prediction({}, 0)
+
+
+def _predicted(store: "Store", plan: Plan) -> Prediction:
+    past = [
+        run
+        for run in store.runs(chain=plan.chain, limit=10 * _RUNS)
+        if run.status in _GOOD and run.mode == plan.mode and plan.cluster in ("", run.cluster)
+    ][:_RUNS]
+    planned = {step.id for step in plan.steps}
+    took: dict[str, list[float]] = {}
+    for run in past:
+        for attempt in store.attempts(run.id):
+            if attempt.step in planned and attempt.status in _GOOD and attempt.ended_at is not None:
+                took.setdefault(attempt.step, []).append(attempt.ended_at - attempt.started_at)
+    return Prediction({step: median(seconds) for step, seconds in took.items()}, len(past))
+
+
+def _missing(url: str) -> bool:
+    """Whether the URL is that of a SQLite file that does not exist."""
+    if not url.startswith("sqlite"):
+        return False
+    path = url.partition(_SQLITE)[2].partition("?")[0]
+    return not path or not Path(path).is_file()
