@@ -20,10 +20,11 @@ def entry(subject: Subject) -> list[Hit]:
         return [Hit(line, "gpu_list is empty: nothing runs", "write 0, or 0,1, or address,address;0,1")]
     hits = []
     for text in texts:
-        addresses, semicolon, ids = text.rpartition(";")
-        numbers = ids.split(",")
-        hosts = addresses.split(",") if semicolon else []
-        fine = text == "-1" or all(number.strip().isdecimal() for number in numbers)
+        addresses, semicolon, ids = text.partition(";")
+        numbers = [number.strip() for number in (ids if semicolon else text).split(",")]
+        hosts = [host.strip() for host in addresses.split(",")] if semicolon else []
+        fine = text == "-1" or all(number.isdecimal() for number in numbers)
+        fine = fine and not any(host.isdecimal() for host in hosts)
         doubled = len(set(numbers)) < len(numbers) or len(set(hosts)) < len(hosts)
         if not fine or doubled or "" in hosts:
             message = f"{text!r} names no devices" + (" (one is named twice)" if fine and doubled else "")

@@ -80,11 +80,11 @@ def shape(subject: Subject) -> list[Hit]:
         message = f"a line is missing between lines {first} and {last}: all below mean something else"
         return [Hit(last, message, f"put in the line that is lacking: {names}")]
     if extra:
-        first, last = lines[extra[0]], lines[extra[-1]]
-        message = f"a line too many between lines {first.number} and {last.number}: all below mean something else"
-        if first is last:
-            message = f"a line too many: {_short(last.text)}; all below mean something else"
-        return [Hit(last.number, message, "delete the line that does not belong there")]
+        begin, end = lines[extra[0]], lines[extra[-1]]
+        message = f"a line too many between lines {begin.number} and {end.number}: all below mean something else"
+        if begin is end:
+            message = f"a line too many: {_short(end.text)}; all below mean something else"
+        return [Hit(end.number, message, "delete the line that does not belong there")]
     found = f" (found {_short(error.found)}, expected {error.expected})" if error.expected else ""
     return [Hit(max(error.line, 1), f"{error.key or 'line'}: {error.message}{found}", _COMPARE)]
 

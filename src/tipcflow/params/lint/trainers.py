@@ -26,9 +26,10 @@ def unknown(subject: Subject) -> list[Hit]:
     """A name that no line of the file has."""
     slot = subject.slot("trainers")
     known = _names(subject)
-    if slot is None or len(subject.dialect.trainers) < 2:  # one trainer line serves every name
+    if slot is None:
         return []
     does = "the norm trainer runs under this name"
+    harmless = len(subject.dialect.trainers) < 2  # one trainer line serves every name
     if subject.dialect.unknown_trainer == "skip":
         does = "nothing runs for it"
     return [
@@ -36,7 +37,7 @@ def unknown(subject: Subject) -> list[Hit]:
             slot.line,
             f"no line of the file belongs to trainer {name!r}: {does}",
             f"use {' or '.join(known)}",
-            Severity.WARNING if name == "null" else None,
+            Severity.WARNING if name == "null" or harmless else None,
         )
         for name in subject.items("trainers")
         if name not in known
@@ -90,7 +91,8 @@ RULES = (
     Rule(
         "trainer-unknown",
         Severity.ERROR,
-        "an unknown trainer is trained as norm_train (PaddleDetection: not at all); a warning for `null`",
+        "an unknown trainer is trained as norm_train (PaddleDetection: not at all); a warning for "
+        "`null`, and where a suite knows one trainer only",
         unknown,
     ),
     Rule(

@@ -7,6 +7,7 @@ from tipcflow.params.lint.subject import Hit, Rule, Severity, Subject
 
 _QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
 _LISTS = ("list", "modes", "paired")
+_PYTHON = re.compile(r"python[\d.]*")
 _FLAGS = ("infer_quant", "mkldnn", "tensorrt", "device", "use_gpu")
 # Slots that begin a command: there a blank more does no harm.
 _SCRIPTS = (*(f"{name}_train" for name in ("norm", "pact", "fpgm", "distill")), "eval", "inference", "norm_export")
@@ -123,6 +124,15 @@ def model_name(subject: Subject) -> list[Hit]:
     return []
 
 
+def python_word(subject: Subject) -> list[Hit]:
+    """The interpreter's words begin every command."""
+    slot = subject.slot("python")
+    if slot is None or any(_PYTHON.fullmatch(word.rsplit("/", 1)[-1]) for word in slot.value.split()):
+        return []
+    message = f"{slot.value!r} names no Python interpreter, and every command begins with it"
+    return [Hit(slot.line, message, "write python, or python3")]
+
+
 RULES = (
     Rule("colon-cut", Severity.ERROR, "`url:https://host/x` becomes `url=https`", colon_cut),
     Rule(
@@ -145,5 +155,6 @@ RULES = (
         "script never reads the slot",
         flag_words,
     ),
+    Rule("python-word", Severity.ERROR, "it is the first word of every command", python_word),
     Rule("model-name", Severity.ERROR, "log and folder names are built from it, unquoted", model_name),
 )

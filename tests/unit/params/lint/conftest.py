@@ -10,8 +10,7 @@ from tipcflow.params.lint.subject import Finding
 INPUTS = Path(__file__).parents[3] / "golden" / "plan" / "inputs"
 
 
-@pytest.fixture
-def clean() -> str:
+def clean_norm() -> str:
     """A 51-line file that no rule has anything to say about."""
     text = (INPUTS / "norm_fleet.txt").read_text()
     for old, new in (
@@ -24,6 +23,21 @@ def clean() -> str:
         assert text.count(old) == 1, old
         text = text.replace(old, new)
     return text
+
+
+def clean_short() -> str:
+    """A 32-line file with nothing but notes."""
+    text = (INPUTS / "short_fleet.txt").read_text()
+    for word in ("--epochs", "--batch-size"):
+        text = text.replace(
+            f"{word}:lite_train_lite_infer", f"{word}:lite_train_whole_infer=1|lite_train_lite_infer"
+        )
+    return text
+
+
+@pytest.fixture
+def clean() -> str:
+    return clean_norm()
 
 
 @pytest.fixture

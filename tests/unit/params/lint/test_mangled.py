@@ -1,0 +1,110 @@
+"""However a file is mangled: lint answers, and never finds a file clean that cannot be planned."""
+
+import random
+import sys
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from tipcflow.domain import Compat, ConfigError
+from tipcflow.params import known_dialects, load_dialect
+from tipcflow.params.lint.guess import guess_dialect
+from tipcflow.params.lint.kinds import KINDS, kind_of
+from tipcflow.params.lint.rules import all_rules, lint_text
+from tipcflow.params.lint.subject import Severity
+from tipcflow.plan import build_plan
+
+from .conftest import clean_norm, clean_short
+
+PIECES = [
+    "",
+    " ",
+    "null",
+    ":",
+    "|",
+    ";",
+    ",",
+    "=",
+    "-1",
+    "10",
+    "0,1",
+    "a,b;0",
+    "*",
+    "$X",
+    "\r",
+    "'",
+    '"',
+    "Fasle",
+    "é",
+]
+# Texts of fewer characters come from the 32-line file.
+SHORT = 1200
+TRAINING = [name for name in known_dialects() if not load_dialect(name).family]
+
+
+def mangled(count: int, seed: int) -> Iterator[tuple[random.Random, str]]:
+    texts = [clean_norm(), clean_short()]
+    dice = random.Random(seed)
+    for _ in range(count):
+        lines = dice.choice(texts).split("\n")
+        for _ in range(dice.randint(0, 4)):
+            place = dice.randrange(len(lines) or 1)
+            line = "".join(lines[place : place + 1])
+            cut = dice.randint(0, len(line))
+            piece = "".join(dice.choices(PIECES, k=dice.randint(0, 3)))
+            lines[place : place + 1] = dice.choice(
+                [[], [line, line], [line[:cut] + piece + line[cut:]], [line[:cut]], [piece], [piece, line]]
+            )
+        yield dice, "\n".join(lines)
+
+
+def judge(text: str, name: str) -> str:
+    """`clean`, `found`, or `refused` (found, and the planner refuses it)."""
+    dialect = load_dialect(name)
+    findings = lint_text(text, file="f", dialect=dialect)
+    known = {rule.id for rule in all_rules()}
+    last = len(text.split("\n"))
+    assert all(each.rule in known and 0 <= each.line <= last and each.message and each.fix for each in findings)
+    errors = [each for each in findings if each.severity is not Severity.NOTE]
+    try:
+        build_plan(
+            text,
+            file="f",
+            suite="s",
+            chain="c",
+            dialects=[name],
+            mode="lite_train_lite_infer",
+            compat=Compat.SPEC,
+        )
+    except ConfigError as error:
+        refused = error
+    else:
+        return "found" if errors else "clean"
+    assert errors, f"{name}: lint has nothing against a file that cannot be planned: {refused}\n{text}"
+    return "refused"
+
+
+def run(count: int, seed: int) -> Counter[str]:
+    said: Counter[str] = Counter()
+    for dice, text in mangled(count, seed):
+        assert kind_of(text, "f.txt").name in KINDS
+        assert guess_dialect(text, "f.txt")[0] in TRAINING
+        own = "models/template" if len(text) > SHORT else "models/mobilenetv3_prod"
+        said[judge(text, own if dice.random() < 0.8 else dice.choice(TRAINING))] += 1
+    return said
+
+
+def test_what_cannot_be_planned_is_never_clean() -> None:
+    said = run(300, 1)
+    assert said["refused"] > 100
+    assert said["clean"] > 50
+
+
+@pytest.mark.full
+@pytest.mark.timeout(1800)
+def test_ten_thousand_mangled_files(capsys: pytest.CaptureFixture[str]) -> None:
+    said = run(10_000, 20_261_121)
+    with capsys.disabled():
+        sys.stdout.write("\n" + "".join(f"{word:<10}{count:>8}\n" for word, count in sorted(said.items())))
+    assert min(said.values()) > 100
