@@ -24,7 +24,7 @@ def plan(
         typer.Option("--cluster", "-c", help="Cluster to plan for; without one the file's own addresses stand."),
     ] = "",
     suite_ref: Annotated[str | None, typer.Option(help="Git ref of the suite; without it, its folder.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of the training.")] = 0,
+    seed: Annotated[int | None, typer.Option(help="Seed of the training (default 0).")] = None,
     repeats: Annotated[int, typer.Option(min=1, max=20, help="Train this often.")] = 1,
     diagnose: Annotated[bool, typer.Option("--diagnose", help="Verbose framework and NCCL logs.")] = False,
     compat: Annotated[
@@ -74,9 +74,11 @@ def plan(
     if diff:
         from tipcflow.cli.plan_diff import print_differences
 
+        # A script takes neither a seed nor a wish for verbose logs.
+        script = replace(request, compat=Compat.BASH, seed=None, diagnose=False)
         both = [
-            make_plan(replace(request, compat=each), loaded, nodes, snapshot, run="plan")
-            for each in (Compat.BASH, Compat.SPEC)
+            make_plan(each, loaded, nodes, snapshot, run="plan")
+            for each in (script, replace(request, compat=Compat.SPEC))
         ]
         print_differences(*both, as_json=as_json or output == "json")
         return
