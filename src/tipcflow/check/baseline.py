@@ -24,7 +24,8 @@ _ALL = ".all"
 def against_baseline(facts: Facts, context: CheckContext) -> list[CheckResult]:
     """One result per (step, leg, metric) that the policy compares.
 
-    A change counts when it exceeds both the floor and `z` robust standard deviations of the earlier runs' medians.
+    A change counts when it exceeds both the floor and `z` robust standard deviations of the earlier runs' medians;
+    one for the worse is a regression when the run before shows it as well, else a question for the next run.
     With too few runs the answer is `insufficient_data`, with the ratio to the last run for the reader. Steps and
     legs that did not end well are not compared: what they did is not the work that the baseline did. Of a speed,
     only what the node's own slowness (`node_speed`) does not explain counts. Preparing data is not judged.
@@ -109,8 +110,25 @@ def _answer(
         return Status.INSUFFICIENT_DATA, f"{shown}, but {why}"
     if abs(worse) <= limit:
         return Status.PASS, f"{shown}, within {limit:.1%}"
-    status = Status.REGRESSION if worse > 0 else Status.IMPROVEMENT
-    return status, f"{shown}; {limit:.1%} would be noise"
+    if worse < 0:
+        return Status.IMPROVEMENT, f"{shown}; {limit:.1%} would be noise"
+    if not _confirmed(past, rule, known.better, known.family, policy):
+        return Status.INSUFFICIENT_DATA, f"{shown}; {limit:.1%} would be noise: run again to confirm or refute it"
+    return Status.REGRESSION, f"{shown}; {limit:.1%} would be noise, and the run before was worse as well"
+
+
+def _confirmed(past: list[float], rule: MetricRule, better: str, family: str, policy: Policy) -> bool:
+    """Whether the run before was worse than its own predecessors, too: one slow run is no regression.
+
+    Source of the rule: two in a row is what PyTorch's HUD asks for; a single run on a shared machine may be slow
+    for reasons that nothing in that run shows.
+    """
+    last, before = past[-1], past[:-1]
+    if len(before) < policy.min_history or not (base := median(before)):
+        return False
+    change = (last - base) / abs(base)
+    worse = {"lower": change, "higher": -change}.get(better, 0.0)
+    return worse > _limit(before, base, rule, family, policy)
 
 
 def _explained(ratio: float, limit: float, slower: float) -> bool:

@@ -20,13 +20,15 @@ def ran_steps(facts: Facts, context: CheckContext) -> list[CheckResult]:
     shown = ", ".join(f"{count} {word}" for word, count in counts.items())
     if unproven:
         return [_result(Status.FAILED, f"{some(unproven)} ({shown})", counts)]
-    if not executed_steps(facts):
-        status = _blame(states)
-        return [_result(status, f"no planned step was executed ({shown or 'nothing was planned'})", counts)]
     untrained = [step.id for step in training_steps(facts) if not trained(facts, step)]
     if facts.plan.trains and (untrained or not training_steps(facts)):
         status = _blame([facts.step_status.get(step) or Status.BLOCKED for step in untrained])
         return [_result(status, f"did not train: {some(untrained) or 'no training step'} ({shown})", counts)]
+    if not executed_steps(facts):
+        status = _blame(states)
+        return [_result(status, f"no planned step was executed ({shown or 'nothing was planned'})", counts)]
+    if _no_leg_ran(facts):
+        return [_result(_blame(states), f"no inference leg was executed ({shown})", counts)]
     bad = [key for key, status in _states(facts).items() if status in (Status.FAILED, Status.INFRA_FAILURE)]
     if bad or Status.CANCELLED in states:
         return [
@@ -36,8 +38,18 @@ def ran_steps(facts: Facts, context: CheckContext) -> list[CheckResult]:
 
 
 def executed_steps(facts: Facts) -> int:
-    """How many planned steps were really executed, well or not."""
-    return sum(facts.step_status.get(step.id) in EXECUTED for step in facts.plan.steps)
+    """How many planned steps were really executed, well or not. Preparing data proves nothing about a model."""
+    return sum(
+        facts.step_status.get(step.id) in EXECUTED
+        for step in facts.plan.steps
+        if step.kind is not StepKind.PREPARE
+    )
+
+
+def _no_leg_ran(facts: Facts) -> bool:
+    """Whether legs were planned and none of them was executed: then nothing was inferred."""
+    keys = [leg_key(step, leg.id) for step in facts.plan.steps for leg in step.legs]
+    return bool(keys) and not any(facts.leg_status.get(key) in EXECUTED for key in keys)
 
 
 def _result(status: Status, reason: str, counts: dict[str, int]) -> CheckResult:

@@ -1,5 +1,6 @@
 """The live display of a run: steps x nodes, elapsed time, last training line; plain lines without a terminal."""
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable
@@ -40,6 +41,7 @@ class LiveDisplay:
         self._console = Console(stderr=True, highlight=False)
         self._live: Any = None
         self._lock = threading.RLock()
+        self._mute = False
         self._plan_of: Callable[[], Plan | None] = lambda: None
         self._plan: Plan | None = None
         self._run = ""
@@ -67,9 +69,10 @@ class LiveDisplay:
         """End the live part; the final table stays on the screen. Idempotent."""
         live, self._live = self._live, None
         if live is not None:
-            live.stop()
-            if self._steps:
-                self._console.print(self._render())
+            with contextlib.suppress(OSError, SystemExit):
+                live.stop()
+                if self._steps:
+                    self._console.print(self._render())
 
     def bind(self, plan_of: Callable[[], Plan | None]) -> None:
         """Tell where the plan can be had once it is made."""
@@ -83,8 +86,12 @@ class LiveDisplay:
         """Take an event of the execution."""
         with self._lock:
             self._apply(event)
-            if self._live is None:
-                self._print_line(event)
+            if self._live is None and not self._mute:
+                try:
+                    self._print_line(event)
+                except (OSError, SystemExit):
+                    # Whoever read along has gone (`… 2>&1 | head`, a closed terminal): the run goes on.
+                    self._mute = True
 
     def _apply(self, event: Event) -> None:
         state = self._steps.setdefault(event.step, _StepState()) if event.step else None

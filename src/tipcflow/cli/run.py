@@ -32,8 +32,8 @@ def run(
         str, typer.Option(help="What the nodes must have, for example paddlepaddle==3.3.1.")
     ] = "",
     seed: Annotated[
-        int | None, typer.Option(help="Seed of the training; equal seeds must give equal losses.")
-    ] = 0,
+        int | None, typer.Option(help="Seed of the training (default 0); equal seeds must give equal losses.")
+    ] = None,
     repeats: Annotated[int, typer.Option(min=1, max=20, help="Train this often, to compare the runs.")] = 1,
     diagnose: Annotated[bool, typer.Option("--diagnose", help="Verbose framework and NCCL logs.")] = False,
     compat: Annotated[
@@ -107,11 +107,14 @@ def cancel_on_signals(cancel: threading.Event, note: Any) -> Iterator[None]:
     """Ctrl-C and TERM ask the run to stop and to clean up; they never kill it half-way."""
 
     def handler(number: int, _frame: FrameType | None) -> None:
-        word = signal.Signals(number).name
-        note(f"{word}: stopping the run and cleaning up" if not cancel.is_set() else "still cleaning up")
+        first = not cancel.is_set()
         cancel.set()
+        word = signal.Signals(number).name
+        note(f"{word}: stopping the run and cleaning up" if first else "still cleaning up")
 
-    before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    # What the caller ignores stays ignored: under nohup, a closed terminal stops nothing.
+    numbers = [n for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) != signal.SIG_IGN]
+    before = {number: signal.signal(number, handler) for number in numbers}
     try:
         yield
     finally:

@@ -101,7 +101,7 @@ class ChainRun:
             with LeaseKeeper(
                 self._store,
                 self.id,
-                slots_needed(plan),
+                slots_needed(plan, cluster),
                 owner=self.request.owner,
                 wait_s=self.request.wait_s,
                 empty=nodes.holds_nothing_of,
@@ -130,7 +130,7 @@ class ChainRun:
             for line in leftovers:
                 self._note(line)
             run = self._judge(suite, leftovers)
-            if run.status is Status.PASS and not self.request.keep:
+            if run.status in (Status.PASS, Status.IMPROVEMENT) and not self.request.keep:
                 nodes.remove_run(self.id)
             return run
 
@@ -153,6 +153,7 @@ class ChainRun:
             suite=suite.name,
             model=plan.model,
             cluster=cluster.name,
+            seed=plan.seed,
             suite_commit=snapshot.commit,
             suite_sha256=snapshot.sha256,
             nodes=plan.nodes,
@@ -210,7 +211,7 @@ class ChainRun:
         status, reason = judged.status, judged.reason
         if status is Status.CANCELLED:
             reason = f"stopped by a person{self._where_stopped()}"
-        if leftovers and status is Status.PASS:
+        if leftovers and status.severity < Status.INFRA_FAILURE.severity:
             status, reason = Status.INFRA_FAILURE, leftovers[0]
         run = self._finish(status, reason)
         judgement.write_certificate(self._store, self.id, self._home)

@@ -35,7 +35,8 @@ class Collected:
         tails: node name (steps) or leg id (inference) -> end of the log.
         inference: leg id -> what its log says.
         ranks: what the training processes said of themselves.
-        notes: what could not be fetched, or was cut, in words.
+        notes: what was cut, in words.
+        lost: what could not be fetched, in words: what it would have shown is not known.
     """
 
     log_format: str
@@ -44,6 +45,7 @@ class Collected:
     inference: dict[str, InferenceLog] = field(default_factory=dict)
     ranks: list[RankReport] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
 
 
 def step_folder(home: Path, run: str, step: str) -> Path:
@@ -63,7 +65,7 @@ def collect(
         try:
             collected.notes += nodes.fetch(member.spec, member.artefacts, folder, limit=LOG_LIMIT)
         except InfraError as error:
-            collected.notes.append(f"logs of node {member.name} stay there: {error}")
+            collected.lost.append(f"the logs of node {member.name} could not be fetched: {error}")
         _read_member(step, member, folder, collected, attempt)
     return collected
 

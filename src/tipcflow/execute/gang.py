@@ -143,6 +143,11 @@ def culprit(members: Sequence[Member]) -> Member | None:
     Source of the rule: Paddle's launcher exits with 250 when its worker aborted because a peer's socket closed.
     """
     bad = [member for member in members if _is_bad(member)]
+    # A peer that fails after a node's link broke fails because of it, whatever its exit code says.
+    first_end = min((m.known_at for m in bad if _is_culprit(m.record)), default=float("inf"))
+    gone = [m for m in bad if m.lost and 0 < m.down_since < first_end]
+    if gone:
+        return gone[0]
     blamed = [member for member in bad if _is_culprit(member.record)] or [m for m in bad if m.lost] or bad
     return min(blamed, key=_ended_at, default=None)
 

@@ -1,12 +1,13 @@
 """Plan's step -> what each node's runner is asked to do."""
 
-from tipcflow.domain import Command, Compat, JobCommand, JobSpec, Node, Plan, Step
+from tipcflow.domain import Cluster, Command, Compat, JobCommand, JobSpec, Node, Plan, Step
 from tipcflow.remote import paths
 
 # A clean PATH: the run's shims first, so that `python` in a suite's own scripts is the node's interpreter.
 _SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # Logs arrive line by line, and every process of Paddle 3 would print a warning about a missing compiler cache.
-_ENV = {"PYTHONUNBUFFERED": "1", "PYTHONWARNINGS": "ignore"}
+# Paddle's launcher would append to a worker's log that another training of the same run has left.
+_ENV = {"PYTHONUNBUFFERED": "1", "PYTHONWARNINGS": "ignore", "PADDLE_LOG_OVERWRITE": "1"}
 
 
 def job_spec(plan: Plan, step: Step, node: Node, *, run: str, attempt: int, fence: int) -> JobSpec:
@@ -44,12 +45,15 @@ def job_env(node: Node, run: str) -> dict[str, str]:
     return {**_ENV, **node.env, "PATH": f"{paths.run_bin(node, run)}:{path}"}
 
 
-def slots_needed(plan: Plan) -> list[tuple[str, int]]:
-    """(node, slot) of everything that any step of the plan will lock: leased at once, for the whole run."""
+def slots_needed(plan: Plan, cluster: Cluster) -> list[tuple[str, int]]:
+    """(node address, slot) of everything that any step of the plan will lock: leased at once, for the whole run.
+
+    By address, because two clusters may give one host two names, or two hosts the same one.
+    """
     most: dict[str, int] = {}
     for step in plan.steps:
         if step.not_run or (step.legs and all(leg.not_run for leg in step.legs)):
             continue
         for node in step.nodes:
             most[node] = max(most.get(node, 0), step.slots)
-    return [(node, slot) for node, count in sorted(most.items()) for slot in range(count)]
+    return [(cluster.node(name).address, slot) for name, count in sorted(most.items()) for slot in range(count)]

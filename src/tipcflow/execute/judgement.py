@@ -38,7 +38,9 @@ def judge_run(store: "Store", run_id: str, *, config_dir: Path, suite: str, poli
     # Newest first from the store, oldest first for the checks.
     past = [
         store.past_run(other)
-        for other in store.accepted_runs(run.chain, run.mode, run.environment, exclude=run_id, limit=rules.history)
+        for other in store.accepted_runs(
+            run.chain, run.mode, run.environment, compat=run.compat, exclude=run_id, limit=rules.history
+        )
     ]
     context = CheckContext(
         history=tuple(reversed(past)), references=load_references(suite, config_dir), policy=rules, run=run

@@ -98,7 +98,12 @@ class LeaseKeeper:
     def _renew(self) -> None:
         while not self._stop.wait(TTL_S / 3):
             try:
-                if not self._store.renew_leases(self._run, ttl_s=TTL_S, now=time.time()):
-                    self._say("the lease on the nodes' slots was lost")
+                now = time.time()
+                if self._store.renew_leases(self._run, ttl_s=TTL_S, now=now):
+                    continue
+                # It ran out, after a suspend or while the database was away: take it again if it is still free.
+                again = self._store.acquire_leases(self._run, self._slots, owner=self._owner, ttl_s=TTL_S, now=now)
+                if again is None:
+                    self._say("the lease on the nodes' slots was lost to another run; the nodes keep the slots")
             except Exception as error:  # a database that is away for a moment must not end the run
                 self._say(f"the lease could not be renewed: {error}")

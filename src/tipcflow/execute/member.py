@@ -50,6 +50,7 @@ class Member:
         legs: leg id -> how that leg ended.
         artefacts: path relative to the suite's root -> size, of the files that the job wrote.
         lost: why nothing is known of it any more, '' while it can be watched.
+        down_since, known_at: when the link broke (0 while it stands) and when the record came, monotonic seconds.
         staged: set when the runner waits for `go` (or has gone on, or ended).
     """
 
@@ -60,6 +61,8 @@ class Member:
         self.legs: dict[str, ExitRecord] = {}
         self.artefacts: dict[str, int] = {}
         self.lost = ""
+        self.down_since = 0.0
+        self.known_at = 0.0
         self.staged = threading.Event()
         self._resume: dict[str, int] = {}
         self._listener = listener
@@ -109,7 +112,7 @@ class Member:
                         self._take(message)
                 except InfraError as error:
                     self._reattach(str(error))
-        except Exception as error:  # a thread that dies silently would make the step wait for its deadline
+        except BaseException as error:  # a thread that dies silently would make the step wait for its deadline
             self.lost = f"watching node {self.name} failed: {error!r}"
         finally:
             self.staged.set()
@@ -118,11 +121,13 @@ class Member:
     def _reattach(self, why: str) -> None:
         """The link broke: the job goes on without us; find it again until the time for that is over."""
         self._say(Kind.NOTE, f"node {self.name}: connection lost ({why}); the job goes on there, reconnecting")
+        self.down_since = self.down_since or time.monotonic()
         deadline = time.monotonic() + self._reconnect_s
         while time.monotonic() < deadline:
             try:
                 self.session.reconnect()
                 self._say(Kind.NOTE, f"node {self.name}: connected again")
+                self.down_since = 0.0
                 return
             except InfraError as error:
                 why = str(error)
@@ -142,12 +147,15 @@ class Member:
             self._say(Kind.LOG, data, leg=leg)
         elif event == "leg":
             record = ExitRecord.model_validate(message["record"])
+            known = record.leg in self.legs  # each new watch tells all legs again
             self.legs[record.leg] = record
-            self._say(Kind.LEG, json.dumps({"exit_code": record.exit_code}), leg=record.leg)
+            if not known:
+                self._say(Kind.LEG, json.dumps({"exit_code": record.exit_code}), leg=record.leg)
         elif event == "end":
             files = message.get("artefacts") or []
             self.artefacts = {str(file["path"]): int(file["size"]) for file in files if file.get("fresh", True)}
             self.record = ExitRecord.model_validate(message["record"])
+            self.known_at = time.monotonic()
         elif event in ("lost", "absent"):
             what = "the runner died without an exit record" if event == "lost" else "the job's folder is gone"
             self.lost = f"node {self.name}: {what}"

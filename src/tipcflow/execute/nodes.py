@@ -59,9 +59,10 @@ class Nodes:
         return self._sessions[spec.node].fetch(spec, artefacts, local, limit=limit)
 
     def holds_nothing_of(self, node: str, run: str) -> bool:
-        """Whether the node was listed and has no process of that run; False when it cannot be asked."""
+        """Whether the node of that address was listed and is empty of that run; False when it cannot be listed."""
+        session = next(one for one in self._sessions.values() if one.node.address == node)
         try:
-            listed = self._sessions[node].list_ours()
+            listed = session.list_ours()
         except InfraError:
             return False
         return not any(str(process["job"]).startswith(f"{run}/") for process in listed["processes"])
@@ -87,7 +88,8 @@ class Nodes:
             said = ", ".join(f"{process['pid']} ({str(process['cmdline'])[:60]})" for process in left)
             return f"processes of the run were left on node {name} and were ended: {said}"
 
-        connected = [session for session in self._sessions.values() if session.connected]
+        # Also those whose connection was lost: they are asked over a new one.
+        connected = [session for session in self._sessions.values() if session.was_connected]
         with ThreadPoolExecutor(max(1, len(connected))) as pool:
             return [line for line in pool.map(sweep, connected) if line]
 

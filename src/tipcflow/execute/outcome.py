@@ -56,7 +56,9 @@ def step_outcome(members: Sequence[Member], tails: dict[str, str], *, cancelled:
     Args:
         tails: node name -> end of its log.
     """
-    if cancelled:
+    # What had ended before it was told to stop keeps its own status.
+    ended = all(m.record is not None and m.record.reason is not EndReason.STOPPED for m in members)
+    if cancelled and not ended:
         return Status.CANCELLED, "stopped by a person"
     blamed = culprit(members)
     if blamed is None:

@@ -4,13 +4,36 @@ import zlib
 from collections.abc import Mapping
 
 from tipcflow.config.suite import Suite
-from tipcflow.domain import Cluster, Plan
+from tipcflow.domain import Cluster, Compat, ConfigError, Plan
 from tipcflow.execute.request import RunRequest, chain_name
 from tipcflow.execute.source import Snapshot
 from tipcflow.plan import ListedFiles, PlanOptions, build_plan
 
 # Rendezvous ports: two runs on the same nodes must not share them. Below the usual ephemeral range (32768…).
 _FIRST_PORT, _PORTS, _PORTS_PER_RUN = 20000, 12000, 32
+
+
+# Runs without a wish are seeded all the same, so that their losses can be compared.
+DEFAULT_SEED = 0
+
+
+def _check_options(request: RunRequest, suite: Suite) -> None:
+    """Raise ConfigError for a wish that this run would silently ignore."""
+    if request.compat is Compat.BASH:
+        wishes = {"--seed": request.seed is not None, "--diagnose": request.diagnose}
+        for wish in (name for name, made in wishes.items() if made):
+            raise ConfigError(
+                "has no effect with --compat bash, which runs exactly what the suite's script would",
+                key=wish,
+                expected="--compat spec, or no such option",
+            )
+    if request.seed is not None and not suite.seed_argument:
+        raise ConfigError(
+            f"suite {suite.name} cannot be seeded",
+            key="--seed",
+            found=str(request.seed),
+            expected='a suite file with `seed_argument`, for example "--seed={seed}"',
+        )
 
 
 def start_port(run: str) -> int:
@@ -34,6 +57,7 @@ def make_plan(
     Raises:
         ConfigError: the params file, the mode or the cluster do not allow it.
     """
+    _check_options(request, suite)
     return build_plan(
         snapshot.params_text,
         file=snapshot.params_file,
@@ -44,7 +68,7 @@ def make_plan(
         compat=request.compat,
         cluster=cluster,
         options=PlanOptions(
-            seed=request.seed,
+            seed=DEFAULT_SEED if request.seed is None else request.seed,
             seed_argument=suite.seed_argument,
             repeats=request.repeats,
             diagnose=request.diagnose,

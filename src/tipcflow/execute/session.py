@@ -2,16 +2,19 @@
 
 import json
 import posixpath
+import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from tipcflow.domain import InfraError, JobSpec, Node, NodeFacts
 from tipcflow.remote import commands, paths
 from tipcflow.remote.bundle import runner_bytes
 from tipcflow.transport import Transport
 from tipcflow.transport.connect import connect
+
+T = TypeVar("T")
 
 ASK_S = 30.0
 # The runner says something at least once a second while a job is watched.
@@ -25,6 +28,8 @@ class NodeSession:
     def __init__(self, node: Node) -> None:
         self._node = node
         self._transport: Transport | None = None
+        self._was_connected = False
+        self._reconnecting = threading.RLock()
 
     @property
     def node(self) -> Node:
@@ -36,12 +41,13 @@ class NodeSession:
         """The living connection."""
         if self._transport is None:
             self._transport = connect(self._node)
+            self._was_connected = True
         return self._transport
 
     @property
-    def connected(self) -> bool:
-        """Whether there is a connection."""
-        return self._transport is not None
+    def was_connected(self) -> bool:
+        """Whether there ever was a connection: then something of ours may be there."""
+        return self._was_connected
 
     def close(self) -> None:
         """End the connection; the next question opens a new one."""
@@ -51,8 +57,24 @@ class NodeSession:
 
     def reconnect(self) -> None:
         """A fresh connection to the same node."""
-        self.close()
-        self._transport = connect(self._node)
+        with self._reconnecting:
+            self.close()
+            self._transport = connect(self._node)
+
+    def _twice(self, do: Callable[[Transport], T]) -> T:
+        """Do something over the connection and, when that broke, once more over a new one.
+
+        Every question of ours may be asked twice: files are written whole, a job that was started is found again.
+        """
+        used = self.transport
+        try:
+            return do(used)
+        except InfraError:
+            with self._reconnecting:
+                if self._transport is used:
+                    self.close()
+                    self._transport = connect(self._node)
+            return do(self.transport)
 
     def prepare(self) -> None:
         """Make the workspace, check the interpreter, put the runner there unless it is."""
@@ -61,8 +83,7 @@ class NodeSession:
             commands.check_python(self._node), "find a working Python", hint="see `python` in the cluster file"
         )
         runner = paths.runner_path(self._node)
-        if self.transport.run(commands.has_file(runner), timeout=ASK_S).exit_code != 0:
-            self.transport.put(runner_bytes(), runner)
+        self._put_once(runner_bytes(), runner)
 
     def facts(self, peers: Mapping[str, str]) -> NodeFacts:
         """What the node says about itself.
@@ -81,8 +102,7 @@ class NodeSession:
     def deploy(self, run: str, archive: bytes, sha256: str) -> None:
         """Put the suite's code and the run's interpreter shims there."""
         remote = paths.suite_archive(self._node, sha256)
-        if self.transport.run(commands.has_file(remote), timeout=ASK_S).exit_code != 0:
-            self.transport.put(archive, remote)
+        self._put_once(archive, remote)
         self.ask(commands.unpack(self._node, run, sha256), "unpack the suite", timeout=300)
         self.ask(commands.make_shims(self._node, run), "make the run's python")
 
@@ -90,8 +110,7 @@ class NodeSession:
         """Start the job, or find it living or ended; the runner's answer."""
         job = self._job(spec)
         # A job that is there already is re-attached to: its description must stay what it was started with.
-        if self.transport.run(commands.has_file(f"{job}/job.json"), timeout=ASK_S).exit_code != 0:
-            self.transport.put(spec.model_dump_json().encode(), f"{job}/job.json")
+        self._put_once(spec.model_dump_json().encode(), f"{job}/job.json")
         return self.ask_json(commands.start(self._node, job), f"start {spec.step}")
 
     def go(self, spec: JobSpec) -> None:
@@ -141,11 +160,11 @@ class NodeSession:
         """
         job = self._job(spec)
         logs = [paths.log_file("", command.leg).lstrip("/") for command in spec.commands]
-        self.transport.get_many(job, [*JOB_FILES, *logs], local)
+        self._twice(lambda transport: transport.get_many(job, [*JOB_FILES, *logs], local))
         own = [posixpath.normpath(command.log) for command in spec.commands if command.log]
         small = [name for name, size in artefacts.items() if size <= limit]
         if own or small:
-            self.transport.get_many(spec.root, [*own, *small], local / "files")
+            self._twice(lambda transport: transport.get_many(spec.root, [*own, *small], local / "files"))
         notes = []
         for name, size in artefacts.items():
             if size > limit:
@@ -155,9 +174,18 @@ class NodeSession:
                 )
         return notes
 
+    def _put_once(self, data: bytes, remote: str) -> None:
+        """Put a file there unless there is one."""
+
+        def put(transport: Transport) -> None:
+            if transport.run(commands.has_file(remote), timeout=ASK_S).exit_code != 0:
+                transport.put(data, remote)
+
+        self._twice(put)
+
     def ask(self, command: str, what: str, *, timeout: float = ASK_S, hint: str = "") -> bytes:
         """Run a command of ours; what it printed. Any exit code but 0 is an InfraError with its last line."""
-        done = self.transport.run(command, timeout=timeout)
+        done = self._twice(lambda transport: transport.run(command, timeout=timeout))
         if done.exit_code != 0:
             said = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
             reason = said[-1] if said else f"exit code {done.exit_code}"

@@ -69,7 +69,9 @@ def take_snapshot(suite: Suite, params: str, ref: str | None, *, cache: Path) ->
     inside, outside = _locate(params, root)
     files, commit = _files_at(root, ref, clone=bool(suite.git)) if ref else _files_now(root, suite)
     if inside is None:
-        inside = f"{FOREIGN_PARAMS}/{outside.name}"
+        # By folder, so that files of the same name from two places are two chains.
+        folder = hashlib.sha256(str(outside.parent).encode()).hexdigest()[:8]
+        inside = f"{FOREIGN_PARAMS}/{folder}/{outside.name}"
         files[inside] = Entry(outside.read_bytes())
     elif inside not in files:
         at = f" at {ref}" if ref else ""

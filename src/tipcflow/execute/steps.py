@@ -123,6 +123,10 @@ class StepRunner:
         status, reason = self._judge_step(step, members, collected, attempt, trouble)
         if cut and status is Status.FAILED and time.monotonic() >= self._ends_at:
             reason = f"{self._budget_words()}: {reason}"
+        if collected.lost and status is Status.PASS:
+            status, reason = Status.INFRA_FAILURE, "; ".join(collected.lost)
+        elif status is Status.PASS and collected.notes:
+            reason = "; ".join(collected.notes)
         records = [member.record for member in members if member.record is not None]
         self._store.close_attempt(self._run, step.id, attempt, status, reason, records, time.time())
         for note in collected.notes:

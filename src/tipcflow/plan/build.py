@@ -71,7 +71,8 @@ def build_plan(
         compat=compat,
         cluster=cluster.name if cluster else "",
         nodes=tuple(host.name for host in hosts_of(widest, cluster)),
-        seed=options.seed,
+        # What is not passed on is not declared: the script's own commands know no seed.
+        seed=options.seed if compat is Compat.SPEC and options.seed_argument else None,
         repeats=options.repeats,
         diagnose=options.diagnose,
         variants=tuple(as_variant(point) for point in points),

@@ -54,12 +54,21 @@ class HistoryMixin(RunsMixin, StepsMixin, MeasurementsMixin, DocumentsMixin):
             return {name: body for name, body in connection.execute(query) if body is not None}
 
     def accepted_runs(
-        self, chain: str, mode: str, environment: str, *, exclude: str = "", limit: int = 20
+        self,
+        chain: str,
+        mode: str,
+        environment: str,
+        *,
+        compat: str = "spec",
+        exclude: str = "",
+        limit: int = 20,
     ) -> list[str]:
-        """Ids of runs that one may be compared with: same chain, mode and environment, accepted; newest first."""
+        """Ids of runs that one may be compared with, newest first: accepted, of the same chain, mode, semantics
+        (`bash` trains other epochs than `spec`) and environment."""
         query = (
             select(runs.c.id)
             .where(runs.c.chain == chain, runs.c.mode == mode, runs.c.environment == environment)
+            .where(runs.c.compat == compat)
             .where(runs.c.status.in_(_ACCEPTED), runs.c.id != exclude)
             .order_by(runs.c.created_at.desc(), runs.c.id.desc())
             .limit(limit)

@@ -50,13 +50,17 @@ STEADY = (0.050, 0.051, 0.049, 0.050, 0.0505)
     [
         (0.051, STEADY, Status.PASS),
         (0.0595, STEADY, Status.PASS),
-        (0.0605, STEADY, Status.REGRESSION),
+        (0.0605, STEADY, Status.INSUFFICIENT_DATA),
+        # The run before was as slow: that confirms it.
+        (0.0605, (*STEADY, 0.0610), Status.REGRESSION),
         (0.0395, STEADY, Status.IMPROVEMENT),
         (0.5, STEADY[:4], Status.INSUFFICIENT_DATA),
         # The same change is noise where runs differ that much anyway.
         (0.0605, (0.04, 0.05, 0.06, 0.045, 0.055), Status.PASS),
         # One slow run in the past does not move the baseline.
         (0.0605, (*STEADY, 0.5), Status.REGRESSION),
+        # Nor does one that has gone again.
+        (0.0605, (*STEADY, 0.5, 0.05), Status.INSUFFICIENT_DATA),
     ],
 )
 def test_lower_is_better(build: ModuleType, value: float, past: tuple[float, ...], status: Status) -> None:
@@ -66,20 +70,23 @@ def test_lower_is_better(build: ModuleType, value: float, past: tuple[float, ...
 def test_higher_is_better(build: ModuleType) -> None:
     past = (100.0, 101.0, 99.0, 100.0, 100.0)
     rules = {"metrics": {"ips": MetricRule()}}
-    assert judged(build, 70.0, past, "ips", **rules).status is Status.REGRESSION
+    assert judged(build, 70.0, (*past, 70.0), "ips", **rules).status is Status.REGRESSION
     assert judged(build, 130.0, past, "ips", **rules).status is Status.IMPROVEMENT
     assert judged(build, 101.0, past, "ips", **rules).status is Status.PASS
 
 
 def test_the_reason_has_the_numbers(build: ModuleType) -> None:
     result = judged(build, 0.0605, (0.05,) * 5)
-    assert result.reason == "0.0605 s, 1.210 x the baseline 0.05 s of 5 runs; 20.0% would be noise"
+    shown = "0.0605 s, 1.210 x the baseline 0.05 s of"
+    assert result.reason == f"{shown} 5 runs; 20.0% would be noise: run again to confirm or refute it"
+    result = judged(build, 0.0605, (*(0.05,) * 5, 0.0605))
+    assert result.reason == f"{shown} 6 runs; 20.0% would be noise, and the run before was worse as well"
 
 
 def test_rules_per_metric(build: ModuleType) -> None:
-    shown = judged(build, 0.5, STEADY, metrics={"batch_cost": MetricRule(gating=False)})
+    shown = judged(build, 0.5, (*STEADY, 0.5), metrics={"batch_cost": MetricRule(gating=False)})
     assert (shown.status, shown.gating) == (Status.REGRESSION, False)
-    tight = judged(build, 0.055, (0.05,) * 5, metrics={"batch_cost": MetricRule(floor=0.05)})
+    tight = judged(build, 0.055, (*(0.05,) * 5, 0.055), metrics={"batch_cost": MetricRule(floor=0.05)})
     assert tight.status is Status.REGRESSION
     facts = build.facts(measurements=tuple(build.series((1.0,), "reader_cost")))
     assert against_baseline(facts, CheckContext()) == [], "what the policy does not name is not judged"
@@ -112,7 +119,8 @@ def busy_node(build: ModuleType, train: float, controls: float) -> list[CheckRes
         ]
 
     usual = medians_of(numbers(1.0, 1.0))
-    past = tuple(PastRun(run=f"r{number}", medians=usual) for number in range(5))
+    before = medians_of(numbers(train, 1.0))
+    past = tuple(PastRun(run=f"r{n}", medians=usual if n < 5 else before) for n in range(6))
     facts = build.facts(measurements=tuple(numbers(train, controls)))
     return against_baseline(facts, CheckContext(policy=Policy(name="x"), history=past))
 
@@ -130,7 +138,7 @@ def test_a_slower_model_is_not_a_busy_node(build: ModuleType) -> None:
 
 
 def test_without_controls_nothing_is_explained_away(build: ModuleType) -> None:
-    assert judged(build, 0.5, STEADY).status is Status.REGRESSION
+    assert judged(build, 0.5, (*STEADY, 0.5)).status is Status.REGRESSION
 
 
 def test_what_did_not_end_well_is_not_compared(build: ModuleType) -> None:
@@ -147,8 +155,8 @@ def memory(build: ModuleType, *peaks: tuple[float, int], **changes: object) -> l
         one for peak, rank in peaks for one in build.series((peak,), "peak_rss", rank=rank, phase=Phase.RESOURCE)
     ]
     past = tuple(
-        PastRun(run=f"r{n}", medians={"v/train||peak_rss": 3.4e8, "v/train||peak_rss.all": 6.6e8})
-        for n in range(5)
+        PastRun(run=f"r{n}", medians={"v/train||peak_rss": rank, "v/train||peak_rss.all": 6.6e8})
+        for n, rank in enumerate((*(3.4e8,) * 5, 5e8))
     )
     facts = build.facts(measurements=tuple(measured), **changes)
     return against_baseline(facts, CheckContext(history=past))
@@ -157,7 +165,8 @@ def memory(build: ModuleType, *peaks: tuple[float, int], **changes: object) -> l
 def test_memory_is_compared_rank_by_rank(build: ModuleType) -> None:
     (result,) = memory(build, (5e8, 0), (5e8, 1), (1.3e9, -1))
     assert (result.check, result.status) == ("memory.peak_rss", Status.REGRESSION)
-    assert result.reason == "500.0 MB, 1.471 x the baseline 340.0 MB of 5 runs; 15.0% would be noise"
+    shown = "500.0 MB, 1.471 x the baseline 340.0 MB of 6 runs; 15.0% would be noise"
+    assert result.reason == f"{shown}, and the run before was worse as well"
     (result,) = memory(build, (1.3e9, -1))
     assert result.values["baseline"] == 6.6e8, "the sum is compared with sums, never with single ranks"
 
@@ -180,7 +189,7 @@ def test_preparing_data_is_not_judged(build: ModuleType) -> None:
 
 def test_a_speed_of_nothing_is_a_regression(build: ModuleType) -> None:
     rules = {"metrics": {"ips": MetricRule()}}
-    assert judged(build, 0.0, (100.0,) * 5, "ips", **rules).status is Status.REGRESSION
+    assert judged(build, 0.0, (*(100.0,) * 5, 0.0), "ips", **rules).status is Status.REGRESSION
 
 
 def test_numbers_that_are_none_are_no_improvement(build: ModuleType) -> None:

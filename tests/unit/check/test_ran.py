@@ -104,6 +104,16 @@ def test_a_training_mode_that_did_not_train(build: ModuleType) -> None:
     assert "did not train: v/train" in result.reason
 
 
+def test_a_run_that_inferred_nothing_is_not_a_pass(build: ModuleType) -> None:
+    """As when every leg turns out to need what the node's CPU lacks: preparing data is no certification."""
+    infer = next(step for step in build.facts().plan.steps if step.id == build.INFER)
+    leg = {f"{infer.id}/{one.id}": Status.NOT_RUN for one in infer.legs}
+    why = dict.fromkeys([infer.id, *leg], "the CPU of node a cannot do bf16")
+    plan = build.plan(steps=(infer.model_copy(update={"after": ()}),))
+    facts = build.facts(plan=plan, step_status={infer.id: Status.NOT_RUN}, leg_status=leg, step_reason=why)
+    assert one(ran_steps(facts, CONTEXT)).status is FAILED
+
+
 def test_nothing_planned_is_not_a_pass(build: ModuleType) -> None:
     facts = build.facts(plan=build.plan(steps=()), step_status={}, leg_status={})
     assert one(ran_steps(facts, CONTEXT)).status is FAILED
