@@ -21,12 +21,13 @@ def ran_steps(facts: Facts, context: CheckContext) -> list[CheckResult]:
     if unproven:
         return [_result(Status.FAILED, f"{some(unproven)} ({shown})", counts)]
     untrained = [step.id for step in training_steps(facts) if not trained(facts, step)]
+    if not executed_steps(facts):
+        status = _blame(states)
+        what = f"did not train: {some(untrained)}" if untrained else "no planned step was executed"
+        return [_result(status, f"{what} ({shown or 'nothing was planned'})", counts)]
     if facts.plan.trains and (untrained or not training_steps(facts)):
         status = _blame([facts.step_status.get(step) or Status.BLOCKED for step in untrained])
         return [_result(status, f"did not train: {some(untrained) or 'no training step'} ({shown})", counts)]
-    if not executed_steps(facts):
-        status = _blame(states)
-        return [_result(status, f"no planned step was executed ({shown or 'nothing was planned'})", counts)]
     if _no_leg_ran(facts):
         return [_result(_blame(states), f"no inference leg was executed ({shown})", counts)]
     bad = [key for key, status in _states(facts).items() if status in (Status.FAILED, Status.INFRA_FAILURE)]
