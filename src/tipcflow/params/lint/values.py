@@ -124,6 +124,20 @@ def model_name(subject: Subject) -> list[Hit]:
     return []
 
 
+def listed_twice(subject: Subject) -> list[Hit]:
+    """An alternative that stands twice in a list is run twice, into the same files."""
+    hits = []
+    axes = {*subject.dialect.cpu.axes, *subject.dialect.gpu.axes, "gpu_list", "autocast", "trainers", "device"}
+    for name in sorted(axes):
+        slot = subject.slot(name)
+        items = subject.items(name)
+        twice = [item for place, item in enumerate(items) if item in items[:place]]
+        if slot is not None and twice:
+            message = f"'{slot.key}' lists {twice[0]!r} more than once: it runs twice, into the same files"
+            hits.append(Hit(slot.line, message, "list every alternative once"))
+    return hits
+
+
 def python_word(subject: Subject) -> list[Hit]:
     """The interpreter's words begin every command."""
     slot = subject.slot("python")
@@ -155,6 +169,7 @@ RULES = (
         "script never reads the slot",
         flag_words,
     ),
+    Rule("listed-twice", Severity.ERROR, "the second run overwrites logs and weights of the first", listed_twice),
     Rule("python-word", Severity.ERROR, "it is the first word of every command", python_word),
     Rule("model-name", Severity.ERROR, "log and folder names are built from it, unquoted", model_name),
 )

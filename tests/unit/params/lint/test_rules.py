@@ -36,6 +36,7 @@ CHANGES: list[Change] = [
     ("metacharacter", "--img-path:./lite_data/val", "--img-path:'a", 48, "partner"),
     ("flag-word", "infer_quant:False", "infer_quant:Fasle", 39, "'Fasle'"),
     ("flag-word", "--use-mkldnn:True|False", "--use-mkldnn:true|False", 42, "'true'"),
+    ("listed-twice", "--cpu-threads:1|2", "--cpu-threads:2|1|2", 43, "'2' more than once"),
     ("python-word", "python:python3", "python:phyton3", 3, "no Python interpreter"),
     ("model-name", "model_name:mobilenet_v3_small", "model_name:my model", 2, "no folder name"),
     ("mode-entry", "=5|lite_train_whole_infer=5", "=5", 7, "no entry for lite_train_whole_infer"),
