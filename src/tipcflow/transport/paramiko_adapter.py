@@ -139,15 +139,17 @@ class ParamikoTransport:
             raise self._error(f"the connection is lost ({str(error) or type(error).__name__})") from error
 
     def _open(self, command: str, timeout: float) -> paramiko.Channel:
-        """A channel that runs the command."""
+        """A channel that runs the command; opening it and the server's answer take at most `timeout` seconds."""
+        until = time.monotonic() + timeout
         with self._guard(timeout):
             transport = self.client.get_transport()
             if transport is None or not transport.is_active():
                 raise self._error("the connection is lost")
-            channel = transport.open_session(timeout=timeout)
+            channel = _session(transport, until)
             try:
                 channel.settimeout(timeout)
-                channel.exec_command(command)
+                with _closed_at(channel, until):
+                    channel.exec_command(command)
             except BaseException:
                 channel.close()
                 raise
@@ -218,6 +220,43 @@ class ParamikoTransport:
 
     def _error(self, message: str) -> InfraError:
         return InfraError(f"node {self.node.name}: {message}", node=self.node.name)
+
+
+def _session(transport: paramiko.Transport, until: float) -> paramiko.Channel:
+    """A new channel. Paramiko has one error for a refusal and for a server that does not answer in time."""
+    try:
+        return transport.open_session(timeout=max(0.0, until - time.monotonic()))
+    except paramiko.SSHException as error:
+        if time.monotonic() >= until:
+            raise TimeoutError from error
+        raise
+
+
+@contextmanager
+def _closed_at(channel: paramiko.Channel, until: float) -> Iterator[None]:
+    """Close the channel at that time, which ends waits that have no deadline of their own (`exec_command`).
+
+    Raises:
+        TimeoutError: the time came before the work was done.
+    """
+    late = threading.Event()
+
+    def close() -> None:
+        late.set()
+        channel.close()
+
+    timer = threading.Timer(max(0.0, until - time.monotonic()), close)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    except paramiko.SSHException:
+        if not late.is_set():
+            raise
+    finally:
+        timer.cancel()
+    if late.is_set():
+        raise TimeoutError
 
 
 def _sent(channel: paramiko.Channel, piece: bytes) -> bool:

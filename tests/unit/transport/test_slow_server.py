@@ -1,0 +1,146 @@
+"""A server that accepts the login but answers later requests late or never: every call ends by its own limit."""
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import paramiko
+import pytest
+from paramiko.common import AUTH_SUCCESSFUL, OPEN_SUCCEEDED
+
+from tipcflow.domain import InfraError, Node, SshTarget
+from tipcflow.transport.connect import connect
+from tipcflow.transport.paramiko_adapter import ParamikoTransport
+
+pytestmark = pytest.mark.process
+
+WAIT_S = 20.0  # after which the server answers all the same: a call that waited for it fails its test
+
+
+class Slow(paramiko.ServerInterface):
+    """Lets everybody in, and answers the request named `held` only once `release` is set."""
+
+    def __init__(self, held: str) -> None:
+        self.held, self.release = held, threading.Event()
+
+    def get_allowed_auths(self, username: str) -> str:
+        return "publickey"
+
+    def check_auth_publickey(self, username: str, key: paramiko.PKey) -> int:
+        return AUTH_SUCCESSFUL
+
+    def check_channel_request(self, kind: str, chanid: int) -> int:
+        if self.held == "open":
+            self.release.wait(WAIT_S)
+        return OPEN_SUCCEEDED
+
+    def check_channel_exec_request(self, channel: paramiko.Channel, command: bytes) -> bool:
+        if self.held == "exec":
+            self.release.wait(WAIT_S)
+        threading.Thread(target=self._serve, args=(channel,), daemon=True).start()
+        return self.held != "refuse"
+
+    @staticmethod
+    def _serve(channel: paramiko.Channel) -> None:
+        try:
+            while channel.recv(1024):  # the end of the input comes after the request was answered
+                pass
+            channel.sendall(b"done")
+            channel.send_exit_status(0)
+            channel.close()
+        except (OSError, paramiko.SSHException):
+            return
+
+
+class Harness:
+    """The listening server, and the node that it is."""
+
+    def __init__(self, folder: Path, held: str) -> None:
+        self.slow, self._made = Slow(held), []
+        self._key, own = paramiko.ECDSAKey.generate(), paramiko.ECDSAKey.generate()
+        own.write_private_key_file(str(folder / "id"))
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        port = self._listener.getsockname()[1]
+        known = f"[127.0.0.1]:{port} {self._key.get_name()} {self._key.get_base64()}\n"
+        (folder / "known_hosts").write_text(known)
+        target = SshTarget(
+            host="127.0.0.1",
+            port=port,
+            user="x",
+            identity_file=str(folder / "id"),
+            known_hosts=str(folder / "known_hosts"),
+        )
+        self.node = Node(name="a", address="127.0.0.1", ssh=target, python="/usr/bin/python3", workspace="/tmp/w")
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                sock, _ = self._listener.accept()
+            except OSError:
+                return
+            server = paramiko.Transport(sock)
+            self._made.append(server)
+            server.add_server_key(self._key)
+            server.start_server(event=threading.Event(), server=self.slow)
+
+    def close(self) -> None:
+        self.slow.release.set()
+        self._listener.close()
+        for server in self._made:
+            server.close()
+
+
+@pytest.fixture
+def reach(tmp_path: Path) -> Iterator[Callable[[str], tuple[Slow, ParamikoTransport]]]:
+    """`reach(held)`: the server's behaviour, and a connection to it."""
+    ends = []
+
+    def make(held: str) -> tuple[Slow, ParamikoTransport]:
+        harness = Harness(tmp_path, held)
+        ends.append(harness)
+        transport = connect(harness.node)
+        ends.append(transport)
+        return harness.slow, transport
+
+    yield make
+    for end in reversed(ends):
+        end.close()
+
+
+def test_a_server_that_answers(reach):
+    _, transport = reach("nothing")
+    assert transport.run("x").stdout == b"done"
+
+
+@pytest.mark.parametrize("held", ["open", "exec"])
+def test_a_request_without_an_answer(reach, held):
+    slow, transport = reach(held)
+    with pytest.raises(InfraError, match=r"^node a: no answer within 0\.5 s"):
+        transport.run("x", timeout=0.5)
+    assert not slow.release.is_set()
+
+
+@pytest.mark.parametrize("held", ["open", "exec"])
+def test_a_stream_without_an_answer(reach, held):
+    _, transport = reach(held)
+    with (
+        pytest.raises(InfraError, match=r"^node a: no answer within 0\.5 s"),
+        transport.stream("x", timeout=0.5) as lines,
+    ):
+        next(lines)
+
+
+def test_the_connection_serves_again_once_the_server_does(reach):
+    slow, transport = reach("exec")
+    with pytest.raises(InfraError, match="no answer"):
+        transport.run("x", timeout=0.5)
+    slow.release.set()
+    assert transport.run("x").stdout == b"done"
+
+
+def test_a_refusal_is_no_missing_answer(reach):
+    _, transport = reach("refuse")
+    with pytest.raises(InfraError, match=r"the connection is lost \(Channel closed"):
+        transport.run("x")
