@@ -69,7 +69,9 @@ class NodeFacts(Frozen):
     """What a node said about itself at the start of a run (seeds 000 and 003 list these).
 
     Sizes in bytes. A fact that could not be had is '' or 0 or an empty list, never a guess. `unreachable` lists
-    the addresses of peers that this node could not reach, each with the reason.
+    the addresses of peers that this node could not reach, each with the reason. `unfinished` names the parts
+    (`machine`, `addresses`, `gpus`, `software`, `libraries`) that gave no answer in time: their facts are not
+    known, which is not the same as none.
     """
 
     schema_version: int = 1
@@ -96,3 +98,4 @@ class NodeFacts(Frozen):
     container: str = ""
     clock_skew_s: float = 0.0
     unreachable: dict[str, str] = {}
+    unfinished: tuple[str, ...] = ()

@@ -3,14 +3,16 @@
 import os
 import platform
 import socket
+import subprocess
 import sys
+import threading
 import time
 
 import pytest
 
 from tipcflow.domain import NodeFacts
 from tipcflow.remote.runner import facts as module
-from tipcflow.remote.runner.framework import version_of
+from tipcflow.remote.runner.framework import software, version_of
 
 pytestmark = pytest.mark.process
 
@@ -47,6 +49,7 @@ def test_this_machine(bench):
     assert known.disk_free_bytes > 0
     assert known.os
     assert known.unreachable == {}
+    assert known.unfinished == ()
 
 
 def test_workspace_that_is_not_there_yet(bench, tmp_path):
@@ -146,3 +149,75 @@ def test_gpus_as_nvidia_smi_tells_them(monkeypatch):
     )
     monkeypatch.setattr(module, "output", lambda *command: "")
     assert module.gpus() == {"gpus": [], "driver": ""}
+
+
+@pytest.fixture
+def held(monkeypatch):
+    """Nothing waits long, and what `held` holds waits until the test is over."""
+    over = threading.Event()
+    monkeypatch.setattr(module, "LIMIT_S", 0.3)
+    monkeypatch.setattr(module, "software", lambda python: {"python": "3.7.9"})
+    yield over
+    over.set()
+
+
+def test_a_peer_whose_check_did_not_end_is_not_reachable(held, monkeypatch, tmp_path):
+    def unreachable(name, address, port):
+        if name == "b":
+            held.wait(60)
+        return "" if name == "c" else "refused"
+
+    monkeypatch.setattr(module, "unreachable", unreachable)
+    told = module.facts(str(tmp_path), sys.executable, "b=10.0.0.2,c=10.0.0.3,d=10.0.0.4", 22)
+    assert told["unreachable"] == {"b": "10.0.0.2: no answer within 0.3 s", "d": "refused"}
+
+
+def test_a_peer_whose_check_breaks_is_not_reachable(held, monkeypatch, tmp_path):
+    def unreachable(name, address, port):
+        raise ValueError("surprise")
+
+    monkeypatch.setattr(module, "unreachable", unreachable)
+    monkeypatch.setattr(threading, "excepthook", lambda args: None)
+    assert set(module.facts(str(tmp_path), sys.executable, "b=10.0.0.2", 22)["unreachable"]) == {"b"}
+
+
+def test_a_part_that_did_not_end_is_not_known_rather_than_none(held, monkeypatch, tmp_path):
+    def gpus():
+        held.wait(60)
+        return {"gpus": []}
+
+    monkeypatch.setattr(module, "gpus", gpus)
+    monkeypatch.setattr(module, "machine", lambda workspace: held.wait(60))
+    told = module.facts(str(tmp_path), sys.executable, "", 22)
+    assert {"machine", "gpus"} <= set(told["unfinished"])
+    assert {"gpus", "cpu_flags", "disk_free_bytes"}.isdisjoint(told)
+    assert told["python"] == "3.7.9"
+    told.pop("clock")
+    assert NodeFacts.model_validate({"node": "a", **told}).cpu_flags == ()
+
+
+def test_a_command_that_takes_too_long_has_said_nothing(held, monkeypatch, tmp_path):
+    """A driver that hangs is not a machine without GPUs."""
+
+    def slow(*command):
+        raise subprocess.TimeoutExpired(command, 4)
+
+    monkeypatch.setattr(module, "output", slow)
+    told = module.facts(str(tmp_path), sys.executable, "", 22)
+    assert {"gpus", "addresses"} <= set(told["unfinished"])
+    assert "gpus" not in told
+
+
+def test_output_tells_silence_from_slowness(monkeypatch):
+    monkeypatch.setattr(module, "LIMIT_S", 1.2)
+    assert module.output("/no/such") == module.output("false") == ""
+    with pytest.raises(subprocess.TimeoutExpired):
+        module.output("sleep", "60")
+
+
+def test_an_interpreter_that_hangs(monkeypatch, tmp_path):
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\nexec sleep 60\n")
+    python.chmod(0o755)
+    with pytest.raises(subprocess.TimeoutExpired):
+        software(str(python))

@@ -30,7 +30,11 @@ def text(path: str, limit: int = 1 << 20) -> str:
 
 
 def output(*command: str) -> str:
-    """A command's stdout, '' when it is missing, fails or takes too long."""
+    """A command's stdout, '' when it is missing or fails.
+
+    Raises:
+        subprocess.TimeoutExpired: it takes too long: what it would have said is not known.
+    """
     try:
         done = subprocess.run(
             command,
@@ -40,7 +44,7 @@ def output(*command: str) -> str:
             timeout=LIMIT_S - 1,
             check=False,
         )
-    except (OSError, subprocess.TimeoutExpired):
+    except OSError:
         return ""
     return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else ""
 
@@ -119,7 +123,10 @@ def unreachable(name: str, address: str, port: int) -> str:
         return ""
     tool = shutil.which("ping")
     if tool:
-        pinged = output(tool, "-c1", f"-W{int(PEER_S)}", address)
+        try:
+            pinged = output(tool, "-c1", f"-W{int(PEER_S)}", address)
+        except subprocess.TimeoutExpired:
+            pinged = ""
         reason += " (it answers ping)" if pinged else " (nor does it answer ping)"
     return f"{address} port {port}: {reason}"
 
@@ -127,32 +134,43 @@ def unreachable(name: str, address: str, port: int) -> str:
 def facts(workspace: str, python: str, peers: str, port: int) -> Json:
     """The fields of tipcflow.domain.NodeFacts but `node`; `clock` is this node's time, in seconds since the epoch.
 
+    What was not found out within the limit is said: a peer counts as unreachable until it was reached, and a part
+    of the facts stands in `unfinished` until it is there.
+
     Args:
         python: interpreter of the node's environment; frameworks are looked up in it, and never imported.
         peers: `name=address,…`; an address may carry its own port.
         port: of the peers' ssh otherwise.
     """
+    asked = [tuple(peer.split("=", 1)) for peer in peers.split(",") if peer]
+    lost: dict[str, str] = {name: f"{address}: no answer within {LIMIT_S:g} s" for name, address in asked}
     parts: dict[str, Json] = {}
-    lost: dict[str, str] = {}
 
     def reach(name: str, address: str) -> None:
         reason = unreachable(name, address, port)
         if reason:
             lost[name] = reason
+        else:
+            del lost[name]
 
-    def part(function: Callable[..., Json], *args: Any) -> None:
-        parts[function.__name__] = function(*args)
+    def part(name: str, function: Callable[..., Json], *args: Any) -> None:
+        try:
+            parts[name] = function(*args)
+        except subprocess.TimeoutExpired:
+            return
 
-    jobs: list[tuple[Any, ...]] = [(part, machine, workspace), (part, addresses), (part, gpus)]
-    jobs += [(part, software, python), (part, libraries)]
-    jobs += [(reach, *peer.split("=", 1)) for peer in peers.split(",") if peer]
+    # The framework's own CUDA comes after the system's.
+    looks: list[tuple[Any, ...]] = [("libraries", libraries), ("machine", machine, workspace)]
+    looks += [("addresses", addresses), ("gpus", gpus), ("software", software, python)]
+    jobs: list[tuple[Any, ...]] = [(part, *look) for look in looks] + [(reach, *peer) for peer in asked]
     threads = [threading.Thread(target=job[0], args=job[1:], daemon=True) for job in jobs]
     until = time.monotonic() + LIMIT_S
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(max(0.0, until - time.monotonic()))
-    told: Json = {"packages": {}}
-    for name in ("libraries", "machine", "addresses", "gpus", "software"):  # the framework's own CUDA comes last
-        told.update(parts.get(name, {}))
+    there = dict(parts)  # as it stands now: a late thread may still add to it
+    told: Json = {"packages": {}, "unfinished": [look[0] for look in looks if look[0] not in there]}
+    for look in looks:
+        told.update(there.get(look[0], {}))
     return dict(told, unreachable=dict(lost), clock=time.time())

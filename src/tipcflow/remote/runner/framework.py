@@ -35,7 +35,11 @@ print(json.dumps(found))
 
 
 def software(python: str) -> Json:
-    """Version of Python, framework with version and commit, and packages that matter."""
+    """Version of Python, framework with version and commit, and packages that matter; empty if it does not work.
+
+    Raises:
+        subprocess.TimeoutExpired: the interpreter takes too long.
+    """
     try:
         done = subprocess.run(
             [python, "-c", PROBE % (FRAMEWORKS, PACKAGES)],
@@ -43,7 +47,7 @@ def software(python: str) -> Json:
             timeout=4.0, cwd="/", check=False,
         )  # fmt: skip
         found = json.loads(done.stdout.decode())
-    except (OSError, ValueError, subprocess.TimeoutExpired):
+    except (OSError, ValueError):
         return {}
     told = {"python": found["python"], "packages": found["packages"]}
     for name in FRAMEWORKS:
