@@ -50,7 +50,7 @@ def test_what_could_not_start_is_no_missing_work_of_its_own(build: ModuleType) -
     facts = build.facts(step_status={"prepare": INFRA}, leg_status={}, records=(), measurements=())
     result = one(ran_steps(facts, CONTEXT))
     assert result.status is INFRA, "the nodes' fault, not the model's"
-    assert "no planned step was executed" in result.reason
+    assert "did not train: v/train" in result.reason
 
 
 def test_skipped_without_a_reason(build: ModuleType) -> None:
