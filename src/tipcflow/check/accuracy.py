@@ -3,7 +3,7 @@
 import math
 
 from tipcflow.check.context import CheckContext
-from tipcflow.check.select import number, training_steps
+from tipcflow.check.select import number, some, training_steps
 from tipcflow.config.references import Reference
 from tipcflow.domain import CheckResult, Facts, Measurement, Phase, Status, StepKind, last_attempts
 from tipcflow.parse import metric
@@ -12,7 +12,8 @@ NAME = "accuracy.final"
 
 
 def accuracy_final(facts: Facts, context: CheckContext) -> list[CheckResult]:
-    """One result per target and trained variant; one `insufficient_data` where the model has no target."""
+    """One result per target and trained variant; `insufficient_data` where the model has no target, and for a
+    target of a variant that is not trained: it must not go unnoticed when a variant gets another name."""
     plan = facts.plan
     targets = context.references.of(plan.model, plan.mode) if context.references else ()
     if not plan.trains:
@@ -21,12 +22,24 @@ def accuracy_final(facts: Facts, context: CheckContext) -> list[CheckResult]:
         reason = f"no target stands in the references for {plan.model} in {plan.mode}"
         return [CheckResult(check=NAME, status=Status.INSUFFICIENT_DATA, reason=reason)]
     variants = dict.fromkeys(step.variant for step in training_steps(facts))
-    return [
+    judged = [
         _judged(facts, target, variant, context)
         for variant in variants
         for target in targets
         if target.variant in ("", variant)
     ]
+    return judged + [_nobodys(one, list(variants)) for one in targets if one.variant not in ("", *variants)]
+
+
+def _nobodys(target: Reference, known: list[str]) -> CheckResult:
+    trained = f"trained are {some(known)}" if known else "none is trained on this cluster"
+    return CheckResult(
+        check=NAME,
+        status=Status.INSUFFICIENT_DATA,
+        reason=f"the target of {target.metric} is for variant {target.variant!r}; {trained}",
+        metric=target.metric,
+        values={"target": target.target, "variant": target.variant, "known": known},
+    )
 
 
 def _judged(facts: Facts, target: Reference, variant: str, context: CheckContext) -> CheckResult:
@@ -44,6 +57,9 @@ def _judged(facts: Facts, target: Reference, variant: str, context: CheckContext
             check=NAME, status=status, reason=reason, step=step, metric=target.metric, values=values
         )
 
+    if last is None and (evaluated := _evaluated(facts, variant)):
+        step = evaluated
+        return result(Status.FAILED, f"{evaluated} passed, but logged no {target.metric}, which has a target")
     if last is None:
         return result(Status.INSUFFICIENT_DATA, f"{variant}: no evaluation logged {target.metric}")
     value = _in_unit(last, target.unit)
@@ -76,6 +92,12 @@ def _last_evaluation(facts: Facts, name: str, variant: str) -> Measurement | Non
                 (one for one in found if one.rank == lead), key=lambda one: (steps.index(one.step), one.ordinal)
             )
     return None
+
+
+def _evaluated(facts: Facts, variant: str) -> str:
+    """The id of the variant's evaluation step that passed, '' when there is none."""
+    steps = [step for step in facts.plan.steps if step.kind is StepKind.EVAL and step.variant == variant]
+    return next((step.id for step in steps if facts.step_status.get(step.id) is Status.PASS), "")
 
 
 def _in_unit(one: Measurement, unit: str) -> float:

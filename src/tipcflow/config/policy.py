@@ -4,11 +4,11 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from tipcflow.domain.base import Frozen
+from tipcflow.config.base import ConfigModel
 from tipcflow.domain.metrics import judged
 
 
-class Floors(Frozen):
+class Floors(ConfigModel):
     """The smallest relative change that counts at all, by family of metrics (0.2 is 20 %)."""
 
     speed: float = Field(default=0.25, gt=0)
@@ -16,14 +16,14 @@ class Floors(Frozen):
     quality: float = Field(default=0.05, gt=0)
 
 
-class MetricRule(Frozen):
+class MetricRule(ConfigModel):
     """What one metric has of its own. `floor` replaces the family's; `gating` false shows without counting."""
 
     floor: float | None = Field(default=None, gt=0)
     gating: bool = True
 
 
-class ParityRule(Frozen):
+class ParityRule(ConfigModel):
     """When two engines' scores count as equal: |a - b| <= atol + rtol * |b|, and the same class everywhere."""
 
     rtol: float = Field(default=1e-4, ge=0)
@@ -31,7 +31,7 @@ class ParityRule(Frozen):
     min_classes: int = Field(default=2, ge=1)
 
 
-class LossRule(Frozen):
+class LossRule(ConfigModel):
     """How training losses are judged.
 
     Attributes:
@@ -46,7 +46,7 @@ class LossRule(Frozen):
     falling: bool = True
 
 
-class AccuracyRule(Frozen):
+class AccuracyRule(ConfigModel):
     """`too_good`: this many tolerances above the target is suspect (training that silently did less work)."""
 
     too_good: float = Field(default=3.0, gt=0)
@@ -62,7 +62,7 @@ _JUDGED = {
 }
 
 
-class Policy(Frozen):
+class Policy(ConfigModel):
     """How a run is judged.
 
     Attributes:

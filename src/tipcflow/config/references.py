@@ -4,11 +4,11 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from tipcflow.domain.base import Frozen
+from tipcflow.config.base import ConfigModel
 from tipcflow.domain.metrics import judged
 
 
-class Reference(Frozen):
+class Reference(ConfigModel):
     """The target of one metric of one model.
 
     Attributes:
@@ -29,7 +29,7 @@ class Reference(Frozen):
     because: str = Field(min_length=1)
 
 
-class References(Frozen):
+class References(ConfigModel):
     """The targets of one suite."""
 
     schema_version: int = 1

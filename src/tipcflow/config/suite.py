@@ -5,12 +5,12 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
+from tipcflow.config.base import ConfigModel
 from tipcflow.config.loader import load_yaml
-from tipcflow.domain.base import Frozen
 from tipcflow.domain.errors import ConfigError
 
 
-class Suite(Frozen):
+class Suite(ConfigModel):
     """`configs/suites/<name>.yaml`.
 
     Attributes:

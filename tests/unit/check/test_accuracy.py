@@ -34,7 +34,7 @@ def judged(facts: Facts, **changes: object) -> CheckResult:
         ({"target": 0.90}, Status.PASS),
         ({"target": 0.69}, Status.IMPROVEMENT),
         ({"target": 0.71}, Status.PASS),
-        ({"metric": "top5"}, Status.INSUFFICIENT_DATA),
+        ({"metric": "top5"}, Status.FAILED),
         ({"model": "resnet50"}, Status.INSUFFICIENT_DATA),
         ({"mode": "whole_train_whole_infer"}, Status.INSUFFICIENT_DATA),
     ],
@@ -80,3 +80,26 @@ def test_inference_only_modes_have_no_accuracy(build: ModuleType) -> None:
     plan = build.plan()
     steps = tuple(step for step in plan.steps if step.id != build.TRAIN)
     assert accuracy_final(build.facts(plan=plan.model_copy(update={"steps": steps})), CheckContext()) == []
+
+
+def test_a_target_of_a_variant_that_is_not_trained_is_said(build: ModuleType) -> None:
+    result = judged(build.facts(), variant="v_renamed")
+    assert (result.status, result.metric) == (Status.INSUFFICIENT_DATA, "top1")
+    assert result.reason == "the target of top1 is for variant 'v_renamed'; trained are v"
+    assert judged(build.facts(), variant="v").status is Status.PASS
+
+
+def test_an_evaluation_that_passed_must_have_logged_what_has_a_target(build: ModuleType) -> None:
+    facts = build.facts(measurements=tuple(build.series(build.CURVE)))
+    result = judged(facts)
+    assert (result.status, result.step) == (Status.FAILED, build.EVAL)
+    assert result.reason == "v/eval passed, but logged no top1, which has a target"
+
+
+@pytest.mark.parametrize("said", [Status.FAILED, Status.INFRA_FAILURE, Status.BLOCKED, None])
+def test_an_evaluation_that_did_not_pass_is_not_judged_twice(build: ModuleType, said: Status | None) -> None:
+    statuses = {key: status for key, status in build.facts().step_status.items() if key != build.EVAL}
+    if said:
+        statuses[build.EVAL] = said
+    facts = build.facts(measurements=tuple(build.series(build.CURVE)), step_status=statuses)
+    assert judged(facts).status is Status.INSUFFICIENT_DATA

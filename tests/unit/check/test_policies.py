@@ -39,6 +39,15 @@ def test_references(path: Path) -> None:
         ("name: x\nmin_history: 1\n", 2, "greater than or equal to 2"),
         ("name: x\nfloors: {speed: 0}\n", 2, "greater than 0"),
         ("name: x\nfloor: {speed: 0.2}\n", 2, "not permitted"),
+        ("name: x\nparity:\n  rtol: .inf\n", 3, "finite"),
+        ("name: x\nparity: {atol: .nan}\n", 2, "finite"),
+        ("name: x\nloss: {rtol: .inf}\n", 2, "finite"),
+        ("name: x\nfloors: {speed: .inf}\n", 2, "finite"),
+        ("name: x\nmetrics:\n  ips: {floor: .inf}\n", 3, "finite"),
+        ("name: x\naccuracy: {too_good: .inf}\n", 2, "finite"),
+        ("name: x\nz: .inf\n", 2, "finite"),
+        ("name: x\nbudget_minutes: .inf\n", 2, "finite"),
+        ("name: x\nstep_deadline_minutes: .inf\n", 2, "finite"),
         ("name: x\nloss: {reproducible: maybe}\n", 2, "'exact', 'tolerance' or 'off'"),
     ],
 )
@@ -57,6 +66,9 @@ def test_a_wrong_policy(text: str, line: int, words: str) -> None:
             "suite: s\nreferences:\n- {model: m, metric: top1, target: .5, tolerance: -1, because: b}\n",
             "tolerance",
         ),
+        ("suite: s\nreferences:\n- {model: m, metric: top1, target: .nan, tolerance: 0, because: b}\n", "finite"),
+        ("suite: s\nreferences:\n- {model: m, metric: top1, target: -.inf, tolerance: 0, because: b}\n", "finite"),
+        ("suite: s\nreferences:\n- {model: m, metric: top1, target: 1, tolerance: .inf, because: b}\n", "finite"),
     ],
 )
 def test_a_wrong_reference(text: str, words: str) -> None:

@@ -1,10 +1,13 @@
 """A wrong YAML file gives one error that names file, line, key, what was found and what was expected."""
 
+import math
 from pathlib import Path
 
 import pytest
+from pydantic import BaseModel, ValidationError
 
 from tipcflow.config.loader import load_yaml, parse_yaml
+from tipcflow.config.policy import AccuracyRule, Floors, LossRule, MetricRule, ParityRule, Policy
 from tipcflow.config.suite import Suite, load_suite
 from tipcflow.domain import Cluster, ConfigError
 
@@ -80,8 +83,21 @@ def test_unknown_suite_lists_the_known_ones(tmp_path: Path) -> None:
     [
         ("git: https://example.invalid/x.git\n", "either folder or git"),
         ('seed_argument: "--seed"\n', "contain {seed}"),
+        ("budget_minutes: .inf\n", "finite"),
+        ("budget_minutes: .nan\n", "finite"),
     ],
 )
-def test_contradicting_suite(extra: str, words: str) -> None:
+def test_wrong_suite(extra: str, words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         parse_yaml("name: s\nfolder: x\ndialects: [d]\n" + extra, Suite, file="s.yaml")
+
+
+@pytest.mark.parametrize("model", [Policy, Floors, MetricRule, ParityRule, LossRule, AccuracyRule])
+def test_no_number_of_a_policy_may_be_infinite(model: type[BaseModel]) -> None:
+    """A limit that nothing exceeds is no limit; so is one that compares false with everything."""
+    numbers = [name for name, field in model.model_fields.items() if "float" in str(field.annotation)]
+    assert numbers
+    for name in numbers:
+        for value in (math.inf, math.nan):
+            with pytest.raises(ValidationError, match=name):
+                model.model_validate({name: value})
