@@ -126,7 +126,7 @@ def test_one_failing_leg_keeps_the_others(desk: Desk) -> None:
 
 @pytest.mark.parametrize(
     ("inject", "words"),
-    [("drift@mkldnn", "parity.onednn"), ("pretend@mkldnn", "ran.engine")],
+    [("drift@mkldnn", "parity.onednn"), ("pretend@mkldnn", "ran.engine"), ("silent@mkldnn", "printed nothing")],
 )
 def test_onednn_that_differs_or_does_not_run_is_failed(desk: Desk, inject: str, words: str) -> None:
     desk.edit_params("inference:deploy/infer.py", f"inference:deploy/infer.py --inject {inject}")

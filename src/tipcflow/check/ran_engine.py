@@ -12,8 +12,8 @@ _FALSE = frozenset({"false", "0", "off", "no"})
 
 
 def ran_engine(facts: Facts, context: CheckContext) -> list[CheckResult]:
-    """Per inference step one result for the legs that ran as declared, one for those without evidence; one
-    `failed` for each leg that ran otherwise."""
+    """Per inference step one result for the legs that ran as declared, one for those that leave settings open; one
+    `failed` for each leg that ran otherwise, or that printed nothing at all: exit code 0 proves no inference."""
     return [result for step in inference_steps(facts) for result in _judged(facts, step)]
 
 
@@ -21,6 +21,10 @@ def _judged(facts: Facts, step: Step) -> list[CheckResult]:
     results, good, open_questions = [], [], []
     for leg in step.legs:
         if facts.leg_status.get(leg_key(step, leg.id)) is not Status.PASS:
+            continue
+        if not _proven(facts, step, leg.id):
+            reason = f"leg {leg.id} printed nothing that proves that it ran"
+            results.append(CheckResult(check=NAME, status=Status.FAILED, reason=reason, step=step.id, leg=leg.id))
             continue
         wrong, unknown = _compared(leg, actual_settings(facts, step, leg.id), _told(facts, step, leg.id))
         if wrong:
@@ -58,6 +62,12 @@ def actual_settings(facts: Facts, step: Step, leg: str) -> dict[str, str]:
     """What the leg says it really used: its engine line first, its AutoLog report where that is silent."""
     key = leg_key(step, leg)
     return {**engine_from_autolog(facts.autolog.get(key, {})), **facts.engine.get(key, {})}
+
+
+def _proven(facts: Facts, step: Step, leg: str) -> bool:
+    """Whether the leg's log shows an AutoLog report, an engine line or a prediction."""
+    key = leg_key(step, leg)
+    return any(told.get(key) for told in (facts.autolog, facts.engine, facts.predictions))
 
 
 def switch(text: str) -> bool | None:

@@ -229,6 +229,39 @@ def test_no_evidence_is_no_verdict(build: ModuleType) -> None:
     assert f"{build.ON} (device, onednn, precision, threads, batch_size)" in result.reason
 
 
+def test_a_leg_that_printed_nothing_did_not_prove_that_it_ran(build: ModuleType) -> None:
+    """Exit code 0 and an empty log: what a script does that catches its own errors."""
+    silent = build.facts(engine={}, autolog={}, predictions={})
+    for leg, result in zip((build.ON, build.OFF), ran_engine(silent, CONTEXT), strict=True):
+        assert (result.status, result.step, result.leg) == (FAILED, build.INFER, leg)
+        assert result.reason == f"leg {leg} printed nothing that proves that it ran"
+    empty = {f"{build.INFER}/{leg}": {} for leg in (build.ON, build.OFF)}
+    assert len(ran_engine(build.facts(engine=empty, autolog=empty, predictions=empty), CONTEXT)) == 2
+
+
+@pytest.mark.parametrize("kept", ["engine", "autolog", "predictions"])
+def test_any_evidence_shows_that_a_leg_ran(build: ModuleType, kept: str) -> None:
+    gone = {name: {} for name in {"engine", "autolog", "predictions"} - {kept}}
+    assert FAILED not in {result.status for result in ran_engine(build.facts(**gone), CONTEXT)}
+
+
+def test_a_silent_leg_among_others(build: ModuleType) -> None:
+    key = f"{build.INFER}/{build.OFF}"
+    left = {
+        name: {at: said for at, said in getattr(build.facts(), name).items() if at != key}
+        for name in ("engine", "autolog", "predictions")
+    }
+    wrong, good = ran_engine(build.facts(**left), CONTEXT)
+    assert (wrong.status, wrong.leg) == (FAILED, build.OFF)
+    assert (good.status, good.values["legs"]) == (PASS, [build.ON])
+
+
+def test_a_leg_that_did_not_pass_is_not_judged(build: ModuleType) -> None:
+    statuses = dict.fromkeys(build.facts().leg_status, FAILED)
+    facts = build.facts(engine={}, autolog={}, predictions={}, leg_status=statuses)
+    assert ran_engine(facts, CONTEXT) == []
+
+
 def test_autolog_speaks_where_there_is_no_engine_line(build: ModuleType) -> None:
     fields = {
         "runtime_device": "cpu", "enable_mkldnn": "True", "cpu_math_library_num_threads": "1", "batch_size": "1",

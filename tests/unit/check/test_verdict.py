@@ -151,7 +151,7 @@ def test_a_failed_leg_keeps_the_others(build: ModuleType) -> None:
 
 
 def test_open_questions_do_not_make_a_run_red(build: ModuleType) -> None:
-    facts = build.facts(engine={}, autolog={}, predictions={})
+    facts = build.facts(engine={}, predictions={})
     status, reason = said(facts)
     assert status is PASS
     assert "insufficient_data" in reason

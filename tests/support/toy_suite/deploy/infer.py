@@ -1,4 +1,5 @@
-"""An inference that prints fixed scores; `--inject exit@mkldnn` fails on legs with oneDNN, `drift` moves their scores."""
+"""An inference that prints fixed scores; `--inject exit@mkldnn` fails on legs with oneDNN, `drift` moves their scores,
+`silent` ends them well without a word."""
 
 import argparse
 import json
@@ -22,6 +23,8 @@ if not os.path.exists(os.path.join(args.model_dir, "inference.pdiparams")):
     sys.exit(f"no model in {args.model_dir}")
 if args.inject == "exit@mkldnn" and onednn:
     sys.exit("oneDNN cannot do this")
+if args.inject == "silent@mkldnn" and onednn:
+    sys.exit(0)
 actual = onednn and args.inject != "pretend@mkldnn"
 print(
     f"engine: device=cpu onednn={actual} tensorrt=False precision={args.precision} "
