@@ -31,9 +31,10 @@ test-full: install ## All tests, with the long ones
 	@$(BIN)/python -m tipcflow.demo.prepare --tests
 	$(BIN)/pytest
 
-bench: install ## What tipcflow costs on top of the commands that it runs
+bench: install ## What a run costs on top of its commands; how fast plans are made
 	@$(BIN)/python -m tipcflow.demo.prepare
 	$(BIN)/python benchmarks/run_overhead.py
+	$(BIN)/python benchmarks/plan_batch.py
 
 lint: install ## Check style, types and the import contract
 	$(BIN)/ruff check .

@@ -1,4 +1,4 @@
-"""Settings from the environment: three variables, and nothing else is read (docs/reference/settings.md)."""
+"""Settings from the environment: three variables, and nothing else is read (docs/reference/configuration.md)."""
 
 import os
 import tomllib
