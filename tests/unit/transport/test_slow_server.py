@@ -22,7 +22,7 @@ class Slow(paramiko.ServerInterface):
     """Lets everybody in, and answers the request named `held` only once `release` is set."""
 
     def __init__(self, held: str) -> None:
-        self.held, self.release = held, threading.Event()
+        self.held, self.release, self.answered = held, threading.Event(), threading.Event()
 
     def get_allowed_auths(self, username: str) -> str:
         return "publickey"
@@ -33,11 +33,13 @@ class Slow(paramiko.ServerInterface):
     def check_channel_request(self, kind: str, chanid: int) -> int:
         if self.held == "open":
             self.release.wait(WAIT_S)
+            self.answered.set()
         return OPEN_SUCCEEDED
 
     def check_channel_exec_request(self, channel: paramiko.Channel, command: bytes) -> bool:
         if self.held == "exec":
             self.release.wait(WAIT_S)
+            self.answered.set()
         threading.Thread(target=self._serve, args=(channel,), daemon=True).start()
         return self.held != "refuse"
 
@@ -119,17 +121,18 @@ def test_a_request_without_an_answer(reach, held):
     slow, transport = reach(held)
     with pytest.raises(InfraError, match=r"^node a: no answer within 0\.5 s"):
         transport.run("x", timeout=0.5)
-    assert not slow.release.is_set()
+    assert not slow.answered.is_set(), "the call waited for the server"
 
 
 @pytest.mark.parametrize("held", ["open", "exec"])
 def test_a_stream_without_an_answer(reach, held):
-    _, transport = reach(held)
+    slow, transport = reach(held)
     with (
         pytest.raises(InfraError, match=r"^node a: no answer within 0\.5 s"),
         transport.stream("x", timeout=0.5) as lines,
     ):
         next(lines)
+    assert not slow.answered.is_set(), "the call waited for the server"
 
 
 def test_the_connection_serves_again_once_the_server_does(reach):
