@@ -185,7 +185,7 @@ class ChainRun:
 
     def _settle(self, suite: Suite, cluster: Cluster, snapshot: Snapshot, facts: list[NodeFacts]) -> Plan:
         """The plan with what the nodes' CPUs can do; stored, and never changed again."""
-        flags = {fact.node: frozenset(fact.cpu_flags) for fact in facts}
+        flags = {fact.node: frozenset(fact.cpu_flags) for fact in facts if "machine" not in fact.unfinished}
         plan = self._plan(suite, cluster, snapshot, flags)
         self._store.replace_plan(self.id, plan)
         used = [fact for fact in facts if fact.node in plan.nodes]

@@ -63,7 +63,9 @@ def collect(
         folder = step_folder(home, run, step.id) / member.name
         folder.mkdir(parents=True, exist_ok=True)
         try:
-            collected.notes += nodes.fetch(member.spec, member.artefacts, folder, limit=LOG_LIMIT)
+            collected.notes += nodes.fetch(
+                member.spec, member.artefacts, member.log_bytes, folder, limit=LOG_LIMIT
+            )
         except InfraError as error:
             collected.lost.append(f"the logs of node {member.name} could not be fetched: {error}")
         _read_member(step, member, folder, collected, attempt)

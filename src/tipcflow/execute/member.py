@@ -76,6 +76,11 @@ class Member:
         return self.session.node.name
 
     @property
+    def log_bytes(self) -> dict[str, int]:
+        """Leg ('' for a step's only command) -> bytes of its log that were seen."""
+        return dict(self._resume)
+
+    @property
     def done(self) -> bool:
         """Whether nothing more will be heard of it."""
         return self.record is not None or bool(self.lost)

@@ -54,9 +54,11 @@ class Nodes:
         """Put the suite's code on every node."""
         self._each(lambda session: session.deploy(run, snapshot.archive, snapshot.sha256))
 
-    def fetch(self, spec: JobSpec, artefacts: dict[str, int], local: Path, *, limit: int) -> list[str]:
+    def fetch(
+        self, spec: JobSpec, artefacts: dict[str, int], log_bytes: dict[str, int], local: Path, *, limit: int
+    ) -> list[str]:
         """Fetch a job's logs and artefacts; see NodeSession.fetch."""
-        return self._sessions[spec.node].fetch(spec, artefacts, local, limit=limit)
+        return self._sessions[spec.node].fetch(spec, artefacts, log_bytes, local, limit=limit)
 
     def holds_nothing_of(self, node: str, run: str) -> bool:
         """Whether the node of that address was listed and is empty of that run; False when it cannot be listed."""

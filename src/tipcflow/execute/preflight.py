@@ -64,6 +64,14 @@ def check_nodes(
 
 
 def _check_node(node: Node, fact: NodeFacts, *, framework: str, requirement: Requirement | None) -> None:
+    needed = {"software", "gpus"} if node.device == "gpu" else {"software"}
+    late = sorted(needed.intersection(fact.unfinished))
+    if late:
+        raise InfraError(
+            f"node {node.name} did not tell about its {' and '.join(late)} in time",
+            node=node.name,
+            hint="is it overloaded, or does nvidia-smi or the interpreter hang there?",
+        )
     if not fact.python:
         raise InfraError(
             f"node {node.name} has no working Python at {node.python}",

@@ -1,5 +1,6 @@
 """One node during one run: what is asked of it, in its own words (tipcflow.remote), over one connection."""
 
+import functools
 import json
 import posixpath
 import threading
@@ -148,31 +149,55 @@ class NodeSession:
         """Remove the run's folders."""
         self.ask(commands.remove_run(self._node, run), "remove the run's folder", timeout=120)
 
-    def fetch(self, spec: JobSpec, artefacts: Mapping[str, int], local: Path, *, limit: int) -> list[str]:
+    def fetch(
+        self,
+        spec: JobSpec,
+        artefacts: Mapping[str, int],
+        log_bytes: Mapping[str, int],
+        local: Path,
+        *,
+        limit: int,
+    ) -> list[str]:
         """Fetch a job's logs and records into `local`, and artefacts into `local`/files.
 
         Args:
             artefacts: path relative to the suite's root -> size in bytes.
+            log_bytes: leg -> how long its log is, as far as it was watched.
             limit: more of one file than this is left on the node.
 
         Returns:
             what was cut, in words.
         """
         job = self._job(spec)
-        logs = [paths.log_file("", command.leg).lstrip("/") for command in spec.commands]
-        self._twice(lambda transport: transport.get_many(job, [*JOB_FILES, *logs], local))
-        own = [posixpath.normpath(command.log) for command in spec.commands if command.log]
-        small = [name for name, size in artefacts.items() if size <= limit]
-        if own or small:
-            self._twice(lambda transport: transport.get_many(spec.root, [*own, *small], local / "files"))
+        logs = {
+            paths.log_file("", command.leg).lstrip("/"): log_bytes.get(command.leg, 0) for command in spec.commands
+        }
+        own = {
+            posixpath.normpath(command.log): log_bytes.get(command.leg, 0)
+            for command in spec.commands
+            if command.log
+        }
+        notes = self._fetch_from(job, {**dict.fromkeys(JOB_FILES, 0), **logs}, local, limit)
+        return notes + self._fetch_from(spec.root, {**own, **artefacts}, local / "files", limit)
+
+    def _fetch_from(self, root: str, sizes: Mapping[str, int], local: Path, limit: int) -> list[str]:
+        """Small files at once, the beginnings of large ones one by one; what was cut, in words."""
+        small = [name for name, size in sizes.items() if size <= limit]
+        if small:
+            self._twice(lambda transport: transport.get_many(root, small, local))
         notes = []
-        for name, size in artefacts.items():
-            if size > limit:
-                self.transport.get(f"{spec.root}/{name}", local / "files" / name, limit=limit)
-                notes.append(
-                    f"{name} on node {self._node.name} has {size} bytes: only the first {limit} were fetched"
-                )
+        for name in (name for name, size in sizes.items() if size > limit):
+            beginning = functools.partial(self._get_beginning, f"{root}/{name}", local / name, limit)
+            self._twice(beginning)
+            notes.append(
+                f"{name} on node {self._node.name} has {sizes[name]} bytes: only the first {limit} were fetched"
+            )
         return notes
+
+    @staticmethod
+    def _get_beginning(remote: str, local: Path, limit: int, transport: Transport) -> None:
+        local.parent.mkdir(parents=True, exist_ok=True)
+        transport.get(remote, local, limit=limit)
 
     def _put_once(self, data: bytes, remote: str) -> None:
         """Put a file there unless there is one."""
