@@ -2,11 +2,14 @@
 
 import json
 from dataclasses import replace
-from typing import Annotated, Literal, NoReturn
+from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 
 import typer
 
-from tipcflow.domain import Compat, ConfigError
+from tipcflow.domain import Compat, ConfigError, Plan
+
+if TYPE_CHECKING:
+    from tipcflow.execute.request import RunRequest
 
 
 def plan(
@@ -48,52 +51,61 @@ def plan(
     for name, value in (("PARAMS", params), ("--suite", suite)):
         if not value:
             raise ConfigError("is missing", key=name, expected="see `tipcflow plan --help`")
-    from tipcflow.config.cluster import load_cluster
     from tipcflow.config.settings import settings
-    from tipcflow.config.suite import load_suite
-    from tipcflow.execute.planning import make_plan
     from tipcflow.execute.request import RunRequest
-    from tipcflow.execute.source import take_snapshot
 
-    chosen = settings()
     request = RunRequest(
         params=params,
         suite=suite,
         mode=mode,
         cluster=cluster,
-        config_dir=chosen.config_dir,
+        config_dir=settings().config_dir,
         suite_ref=suite_ref,
         seed=seed,
         repeats=repeats,
         diagnose=diagnose,
         compat=compat,
     )
-    loaded = load_suite(suite, chosen.config_dir)
-    nodes = load_cluster(cluster, chosen.config_dir) if cluster else None
-    snapshot = take_snapshot(loaded, params, suite_ref, cache=chosen.home / "suites")
     if diff:
-        from tipcflow.cli.plan_diff import print_differences
+        _print_diff(request, as_json=as_json or output == "json")
+    else:
+        _print_plan(request, "json" if as_json else output)
 
-        # A script takes neither a seed nor a wish for verbose logs.
-        script = replace(request, compat=Compat.BASH, seed=None, diagnose=False)
-        both = [
-            make_plan(each, loaded, nodes, snapshot, run="plan")
-            for each in (script, replace(request, compat=Compat.SPEC))
-        ]
-        print_differences(*both, as_json=as_json or output == "json")
-        return
-    made = make_plan(request, loaded, nodes, snapshot, run="plan")
-    if as_json or output == "json":
+
+def _make(*requests: "RunRequest") -> list[Plan]:
+    """The plans of requests that differ in nothing but their semantics."""
+    from tipcflow.config.cluster import load_cluster
+    from tipcflow.config.settings import settings
+    from tipcflow.config.suite import load_suite
+    from tipcflow.execute.planning import make_plan
+    from tipcflow.execute.source import take_snapshot
+
+    first = requests[0]
+    suite = load_suite(first.suite, first.config_dir)
+    nodes = load_cluster(first.cluster, first.config_dir) if first.cluster else None
+    snapshot = take_snapshot(suite, first.params, first.suite_ref, cache=settings().home / "suites")
+    return [make_plan(request, suite, nodes, snapshot, run="plan") for request in requests]
+
+
+def _print_diff(request: "RunRequest", *, as_json: bool) -> None:
+    from tipcflow.cli.plan_diff import print_differences
+
+    # A script takes neither a seed nor a wish for verbose logs.
+    script = replace(request, compat=Compat.BASH, seed=None, diagnose=False)
+    print_differences(*_make(script, replace(request, compat=Compat.SPEC)), as_json=as_json)
+
+
+def _print_plan(request: "RunRequest", output: str | None) -> None:
+    from tipcflow.cli.plan_history import predict
+    from tipcflow.cli.plan_page import print_commands, print_table
+    from tipcflow.config.settings import settings
+
+    (made,) = _make(request)
+    if output == "json":
         typer.echo(json.dumps(made.model_dump(mode="json"), indent=2))
-        return
     if output in (None, "table"):
-        from tipcflow.cli.plan_history import predict
-        from tipcflow.cli.plan_page import print_table
-
-        print_table(made, predict(made, chosen))
+        print_table(made, predict(made, settings()))
     if output in (None, "commands"):
-        from tipcflow.cli.plan_page import print_commands
-
         print_commands(made)
 
 

@@ -56,9 +56,7 @@ def build_plan(
     if compat is Compat.BASH:
         steps = BashPlanner(text, reader, cluster=cluster, options=options).steps(groups)
     _check_steps(steps, params, dialect, mode)
-    if cluster is not None:
-        legs = [leg for step in steps for leg in step.legs]
-        check_any_device(legs, cluster=cluster.name, file=file)
+    _check_devices(steps, cluster, file)
     widest = max(groups, key=lambda group: group.nodes, default=None)
     return Plan(
         chain=chain,
@@ -86,6 +84,12 @@ def _check_cluster(params: ParamsFile, reader: Reader, planner: SpecPlanner, clu
     if cluster is not None:
         for group in planner.groups:
             check_room(group, cluster, file=params.file, line=reader.line("gpu_list"))
+
+
+def _check_devices(steps: list[Step], cluster: Cluster | None, file: str) -> None:
+    if cluster is not None:
+        legs = [leg for step in steps for leg in step.legs]
+        check_any_device(legs, cluster=cluster.name, file=file)
 
 
 def _check_steps(steps: list[Step], params: ParamsFile, dialect: Dialect, mode: str) -> None:
