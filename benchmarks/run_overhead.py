@@ -67,13 +67,22 @@ def loop_of_step(step: Step, cluster: Cluster, roots: dict[str, str]) -> list[st
 
 
 def loop_of_script(script: str, cluster: Cluster, roots: dict[str, str]) -> str:
-    """A bash script that starts a suite's own script by hand on every node, as TIPC asks."""
+    """A bash script that starts a suite's own script by hand on every node, as TIPC asks.
+
+    What a person does first is done here, too: the script and its helpers into test_tipc/, the addresses into
+    the params file, and the variables that make Paddle's launcher take CPU processes for devices.
+    """
+    folder = shlex.quote(str(Path(script).resolve().parent))
+    name = shlex.quote(f"test_tipc/{Path(script).name}")
+    addresses = ",".join(node.address for node in cluster.nodes)
+    env = {"CUDA_VISIBLE_DEVICES": "0,1", "PADDLE_DISTRI_BACKEND": "gloo"}
     lines = []
     for node in cluster.nodes:
         text = (
-            f"bash test_tipc/prepare.sh {SHORT_PARAMS} {MODE} && bash {shlex.quote(script)} {SHORT_PARAMS} {MODE}"
+            f"cp {folder}/*.sh test_tipc/ && sed -i 's/^gpu_list:.*/gpu_list:{addresses};0,1/' {SHORT_PARAMS} && "
+            f"bash test_tipc/prepare.sh {SHORT_PARAMS} {MODE} && bash {name} {SHORT_PARAMS} {MODE}"
         )
-        lines.append(f"{ssh(node, remote(node, roots[node.name], text, {}))} &")
+        lines.append(f"{ssh(node, remote(node, roots[node.name], text, env))} &")
     return "\n".join([*lines, "wait"]) + "\n"
 
 
