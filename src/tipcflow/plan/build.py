@@ -44,8 +44,7 @@ def build_plan(
             run, or the cluster cannot do it.
     """
     options = options or PlanOptions()
-    if mode not in MODES:
-        raise ConfigError("there is no such mode", key="mode", found=mode, expected=", ".join(MODES))
+    _check_mode(mode)
     dialect, params = choose_dialect(text, file=file, dialects=dialects, mode=mode)
     reader = Reader(params, dialect, mode=mode, compat=Compat.SPEC, files=options.files)
     check_python(reader.value("python"), file=file, line=reader.line("python"))
@@ -78,6 +77,11 @@ def build_plan(
         substitutions=substitutions(groups, cluster, reader.value("python")),
         quirks=find_quirks(reader, groups, points),
     )
+
+
+def _check_mode(mode: str) -> None:
+    if mode not in MODES:
+        raise ConfigError("there is no such mode", key="mode", found=mode, expected=", ".join(MODES))
 
 
 def _check_cluster(params: ParamsFile, reader: Reader, planner: SpecPlanner, cluster: Cluster | None) -> None:
