@@ -13,7 +13,7 @@ from tipcflow.execute.progress import Event, Kind
 from tipcflow.parse import last_training_line
 
 if TYPE_CHECKING:
-    from rich.console import Group
+    from rich.console import Console, Group
     from rich.text import Text
 
 _LINE_EVERY_S = 5.0
@@ -36,9 +36,7 @@ class LiveDisplay:
     """
 
     def __init__(self) -> None:
-        from rich.console import Console
-
-        self._console = Console(stderr=True, highlight=False)
+        self._console = _console()
         self._live: Any = None
         self._lock = threading.RLock()
         self._mute = False
@@ -69,7 +67,7 @@ class LiveDisplay:
         """End the live part; the final table stays on the screen. Idempotent."""
         live, self._live = self._live, None
         if live is not None:
-            with contextlib.suppress(OSError, SystemExit):
+            with contextlib.suppress(OSError):
                 live.stop()
                 if self._steps:
                     self._console.print(self._render())
@@ -89,7 +87,7 @@ class LiveDisplay:
             if self._live is None and not self._mute:
                 try:
                     self._print_line(event)
-                except (OSError, SystemExit):
+                except OSError:
                     # Whoever read along has gone (`… 2>&1 | head`, a closed terminal): the run goes on.
                     self._mute = True
 
@@ -178,6 +176,18 @@ class LiveDisplay:
                 text = f"{event.node}: {line}"
         if text:
             self._console.print(f"{stamp}  {text}", markup=False, soft_wrap=True)
+
+
+def _console() -> "Console":
+    from rich.console import Console
+
+    class Progress(Console):
+        """Goes quiet when its reader has gone; rich itself would close stdout too, where the verdict goes."""
+
+        def on_broken_pipe(self) -> None:
+            self.quiet = True
+
+    return Progress(stderr=True, highlight=False)
 
 
 def _clock(seconds: float) -> str:

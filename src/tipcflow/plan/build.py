@@ -68,8 +68,7 @@ def build_plan(
         compat=compat,
         cluster=cluster.name if cluster else "",
         nodes=tuple(host.name for host in hosts_of(widest, cluster)),
-        # What is not passed on is not declared: the script's own commands know no seed.
-        seed=options.seed if compat is Compat.SPEC and options.seed_argument else None,
+        seed=_seed(compat, options),
         repeats=options.repeats,
         diagnose=options.diagnose,
         variants=tuple(as_variant(point) for point in points),
@@ -77,6 +76,11 @@ def build_plan(
         substitutions=substitutions(groups, cluster, reader.value("python")),
         quirks=find_quirks(reader, groups, points),
     )
+
+
+def _seed(compat: Compat, options: PlanOptions) -> int | None:
+    """What is not passed on is not declared: the script's own commands know no seed."""
+    return options.seed if compat is Compat.SPEC and options.seed_argument else None
 
 
 def _check_mode(mode: str) -> None:
