@@ -24,7 +24,7 @@ from tipcflow.domain.plan import (
     Substitution,
     Variant,
 )
-from tipcflow.domain.run import Run, new_run_id
+from tipcflow.domain.run import Run, dag_id_of, new_run_id, run_id_of
 from tipcflow.domain.status import Status, exit_code, run_status
 
 __all__ = [
@@ -59,10 +59,12 @@ __all__ = [
     "Substitution",
     "TipcflowError",
     "Variant",
+    "dag_id_of",
     "exit_code",
     "last_attempts",
     "losses_of",
     "medians_of",
     "new_run_id",
+    "run_id_of",
     "run_status",
 ]

@@ -1,0 +1,78 @@
+"""A run's events as a file, so that whoever watches need not be the process that runs it.
+
+`<home>/runs/<run>/events.jsonl`: one JSON object per line, appended by every task of the run. A line is written
+with one call in append mode, which keeps lines whole when several processes write.
+"""
+
+import json
+import os
+from pathlib import Path
+
+from tipcflow.domain import Status
+from tipcflow.execute.progress import Event, Kind, Listener
+
+# Longer log pieces are for the log itself; who watches wants to see that it goes on.
+_LONGEST = 16 * 1024
+
+
+def events_path(home: Path, run: str) -> Path:
+    """Where the events of a run are."""
+    return home / "runs" / run / "events.jsonl"
+
+
+def event_writer(home: Path, run: str) -> Listener:
+    """A listener that appends to the run's events."""
+    path = events_path(home, run)
+    path.parent.mkdir(parents=True, exist_ok=True)
+
+    def write(event: Event) -> None:
+        line = {
+            "kind": event.kind.value,
+            "text": event.text[-_LONGEST:],
+            "step": event.step,
+            "node": event.node,
+            "leg": event.leg,
+            "status": event.status.value if event.status else None,
+            "at": event.at,
+        }
+        data = json.dumps({key: value for key, value in line.items() if value not in ("", None)}) + "\n"
+        file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        try:
+            os.write(file, data.encode())
+        finally:
+            os.close(file)
+
+    return write
+
+
+def read_events(home: Path, run: str, offset: int = 0) -> tuple[list[Event], int]:
+    """The run's events from a byte offset on, and the offset to go on from; none while there is no file.
+
+    A last line that is still being written is left for the next call; a line that is no event is passed over.
+    """
+    path = events_path(home, run)
+    try:
+        with path.open("rb") as file:
+            file.seek(offset)
+            data = file.read()
+    except FileNotFoundError:
+        return [], offset
+    whole = data[: data.rfind(b"\n") + 1]
+    events = [event for event in map(_event, whole.splitlines()) if event is not None]
+    return events, offset + len(whole)
+
+
+def _event(line: bytes) -> Event | None:
+    try:
+        told = json.loads(line)
+        return Event(
+            Kind(told["kind"]),
+            str(told.get("text", "")),
+            step=str(told.get("step", "")),
+            node=str(told.get("node", "")),
+            leg=str(told.get("leg", "")),
+            status=Status(told["status"]) if told.get("status") else None,
+            at=float(told.get("at", 0.0)),
+        )
+    except (ValueError, KeyError, TypeError):
+        return None

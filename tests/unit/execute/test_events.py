@@ -1,0 +1,43 @@
+"""Events written by one process and read by another."""
+
+import threading
+from pathlib import Path
+
+from tipcflow.domain import Status
+from tipcflow.execute.events import event_writer, events_path, read_events
+from tipcflow.execute.progress import Event, Kind
+
+
+def test_what_was_written_is_read_again(tmp_path: Path) -> None:
+    event = Event(Kind.STEP_ENDED, "a reason", step="s/train", node="a", leg="cpu", status=Status.FAILED, at=12.5)
+    event_writer(tmp_path, "r")(event)
+    assert read_events(tmp_path, "r")[0] == [event]
+
+
+def test_reading_goes_on_where_it_ended_and_leaves_half_a_line(tmp_path: Path) -> None:
+    write = event_writer(tmp_path, "r")
+    assert read_events(tmp_path, "r") == ([], 0)
+    write(Event(Kind.NOTE, "one"))
+    first, offset = read_events(tmp_path, "r")
+    with events_path(tmp_path, "r").open("a") as file:
+        file.write('{"kind": "note", "text": "tw')
+    assert read_events(tmp_path, "r", offset) == ([], offset)
+    with events_path(tmp_path, "r").open("a") as file:
+        file.write('o"}\nrubbish\n')
+    second, _ = read_events(tmp_path, "r", offset)
+    assert [event.text for event in first + second] == ["one", "two"]
+
+
+def test_lines_of_several_writers_stay_whole(tmp_path: Path) -> None:
+    def many(name: str) -> None:
+        write = event_writer(tmp_path, "r")
+        for number in range(200):
+            write(Event(Kind.LOG, f"{name} {number} " + "x" * 5000))
+
+    threads = [threading.Thread(target=many, args=(name,)) for name in "abc"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    events, _ = read_events(tmp_path, "r")
+    assert len(events) == 600
