@@ -12,6 +12,7 @@ from tipcflow.domain.exit_record import EndReason, ExitRecord, OutputFile
 from tipcflow.domain.history import PastRun, last_attempts, losses_of, medians_of
 from tipcflow.domain.job import JobCommand, JobSpec
 from tipcflow.domain.measurement import Measurement, Phase
+from tipcflow.domain.member import MemberState
 from tipcflow.domain.node import Cluster, Node, NodeFacts, SshTarget
 from tipcflow.domain.plan import (
     Command,
@@ -43,6 +44,8 @@ __all__ = [
     "JobSpec",
     "Leg",
     "Measurement",
+    "MemberState",
+    "MemberState",
     "Node",
     "NodeFacts",
     "OutputFile",

@@ -2,14 +2,14 @@
 
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sqlalchemy import delete, insert, select
 
 from tipcflow.domain import CheckResult, NodeFacts
 from tipcflow.store.base import StoreBase, upsert
-from tipcflow.store.schema import check_results, documents, environments
+from tipcflow.store.schema import check_results, documents, environments, runs
 
 
 class DocumentsMixin(StoreBase):
@@ -19,6 +19,18 @@ class DocumentsMixin(StoreBase):
         """Keep a JSON value or domain type under a name (`predictions`, `certificate` …), or replace it."""
         row = {"run": run_id, "name": name, "body": obj, "updated_at": time.time()}
         with self._write() as connection:
+            connection.execute(upsert(connection, documents), row)
+
+    def merge_document(self, run_id: str, name: str, entries: Mapping[str, Any]) -> None:
+        """Put entries into a document that is a JSON object; several writers lose none of each other's."""
+        if not entries:
+            return
+        mine = (documents.c.run == run_id, documents.c.name == name)
+        with self._write() as connection:
+            # Queue up behind the run's row: the document itself may not be there yet.
+            connection.execute(select(runs.c.id).where(runs.c.id == run_id).with_for_update())
+            before = connection.execute(select(documents.c.body).where(*mine)).scalar() or {}
+            row = {"run": run_id, "name": name, "body": {**before, **entries}, "updated_at": time.time()}
             connection.execute(upsert(connection, documents), row)
 
     def document(self, run_id: str, name: str) -> Any:

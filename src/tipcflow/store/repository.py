@@ -12,9 +12,10 @@ from tipcflow.store.baselines import BaselinesMixin
 from tipcflow.store.engine import make_engine, reachable
 from tipcflow.store.history import HistoryMixin
 from tipcflow.store.leases import LeasesMixin
+from tipcflow.store.members import MembersMixin
 
 
-class Store(HistoryMixin, LeasesMixin, BaselinesMixin):
+class Store(HistoryMixin, LeasesMixin, BaselinesMixin, MembersMixin):
     """The metrics database, SQLite or PostgreSQL. Safe to share between threads, not across a fork."""
 
     def __init__(self, engine: Engine, url: str) -> None:

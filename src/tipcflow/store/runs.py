@@ -108,6 +108,14 @@ class RunsMixin(StoreBase):
             raise ValueError(f"{status} is not said of a run")
         self._set(run_id, {"status": status, "reason": reason, "ended_at": ended_at})
 
+    def reopen_run(self, run_id: str) -> None:
+        """Take a run's status back: it goes on, because somebody cleared tasks of it.
+
+        Raises:
+            ConfigError: when there is no such run.
+        """
+        self._set(run_id, {"status": None, "reason": "", "ended_at": None})
+
     def _set(self, run_id: str, fields: Mapping[str, Any]) -> None:
         with self._write() as connection:
             changed = connection.execute(update(runs).where(runs.c.id == run_id).values(**fields)).rowcount

@@ -163,6 +163,20 @@ attempts = Table(
     ),
 )
 
+# What is known of each node's part of an attempt, for those who run one attempt from several processes.
+members = Table(
+    "members",
+    metadata,
+    _words("run", key=True),
+    _words("step", key=True),
+    _whole("attempt", key=True),
+    _words("node", key=True),
+    _json("state"),
+    Column("ended", Boolean, nullable=False),
+    _time("updated_at"),
+    _refers(["run", "step", "attempt"], ["attempts.run", "attempts.step", "attempts.attempt"]),
+)
+
 environments = Table(
     "environments",
     metadata,

@@ -1,0 +1,35 @@
+"""What is known of one node's part of an attempt, by whichever process watches it."""
+
+from tipcflow.domain.base import Frozen
+from tipcflow.domain.exit_record import ExitRecord
+
+
+class MemberState(Frozen):
+    """One node's part of one attempt of a step.
+
+    Attributes:
+        released: whether its job was told to go (or needs not be told).
+        record: how it ended, None while it goes on or when it was lost.
+        legs: leg id -> how that leg ended.
+        artefacts: path relative to the suite's root -> size in bytes, of the files that the job wrote.
+        log_bytes: leg ('' for a step's only command) -> bytes of its log that were seen.
+        lost: why nothing is known of it any more, '' while it can be watched.
+        down_since, known_at: when the link broke (0 while it stands) and when the record came, seconds since the
+            epoch on the controller.
+    """
+
+    schema_version: int = 1
+    node: str
+    released: bool = False
+    record: ExitRecord | None = None
+    legs: dict[str, ExitRecord] = {}
+    artefacts: dict[str, int] = {}
+    log_bytes: dict[str, int] = {}
+    lost: str = ""
+    down_since: float = 0.0
+    known_at: float = 0.0
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more will be heard of it."""
+        return self.record is not None or bool(self.lost)

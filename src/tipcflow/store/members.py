@@ -1,0 +1,95 @@
+"""Members of attempts: how several processes run one attempt of a step together."""
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Select, func, insert, select
+
+from tipcflow.domain import Frozen, MemberState
+from tipcflow.store.base import StoreBase, upsert
+from tipcflow.store.schema import attempts, members, steps
+
+
+class Joined(Frozen):
+    """An open attempt that a process takes part in.
+
+    Attributes:
+        attempt: its number.
+        opened: whether this call opened it.
+        members: node -> what is known of its part, for those nodes of which something is known.
+    """
+
+    attempt: int
+    opened: bool
+    members: dict[str, MemberState] = {}
+
+
+class MembersMixin(StoreBase):
+    """Table members, and attempts that several processes share."""
+
+    def join_attempt(self, run_id: str, step_id: str, nodes: Sequence[str], now: float | None = None) -> Joined:
+        """The open attempt of a step, or a new one when there is none: decided in one transaction.
+
+        Raises:
+            KeyError: when the run's plan has no such step.
+        """
+        now = time.time() if now is None else now
+        mine = (attempts.c.run == run_id, attempts.c.step == step_id)
+        with self._write() as connection:
+            step = select(steps.c.step).where(steps.c.run == run_id, steps.c.step == step_id)
+            if not connection.execute(step.with_for_update()).first():
+                raise KeyError(f"run {run_id} has no step {step_id}")
+            open_one = select(attempts.c.attempt).where(*mine, attempts.c.ended_at.is_(None))
+            number = connection.execute(open_one).scalar()
+            if number is not None:
+                known = _members(run_id, step_id, number)
+                states = (MemberState.model_validate(row) for row in connection.execute(known).scalars())
+                return Joined(attempt=number, opened=False, members={state.node: state for state in states})
+            last = connection.execute(select(func.max(attempts.c.attempt)).where(*mine)).scalar() or 0
+            row = {"run": run_id, "step": step_id, "attempt": last + 1, "nodes": list(nodes)}
+            row |= {"reason": "", "records": [], "started_at": now}
+            connection.execute(insert(attempts), row)
+        return Joined(attempt=last + 1, opened=True)
+
+    def open_attempt_number(self, run_id: str, step_id: str) -> int | None:
+        """The number of the step's open attempt, None when there is none."""
+        query = select(attempts.c.attempt).where(
+            attempts.c.run == run_id, attempts.c.step == step_id, attempts.c.ended_at.is_(None)
+        )
+        with self._read() as connection:
+            return connection.execute(query).scalar()
+
+    def put_member(self, run_id: str, step_id: str, attempt: int, state: MemberState) -> MemberState:
+        """Keep what is known of a node's part. What is known of an ended one stays as it was first told.
+
+        Returns:
+            What is kept.
+
+        Raises:
+            sqlalchemy.exc.IntegrityError: when there is no such attempt.
+        """
+        key = {"run": run_id, "step": step_id, "attempt": attempt, "node": state.node}
+        own = _members(run_id, step_id, attempt).where(members.c.node == state.node)
+        with self._write() as connection:
+            # Whoever changes members of an attempt queues up behind its row.
+            mine = (attempts.c.run == run_id, attempts.c.step == step_id, attempts.c.attempt == attempt)
+            connection.execute(select(attempts.c.attempt).where(*mine).with_for_update())
+            before = connection.execute(own).scalar()
+            if before is not None and (kept := MemberState.model_validate(before)).ended:
+                return kept
+            row = {**key, "state": state, "ended": state.ended, "updated_at": time.time()}
+            connection.execute(upsert(connection, members), row)
+        return state
+
+    def members(self, run_id: str, step_id: str, attempt: int) -> dict[str, MemberState]:
+        """Node -> what is known of its part of an attempt, for those nodes of which something is known."""
+        with self._read() as connection:
+            rows = connection.execute(_members(run_id, step_id, attempt)).scalars()
+            states = [MemberState.model_validate(row) for row in rows]
+        return {state.node: state for state in states}
+
+
+def _members(run_id: str, step_id: str, attempt: int) -> Select[tuple[Any]]:
+    of = (members.c.run == run_id, members.c.step == step_id, members.c.attempt == attempt)
+    return select(members.c.state).where(*of).order_by(members.c.node)

@@ -1,0 +1,73 @@
+"""Several processes run one attempt of a step together."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from sqlalchemy.exc import IntegrityError
+from tests.support.stories import T0, TRAIN, a_plan, a_record, a_run
+
+from tipcflow.domain import MemberState, Status
+from tipcflow.store import Store
+
+RUN = a_run().id
+NODES = ["node-a", "node-b"]
+
+
+@pytest.fixture
+def begun(store: Store) -> Store:
+    store.create_run(a_run(), a_plan())
+    return store
+
+
+def test_all_who_come_join_the_one_open_attempt(begun: Store) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        joined = list(pool.map(lambda _: begun.join_attempt(RUN, TRAIN, NODES, T0), range(8)))
+    assert {one.attempt for one in joined} == {1}
+    assert sum(one.opened for one in joined) == 1
+
+
+def test_after_an_attempt_was_closed_comes_the_next(begun: Store) -> None:
+    assert begun.open_attempt_number(RUN, TRAIN) is None
+    first = begun.join_attempt(RUN, TRAIN, NODES, T0)
+    assert begun.open_attempt_number(RUN, TRAIN) == first.attempt
+    begun.close_attempt(RUN, TRAIN, first.attempt, Status.FAILED, "x", [], T0 + 1)
+    assert begun.open_attempt_number(RUN, TRAIN) is None
+    assert begun.join_attempt(RUN, TRAIN, NODES, T0).attempt == first.attempt + 1
+
+
+def test_what_is_known_of_members_is_seen_by_all(begun: Store) -> None:
+    attempt = begun.join_attempt(RUN, TRAIN, NODES, T0).attempt
+    here = MemberState(node="node-a", released=True, log_bytes={"": 12})
+    begun.put_member(RUN, TRAIN, attempt, here)
+    assert begun.members(RUN, TRAIN, attempt) == {"node-a": here}
+    assert begun.join_attempt(RUN, TRAIN, NODES, T0).members == {"node-a": here}
+
+
+def test_how_a_member_ended_is_told_once(begun: Store) -> None:
+    attempt = begun.join_attempt(RUN, TRAIN, NODES, T0).attempt
+    ended = MemberState(node="node-a", record=a_record(RUN, exit_code=1), known_at=5.0, artefacts={"a": 3})
+    assert begun.put_member(RUN, TRAIN, attempt, ended) == ended
+    late = MemberState(node="node-a", lost="no answer")
+    assert begun.put_member(RUN, TRAIN, attempt, late) == ended
+    assert begun.members(RUN, TRAIN, attempt)["node-a"] == ended
+
+
+def test_a_member_needs_its_attempt(begun: Store) -> None:
+    with pytest.raises(IntegrityError):
+        begun.put_member(RUN, TRAIN, 7, MemberState(node="node-a"))
+    with pytest.raises(KeyError):
+        begun.join_attempt(RUN, "no/such", NODES, T0)
+
+
+def test_documents_of_several_writers_are_merged(begun: Store) -> None:
+    begun.merge_document(RUN, "d", {"a": 1})
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda n: begun.merge_document(RUN, "d", {f"n{n}": n}), range(8)))
+    assert begun.document(RUN, "d") == {"a": 1, **{f"n{n}": n for n in range(8)}}
+
+
+def test_a_run_that_is_opened_again_has_no_status(begun: Store) -> None:
+    begun.finish_run(RUN, Status.FAILED, "x", T0 + 9)
+    begun.reopen_run(RUN)
+    run = begun.get_run(RUN)
+    assert (run.status, run.reason, run.ended_at) == (None, "", None)
