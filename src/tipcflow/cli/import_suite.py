@@ -1,5 +1,6 @@
 """`tipcflow import REPO --suite S`: a checked-out suite's params files become chains."""
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +15,12 @@ if TYPE_CHECKING:
     from tipcflow.cli.import_files import Imported
 
 _SHOWN = 10
+_STUB = '''"""The chains of suite {suite}: one DAG per params file in configs/chains/{suite}."""
+
+from operators.chains import chain_dags
+
+globals().update(chain_dags("{suite}"))
+'''
 
 
 def import_suite(
@@ -24,9 +31,9 @@ def import_suite(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Copy a suite's params files to configs/chains, and say what runs, what is refused and why.
+    """Copy a suite's params files to configs/chains, write its DAG file, say what runs, what is refused and why.
 
-    Nothing of ours is replaced without --update, and nothing is ever removed.
+    No params file of ours is replaced without --update, and nothing is ever removed.
     """
     from tipcflow.cli.import_files import import_files, left_over
     from tipcflow.cli.import_suite_file import other_suites, suite_for
@@ -38,12 +45,16 @@ def import_suite(
     loaded, said = suite_for(suite, repo, config_dir)
     files = import_files(loaded, repo, config_dir / "chains" / loaded.name, update=update)
     gone = left_over(files, config_dir / "chains" / loaded.name)
-    write_dags(loaded.name)
+    dags = write_dags(loaded.name, config_dir) if any(file.runs for file in files) else None
     if as_json:
-        print_json({"suite": said, "files": [file.as_json() for file in files], "not_in_the_suite": gone})
+        listed = [file.as_json() for file in files]
+        stub = {"file": str(dags[0]), "state": dags[1]} if dags else None
+        print_json({"suite": said, "files": listed, "not_in_the_suite": gone, "dags": stub})
     else:
         typer.echo(said)
         _say(files, gone)
+        if dags:
+            typer.echo(f"DAGs: {dags[0]} {dags[1]}")
         for folder in other_suites(repo):
             typer.echo(f"not looked at: {folder} has params files of its own: import it as a suite of its own")
     if not any(file.runs for file in files):
@@ -55,8 +66,44 @@ def import_suite(
         )
 
 
-def write_dags(suite: str) -> None:
-    """Make the scheduler know a suite's chains: the desk's part of tipcflow has nothing to write for that."""
+def write_dags(suite: str, config_dir: Path | None = None) -> tuple[Path, str]:
+    """Write the file that makes the scheduler know a suite's chains, where it is missing or not as it has to be.
+
+    It stands in the folder `dags` beside the configuration folder; it never changes with the chains themselves.
+
+    Args:
+        suite: the suite's name.
+        config_dir: the configuration folder, None for the one in force.
+
+    Returns:
+        The file, and what was done: `new`, `unchanged` or `updated`.
+
+    Raises:
+        ConfigError: it cannot be written, or a file of that name is another suite's.
+    """
+    from tipcflow.config.settings import settings
+
+    folder = (config_dir or settings().config_dir).resolve().parent / "dags"
+    path = folder / f"chains_{re.sub(r'[^A-Za-z0-9_]', '_', suite)}.py"
+    text = _STUB.format(suite=suite)
+    try:
+        found = path.read_text(encoding="utf-8", errors="replace") if path.exists() else None
+        if found == text:
+            return path, "unchanged"
+        other = re.search(r"chain_dags\([\"'](?P<suite>[^\"']+)", found or "")
+        if other and other["suite"] != suite:
+            raise ConfigError(
+                "a suite's name would be that of another suite's DAG file",
+                file=str(path),
+                key="--suite",
+                found=f"{suite} beside {other['suite']}",
+                expected="names that differ in letters, digits or '_'",
+            )
+        folder.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"cannot be written: {error.strerror}", file=str(path)) from error
+    return path, "new" if found is None else "updated"
 
 
 def _say(files: "Sequence[Imported]", gone: Sequence[str]) -> None:

@@ -8,6 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
+from tipcflow.cli.import_suite import write_dags
+from tipcflow.domain import ConfigError
+
 GOLDEN = Path(__file__).parents[2] / "golden"
 INPUTS = GOLDEN / "plan" / "inputs"
 GOOD = "test_tipc/configs/m/train_infer_python.txt"
@@ -108,6 +111,45 @@ def test_what_the_suite_no_longer_has_is_told_and_kept(bring: Import, repo: Path
     assert said.code == 2
     assert "kept: m/train_infer_python.txt" in said.out
     assert (tmp_path / CHAIN).exists()
+
+
+STUB = '''"""The chains of suite PaddleOCR: one DAG per params file in configs/chains/PaddleOCR."""
+
+from operators.chains import chain_dags
+
+globals().update(chain_dags("PaddleOCR"))
+'''
+
+
+def test_the_scheduler_gets_one_file_for_the_suite(bring: Import, tmp_path: Path) -> None:
+    path = tmp_path / "dags" / "chains_PaddleOCR.py"
+    page = json.loads(bring("--json").out)
+    assert page["dags"] == {"file": str(path), "state": "new"}
+    assert path.read_text() == STUB
+    before = path.stat().st_mtime_ns
+    assert f"DAGs: {path} unchanged" in bring().out
+    assert path.stat().st_mtime_ns == before
+    path.write_text("old")
+    assert f"DAGs: {path} updated" in bring().out
+    assert path.read_text() == STUB
+
+
+def test_a_suites_name_becomes_a_modules_name_that_no_other_suite_takes(tmp_path: Path) -> None:
+    path, state = write_dags("my-suite.v2", tmp_path / "configs")
+    assert (path, state) == (tmp_path / "dags" / "chains_my_suite_v2.py", "new")
+    calls: list[str] = []
+    code = path.read_text().replace("from operators.chains import chain_dags", "")
+    exec(compile(code, str(path), "exec"), {"chain_dags": lambda name: calls.append(name) or {}})
+    assert calls == ["my-suite.v2"]
+    with pytest.raises(ConfigError, match="another suite's DAG file") as told:
+        write_dags("my_suite_v2", tmp_path / "configs")
+    assert "my_suite_v2 beside my-suite.v2" in str(told.value)
+
+
+def test_no_chain_no_dag_file(bring: Import, repo: Path, tmp_path: Path) -> None:
+    (repo / GOOD).unlink()
+    assert bring().code == 2
+    assert not (tmp_path / "dags").exists()
 
 
 def test_two_files_of_one_name_are_not_mixed_up(bring: Import, repo: Path, tmp_path: Path) -> None:
