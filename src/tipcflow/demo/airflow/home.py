@@ -1,0 +1,82 @@
+"""AIRFLOW_HOME of a local Airflow: its secrets and its login, made once and readable by their owner alone."""
+
+import base64
+import json
+import os
+import secrets
+from dataclasses import dataclass, field
+from pathlib import Path
+
+USER = "admin"
+
+
+@dataclass(frozen=True)
+class AirflowHome:
+    """The folder that a local Airflow keeps everything in.
+
+    Attributes:
+        folder: AIRFLOW_HOME.
+        password: of `USER`; read from the passwords file.
+    """
+
+    folder: Path
+    password: str = field(repr=False)
+
+    @property
+    def passwords_file(self) -> Path:
+        """JSON object, user to password; mode 0600. Airflow reads it at every login."""
+        return self.folder / "passwords.json"
+
+    @property
+    def logs(self) -> Path:
+        """Folder of the components' own logs (task logs are in `logs/`)."""
+        return self.folder / "components"
+
+    @property
+    def database(self) -> Path:
+        """The SQLite file that Airflow uses unless its settings name another database."""
+        return self.folder / "airflow.db"
+
+
+def airflow_home(folder: Path) -> AirflowHome:
+    """Make or open the folder. The login is written before Airflow starts, so that no log ever prints it."""
+    folder = folder.resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    folder.chmod(0o700)
+    home = AirflowHome(folder, _password(folder / "passwords.json"))
+    home.logs.mkdir(exist_ok=True)
+    config = folder / "airflow.cfg"
+    if not config.exists():
+        _write_private(config, _secrets())
+    return home
+
+
+def _password(path: Path) -> str:
+    try:
+        known = json.loads(path.read_text())
+    except (OSError, ValueError):
+        known = {}
+    if not isinstance(known.get(USER), str):
+        known = {USER: secrets.token_urlsafe(12)}
+        _write_private(path, json.dumps(known) + "\n")
+    path.chmod(0o600)
+    return str(known[USER])
+
+
+def _secrets() -> str:
+    """Airflow's keys, in the one file that only it reads: an environment would hand them to every task."""
+    fernet = base64.urlsafe_b64encode(os.urandom(32)).decode()
+    return (
+        "# Made once, for this folder alone. Settings come from the environment.\n"
+        f"[core]\nfernet_key = {fernet}\n"
+        f"[api]\nsecret_key = {secrets.token_urlsafe(32)}\n"
+        f"[api_auth]\njwt_secret = {secrets.token_urlsafe(48)}\n"
+    )
+
+
+def _write_private(path: Path, text: str) -> None:
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(file, "w") as stream:
+        stream.write(text)
+    draft.replace(path)

@@ -1,0 +1,77 @@
+"""`configs/airflow.env`: the Airflow settings that we ship, one KEY=VALUE per line, each with its reason."""
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+from tipcflow.domain import ConfigError
+
+_KEY = re.compile(r"AIRFLOW__[A-Z_]+?__[A-Z0-9_]+")
+
+
+class Setting(NamedTuple):
+    """One line of the file.
+
+    Attributes:
+        key: as an environment variable, AIRFLOW__SECTION__OPTION.
+        value: as it stands; no quotes, no expansion (docker's `env_file` reads it alike).
+        why: the comment lines above it, joined.
+    """
+
+    key: str
+    value: str
+    why: str
+
+    @property
+    def section(self) -> str:
+        """Airflow's section, for example `scheduler`."""
+        return self.key.split("__", 2)[1].lower()
+
+    @property
+    def option(self) -> str:
+        """Airflow's option in that section."""
+        return self.key.split("__", 2)[2].lower()
+
+
+def read_settings(path: Path) -> list[Setting]:
+    """All settings of the file, in its order.
+
+    Raises:
+        ConfigError: no such file, a line that is no setting, one given twice, or one without a reason.
+    """
+    try:
+        lines = path.read_text().splitlines()
+    except OSError as error:
+        raise ConfigError("cannot be read", file=str(path), hint="it holds the settings for Airflow") from error
+    found: dict[str, Setting] = {}
+    why: list[str] = []
+    for number, line in enumerate(lines, 1):
+        text = line.strip()
+        if not text:
+            why = []
+        elif text.startswith("#"):
+            why.append(text.lstrip("# "))
+        else:
+            setting = _setting(path, number, text, " ".join(why))
+            if setting.key in found:
+                raise ConfigError("stands twice", file=str(path), line=number, key=setting.key)
+            found[setting.key] = setting
+            why = []
+    return list(found.values())
+
+
+def _setting(path: Path, number: int, text: str, why: str) -> Setting:
+    key, equals, value = text.partition("=")
+    if not equals or not _KEY.fullmatch(key) or value != value.strip() or value[:1] in ("'", '"'):
+        raise ConfigError(
+            "not a setting",
+            file=str(path),
+            line=number,
+            found=text[:80],
+            expected="AIRFLOW__SECTION__OPTION=value, without spaces or quotes around the value",
+        )
+    if not why:
+        raise ConfigError(
+            "no reason given", file=str(path), line=number, key=key, expected="a comment above it that says why"
+        )
+    return Setting(key, value, why)
