@@ -1,9 +1,20 @@
 """Facts and verdicts as a person or a machine reads them: pure text and JSON."""
 
 from tipcflow.report.certificate import as_text, certificate
-from tipcflow.report.junit import junit
+from tipcflow.report.junit import ReportedRun, junit, junit_of_runs
 from tipcflow.report.markdown import markdown
 from tipcflow.report.rows import leg_rows, step_rows, verdict_rows
 from tipcflow.report.verify import verify
 
-__all__ = ["as_text", "certificate", "junit", "leg_rows", "markdown", "step_rows", "verdict_rows", "verify"]
+__all__ = [
+    "ReportedRun",
+    "as_text",
+    "certificate",
+    "junit",
+    "junit_of_runs",
+    "leg_rows",
+    "markdown",
+    "step_rows",
+    "verdict_rows",
+    "verify",
+]

@@ -1,10 +1,11 @@
 """The verdict of a run as JUnit XML: steps, legs and checks are test cases, for CI systems that show those."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from xml.etree import ElementTree
 
 from tipcflow.domain import CheckResult, Facts, Run, Status
-from tipcflow.report.rows import leg_rows, step_rows
+from tipcflow.report.rows import LegRow, StepRow, leg_rows, step_rows
 
 # JUnit knows three ways not to pass. What blocked or never ran is skipped, with the reason: what stopped it fails.
 _ELEMENTS = {
@@ -19,20 +20,53 @@ _ELEMENTS = {
 }
 
 
+@dataclass(frozen=True)
+class ReportedRun:
+    """One run in a report: `name` is its id, or its chain where it never began; rows may be empty."""
+
+    chain: str
+    name: str
+    status: Status | None
+    reason: str
+    steps: Sequence[StepRow] = ()
+    legs: Sequence[LegRow] = ()
+    checks: Sequence[CheckResult] = ()
+
+
 def junit(facts: Facts, run: Run, results: Iterable[CheckResult]) -> str:
     """One test suite each for steps, legs and checks; signs that XML forbids are written as `\\x1b`.
 
     A check that does not count is a passed test case with its answer in `system-out`. The run's own status is
     a test case as well (`verdict`), so that a run that did nothing is not an empty, green report.
     """
+    rows = (tuple(step_rows(facts)), tuple(leg_rows(facts)), tuple(results))
     root = ElementTree.Element("testsuites", name=_clean(run.chain))
-    cases = [_case("steps", row.step, row.status, row.reason, row.seconds) for row in step_rows(facts)]
-    _suite(root, "steps", cases)
-    _suite(root, "legs", [_case("legs", f"{r.step}/{r.leg}", r.status, r.reason) for r in leg_rows(facts)])
-    _suite(root, "checks", [_check_case(result) for result in results])
-    status = run.status or Status.FAILED
+    _add_run(root, ReportedRun(run.chain, run.id, run.status, run.reason, *rows), prefix="")
+    return _document(root)
+
+
+def junit_of_runs(runs: Iterable[ReportedRun]) -> str:
+    """As `junit`, for runs of several chains: suites and class names begin with `<chain>.`."""
+    root = ElementTree.Element("testsuites", name="tipcflow")
+    for run in runs:
+        # A CI system takes what stands before the last dot for the package, and groups by it.
+        _add_run(root, run, prefix=f"{run.chain.replace('/', '.')}.")
+    return _document(root)
+
+
+def _add_run(root: ElementTree.Element, run: ReportedRun, *, prefix: str) -> None:
+    names = {name: _clean(prefix + name) for name in ("steps", "legs", "checks", "verdict")}
+    steps = [_case(names["steps"], row.step, row.status, row.reason, row.seconds) for row in run.steps]
+    _suite(root, names["steps"], steps)
+    legs = [_case(names["legs"], f"{row.step}/{row.leg}", row.status, row.reason) for row in run.legs]
+    _suite(root, names["legs"], legs)
+    _suite(root, names["checks"], [_check_case(names["checks"], result) for result in run.checks])
     reason = run.reason or ("" if run.status else "the run has no status")
-    _suite(root, "verdict", [_case("verdict", run.id, status, reason)])
+    verdict = _case(names["verdict"], run.name, run.status or Status.FAILED, reason)
+    _suite(root, names["verdict"], [verdict])
+
+
+def _document(root: ElementTree.Element) -> str:
     for name in ("tests", "failures", "errors", "skipped"):
         root.set(name, str(sum(int(suite.get(name, "0")) for suite in root)))
     ElementTree.indent(root)
@@ -46,10 +80,10 @@ def _suite(root: ElementTree.Element, name: str, cases: list[ElementTree.Element
     suite.extend(cases)
 
 
-def _check_case(result: CheckResult) -> ElementTree.Element:
+def _check_case(suite: str, result: CheckResult) -> ElementTree.Element:
     about = " ".join(part for part in (result.check, result.step, result.leg) if part)
     status = result.status if result.gating else Status.PASS
-    return _case("checks", about, status, result.reason if result.gating else f"{result.status}: {result.reason}")
+    return _case(suite, about, status, result.reason if result.gating else f"{result.status}: {result.reason}")
 
 
 def _case(suite: str, name: str, status: Status, reason: str, seconds: float = 0.0) -> ElementTree.Element:

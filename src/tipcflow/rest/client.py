@@ -9,6 +9,7 @@ import httpx
 
 from tipcflow.domain import ConfigError
 from tipcflow.rest.answers import json_of, model_of, refusal, unknown_dag
+from tipcflow.rest.certification import RunFacts
 from tipcflow.rest.http import Http
 from tipcflow.rest.models import Dag, DagRun, Health, TaskInstance
 
@@ -133,7 +134,7 @@ class Airflow:
         """Mark a run as failed or successful: running tasks are killed, teardowns still run."""
         return self._patch_run(dag_id, run_id, "state", state)
 
-    def certification(self, run: str) -> dict[str, Any] | None:
+    def certification(self, run: str) -> RunFacts | None:
         """The facts of a run as the Certification page tells them; None while it knows no such run.
 
         Args:
@@ -149,7 +150,7 @@ class Airflow:
                 f"Airflow at {self.url} has no Certification page",
                 hint="tipcflow's plugins folder is not among its plugins",
             )
-        return json_of(self._good(answer), self.url)
+        return model_of(RunFacts, self._good(answer), self.url)
 
     def _dag(self, dag_id: str) -> str:
         return f"{_API}/dags/{quote(dag_id, safe='')}"

@@ -1,0 +1,54 @@
+"""Where Airflow is and who asks it, from the environment alone (docs/reference/configuration.md)."""
+
+import os
+from collections.abc import Mapping
+
+from tipcflow.domain import ConfigError, Frozen
+
+
+class AirflowLogin(Frozen):
+    """Address and login of an Airflow; never shows the secrets.
+
+    Attributes:
+        url: TIPCFLOW_AIRFLOW_URL.
+        token: TIPCFLOW_AIRFLOW_TOKEN; wins over user and password.
+        user, password: TIPCFLOW_AIRFLOW_USER, TIPCFLOW_AIRFLOW_PASSWORD.
+    """
+
+    url: str
+    token: str | None = None
+    user: str | None = None
+    password: str | None = None
+
+    def __repr__(self) -> str:
+        return f"AirflowLogin(url={self.url!r}, user={self.user!r})"
+
+    __str__ = __repr__
+
+
+def airflow_login(environ: Mapping[str, str] | None = None) -> AirflowLogin:
+    """The login in force; an empty variable counts as unset.
+
+    Secrets come from nowhere else: arguments are seen by everybody on the machine, and kept in logs.
+
+    Raises:
+        ConfigError: no address, no login, or half of one.
+    """
+    environ = os.environ if environ is None else environ
+    url = environ.get("TIPCFLOW_AIRFLOW_URL", "").strip()
+    token, user, password = (
+        environ.get(f"TIPCFLOW_AIRFLOW_{name}") or None for name in ("TOKEN", "USER", "PASSWORD")
+    )
+    if not url:
+        raise ConfigError(
+            "is not set",
+            key="TIPCFLOW_AIRFLOW_URL",
+            expected="the address of Airflow, https://airflow.example.org",
+        )
+    if token:
+        return AirflowLogin(url=url, token=token.strip())
+    if not user or not password:
+        missing = "TIPCFLOW_AIRFLOW_PASSWORD" if user else "TIPCFLOW_AIRFLOW_USER"
+        expected = "a password" if user else "a user and TIPCFLOW_AIRFLOW_PASSWORD, or TIPCFLOW_AIRFLOW_TOKEN"
+        raise ConfigError("is not set", key=missing, expected=expected)
+    return AirflowLogin(url=url, user=user, password=password)

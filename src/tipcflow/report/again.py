@@ -1,0 +1,23 @@
+"""How a run is done again from the command line."""
+
+import shlex
+
+from tipcflow.domain import Plan, Run
+
+
+def again(run: Run, plan: Plan | None) -> str:
+    """The `tipcflow run` that asks for the same; '' for a run that ended before it had a plan.
+
+    A run of a suite's folder as it was (no commit) is asked for without a ref: the folder may have changed since.
+    """
+    if plan is None:
+        return ""
+    options = [
+        *("--suite", run.suite, "--mode", run.mode, "--cluster", run.cluster),
+        *(("--suite-ref", run.suite_commit) if run.suite_commit else ()),
+        *(("--seed", str(run.seed)) if run.seed is not None else ()),
+        *(("--repeats", str(plan.repeats)) if plan.repeats > 1 else ()),
+        *(("--diagnose",) if plan.diagnose else ()),
+        *(("--compat", run.compat) if run.compat != "spec" else ()),
+    ]
+    return shlex.join(["tipcflow", "run", plan.params_file, *options])

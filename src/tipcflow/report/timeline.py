@@ -1,0 +1,48 @@
+"""When each step ran on each node, as bars on one time axis."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tipcflow.domain import Attempt, ExitRecord, Run, Status
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One try of a step on one node. Times are seconds since the run began; `status` None while it goes on."""
+
+    step: str
+    node: str
+    attempt: int
+    status: Status | None
+    start_s: float
+    seconds: float
+    record: ExitRecord | None = None
+
+
+def bars(run: Run, attempts: Iterable[Attempt], *, now: float) -> list[Bar]:
+    """One bar per attempt and node, in the order given.
+
+    A job's own times are by its node's clock; they are moved into the attempt's, which are by the controller's.
+
+    Args:
+        now: seconds since the epoch; the end of what goes on.
+    """
+    return [_bar(run, attempt, node, now) for attempt in attempts for node in attempt.nodes]
+
+
+def span_s(run: Run, drawn: Iterable[Bar], *, now: float) -> float:
+    """Seconds that the axis covers, never 0."""
+    ends = [bar.start_s + bar.seconds for bar in drawn]
+    return max([(run.ended_at or now) - run.created_at, *ends, 0.001])
+
+
+def _bar(run: Run, attempt: Attempt, node: str, now: float) -> Bar:
+    end = max(attempt.started_at, attempt.ended_at if attempt.ended_at is not None else now)
+    record = next((one for one in attempt.records if one.node == node and not one.leg), None)
+    start, seconds = attempt.started_at, end - attempt.started_at
+    if record is not None and record.started_at:
+        seconds = min(record.duration_s, seconds)
+        start = min(max(record.started_at, attempt.started_at), end - seconds)
+    return Bar(
+        attempt.step, node, attempt.attempt, attempt.status, max(0.0, start - run.created_at), seconds, record
+    )
