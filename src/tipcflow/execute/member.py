@@ -3,10 +3,10 @@
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
-from tipcflow.domain import EndReason, ExitRecord, InfraError, JobSpec, Node
+from tipcflow.domain import EndReason, ExitRecord, InfraError, JobSpec, MemberState, Node
 from tipcflow.execute.progress import Event, Kind, Listener
 
 WATCH_S = 60.0
@@ -50,7 +50,9 @@ class Member:
         legs: leg id -> how that leg ended.
         artefacts: path relative to the suite's root -> size, of the files that the job wrote.
         lost: why nothing is known of it any more, '' while it can be watched.
-        down_since, known_at: when the link broke (0 while it stands) and when the record came, monotonic seconds.
+        down_since, known_at: when the link broke (0 while it stands) and when the record came, seconds since the
+            epoch.
+        released: whether the job was told to go, or needs not be told.
         staged: set when the runner waits for `go` (or has gone on, or ended).
     """
 
@@ -64,6 +66,7 @@ class Member:
         self.down_since = 0.0
         self.known_at = 0.0
         self.staged = threading.Event()
+        self.released = False
         self._resume: dict[str, int] = {}
         self._listener = listener
         self._reconnect_s = reconnect_s
@@ -112,21 +115,59 @@ class Member:
     def _watch(self) -> None:
         try:
             while not self.done:
-                try:
-                    for message in self.session.watch(self.spec, self._resume, WATCH_S):
-                        self._take(message)
-                except InfraError as error:
-                    self._reattach(str(error))
+                self.follow(WATCH_S)
         except BaseException as error:  # a thread that dies silently would make the step wait for its deadline
             self.lost = f"watching node {self.name} failed: {error!r}"
         finally:
             self.staged.set()
             self._wake()
 
+    def follow(self, seconds: float) -> bool:
+        """Watch for so many seconds, or until the job has ended; whether nothing more will be heard of it."""
+        try:
+            for message in self.session.watch(self.spec, self._resume, seconds):
+                self._take(message)
+        except InfraError as error:
+            self._reattach(str(error))
+        return self.done
+
+    def take_answer(self, answer: Mapping[str, Any]) -> None:
+        """Take what the runner answered to `start` or `poll`."""
+        for told in answer.get("legs") or []:
+            record = ExitRecord.model_validate(told)
+            self.legs[record.leg] = record
+        if answer.get("record"):
+            self._take({**answer, "event": "end"})
+        elif answer.get("state") in ("lost", "absent"):
+            self._take({"event": answer["state"]})
+
+    @property
+    def state(self) -> MemberState:
+        """What is known, for others who run the same attempt."""
+        return MemberState(
+            node=self.name,
+            released=self.released,
+            record=self.record,
+            legs=self.legs,
+            artefacts=self.artefacts,
+            log_bytes=self._resume,
+            lost=self.lost,
+            down_since=self.down_since,
+            known_at=self.known_at,
+        )
+
+    def restore(self, state: MemberState) -> None:
+        """Take over what another process knows."""
+        self.released = state.released
+        self.record, self.lost = state.record, state.lost
+        self.legs, self.artefacts = dict(state.legs), dict(state.artefacts)
+        self._resume = dict(state.log_bytes)
+        self.down_since, self.known_at = state.down_since, state.known_at
+
     def _reattach(self, why: str) -> None:
         """The link broke: the job goes on without us; find it again until the time for that is over."""
         self._say(Kind.NOTE, f"node {self.name}: connection lost ({why}); the job goes on there, reconnecting")
-        self.down_since = self.down_since or time.monotonic()
+        self.down_since = self.down_since or time.time()
         deadline = time.monotonic() + self._reconnect_s
         while time.monotonic() < deadline:
             try:
@@ -160,7 +201,7 @@ class Member:
             files = message.get("artefacts") or []
             self.artefacts = {str(file["path"]): int(file["size"]) for file in files if file.get("fresh", True)}
             self.record = ExitRecord.model_validate(message["record"])
-            self.known_at = time.monotonic()
+            self.known_at = time.time()
         elif event in ("lost", "absent"):
             what = "the runner died without an exit record" if event == "lost" else "the job's folder is gone"
             self.lost = f"node {self.name}: {what}"

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from tipcflow.domain import Cluster, InfraError, JobSpec, NodeFacts
-from tipcflow.execute.session import NodeSession
-from tipcflow.execute.source import Snapshot
+from tipcflow.execute.session import Connect, NodeSession
+from tipcflow.transport.connect import connect as connect_from_here
 
 T = TypeVar("T")
 
@@ -15,8 +15,10 @@ T = TypeVar("T")
 class Nodes:
     """The sessions of a run's nodes; a context manager that closes them."""
 
-    def __init__(self, cluster: Cluster, names: Sequence[str], *, reconnect_s: float) -> None:
-        self._sessions = {name: NodeSession(cluster.node(name)) for name in names}
+    def __init__(
+        self, cluster: Cluster, names: Sequence[str], *, reconnect_s: float, connect: Connect = connect_from_here
+    ) -> None:
+        self._sessions = {name: NodeSession(cluster.node(name), connect) for name in names}
         self.reconnect_s = reconnect_s
 
     def __enter__(self) -> "Nodes":
@@ -50,9 +52,34 @@ class Nodes:
 
         return self._each(ask)
 
-    def deploy(self, run: str, snapshot: Snapshot) -> None:
+    def deploy(self, run: str, archive: bytes, sha256: str) -> None:
         """Put the suite's code on every node."""
-        self._each(lambda session: session.deploy(run, snapshot.archive, snapshot.sha256))
+        self._each(lambda session: session.deploy(run, archive, sha256))
+
+    def start(self, specs: Sequence[JobSpec]) -> list[dict[str, Any]]:
+        """Start several nodes' jobs at once, or find them; the runners' answers.
+
+        Raises:
+            InfraError: of the first, in that order, that could not be asked.
+        """
+        return self._at_once(specs, lambda spec: self[spec.node].start(spec))
+
+    def go(self, specs: Sequence[JobSpec]) -> None:
+        """Let several staged jobs begin at once."""
+        self._at_once(specs, lambda spec: self[spec.node].go(spec))
+
+    def stop(self, specs: Sequence[JobSpec], reason: str) -> dict[str, str]:
+        """Ask several jobs' runners to end them; node -> why it could not be asked."""
+
+        def one(spec: JobSpec) -> str:
+            try:
+                self[spec.node].stop(spec, reason)
+            except InfraError as error:
+                return str(error)
+            return ""
+
+        answers = self._at_once(specs, one)
+        return {spec.node: said for spec, said in zip(specs, answers, strict=True) if said}
 
     def fetch(
         self, spec: JobSpec, artefacts: dict[str, int], log_bytes: dict[str, int], local: Path, *, limit: int
@@ -102,6 +129,12 @@ class Nodes:
                 session.remove_run(run)
             except InfraError:
                 continue
+
+    @staticmethod
+    def _at_once(specs: Sequence[JobSpec], task: Callable[[JobSpec], T]) -> list[T]:
+        with ThreadPoolExecutor(max(1, len(specs))) as pool:
+            futures = [pool.submit(task, spec) for spec in specs]
+            return [future.result() for future in futures]
 
     def _each(self, task: Callable[[NodeSession], T]) -> list[T]:
         """The task on all nodes at once; the first error, in the cluster's order, is raised."""

@@ -13,9 +13,11 @@ from tipcflow.domain import InfraError, JobSpec, Node, NodeFacts
 from tipcflow.remote import commands, paths
 from tipcflow.remote.bundle import runner_bytes
 from tipcflow.transport import Transport
-from tipcflow.transport.connect import connect
+from tipcflow.transport.connect import connect as connect_from_here
 
 T = TypeVar("T")
+# How a node is reached: from the desk by the user's OpenSSH configuration, from a scheduler by its connections.
+Connect = Callable[[Node], Transport]
 
 ASK_S = 30.0
 # The runner says something at least once a second while a job is watched.
@@ -26,8 +28,9 @@ JOB_FILES = ("samples.jsonl", "exit.json", "legs.jsonl", "runner.log")
 class NodeSession:
     """A node that was connected to and can be asked. Methods raise InfraError, which names the node."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Node, connect: Connect = connect_from_here) -> None:
         self._node = node
+        self._connect = connect
         self._transport: Transport | None = None
         self._was_connected = False
         self._reconnecting = threading.RLock()
@@ -41,7 +44,7 @@ class NodeSession:
     def transport(self) -> Transport:
         """The living connection."""
         if self._transport is None:
-            self._transport = connect(self._node)
+            self._transport = self._connect(self._node)
             self._was_connected = True
         return self._transport
 
@@ -60,7 +63,7 @@ class NodeSession:
         """A fresh connection to the same node."""
         with self._reconnecting:
             self.close()
-            self._transport = connect(self._node)
+            self._transport = self._connect(self._node)
 
     def _twice(self, do: Callable[[Transport], T]) -> T:
         """Do something over the connection and, when that broke, once more over a new one.
@@ -74,7 +77,7 @@ class NodeSession:
             with self._reconnecting:
                 if self._transport is used:
                     self.close()
-                    self._transport = connect(self._node)
+                    self._transport = self._connect(self._node)
             return do(self.transport)
 
     def prepare(self) -> None:

@@ -3,6 +3,7 @@
 Nodes hold no credentials: only the controller talks to git.
 """
 
+import fnmatch
 import gzip
 import hashlib
 import io
@@ -58,7 +59,8 @@ def take_snapshot(suite: Suite, params: str, ref: str | None, *, cache: Path) ->
 
     Args:
         params: a path: of a file in the suite (relative to its root, or anywhere in its folder), or of any
-            other file, which is then added to the archive.
+            other file, which is then added to the archive; or `<folder>/<name>`, the last two parts of the path
+            of one of the suite's params files.
         cache: where clones of `git:` suites are kept.
 
     Raises:
@@ -74,8 +76,7 @@ def take_snapshot(suite: Suite, params: str, ref: str | None, *, cache: Path) ->
         inside = f"{FOREIGN_PARAMS}/{folder}/{outside.name}"
         files[inside] = Entry(outside.read_bytes())
     elif inside not in files:
-        at = f" at {ref}" if ref else ""
-        raise ConfigError(f"the suite has no such params file{at}", key="PARAMS", found=inside)
+        inside = _by_model_and_name(suite, inside, files, at=f" at {ref}" if ref else "")
     archive = _pack(files)
     return Snapshot(
         commit=commit,
@@ -128,6 +129,28 @@ def _locate(params: str, root: Path) -> tuple[str | None, Path]:
     if ".." in PurePosixPath(clean).parts:
         raise ConfigError("no such params file", key="PARAMS", found=params)
     return clean, root / clean
+
+
+def _by_model_and_name(suite: Suite, params: str, files: Files, *, at: str) -> str:
+    """The one params file of the suite whose last folder and name are these: how a chain is named."""
+    wanted = PurePosixPath(params)
+    found = [name for name in files if PurePosixPath(name).parts[-2:] == wanted.parts]
+    found = [name for name in found if any(_matches(name, glob) for glob in suite.params)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise ConfigError(
+            f"the suite has {len(found)} params files of that folder and name{at}",
+            key="PARAMS",
+            found=params,
+            expected=f"one of {', '.join(sorted(found))}",
+        )
+    raise ConfigError(f"the suite has no such params file{at}", key="PARAMS", found=params)
+
+
+def _matches(name: str, glob: str) -> bool:
+    """Whether a path fits a glob, `**` standing for any number of folders, none too."""
+    return fnmatch.fnmatch(name, glob) or fnmatch.fnmatch(name, glob.replace("**/", ""))
 
 
 def _git(folder: Path, *args: str, network: bool = False) -> bytes:

@@ -139,3 +139,13 @@ def test_unreachable_git_url(tmp_path: Path) -> None:
     suite = Suite(name="s", git=f"file://{tmp_path}/nowhere", dialects=("d",))
     with pytest.raises(InfraError, match="git clone failed"):
         take_snapshot(suite, PARAMS, None, cache=tmp_path / "cache")
+
+
+def test_params_by_the_names_that_a_chain_has(repository: Path) -> None:
+    short = "/".join(PARAMS.split("/")[-2:])
+    assert snapshot(repository, None, short).params_file == PARAMS
+    other = repository / "suite" / "test_tipc" / "configs" / "other" / short
+    other.parent.mkdir(parents=True)
+    other.write_text("another\n")
+    with pytest.raises(ConfigError, match=f"2 params files of that folder and name.*expected one of .*{PARAMS}"):
+        snapshot(repository, None, short)

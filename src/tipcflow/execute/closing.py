@@ -1,0 +1,143 @@
+"""The end of an attempt: its logs fetched and read, its numbers stored, its status said. Once, whoever asks."""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tipcflow.domain import Status, Step
+from tipcflow.execute import outcome
+from tipcflow.execute.collect import Collected, collect
+from tipcflow.execute.gang import culprit
+from tipcflow.execute.member import Member
+from tipcflow.execute.nodes import Nodes
+from tipcflow.execute.progress import Event, Kind, Listener
+from tipcflow.parse import error_excerpt
+
+if TYPE_CHECKING:
+    from tipcflow.store import Store
+
+
+class StepCloser:
+    """Closes attempts of one run's steps."""
+
+    def __init__(self, store: "Store", *, run: str, home: Path, log_format: str, say: Listener) -> None:
+        self._store = store
+        self._run = run
+        self._home = home
+        self._log_format = log_format
+        self._say = say
+
+    def close(
+        self,
+        step: Step,
+        attempt: int,
+        members: Sequence[Member],
+        nodes: Nodes,
+        *,
+        cancelled: bool = False,
+        trouble: str = "",
+        late: str = "",
+    ) -> tuple[Status, str]:
+        """Collect, store and judge an attempt whose members have all ended.
+
+        Args:
+            cancelled: whether a person stopped it.
+            trouble: why the attempt never got under way, '' when it did.
+            late: the run's budget, in words, when it cut the step short.
+
+        Returns:
+            the step's status and reason, as they are stored.
+        """
+        collected = collect(step, members, nodes, home=self._home, attempt=attempt, log_format=self._log_format)
+        self._store.add_measurements(collected.measurements)
+        self._remember(step, collected)
+        status, reason = self._judge(step, members, collected, attempt, trouble, cancelled=cancelled)
+        if late and status is Status.FAILED:
+            reason = f"{late}: {reason}"
+        if collected.lost and status is Status.PASS:
+            status, reason = Status.INFRA_FAILURE, "; ".join(collected.lost)
+        elif status is Status.PASS and collected.notes:
+            reason = "; ".join(collected.notes)
+        records = [member.record for member in members if member.record is not None]
+        if self._store.close_attempt(self._run, step.id, attempt, status, reason, records, time.time()):
+            for note in collected.notes:
+                self._say(Event(Kind.NOTE, note, step=step.id))
+            self.end(step, status, reason)
+        return status, reason
+
+    def end(self, step: Step, status: Status, reason: str) -> None:
+        """Say what became of a step."""
+        self._store.set_step(self._run, step.id, status, reason)
+        self._say(Event(Kind.STEP_ENDED, reason, step=step.id, status=status))
+
+    def leave_out(self, step: Step, status: Status, reason: str) -> None:
+        """Say why a step is not started, and its legs with it."""
+        self.end(step, status, reason)
+        self.skip_legs(step, status, reason)
+
+    def skip_legs(self, step: Step, status: Status, reason: str) -> None:
+        """Say of all legs of a step that they were not started."""
+        for leg in step.legs:
+            word = Status.NOT_RUN if leg.not_run or status is Status.NOT_RUN else Status.BLOCKED
+            self._store.set_leg(self._run, step.id, leg.id, 1, word, leg.not_run or reason, None)
+
+    def _judge(
+        self,
+        step: Step,
+        members: Sequence[Member],
+        collected: Collected,
+        attempt: int,
+        trouble: str,
+        *,
+        cancelled: bool,
+    ) -> tuple[Status, str]:
+        if trouble and not cancelled:
+            self.skip_legs(step, Status.BLOCKED, trouble)
+            return Status.INFRA_FAILURE, trouble
+        if not step.legs:
+            status, reason = outcome.step_outcome(members, collected.tails, cancelled=cancelled)
+            blamed = culprit(members)
+            if status is Status.FAILED:
+                reason = _with_excerpt(reason, collected.tails.get(blamed.name if blamed else "", ""))
+            return status, reason
+        return self._judge_legs(step, members[0], collected, attempt, cancelled=cancelled)
+
+    def _judge_legs(
+        self, step: Step, member: Member, collected: Collected, attempt: int, *, cancelled: bool
+    ) -> tuple[Status, str]:
+        whole = (Status.PASS, "")
+        if member.record is None:
+            whole = (Status.INFRA_FAILURE, member.lost)
+        elif member.record.reason.value not in ("exited", "signaled"):
+            whole = outcome.status_of(member.record)
+        results = []
+        for leg in step.legs:
+            tail = collected.tails.get(leg.id, "")
+            status, reason = outcome.leg_outcome(leg, member, tail, cancelled=cancelled)
+            if status is Status.FAILED:
+                reason = _with_excerpt(reason, tail)
+            results.append((status, reason))
+            record = member.legs.get(leg.id)
+            status = outcome.said_of_leg(status)
+            self._store.set_leg(self._run, step.id, leg.id, attempt, status, reason, record)
+            self._say(Event(Kind.LEG, reason, step=step.id, node=member.name, leg=leg.id, status=status))
+        return outcome.legs_outcome(results, (Status.CANCELLED, "stopped by a person") if cancelled else whole)
+
+    def _remember(self, step: Step, collected: Collected) -> None:
+        """What checks need beyond numbers: predictions, reports, settings, ranks."""
+        logs = {f"{step.id}/{leg}": log for leg, log in collected.inference.items()}
+        merge = self._store.merge_document
+        merge(self._run, "predictions", {key: log.predictions for key, log in logs.items() if log.predictions})
+        merge(self._run, "autolog", {key: log.autolog for key, log in logs.items() if log.autolog})
+        merge(self._run, "engine", {key: log.engine for key, log in logs.items() if log.engine})
+        if collected.ranks:
+            merge(self._run, "ranks", {step.id: [report.model_dump() for report in collected.ranks]})
+        reporter = next((log.reporter for log in reversed(logs.values()) if log.reporter), "")
+        if reporter:
+            self._store.put_document(self._run, "reporter", reporter)
+
+
+def _with_excerpt(reason: str, tail: str) -> str:
+    excerpt = error_excerpt(tail)
+    return f"{reason}: {excerpt}" if excerpt else reason

@@ -1,0 +1,22 @@
+"""Whether a step may start: what it needs, and what it needs cannot be had."""
+
+from collections.abc import Mapping
+
+from tipcflow.domain import Status, Step
+
+
+def why_not(step: Step, statuses: Mapping[str, Status]) -> tuple[Status, str] | None:
+    """(status, reason) of a step that cannot start; None when it can.
+
+    Args:
+        statuses: step id -> status of those that have ended.
+    """
+    if step.not_run:
+        return Status.NOT_RUN, step.not_run
+    if step.legs and all(leg.not_run for leg in step.legs):
+        return Status.NOT_RUN, step.legs[0].not_run
+    missing = [need for need in step.after if statuses.get(need) is not Status.PASS]
+    if missing:
+        said = ", ".join(f"{need} is {statuses.get(need, Status.BLOCKED).value}" for need in missing)
+        return Status.BLOCKED, f"not started: {said}"
+    return None
