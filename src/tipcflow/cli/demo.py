@@ -18,18 +18,31 @@ def demo(
     home: Annotated[
         Path | None, typer.Option(help="Folder of environments, runs and the database; instead of TIPCFLOW_HOME.")
     ] = None,
+    cli: Annotated[
+        bool, typer.Option("--cli", help="Without Airflow: this process runs the chain itself.")
+    ] = False,
+    leave: Annotated[
+        bool, typer.Option("--exit", help="Leave when the run has ended; so it does without a terminal.")
+    ] = False,
+    port: Annotated[int, typer.Option(help="Of Airflow's UI, when it is free; else another one.")] = 8080,
     as_json: Annotated[bool, typer.Option("--json", help="The verdict as JSON on stdout.")] = False,
 ) -> None:
-    """Make two SSH nodes on this machine, train, export and infer a real model on them, and judge it."""
+    """Make two SSH nodes and an Airflow on this machine, train, export and infer a real model, and judge it."""
     import os
 
+    from tipcflow.cli.demo_airflow import Wishes, demo_with_airflow
     from tipcflow.demo.signals import GATE, Interrupted
 
     if home is not None:
         os.environ["TIPCFLOW_HOME"] = str(home)
     try:
         with GATE.installed():
-            code = _demo(seed, params, mode, as_json=as_json)
+            if cli:
+                code = _without_airflow(seed, params, mode, as_json=as_json)
+            else:
+                code = demo_with_airflow(
+                    Wishes(SUITE, params, mode, seed, leave=leave, port=port, as_json=as_json)
+                )
     except Interrupted as stop:
         typer.echo(f"{stop}; the nodes are gone", err=True)
         if not as_json:
@@ -38,7 +51,7 @@ def demo(
     raise typer.Exit(code)
 
 
-def _demo(seed: int, params: str, mode: str, *, as_json: bool) -> int:
+def _without_airflow(seed: int, params: str, mode: str, *, as_json: bool) -> int:
     from tipcflow.cli.run import certify
     from tipcflow.config.settings import settings
     from tipcflow.demo.nodes import local_nodes
@@ -47,9 +60,9 @@ def _demo(seed: int, params: str, mode: str, *, as_json: bool) -> int:
     from tipcflow.execute.request import RunRequest
 
     chosen = settings()
-    python = prepare(chosen.home, _tell)
-    with local_nodes(chosen.home, python=python, report=_tell) as nodes:
-        _tell(_describe(nodes.kind))
+    python = prepare(chosen.home, tell)
+    with local_nodes(chosen.home, python=python, report=tell) as nodes:
+        tell(describe(nodes.kind))
         request = RunRequest(
             params=params,
             suite=SUITE,
@@ -59,16 +72,18 @@ def _demo(seed: int, params: str, mode: str, *, as_json: bool) -> int:
             seed=seed,
             trigger="demo",
             owner=owner_of_this_process(),
-            command=("tipcflow", "demo"),
+            command=("tipcflow", "demo", "--cli"),
         )
         return certify(request, as_json=as_json)
 
 
-def _describe(kind: str) -> str:
+def describe(kind: str) -> str:
+    """What the nodes are, in one line."""
     if kind == "namespaces":
         return "two nodes, a and b: network namespaces, each with its own sshd"
     return "two nodes, a and b: loopback addresses, each with an unprivileged sshd (network namespaces need root)"
 
 
-def _tell(line: str) -> None:
+def tell(line: str) -> None:
+    """Say it on stderr; stdout is for the verdict."""
     typer.echo(line, err=True)

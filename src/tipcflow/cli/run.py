@@ -85,15 +85,16 @@ def certify(request: "RunRequest", *, as_json: bool = False) -> int:
     chosen = settings()
     with Store.open() as store, LiveDisplay() as display:
         chain_run = ChainRun(request, store, home=chosen.home, listener=display.take)
-        display.bind(lambda: _plan_of(store, chain_run.id))
+        display.bind(lambda: plan_of(store, chain_run.id))
         with cancel_on_signals(chain_run.cancel, display.note):
             finished = chain_run.execute()
         display.close()
-        _print_verdict(store, finished, chosen.home, as_json=as_json)
+        print_run(store, finished, chosen.home, as_json=as_json)
     return exit_code(finished.status or Status.INFRA_FAILURE)
 
 
-def _plan_of(store: Any, run_id: str) -> Any:
+def plan_of(store: Any, run_id: str) -> Any:
+    """The run's plan, None before it is made."""
     from tipcflow.domain import TipcflowError
 
     try:
@@ -122,7 +123,8 @@ def cancel_on_signals(cancel: threading.Event, note: Any) -> Iterator[None]:
             signal.signal(number, old)
 
 
-def _print_verdict(store: Any, run: Run, home: Path, *, as_json: bool) -> None:
+def print_run(store: Any, run: Run, home: Path, *, as_json: bool) -> None:
+    """Print the verdict of a run that has ended, on stdout: a table, or JSON."""
     from tipcflow.cli.verdict import print_verdict
 
     certificate = home / "runs" / run.id / "certificate.json"

@@ -1,0 +1,122 @@
+"""A DAG run as somebody watches it: progress, its end, and its cancelling, each with a deadline."""
+
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tipcflow.domain import ConfigError, InfraError
+
+if TYPE_CHECKING:
+    from tipcflow.cli.live import LiveDisplay
+    from tipcflow.demo.airflow.stack import Stack
+    from tipcflow.rest import Airflow, DagRun, TaskInstance
+    from tipcflow.store import Store
+
+DAG_DEADLINE_S = 120.0
+# A lite run takes minutes; whole mode on two small nodes hours. Each step has a shorter deadline of its own.
+RUN_DEADLINE_S = 24 * 3600.0
+CANCEL_DEADLINE_S = 300.0
+_EVENTS_EVERY_S = 0.25
+_ASK_EVERY_S = 1.0
+_LOG_LINES = 12
+
+
+def wait_for_dag(airflow: "Airflow", stack: "Stack", dag_id: str, *, deadline_s: float = DAG_DEADLINE_S) -> None:
+    """Wait until Airflow lists the DAG.
+
+    Raises:
+        ConfigError: its DAGs folder was read and it is not there; with what is wrong with which file.
+        InfraError: a part of Airflow ended.
+    """
+    from tipcflow.demo.signals import GATE
+
+    until = time.monotonic() + deadline_s
+    while True:
+        GATE.check()
+        stack.check()
+        if any(dag.dag_id == dag_id for dag in airflow.dags()):
+            return
+        errors = airflow.import_errors()
+        if errors:
+            told = "\n".join(f"{file}:\n{_indented(text)}" for file, text in sorted(errors.items()))
+            raise ConfigError(f"Airflow cannot read its DAG files, and so does not know {dag_id}\n{told}")
+        if time.monotonic() > until:
+            # Names what is near.
+            airflow.dag(dag_id)
+        time.sleep(_ASK_EVERY_S)
+
+
+def follow(
+    airflow: "Airflow", stack: "Stack", store: "Store", home: Path, dag_run: "DagRun", display: "LiveDisplay"
+) -> bool:
+    """Show a run's progress until it has ended. Ctrl-C marks it as failed, and waits until it has cleaned up.
+
+    Returns: whether it was cancelled.
+
+    Raises:
+        InfraError: a part of Airflow ended, or a deadline passed.
+    """
+    from tipcflow.cli.run import cancel_on_signals, plan_of
+    from tipcflow.execute.events import read_events
+    from tipcflow.execute.progress import Event, Kind
+
+    run, offset = dag_run.run, 0
+    cancel = threading.Event()
+    display.bind(lambda: plan_of(store, run))
+    display.take(Event(Kind.RUN, run))
+    deadline = _Deadline(RUN_DEADLINE_S, f"run {run}")
+    asked_to_end, asked_at, ended = False, 0.0, False
+    with cancel_on_signals(cancel, display.note):
+        while not ended:
+            if cancel.is_set() and not asked_to_end:
+                airflow.set_state(dag_run.dag_id, dag_run.run_id, "failed")
+                asked_to_end, deadline = True, _Deadline(CANCEL_DEADLINE_S, f"cancelled run {run}")
+            deadline.check()
+            if time.monotonic() - asked_at >= _ASK_EVERY_S:
+                stack.check()
+                asked_at, ended = time.monotonic(), _has_ended(airflow, dag_run)
+            events, offset = read_events(home, run, offset)
+            for event in events:
+                if event.kind is not Kind.RUN:
+                    display.take(event)
+            if not ended:
+                cancel.wait(_EVENTS_EVERY_S) if not asked_to_end else time.sleep(_EVENTS_EVERY_S)
+    return asked_to_end
+
+
+def broken_tasks(airflow: "Airflow", stack: "Stack", dag_run: "DagRun") -> str:
+    """The tasks that failed, each with the end of its log and where that is."""
+    tasks = airflow.task_instances(dag_run.dag_id, dag_run.run_id)
+    failed = [task for task in tasks if task.state == "failed"]
+    return "\n".join(_broken(task, stack.airflow_home) for task in failed) or "no task of it failed"
+
+
+def _broken(task: "TaskInstance", airflow_home: Path) -> str:
+    folder = airflow_home / "logs" / f"dag_id={task.dag_id}" / f"run_id={task.run_id}" / f"task_id={task.task_id}"
+    if task.map_index >= 0:
+        folder /= f"map_index={task.map_index}"
+    path = folder / f"attempt={task.try_number}.log"
+    try:
+        lines = path.read_text(errors="replace").splitlines()[-_LOG_LINES:]
+    except OSError:
+        return f"task {task.task_id} failed; it has no log at {path}"
+    return f"task {task.task_id} failed; the end of {path}:\n{_indented(chr(10).join(lines))}"
+
+
+def _has_ended(airflow: "Airflow", dag_run: "DagRun") -> bool:
+    return airflow.dag_run(dag_run.dag_id, dag_run.run_id).state.ended
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"  {line}" for line in text.strip().splitlines())
+
+
+class _Deadline:
+    def __init__(self, seconds: float, what: str) -> None:
+        self._seconds, self._what = seconds, what
+        self._until = time.monotonic() + seconds
+
+    def check(self) -> None:
+        if time.monotonic() > self._until:
+            raise InfraError(f"{self._what} had not ended after {self._seconds / 60:g} minutes")
