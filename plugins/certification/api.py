@@ -1,0 +1,75 @@
+"""JSON for machines: `tipcflow trigger` reads a run's facts from here, with the token that it triggered with."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, HTTPException, Query
+
+from certification.data import StoreDep
+from certification.story import Story, read_story
+from tipcflow.domain import Leg, Status, Step
+from tipcflow.report import markdown, step_rows
+from tipcflow.report.canonical import plain
+from tipcflow.report.sections import leg_status
+from tipcflow.store.pages import Wanted
+
+router = APIRouter(prefix="/api")
+_DECLARED = ("device", "onednn", "tensorrt", "precision", "threads", "batch_size")
+
+
+@router.get("/runs")
+def list_runs(
+    store: StoreDep,
+    chain: str = "",
+    status: str = "",
+    limit: Annotated[int, Query(ge=1, le=1000)] = 50,
+) -> dict[str, Any]:
+    """Runs, newest first; `reason` is cut to what lists show. `total` counts all that match."""
+    found = store.runs_page(Wanted(chain=chain, status=status), limit=limit)
+    return {"runs": [plain(run) for run in found.rows], "total": found.total}
+
+
+@router.get("/runs/{run_id}")
+def one_run(run_id: str, store: StoreDep) -> dict[str, Any]:
+    """A run with its checks, steps, legs and certificate. nan and inf stand as the words `nan`, `inf`, `-inf`."""
+    story = read_story(store, run_id)
+    if story is None:
+        raise HTTPException(404, f"no such run: {run_id}")
+    judged = story.run.status is not None
+    told = {
+        "run": story.run,
+        "checks": story.checks,
+        "steps": _steps(story),
+        "legs": [_leg(story, step, leg) for step in story.facts.plan.steps for leg in step.legs],
+        "certificate": story.certificate,
+        "verdict_markdown": markdown(story.facts, story.run, story.checks) if judged else None,
+    }
+    return dict(plain(told))
+
+
+def _steps(story: Story) -> list[dict[str, Any]]:
+    rows = {row.step: row for row in step_rows(story.facts)}
+    return [
+        {
+            "id": step.id,
+            "kind": step.kind,
+            "status": story.said(step.id, rows[step.id].status),
+            "reason": rows[step.id].reason,
+            "nodes": step.nodes,
+            "seconds": rows[step.id].seconds,
+            "attempts": story.last[step.id].attempt if step.id in story.last else 0,
+        }
+        for step in story.facts.plan.steps
+    ]
+
+
+def _leg(story: Story, step: Step, leg: Leg) -> dict[str, Any]:
+    key = f"{step.id}/{leg.id}"
+    status: Status = leg_status(story.facts, step, leg)
+    return {
+        "step": step.id,
+        "id": leg.id,
+        "status": story.said(key, status),
+        "reason": story.facts.step_reason.get(key) or leg.not_run or step.not_run,
+        "declared": {name: getattr(leg, name) for name in _DECLARED},
+        "latency_ms": story.medians.get((step.id, leg.id, "inference_time")),
+    }

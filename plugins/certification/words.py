@@ -1,0 +1,75 @@
+"""Times, sizes and texts as the pages write them: filters of the templates."""
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from tipcflow.domain import Status
+from tipcflow.parse import strip_ansi
+
+_CUT = 4000
+
+
+def word(status: Status | str | None) -> str:
+    """The status word; what has none yet is running."""
+    return "running" if status is None else str(status)
+
+
+def when(epoch: float | None) -> str:
+    """A time in UTC to the second, '' for none."""
+    return "" if epoch is None else datetime.fromtimestamp(epoch, UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def iso(epoch: float) -> str:
+    """The same for a machine."""
+    return datetime.fromtimestamp(epoch, UTC).isoformat(timespec="seconds")
+
+
+def took(seconds: float | None) -> str:
+    """A duration: `3.2 s`, `4:07`, `1:02:33`, `3 d 4 h`; '' for none."""
+    if seconds is None:
+        return ""
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes}:{rest:02}"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours // 24} d {hours % 24} h" if hours >= 48 else f"{hours}:{minutes:02}:{rest:02}"
+
+
+def size(count: float) -> str:
+    """A number of bytes."""
+    for unit in ("B", "KiB", "MiB"):
+        if count < 1024:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1024
+    return f"{count:.1f} GiB"
+
+
+def text(value: object, most: int = _CUT) -> str:
+    """Text of any origin without control characters, cut when it is longer than a person reads."""
+    plain = "".join(sign if sign.isprintable() or sign in "\n\t" else " " for sign in strip_ansi(str(value)))
+    return plain if len(plain) <= most else f"{plain[:most]} … ({len(plain) - most} more characters)"
+
+
+def number(value: object) -> str:
+    """A value of a check's evidence: numbers short, anything else as text."""
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key}: {number(item)}" for key, item in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(map(number, value))
+    return text(value, 1000)
+
+
+FILTERS: dict[str, Callable[..., Any]] = {
+    "word": word,
+    "when": when,
+    "iso": iso,
+    "took": took,
+    "size": size,
+    "plain": text,
+    "number": number,
+}

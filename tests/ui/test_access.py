@@ -1,0 +1,60 @@
+"""No route answers without a login; cookie and bearer token both open them."""
+
+import re
+from pathlib import Path
+
+import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+from starlette.routing import Route
+from tests.support.stories import tell
+
+from tipcflow.store import Store
+
+PREFIX = "/certification"
+
+
+def asked(app: FastAPI) -> list[tuple[str, str]]:
+    """(method, path) of everything that the app could answer, with something put in for its parameters."""
+    found = []
+    for route in app.routes:
+        assert isinstance(route, Route), f"{route!r} would not ask for the login"
+        path = re.sub(r"\{[^}]*\}", "latest", route.path)
+        found += [(method, PREFIX + path) for method in sorted(route.methods or ())]
+    return found
+
+
+def test_every_route_asks_for_the_login(page_app: FastAPI, anybody: TestClient, store: Store) -> None:
+    tell(store)
+    every = asked(page_app)
+    assert len(every) > 10
+    answers = {(method, path): anybody.request(method, path).status_code for method, path in every}
+    assert set(answers.values()) == {401}, answers
+
+
+@pytest.mark.parametrize(
+    "path", ["/docs", "/redoc", "/openapi.json", "/assets/app.css", "/nowhere", "/api/x", "/"]
+)
+@pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS"])
+def test_nothing_is_learnt_from_what_is_not_there(anybody: TestClient, home: Path, method: str, path: str) -> None:
+    assert anybody.request(method, PREFIX + path).status_code == 401
+
+
+@pytest.mark.parametrize("header", ["Bearer nonsense", "Bearer ", "Basic YTpi", "nonsense"])
+def test_a_wrong_token_opens_nothing(anybody: TestClient, home: Path, header: str) -> None:
+    answer = anybody.get(f"{PREFIX}/api/runs", headers={"Authorization": header})
+    assert answer.status_code in (401, 403)
+    assert "runs" not in answer.text
+
+
+def test_cookie_and_token_open(browser: TestClient, machine: TestClient, store: Store) -> None:
+    run = tell(store)
+    for client in (browser, machine):
+        assert client.get(f"{PREFIX}/").status_code == 200
+        assert client.get(f"{PREFIX}/api/runs/{run.id}").json()["run"]["id"] == run.id
+
+
+def test_a_browser_is_sent_to_the_login(anybody: TestClient, home: Path) -> None:
+    answer = anybody.get(f"{PREFIX}/runs?status=failed", headers={"Accept": "text/html"})
+    assert answer.status_code == 401
+    assert 'url=/auth/login?next=%2Fcertification%2Fruns%3Fstatus%3Dfailed"' in answer.text
