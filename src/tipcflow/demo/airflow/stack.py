@@ -74,13 +74,34 @@ def airflow_stack(
         ConfigError: the settings file is wrong.
         Interrupted: Ctrl-C or SIGTERM came; everything is ended first.
     """
+    with beginning_airflow(
+        home, dags=dags, plugins=plugins, configs=configs, env=env, port=port, report=report
+    ) as stack:
+        stack.start(connections or {}, components=components)
+        stack.wait_ready()
+        yield stack
+
+
+@contextmanager
+def beginning_airflow(
+    home: Path,
+    *,
+    dags: Path,
+    plugins: Path | None = None,
+    configs: Path,
+    env: Mapping[str, str] | None = None,
+    port: int = 0,
+    report: Callable[[str], None] = _say_nothing,
+) -> Iterator["Stack"]:
+    """As `airflow_stack`, but only the database is being made: the rest begins with `start`.
+
+    For whoever has other things to prepare meanwhile, such as the nodes that connections lead to.
+    """
     stack: Stack | None = None
     with GATE.installed():
         try:
             with GATE.hold():
                 stack = Stack(home, Folders(dags, plugins, configs), env=env or {}, port=port, report=report)
-            stack.start(connections or {}, components=components)
-            stack.wait_ready()
             yield stack
         finally:
             # A signal raises once at most: if one lands here before the hold, the outer block still closes.
