@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from tipcflow.cli import certificate, db, demo, doctor, import_suite, lint, logs, plan, run, runs, show
+from tipcflow.cli import certificate, db, demo, doctor, import_suite, lint, logs, plan, run, runs, show, trigger
 from tipcflow.domain import Status, TipcflowError, exit_code
 
 app = typer.Typer(
@@ -19,6 +19,7 @@ app = typer.Typer(
 
 app.command("demo")(demo.demo)
 app.command("run")(run.run)
+app.command("trigger")(trigger.trigger)
 app.command("plan")(plan.plan)
 app.command("lint")(lint.lint)
 app.command("import")(import_suite.import_suite)

@@ -1,4 +1,4 @@
-"""Settings from the environment: three variables, and nothing else is read (docs/reference/configuration.md)."""
+"""Settings from the environment; nothing is read that is not in docs/reference/configuration.md."""
 
 import os
 import tomllib

@@ -22,7 +22,7 @@ _ELEMENTS = {
 
 @dataclass(frozen=True)
 class ReportedRun:
-    """One run in a report: `name` is its id, or its chain where it never began; rows may be empty."""
+    """One run in a report: `name` is what its verdict is listed under; rows may be empty."""
 
     chain: str
     name: str

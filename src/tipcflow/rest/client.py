@@ -86,6 +86,11 @@ class Airflow:
         """One DAG; an unknown one raises ConfigError with the list of those with near names."""
         return self._one(Dag, "GET", self._dag(dag_id), dag_id)
 
+    def import_errors(self) -> dict[str, str]:
+        """What is wrong with the DAG files that the dag-processor could not read: file -> traceback."""
+        found = self._pages(f"{_API}/importErrors", "import_errors", {})
+        return {str(one.get("filename")): str(one.get("stack_trace")) for one in found}
+
     def unpause(self, dag_id: str) -> Dag:
         """Let the scheduler start the DAG's runs."""
         return self._one(
@@ -116,13 +121,15 @@ class Airflow:
             )
         return there
 
-    def dag_run(self, dag_id: str, run_id: str) -> DagRun:
+    def dag_run(self, dag_id: str, run_id: str, *, deadline_s: float | None = None) -> DagRun:
         """One run of a DAG as it is now."""
-        return self._one(DagRun, "GET", self._dag_run(dag_id, run_id), dag_id, run_id=run_id)
+        path = self._dag_run(dag_id, run_id)
+        return self._one(DagRun, "GET", path, dag_id, run_id=run_id, deadline_s=deadline_s)
 
-    def task_instances(self, dag_id: str, run_id: str) -> list[TaskInstance]:
+    def task_instances(self, dag_id: str, run_id: str, *, deadline_s: float | None = None) -> list[TaskInstance]:
         """All tasks of a run, mapped ones one by one, by task id and map index."""
-        pages = self._pages(f"{self._dag_run(dag_id, run_id)}/taskInstances", "task_instances", {}, dag_id, run_id)
+        path = f"{self._dag_run(dag_id, run_id)}/taskInstances"
+        pages = self._pages(path, "task_instances", {}, dag_id, run_id, deadline_s)
         found = [TaskInstance.model_validate(one) for one in pages]
         return sorted(found, key=lambda one: (one.task_id, one.map_index))
 
@@ -130,17 +137,19 @@ class Airflow:
         """Write the note that the UI shows at a run; Airflow keeps 1000 characters."""
         return self._patch_run(dag_id, run_id, "note", note[:_LONGEST_NOTE])
 
-    def set_state(self, dag_id: str, run_id: str, state: Literal["failed", "success"]) -> DagRun:
+    def set_state(
+        self, dag_id: str, run_id: str, state: Literal["failed", "success"], *, deadline_s: float | None = None
+    ) -> DagRun:
         """Mark a run as failed or successful: running tasks are killed, teardowns still run."""
-        return self._patch_run(dag_id, run_id, "state", state)
+        return self._patch_run(dag_id, run_id, "state", state, deadline_s=deadline_s)
 
-    def certification(self, run: str) -> RunFacts | None:
+    def certification(self, run: str, *, deadline_s: float | None = None) -> RunFacts | None:
         """The facts of a run as the Certification page tells them; None while it knows no such run.
 
         Args:
             run: our id of it, `DagRun.run`.
         """
-        answer = self._http.call("GET", f"/certification/api/runs/{quote(run, safe='')}")
+        answer = self._http.call("GET", f"/certification/api/runs/{quote(run, safe='')}", deadline_s=deadline_s)
         is_json = "json" in answer.headers.get("content-type", "")
         if answer.status_code == 404 and is_json:
             return None
@@ -158,9 +167,13 @@ class Airflow:
     def _dag_run(self, dag_id: str, run_id: str) -> str:
         return f"{self._dag(dag_id)}/dagRuns/{quote(run_id, safe='')}"
 
-    def _patch_run(self, dag_id: str, run_id: str, key: str, value: str) -> DagRun:
-        path = self._dag_run(dag_id, run_id)
-        return self._one(DagRun, "PATCH", path, dag_id, {key: value}, run_id=run_id, params={"update_mask": key})
+    def _patch_run(
+        self, dag_id: str, run_id: str, key: str, value: str, *, deadline_s: float | None = None
+    ) -> DagRun:
+        path, mask = self._dag_run(dag_id, run_id), {"update_mask": key}
+        return self._one(
+            DagRun, "PATCH", path, dag_id, {key: value}, run_id=run_id, params=mask, deadline_s=deadline_s
+        )
 
     def _one(
         self,
@@ -172,16 +185,24 @@ class Airflow:
         *,
         run_id: str = "",
         params: dict[str, Any] | None = None,
+        deadline_s: float | None = None,
     ) -> _Model:
-        answer = self._http.call(method, path, json=body, params=params)
+        answer = self._http.call(method, path, json=body, params=params, deadline_s=deadline_s)
         return model_of(model, self._good(answer, dag_id, run_id), self.url)
 
     def _pages(
-        self, path: str, key: str, params: dict[str, Any], dag_id: str = "", run_id: str = ""
+        self,
+        path: str,
+        key: str,
+        params: dict[str, Any],
+        dag_id: str = "",
+        run_id: str = "",
+        deadline_s: float | None = None,
     ) -> Iterator[dict[str, Any]]:
         offset = 0
         while True:
-            answer = self._http.call("GET", path, params={**params, "limit": _PAGE, "offset": offset})
+            page_of = {**params, "limit": _PAGE, "offset": offset}
+            answer = self._http.call("GET", path, params=page_of, deadline_s=deadline_s)
             told = json_of(self._good(answer, dag_id, run_id), self.url)
             yield from (page := list(told.get(key, ())))
             offset += len(page)

@@ -1,0 +1,45 @@
+import pytest
+
+from tipcflow.config.airflow_login import airflow_login
+from tipcflow.domain import ConfigError
+
+URL = {"TIPCFLOW_AIRFLOW_URL": " https://airflow.example.org "}
+LOGIN = {"TIPCFLOW_AIRFLOW_USER": "ci", "TIPCFLOW_AIRFLOW_PASSWORD": "s3cret-word"}
+TOKEN = {"TIPCFLOW_AIRFLOW_TOKEN": "s3cret-token\n"}
+
+
+def test_user_and_password() -> None:
+    found = airflow_login(URL | LOGIN)
+    assert (found.url, found.user, found.password, found.token) == (
+        "https://airflow.example.org",
+        "ci",
+        "s3cret-word",
+        None,
+    )
+
+
+def test_a_token_wins_and_the_line_end_of_its_file_is_no_part_of_it() -> None:
+    found = airflow_login(URL | LOGIN | TOKEN)
+    assert (found.token, found.user, found.password) == ("s3cret-token", None, None)
+
+
+@pytest.mark.parametrize("environ", [URL | LOGIN, URL | TOKEN])
+def test_no_secret_is_ever_shown(environ: dict[str, str]) -> None:
+    found = airflow_login(environ)
+    assert "s3cret" not in f"{found} {found!r} {[found]}"
+
+
+@pytest.mark.parametrize(
+    ("environ", "key"),
+    [
+        (LOGIN, "TIPCFLOW_AIRFLOW_URL"),
+        (URL | LOGIN | {"TIPCFLOW_AIRFLOW_URL": ""}, "TIPCFLOW_AIRFLOW_URL"),
+        (URL, "TIPCFLOW_AIRFLOW_USER"),
+        (URL | {"TIPCFLOW_AIRFLOW_PASSWORD": "x"}, "TIPCFLOW_AIRFLOW_USER"),
+        (URL | {"TIPCFLOW_AIRFLOW_USER": "x"}, "TIPCFLOW_AIRFLOW_PASSWORD"),
+    ],
+)
+def test_what_is_missing_is_named(environ: dict[str, str], key: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        airflow_login(environ)
+    assert caught.value.key == key
