@@ -45,7 +45,6 @@ __all__ = [
     "Leg",
     "Measurement",
     "MemberState",
-    "MemberState",
     "Node",
     "NodeFacts",
     "OutputFile",

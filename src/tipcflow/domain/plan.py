@@ -155,6 +155,14 @@ class Plan(Frozen):
         """Whether the mode trains: a run of it that did not train is never `pass`."""
         return any(step.kind is StepKind.TRAIN for step in self.steps)
 
+    def needing(self, step_id: str) -> list[str]:
+        """Ids of the steps that need this one to have ended well, directly or through others."""
+        found = {step_id}
+        for step in self.steps:  # in an order in which each comes after what it needs
+            if found.intersection(step.after):
+                found.add(step.id)
+        return [step.id for step in self.steps if step.id in found and step.id != step_id]
+
     def step(self, step_id: str) -> Step:
         """The step of that id.
 

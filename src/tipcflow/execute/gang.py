@@ -96,7 +96,7 @@ class Gang:
             if now > deadline:
                 self._stop_all("no exit record in time")
                 return
-            if any(_is_bad(member) for member in self._members):
+            if any(is_bad(member) for member in self._members):
                 trouble_since = trouble_since or now
                 if self._culprit_known() or now - trouble_since > PEER_GRACE_S:
                     self._stop_all("a peer failed")
@@ -106,7 +106,7 @@ class Gang:
 
     def _culprit_known(self) -> bool:
         """Whether a member ended badly in a way that no peer can cause."""
-        return any(member.lost or _is_culprit(member.record) for member in self._members)
+        return any(member.lost or is_culprit(member.record) for member in self._members)
 
     def _stop_all(self, reason: str) -> None:
         """Tell every living member to stop and wait until each has a record or is given up."""
@@ -129,11 +129,13 @@ class Gang:
                 member.lost = f"node {member.name}: no exit record {STOP_S:.0f} s after it was told to stop"
 
 
-def _is_bad(member: Member) -> bool:
+def is_bad(member: Member) -> bool:
+    """Whether a member was lost or did not end well."""
     return bool(member.lost) or (member.record is not None and not member.record.ok)
 
 
-def _is_culprit(record: ExitRecord | None) -> bool:
+def is_culprit(record: ExitRecord | None) -> bool:
+    """Whether a job ended badly in a way that no peer can cause."""
     return record is not None and not record.ok and not record.victim and record.reason is not EndReason.STOPPED
 
 
@@ -142,13 +144,13 @@ def culprit(members: Sequence[Member]) -> Member | None:
 
     Source of the rule: Paddle's launcher exits with 250 when its worker aborted because a peer's socket closed.
     """
-    bad = [member for member in members if _is_bad(member)]
+    bad = [member for member in members if is_bad(member)]
     # A peer that fails after a node's link broke fails because of it, whatever its exit code says.
-    first_end = min((m.known_at for m in bad if _is_culprit(m.record)), default=float("inf"))
+    first_end = min((m.known_at for m in bad if is_culprit(m.record)), default=float("inf"))
     gone = [m for m in bad if m.lost and 0 < m.down_since < first_end]
     if gone:
         return gone[0]
-    blamed = [member for member in bad if _is_culprit(member.record)] or [m for m in bad if m.lost] or bad
+    blamed = [member for member in bad if is_culprit(member.record)] or [m for m in bad if m.lost] or bad
     return min(blamed, key=_ended_at, default=None)
 
 

@@ -21,6 +21,7 @@ class LeaseKeeper:
         empty: tells whether a node was listed and holds no process of a run; an expired lease is granted again
             only then.
         say: gets one line whenever what we wait for changes.
+        ttl_s: how long the lease lives when nobody renews it, seconds.
     """
 
     def __init__(
@@ -33,7 +34,8 @@ class LeaseKeeper:
         wait_s: float,
         empty: Callable[[str, str], bool],
         say: Callable[[str], None],
-        cancel: threading.Event,
+        cancel: threading.Event | None = None,
+        ttl_s: float = TTL_S,
     ) -> None:
         self._store = store
         self._run = run
@@ -42,9 +44,11 @@ class LeaseKeeper:
         self._wait_s = wait_s
         self._empty = empty
         self._say = say
-        self._cancel = cancel
+        self._cancel = cancel or threading.Event()
+        self._ttl_s = ttl_s
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
+        self._runs = ""
         self.fence = 0
 
     def __enter__(self) -> "LeaseKeeper":
@@ -63,14 +67,12 @@ class LeaseKeeper:
         deadline = time.monotonic() + self._wait_s
         said = ""
         while True:
-            now = time.time()
-            fence = self._store.acquire_leases(self._run, self._slots, owner=self._owner, ttl_s=TTL_S, now=now)
+            fence, holders = self.try_once()
             if fence is not None:
                 return fence
-            holders, runs = self._holders(now)
-            if runs and runs != said:
+            if self._runs and self._runs != said:
                 self._say(f"waiting: {holders}")
-                said = runs
+                said = self._runs
             if self._cancel.wait(ASK_EVERY_S):
                 raise InfraError("stopped while waiting for slots")
             if time.monotonic() > deadline:
@@ -78,6 +80,23 @@ class LeaseKeeper:
                     f"no free slots within {self._wait_s:.0f} s: {holders}",
                     hint="see `tipcflow runs` for what holds them",
                 )
+
+    def try_once(self) -> tuple[int | None, str]:
+        """Ask for the slots once; (the fence or None, who holds them in words).
+
+        What has run out on nodes that are empty is freed, and asked for at once.
+        """
+        for last in (False, True):
+            now = time.time()
+            fence = self._store.acquire_leases(
+                self._run, self._slots, owner=self._owner, ttl_s=self._ttl_s, now=now
+            )
+            if fence is not None:
+                return fence, ""
+            holders, self._runs = self._holders(now)
+            if last or holders:
+                return None, holders
+        raise AssertionError("the loop returns")
 
     def _holders(self, now: float) -> tuple[str, str]:
         """Who holds what we want, in words and as run ids.
@@ -96,13 +115,15 @@ class LeaseKeeper:
         return "; ".join(sorted(lines)), ",".join(sorted(runs))
 
     def _renew(self) -> None:
-        while not self._stop.wait(TTL_S / 3):
+        while not self._stop.wait(self._ttl_s / 3):
             try:
                 now = time.time()
-                if self._store.renew_leases(self._run, ttl_s=TTL_S, now=now):
+                if self._store.renew_leases(self._run, ttl_s=self._ttl_s, now=now):
                     continue
                 # It ran out, after a suspend or while the database was away: take it again if it is still free.
-                again = self._store.acquire_leases(self._run, self._slots, owner=self._owner, ttl_s=TTL_S, now=now)
+                again = self._store.acquire_leases(
+                    self._run, self._slots, owner=self._owner, ttl_s=self._ttl_s, now=now
+                )
                 if again is None:
                     self._say("the lease on the nodes' slots was lost to another run; the nodes keep the slots")
             except Exception as error:  # a database that is away for a moment must not end the run

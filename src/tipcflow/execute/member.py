@@ -156,6 +156,11 @@ class Member:
             known_at=self.known_at,
         )
 
+    def resume_at(self, log_bytes: Mapping[str, int]) -> None:
+        """Go on behind what another process has shown of the logs."""
+        for leg, seen in log_bytes.items():
+            self._resume[leg] = max(seen, self._resume.get(leg, 0))
+
     def restore(self, state: MemberState) -> None:
         """Take over what another process knows."""
         self.released = state.released

@@ -1,5 +1,6 @@
 """All nodes of a run, asked at the same time."""
 
+import contextlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -38,6 +39,16 @@ class Nodes:
             InfraError: of the first node, in the cluster's order, that cannot be used.
         """
         self._each(NodeSession.prepare)
+
+    def connect_what_can_be(self) -> None:
+        """Connect to every node that answers, so that `clean` asks it; the others are told of by `clean`."""
+
+        def one(session: NodeSession) -> None:
+            with contextlib.suppress(InfraError):
+                session.mark_used()
+                session.prepare()
+
+        self._each(one)
 
     def facts(self) -> list[NodeFacts]:
         """What every node says about itself, and whether it reaches the others."""

@@ -50,6 +50,11 @@ def status_of(record: ExitRecord, log_tail: str = "") -> tuple[Status, str]:
     return Status.FAILED, f"exited with 0 but {' and '.join(what)} {where}"
 
 
+def reason_of(member: Member) -> str:
+    """Why nothing more is heard of a member, in words."""
+    return member.lost if member.record is None else status_of(member.record)[1]
+
+
 def step_outcome(members: Sequence[Member], tails: dict[str, str], *, cancelled: bool) -> tuple[Status, str]:
     """(status, reason) of a step without legs. The culprit is named, and the peers that only followed it.
 

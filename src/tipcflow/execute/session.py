@@ -53,6 +53,10 @@ class NodeSession:
         """Whether there ever was a connection: then something of ours may be there."""
         return self._was_connected
 
+    def mark_used(self) -> None:
+        """Say that another process has used the node: something of ours may be there."""
+        self._was_connected = True
+
     def close(self) -> None:
         """End the connection; the next question opens a new one."""
         if self._transport is not None:

@@ -98,6 +98,12 @@ class StepsMixin(StoreBase):
             if not connection.execute(mine.values(status=status, reason=reason)).rowcount:
                 raise KeyError(f"run {run_id} has no step {step_id}")
 
+    def clear_steps(self, run_id: str, step_ids: Sequence[str]) -> None:
+        """Take back what was said of steps, because they or what they need are tried again."""
+        mine = update(steps).where(steps.c.run == run_id, steps.c.step.in_(step_ids))
+        with self._write() as connection:
+            connection.execute(mine.values(status=None, reason=""))
+
     def set_leg(
         self,
         run_id: str,

@@ -1,0 +1,129 @@
+"""Chains as DAGs: one graph, drawn from the catalog without any node being asked."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+
+from airflow.sdk import DAG, BaseOperator, TaskGroup, XComArg, get_parsing_context
+from airflow.sdk.definitions.mappedoperator import MappedOperator
+
+from operators import docs
+from operators.catalog import Chain, chains_of, group_id
+from operators.params import allowed, chain_params, run_params
+from operators.phases import AcquireOperator, CollectOperator, JudgeOperator, ReleaseOperator, ResolveOperator
+from operators.step import StepOperator
+from operators.verdict import VerdictOperator
+from tipcflow.config.settings import settings
+
+CERTIFY = "certify"
+# A task that dies with its worker is tried again and finds what it had begun. What a task *says* is final.
+_DEFAULTS = {"retries": 2, "retry_delay": timedelta(seconds=10), "owner": "tipcflow"}
+_Task = BaseOperator | MappedOperator
+_NODE_NAME = "{{ task.node }}"
+
+
+def chain_dags(suite: str, config_dir: Path | None = None) -> dict[str, DAG]:
+    """DAG id -> DAG of every chain of a suite; of one only, when Airflow parses the file for one task."""
+    folder = config_dir or settings().config_dir
+    wanted = get_parsing_context().dag_id
+    return {chain.dag_id: chain_dag(chain) for chain in chains_of(suite, folder) if wanted in (None, chain.dag_id)}
+
+
+def chain_dag(chain: Chain) -> DAG:
+    """The DAG of one chain."""
+    dag = DAG(
+        dag_id=chain.dag_id,
+        dag_display_name=chain.name,
+        description=f"Train, export and infer {chain.path.parent.name} of {chain.suite}, and judge it",
+        doc_md=docs.chain_doc(chain.name, chain.params_file, chain.variants),
+        schedule=None,
+        catchup=False,
+        max_active_runs=16,
+        tags=["tipcflow", chain.suite, chain.path.parent.name],
+        params=run_params(chain.config_dir),
+        default_args=_DEFAULTS,
+    )
+    with dag:
+        _tasks(chain.suite, chain.params_file, chain.variants, allowed(chain=True))
+    return dag
+
+
+def certify_dag(config_dir: Path | None = None) -> DAG:
+    """The DAG for params files that have none of their own."""
+    folder = config_dir or settings().config_dir
+    dag = DAG(
+        dag_id=CERTIFY,
+        description="Train, export and infer the model of any params file, and judge it",
+        doc_md=docs.CERTIFY_DOC,
+        schedule=None,
+        catchup=False,
+        max_active_runs=16,
+        tags=["tipcflow"],
+        params={**chain_params(folder), **run_params(folder)},
+        default_args=_DEFAULTS,
+    )
+    with dag:
+        _tasks("", "", (), allowed(chain=False))
+    return dag
+
+
+def _tasks(suite: str, params_file: str, variants: Sequence[str], names: Sequence[str]) -> None:
+    """resolve -> acquire -> prepare -> groups, one after the other -> collect -> release -> judge -> verdict."""
+    resolve = ResolveOperator(
+        task_id="resolve",
+        suite=suite,
+        params_file=params_file,
+        allowed=names,
+        variants=variants,
+        doc_md=docs.TASKS["resolve"],
+    )
+    acquire = AcquireOperator(task_id="acquire", doc_md=docs.TASKS["acquire"])
+    prepare = StepOperator.partial(
+        task_id="prepare", kind="prepare", map_index_template=_NODE_NAME, doc_md=docs.TASKS["prepare"]
+    ).expand(node=resolve.output)
+    resolve >> acquire >> prepare
+    last: list[_Task] = [prepare]
+    for number, variant in enumerate(variants or ("variant",)):
+        last = _group(resolve, last, number, variant, variants)
+    collect = CollectOperator(task_id="collect", doc_md=docs.TASKS["collect"]).as_teardown()
+    release = ReleaseOperator(task_id="release", doc_md=docs.TASKS["release"]).as_teardown()
+    judge = JudgeOperator(task_id="judge", doc_md=docs.TASKS["judge"]).as_teardown()
+    verdict = VerdictOperator(task_id="verdict", doc_md=docs.TASKS["verdict"]).as_teardown(
+        on_failure_fail_dagrun=True
+    )
+    last >> collect >> release >> judge >> verdict
+
+
+def _group(
+    resolve: BaseOperator, after: list[_Task], number: int, variant: str, variants: Sequence[str]
+) -> list[_Task]:
+    """One variant: train -> eval -> export -> infer_cpu and infer_gpu; the tasks that come last.
+
+    Only one variant runs at a time: two at once on the same nodes would measure neither. A later one runs also
+    when an earlier one failed.
+    """
+
+    def step(kind: str) -> StepOperator:
+        return StepOperator(
+            task_id=kind,
+            kind=kind,
+            group=number,
+            variants=variants,
+            trigger_rule="none_failed",
+            doc_md=docs.TASKS[kind],
+        )
+
+    with TaskGroup(group_id=group_id(variant), tooltip=variant):
+        train = StepOperator.partial(
+            task_id="train",
+            kind="train",
+            group=number,
+            variants=variants,
+            trigger_rule="all_done" if number else "none_failed",
+            map_index_template=_NODE_NAME,
+            doc_md=docs.TASKS["train"],
+        ).expand(node=XComArg(resolve, key=f"train_{number}"))
+        evaluate, export, infer_cpu, infer_gpu = (step(k) for k in ("eval", "export", "infer_cpu", "infer_gpu"))
+        train >> evaluate >> export >> [infer_cpu, infer_gpu]
+    after >> train
+    return [infer_cpu, infer_gpu]

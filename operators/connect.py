@@ -1,0 +1,96 @@
+"""Nodes reached by Airflow's connections, through the SSH provider's hook; host keys are always checked."""
+
+import random
+import time
+from typing import TYPE_CHECKING
+
+from tipcflow.domain import InfraError, Node
+from tipcflow.transport import Transport
+
+if TYPE_CHECKING:
+    from airflow.providers.ssh.hooks.ssh import SSHHook
+
+TIMEOUT_S = 10
+# While sshd drops connections before its banner (MaxStartups), the login is tried again for so long.
+PATIENCE_S = 30.0
+KEEPALIVE_S = 10
+
+
+def connect(node: Node) -> Transport:
+    """Connect to a node by its Airflow connection.
+
+    Raises:
+        InfraError: no such connection, one that switches the host key check off, or a failed login; it names the
+            node and the connection.
+    """
+    from tipcflow.transport.paramiko_adapter import ParamikoTransport
+
+    hook = _hook(node)
+    until, pause = time.monotonic() + PATIENCE_S, 0.2
+    while True:
+        try:
+            return ParamikoTransport(hook.get_conn(), node)
+        except Exception as error:
+            if not _dropped(error) or time.monotonic() + pause > until:
+                raise _explained(node, hook, error) from error
+        pause = min(2.0, pause * 2) * random.uniform(0.7, 1.3)
+        time.sleep(pause)
+
+
+def _hook(node: Node) -> "SSHHook":
+    from airflow.providers.ssh.hooks.ssh import SSHHook
+    from airflow.sdk.exceptions import AirflowException
+
+    if not node.connection:
+        raise InfraError(
+            f"node {node.name} has no Airflow connection",
+            node=node.name,
+            hint="set `connection` of the node in the cluster file to the id of an SSH connection",
+        )
+    try:
+        hook = SSHHook(
+            ssh_conn_id=node.connection,
+            conn_timeout=TIMEOUT_S,
+            banner_timeout=TIMEOUT_S,
+            auth_timeout=TIMEOUT_S,
+            keepalive_interval=KEEPALIVE_S,
+            conn_retry_attempts=1,
+        )
+    except (AirflowException, ValueError, OSError) as error:
+        raise InfraError(
+            f"node {node.name}: the Airflow connection {node.connection} cannot be used: {error}",
+            node=node.name,
+            hint="see Admin > Connections, or the variable AIRFLOW_CONN_" + node.connection.upper(),
+        ) from error
+    if hook.no_host_key_check or hook.allow_host_key_change:
+        raise InfraError(
+            f"node {node.name}: the Airflow connection {node.connection} switches the check of host keys off",
+            node=node.name,
+            hint="remove no_host_key_check and allow_host_key_change, and give its `host_key`",
+        )
+    return hook
+
+
+def _dropped(error: BaseException) -> bool:
+    """Whether the server closed the connection before it said who it is."""
+    return isinstance(error, EOFError | ConnectionResetError) or "protocol banner" in str(error)
+
+
+def _explained(node: Node, hook: "SSHHook", error: BaseException) -> InfraError:
+    import paramiko
+
+    where = f"{hook.username or 'the default user'}@{hook.remote_host}:{hook.port or 22}"
+    hint = f"see the Airflow connection {node.connection}"
+    if isinstance(error, paramiko.BadHostKeyException):
+        what = f"the host key of {where} has changed"
+        hint = f"find out why; if the node was set up anew, put its new key into {node.connection}"
+    elif isinstance(error, paramiko.AuthenticationException):
+        what = f"{where} refuses the login"
+    elif "not found in known_hosts" in str(error):
+        what = f"the host key of {where} is not known"
+        hint = f"check it on the node, then give it as `host_key` of the connection {node.connection}"
+    elif isinstance(error, TimeoutError):
+        what = f"{where} does not answer within {TIMEOUT_S} s"
+    else:
+        what = f"cannot connect to {where}: {error or type(error).__name__}"
+    return InfraError(f"node {node.name}: {what}", node=node.name, hint=hint)

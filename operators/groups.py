@@ -1,0 +1,41 @@
+"""Which steps of a run's plan a task of the graph does.
+
+The graph is drawn from the catalog, the plan is made at the ref that is tested: the two need not be the same.
+"""
+
+from collections.abc import Sequence
+
+from tipcflow.domain import Plan, Step, StepKind
+
+
+def steps_of(plan: Plan, kind: StepKind, group: int, variants: Sequence[str]) -> list[Step]:
+    """The plan's steps of one kind that variant group `group` does, in the plan's order.
+
+    Steps of variants that the graph has no group for (new at this ref, or of a mode without training) are done by
+    the first group, so that nothing is left out.
+
+    Args:
+        variants: the ids of the graph's variants, one per group.
+    """
+    own = variants[group] if group < len(variants) else None
+    return [
+        step
+        for step in plan.steps
+        if step.kind is kind and (step.variant == own or (group == 0 and step.variant not in variants))
+    ]
+
+
+def train_nodes(plan: Plan, group: int, variants: Sequence[str]) -> list[str]:
+    """The nodes of a group's training; [''] when it has none, so that one task says why."""
+    nodes: list[str] = []
+    for step in steps_of(plan, StepKind.TRAIN, group, variants):
+        nodes += [node for node in step.nodes if node not in nodes]
+    return nodes or [""]
+
+
+def why_nothing(plan: Plan, kind: StepKind, group: int, variants: Sequence[str]) -> str:
+    """Why a group has no step of a kind, for a person."""
+    planned = {variant.id for variant in plan.variants}
+    if group < len(variants) and variants[group] not in planned and planned:
+        return f"the params file at this ref has no variant {variants[group]} any more"
+    return f"mode {plan.mode} has no {kind.value} here"

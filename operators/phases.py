@@ -1,0 +1,155 @@
+"""The tasks of a run around its steps: resolve, acquire, collect, release, judge."""
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import Context
+
+from operators.base import RunOperator
+from operators.groups import train_nodes
+from operators.request import Conf, read_conf, request_of
+from operators.triggers import LeaseTrigger
+from tipcflow.domain import InfraError, Status, TipcflowError
+
+if TYPE_CHECKING:
+    from tipcflow.execute.task_context import TaskContext
+
+
+class ResolveOperator(RunOperator):
+    """Reads the suite at the ref that is tested, makes the plan and keeps it: every later task reads that plan.
+
+    Returns:
+        The names of the plan's nodes; XComs `train_<n>`: the nodes of variant group n's training.
+    """
+
+    def __init__(
+        self, *, suite: str, params_file: str, allowed: Sequence[str], variants: Sequence[str], **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self.suite = suite
+        self.params_file = params_file
+        self.allowed = tuple(allowed)
+        self.variants = tuple(variants)
+
+    def work(self, run: "TaskContext", context: Context) -> list[str]:
+        """Resolve; a wrong param or file is a `config_error`, with nothing started."""
+        from tipcflow.execute.task_phases import open_run, resolve_run
+
+        dag_run = context["dag_run"]
+        given = {**context["params"], **(dag_run.conf or {})}
+        fallback = request_of(
+            Conf(mode=str(given.get("mode")), cluster=str(given.get("cluster"))),
+            suite=str(given.get("suite") or self.suite),
+            params_file=str(given.get("params_file") or self.params_file or "?"),
+            dag_id=dag_run.dag_id,
+            dag_run_id=dag_run.run_id,
+        )
+        try:
+            conf = read_conf(given, allowed=self.allowed)
+            request = request_of(
+                conf,
+                suite=self.suite,
+                params_file=self.params_file,
+                dag_id=dag_run.dag_id,
+                dag_run_id=dag_run.run_id,
+            )
+            open_run(run.store, run.run, request)
+            run.store.put_document(run.run, "airflow", {"dag_id": dag_run.dag_id, "run_id": dag_run.run_id})
+            plan = resolve_run(run.store, run.run, request, home=run.home)
+        except TipcflowError as error:
+            self._fail(run, fallback, error.status, str(error))
+            raise
+        except Exception as error:
+            self._fail(run, fallback, Status.INFRA_FAILURE, f"tipcflow itself failed in resolve: {error!r}")
+            raise
+        self.log.info("run %s: %s in %s on %s", run.run, plan.chain, plan.mode, ", ".join(plan.nodes))
+        for line in plan.substitutions:
+            self.log.info("%s: %s in the file, %s used: %s", line.what, line.found, line.used, line.because)
+        for group in range(max(1, len(self.variants))):
+            nodes = train_nodes(plan, group, self.variants)
+            context["ti"].xcom_push(key=f"train_{group}", value=nodes)
+        return list(plan.nodes)
+
+    @staticmethod
+    def _fail(run: "TaskContext", fallback: Any, status: Status, reason: str) -> None:
+        from tipcflow.execute.task_phases import open_run
+
+        open_run(run.store, run.run, fallback)
+        run.store.finish_run(run.run, status, reason, time.time())
+
+
+class AcquireOperator(RunOperator):
+    """Leases all slots of the run, all or none, looks at the nodes and puts the suite's code there.
+
+    It tries once; while somebody else has a slot it waits deferred, which costs no worker.
+    """
+
+    def work(self, run: "TaskContext", context: Context) -> None:
+        """Acquire, or wait for what is held."""
+        self._try(run, since=time.time())
+
+    def resume(self, context: Context, event: dict[str, Any]) -> None:
+        """Called by Airflow when slots may have come free."""
+        with self.opened(context) as run:
+            self._try(run, since=float(event["since"]))
+
+    def _try(self, run: "TaskContext", *, since: float) -> None:
+        from tipcflow.execute.task_phases import prepare_nodes
+
+        held = run.acquire()
+        if not held:
+            prepare_nodes(run)
+            return
+        left = since + run.request.wait_s - time.time()
+        if left <= 0:
+            reason = f"no free slots within {run.request.wait_s / 60:.0f} min: {held}"
+            run.store.finish_run(run.run, Status.INFRA_FAILURE, reason, time.time())
+            raise InfraError(reason, hint="see `tipcflow runs` for what holds them")
+        run.note(f"waiting for slots: {held}")
+        slots = [list(slot) for slot in _slots(run)]
+        trigger = LeaseTrigger(run=run.run, slots=slots, since=since, until=since + run.request.wait_s)
+        self.defer(trigger=trigger, method_name="resume", timeout=None)
+
+
+class CollectOperator(RunOperator):
+    """Gives every step a status: closes what nobody closed, and says why what never started did not."""
+
+    def work(self, run: "TaskContext", context: Context) -> None:
+        """Collect; runs whatever happened before."""
+        from tipcflow.execute.task_phases import collect_run
+
+        for line in collect_run(run) or ["every step has ended and is stored"]:
+            self.log.info("%s", line)
+
+
+class ReleaseOperator(RunOperator):
+    """Lists every node, ends what is left of the run there, and gives its slots back."""
+
+    def work(self, run: "TaskContext", context: Context) -> None:
+        """Release; runs whatever happened before."""
+        from tipcflow.execute.task_phases import release_run
+
+        for line in release_run(run):
+            self.log.warning("%s", line)
+
+
+class JudgeOperator(RunOperator):
+    """Asks every check; its answers are stored. A red answer does not make this task red: the verdict does."""
+
+    def work(self, run: "TaskContext", context: Context) -> None:
+        """Judge; runs whatever happened before."""
+        from tipcflow.execute.task_phases import judge_run
+
+        run.note("judging")
+        status, reason = judge_run(run)
+        for result in sorted(run.store.check_results(run.run), key=lambda one: -one.status.severity):
+            where = " ".join(word for word in (result.step, result.leg, result.metric) if word)
+            self.log.info("%-18s %-12s %s  %s", result.status.value, result.check, where, result.reason)
+        self.log.info("%s%s", status.value, f": {reason}" if reason else "")
+
+
+def _slots(run: "TaskContext") -> list[tuple[str, int]]:
+    from tipcflow.execute.jobs import slots_needed
+
+    return slots_needed(run.plan, run.cluster)

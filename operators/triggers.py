@@ -1,0 +1,200 @@
+"""What waits for a run in the triggerer: a job on a node, or slots that are held by somebody else."""
+
+import asyncio
+import json
+import random
+import time
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Any
+
+from airflow.triggers.base import BaseTrigger, TriggerEvent
+
+from operators.listen import TaskLog, listener
+from tipcflow.config.settings import settings
+from tipcflow.domain import Node
+from tipcflow.execute.progress import Event, Kind
+from tipcflow.remote import commands
+
+if TYPE_CHECKING:
+    import asyncssh
+
+# A trigger that fires within seconds of its task's deferral can meet the scheduler before that has stored it: such
+# a task is marked failed (apache/airflow issues 72716 and 71580).
+SETTLE_S = 5.0
+WATCH_S = 60.0
+SILENCE_S = 20.0
+STOP_S = 20.0
+
+
+class JobTrigger(BaseTrigger):
+    """Watches a job on a node until it has ended, and writes its log lines into the task's log.
+
+    Fires {"step", "resume"}: where the job's logs were seen to. What became of the job is for the task to ask.
+
+    Args:
+        run, step: whose job it is.
+        node: the node (domain.Node as JSON; holds no secret).
+        job: the job's folder on the node.
+        peers: (node as JSON, job folder) of all members, which are stopped together when a person stops the task.
+        resume: leg -> bytes of its log that were seen.
+        until: when the job must have ended by all deadlines, seconds since the epoch.
+        lost_after_s: how long a lost node is asked for.
+    """
+
+    def __init__(
+        self,
+        *,
+        run: str,
+        step: str,
+        node: dict[str, Any],
+        job: str,
+        peers: list[list[Any]],
+        resume: dict[str, int],
+        until: float,
+        lost_after_s: float,
+    ) -> None:
+        super().__init__()
+        self.run_id = run
+        self.step = step
+        self.node = Node.model_validate(node)
+        self.job = job
+        self.peers = peers
+        self.resume = resume
+        self.until = until
+        self.lost_after_s = lost_after_s
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        """Called by Airflow."""
+        return (
+            "operators.triggers.JobTrigger",
+            {
+                "run": self.run_id,
+                "step": self.step,
+                "node": self.node.model_dump(mode="json"),
+                "job": self.job,
+                "peers": self.peers,
+                "resume": self.resume,
+                "until": self.until,
+                "lost_after_s": self.lost_after_s,
+            },
+        )
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        """Watch; fire when the job has ended, when it is late, or when its node is lost."""
+        begun = time.monotonic()
+        task_log = TaskLog(self.log)
+        say = listener(settings().home, self.run_id, task_log)
+        lost_at: float | None = None
+        pause = 1.0
+        while time.time() < self.until:
+            try:
+                if await self._watch(say):
+                    break
+                lost_at, pause = None, 1.0
+            except Exception as error:
+                now = time.monotonic()
+                lost_at = lost_at or now
+                self.log.warning("node %s cannot be watched (%r); the job goes on there", self.node.name, error)
+                if now - lost_at > self.lost_after_s:
+                    break
+                await asyncio.sleep(pause * random.uniform(0.7, 1.3))
+                pause = min(15.0, pause * 2)
+        task_log.flush()
+        await asyncio.sleep(max(0.0, SETTLE_S - (time.monotonic() - begun)))
+        yield TriggerEvent({"step": self.step, "resume": self.resume})
+
+    async def on_kill(self) -> None:
+        """A person marked or cleared the task: all members of the attempt are stopped."""
+        tasks = [self._stop(Node.model_validate(node), job) for node, job in self.peers]
+        for (node, _), result in zip(
+            self.peers, await asyncio.gather(*tasks, return_exceptions=True), strict=True
+        ):
+            if isinstance(result, BaseException):
+                self.log.warning("node %s could not be told to stop: %r", node["name"], result)
+
+    async def _watch(self, say: Any) -> bool:
+        """Watch for a while; whether the job has ended."""
+        command = commands.watch(self.node, self.job, seconds=WATCH_S, resume=self.resume)
+        async with await _connection(self.node) as connection:
+            process = await connection.create_process(command, stdin=-3, encoding=None)
+            async with process:
+                while line := await asyncio.wait_for(process.stdout.readline(), SILENCE_S):
+                    if self._take(json.loads(line), say):
+                        return True
+        return False
+
+    def _take(self, message: dict[str, Any], say: Any) -> bool:
+        """Take one event of the runner; whether it is the last."""
+        event = message.get("event")
+        if event == "log":
+            leg = str(message.get("leg", ""))
+            self.resume[leg] = int(message["offset"]) + int(message["size"])
+            say(Event(Kind.LOG, str(message.get("data", "")), step=self.step, node=self.node.name, leg=leg))
+        elif event == "leg":
+            record = message["record"]
+            code = json.dumps({"exit_code": record.get("exit_code")})
+            say(Event(Kind.LEG, code, step=self.step, node=self.node.name, leg=str(record.get("leg", ""))))
+        return event in ("end", "lost", "absent")
+
+    async def _stop(self, node: Node, job: str) -> None:
+        async with asyncio.timeout(STOP_S):
+            async with await _connection(node) as connection:
+                await connection.run(commands.stop(node, job, "stopped from Airflow"), check=True)
+
+
+class LeaseTrigger(BaseTrigger):
+    """Waits until no other run holds the slots that a run wants, or the time for that is over.
+
+    Args:
+        run: who wants them.
+        slots: [node address, slot index] of what it wants.
+        since, until: when it began to wait and when that ends, seconds since the epoch.
+    """
+
+    def __init__(self, *, run: str, slots: list[list[Any]], since: float, until: float) -> None:
+        super().__init__()
+        self.run_id = run
+        self.slots = slots
+        self.since = since
+        self.until = until
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        """Called by Airflow."""
+        return (
+            "operators.triggers.LeaseTrigger",
+            {"run": self.run_id, "slots": self.slots, "since": self.since, "until": self.until},
+        )
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        """Look every few seconds; fire when it is worth asking again."""
+        await asyncio.sleep(SETTLE_S)
+        said = ""
+        while time.time() < self.until:
+            held = await asyncio.to_thread(self._held)
+            if not held:
+                break
+            if held != said:
+                self.log.info("waiting: %s", held)
+                said = held
+            await asyncio.sleep(SETTLE_S * random.uniform(0.7, 1.3))
+        yield TriggerEvent({"since": self.since})
+
+    def _held(self) -> str:
+        """Which other runs hold what is wanted. Expired leases are for the task, which can list nodes."""
+        from tipcflow.store import Store
+
+        wanted = {(str(node), int(slot)) for node, slot in self.slots}
+        now = time.time()
+        with Store.open() as store:
+            runs = {
+                lease.run
+                for lease in store.leases()
+                if (lease.node, lease.slot) in wanted and lease.run != self.run_id and lease.live(now)
+            }
+        return ", ".join(sorted(runs))
+
+
+async def _connection(node: Node) -> "asyncssh.SSHClientConnection":
+    from airflow.providers.ssh.hooks.ssh import SSHHookAsync
+
+    return await asyncio.wait_for(SSHHookAsync(ssh_conn_id=node.connection).get_conn(), 30)

@@ -1,0 +1,253 @@
+"""One node's part of a step, as a task of its own: the tasks of all nodes run one attempt together.
+
+Nothing but the database and the nodes ties them together, so any of them may die, come late or come twice. Whoever
+comes first opens the attempt, and for a gang stages all members and lets them go at once: a gang needs no more
+worker slots than one. Each task then watches its own node; the one whose part ended badly ends the others; the one
+that finds all parts ended closes the attempt.
+"""
+
+import time
+
+from tipcflow.domain import EndReason, InfraError, JobSpec, Status, Step
+from tipcflow.execute import outcome
+from tipcflow.execute.gang import PEER_GRACE_S, SLACK_S, STOP_S, culprit, is_bad, is_culprit
+from tipcflow.execute.member import Member
+from tipcflow.execute.nodes import Nodes
+from tipcflow.execute.progress import Event, Kind
+from tipcflow.execute.task_context import TaskContext
+
+# How long the task of a later node leaves the staging of a gang to the task of the first.
+TAKEOVER_S = 15.0
+LOOK_S = 0.3
+
+
+class StepTask:
+    """The part of `node` in a step. Call `begin`, then `watch` until it says so, then `end`.
+
+    Args:
+        nodes: sessions of all nodes of the step.
+        resume: leg -> bytes of its log that another process has shown already.
+    """
+
+    def __init__(
+        self, context: TaskContext, step: Step, node: str, nodes: Nodes, *, resume: dict[str, int] | None = None
+    ) -> None:
+        self._context = context
+        self._step = step
+        self._node = node
+        self._nodes = nodes
+        self._resume = resume or {}
+        self._attempt = 0
+        self._members: dict[str, Member] = {}
+
+    @property
+    def mine(self) -> Member:
+        """This node's member."""
+        return self._members[self._node]
+
+    @property
+    def attempt(self) -> int:
+        """The number of the attempt, once it has begun."""
+        return self._attempt
+
+    @property
+    def specs(self) -> list[JobSpec]:
+        """The jobs of all members."""
+        return [member.spec for member in self._members.values()]
+
+    def begin(self) -> None:
+        """Join the step's open attempt or open a new one, and see to it that this node's job runs.
+
+        A job that lives is found again, one that has ended is taken as it ended; nothing is started twice.
+
+        Raises:
+            InfraError: a node of the gang could not be staged; all others were stopped and the attempt is closed.
+        """
+        context, step = self._context, self._step
+        joined = context.store.join_attempt(context.run, step.id, step.nodes)
+        self._attempt = joined.attempt
+        self._members = context.members(step, self._attempt, self._nodes)
+        if joined.opened:
+            self._forget()
+            context.say(Event(Kind.STEP_STARTED, step=step.id, node=",".join(step.nodes)))
+        if self.mine.done:
+            return
+        if step.is_gang:
+            self._begin_gang()
+        else:
+            self._take_answers([self.mine], self._nodes.start([self.mine.spec]))
+        if self._resume:
+            self.mine.resume_at(self._resume)
+
+    def watch(self, seconds: float) -> bool:
+        """Watch this node's job for so many seconds; whether it has ended."""
+        until = time.monotonic() + seconds
+        while not self.mine.done and (left := until - time.monotonic()) > 0:
+            self.mine.follow(left)
+            if not self.mine.done and self._is_late():
+                self._nodes.stop([self.mine.spec], "no exit record in time")
+                self._await([self.mine], STOP_S)
+        return self.mine.done
+
+    def end(self) -> tuple[Status, str]:
+        """Keep how this node's part ended, end the others' if it ended badly, and close the attempt if all have.
+
+        Returns:
+            (status, reason): of the whole step when this call closed it, else of this node's part.
+        """
+        self._keep(self.mine)
+        if is_bad(self.mine):
+            self._end_peers()
+        self._look()
+        if all(member.done for member in self._members.values()):
+            return self._close()
+        if self.mine.record is None:
+            return Status.INFRA_FAILURE, self.mine.lost
+        status, reason = outcome.status_of(self.mine.record)
+        if status is Status.FAILED and self.mine.record.victim:
+            reason = f"{reason}; it followed a peer that had failed"
+        return status, reason
+
+    def stop(self, reason: str) -> None:
+        """Ask all members' runners to end their jobs; does not wait."""
+        self._nodes.stop(self.specs, reason)
+
+    def settle(self) -> tuple[Status, str]:
+        """Close the step's open attempt, whoever began it: what lives is stopped, what has ended is taken.
+
+        Raises:
+            KeyError: no attempt is open.
+        """
+        number = self._context.store.open_attempt_number(self._context.run, self._step.id)
+        if number is None:
+            raise KeyError(f"no attempt of {self._step.id} is open")
+        self._attempt = number
+        self._members = self._context.members(self._step, number, self._nodes)
+        left = [member for member in self._members.values() if not member.done]
+        for member in left:
+            self._ask(member, absent="it was never started there")
+        self._stop_and_await([member for member in left if not member.done], "the run goes on without it")
+        return self._close()
+
+    def _forget(self) -> None:
+        """This step is tried (again): what was said of the run, and of what needs this step, is no longer true."""
+        store, run = self._context.store, self._context.run
+        if store.get_run(run).status is not None:
+            store.put_document(run, "judgement", None)
+            store.reopen_run(run)
+        store.clear_steps(run, [self._step.id, *self._context.plan.needing(self._step.id)])
+
+    def _begin_gang(self) -> None:
+        if self._node != self._step.nodes[0] and not self._members[self._step.nodes[0]].released:
+            self._wait_for_first()
+        if not all(member.released for member in self._members.values()):
+            self._stage_all()
+        self._take_answers([self.mine], self._nodes.start([self.mine.spec]))
+
+    def _wait_for_first(self) -> None:
+        """Leave the staging to the task of the first node, if it comes soon."""
+        deadline = time.monotonic() + TAKEOVER_S
+        while time.monotonic() < deadline:
+            self._look()
+            if any(member.released or member.done for member in self._members.values()):
+                return
+            time.sleep(LOOK_S)
+
+    def _stage_all(self) -> None:
+        """All or none: start every member, then let all go at once. May be done twice; nothing starts twice."""
+        waiting = [member for member in self._members.values() if not member.done]
+        try:
+            self._take_answers(waiting, self._nodes.start([member.spec for member in waiting]))
+            refused = next((member for member in self._members.values() if member.done), None)
+            if refused is not None:
+                raise InfraError(outcome.reason_of(refused), node=refused.name)
+            self._nodes.go([member.spec for member in waiting])
+        except InfraError as error:
+            self._give_up(str(error))
+            raise
+        for member in waiting:
+            member.released = True
+            self._keep(member)
+
+    def _give_up(self, trouble: str) -> None:
+        self._look()
+        if any(member.released for member in self._members.values()):
+            return  # another task got them going: its word counts
+        self._stop_and_await([m for m in self._members.values() if not m.done], "a peer could not be staged")
+        self._context.closer.close(
+            self._step, self._attempt, list(self._members.values()), self._nodes, trouble=trouble
+        )
+
+    def _end_peers(self) -> None:
+        """This node's part ended badly: give the others a moment to show who is to blame, then stop them."""
+        deadline = time.monotonic() + PEER_GRACE_S
+        while time.monotonic() < deadline:
+            self._look()
+            members = self._members.values()
+            if all(member.done for member in members) or any(m.lost or is_culprit(m.record) for m in members):
+                break
+            time.sleep(LOOK_S)
+        self._stop_and_await([m for m in self._members.values() if not m.done], "a peer failed")
+
+    def _stop_and_await(self, members: list[Member], reason: str) -> None:
+        if not members:
+            return
+        for node, why in self._nodes.stop([member.spec for member in members], reason).items():
+            self._members[node].lost = f"node {node} could not be told to stop: {why}"
+        self._await([member for member in members if not member.done], STOP_S)
+        for member in members:
+            self._keep(member)
+
+    def _await(self, members: list[Member], seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        for member in members:
+            while not member.done and time.monotonic() < deadline:
+                self._ask(member)
+                time.sleep(0 if member.done else LOOK_S)
+            if not member.done:
+                member.lost = f"node {member.name}: no exit record {seconds:.0f} s after it was told to stop"
+
+    def _ask(self, member: Member, *, absent: str = "") -> None:
+        """Look at a job that nobody watches."""
+        try:
+            answer = self._nodes[member.name].poll(member.spec)
+        except InfraError as error:
+            member.lost = str(error)
+            return
+        member.take_answer(answer)
+        if absent and answer.get("state") == "absent":
+            member.lost = f"node {member.name}: {absent}"
+
+    def _take_answers(self, members: list[Member], answers: list[dict[str, object]]) -> None:
+        for member, answer in zip(members, answers, strict=True):
+            record = answer.get("record")
+            if isinstance(record, dict) and record.get("reason") == EndReason.REFUSED:
+                member.take_answer(answer)
+
+    def _look(self) -> None:
+        """Take what the other tasks know by now."""
+        known = self._context.store.members(self._context.run, self._step.id, self._attempt)
+        for name, state in known.items():
+            member = self._members[name]
+            if name != self._node or not member.done:
+                member.restore(state)
+
+    def _keep(self, member: Member) -> None:
+        context = self._context
+        member.restore(context.store.put_member(context.run, self._step.id, self._attempt, member.state))
+
+    def _is_late(self) -> bool:
+        """Whether the job is past all deadlines that its runner keeps: the node is not as it should be."""
+        spec = self.mine.spec
+        began = next(
+            one.started_at
+            for one in self._context.store.attempts(self._context.run)
+            if (one.step, one.attempt) == (self._step.id, self._attempt)
+        )
+        return time.time() > began + spec.barrier_s + spec.deadline_s + SLACK_S
+
+    def _close(self) -> tuple[Status, str]:
+        members = list(self._members.values())
+        blamed = culprit(members)
+        stopped = blamed is not None and blamed.record is not None and blamed.record.reason is EndReason.STOPPED
+        return self._context.closer.close(self._step, self._attempt, members, self._nodes, cancelled=stopped)

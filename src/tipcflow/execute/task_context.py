@@ -1,0 +1,146 @@
+"""What a task of a run needs, read from the database: a task is a process of its own, maybe on another worker."""
+
+import time
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tipcflow.config.suite import Suite
+from tipcflow.domain import Cluster, InfraError, JobSpec, Plan, Status, Step
+from tipcflow.execute.closing import StepCloser
+from tipcflow.execute.jobs import job_spec, slots_needed
+from tipcflow.execute.lease import LeaseKeeper
+from tipcflow.execute.member import Member
+from tipcflow.execute.nodes import Nodes
+from tipcflow.execute.progress import Event, Kind, Listener
+from tipcflow.execute.request import RunRequest
+from tipcflow.execute.resolve import kept_request
+from tipcflow.execute.session import Connect
+
+if TYPE_CHECKING:
+    from tipcflow.store import Store
+
+# Between two tasks of a run the scheduler may be away for a while; the nodes' own locks have the last word.
+LEASE_TTL_S = 1800.0
+# A gang's members wait for each other on their nodes, not in the workers of a scheduler that may be busy.
+BARRIER_S = 600.0
+
+
+@dataclass(frozen=True)
+class TaskContext:
+    """One run, as one of its tasks sees it.
+
+    Attributes:
+        connect: how nodes are reached.
+        say: gets what happens: the task's log and the run's events.
+    """
+
+    run: str
+    store: "Store"
+    home: Path
+    connect: Connect
+    say: Listener
+
+    @cached_property
+    def request(self) -> RunRequest:
+        """What was asked for."""
+        return kept_request(self.store, self.run)
+
+    @cached_property
+    def plan(self) -> Plan:
+        """What is done."""
+        return self.store.plan(self.run)
+
+    @cached_property
+    def suite(self) -> Suite:
+        """The suite as it was when the run was resolved."""
+        return Suite.model_validate(self.store.document(self.run, "suite"))
+
+    @cached_property
+    def cluster(self) -> Cluster:
+        """The cluster as it was when the run was resolved."""
+        return Cluster.model_validate(self.store.document(self.run, "cluster"))
+
+    @cached_property
+    def closer(self) -> StepCloser:
+        """Who ends attempts."""
+        return StepCloser(self.store, run=self.run, home=self.home, log_format=self.suite.log_format, say=self.say)
+
+    def nodes(self, *names: str) -> Nodes:
+        """The nodes of these names (of the plan, without one); use as a context manager."""
+        chosen = names or self.plan.nodes
+        return Nodes(self.cluster, chosen, reconnect_s=self.request.reconnect_s, connect=self.connect)
+
+    def spec(self, step: Step, node: str, attempt: int) -> JobSpec:
+        """The job of a step on a node in an attempt: the same whichever task asks."""
+        fence = int((self.store.document(self.run, "lease") or {}).get("fence", 0))
+        spec = job_spec(self.plan, step, self.cluster.node(node), run=self.run, attempt=attempt, fence=fence)
+        return spec.model_copy(update={"barrier_s": BARRIER_S}) if spec.barrier else spec
+
+    def members(self, step: Step, attempt: int, nodes: Nodes) -> dict[str, Member]:
+        """Node -> its member of an attempt, with what is known of it."""
+        known = self.store.members(self.run, step.id, attempt)
+        made = {}
+        for name in step.nodes:
+            member = Member(
+                nodes[name],
+                self.spec(step, name, attempt),
+                listener=self.say,
+                reconnect_s=self.request.reconnect_s,
+            )
+            if name in known:
+                member.restore(known[name])
+            made[name] = member
+        return made
+
+    def statuses(self) -> dict[str, Status]:
+        """Step id -> status of the steps that have ended."""
+        return {step: status for step, (status, _) in self.store.step_statuses(self.run).items()}
+
+    def acquire(self) -> str:
+        """Lease all slots of the run, all or none, without waiting; what stands in the way, '' when it has them.
+
+        Raises:
+            InfraError: a node whose lease has run out cannot be listed.
+        """
+        slots = slots_needed(self.plan, self.cluster)
+        if not slots:
+            return ""
+        with self.nodes() as nodes:
+            keeper = LeaseKeeper(
+                self.store,
+                self.run,
+                slots,
+                owner=self.request.owner,
+                wait_s=0,
+                empty=nodes.holds_nothing_of,
+                say=self.note,
+                ttl_s=LEASE_TTL_S,
+            )
+            fence, held = keeper.try_once()
+        if fence is None:
+            return held
+        self.store.put_document(self.run, "lease", {"fence": fence, "at": time.time()})
+        return ""
+
+    def keep_lease(self, seconds: float) -> None:
+        """Renew the run's lease for at least so many seconds; acquire it again when it has run out.
+
+        Raises:
+            InfraError: another run has the slots.
+        """
+        if not slots_needed(self.plan, self.cluster):
+            return
+        if self.store.renew_leases(self.run, ttl_s=max(LEASE_TTL_S, seconds)):
+            return
+        held = self.acquire()
+        if held:
+            raise InfraError(
+                f"the run's lease has run out and the slots are taken: {held}",
+                hint="clear the run from `acquire` on, which waits for free slots",
+            )
+
+    def note(self, text: str) -> None:
+        """Say a line about the run as a whole."""
+        self.say(Event(Kind.NOTE, text))

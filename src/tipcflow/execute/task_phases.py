@@ -1,0 +1,176 @@
+"""The phases of a run around its steps, each as a task of its own. Whatever happened before, collect, release,
+judge and verdict do their part, and the run gets a status."""
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tipcflow.domain import Plan, Run, Status, TipcflowError
+from tipcflow.execute import judgement
+from tipcflow.execute.inspection import inspect, settle
+from tipcflow.execute.needs import why_not
+from tipcflow.execute.request import RunRequest
+from tipcflow.execute.resolve import create_run, resolve, resolved_run
+from tipcflow.execute.step_task import StepTask
+from tipcflow.execute.steps import budget_words
+from tipcflow.execute.task_context import TaskContext
+
+if TYPE_CHECKING:
+    from tipcflow.store import Store
+
+
+def open_run(store: "Store", run_id: str, request: RunRequest) -> bool:
+    """Make the run's row, or open it again when its tasks were cleared; whether it is new."""
+    try:
+        known = store.get_run(run_id)
+    except TipcflowError:
+        create_run(store, request, run_id)
+        return True
+    if known.status is not None:
+        store.put_document(run_id, "judgement", None)
+        store.reopen_run(run_id)
+    return False
+
+
+def resolve_run(store: "Store", run_id: str, request: RunRequest, *, home: Path) -> Plan:
+    """Read and check everything, keep the plan. A run that has begun keeps the plan that it has.
+
+    Raises:
+        ConfigError, InfraError: and the run has its status and reason.
+    """
+    open_run(store, run_id, request)
+    if store.attempts(run_id):
+        return store.plan(run_id)
+    try:
+        _, plan = resolve(store, request, run_id, home=home)
+    except TipcflowError as error:
+        store.finish_run(run_id, error.status, str(error), time.time())
+        raise
+    return plan
+
+
+def prepare_nodes(context: TaskContext) -> Plan:
+    """After the lease: look at the nodes, settle the plan, put the suite's code there.
+
+    Raises:
+        InfraError: a node cannot be used; the run has its status and reason.
+    """
+    store, run = context.store, context.run
+    try:
+        with context.nodes() as nodes:
+            context.note(f"connecting to {', '.join(context.plan.nodes)}")
+            nodes.connect()
+            resolved = resolved_run(store, run, home=context.home)
+            plan = context.plan
+            if not store.attempts(run):
+                plan = settle(store, run, resolved, inspect(store, run, resolved, nodes, context.note))
+            nodes.deploy(run, resolved.snapshot.archive, resolved.snapshot.sha256)
+        return plan
+    except TipcflowError as error:
+        store.finish_run(run, error.status, str(error), time.time())
+        raise
+
+
+def collect_run(context: TaskContext) -> list[str]:
+    """Give every step a status: attempts that nobody closed are closed, what never started is said.
+
+    Returns:
+        lines for a person: what had to be done.
+    """
+    said: list[str] = []
+    store, run = context.store, context.run
+    plan = store.plan_or_none(run)
+    if plan is None:
+        return ["the run ended before it had a plan: there is nothing to collect"]
+    for step in plan.steps:
+        if store.open_attempt_number(run, step.id) is not None:
+            with context.nodes(*step.nodes) as nodes:
+                status, reason = StepTask(context, step, step.nodes[0], nodes).settle()
+            said.append(f"{step.id}: closed as {status.value}{f': {reason}' if reason else ''}")
+        statuses = context.statuses()
+        if step.id in statuses:
+            continue
+        status, reason = why_not(step, statuses) or (
+            Status.CANCELLED,
+            "not started: the run was stopped before it",
+        )
+        context.closer.leave_out(step, status, reason)
+        said.append(f"{step.id}: {status.value}: {reason}")
+    return said
+
+
+def release_run(context: TaskContext) -> list[str]:
+    """List every node, end what is left of the run there, give the slots back; what there was, in words."""
+    store, run = context.store, context.run
+    leftovers: list[str] = []
+    try:
+        if store.plan_or_none(run) is not None and store.node_facts(run):
+            with context.nodes() as nodes:
+                nodes.connect_what_can_be()
+                leftovers = nodes.clean(run)
+    finally:
+        store.release_leases(run)
+    store.put_document(run, "leftovers", leftovers)
+    return leftovers
+
+
+def judge_run(context: TaskContext) -> tuple[Status, str]:
+    """Ask every check; what the run's status is, and why. A run that ended before it began keeps what it has."""
+    store, run = context.store, context.run
+    known = store.get_run(run)
+    if known.status is not None and not store.attempts(run):
+        return known.status, known.reason
+    request = context.request
+    judged = judgement.judge_run(
+        store, run, config_dir=request.config_dir, suite=context.suite.name, policy=request.policy
+    )
+    status, reason = judged.status, judged.reason
+    if status is Status.CANCELLED:
+        stopped = [step for step, word in context.statuses().items() if word is Status.CANCELLED]
+        reason = f"stopped by a person{f' in {stopped[0]}' if stopped else ''}"
+    leftovers = store.document(run, "leftovers") or []
+    if leftovers and status.severity < Status.INFRA_FAILURE.severity:
+        status, reason = Status.INFRA_FAILURE, leftovers[0]
+    store.put_document(run, "judgement", {"status": status.value, "reason": reason})
+    return status, reason
+
+
+def finish_run(context: TaskContext) -> Run:
+    """Give the run the status that it was judged to have, and write its certificate.
+
+    A run that could not be judged is an `infra_failure`: there is no run without a status.
+    """
+    store, run = context.store, context.run
+    judged = store.document(run, "judgement")
+    known = store.get_run(run)
+    if known.status is not None and judged is None:
+        return known
+    if judged is None:
+        status, reason = Status.INFRA_FAILURE, "the run could not be judged: see the log of the task `judge`"
+    else:
+        status, reason = Status(judged["status"]), judged["reason"]
+    store.finish_run(run, status, reason, time.time())
+    if judged is not None:
+        judgement.write_certificate(store, run, context.home)
+    return store.get_run(run)
+
+
+def failed_by_us(context: TaskContext, step_id: str, error: BaseException) -> None:
+    """A task of a step died of a defect of ours: say it of the step, unless it has a status."""
+    if step_id and step_id not in context.statuses():
+        context.store.set_step(
+            context.run, step_id, Status.INFRA_FAILURE, f"tipcflow itself failed: {error!r}; see the task's log"
+        )
+
+
+def over_budget(context: TaskContext) -> tuple[Status, str] | None:
+    """(status, reason) of a step that comes after the run's budget is used up; None while there is some left.
+
+    The budget counts from the first attempt of a step: waiting for slots is not the chain's fault.
+    """
+    attempts = context.store.attempts(context.run)
+    policy = judgement.load_policy(context.request.policy, context.request.config_dir)
+    budget_s = (context.suite.budget_minutes or policy.budget_minutes) * 60
+    if attempts and time.time() > min(attempt.started_at for attempt in attempts) + budget_s:
+        return Status.FAILED, f"not started: {budget_words(budget_s)}"
+    return None
