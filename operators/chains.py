@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 
-from airflow.sdk import DAG, BaseOperator, TaskGroup, XComArg, get_parsing_context
+from airflow.sdk import DAG, BaseOperator, TaskGroup, get_parsing_context
 from airflow.sdk.definitions.mappedoperator import MappedOperator
 
 from operators import docs
@@ -74,7 +74,6 @@ def _tasks(suite: str, params_file: str, variants: Sequence[str], names: Sequenc
         suite=suite,
         params_file=params_file,
         allowed=names,
-        variants=variants,
         doc_md=docs.TASKS["resolve"],
     )
     acquire = AcquireOperator(task_id="acquire", doc_md=docs.TASKS["acquire"])
@@ -122,7 +121,7 @@ def _group(
             trigger_rule="all_done" if number else "none_failed",
             map_index_template=_NODE_NAME,
             doc_md=docs.TASKS["train"],
-        ).expand(node=XComArg(resolve, key=f"train_{number}"))
+        ).expand(node=resolve.output)
         evaluate, export, infer_cpu, infer_gpu = (step(k) for k in ("eval", "export", "infer_cpu", "infer_gpu"))
         train >> evaluate >> export >> [infer_cpu, infer_gpu]
     after >> train

@@ -25,16 +25,10 @@ def steps_of(plan: Plan, kind: StepKind, group: int, variants: Sequence[str]) ->
     ]
 
 
-def train_nodes(plan: Plan, group: int, variants: Sequence[str]) -> list[str]:
-    """The nodes of a group's training; [''] when it has none, so that one task says why."""
-    nodes: list[str] = []
-    for step in steps_of(plan, StepKind.TRAIN, group, variants):
-        nodes += [node for node in step.nodes if node not in nodes]
-    return nodes or [""]
-
-
-def why_nothing(plan: Plan, kind: StepKind, group: int, variants: Sequence[str]) -> str:
-    """Why a group has no step of a kind, for a person."""
+def why_nothing(plan: Plan, kind: StepKind, group: int, variants: Sequence[str], node: str | None) -> str:
+    """Why a group has no step of a kind (on a node), for a person."""
+    if node is not None and steps_of(plan, kind, group, variants):
+        return f"node {node} has no part in this variant"
     planned = {variant.id for variant in plan.variants}
     if group < len(variants) and variants[group] not in planned and planned:
         return f"the params file at this ref has no variant {variants[group]} any more"

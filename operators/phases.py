@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import Context
 
 from operators.base import RunOperator
-from operators.groups import train_nodes
 from operators.request import Conf, read_conf, request_of
 from operators.triggers import LeaseTrigger
 from tipcflow.domain import InfraError, Status, TipcflowError
@@ -20,17 +19,14 @@ class ResolveOperator(RunOperator):
     """Reads the suite at the ref that is tested, makes the plan and keeps it: every later task reads that plan.
 
     Returns:
-        The names of the plan's nodes; XComs `train_<n>`: the nodes of variant group n's training.
+        The names of the plan's nodes, which prepare and train are mapped over.
     """
 
-    def __init__(
-        self, *, suite: str, params_file: str, allowed: Sequence[str], variants: Sequence[str], **kwargs: Any
-    ) -> None:
+    def __init__(self, *, suite: str, params_file: str, allowed: Sequence[str], **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.suite = suite
         self.params_file = params_file
         self.allowed = tuple(allowed)
-        self.variants = tuple(variants)
 
     def work(self, run: "TaskContext", context: Context) -> list[str]:
         """Resolve; a wrong param or file is a `config_error`, with nothing started."""
@@ -66,9 +62,6 @@ class ResolveOperator(RunOperator):
         self.log.info("run %s: %s in %s on %s", run.run, plan.chain, plan.mode, ", ".join(plan.nodes))
         for line in plan.substitutions:
             self.log.info("%s: %s in the file, %s used: %s", line.what, line.found, line.used, line.because)
-        for group in range(max(1, len(self.variants))):
-            nodes = train_nodes(plan, group, self.variants)
-            context["ti"].xcom_push(key=f"train_{group}", value=nodes)
         return list(plan.nodes)
 
     @staticmethod

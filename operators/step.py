@@ -50,7 +50,9 @@ class StepOperator(RunOperator):
         """Do the steps from the first on."""
         steps = self._steps(run)
         if not steps:
-            raise AirflowSkipException(why_nothing(run.plan, StepKind(self.kind), self.group, self.variants))
+            raise AirflowSkipException(
+                why_nothing(run.plan, StepKind(self.kind), self.group, self.variants, self.node)
+            )
         self._do(run, steps, None)
 
     def resume(self, context: Context, event: dict[str, Any]) -> None:
