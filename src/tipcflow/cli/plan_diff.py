@@ -27,9 +27,13 @@ _BY_KEY = frozenset(
         "device-clobbered",
         "from-norm",
         "colon-cut",
+        "paired-unread",
+        "mode-table-unread",
+        "cpu-entry-device",
     }
 )
 _LAUNCH = frozenset({"ips-by-length", "launcher-by-length", "ids-by-length", "two-digit-id"})
+_GPU = frozenset({"gpu-unset", "cuda-leak", "two-digit-id"})
 _ALL = (_TRAIN, _EVAL, _EXPORT, _INFER)
 # Quirk -> the kinds of steps in which it can be seen; those not listed change no command.
 _SEEN_IN: Mapping[str, tuple[str, ...]] = {
@@ -54,6 +58,18 @@ _SEEN_IN: Mapping[str, tuple[str, ...]] = {
     "time-limit": (_TRAIN,),
     "device-clobbered": (_TRAIN, _EVAL),
     "quant-unread": (_INFER,),
+    "gpu-unset": _ALL,
+    "cuda-leak": (_TRAIN,),
+    "cpu-entry-device": (_TRAIN, _EVAL),
+    "paired-unread": (_TRAIN, _EVAL),
+    "mode-table-unread": _ALL,
+    "pipe-in-value": _ALL,
+    "model-name-blank": _ALL,
+    "section-by-line": (_TRAIN,),
+    "infer-dir-null": (_INFER,),
+    "null-model": (_EXPORT, _INFER),
+    "quant-misaligned": (_INFER,),
+    "quant-folder": (_INFER,),
 }
 _REDIRECTION = re.compile(r"\s*(2>&1\s*\|\s*tee\s+\S+|>{1,2}\s*\S+\s+2>&1|>{1,2}\s*\S+)\s*$")
 _OURS = re.compile(
@@ -134,18 +150,29 @@ def _commands(plan: Plan) -> dict[Key, str]:
         for place, node in enumerate(step.nodes):
             if node in step.commands:
                 found[name, "", str(place)] = _plain(step.commands[node])
-        found.update({(name, leg.id, "0"): _plain(leg.command) for leg in step.legs})
+        found.update({(name, leg.id, "0"): _plain(leg.command, on_gpu=leg.device == "gpu") for leg in step.legs})
     return found
 
 
-def _plain(command: Command) -> str:
-    """A command without what differs everywhere."""
+def _plain(command: Command, *, on_gpu: bool = True) -> str:
+    """A command with its folder and GPU, without what differs everywhere."""
     text = _REDIRECTION.sub("", re.sub(r"\s+", " ", command.text).strip())
     text = _OURS.sub(" ", text).replace('"', "")
     text = _RESULTS.sub("<results>", text)
     text = _OUTPUT.sub("<output>/", text)
     text = _VARIANT.sub(r"\1", text)
-    return re.sub(r"/+(?=\s|$)", "", re.sub(r"(?<!:)/{2,}", "/", text))
+    text = re.sub(r"/+(?=\s|$)", "", re.sub(r"(?<!:)/{2,}", "/", text))
+    place = "" if command.cwd in ("", ".") else f"cd {command.cwd} && "
+    return place + _gpu(command, launched="distributed.launch" in text) * on_gpu + text
+
+
+def _gpu(command: Command, *, launched: bool) -> str:
+    """CUDA_VISIBLE_DEVICES where it matters: a single process takes its first id, and GPU 0 without any."""
+    ids = command.env.get("CUDA_VISIBLE_DEVICES", "")
+    if launched:
+        return f"CUDA_VISIBLE_DEVICES={ids} " if ids else ""
+    first = ids.split(",")[0]
+    return f"CUDA_VISIBLE_DEVICES={first} " if first not in ("", "0") else ""
 
 
 def _only(here: str | None, there: str | None) -> tuple[str, str]:
@@ -169,11 +196,16 @@ def _explains(quirk: Quirk, step: str, words: str, one_sided: bool) -> bool:
     kind = step.rpartition("/")[2].partition("_")[0]
     if kind not in _SEEN_IN.get(quirk.id, ()):
         return False
+    if quirk.id in _GPU and "CUDA_VISIBLE_DEVICES=" in words:
+        return True
     if quirk.id in _LAUNCH:
         return one_sided or any(word in words for word in ("--ips", "--gpus", "--devices", "launch"))
+    if "model_name'" in quirk.bash and quirk.id.startswith("mode-entry"):
+        return kind != _TRAIN and not one_sided  # the name of weights, of which no command has the key
     if quirk.id not in _BY_KEY:
         return True
-    names = re.findall(r"'([^']+)'", quirk.bash + quirk.spec)
+    said = [text.strip() for text in re.findall(r"'([^']+)'", quirk.bash + quirk.spec)]
+    names = [*said, *(text.rpartition(" ")[2] for text in said)]  # of the key `-o a.b` only `a.b` differs
     return not one_sided and any(part and part in words for name in names for part in (name, name.split("=")[0]))
 
 

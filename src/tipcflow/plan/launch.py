@@ -51,7 +51,13 @@ def single_env(group: Group | None, host: Host) -> dict[str, str]:
 
 
 def train_device(word: str, host: Host, group: Group) -> str:
-    """The value of the training's device argument: what the file says, or its counterpart on a CPU."""
-    if host.device == "cpu" or (host.node is not None and not group.ids):
-        return _ON_CPU.get(word, word)
-    return word
+    """The value of the training's device argument: what the file says, or its counterpart on a CPU.
+
+    The entry -1 of gpu_list is the CPU, whatever else stands in the file.
+    """
+    return on_cpu(word) if host.device == "cpu" or not group.ids else word
+
+
+def on_cpu(word: str) -> str:
+    """The counterpart of a device word on a CPU; any other word as it is."""
+    return _ON_CPU.get(word, word)

@@ -2,68 +2,32 @@
 
 from collections.abc import Iterator
 
-from tipcflow.params.values import is_null, mode_entries
+from tipcflow.params.values import is_null
 from tipcflow.plan.call import Point
 from tipcflow.plan.groups import Group
 from tipcflow.plan.legs import combinations, devices
+from tipcflow.plan.quirk_devices import find_devices
 from tipcflow.plan.quirk_found import Found
+from tipcflow.plan.quirk_values import find_values
 from tipcflow.plan.quirks_named import named
-from tipcflow.plan.reader import Reader, sister_mode
+from tipcflow.plan.reader import Reader
+
+_NOTHING = ("null", "")
 
 
 def find_all(reader: Reader, groups: list[Group], points: list[Point]) -> Iterator[Found]:
     """Every quirk of the file, in no particular order; the same one may come twice."""
-    yield from _groups(reader, groups)
-    yield from _paired(reader, groups)
+    yield from find_devices(reader, groups, points)
+    yield from find_values(reader, points)
     if points:
-        yield from _modes(reader)
         yield from _image(reader)
         yield from _from_norm(reader, points)
+        yield from _infer_dir(reader, points)
         yield Found("no-abort")
+    else:
+        yield from _listed(reader)
     yield from _legs(reader, points)
     yield from named(reader, groups, points)
-    yield from _values(reader)
-    yield from _cut(reader)
-
-
-def _groups(reader: Reader, groups: list[Group]) -> Iterator[Found]:
-    threshold, line = reader.dialect.threshold, reader.line("gpu_list")
-    for group in groups:
-        values = {"text": group.text, "gpus": group.gpus, "ips": group.ips_text, "nodes": group.nodes}
-        if group.ips and len(group.gpus) <= 2:
-            yield Found("launcher-by-length", line, values)
-        elif group.ips and len(group.ips_text) <= threshold:
-            length = len(group.ips_text)
-            yield Found("ips-by-length", line, {**values, "length": length, "threshold": threshold})
-        elif not group.ips and len(group.text) > 15:
-            yield Found("ids-by-length", line, {**values, "count": len(group.ids)})
-        elif len(group.ids) == 1 and len(group.text) == 2:
-            yield Found("two-digit-id", line, values)
-        if group.nodes > 1:
-            yield Found("every-node-infers", line, values)
-
-
-def _paired(reader: Reader, groups: list[Group]) -> Iterator[Found]:
-    for name, slot in reader.params.slots.items():
-        if reader.dialect.kind(name) != "paired" or is_null(slot.value) or slot.key == "null":
-            continue
-        items = slot.items
-        if len(items) == 1 and len(groups) > 1:
-            values = {"value": slot.value, "items": 1, "groups": len(groups), "key": slot.key, "first": 2}
-            yield Found("paired-missing", slot.line, values)
-
-
-def _modes(reader: Reader) -> Iterator[Found]:
-    for name, slot in reader.params.slots.items():
-        if reader.dialect.kind(name) != "modes" or is_null(slot.value) or slot.key == "null":
-            continue
-        entries = mode_entries(slot.value)
-        other = sister_mode(reader.mode)
-        values = {"key": slot.key, "mode": reader.mode, "value": slot.value, "other": other}
-        if not entries:
-            yield Found("mode-entry-bare", slot.line, values)
-        elif reader.mode not in entries:
-            yield Found("mode-entry" if other in entries else "mode-entry-none", slot.line, values)
 
 
 def _image(reader: Reader) -> Iterator[Found]:
@@ -80,23 +44,22 @@ def _from_norm(reader: Reader, points: list[Point]) -> Iterator[Found]:
             yield Found("from-norm", reader.line(point.trainer.slot), values)
 
 
-def _values(reader: Reader) -> Iterator[Found]:
-    for name, slot in reader.params.slots.items():
-        if reader.dialect.kind(name) == "key" or not slot.present or slot.key == "null":
-            continue
-        if slot.value != slot.full and reader.dialect.split == "first" and not slot.key.endswith("_url"):
-            yield Found("colon-cut", slot.line, {"cut": slot.value, "value": slot.full})
-        if slot.full != slot.full.strip() and slot.full.strip():
-            yield Found("trailing-blank", slot.line)
-
-
-def _cut(reader: Reader) -> Iterator[Found]:
-    cut = reader.dialect.cut
-    if not cut:
+def _infer_dir(reader: Reader, points: list[Point]) -> Iterator[Found]:
+    """A folder below the save folder that is called null."""
+    dialect = reader.dialect
+    if "{infer_dir}" not in dialect.model_dir or dialect.model_dir_null or reader.value("infer_dir") != "null":
         return
-    lost = [slot for slot in reader.params.slots.values() if slot.line > cut]
-    for slot in lost[:1]:
-        yield Found("cut", slot.line, {"cut": cut, "lost": slot.text})
+    if any(point.trainer.export not in _NOTHING for point in points):
+        yield Found("infer-dir-null", reader.line("infer_dir"), {"key": reader.key("infer_dir")})
+
+
+def _listed(reader: Reader) -> Iterator[Found]:
+    """Listed models that are none, in modes without training."""
+    spec, models = reader.dialect.whole_infer, reader.items("infer_model")
+    if spec.by_word or spec.once or spec.quantised or "null" not in models:
+        return
+    does = "ends the script" if spec.null_stops else "is inferred with, without a model's argument"
+    yield Found("null-model", reader.line("infer_model"), {"does": does})
 
 
 def _legs(reader: Reader, points: list[Point]) -> Iterator[Found]:

@@ -1,10 +1,12 @@
 """Quirks that only some suites' scripts have: a dialect names them, this finds out whether a file meets them."""
 
 from collections.abc import Callable, Iterator
+from posixpath import normpath
 
 from tipcflow.params.values import is_null
 from tipcflow.plan.call import Point
 from tipcflow.plan.groups import Group
+from tipcflow.plan.legs import combinations, devices
 from tipcflow.plan.quirk_found import Found
 from tipcflow.plan.reader import Reader
 from tipcflow.plan.scope import Scope, base_variables
@@ -58,8 +60,43 @@ def _weights_fallback(reader: Reader, _: list[Group], points: list[Point]) -> It
 
 
 def _quant_unread(reader: Reader, _: list[Group], points: list[Point]) -> Iterator[Found]:
-    if not points and "True" in reader.items("infer_quant"):
-        yield Found("quant-unread", reader.line("infer_quant"))
+    """Legs that a quantisation word takes away or adds, which the script does not read."""
+    if points:
+        return
+    for word in reader.items("infer_quant"):
+        for __, device in devices(reader):
+            if device is None:
+                continue
+            read = list(combinations(reader, device, word, keep_defects=False))
+            if read != list(combinations(reader, device, "", keep_defects=True)):
+                yield Found("quant-unread", reader.line("infer_quant"))
+                return
+
+
+def _quant_misaligned(reader: Reader, _: list[Group], points: list[Point]) -> Iterator[Found]:
+    """The script counts its quantisation words by the exports that it ran, not by their place in the list."""
+    spec, quants = reader.dialect.whole_infer, reader.items("infer_quant")
+    words = reader.items("infer_export")
+    taken = 0
+    for count, word in enumerate(words):
+        if points or word not in spec.words.get(reader.mode, ()):
+            continue
+        mine, theirs = (quants[place] if place < len(quants) else "" for place in (count, taken))
+        taken += 1
+        if mine != theirs:
+            yield Found(
+                "quant-misaligned", reader.line("infer_quant"), {"word": word, "bash": theirs, "spec": mine}
+            )
+            return
+
+
+def _quant_folder(reader: Reader, _: list[Group], points: list[Point]) -> Iterator[Found]:
+    """The script reaches the quantised model's folder, and leaves it, by steps that fit one place only."""
+    cwd, model = reader.dialect.infer_cwd, reader.value("infer_model")
+    folder = normpath(f"{model}/quant_post_static_model")
+    fits = not folder.startswith("../") and normpath(f"{folder}/../../{cwd}") == cwd
+    if not points and reader.value("export1") not in NO_SCRIPT and not fits:
+        yield Found("quant-folder", reader.line("infer_model"), {"model": model, "cwd": cwd})
 
 
 def _always(quirk: str, slot: str) -> Finder:
@@ -78,6 +115,8 @@ _FINDERS: dict[str, Finder] = {
     "device-clobbered": _device_clobbered,
     "weights-fallback": _weights_fallback,
     "quant-unread": _quant_unread,
+    "quant-misaligned": _quant_misaligned,
+    "quant-folder": _quant_folder,
     "train-status": _always("train-status", "trainers"),
     "time-limit": _always("time-limit", "trainers"),
     "first-epoch-weights": _always("first-epoch-weights", "weights_name"),

@@ -8,6 +8,7 @@ from tipcflow.params.values import mode_entries, split_list
 from tipcflow.plan.files import FileView
 
 _GLOB = re.compile(r"[*?[]")
+_MODE = re.compile(r"(?:lite|whole)_train_(?:lite|whole)_infer|(?:klquant_)?whole_infer|benchmark_train")
 _SWALLOWED = frozenset({"-n", "-e", "-E", "-ne", "-en"})
 
 
@@ -20,6 +21,11 @@ _SISTERS = {
 def sister_mode(mode: str) -> str:
     """The mode that trains the same way and differs in inference only; '' when there is none."""
     return _SISTERS.get(mode, "")
+
+
+def is_mode_table(value: str) -> bool:
+    """Whether every alternative of a value is an entry for a mode."""
+    return "=" in value and all(_MODE.fullmatch(each.partition("=")[0].strip()) for each in split_list(value))
 
 
 class Reader:
@@ -82,6 +88,14 @@ class Reader:
         if not entries:
             return "" if "=" in value else value
         return entries.get(self.mode, entries.get(sister_mode(self.mode), "")).strip()
+
+    def plain(self, slot: str) -> str:
+        """The value of a slot that holds one value.
+
+        spec looks a mode table up wherever one stands; the scripts pass it on as text.
+        """
+        value = self.value(slot)
+        return self.for_mode(slot) if not self.bash and is_mode_table(value) else value
 
     def paired(self, slot: str, index: int) -> str:
         """The alternative that belongs to the device group at `index`.

@@ -34,16 +34,22 @@ def _tokens(template: str) -> tuple[tuple[str, str, str, str], ...]:
 def base_variables(reader: Reader) -> dict[str, str]:
     """The variables that hold in a whole run: the mode's own ones and the model's file name."""
     dialect, mode = reader.dialect, reader.mode
-    found = {"mode": mode, "launch": "", "root": ROOT if reader.bash else "."}
+    found = {"mode": mode, "launch": "", "root": ROOT if reader.bash else ".", "model": model_name(reader)}
     choosers = {**dialect.by_mode, **(dialect.bash_vars if reader.bash else {})}
     for name, choices in choosers.items():
         match = next((part for part in choices if part != "*" and _applies(part, reader)), "*")
         if match in choices:
             found[name] = Scope(reader, found).render(choices[match])
-    model = reader.value("model")
+    model = found["model"]
     for old, new in dialect.model_replace.items():
         model = model.replace(old, new)
     return {**found, "model_file": model}
+
+
+def model_name(reader: Reader) -> str:
+    """The model's name as folders and files get it; spec puts `_` in the place of blanks, which split words."""
+    name = reader.value("model")
+    return name if reader.bash else re.sub(r"\s+", "_", name)
 
 
 def amp_variables(reader: Reader, word: str) -> dict[str, str]:
@@ -103,9 +109,9 @@ class Scope:
         kind = reader.dialect.kind(name)
         if kind == "modes":
             return reader.for_mode(name)
-        if kind == "paired":
+        if kind == "paired" or (name == "use_gpu" and not reader.bash and "|" in reader.value(name)):
             return reader.paired(name, self.group)
-        return reader.value(name)
+        return reader.plain(name)
 
     def key(self, slot: str) -> str:
         """The slot's key, or what the dialect puts in its place in this mode (variable `slot@`)."""

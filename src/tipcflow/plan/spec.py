@@ -12,7 +12,7 @@ from tipcflow.plan.launch import launcher, single_env, train_device, train_env
 from tipcflow.plan.options import PlanOptions
 from tipcflow.plan.points import spec_groups, spec_points, spec_trainers, world_size
 from tipcflow.plan.reader import Reader
-from tipcflow.plan.scope import Scope, amp_variables, base_variables, weights_scope
+from tipcflow.plan.scope import Scope, amp_variables, base_variables, model_name, weights_scope
 from tipcflow.plan.spec_legs import spec_legs, tidy
 from tipcflow.plan.spec_models import from_cwd, listed_models
 from tipcflow.plan.steps import infer_steps, plain_step
@@ -27,7 +27,7 @@ class SpecPlanner:
         self.reader = reader
         self.cluster = cluster
         self.options = options
-        output = f"./test_tipc/output/{reader.value('model')}/{reader.mode}"
+        output = f"./test_tipc/output/{model_name(reader)}/{reader.mode}"
         self.scope = Scope(reader, {**base_variables(reader), "LP": output})
         self.groups: list[Group] = []
         self.points: list[Point] = []

@@ -12,6 +12,8 @@ from tipcflow.plan.options import PlanOptions
 from tipcflow.plan.scope import Scope, leg_scope, with_infer_vars
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
+# What stands in quotes or behind a backslash stays; blanks and bare pipes do not.
+_OUTSIDE = re.compile(r"""("[^"]*"|'[^']*'|\\.)|\s+|\|""")
 # Some suites say whether it is fp16, and null says nothing.
 _PRECISIONS = {"True": "fp16", "False": "fp32", "null": ""}
 _NAMES = {
@@ -89,10 +91,10 @@ def leg_id(device: str, words: dict[str, str]) -> str:
 
 
 def tidy(text: str) -> str:
-    """Runs of blanks outside quotes become one: templates leave them where an argument is missing."""
-    if '"' not in text and "'" not in text:
+    """A command as the shell shall get it: one blank where a missing argument left several, no `|` for a pipe."""
+    if '"' not in text and "'" not in text and "|" not in text:
         return " ".join(text.split())
-    return re.sub(r"""("[^"]*"|'[^']*')|\s+""", lambda found: found[1] or " ", text).strip()
+    return _OUTSIDE.sub(lambda found: found[1] or ("\\|" if found[0] == "|" else " "), text).strip()
 
 
 def _said(word: str) -> str:

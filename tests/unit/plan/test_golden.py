@@ -1,5 +1,6 @@
 """Whole plans as a person reads them: approved files in tests/golden/plan."""
 
+import os
 from collections.abc import Callable
 
 import pytest
@@ -45,4 +46,6 @@ def test_plan_is_as_it_was_read_and_approved(
     text = request.getfixturevalue(f"{name}_text")
     made = plan(text, compat=compat, cluster=None if where == "nowhere" else cluster(device=where))
     golden = GOLDEN / f"{name}_{compat.value}_{where}.txt"
+    if os.environ.get("UPDATE_GOLDEN"):
+        golden.write_text(written(made))
     assert written(made) == golden.read_text()

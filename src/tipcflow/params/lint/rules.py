@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from tipcflow.params.dialect import Dialect, load_dialect
-from tipcflow.params.lint import devices, inference, modes, scripts, shape, trainers, values
+from tipcflow.params.lint import devices, inference, modes, scripts, shape, tail, trainers, values
 from tipcflow.params.lint.subject import Finding, Rule, Subject
 
 GROUPS: dict[str, tuple[Rule, ...]] = {
@@ -13,6 +13,7 @@ GROUPS: dict[str, tuple[Rule, ...]] = {
     "Devices": devices.RULES,
     "Trainers": trainers.RULES,
     "Inference": inference.RULES,
+    "Sections": tail.RULES,
     "The script's own defects": scripts.RULES,
 }
 

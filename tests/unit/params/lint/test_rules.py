@@ -126,6 +126,48 @@ def of(text: str, dialect: str, found: Found) -> set[str]:
     return {each.rule for each in found(text, dialect)}
 
 
+BENCHMARK = """=====train_benchmark_params=====
+batch_size:8|16
+fp_items:fp32|fp16
+epoch:1
+model_type:norm_train|to_static_train
+num_workers:4
+--profiler_options:batch_range=[10,20];state=GPU
+flags:FLAGS_cudnn_exhaustive_search=1
+=====infer_benchmark_params=====
+random_infer_input:[{float32,[3,224,224]}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "told"),
+    [
+        ("batch_size:8|16", "batch_size:8|x", 53, "'batch_size' has a form"),
+        ("epoch:1", "epochs:1", 55, "'epochs' has a form"),
+        ("[{float32,[3,224,224]}]", "[{float32,[3,224,224}]", 61, "'random_infer_input' has a form"),
+    ],
+)
+def test_lines_of_sections_that_nothing_reads(
+    clean: str, found: Found, old: str, new: str, line: int, told: str
+) -> None:
+    text = clean.rstrip("\n") + "\n" + BENCHMARK
+    assert "section-form" not in of(text, "models/template", found)
+    (hit,) = (each for each in found(text.replace(old, new)) if each.rule == "section-form")
+    assert (hit.line, hit.severity) == (line, Severity.ERROR)
+    assert told in hit.message
+
+
+def test_a_section_that_lacks_a_line_is_read_shifted(clean: str, found: Found) -> None:
+    text = clean.rstrip("\n") + "\n" + BENCHMARK
+    assert "section-shifted" not in of(text, "PaddleClas", found)
+    lacking = text.replace("num_workers:4\n", "")
+    (hit,) = (each for each in found(lacking, "PaddleClas") if each.rule == "section-shifted")
+    assert (hit.line, "'--profiler_options' is taken for it" in hit.message) == (57, True)
+    short = text[: text.index("num_workers")]
+    (hit,) = (each for each in found(short, "PaddleClas") if each.rule == "section-shifted")
+    assert (hit.line, "nothing is left for it" in hit.message) == (52, True)
+
+
 def test_a_file_is_cut_off(found: Found) -> None:
     path = Path(__file__).parents[3] / "golden" / "plan" / "inputs" / "short_fleet.txt"
     text = path.read_text()
@@ -166,6 +208,7 @@ def test_every_rule_is_tried_here() -> None:
     tried = {change[0] for change in CHANGES} | {
         "cut-off", "epochs-ignored", "whole-infer-nothing", "export-weights-lost", "multi-gpu-untrained",
         "first-epoch-weights", "quant-unread", "precision-word", "cpu-precision", "image-dropped",
+        "section-form", "section-shifted",
     }  # fmt: skip
     assert {rule.id for rule in all_rules()} == tried
 

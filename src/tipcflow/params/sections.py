@@ -1,0 +1,212 @@
+"""What stands behind the head of a params file: sections, found by their titles, with typed lines."""
+
+import re
+from collections.abc import Sequence
+
+from tipcflow.domain import ConfigError, Frozen
+from tipcflow.params.layout import TITLE
+from tipcflow.params.lines import TextLine
+from tipcflow.params.values import full_value
+
+BENCHMARK = "train_benchmark_params"
+INFERENCE = "infer_benchmark_params"
+STATIC = "to_static_train_benchmark_params"
+_RANDOM, _NUMPY = "random_infer_input", "numpy_infer_input"
+_DTYPES = ("float16", "bfloat16", "float32", "float64", "int8", "uint8", "int32", "int64", "bool")
+_INPUT = re.compile(r"\{\s*(?P<dtype>\w+)\s*,\s*\[(?P<dims>[\d,\s]*)\]\s*\}")
+_SHAPE = re.compile(r"(?:.*/)?(?P<dims>\d+(?:x\d+)*)(?:_\w+)?\.npy")
+
+
+class Section(Frozen):
+    """A title (without its `=`), its physical line, and the lines up to the next title."""
+
+    title: str
+    line: int
+    lines: tuple[TextLine, ...]
+
+
+class RandomInput(Frozen):
+    """One input of a model: its type ('' when a file has it), and its shape without the batch."""
+
+    dtype: str
+    dims: tuple[int, ...]
+
+
+class InferInputs(Frozen):
+    """The line `random_infer_input` or `numpy_infer_input`.
+
+    Attributes:
+        line: physical line.
+        alternatives: sets of inputs that a model may be fed with, each with all inputs in order.
+        file: the NumPy file that holds the input ('' for random ones); its shape is read from its name.
+    """
+
+    line: int
+    alternatives: tuple[tuple[RandomInput, ...], ...]
+    file: str = ""
+
+
+class BenchmarkSection(Frozen):
+    """The lines below `train_benchmark_params`, each known by its key.
+
+    Attributes:
+        line: physical line of the title.
+        epochs: epochs or iterations, whichever the suite counts; None leaves them to the suite.
+        models: trainers to measure; empty leaves them to the file's head.
+        workers, repeat, iters: numbers that only some suites have.
+        profiler: what a profiled training is told, '' for nothing.
+        flags: environment variables of the training.
+        options: the pairs of the last line, `log_iters` and the like.
+    """
+
+    line: int
+    batch: tuple[int, ...]
+    fp: tuple[str, ...] = ("null",)
+    epochs: int | None = None
+    models: tuple[str, ...] = ()
+    workers: int | None = None
+    repeat: int | None = None
+    iters: int | None = None
+    profiler: str = ""
+    flags: dict[str, str] = {}
+    options: dict[str, str] = {}
+
+
+def find_section(lines: Sequence[TextLine], title: str) -> Section | None:
+    """The first section of exactly this title; None when there is none (`disable_…` hides one)."""
+    for place, line in enumerate(lines):
+        if TITLE.fullmatch(line.text) and line.text.strip("= ") == title:
+            below = list(lines[place + 1 :])
+            end = next((n for n, each in enumerate(below) if TITLE.fullmatch(each.text)), len(below))
+            return Section(title=title, line=line.number, lines=tuple(below[:end]))
+    return None
+
+
+def infer_inputs(lines: Sequence[TextLine], *, file: str) -> InferInputs | None:
+    """The inputs that an inference benchmark feeds; None when the file says nothing about them.
+
+    Raises:
+        ConfigError: the line has another form than `[{dtype,[dims]},…]`, `;` between alternatives, or
+            `<shape>.npy`.
+    """
+    section = find_section(lines, INFERENCE)
+    for line in section.lines if section else ():
+        key, value = line.text.partition(":")[0].strip(), full_value(line.text).strip()
+        if key == _RANDOM:
+            sets = tuple(_inputs(part.strip()) for part in value.split(";"))
+            if value and all(sets):
+                return InferInputs(line=line.number, alternatives=sets)
+            raise _wrong(line, file, key, "[{float32,[3,224,224]}], inputs separated by a comma")
+        if key == _NUMPY:
+            shape = _SHAPE.fullmatch(value)
+            if shape:
+                one = RandomInput(dtype="", dims=tuple(map(int, shape["dims"].split("x"))))
+                return InferInputs(line=line.number, alternatives=((one,),), file=value)
+            raise _wrong(line, file, key, "a file called by its shape, such as 3x640x640.npy")
+    return None
+
+
+def _inputs(text: str) -> tuple[RandomInput, ...]:
+    """The inputs of one `[…]`; none when it has another form."""
+    inner = text[1:-1].strip() if text.startswith("[") and text.endswith("]") else ""
+    found = list(_INPUT.finditer(inner))
+    between = _INPUT.sub("", inner).replace(" ", "")
+    if not found or between != "," * (len(found) - 1):
+        return ()
+    inputs = []
+    for each in found:
+        dims = [part.strip() for part in each["dims"].split(",")]
+        if each["dtype"] not in _DTYPES or not all(part.isdecimal() for part in dims):
+            return ()
+        inputs.append(RandomInput(dtype=each["dtype"], dims=tuple(map(int, dims))))
+    return tuple(inputs)
+
+
+def benchmark_section(lines: Sequence[TextLine], *, file: str) -> BenchmarkSection | None:
+    """The typed section for training benchmarks; None when there is none, or it is disabled.
+
+    Raises:
+        ConfigError: a line's key is not known, a number is none, or there is no batch size.
+    """
+    section = find_section(lines, BENCHMARK)
+    if section is None:
+        return None
+    read: dict[str, object] = {"line": section.line}
+    for line in section.lines:
+        # One suite separates the profiler's options by `=`.
+        key = re.split(r"[:=]" if line.text.startswith("--profiler") else ":", line.text, maxsplit=1)[0].strip()
+        field = _FIELDS.get(key)
+        if field is None:
+            raise _wrong(line, file, key, "one of " + ", ".join(_FIELDS))
+        if field:
+            read[field] = _typed(field, line, file, key)
+    if not read.get("batch"):
+        raise ConfigError(
+            "the section for benchmarks has no batch size",
+            file=file,
+            line=section.line,
+            key=BENCHMARK,
+            found=f"{len(section.lines)} lines",
+            expected="batch_size:<number>|<number>",
+        )
+    return BenchmarkSection.model_validate(read)
+
+
+# Key -> field; '' is read by nobody.
+_FIELDS = {
+    "batch_size": "batch",
+    "fp_items": "fp",
+    "epoch": "epochs",
+    "total_iters": "epochs",
+    "model_type": "models",
+    "num_workers": "workers",
+    "repeat": "repeat",
+    "max-iters": "iters",
+    "--profiler_options": "profiler",
+    "flags": "flags",
+    "log_iters": "options",
+    "skip_iters": "options",
+    "repeats": "options",
+    "run_mode": "",
+    "device_num": "",
+    "gpu_config": "",
+    "cpu_config": "",
+}
+_NUMBERS = ("epochs", "workers", "repeat", "iters")
+
+
+def _typed(field: str, line: TextLine, file: str, key: str) -> object:
+    value = full_value(line.text).strip()
+    if field in ("flags", "options"):
+        pairs = [pair for pair in (line.text if field == "options" else value).split(";") if pair.strip()]
+        return _pairs(pairs, ":" if field == "options" else "=", line, file, key) if value != "null" else {}
+    if field == "profiler":
+        return "" if value == "null" else re.sub(r"^--profiler_options[:=]", "", line.text).strip().strip("\"'")
+    words = [word.strip() for word in value.split("|")]
+    if field in ("batch", *_NUMBERS):
+        if value == "null" and field != "batch":
+            return None
+        if not all(word.isdecimal() for word in words) or (field != "batch" and len(words) > 1):
+            raise _wrong(line, file, key, "numbers separated by |" if field == "batch" else "one number, or null")
+        return tuple(map(int, words)) if field == "batch" else int(value)
+    if "" in words:
+        raise _wrong(line, file, key, "words separated by |")
+    return tuple(words)
+
+
+def _pairs(pairs: list[str], joint: str, line: TextLine, file: str, key: str) -> dict[str, str]:
+    split = [pair.strip().partition(joint) for pair in pairs]
+    if not all(name and found for name, found, _ in split):
+        raise _wrong(line, file, key, f"name{joint}value, separated by ;")
+    return {name.strip(): value.strip() for name, _, value in split}
+
+
+def _wrong(line: TextLine, file: str, key: str, expected: str) -> ConfigError:
+    return ConfigError(
+        "this line of the section cannot be read",
+        file=file,
+        line=line.number,
+        key=key,
+        found=line.text,
+        expected=expected,
+    )
