@@ -18,6 +18,8 @@ class TipcflowPlugin(AirflowPlugin):
             "url_route": "certification",
             "destination": "nav",
             "nav_top_level": True,
+            "icon": f"{PREFIX}/assets/icon.svg",
+            "icon_dark_mode": f"{PREFIX}/assets/icon_dark.svg",
         }
     ]
 

@@ -6,9 +6,12 @@ from fastapi import APIRouter, HTTPException, Query
 
 from certification.data import StoreDep
 from certification.story import Story, read_story
-from tipcflow.domain import Leg, Status, Step
+from tipcflow.cli.names import short_step
+from tipcflow.domain import Leg, Status, Step, StepKind
 from tipcflow.report import markdown, step_rows
 from tipcflow.report.canonical import plain
+from tipcflow.report.curves import curve
+from tipcflow.report.rows import settings
 from tipcflow.report.sections import leg_status
 from tipcflow.store.pages import Wanted
 
@@ -26,6 +29,25 @@ def list_runs(
     """Runs, newest first; `reason` is cut to what lists show. `total` counts all that match."""
     found = store.runs_page(Wanted(chain=chain, status=status), limit=limit)
     return {"runs": [plain(run) for run in found.rows], "total": found.total}
+
+
+@router.get("/runs/{run_id}/curves")
+def loss_curves(run_id: str, store: StoreDep) -> dict[str, Any]:
+    """The training losses of each rank, thinned to what a screen can show."""
+    plan = store.plan_or_none(run_id)
+    steps = [step.id for step in plan.steps if step.kind is StepKind.TRAIN] if plan else []
+    ranks: dict[tuple[str, str, int], list[float]] = {}
+    for point in store.losses(run_id, steps):
+        ranks.setdefault((point.step, point.node, point.rank), []).append(point.value)
+    curves = [
+        {"step": step, "short": short_step(plan, step), **vars(curve(_name(node, rank), values))}
+        for (step, node, rank), values in ranks.items()
+    ]
+    return {"curves": curves}
+
+
+def _name(node: str, rank: int) -> str:
+    return f"rank {rank} on {node}" if rank >= 0 else node
 
 
 @router.get("/runs/{run_id}")
@@ -70,6 +92,7 @@ def _leg(story: Story, step: Step, leg: Leg) -> dict[str, Any]:
         "id": leg.id,
         "status": story.said(key, status),
         "reason": story.facts.step_reason.get(key) or leg.not_run or step.not_run,
+        "settings": settings(leg),
         "declared": {name: getattr(leg, name) for name in _DECLARED},
         "latency_ms": story.medians.get((step.id, leg.id, "inference_time")),
     }

@@ -4,7 +4,7 @@ from functools import cache
 
 from fastapi import Depends, FastAPI, HTTPException
 
-from certification import api, assets, pages
+from certification import api, assets, pages, run_files
 from certification.access import may_read
 from certification.trouble import handlers
 
@@ -28,7 +28,7 @@ def create_app() -> FastAPI:
         redirect_slashes=False,
         exception_handlers=handlers(),
     )
-    for room in (pages, api, assets):
+    for room in (pages, run_files, api, assets):
         app.include_router(room.router)
     app.add_api_route("/{path:path}", _nothing_here, methods=_METHODS, include_in_schema=False)
     return app

@@ -12,7 +12,8 @@ from certification.render import HEADERS
 
 router = APIRouter(prefix="/assets")
 _HERE = Path(__file__).parent / "static"
-_OWN = {"app.css": "text/css", "app.js": "text/javascript", "chart.js": "text/javascript"}
+_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+_OWN = frozenset({"app.css", "app.js", "chart.js", "chart.css", "icon.svg", "icon_dark.svg"})
 
 
 @router.get("/plotly.min.js")
@@ -29,7 +30,7 @@ def own(name: str, request: Request) -> Response:
     """One of our own files, by name."""
     if name not in _OWN:
         raise HTTPException(404, f"there is no file {name!r} here")
-    return _file(request, _HERE / name, _OWN[name])
+    return _file(request, _HERE / name, _TYPES[Path(name).suffix])
 
 
 def _file(request: Request, path: Path, media_type: str) -> Response:

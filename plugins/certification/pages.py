@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, HTTPException, Query, Request
 from fastapi.responses import Response
 
+from certification.around import look_around
 from certification.data import SettingsDep, StoreDep
 from certification.render import html
 from certification.story import read_story
@@ -52,7 +53,7 @@ def run(request: Request, run_id: str, store: StoreDep, chosen: SettingsDep) -> 
     story = read_story(store, run_id)
     if story is None:
         raise HTTPException(404, f"no such run: {run_id}")
-    return html(request, "run.html", title=run_id, view=RunView(story, chosen.home))
+    return html(request, "run.html", title=run_id, view=RunView(story, look_around(story, chosen.home)))
 
 
 def _known(status: str) -> str:

@@ -1,77 +1,89 @@
-"""A run's story as the rows of its page."""
+"""A run's story as what its page shows."""
 
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 
+from certification.lines import FileGroup, LegLine, StepLine, leg_lines, step_lines
+from certification.live import Progress
 from certification.story import Story
 from certification.words import took, when
 from tipcflow.cli.names import short_step, variant_of
-from tipcflow.domain import Leg, Step
-from tipcflow.report import leg_rows, step_rows, verify
+from tipcflow.domain import CheckResult, StepKind
+from tipcflow.report import verify
 from tipcflow.report.again import again
 from tipcflow.report.answers import Answers, answers
 from tipcflow.report.meaning import meaning, reasons
-from tipcflow.report.rows import LegRow
-from tipcflow.report.timeline import Bar, bars, span_s
+from tipcflow.report.timeline import Bar, bars, span_s, ticks
+
+# A run that goes on without a sign for so long, in seconds, may have lost whoever ran it.
+_SILENT_S = 1800.0
+_LISTED_REASONS = 12
 
 
 @dataclass(frozen=True)
-class StepLine:
-    """One step on one node: `bars` are its tries."""
+class Around:
+    """What a run's page shows from outside the metrics database.
 
-    step: str
-    name: str
-    kind: str
-    node: str
-    first: bool
-    rows: int
-    status: str
-    reason: str
-    bars: tuple[Bar, ...]
+    Attributes:
+        airflow: path of its DAG run in Airflow's UI, '' for none.
+        excerpts: (step, node or leg, file, last lines) of what went wrong.
+    """
 
-
-@dataclass(frozen=True)
-class LegLine:
-    """One inference combination with what was measured of it; None where nothing was."""
-
-    step: str
-    leg: Leg
-    status: str
-    reason: str
-    latency_ms: float | None
-    memory_mb: float | None
-    seconds: float | None
+    progress: Progress
+    files: tuple[FileGroup, ...]
+    excerpts: tuple[tuple[str, str, str, str], ...] = ()
+    airflow: str = ""
 
 
 class RunView:
-    """What the template asks for."""
+    """What the template of a run's page asks for."""
 
-    def __init__(self, story: Story, home: Path) -> None:
-        self.story, self.home = story, home
+    def __init__(self, story: Story, around: Around) -> None:
+        self.story, self.around = story, around
         self.run, self.plan, self.facts = story.run, story.plan, story.facts
-        self.meaning, self.reasons = meaning(story.run.status), reasons(story.run)
-        self.variant = variant_of(story.plan)
+        self.meaning, self.variant = meaning(story.run.status), variant_of(story.plan)
         self.again = again(story.run, story.plan)
-        self.took = (story.run.ended_at or story.now) - story.run.created_at
+
+    @property
+    def running(self) -> bool:
+        """Whether it has no status yet."""
+        return self.run.status is None
+
+    @cached_property
+    def reasons(self) -> list[str]:
+        """Why, sentence by sentence, steps by their short names; how many more there are comes last."""
+        found = [self.shorten(one) for one in reasons(self.run)]
+        more = len(found) - _LISTED_REASONS
+        return found if more <= 0 else [*found[:_LISTED_REASONS], f"and {more} more"]
+
+    @cached_property
+    def silent_s(self) -> float:
+        """Seconds without any sign of a run that goes on, 0 when that is not long."""
+        signs = [self.run.created_at, self.around.progress.last_at]
+        for attempt in self.story.attempts:
+            signs += [attempt.started_at, attempt.ended_at or 0.0]
+        quiet = self.story.now - max(signs)
+        return quiet if self.running and quiet > _SILENT_S else 0.0
 
     @cached_property
     def about(self) -> list[tuple[str, str]]:
         """What was tested on what, as names and texts; nothing where nothing is known."""
         run = self.run
         commit = run.suite_commit[:12] or ("its folder as it was" if run.suite_sha256 else "")
+        spent = (run.ended_at or self.story.now) - run.created_at
         rows = [
             ("mode", f"{run.mode}, {run.compat}"),
             ("variant", self.variant),
             ("suite", " at ".join(filter(None, (run.suite, commit)))),
+            ("params file", self.plan.params_file if self.plan else ""),
             ("framework", run.framework),
             ("cluster", f"{run.cluster}: {', '.join(run.nodes)}" if run.nodes else run.cluster),
-            ("environment", run.environment),
+            ("environment class", run.environment),
             ("seed", "" if run.seed is None else str(run.seed)),
             ("trigger", run.trigger),
             ("started", f"{when(run.created_at)} UTC"),
             ("ended", f"{when(run.ended_at)} UTC" if run.ended_at else ""),
-            ("took", took(self.took)),
+            ("took" if run.ended_at else "for", took(spent)),
         ]
         return [row for row in rows if row[1]]
 
@@ -86,51 +98,28 @@ class RunView:
         return span_s(self.run, self.bars, now=self.story.now)
 
     @cached_property
+    def ticks(self) -> list[float]:
+        """Marks of the time axis, seconds."""
+        return ticks(self.span_s)
+
+    def share(self, seconds: float) -> float:
+        """A time as a percentage of the axis."""
+        return round(100 * seconds / self.span_s, 3)
+
+    @cached_property
     def steps(self) -> list[StepLine]:
         """Steps x nodes in the order of the plan."""
-        said = {row.step: row for row in step_rows(self.facts)}
-        lines = []
-        for step in self.facts.plan.steps:
-            row = said[step.id]
-            word = self.story.said(step.id, row.status)
-            lines += [
-                StepLine(
-                    step=step.id,
-                    name=self.short(step.id),
-                    kind=step.kind.value,
-                    node=node,
-                    first=number == 0,
-                    rows=len(step.nodes),
-                    status=word,
-                    reason=row.reason,
-                    bars=tuple(bar for bar in self.bars if (bar.step, bar.node) == (step.id, node)),
-                )
-                for number, node in enumerate(step.nodes)
-            ]
-        return lines
+        return step_lines(self.story, self.bars)
 
     @cached_property
     def legs(self) -> list[LegLine]:
         """Every planned leg, in the order of the plan."""
-        spent = {(one.step, one.leg): one.duration_s for one in self.facts.records if one.leg}
-        said = {(row.step, row.leg): row for row in leg_rows(self.facts)}
-        return [self._leg(step, leg, said, spent) for step in self.facts.plan.steps for leg in step.legs]
+        return leg_lines(self.story)
 
-    def _leg(
-        self, step: Step, leg: Leg, said: dict[tuple[str, str], LegRow], spent: dict[tuple[str, str], float]
-    ) -> LegLine:
-        row = said[step.id, leg.id]
-        numbers = self.story.medians
-        memory = "gpu_rss" if leg.device == "gpu" else "cpu_rss"
-        return LegLine(
-            step=self.short(step.id),
-            leg=leg,
-            status=self.story.said(f"{step.id}/{leg.id}", row.status),
-            reason=row.reason,
-            latency_ms=row.latency_ms,
-            memory_mb=numbers.get((step.id, leg.id, memory)),
-            seconds=spent.get((step.id, leg.id)),
-        )
+    @cached_property
+    def slowest_ms(self) -> float:
+        """The largest latency of all legs, 0 when none was measured."""
+        return max((leg.latency_ms or 0.0 for leg in self.legs), default=0.0)
 
     @cached_property
     def answers(self) -> list[Answers]:
@@ -138,10 +127,25 @@ class RunView:
         return answers(self.story.checks)
 
     @cached_property
-    def certificate_problems(self) -> list[str] | None:
-        """What is wrong with the certificate; None when there is none."""
-        return None if self.story.certificate is None else verify(self.story.certificate)
+    def trains(self) -> bool:
+        """Whether there may be losses to draw."""
+        return any(step.kind is StepKind.TRAIN for step in self.facts.plan.steps)
+
+    @cached_property
+    def certificate_problems(self) -> list[str]:
+        """What is wrong with the certificate; nothing when it holds or there is none."""
+        return verify(self.story.certificate) if self.story.certificate is not None else []
+
+    def about_check(self, result: CheckResult) -> str:
+        """What an answer is about, in words."""
+        return " ".join(filter(None, (self.short(result.step), result.leg, result.metric)))
 
     def short(self, step: str) -> str:
         """A step's name, without the variant when there is only one."""
         return short_step(self.plan, step)
+
+    def shorten(self, said: str) -> str:
+        """A text in which steps have their short names."""
+        for step in self.facts.plan.steps:
+            said = said.replace(step.id, self.short(step.id))
+        return said

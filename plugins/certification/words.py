@@ -1,8 +1,12 @@
 """Times, sizes and texts as the pages write them: filters of the templates."""
 
+import hashlib
+import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
+
+from markupsafe import Markup
 
 from tipcflow.domain import Status
 from tipcflow.parse import strip_ansi
@@ -64,6 +68,16 @@ def number(value: object) -> str:
     return text(value, 1000)
 
 
+def breakable(value: object) -> Markup:
+    """A long name that may go on in the next line after each `/` and `_`."""
+    return Markup("<wbr>").join(re.findall(r"[^/_]*[/_]|[^/_]+", text(value, 300)))
+
+
+def digest(html: str) -> str:
+    """A short name for a piece of a page: equal pieces have equal ones."""
+    return hashlib.sha256(html.encode()).hexdigest()[:12]
+
+
 FILTERS: dict[str, Callable[..., Any]] = {
     "word": word,
     "when": when,
@@ -72,4 +86,6 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "size": size,
     "plain": text,
     "number": number,
+    "digest": digest,
+    "breaks": breakable,
 }

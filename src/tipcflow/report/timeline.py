@@ -1,5 +1,6 @@
 """When each step ran on each node, as bars on one time axis."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -46,3 +47,14 @@ def _bar(run: Run, attempt: Attempt, node: str, now: float) -> Bar:
     return Bar(
         attempt.step, node, attempt.attempt, attempt.status, max(0.0, start - run.created_at), seconds, record
     )
+
+
+# Distances between two marks that a person reads easily, seconds.
+_DISTANCES = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 43200, 86400)
+
+
+def ticks(span: float, *, most: int = 6) -> list[float]:
+    """Marks for a time axis of that many seconds: round times, 0 first, at most `most`."""
+    distance = next((one for one in _DISTANCES if span / one < most), None)
+    distance = distance or 86400 * math.ceil(span / 86400 / most)
+    return [float(number * distance) for number in range(int(span // distance) + 1)][:most]

@@ -1,0 +1,39 @@
+"""Which DAG run of this Airflow a run was; the run's id says it, so nothing has to be kept for it."""
+
+import logging
+import re
+from datetime import UTC, datetime, timedelta
+from urllib.parse import quote
+
+from airflow.models.dagrun import DagRun
+from airflow.utils.session import create_session
+from sqlalchemy import select
+from sqlalchemy.exc import SQLAlchemyError
+
+from tipcflow.domain import run_id_of
+
+_FORM = re.compile(r"^(\d{8}t\d{6})-.+-[0-9a-f]{8}$")
+_log = logging.getLogger(__name__)
+
+
+def dag_run_path(run_id: str) -> str:
+    """The UI's path of the DAG run that this run was; '' when it was none, or Airflow has forgotten it.
+
+    A run's id begins with the second of the DAG run's `run_after` and ends with a hash of both of Airflow's ids.
+    """
+    form = _FORM.match(run_id)
+    if form is None:
+        return ""
+    second = datetime.strptime(form[1], "%Y%m%dt%H%M%S").replace(tzinfo=UTC)
+    query = select(DagRun.dag_id, DagRun.run_id, DagRun.run_after)
+    query = query.where(DagRun.run_after >= second, DagRun.run_after < second + timedelta(seconds=1))
+    try:
+        with create_session() as session:
+            candidates = session.execute(query).all()
+    except SQLAlchemyError as error:
+        _log.warning("Airflow's own database was not asked for the DAG run of %s: %s", run_id, error)
+        return ""
+    for dag_id, dag_run_id, run_after in candidates:
+        if run_id_of(dag_id, dag_run_id, run_after) == run_id:
+            return f"dags/{quote(dag_id)}/runs/{quote(dag_run_id)}"
+    return ""

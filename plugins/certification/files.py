@@ -1,0 +1,107 @@
+"""The files of a run's folder: which a person may read here, and nothing outside of it."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path, PurePosixPath
+
+from tipcflow.parse import strip_ansi
+from tipcflow.remote.paths import safe_name
+from tipcflow.remote.runner.outputs import is_secret
+
+# Bytes of a log's end that the page shows; the download has all of it.
+TAIL = 64 * 1024
+# Files of one run that are looked at: a run that fetched more is not listed further.
+MOST = 2000
+_READ = frozenset({".log", ".txt", ".out", ".err", ".json", ".jsonl", ".yaml", ".yml", ".csv"})
+
+
+@dataclass(frozen=True)
+class RunFile:
+    """One fetched file. `path` is relative to the run's folder; `step` is a folder name, made of the step's id.
+
+    `readable` says whether it is text that the page serves; weights and the like are only named.
+    """
+
+    path: str
+    step: str
+    node: str
+    name: str
+    bytes: int
+    readable: bool
+
+
+def run_folder(home: Path, run_id: str) -> Path | None:
+    """The folder of a run, None when there is none or its id is no plain file name."""
+    folder = home / "runs" / run_id
+    return folder if safe_name(run_id) == run_id and folder.is_dir() and not folder.is_symlink() else None
+
+
+def run_files(folder: Path) -> list[RunFile]:
+    """What was fetched of each step and node: logs first, by name."""
+    found = [_file(folder, path) for path in islice(_plain_files(folder), MOST)]
+    return sorted(found, key=lambda one: (one.step, one.node, _order(one), one.name))
+
+
+def readable(folder: Path, relative: str) -> Path | None:
+    """The file of that path when it is one that may be read here; None for anything else.
+
+    No absolute path, no `..`, no link on the way, no file of the launcher that may hold secrets, only text.
+    """
+    parts = PurePosixPath(relative).parts
+    if not parts or "\0" in relative or relative.startswith("/") or ".." in parts:
+        return None
+    path = folder.joinpath(*parts)
+    steps = [folder.joinpath(*parts[: number + 1]) for number in range(len(parts))]
+    try:
+        if any(step.is_symlink() for step in steps) or not path.is_file():
+            return None
+        inside = path.resolve().is_relative_to(folder.resolve())
+    except (OSError, ValueError):
+        return None
+    return path if inside and _may_read(path.name) else None
+
+
+def tail(path: Path, most: int = TAIL) -> str:
+    """The end of a log as text, without what a terminal would obey; a cut is said."""
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        file.seek(max(0, size - most))
+        text = strip_ansi(file.read(most).decode("utf-8", errors="replace"))
+    clean = "".join(sign for sign in text.replace("\r", "\n") if sign.isprintable() or sign in "\n\t")
+    return clean if size <= most else f"… the first {size - most} bytes are in the download …\n{clean}"
+
+
+def _plain_files(folder: Path) -> Iterator[Path]:
+    for root, folders, names in os.walk(folder):
+        folders[:] = sorted(one for one in folders if not Path(root, one).is_symlink())
+        for name in sorted(names):
+            path = Path(root, name)
+            deep = len(path.relative_to(folder).parts) >= 3
+            if deep and path.is_file() and not path.is_symlink() and not is_secret(name):
+                yield path
+
+
+def _file(folder: Path, path: Path) -> RunFile:
+    parts = path.relative_to(folder).parts
+    return RunFile(
+        path="/".join(parts),
+        step=parts[0],
+        node=parts[1],
+        name="/".join(parts[2:]),
+        bytes=path.stat().st_size,
+        readable=_may_read(path.name),
+    )
+
+
+def _may_read(name: str) -> bool:
+    told = PurePosixPath(name).suffix in _READ or name.startswith("workerlog.")
+    return told and not is_secret(name)
+
+
+def _order(file: RunFile) -> int:
+    """Logs of the work itself, then what the runner wrote, then artefacts."""
+    if file.name.startswith("logs/") or "workerlog." in file.name or file.name.endswith("train.log"):
+        return 0
+    return 1 if file.readable else 2

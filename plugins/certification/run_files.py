@@ -1,0 +1,49 @@
+"""A run's files and its certificate, to read and to keep."""
+
+from pathlib import Path
+
+from fastapi import APIRouter, HTTPException
+from fastapi.responses import FileResponse, PlainTextResponse, Response
+
+from certification.data import SettingsDep, StoreDep
+from certification.files import readable, run_folder, tail
+from certification.render import HEADERS
+from tipcflow.report import as_text
+
+router = APIRouter(prefix="/runs/{run_id}")
+
+
+@router.get("/tail")
+def tail_of(run_id: str, file: str, store: StoreDep, chosen: SettingsDep) -> Response:
+    """The end of one of the run's logs, as plain text."""
+    return PlainTextResponse(tail(_file(run_id, file, store, chosen)), headers=HEADERS)
+
+
+@router.get("/file")
+def whole_file(run_id: str, file: str, store: StoreDep, chosen: SettingsDep) -> Response:
+    """One of the run's logs, whole, to keep."""
+    path = _file(run_id, file, store, chosen)
+    return FileResponse(path, media_type="application/octet-stream", filename=path.name, headers=HEADERS)
+
+
+@router.get("/certificate.json")
+def certificate(run_id: str, store: StoreDep, keep: bool = False) -> Response:
+    """The certificate as the run wrote it; with `keep` as a download."""
+    document = store.document(run_id, "certificate")
+    if document is None:
+        raise HTTPException(404, f"run {run_id} has no certificate")
+    name = f"{run_id}.certificate.json" if _plain(run_id) else "certificate.json"
+    headers = {**HEADERS, "Content-Disposition": f'{"attachment" if keep else "inline"}; filename="{name}"'}
+    return Response(as_text(document), media_type="application/json", headers=headers)
+
+
+def _file(run_id: str, file: str, store: StoreDep, chosen: SettingsDep) -> Path:
+    folder = run_folder(chosen.home, run_id) if store.run_or_none(run_id) is not None else None
+    path = readable(folder, file) if folder is not None else None
+    if path is None:
+        raise HTTPException(404, f"run {run_id} has no file {file!r} that can be read here")
+    return path
+
+
+def _plain(name: str) -> bool:
+    return all(sign.isalnum() or sign in "._-" for sign in name) and name.isascii()
