@@ -1,0 +1,38 @@
+# Airflow with tipcflow in it: the very packages that requirements/ pins, by version and hash. No Paddle.
+ARG PYTHON_IMAGE=python:3.11-slim-bookworm
+FROM ${PYTHON_IMAGE}
+
+# git reads suites that have a URL.
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends git \
+    && rm -rf /var/lib/apt/lists/*
+
+WORKDIR /opt/tipcflow
+# Only a build argument: a private index stays out of the image.
+ARG PIP_INDEX_URL
+COPY requirements/build.txt requirements/scheduler.txt requirements/
+RUN pip install --no-cache-dir --require-hashes -r requirements/build.txt \
+    && pip install --no-cache-dir --require-hashes -r requirements/scheduler.txt
+
+COPY pyproject.toml README.md LICENSE ./
+COPY src src
+COPY operators operators
+COPY plugins plugins
+COPY dags dags
+COPY configs configs
+COPY examples examples
+COPY docker/airflow_entrypoint.py docker/health.py docker/
+RUN pip install --no-cache-dir --no-deps --no-build-isolation --editable .
+
+# New volumes take their owner from these folders.
+RUN useradd --uid 50000 --create-home --home-dir /var/lib/airflow airflow \
+    && install --directory --owner airflow --group airflow /var/lib/airflow/logs /var/lib/tipcflow
+USER airflow
+
+ENV AIRFLOW_HOME=/var/lib/airflow \
+    AIRFLOW__CORE__DAGS_FOLDER=/opt/tipcflow/dags \
+    AIRFLOW__CORE__PLUGINS_FOLDER=/opt/tipcflow/plugins \
+    TIPCFLOW_HOME=/var/lib/tipcflow \
+    TIPCFLOW_CONFIG_DIR=/opt/tipcflow/configs \
+    PYTHONUNBUFFERED=1
+ENTRYPOINT ["python", "/opt/tipcflow/docker/airflow_entrypoint.py"]

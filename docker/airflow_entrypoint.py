@@ -1,0 +1,62 @@
+"""Starts a component of Airflow in its container, with its secrets in files instead of the environment.
+
+Airflow hands its environment to every task. So its keys and passwords are put into airflow.cfg, which only it
+reads, and taken out of the environment before anything starts. Usage: airflow_entrypoint.py COMMAND [ARGUMENT...]
+"""
+
+import base64
+import json
+import os
+import sys
+from collections.abc import MutableMapping
+from pathlib import Path
+
+# Variable -> where Airflow looks for it.
+SECRETS = {
+    "AIRFLOW_DB_URL": ("database", "sql_alchemy_conn"),
+    "AIRFLOW_BROKER_URL": ("celery", "broker_url"),
+    "AIRFLOW_RESULTS_URL": ("celery", "result_backend"),
+    "AIRFLOW_FERNET_KEY": ("core", "fernet_key"),
+    "AIRFLOW_SECRET_KEY": ("api", "secret_key"),
+    "AIRFLOW_JWT_SECRET": ("api_auth", "jwt_secret"),
+}
+ADMIN_PASSWORD = "AIRFLOW_ADMIN_PASSWORD"  # noqa: S105
+PASSWORDS_FILE = "passwords.json"
+# The nodes of the profile `demo`: addresses as in docker-compose.yaml and configs/clusters/compose.yaml.
+LOGIN_KEY = "NODE_LOGIN_KEY"
+NODES = {"node_1": ("10.213.77.11", "NODE_1_HOST_KEY_PUB"), "node_2": ("10.213.77.12", "NODE_2_HOST_KEY_PUB")}
+
+
+def prepare(environ: MutableMapping[str, str], home: Path) -> None:
+    """Write airflow.cfg and the login into `home`, both mode 0600; `environ` keeps none of these secrets.
+
+    Connections stay in the environment: they are what tasks need.
+    """
+    config: dict[str, list[str]] = {}
+    for name, (section, option) in SECRETS.items():
+        if value := environ.pop(name, ""):
+            config.setdefault(section, []).append(f"{option} = {value}")
+    text = "".join(f"[{section}]\n" + "\n".join(lines) + "\n" for section, lines in config.items())
+    _write(home / "airflow.cfg", text)
+    if password := environ.pop(ADMIN_PASSWORD, ""):
+        _write(home / PASSWORDS_FILE, json.dumps({"admin": password}) + "\n")
+    if key := environ.pop(LOGIN_KEY, ""):
+        private = base64.b64decode(key, validate=True).decode()
+        for name, (address, host_key) in NODES.items():
+            environ[f"AIRFLOW_CONN_TIPCFLOW_{name.upper()}"] = _connection(address, private, environ.pop(host_key))
+
+
+def _connection(address: str, private_key: str, host_key: str) -> str:
+    extra = {"private_key": private_key, "host_key": host_key, "no_host_key_check": "false"}
+    return json.dumps({"conn_type": "ssh", "host": address, "port": 22, "login": "tipcflow", "extra": extra})
+
+
+def _write(path: Path, text: str) -> None:
+    path.unlink(missing_ok=True)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(text)
+
+
+if __name__ == "__main__":
+    prepare(os.environ, Path(os.environ["AIRFLOW_HOME"]))
+    os.execvp(sys.argv[1], sys.argv[1:])  # noqa: S606

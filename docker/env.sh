@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# Writes what docker-compose.yaml needs and no repository may hold: random secrets and keys, in .env, mode 0600.
+# What already stands in the file stays; what is missing is added. Usage: docker/env.sh [FILE]
+set -euo pipefail
+umask 077
+file=${1:-"$(dirname "$0")/../.env"}
+
+for tool in ssh-keygen base64 od; do
+    command -v "$tool" >/dev/null || { echo "error: $tool is needed" >&2; exit 2; }
+done
+if [ -e "$file" ] && [ -n "$(find "$file" -perm /077)" ]; then
+    echo "error: $file may be read by others; chmod 600 $file" >&2
+    exit 2
+fi
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+if [ -e "$file" ]; then cp "$file" "$work/env"; else : >"$work/env"; fi
+# A last line without its end would grow together with the next.
+[ -z "$(tail -c 1 "$work/env")" ] || echo >>"$work/env"
+
+has() { grep -q "^$1=." "$work/env"; }
+add() { has "$1" || printf '%s=%s\n' "$1" "$2" >>"$work/env"; }
+# Signs that need no quoting in a URL, a shell or YAML.
+word() { od -An -tx1 -N24 /dev/urandom | tr -d ' \n'; }
+one_line() { base64 | tr -d '\n'; }
+# 32 bytes in the alphabet that Fernet wants.
+fernet() { head -c 32 /dev/urandom | one_line | tr '+/' '-_'; }
+# A key pair: NAME is the private key in one line, NAME_PUB what others may know.
+key_pair() {
+    if has "$1" && has "$1_PUB"; then return; fi
+    if has "$1" || has "$1_PUB"; then echo "error: $file has half of the pair $1, $1_PUB" >&2; exit 2; fi
+    ssh-keygen -q -t ed25519 -N '' -C "$2" -f "$work/$1"
+    add "$1" "$(one_line <"$work/$1")"
+    add "$1_PUB" "$(cut -d' ' -f1,2 "$work/$1.pub")"
+}
+
+for name in POSTGRES_PASSWORD AIRFLOW_DB_PASSWORD METRICS_DB_PASSWORD METRICS_READER_PASSWORD \
+    REDIS_PASSWORD AIRFLOW_ADMIN_PASSWORD AIRFLOW_SECRET_KEY AIRFLOW_JWT_SECRET; do
+    add "$name" "$(word)"
+done
+add AIRFLOW_FERNET_KEY "$(fernet)"
+key_pair NODE_LOGIN_KEY tipcflow
+key_pair NODE_1_HOST_KEY node-1
+key_pair NODE_2_HOST_KEY node-2
+
+mv "$work/env" "$file"
+echo "$file is complete. Airflow's login is admin; its password stands there as AIRFLOW_ADMIN_PASSWORD."

@@ -1,0 +1,24 @@
+# A node on CPU: an SSH server, and Paddle in an environment of its own. No Airflow, no tipcflow: the runner comes over SSH.
+ARG PYTHON_IMAGE=python:3.11-slim-bookworm
+FROM ${PYTHON_IMAGE}
+
+# Paddle needs libgomp1; suites' prepare scripts use the rest; ping tells whether nodes reach each other.
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends \
+        bash curl git iputils-ping libgomp1 openssh-server procps tar unzip util-linux wget \
+    && rm -rf /var/lib/apt/lists/* /etc/ssh/ssh_host_*
+
+ARG PIP_INDEX_URL
+COPY requirements/node-cpu.txt /opt/tipcflow/requirements/
+RUN python -m venv /opt/tipcflow/node-cpu \
+    && /opt/tipcflow/node-cpu/bin/pip install --no-cache-dir --require-hashes \
+        -r /opt/tipcflow/requirements/node-cpu.txt
+
+# `*` is no password that anybody could give; `!`, which useradd writes, locks the account for keys too.
+RUN useradd --create-home --shell /bin/bash tipcflow \
+    && usermod --password '*' tipcflow \
+    && install --directory --owner tipcflow --group tipcflow /var/lib/tipcflow \
+    && install --directory --mode 0755 /run/sshd /etc/tipcflow
+COPY docker/sshd_config /etc/tipcflow/
+COPY docker/node_entrypoint.sh /opt/tipcflow/
+ENTRYPOINT ["/opt/tipcflow/node_entrypoint.sh"]

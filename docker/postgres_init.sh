@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# Two databases with an owner each, and a reader for the pages, when the server's volume is new.
+# The image sources or runs it; psql finds the server by its environment. No password is an argument.
+set -euo pipefail
+: "${AIRFLOW_DB_PASSWORD:?}" "${METRICS_DB_PASSWORD:?}" "${METRICS_READER_PASSWORD:?}"
+psql --no-psqlrc --quiet --set ON_ERROR_STOP=1 --username "${POSTGRES_USER:-postgres}" --dbname postgres <<SQL
+CREATE ROLE airflow LOGIN PASSWORD '$AIRFLOW_DB_PASSWORD';
+CREATE ROLE tipcflow LOGIN PASSWORD '$METRICS_DB_PASSWORD';
+CREATE ROLE tipcflow_reader LOGIN PASSWORD '$METRICS_READER_PASSWORD';
+CREATE DATABASE airflow OWNER airflow;
+CREATE DATABASE tipcflow OWNER tipcflow;
+REVOKE CONNECT ON DATABASE airflow, tipcflow FROM PUBLIC;
+GRANT CONNECT ON DATABASE tipcflow TO tipcflow_reader;
+\connect tipcflow
+ALTER DEFAULT PRIVILEGES FOR ROLE tipcflow GRANT SELECT ON TABLES TO tipcflow_reader;
+ALTER ROLE tipcflow_reader SET default_transaction_read_only = on;
+SQL

@@ -1,0 +1,53 @@
+"""The files of docker/, and the environment that docker/env.sh makes."""
+
+import importlib.util
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from tests.support.programs import need
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def env_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A fresh .env."""
+    need("ssh-keygen")
+    path = tmp_path_factory.mktemp("env") / ".env"
+    subprocess.run([ROOT / "docker/env.sh", path], check=True, capture_output=True, timeout=60)
+    return path
+
+
+@pytest.fixture(scope="session")
+def env(env_file: Path) -> Mapping[str, str]:
+    return dict(line.split("=", 1) for line in env_file.read_text().splitlines())
+
+
+def _module(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, ROOT / "docker" / f"{name}.py")
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="session")
+def entrypoint() -> ModuleType:
+    """docker/airflow_entrypoint.py."""
+    return _module("airflow_entrypoint")
+
+
+@pytest.fixture(scope="session")
+def health() -> ModuleType:
+    """docker/health.py."""
+    return _module("health")

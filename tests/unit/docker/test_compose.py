@@ -1,0 +1,240 @@
+"""docker-compose.yaml says what is true: of the code, of Airflow's settings, of the files that it names."""
+
+import ast
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import yaml
+from typer.main import get_command
+
+from tests.support.programs import need
+from tipcflow.cli.main import app
+from tipcflow.config.cluster import load_cluster
+
+AIRFLOW = ("init", "api-server", "scheduler", "dag-processor", "triggerer", "worker")
+SETTING = re.compile(r"^AIRFLOW__([A-Z_]+?)__([A-Z0-9_]+)$")
+SECRET = re.compile(r"PASSWORD|SECRET|KEY")
+
+
+def _folder_of(package: str) -> Path:
+    spec = importlib.util.find_spec(package)
+    assert spec
+    assert spec.submodule_search_locations
+    return Path(spec.submodule_search_locations[0])
+
+
+def compose(root: Path, env_file: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    command = [need("docker-compose"), "--env-file", str(env_file), "-f", "docker-compose.yaml", *arguments]
+    clean = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/")}
+    return subprocess.run(command, cwd=root, env=clean, capture_output=True, text=True, timeout=60)
+
+
+@pytest.fixture(scope="session")
+def text(root: Path) -> str:
+    return (root / "docker-compose.yaml").read_text()
+
+
+@pytest.fixture(scope="session")
+def config(root: Path, env_file: Path) -> dict[str, Any]:
+    """What docker-compose makes of the file."""
+    said = compose(root, env_file, "config")
+    assert said.returncode == 0, said.stderr
+    return dict(yaml.safe_load(said.stdout))
+
+
+@pytest.fixture(scope="session")
+def services(config: Mapping[str, Any]) -> dict[str, Any]:
+    return dict(config["services"])
+
+
+@pytest.fixture(scope="session")
+def options() -> set[tuple[str, str]]:
+    """(section, option) of Airflow and of its Celery provider, from the files that Airflow itself reads."""
+    known = yaml.safe_load((_folder_of("airflow") / "config_templates/config.yml").read_text())
+    provider = _folder_of("airflow.providers.celery") / "get_provider_info.py"
+    scope: dict[str, Any] = {}
+    exec(provider.read_text(), scope)
+    sections = known | scope["get_provider_info"]()["config"]
+    return {(name, option) for name, section in sections.items() for option in section["options"]}
+
+
+@pytest.mark.process
+def test_each_missing_secret_is_named_with_what_to_do(root: Path, env_file: Path, tmp_path: Path) -> None:
+    lines = env_file.read_text().splitlines()
+    # What only others are told: each half of a pair has its own place in the file.
+    for line in lines:
+        name = line.split("=")[0]
+        rest = tmp_path / name
+        rest.write_text("\n".join(one for one in lines if one != line) + f"\n{name}=\n")
+        said = compose(root, rest, "config", "--quiet")
+        assert said.returncode != 0, name
+        assert name in said.stderr
+        assert "docker/env.sh" in said.stderr
+
+
+def test_no_secret_has_a_default_and_no_variable_is_taken_silently(text: str, env: Mapping[str, str]) -> None:
+    used = re.findall(r"(?<!\$)\$\{([A-Z0-9_]+)([^}]*)\}", text)
+    assert {name for name, _ in used if SECRET.search(name)} == set(env)
+    for name, rest in used:
+        assert rest.startswith(":?" if SECRET.search(name) else ":-"), name
+
+
+def test_nothing_that_compose_1_29_does_not_know(text: str) -> None:
+    written = yaml.safe_load(text)
+    assert {key for key in written if not key.startswith("x-")} == {"services", "networks", "volumes"}
+    assert not re.search(r"^\s*(required|gpus|develop|include|pull_policy):", text, re.MULTILINE)
+    # A second `<<` in one mapping silently replaces the first, or is an error.
+    for block in re.split(r"\n(?=\s*\w[\w-]*:\s*\n)", text):
+        assert block.count("<<:") <= 1
+
+
+def test_no_image_comes_from_a_host_of_ours(root: Path, services: Mapping[str, Any]) -> None:
+    images = [service["image"] for service in services.values()]
+    for path in sorted(root.glob("docker/*.Dockerfile")):
+        images += re.findall(r"^ARG PYTHON_IMAGE=(\S+)", path.read_text(), re.MULTILINE)
+    assert len(images) == len(services) + 2
+    assert not [image for image in images if "/" in image]
+
+
+def test_what_is_mounted_built_and_copied_is_there(root: Path, services: Mapping[str, Any]) -> None:
+    for service in services.values():
+        for volume in service.get("volumes", ()):
+            source = str(volume).split(":")[0]
+            assert not source.startswith("/") or Path(source).exists(), source
+    ignored = [line.rstrip("/") for line in (root / ".dockerignore").read_text().splitlines()]
+    for service in services.values():
+        if "build" not in service:
+            continue
+        dockerfile = root / service["build"]["dockerfile"]
+        for line in re.findall(r"^COPY (.+)$", dockerfile.read_text(), re.MULTILINE):
+            for source in line.split()[:-1]:
+                assert (root / source).exists(), f"{dockerfile.name}: {source}"
+                assert Path(source).parts[0] not in ignored
+
+
+def test_no_image_can_hold_the_secrets_or_what_runs_left_behind(root: Path) -> None:
+    ignored = set((root / ".dockerignore").read_text().splitlines())
+    assert {".env", ".git", ".tipcflow"} <= ignored
+    assert ".env" in (root / ".gitignore").read_text().splitlines()
+
+
+def test_every_setting_is_one_of_airflows(
+    root: Path, services: Mapping[str, Any], options: set[tuple[str, str]], entrypoint: ModuleType
+) -> None:
+    named = {name for service in services.values() for name in service.get("environment", ())}
+    named |= set(re.findall(r"\b(AIRFLOW__\w+)=", (root / "docker/airflow.Dockerfile").read_text()))
+    found = {match.groups() for match in map(SETTING.match, sorted(named)) if match}
+    wanted = {(section.lower(), option.lower()) for section, option in found}
+    assert len(wanted) > 10
+    assert wanted | set(entrypoint.SECRETS.values()) <= options
+
+
+def test_every_component_has_the_shared_settings_and_the_same_executor(
+    root: Path, services: Mapping[str, Any]
+) -> None:
+    shipped = dict(
+        line.split("=", 1)
+        for line in (root / "configs/airflow.env").read_text().splitlines()
+        if line and not line.startswith("#")
+    )
+    for name in AIRFLOW:
+        environment = services[name]["environment"]
+        assert shipped.items() <= environment.items(), name
+        assert environment["AIRFLOW__CORE__EXECUTOR"] == "CeleryExecutor"
+
+
+def test_secrets_go_where_the_entrypoint_takes_them_out(
+    services: Mapping[str, Any], entrypoint: ModuleType
+) -> None:
+    for name in AIRFLOW:
+        environment = services[name]["environment"]
+        assert set(entrypoint.SECRETS) <= set(environment)
+        assert (entrypoint.ADMIN_PASSWORD in environment) == (name == "api-server")
+        assert (entrypoint.LOGIN_KEY in environment) == (name in ("triggerer", "worker"))
+        passwords = environment["AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE"]
+        assert passwords == f"/var/lib/airflow/{entrypoint.PASSWORDS_FILE}"
+
+
+def test_all_workers_share_one_home_and_pages_cannot_write_it(services: Mapping[str, Any]) -> None:
+    for name in ("worker", "triggerer"):
+        assert "home:/var/lib/tipcflow:rw" in services[name]["volumes"]
+        assert services[name]["environment"]["TIPCFLOW_DATABASE_URL"].startswith("postgresql://tipcflow:")
+    assert "home:/var/lib/tipcflow:ro" in services["api-server"]["volumes"]
+    reader = services["api-server"]["environment"]["TIPCFLOW_DATABASE_URL"]
+    assert reader.startswith("postgresql://tipcflow_reader:")
+
+
+def test_nodes_are_where_the_cluster_file_and_the_connections_say(
+    root: Path, services: Mapping[str, Any], entrypoint: ModuleType
+) -> None:
+    cluster = load_cluster("compose", root / "configs")
+    for node in cluster.nodes:
+        service = services[node.name]
+        assert service["networks"]["default"]["ipv4_address"] == node.address
+        assert service["profiles"] == ["demo"]
+        assert f"{node.name}:{node.workspace}:rw" in service["volumes"]
+        address, host_key = entrypoint.NODES[node.connection.removeprefix("tipcflow_")]
+        assert address == node.address
+        assert host_key.replace("_PUB", "") == f"{node.name.upper().replace('-', '_')}_HOST_KEY"
+    assert len(cluster.nodes) == len(entrypoint.NODES) == 2
+    made = f"python -m venv {Path(cluster.nodes[0].python).parents[1]} "
+    assert made in (root / "docker/node.Dockerfile").read_text()
+
+
+def test_everything_that_runs_is_watched_and_waits_for_what_it_needs(services: Mapping[str, Any]) -> None:
+    assert [name for name, service in services.items() if "healthcheck" not in service] == ["init"]
+    for name, service in services.items():
+        for needed, how in service.get("depends_on", {}).items():
+            ends = needed == "init"
+            expected = "service_completed_successfully" if ends else "service_healthy"
+            assert how == {"condition": expected}, name
+
+
+def test_health_is_asked_of_components_that_exist(services: Mapping[str, Any]) -> None:
+    source = (_folder_of("airflow") / "api/common/airflow_health.py").read_text()
+    for name in ("scheduler", "triggerer", "dag-processor"):
+        *_, script, component = services[name]["healthcheck"]["test"]
+        assert script == "/opt/tipcflow/docker/health.py"
+        assert f'"{component}"' in source
+
+
+def test_the_celery_app_that_is_pinged_exists(services: Mapping[str, Any]) -> None:
+    found = re.search(r"--app (\S+)\.app ", services["worker"]["healthcheck"]["test"][1])
+    assert found
+    module = _folder_of("airflow") / Path(*found[1].split(".")[1:]).with_suffix(".py")
+    assigned = [node for node in ast.parse(module.read_text()).body if isinstance(node, ast.Assign)]
+    assert "app" in [ast.unparse(target) for node in assigned for target in node.targets]
+
+
+def test_commands_of_tipcflow_exist(services: Mapping[str, Any]) -> None:
+    assert "tipcflow db upgrade" in services["init"]["command"][-1]
+    group = get_command(app).commands["db"]  # type: ignore[attr-defined]
+    assert "upgrade" in group.commands
+
+
+@pytest.mark.process
+def test_commands_of_airflow_exist(services: Mapping[str, Any], tmp_path: Path) -> None:
+    commands = [service["command"][1:] for name, service in services.items() if name in AIRFLOW[1:]]
+    commands.append(["db", "migrate"])
+    # One process for all: each start of Airflow costs seconds.
+    program = (
+        "import sys, json; from airflow.cli.cli_parser import get_parser\n"
+        "for words in json.loads(sys.argv[1]): get_parser().parse_args(words)"
+    )
+    said = subprocess.run(
+        [sys.executable, "-c", program, json.dumps(commands)],
+        env={**os.environ, "AIRFLOW_HOME": str(tmp_path), "AIRFLOW__CORE__EXECUTOR": "CeleryExecutor"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert said.returncode == 0, said.stderr[-2000:]

@@ -1,0 +1,229 @@
+"""What containers begin with, run for real: the entrypoints, PostgreSQL's set-up, Redis, the health check."""
+
+import base64
+import configparser
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from threading import Thread
+from types import ModuleType
+
+import psycopg
+import pytest
+
+from tests.support import postgres
+from tests.support.programs import need
+
+
+def test_airflows_secrets_are_in_files_of_its_own_and_not_in_its_environment(
+    root: Path, env: Mapping[str, str], entrypoint: ModuleType, tmp_path: Path
+) -> None:
+    given = {
+        "AIRFLOW_HOME": str(tmp_path),
+        "AIRFLOW_DB_URL": "postgresql+psycopg2://airflow:word1@postgres/airflow",
+        "AIRFLOW_BROKER_URL": "redis://:word2@redis:6379/0",
+        "AIRFLOW_RESULTS_URL": "db+postgresql+psycopg2://airflow:word1@postgres/airflow",
+        **{name: env[name] for name in ("AIRFLOW_FERNET_KEY", "AIRFLOW_SECRET_KEY", "AIRFLOW_JWT_SECRET")},
+        "AIRFLOW_ADMIN_PASSWORD": env["AIRFLOW_ADMIN_PASSWORD"],
+    }
+    show = "import json, os; print(json.dumps(dict(os.environ)))"
+    said = subprocess.run(
+        [sys.executable, root / "docker/airflow_entrypoint.py", sys.executable, "-c", show],
+        env=given,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    left = json.loads(said.stdout)
+    assert not [value for value in given.values() if value != str(tmp_path) and value in left.values()]
+    config = configparser.RawConfigParser()
+    config.read(tmp_path / "airflow.cfg")
+    for name, (section, option) in entrypoint.SECRETS.items():
+        assert config[section][option] == given[name]
+    assert json.loads((tmp_path / "passwords.json").read_text()) == {"admin": env["AIRFLOW_ADMIN_PASSWORD"]}
+    assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}
+
+
+def test_nodes_become_connections_with_their_host_keys(
+    env: Mapping[str, str], entrypoint: ModuleType, tmp_path: Path
+) -> None:
+    environ = {name: env[name] for name in ("NODE_LOGIN_KEY", "NODE_1_HOST_KEY_PUB", "NODE_2_HOST_KEY_PUB")}
+    for _ in range(2):  # a container that is restarted finds its files
+        left = dict(environ)
+        entrypoint.prepare(left, tmp_path)
+    assert set(left) == {"AIRFLOW_CONN_TIPCFLOW_NODE_1", "AIRFLOW_CONN_TIPCFLOW_NODE_2"}
+    made = json.loads(left["AIRFLOW_CONN_TIPCFLOW_NODE_2"])
+    assert (made["conn_type"], made["host"], made["login"]) == ("ssh", "10.213.77.12", "tipcflow")
+    assert made["extra"]["host_key"] == env["NODE_2_HOST_KEY_PUB"]
+    assert made["extra"]["private_key"] == base64.b64decode(env["NODE_LOGIN_KEY"]).decode()
+
+
+@contextmanager
+def process(*command: object, **more: object) -> "Iterator[subprocess.Popen[bytes]]":
+    started = subprocess.Popen([str(part) for part in command], start_new_session=True, **more)  # type: ignore[call-overload]
+    try:
+        yield started
+    finally:
+        os.killpg(started.pid, signal.SIGKILL)
+        started.wait(30)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.mark.process
+def test_redis_wants_the_password_and_does_not_show_it(root: Path, tmp_path: Path) -> None:
+    need("redis-server")
+    port, word = free_port(), "s3cretword"
+    environ = {"PATH": os.environ["PATH"], "REDIS_PASSWORD": word}
+    arguments = ("--port", port, "--bind", "127.0.0.1", "--dir", tmp_path)
+    with process("sh", root / "docker/redis.sh", *arguments, env=environ, stdout=subprocess.DEVNULL) as server:
+
+        def ask(**more: str) -> str:
+            client = subprocess.run(
+                ["redis-cli", "-p", str(port), "ping"],
+                env={"PATH": os.environ["PATH"], **more},
+                capture_output=True,
+                text=True,
+                timeout=20,
+            )
+            return client.stdout + client.stderr
+
+        until = time.monotonic() + 30
+        while "PONG" not in ask(REDISCLI_AUTH=word):
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        assert "NOAUTH" in ask()
+        assert word.encode() not in Path(f"/proc/{server.pid}/cmdline").read_bytes()
+
+
+@pytest.mark.process
+def test_postgres_gets_two_databases_and_a_reader_that_cannot_write(root: Path, env: Mapping[str, str]) -> None:
+    need("psql")
+    with postgres.running() as server:
+        with psycopg.connect(server.url("postgres"), autocommit=True) as first:
+            first.execute("CREATE ROLE postgres SUPERUSER LOGIN")
+        where = str(server.socket_dir)
+        with psycopg.connect(f"postgresql://postgres@/postgres?host={where}", autocommit=True) as admin:
+            admin.execute("ALTER ROLE tipcflow RENAME TO before")
+        environ = {"PATH": os.environ["PATH"], "PGHOST": where, **env}
+        script = root / "docker/postgres_init.sh"
+        subprocess.run([script], env=environ, check=True, capture_output=True, timeout=60)
+        with psycopg.connect(f"postgresql://tipcflow@/tipcflow?host={where}") as owner:
+            owner.execute("CREATE TABLE t (a int)")
+        reader = f"postgresql://tipcflow_reader@/tipcflow?host={where}"
+        with psycopg.connect(reader) as reading:
+            assert reading.execute("SELECT count(*) FROM t").fetchone() == (0,)
+            with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
+                reading.execute("INSERT INTO t VALUES (1)")
+        with psycopg.connect(reader, autocommit=True) as reading:
+            reading.execute("SET default_transaction_read_only = off")
+            with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                reading.execute("INSERT INTO t VALUES (1)")
+        with pytest.raises(psycopg.OperationalError, match="permission denied"):
+            psycopg.connect(f"postgresql://tipcflow_reader@/airflow?host={where}")
+        psycopg.connect(f"postgresql://airflow@/airflow?host={where}").close()
+
+
+@pytest.mark.process
+def test_a_nodes_server_lets_in_one_user_by_key_alone(root: Path, env: Mapping[str, str], tmp_path: Path) -> None:
+    sshd = need("sshd")
+    key = tmp_path / "host_key"
+    key.touch(mode=0o600)
+    key.write_bytes(base64.b64decode(env["NODE_1_HOST_KEY"]))
+    config = tmp_path / "sshd_config"
+    config.write_text((root / "docker/sshd_config").read_text().replace("/etc/tipcflow", str(tmp_path)))
+    told = subprocess.run([sshd, "-T", "-f", config], capture_output=True, text=True, timeout=60)
+    if "Missing privilege separation directory" in told.stderr:
+        pytest.skip("this machine's sshd was never started, and we make no folder for it")
+    assert told.returncode == 0, told.stderr
+    expected = {
+        "passwordauthentication no",
+        "kbdinteractiveauthentication no",
+        "permitrootlogin no",
+        "allowusers tipcflow",
+        "maxstartups 100:30:100",
+        f"authorizedkeysfile {tmp_path}/authorized_keys",
+    }
+    assert expected <= set(told.stdout.splitlines())
+
+
+@pytest.mark.process
+def test_a_nodes_keys_leave_the_environment_before_its_server_starts(
+    root: Path, env: Mapping[str, str], tmp_path: Path
+) -> None:
+    script = (root / "docker/node_entrypoint.sh").read_text()
+    assert script.count("/usr/sbin/sshd") == 1
+    (tmp_path / "start.sh").write_text(script.replace("/usr/sbin/sshd -D -e -f", "env #"))
+    given = {
+        "PATH": os.environ["PATH"],
+        "NODE_HOST_KEY": env["NODE_1_HOST_KEY"],
+        "NODE_LOGIN_KEY_PUB": env["NODE_LOGIN_KEY_PUB"],
+    }
+    said = subprocess.run(
+        ["bash", tmp_path / "start.sh", tmp_path],
+        env=given,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert "NODE_" not in said.stdout
+    assert (tmp_path / "host_key").read_bytes() == base64.b64decode(env["NODE_1_HOST_KEY"])
+    assert (tmp_path / "host_key").stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "authorized_keys").read_text().strip() == env["NODE_LOGIN_KEY_PUB"]
+    del given["NODE_HOST_KEY"]
+    said = subprocess.run(["bash", tmp_path / "start.sh", tmp_path], env=given, capture_output=True, text=True)
+    assert said.returncode != 0
+    assert "NODE_HOST_KEY: run docker/env.sh" in said.stderr
+
+
+@pytest.fixture
+def told() -> Iterator[str]:
+    """The address of an api-server whose triggerer is not well."""
+    states = {
+        "scheduler": {"status": "healthy"},
+        "triggerer": {"status": "unhealthy"},
+        "dag_processor": {"status": None},
+    }
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(json.dumps(states).encode())
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_address[1]}/health"
+    server.shutdown()
+    server.server_close()
+
+
+def test_health_is_that_of_the_component(health: ModuleType, told: str) -> None:
+    answers = {
+        name: health.healthy(name, told) for name in ("scheduler", "triggerer", "dag_processor", "api_server")
+    }
+    assert answers == {"scheduler": True, "triggerer": False, "dag_processor": False, "api_server": True}
+    with pytest.raises(KeyError):
+        health.healthy("schedulr", told)
+
+
+def test_an_api_server_that_is_away_is_not_healthy(health: ModuleType) -> None:
+    with pytest.raises(OSError, match="refused"):
+        health.healthy("scheduler", f"http://127.0.0.1:{free_port()}/health")
