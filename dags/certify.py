@@ -1,4 +1,4 @@
-"""Certifies any params file, also one that has no DAG of its own."""
+"""An Airflow DAG that certifies any params file, also one that has no DAG of its own."""
 
 from operators.chains import certify_dag
 

@@ -1,4 +1,4 @@
-"""The chains of suite mobilenet_v3_small: one DAG per params file in configs/chains/mobilenet_v3_small."""
+"""The chains of suite mobilenet_v3_small: one Airflow DAG per params file in configs/chains/mobilenet_v3_small."""
 
 from operators.chains import chain_dags
 

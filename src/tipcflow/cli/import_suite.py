@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tipcflow.cli.import_files import Imported
 
 _SHOWN = 10
-_STUB = '''"""The chains of suite {suite}: one DAG per params file in configs/chains/{suite}."""
+_STUB = '''"""The chains of suite {suite}: one Airflow DAG per params file in configs/chains/{suite}."""
 
 from operators.chains import chain_dags
 

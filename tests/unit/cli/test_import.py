@@ -113,7 +113,7 @@ def test_what_the_suite_no_longer_has_is_told_and_kept(bring: Import, repo: Path
     assert (tmp_path / CHAIN).exists()
 
 
-STUB = '''"""The chains of suite PaddleOCR: one DAG per params file in configs/chains/PaddleOCR."""
+STUB = '''"""The chains of suite PaddleOCR: one Airflow DAG per params file in configs/chains/PaddleOCR."""
 
 from operators.chains import chain_dags
 
