@@ -2,7 +2,6 @@
 
 import json
 import socket
-import urllib.error
 import urllib.request
 from datetime import datetime
 from typing import Any
@@ -14,23 +13,28 @@ from tipcflow.domain import InfraError
 _PARTS = {"scheduler": "scheduler", "dag_processor": "dag-processor", "triggerer": "triggerer"}
 
 
-def unhealthy(url: str, components: tuple[str, ...], since: float, *, timeout_s: float = 5.0) -> list[str]:
+def unhealthy(url: str, components: tuple[str, ...], since: float, *, timeout_s: float = 30.0) -> list[str]:
     """Which components do not run yet, as Airflow itself sees it; all of them while it does not answer.
 
     Args:
         since: Unix time of the start; a sign of life from before is another process's.
     """
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
-        with opener.open(f"{url}/api/v2/monitor/health", timeout=timeout_s) as answer:
-            told = json.load(answer)
-    except (OSError, ValueError, urllib.error.URLError):
+        told = _get(f"{url}/api/v2/monitor/health", timeout_s)
+        # The tasks' own API builds itself at its first request, for seconds: without this the first task would
+        # run into its time limit.
+        _get(f"{url}/execution/health", timeout_s)
+    except (OSError, ValueError):
         return list(components)
-    return [
-        name
-        for part, name in _PARTS.items()
-        if name in components and not _alive(told.get(part) or {}, part, since)
-    ]
+    waited_for = {part: name for part, name in _PARTS.items() if name in components}
+    return [name for part, name in waited_for.items() if not _alive(told.get(part) or {}, part, since)]
+
+
+def _get(url: str, timeout_s: float) -> dict[str, Any]:
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(url, timeout=timeout_s) as answer:
+        told = json.load(answer)
+    return told if isinstance(told, dict) else {}
 
 
 def _alive(told: dict[str, Any], part: str, since: float) -> bool:

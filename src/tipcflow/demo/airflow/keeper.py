@@ -27,7 +27,9 @@ from tipcflow.demo.init import descendants
 
 MARK = "TIPCFLOW_LOCAL_AIRFLOW"
 # The api-server waits for open connections of a browser, the scheduler for tasks: neither is worth more.
-GRACE_S = 8.0
+GRACE_S = 3.0
+KILL_S = 10.0
+_CANNOT_START = 127  # as a shell says it
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -47,17 +49,22 @@ class Keeper:
         self._text = b""
 
     def start(self, job: dict[str, Any], env: dict[str, str]) -> int:
-        """Start one child; its output goes to the job's log."""
+        """Start one child; its output goes to the job's log. Returns: its process id, 0 when it cannot start."""
         with Path(job["log"]).open("ab") as log:
-            process = subprocess.Popen(
-                job["argv"],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                env={**os.environ, **env},
-                start_new_session=True,
-                preexec_fn=_die_with_keeper,  # noqa: PLW1509 - no threads here
-            )
+            try:
+                process = subprocess.Popen(
+                    job["argv"],
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    env={**os.environ, **env},
+                    start_new_session=True,
+                    preexec_fn=_die_with_keeper,  # noqa: PLW1509 - no threads here
+                )
+            except OSError as error:
+                log.write(f"{error}\n".encode())
+                tell("ended", job["name"], code=_CANNOT_START)
+                return 0
         process.returncode = 0  # reaped below, so subprocess must not wait for it as well
         self.names[process.pid] = job["name"]
         tell("started", job["name"], pid=process.pid)
@@ -66,7 +73,8 @@ class Keeper:
     def take(self, message: dict[str, Any]) -> None:
         """Do what the owner wants, once the first job has ended."""
         if "first" in message:
-            self.first = self.start(message["first"], {}) if message["first"] else 0
+            # One that cannot start leaves the components waiting, as one that fails.
+            self.first = (self.start(message["first"], {}) or -1) if message["first"] else 0
         else:
             self.waiting = message
         self.proceed()
@@ -130,7 +138,7 @@ class Keeper:
             self.reap()
             time.sleep(0.02)
         mark = f"\0{MARK}={os.environ.get(MARK, '')}\0".encode()
-        deadline = time.monotonic() + GRACE_S
+        deadline = time.monotonic() + KILL_S
         while time.monotonic() < deadline:
             self.reap()
             left = set(descendants(mark)) - {os.getpid()}

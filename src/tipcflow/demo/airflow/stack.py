@@ -19,14 +19,14 @@ from tipcflow.demo.airflow import state as states
 from tipcflow.demo.airflow.environment import LOOPBACK, Folders, environment
 from tipcflow.demo.airflow.health import free_port, unhealthy
 from tipcflow.demo.airflow.home import USER, airflow_home
-from tipcflow.demo.airflow.keeper import GRACE_S
+from tipcflow.demo.airflow.keeper import GRACE_S, KILL_S
 from tipcflow.demo.airflow.migration import airflow_version, is_migrated, note_migrated
 from tipcflow.demo.processes import start_time
 from tipcflow.demo.signals import GATE
 from tipcflow.domain import InfraError
 
 COMPONENTS = ("api-server", "scheduler", "dag-processor", "triggerer")
-READY_DEADLINE_S = 240.0
+READY_DEADLINE_S = 300.0
 _POLL_S = 0.2
 _TELL_EVERY_S = 15.0
 _LOG_LINES = 15
@@ -178,7 +178,6 @@ class Stack:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 env={**self._env, key: value},
-                cwd=self.airflow_home,
                 start_new_session=True,
             )
         self._state.keeper = (self._keeper.pid, start_time(self._keeper.pid))
@@ -254,7 +253,7 @@ class Stack:
                 assert keeper.stdin is not None
                 keeper.stdin.close()
                 try:
-                    keeper.wait(3 * GRACE_S)
+                    keeper.wait(GRACE_S + 2 * KILL_S)
                 except subprocess.TimeoutExpired:
                     keeper.kill()
                     keeper.wait()
@@ -266,7 +265,7 @@ class Stack:
         log = self._log_of(name)
         # One log per start: the last one's lines would be taken for this one's.
         log.unlink(missing_ok=True)
-        return {"name": name, "argv": [sys.executable, "-m", "airflow", *arguments], "log": str(log)}
+        return {"name": name, "argv": [sys.executable, "-P", "-m", "airflow", *arguments], "log": str(log)}
 
     def _log_of(self, name: str) -> Path:
         return self._airflow.logs / f"{name}.log"

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from tipcflow.demo.airflow.keeper import GRACE_S, MARK
+from tipcflow.demo.airflow.keeper import GRACE_S, KILL_S, MARK
 from tipcflow.demo.processes import kill_if_same, marked, start_time, wait_until
 from tipcflow.domain import InfraError
 
@@ -91,7 +91,7 @@ def remove_leftovers(folder: Path, report: Callable[[str], None]) -> None:
         return
     # The keeper notices its owner's death and needs a moment; without one there is nothing to wait for.
     with contextlib.suppress(InfraError):
-        wait_until(lambda: start_time(old.keeper[0]) != old.keeper[1], "", deadline_s=2 * GRACE_S)
+        wait_until(lambda: start_time(old.keeper[0]) != old.keeper[1], "", deadline_s=GRACE_S + KILL_S)
     kill_if_same(*old.keeper)
     left = kill_marked(old)
     if left:
