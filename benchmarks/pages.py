@@ -1,0 +1,191 @@
+"""What the Certification pages cost the server: 1,000 chains with 20 runs each, in SQLite.
+
+The newest run of each chain has a plan, steps and 800 losses of 4 ranks; the older ones have their row only, which
+is all that lists read. Each page is asked for --times times of our app alone, without Airflow's login; the table
+shows the median and the slowest answer in milliseconds, and the size of the page.
+
+Prints a table and writes benchmarks/results/pages.json.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "plugins")]
+
+from fastapi.testclient import TestClient  # noqa: E402
+from sqlalchemy import Connection, insert  # noqa: E402
+from tests.support.stories import INFER, TRAIN, a_plan, a_record, some_facts  # noqa: E402
+
+from tipcflow.domain import CheckResult, Run, Status  # noqa: E402
+from tipcflow.store import Store  # noqa: E402
+from tipcflow.store import schema as tables  # noqa: E402
+from tipcflow.store.engine import make_engine, writing  # noqa: E402
+
+AIM_MS = 200.0
+WORDS = (Status.PASS, Status.PASS, Status.PASS, Status.FAILED, Status.REGRESSION, Status.INFRA_FAILURE)
+T0 = 1_795_000_000.0
+LOSSES, RANKS = 200, 4
+
+
+def a_run(chain: int, number: int) -> Run:
+    """One of many runs; every sixth chain fails at last."""
+    begun = T0 + number * 86_400 + chain
+    status = WORDS[(chain + number) % len(WORDS)]
+    return Run(
+        id=f"20261121t{chain:06}-model_{chain}-{number:04x}",
+        chain=f"suite_{chain % 4}/model_{chain}/train_infer_python",
+        suite=f"suite_{chain % 4}",
+        model=f"model_{chain}",
+        mode="lite_train_lite_infer",
+        cluster="fleet",
+        suite_commit=f"{chain * 1000 + number:040x}",
+        framework="paddle 3.3.1",
+        nodes=("node-a", "node-b"),
+        environment="cpu/some-cpu/2-nodes/4-ranks/paddle-3.3",
+        status=status,
+        reason="; ".join(f"step {part} of the chain: what was found and what was expected" for part in range(4)),
+        created_at=begun,
+        ended_at=begun + 120,
+    )
+
+
+def newest(connection: Connection, run: Run) -> None:
+    """Everything that the page of one run shows."""
+    plan = a_plan()
+    one = {"run": run.id}
+    body = {
+        "schema_version": 1,
+        "params_file": plan.params_file,
+        "params_sha256": plan.params_sha256,
+        "body": plan,
+    }
+    connection.execute(insert(tables.plans), one | body)
+    steps = [
+        one
+        | {"step": step.id, "position": place, "kind": step.kind, "variant": step.variant, "repeat": 1}
+        | {"world_size": step.world_size, "status": Status.PASS, "reason": ""}
+        for place, step in enumerate(plan.steps)
+    ]
+    connection.execute(insert(tables.steps), steps)
+    tried = [
+        one
+        | {"step": step.id, "attempt": 1, "nodes": list(step.nodes), "status": Status.PASS, "reason": ""}
+        | {"records": [a_record(run.id, step.id, node) for node in step.nodes]}
+        | {"started_at": run.created_at, "ended_at": run.created_at + 60}
+        for step in plan.steps
+    ]
+    connection.execute(insert(tables.attempts), tried)
+    losses = [
+        one
+        | {
+            "step": TRAIN,
+            "leg": "",
+            "attempt": 1,
+            "node": "node-a",
+            "rank": rank,
+            "metric": "loss",
+            "phase": "train",
+        }
+        | {"ordinal": ordinal, "value": 1 / (1 + ordinal), "unit": "", "epoch": 1, "iteration": ordinal}
+        | {"source": "", "offset": 0}
+        for rank in range(RANKS)
+        for ordinal in range(LOSSES)
+    ]
+    connection.execute(insert(tables.measurements), losses)
+
+
+def details(store: Store, run: Run) -> None:
+    """The smaller parts, by the store's own methods."""
+    store.save_node_facts(run.id, [some_facts(node) for node in run.nodes])
+    for leg in ("cpu_onednn_on", "cpu_onednn_off"):
+        store.set_leg(run.id, INFER, leg, 1, Status.PASS, "", a_record(run.id, INFER, leg=leg))
+    answers = [
+        CheckResult(
+            check=f"speed.metric_{number % 9}", status=Status.PASS, reason="as before", values={"n": number}
+        )
+        for number in range(40)
+    ]
+    store.set_check_results(run.id, answers)
+
+
+def fill(url: str, chains: int, history: int) -> Run:
+    """Make the database; returns the run whose page is measured."""
+    with Store.open(url) as store:
+        runs = [a_run(chain, number) for chain in range(chains) for number in range(history)]
+        last = [run for run in runs if run.id.endswith(f"{history - 1:04x}")]
+        engine = make_engine(url)
+        with writing(engine) as connection:
+            connection.execute(insert(tables.runs), [run.model_dump() for run in runs])
+            for run in last:
+                newest(connection, run)
+        engine.dispose()
+        details(store, last[-1])
+    return last[-1]
+
+
+def client() -> TestClient:
+    """Our app alone, with the login answered: what is measured is the pages."""
+    from certification.access import may_read
+    from certification.app import create_app
+
+    app = create_app()
+    app.dependency_overrides[may_read] = lambda: None
+    return TestClient(app, headers={"Accept": "text/html"})
+
+
+def measure(asked: TestClient, path: str, times: int) -> dict[str, Any]:
+    """Milliseconds of one page, its first answer left out (templates are compiled then)."""
+    spent, size = [], 0
+    for _ in range(times + 1):
+        begun = time.perf_counter()
+        answer = asked.get(path)
+        spent.append(1000 * (time.perf_counter() - begun))
+        if answer.status_code != 200:
+            sys.exit(f"{path} answered {answer.status_code}: {answer.text[:500]}")
+        size = len(answer.content)
+    return {"median_ms": statistics.median(spent[1:]), "slowest_ms": max(spent[1:]), "bytes": size}
+
+
+def main() -> None:
+    """Fill, ask, print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--chains", type=int, default=1000)
+    parser.add_argument("--history", type=int, default=20)
+    parser.add_argument("--times", type=int, default=15)
+    wanted = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ |= {"TIPCFLOW_HOME": folder, "AIRFLOW_HOME": f"{folder}/airflow"}
+        os.environ["TIPCFLOW_DATABASE_URL"] = f"sqlite:///{folder}/tipcflow.db"
+        run = fill(os.environ["TIPCFLOW_DATABASE_URL"], wanted.chains, wanted.history)
+        pages = {
+            "chains": "/",
+            "chains, last page": f"/?page={-(-wanted.chains // 50)}",
+            "chains, text": "/?text=model_99+expected",
+            "chains, failed": "/?status=failed",
+            "runs": "/runs",
+            "runs, text": "/runs?text=model_99+expected",
+            "runs of a chain": f"/runs?chain={run.chain}",
+            "one run": f"/runs/{run.id}",
+            "one run, JSON": f"/api/runs/{run.id}",
+            "one run, curves": f"/api/runs/{run.id}/curves",
+        }
+        asked = client()
+        found = {name: measure(asked, path, wanted.times) for name, path in pages.items()}
+    print(f"{wanted.chains} chains x {wanted.history} runs; ms per page, aim {AIM_MS:.0f}")
+    for name, one in found.items():
+        print(f"{name:<18} {one['median_ms']:7.1f} {one['slowest_ms']:7.1f} {one['bytes'] / 1024:7.0f} KiB")
+    results = ROOT / "benchmarks" / "results"
+    results.mkdir(exist_ok=True)
+    (results / "pages.json").write_text(json.dumps({"arguments": vars(wanted), "pages": found}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
