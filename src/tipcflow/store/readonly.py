@@ -85,7 +85,8 @@ def _sqlite(url: URL) -> Engine:
         # as_uri quotes what would end a path in a URI: `?`, `#` and `%` in folder names
         return sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=WAIT_S, check_same_thread=False)
 
-    engine = create_engine(f"sqlite:///{path}", creator=connect, poolclass=NullPool, hide_parameters=True)
+    named = URL.create("sqlite", database=str(path))
+    engine = create_engine(named, creator=connect, poolclass=NullPool, hide_parameters=True)
 
     @event.listens_for(engine, "connect")
     def _configure(connection: sqlite3.Connection, _: object) -> None:

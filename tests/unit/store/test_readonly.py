@@ -3,6 +3,7 @@
 import shutil
 import sqlite3
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from sqlalchemy import text
@@ -63,10 +64,14 @@ def test_it_sees_what_another_process_commits_meanwhile(store: Store, pages: Rea
 
 def test_the_writer_has_gone(tmp_path: Path, sqlite_template: Path) -> None:
     """The last writer takes the write-ahead log with it: a reader must do without."""
-    shutil.copy(sqlite_template, tmp_path / "a # %41.db")
-    with Store.open(f"sqlite:///{tmp_path}/a # %41.db", migrate=False) as store:
+    path = tmp_path / "a ? # %41.db"
+    shutil.copy(sqlite_template, path)
+    url = f"sqlite:///{quote(str(path))}"
+    with Store.open(url, migrate=False) as store:
         run = tell(store)
-    assert ReadonlyStore.of(f"sqlite:///{tmp_path}/a # %41.db").get_run(run.id) == run
+    pages = ReadonlyStore.of(url)
+    pages.refuse_unusable()
+    assert pages.get_run(run.id) == run
 
 
 def said(url: str) -> TipcflowError:
