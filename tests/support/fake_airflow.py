@@ -34,7 +34,8 @@ class FakeAirflow:
 
     def add(self, dag_id: str, *phases: Phase, paused: bool = False) -> None:
         """A DAG whose runs go through these phases, one for each look at the run; the last one stays."""
-        self.dags[dag_id] = {"dag_id": dag_id, "is_paused": paused}
+        name = dag_id.replace(".", "/")
+        self.dags[dag_id] = {"dag_id": dag_id, "dag_display_name": name, "is_paused": paused}
         self.phases[dag_id] = phases or (("queued", None),)
 
     def run_id(self, dag_id: str) -> str:

@@ -107,13 +107,12 @@ def _chain_dags(airflow: "Airflow", chains: Sequence[str]) -> dict[str, "Dag"]:
     if not chains:
         raise ConfigError("no chain", key="CHAIN", expected="suite/model/file, its DAG id, or a glob")
     listed = airflow.dags() if any(map(_GLOB.search, chains)) else []
-    # A chain that was named and is matched by a glob too is one run.
-    found: dict[str, tuple[str, Dag]] = {}
+    # By DAG: a chain that was named and is matched by a glob too is one run.
+    found: dict[str, Dag] = {}
     for chain in chains:
-        dags = _matching(listed, chain) if _GLOB.search(chain) else {chain: _chain_dag(airflow, chain)}
-        for name, dag in dags.items():
-            found.setdefault(dag.dag_id, (name, dag))
-    return dict(found.values())
+        dags = _matching(listed, chain) if _GLOB.search(chain) else [_chain_dag(airflow, chain)]
+        found |= {dag.dag_id: dag for dag in dags}
+    return {dag.name: dag for dag in found.values()}
 
 
 def _chain_dag(airflow: "Airflow", chain: str) -> "Dag":
@@ -123,11 +122,11 @@ def _chain_dag(airflow: "Airflow", chain: str) -> "Dag":
     return dag
 
 
-def _matching(listed: Sequence["Dag"], glob: str) -> dict[str, "Dag"]:
+def _matching(listed: Sequence["Dag"], glob: str) -> list["Dag"]:
     known = [dag for dag in listed if _is_chain(dag)]
-    found = {dag.dag_id: dag for dag in known if fnmatch.fnmatchcase(dag.dag_id, _dotted(glob))}
+    found = [dag for dag in known if fnmatch.fnmatchcase(dag.dag_id, _dotted(glob))]
     if not found:
-        names = ", ".join(dag.dag_id for dag in known) or "none"
+        names = ", ".join(dag.name for dag in known) or "none"
         raise ConfigError("no chain matches", key="CHAIN", found=glob, hint=f"chains: {names}"[:_LONGEST_HINT])
     return found
 

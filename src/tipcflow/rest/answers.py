@@ -73,7 +73,9 @@ def refusal(answer: httpx.Response, url: str, dag_id: str, run_id: str) -> Confi
         return ConfigError(f"Airflow at {url} does not let this login do that with {what}: {detail(answer)}")
     if answer.status_code == 404 and run_id:
         return ConfigError(f"DAG {dag_id} has no run {run_id}")
-    return ConfigError(f"Airflow refuses {what} (HTTP {answer.status_code}): {detail(answer)}")
+    # Airflow goes on with the whole schema.
+    why = detail(answer).partition(" Failed validating ")[0]
+    return ConfigError(f"Airflow refuses {what} (HTTP {answer.status_code}): {why}")
 
 
 def detail(answer: httpx.Response) -> str:

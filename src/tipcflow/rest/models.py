@@ -93,11 +93,17 @@ class Dag(_Answer):
     """
 
     dag_id: str
+    dag_display_name: str = ""
     is_paused: bool
     is_stale: bool = False
     has_import_errors: bool = False
     fileloc: str = ""
     tags: tuple[_Tag, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """What the UI calls it: the chain's name, for the DAG of a chain."""
+        return self.dag_display_name or self.dag_id
 
     @property
     def tag_names(self) -> tuple[str, ...]:
