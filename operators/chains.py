@@ -39,6 +39,8 @@ def chain_dag(chain: Chain) -> DAG:
         schedule=None,
         catchup=False,
         max_active_runs=16,
+        # Without a schedule a pause would only keep runs that somebody asked for.
+        is_paused_upon_creation=False,
         tags=["tipcflow", chain.suite, chain.path.parent.name],
         params=run_params(chain.config_dir),
         default_args=_DEFAULTS,
@@ -58,6 +60,8 @@ def certify_dag(config_dir: Path | None = None) -> DAG:
         schedule=None,
         catchup=False,
         max_active_runs=16,
+        # Without a schedule a pause would only keep runs that somebody asked for.
+        is_paused_upon_creation=False,
         tags=["tipcflow"],
         params={**chain_params(folder), **run_params(folder)},
         default_args=_DEFAULTS,

@@ -1,0 +1,63 @@
+"""Which chains a weekly run certifies, and in which order."""
+
+import difflib
+import fnmatch
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from operators.catalog import chains_of
+from tipcflow.domain import ConfigError
+
+_NEAR = 5
+
+
+def all_chains(config_dir: Path) -> list[str]:
+    """The names of all chains of all suites."""
+    root = config_dir / "chains"
+    suites = sorted(path.name for path in root.iterdir() if path.is_dir()) if root.is_dir() else []
+    return [chain.name for suite in suites for chain in chains_of(suite, config_dir)]
+
+
+def chosen_chains(globs: object, names: Sequence[str]) -> list[str]:
+    """The chains that fit one of the globs, by name; `*` stands for any characters, `/` too.
+
+    Raises:
+        ConfigError: it is no list of globs, or nothing fits one of them; near names are told.
+    """
+    if not isinstance(globs, list) or not globs or not all(isinstance(glob, str) and glob for glob in globs):
+        raise ConfigError(
+            "is no list of chain names", key="chains", found=repr(globs)[:80], expected='for example ["*"]'
+        )
+    chosen = set()
+    for glob in globs:
+        fitting = [name for name in names if fnmatch.fnmatchcase(name, glob)]
+        if not fitting:
+            raise _unknown(glob, names)
+        chosen.update(fitting)
+    return sorted(chosen)
+
+
+def longest_first(names: Sequence[str], durations: Mapping[str, float]) -> list[str]:
+    """Chains in the order that they begin in: the longest first, so that it is not what all wait for at the end.
+
+    One whose duration is not known may be the longest.
+
+    Args:
+        durations: chain -> seconds.
+    """
+    return sorted(names, key=lambda name: (-durations.get(name, float("inf")), name))
+
+
+def _unknown(glob: str, names: Sequence[str]) -> ConfigError:
+    """The error for a glob that nothing fits, with names that resemble it or a part of it."""
+    word = glob.strip("*")
+    near = difflib.get_close_matches(word, names, n=_NEAR, cutoff=0.6)
+    by_part = {part: name for name in reversed(names) for part in name.split("/")}
+    near += [by_part[part] for part in difflib.get_close_matches(word, list(by_part), n=_NEAR, cutoff=0.7)]
+    if not names:
+        hint = "there are no chains: `tipcflow import` writes them to configs/chains"
+    elif near:
+        hint = "near: " + ", ".join(dict.fromkeys(near))
+    else:
+        hint = f"there are {len(names)} chains, among them " + ", ".join(names[:_NEAR])
+    return ConfigError("no chain fits", key="chains", found=glob, expected="<suite>/<model>/<file>", hint=hint)

@@ -1,0 +1,115 @@
+"""What a weekly run says at its end: one row per chain."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from tipcflow.check.select import number
+from tipcflow.domain import CheckResult, Run, Status, exit_code
+from tipcflow.report.rows import one_line
+
+# Signs that would be read as Markdown or HTML inside a cell.
+_ESCAPED = str.maketrans({"|": "\\|", "<": "&lt;", ">": "&gt;", "`": "'", "[": "\\[", "]": "\\]", "@": "&#64;"})
+_HEAD = ("chain", "status", "accuracy", "time", "run", "reason")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One chain.
+
+    Attributes:
+        run: its last run of this week, None when none began.
+        accuracy: what became of its accuracy, one phrase per target.
+    """
+
+    chain: str
+    run: Run | None = None
+    accuracy: tuple[str, ...] = ()
+
+    @property
+    def red(self) -> bool:
+        """Whether the weekly run is red for it: also when it never got a status."""
+        return self.run is None or self.run.status is None or bool(exit_code(self.run.status))
+
+    @property
+    def word(self) -> str:
+        """Its status; a phrase while it has none."""
+        if self.run is None:
+            return "not started"
+        return self.run.status.value if self.run.status else "no status"
+
+
+def accuracies(
+    results: Iterable[CheckResult], before: Mapping[tuple[str, str], float], *, since: str = "last time"
+) -> tuple[str, ...]:
+    """One phrase per accuracy that was judged: its value, its target, and what it was before.
+
+    Args:
+        results: of the run.
+        before: (step, metric) -> the value of an earlier run, as `values_of` gives them.
+        since: what the earlier run is called.
+    """
+    phrases = []
+    for result in results:
+        value = result.values.get("value")
+        if not result.check.startswith("accuracy.") or not isinstance(value, int | float):
+            continue
+        unit = result.values.get("unit")
+        compared = f"target {number(result.values['target'])} ± {number(result.values['tolerance'])}"
+        if (last := before.get((result.step, result.metric))) is not None:
+            compared += f"; {since} {number(last)}, {number(value - last) if value < last else '+' + number(value - last)}"
+        shown = f"{number(value)} %" if unit == "%" else number(value)
+        marked = "" if result.status in (Status.PASS, Status.IMPROVEMENT) else f" {result.status.value}"
+        phrases.append(f"{result.metric} {shown} ({compared}){marked}")
+    return tuple(phrases)
+
+
+def values_of(results: Iterable[CheckResult]) -> dict[tuple[str, str], float]:
+    """(step, metric) -> value, of the accuracies that were judged."""
+    return {
+        (result.step, result.metric): float(result.values["value"])
+        for result in results
+        if result.check.startswith("accuracy.") and isinstance(result.values.get("value"), int | float)
+    }
+
+
+def counted(rows: Sequence[Row]) -> str:
+    """How many chains have which status, the worst first: `1 failed, 2 pass`."""
+    counts = Counter(row.word for row in rows)
+    severity = {status.value: status.severity for status in Status}
+    words = sorted(counts, key=lambda word: (-severity.get(word, len(severity)), word))
+    return ", ".join(f"{counts[word]} {word}" for word in words)
+
+
+def markdown(title: str, rows: Sequence[Row]) -> str:
+    """The summary, Markdown: the counts, then a table with the worst chains first."""
+    severity = {status.value: status.severity for status in Status}
+    worst_first = sorted(rows, key=lambda row: -severity.get(row.word, len(severity)))
+    lines = [f"## {_cell(title)}", "", f"{len(rows)} chains: {counted(rows)}", ""]
+    lines += [_line(_HEAD), _line(["---"] * len(_HEAD))]
+    lines += [_line([_cell(cell) for cell in _cells(row)]) for row in worst_first]
+    return "\n".join(lines) + "\n"
+
+
+def _cells(row: Row) -> list[str]:
+    if row.run is None:
+        return [row.chain, row.word, "", "", "", "see the task `certify` of this chain"]
+    return [row.chain, row.word, ", ".join(row.accuracy), _took(row.run), row.run.id, row.run.reason]
+
+
+def _took(run: Run) -> str:
+    """From the row's making to its end, waiting for slots included: `3 h 12 min`."""
+    if run.ended_at is None:
+        return ""
+    minutes, seconds = divmod(round(run.ended_at - run.created_at), 60)
+    if minutes < 60:
+        return f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
+def _cell(text: str) -> str:
+    return one_line(text).translate(_ESCAPED)
+
+
+def _line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"

@@ -1,0 +1,161 @@
+"""A run as tasks of its own do it: they come late, twice or never, and the run is the same."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.support.certify import Desk, wait_for
+from tests.support.tasks import Tasks
+
+from tipcflow.demo.nodes import LocalNodes
+from tipcflow.domain import ConfigError, InfraError, Status, StepKind
+from tipcflow.execute import step_task, task_phases
+from tipcflow.execute.step_task import StepTask
+
+pytestmark = pytest.mark.cluster
+TRAIN = "norm_train_gpus_0,1_autocast_null_nodes_2/train"
+ORDER = (StepKind.PREPARE, StepKind.TRAIN, StepKind.EVAL, StepKind.EXPORT, StepKind.INFER_CPU)
+
+
+@pytest.fixture
+def tasks(nodes: LocalNodes, tmp_path: Path) -> Iterator[Tasks]:
+    made = Tasks(Desk(tmp_path, nodes))
+    yield made
+    task_phases.release_run(made.context())  # a failed test must not break the next
+
+
+def runners(tasks: Tasks, node: str) -> set[int]:
+    return {one.pid for one in tasks.desk.nodes.processes(node) if f"jobs/{tasks.run}/" in one.cmdline}
+
+
+def hang(desk: Desk) -> None:
+    desk.edit_params("norm_train:train.py", "norm_train:train.py --inject hang@3")
+
+
+def test_a_whole_run_of_tasks(tasks: Tasks) -> None:
+    tasks.begin()
+    for kind in ORDER:
+        said = tasks.step(kind)
+        assert {status for status, _ in said.values()} == {Status.PASS}, said
+    run = tasks.finish()
+    assert run.status is Status.PASS, run.reason
+    assert tasks.desk.left_behind() == []
+    assert (tasks.home / "runs" / run.id / "certificate.json").is_file()
+    assert "prepared with" in tasks.lines("b")
+    losses = tasks.store.measurements(run.id, metric="loss")
+    assert {(m.node, m.rank) for m in losses} == {("a", 0), ("a", 1), ("b", 2), ("b", 3)}
+    assert len(losses) == 40
+
+
+@pytest.mark.parametrize("comes", ["a", "b"])
+def test_one_task_is_enough_for_a_gang(tasks: Tasks, comes: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other node's task waits for a worker, or died: its node trains all the same."""
+    monkeypatch.setattr(step_task, "TAKEOVER_S", 0.5)
+    tasks.begin()
+    tasks.step(StepKind.PREPARE)
+    assert tasks.step(StepKind.TRAIN, comes)[comes][0] is Status.PASS
+    task_phases.collect_run(tasks.context())
+    assert tasks.store.step_statuses(tasks.run)[TRAIN] == (Status.PASS, "")
+    assert [attempt.attempt for attempt in tasks.store.attempts(tasks.run) if attempt.step == TRAIN] == [1]
+
+
+def test_a_task_that_dies_and_comes_again_finds_its_job(tasks: Tasks) -> None:
+    hang(tasks.desk)
+    tasks.begin()
+    tasks.step(StepKind.PREPARE)
+    tasks.with_part(StepKind.TRAIN, "a", lambda part: part.begin())
+    wait_for(lambda: tasks.desk.training_runs_on("b"), what="the training")
+    before = runners(tasks, "b")
+    assert len(before) == 1
+
+    def again(part: StepTask) -> None:
+        part.begin()
+        assert part.attempt == 1
+        assert not part.watch(1.0)
+
+    tasks.with_part(StepKind.TRAIN, "b", again)
+    assert runners(tasks, "b") == before
+    tasks.with_part(StepKind.TRAIN, "a", lambda part: (part.begin(), part.stop("stopped by a test")))
+    assert tasks.finish().status is Status.CANCELLED
+    assert tasks.desk.left_behind() == []
+
+
+def test_who_fails_ends_the_others_and_is_named(tasks: Tasks) -> None:
+    tasks.desk.edit_params("norm_train:train.py", "norm_train:train.py --inject exit@3")
+    tasks.begin()
+    tasks.step(StepKind.PREPARE)
+    said = tasks.step(StepKind.TRAIN)
+    assert {status for status, _ in said.values()} != {Status.PASS}
+    status, reason = tasks.store.step_statuses(tasks.run)[TRAIN]
+    assert status is Status.FAILED
+    assert "on node b" in reason
+    run = tasks.finish()
+    assert run.status is Status.FAILED
+    assert tasks.desk.left_behind() == []
+    said_of = tasks.store.step_statuses(tasks.run)
+    assert said_of["norm_train_gpus_0,1_autocast_null_nodes_2/export"][0] is Status.BLOCKED
+
+
+def test_a_step_that_runs_again_gets_a_new_attempt_and_the_run_a_new_verdict(tasks: Tasks) -> None:
+    tasks.begin()
+    for kind in ORDER:
+        tasks.step(kind)
+    assert tasks.finish().status is Status.PASS
+    context = tasks.context()
+    context.keep_lease(60)
+    tasks.step(StepKind.INFER_CPU)
+    infer = next(step.id for step in tasks.plan.steps if step.kind is StepKind.INFER_CPU)
+    assert [one.attempt for one in tasks.store.attempts(tasks.run) if one.step == infer] == [1, 2]
+    assert tasks.store.get_run(tasks.run).status is None
+    assert tasks.finish().status is Status.PASS
+    assert tasks.desk.left_behind() == []
+
+
+def test_a_gang_with_a_node_that_is_away_never_starts(tasks: Tasks) -> None:
+    tasks.begin()
+    tasks.step(StepKind.PREPARE)
+    tasks.desk.nodes.kill_sshd("b")
+    try:
+        with pytest.raises(InfraError, match="node b"):
+            tasks.with_part(StepKind.TRAIN, "a", lambda part: part.begin())
+    finally:
+        tasks.desk.nodes.start_sshd("b")
+    assert not tasks.desk.training_runs_on("a")
+    assert tasks.store.step_statuses(tasks.run)[TRAIN][0] is Status.INFRA_FAILURE
+    assert tasks.finish().status is Status.INFRA_FAILURE
+    assert tasks.desk.left_behind() == []
+
+
+def test_a_run_that_was_stopped_before_its_steps_is_cancelled(tasks: Tasks) -> None:
+    tasks.begin()
+    run = tasks.finish()
+    assert run.status is Status.CANCELLED
+    assert {status for status, _ in tasks.store.step_statuses(run.id).values()} <= {
+        Status.CANCELLED,
+        Status.BLOCKED,
+        Status.NOT_RUN,
+    }
+    assert tasks.desk.left_behind() == []
+
+
+def test_what_ended_before_it_began_keeps_its_status(tasks: Tasks) -> None:
+    with pytest.raises(ConfigError, match="no such mode"):
+        tasks.resolve(mode="no_such_mode")
+    run = tasks.store.get_run(tasks.run)
+    assert run.status is Status.CONFIG_ERROR
+    context = tasks.context()
+    assert task_phases.collect_run(context) == ["the run ended before it had a plan: there is nothing to collect"]
+    assert task_phases.release_run(context) == []
+    assert task_phases.judge_run(context)[0] is Status.CONFIG_ERROR
+    assert task_phases.finish_run(context).reason == run.reason
+
+
+def test_slots_that_are_held_are_waited_for(tasks: Tasks) -> None:
+    tasks.begin()
+    other = Tasks(tasks.desk)
+    other.resolve()
+    assert f"held by run {tasks.run}" in other.context().acquire()
+    tasks.finish()
+    assert other.context().acquire() == ""
+    other.finish()
+    assert tasks.desk.left_behind() == []
