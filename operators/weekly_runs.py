@@ -1,4 +1,4 @@
-"""The DAG runs that a weekly run starts for a chain: their ids, and what is to be done with those that there are."""
+"""The DAG runs that a weekly run starts for a chain: their ids, and what to do about those that there are."""
 
 import hashlib
 import re

@@ -57,7 +57,9 @@ def accuracies(
         unit = result.values.get("unit")
         compared = f"target {number(result.values['target'])} ± {number(result.values['tolerance'])}"
         if (last := before.get((result.step, result.metric))) is not None:
-            compared += f"; {since} {number(last)}, {number(value - last) if value < last else '+' + number(value - last)}"
+            compared += (
+                f"; {since} {number(last)}, {number(value - last) if value < last else '+' + number(value - last)}"
+            )
         shown = f"{number(value)} %" if unit == "%" else number(value)
         marked = "" if result.status in (Status.PASS, Status.IMPROVEMENT) else f" {result.status.value}"
         phrases.append(f"{result.metric} {shown} ({compared}){marked}")

@@ -6,7 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
+from tipcflow.config.cron import checked_cron
 from tipcflow.domain import ConfigError, Frozen
+
+# Saturday evening in UTC: over on Monday morning wherever one sits.
+WEEKLY_CRON = "0 20 * * 6"
 
 
 class Settings(Frozen):
@@ -16,15 +20,17 @@ class Settings(Frozen):
         home: folder of runs, environments and the default database; TIPCFLOW_HOME.
         database_url: SQLite or PostgreSQL; TIPCFLOW_DATABASE_URL. May hold a password: print `safe_url` of it.
         config_dir: folder of suites/, clusters/, references/, policies/; TIPCFLOW_CONFIG_DIR.
+        weekly_cron: when the DAG `weekly` runs, a cron expression in UTC; TIPCFLOW_WEEKLY_CRON.
     """
 
     home: Path
     database_url: str
     config_dir: Path
+    weekly_cron: str = WEEKLY_CRON
 
     def __repr__(self) -> str:
         return f"Settings(home={str(self.home)!r}, database_url={safe_url(self.database_url)!r}, " + (
-            f"config_dir={str(self.config_dir)!r})"
+            f"config_dir={str(self.config_dir)!r}, weekly_cron={self.weekly_cron!r})"
         )
 
     __str__ = __repr__
@@ -48,6 +54,7 @@ def settings(environ: Mapping[str, str] | None = None, cwd: Path | None = None) 
         home=home,
         database_url=_database_url(environ, home),
         config_dir=_folder(environ, "TIPCFLOW_CONFIG_DIR", cwd) or _default_config_dir(cwd),
+        weekly_cron=checked_cron(environ.get("TIPCFLOW_WEEKLY_CRON") or WEEKLY_CRON, key="TIPCFLOW_WEEKLY_CRON"),
     )
 
 

@@ -10,12 +10,13 @@ from tipcflow.domain import ConfigError
 from tipcflow.store import migrate
 from tipcflow.store.baselines import BaselinesMixin
 from tipcflow.store.engine import make_engine, reachable
+from tipcflow.store.finished import FinishedMixin
 from tipcflow.store.history import HistoryMixin
 from tipcflow.store.leases import LeasesMixin
 from tipcflow.store.members import MembersMixin
 
 
-class Store(HistoryMixin, LeasesMixin, BaselinesMixin, MembersMixin):
+class Store(HistoryMixin, LeasesMixin, BaselinesMixin, MembersMixin, FinishedMixin):
     """The metrics database, SQLite or PostgreSQL. Safe to share between threads, not across a fork."""
 
     def __init__(self, engine: Engine, url: str) -> None:

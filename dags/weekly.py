@@ -1,0 +1,5 @@
+"""An Airflow DAG that certifies all chains with whole data, once a week."""
+
+from operators.weekly import weekly_dag
+
+dag = weekly_dag()

@@ -1,0 +1,65 @@
+"""The DAG that certifies all chains with whole data, once a week."""
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from airflow.sdk import DAG, CronTriggerTimetable, Param
+
+from operators.docs_weekly import DOC, TASKS
+from operators.params import run_params
+from operators.weekly_tasks import ASKED, CHAINS, CertifyOperator, SelectOperator, SummaryOperator
+from tipcflow.config.settings import settings
+
+WEEKLY = "weekly"
+MODE = "whole_train_whole_infer"
+POLICY = "weekly"
+# A task that dies with its worker is tried again and finds what it had begun. What a task *says* is final.
+_DEFAULTS = {"retries": 2, "retry_delay": timedelta(seconds=10), "owner": "tipcflow"}
+
+
+def weekly_dag(config_dir: Path | None = None) -> DAG:
+    """select -> certify, mapped over the chains -> summary."""
+    known = settings()
+    dag = DAG(
+        dag_id=WEEKLY,
+        description="Train, export and infer all chains with whole data, and judge them",
+        doc_md=DOC,
+        # Unpausing it begins with the next time, not with the last one.
+        schedule=CronTriggerTimetable(known.weekly_cron, timezone="UTC", run_immediately=timedelta(0)),
+        catchup=False,
+        max_active_runs=1,
+        is_paused_upon_creation=True,
+        tags=["tipcflow"],
+        params=weekly_params(config_dir or known.config_dir),
+        default_args=_DEFAULTS,
+    )
+    with dag:
+        select = SelectOperator(task_id="select", doc_md=TASKS["select"])
+        certify = CertifyOperator.partial(
+            task_id="certify", map_index_template="{{ task.chain }}", doc_md=TASKS["certify"]
+        ).expand(chain=select.output)
+        summary = SummaryOperator(task_id="summary", trigger_rule="all_done", doc_md=TASKS["summary"])
+        select >> certify >> summary
+    return dag
+
+
+def weekly_params(config_dir: Path) -> dict[str, Param]:
+    """Which chains, and what each of them is asked for."""
+    own: dict[str, Any] = {"mode": MODE, "policy": POLICY}
+    asked = {name: param for name, param in run_params(config_dir).items() if name in ASKED}
+    chains = Param(
+        ["*"],
+        type="array",
+        items={"type": "string", "minLength": 1},
+        minItems=1,
+        title="Chains",
+        description="Globs of chain names `<suite>/<model>/<file>`, one per line; `*` is all.",
+    )
+    return {
+        CHAINS: chains,
+        **{
+            name: Param(own[name], param.description, schema=param.schema) if name in own else param
+            for name, param in asked.items()
+        },
+    }

@@ -1,0 +1,59 @@
+"""What is known of runs that have ended, over many runs: how they ended and how long they took."""
+
+from collections import defaultdict
+from collections.abc import Collection
+from statistics import median
+
+from sqlalchemy import func, select
+
+from tipcflow.domain import Run, Status
+from tipcflow.store.base import StoreBase
+from tipcflow.store.schema import attempts, runs
+
+# Runs that did all that was planned: one that crashed early says nothing about how long the chain takes.
+_WHOLE = (Status.PASS, Status.IMPROVEMENT, Status.REGRESSION)
+# The newest ones of a chain: frameworks and nodes get faster.
+_RECENT = 5
+
+
+class FinishedMixin(StoreBase):
+    """Table runs, many at once."""
+
+    def known_runs(self, run_ids: Collection[str]) -> dict[str, Run]:
+        """The runs of these ids that there are."""
+        query = select(runs).where(runs.c.id.in_(sorted(run_ids)))
+        with self._read() as connection:
+            rows = connection.execute(query).mappings().all()
+        return {row["id"]: Run.model_validate(dict(row)) for row in rows}
+
+    def durations(self, mode: str) -> dict[str, float]:
+        """Chain -> the median of its newest whole runs in a mode, seconds from the first attempt to the end.
+
+        Waiting for slots does not count. Chains without such a run are not in it.
+        """
+        began = func.min(attempts.c.started_at)
+        query = (
+            select(runs.c.chain, (runs.c.ended_at - began).label("seconds"))
+            .join(attempts, attempts.c.run == runs.c.id)
+            .where(runs.c.mode == mode, runs.c.status.in_(_WHOLE))
+            .group_by(runs.c.id, runs.c.chain, runs.c.ended_at, runs.c.created_at)
+            .order_by(runs.c.created_at.desc(), runs.c.id.desc())
+        )
+        took: dict[str, list[float]] = defaultdict(list)
+        with self._read() as connection:
+            for chain, seconds in connection.execute(query):
+                if len(took[chain]) < _RECENT:
+                    took[chain].append(float(seconds))
+        return {chain: median(several) for chain, several in took.items()}
+
+    def earlier_runs(self, run: Run, limit: int) -> list[Run]:
+        """Runs of the same chain and mode that began before a run and have ended, newest first."""
+        query = (
+            select(runs)
+            .where(runs.c.chain == run.chain, runs.c.mode == run.mode, runs.c.id != run.id)
+            .where(runs.c.created_at < run.created_at, runs.c.status.is_not(None))
+            .order_by(runs.c.created_at.desc(), runs.c.id.desc())
+            .limit(limit)
+        )
+        with self._read() as connection:
+            return [Run.model_validate(dict(row)) for row in connection.execute(query).mappings()]

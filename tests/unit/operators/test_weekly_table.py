@@ -1,0 +1,52 @@
+from pathlib import Path
+
+from operators.weekly_table import Row, accuracies, counted, markdown, values_of
+from tests.support.stories import T0, a_run
+
+from tipcflow.domain import CheckResult, Run, Status
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "operators" / "weekly.md"
+
+
+def judged(value: float | None, status: Status = Status.PASS, **fields: object) -> CheckResult:
+    values = {"target": 71.0, "tolerance": 0.5, "unit": "%", "because": "paper"}
+    values |= {} if value is None else {"value": value}
+    known = {"check": "accuracy.final", "status": status, "reason": "", "step": "v/eval", "metric": "top1_acc"}
+    return CheckResult.model_validate(known | {"values": values} | fields)
+
+
+def ended(chain: str, status: Status | None, reason: str = "", seconds: float = 8000.0) -> Run:
+    run_id = f"20261121t200000-{chain.split('/')[1]}-0a1b2c3d"
+    return a_run(run_id, chain=chain, status=status, reason=reason, ended_at=status and T0 + seconds)
+
+
+def test_the_summary_that_a_person_reads() -> None:
+    dropped = judged(68.25, Status.FAILED)
+    rows = [
+        Row("clas/good/train", ended("clas/good/train", Status.PASS), accuracies([judged(71.3)], {})),
+        Row("clas/lost/train", ended("clas/lost/train", Status.FAILED, "accuracy.final: too | low\nby far"),
+            accuracies([dropped], {("v/eval", "top1_acc"): 71.25})),
+        Row("clas/broken/train", ended("clas/broken/train", Status.INFRA_FAILURE, "node b: <down>", 65)),
+        Row("clas/odd/train", ended("clas/odd/train", None)),
+        Row("ocr/never/train"),
+        Row("ocr/quick/train", ended("ocr/quick/train", Status.PASS, "", 59)),
+    ]  # fmt: skip
+    assert [row.chain for row in rows if row.red] == [
+        "clas/lost/train",
+        "clas/broken/train",
+        "clas/odd/train",
+        "ocr/never/train",
+    ]
+    assert counted(rows) == "1 no status, 1 not started, 1 failed, 1 infra_failure, 2 pass"
+    assert markdown("weekly manual__x", rows) == GOLDEN.read_text(encoding="utf-8")
+
+
+def test_accuracy_against_its_target_and_the_last_time() -> None:
+    before = values_of([judged(71.0), judged(0.5, metric="top5_acc"), judged(None, metric="other")])
+    assert before == {("v/eval", "top1_acc"): 71.0, ("v/eval", "top5_acc"): 0.5}
+    now = [judged(71.25), judged(None, Status.INSUFFICIENT_DATA), judged(0.9, check="loss.falling")]
+    assert accuracies(now, before) == ("top1_acc 71.25 % (target 71 ± 0.5; last time 71, +0.25)",)
+    assert accuracies([judged(70.75, Status.FAILED)], before) == (
+        "top1_acc 70.75 % (target 71 ± 0.5; last time 71, -0.25) failed",
+    )
+    assert accuracies([judged(71.25, step="other/eval")], before) == ("top1_acc 71.25 % (target 71 ± 0.5)",)
