@@ -16,6 +16,7 @@ _DUMP = re.compile(
     r"^\s*(?:env \{|(?:declare -x|export) \w+=|[A-Z][A-Z0-9_]{2,}=|LAUNCH (?:INFO|ERROR|WARNING) |"
     r".*(?i:password|passwd|secret|credential|api_?key|(?:access|auth|github|hf)_token|bearer ))"
 )
+_PROGRESS = re.compile(r"(?i:\b(?:epoch|iter|step)\b.*\bloss\b)")
 
 
 def error_excerpt(text: str) -> str:
@@ -45,4 +46,6 @@ def _traceback(lines: list[str]) -> list[str]:
 
 def _tail(lines: list[str]) -> list[str]:
     telling = [line for line in lines if line.strip() and not _DUMP.match(line)]
-    return telling[-MAX_LINES:]
+    # Lines of a training that went well so far push the reason out of sight.
+    reasons = [line for line in telling if not _PROGRESS.search(line)]
+    return (reasons or telling)[-MAX_LINES:]

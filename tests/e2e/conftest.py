@@ -1,0 +1,51 @@
+"""One real Airflow with two real nodes, shared by the tests of this folder that want it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.support.certify import ROOT, Desk
+from tests.support.scheduler import Scheduler, make_catalog
+
+from tipcflow.demo.airflow.connections import connections_env
+from tipcflow.demo.airflow.stack import airflow_stack
+from tipcflow.demo.nodes import LocalNodes, local_nodes
+
+CHAINS = ("train_infer_python", "second", "third")
+
+
+@pytest.fixture(scope="session")
+def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalNodes]:
+    import sys
+
+    with local_nodes(tmp_path_factory.mktemp("nodes"), python=Path(sys.executable)) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def airflow(nodes: LocalNodes, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scheduler]:
+    """Airflow's four components with our DAGs, settings and plugin, and the toy suite's chains."""
+    desk = Desk(tmp_path_factory.mktemp("airflow"), nodes)
+    dags = make_catalog(desk, CHAINS)
+    (desk.configs / "airflow.env").write_bytes((ROOT / "configs" / "airflow.env").read_bytes())
+    with airflow_stack(
+        desk.home,
+        dags=dags,
+        plugins=ROOT / "plugins",
+        configs=desk.configs,
+        connections=connections_env(nodes.cluster),
+    ) as stack:
+        scheduler = Scheduler(desk, stack)
+        scheduler.wait_for_dags(*(f"toy.toy.{name}" for name in CHAINS), "certify")
+        yield scheduler
+
+
+@pytest.fixture
+def scheduler(airflow: Scheduler) -> Iterator[Scheduler]:
+    """The shared Airflow; the suite is as it was afterwards, and nothing may be left on the nodes."""
+    folder = airflow.desk.suite / "test_tipc" / "configs" / "toy"
+    kept = {path: path.read_bytes() for path in folder.glob("*.txt")}
+    yield airflow
+    for path, data in kept.items():
+        path.write_bytes(data)
+    assert airflow.desk.left_behind() == []

@@ -1,0 +1,128 @@
+"""Chains as DAGs in a real Airflow on real nodes; what counts is the metrics database, not the log."""
+
+import pytest
+from tests.support.scheduler import Scheduler
+
+from tipcflow.domain import Status
+from tipcflow.rest import RunState
+
+pytestmark = pytest.mark.e2e
+VARIANT = "norm_train_gpus_0,1_autocast_null_nodes_2"
+SLOW = "norm_train:train.py --step-time 3"
+
+
+def test_a_chain_passes_and_every_task_shows_what_it_did(scheduler: Scheduler) -> None:
+    dag_run, run = scheduler.certify(seed=7)
+    assert run.status is Status.PASS, run.reason
+    assert dag_run.state is RunState.SUCCESS
+    assert (run.trigger, run.seed, run.mode) == ("test", 7, "lite_train_lite_infer")
+    with scheduler.desk.store() as store:
+        losses = store.measurements(run.id, metric="loss")
+        steps = store.step_statuses(run.id)
+        assert store.document(run.id, "airflow") == {"dag_id": dag_run.dag_id, "run_id": dag_run.run_id}
+    assert {(m.node, m.rank) for m in losses} == {("a", 0), ("a", 1), ("b", 2), ("b", 3)}
+    assert len(losses) == 40
+    assert steps[f"{VARIANT}/infer_gpu"][0] is Status.NOT_RUN
+    states = scheduler.states(dag_run)
+    assert states.pop("infer_gpu") == "skipped"
+    assert set(states.values()) == {"success"}
+    assert {"prepare[a]", "prepare[b]", "train[a]", "train[b]"} <= set(states)
+    assert "prepared with" in scheduler.log(dag_run, "prepare", map_index=1)
+    assert "pass" in scheduler.log(dag_run, "verdict")
+
+
+@pytest.mark.parametrize(
+    ("conf", "words"),
+    [
+        ({"sead": 1}, "sead: unknown param; found '1'; expected one of mode, suite_ref, framework"),
+        ({"cluster": "nowhere"}, "--cluster: unknown cluster; found 'nowhere'; expected one of local"),
+        ({"suite_ref": "v99"}, "--suite-ref"),
+    ],
+)
+def test_a_wrong_wish_is_a_config_error_and_starts_nothing(
+    scheduler: Scheduler, conf: dict[str, object], words: str
+) -> None:
+    dag_run, run = scheduler.certify(**conf)
+    assert run.status is Status.CONFIG_ERROR
+    assert words in run.reason
+    assert dag_run.state is RunState.FAILED
+    with scheduler.desk.store() as store:
+        assert store.attempts(run.id) == []
+
+
+def test_a_training_that_fails_makes_the_run_red(scheduler: Scheduler) -> None:
+    scheduler.desk.edit_params("norm_train:train.py", "norm_train:train.py --inject exit@3")
+    dag_run, run = scheduler.certify()
+    assert run.status is Status.FAILED
+    assert "the data is broken" in run.reason
+    assert "node b" in run.reason
+    assert dag_run.state is RunState.FAILED
+    states = scheduler.states(dag_run)
+    assert states["train[b]"] == "failed"
+    assert states["eval"] == "upstream_failed"
+    assert {states[name] for name in ("collect", "release", "judge")} == {"success"}
+    assert "failed" in scheduler.log(dag_run, "verdict")
+    with scheduler.desk.store() as store:
+        assert store.step_statuses(run.id)[f"{VARIANT}/export"][0] is Status.BLOCKED
+
+
+def test_a_node_that_is_down_is_nobodys_model(scheduler: Scheduler) -> None:
+    scheduler.desk.nodes.kill_sshd("b")
+    try:
+        dag_run, run = scheduler.certify()
+    finally:
+        scheduler.desk.nodes.start_sshd("b")
+    assert run.status is Status.INFRA_FAILURE
+    assert "node b" in run.reason
+    assert dag_run.state is RunState.FAILED
+
+
+@pytest.mark.parametrize("when", ["watched by a worker", "watched by the triggerer"])
+def test_marked_failed_in_the_middle_leaves_nothing_and_is_judged(scheduler: Scheduler, when: str) -> None:
+    scheduler.desk.edit_params("norm_train:train.py", SLOW)
+    dag_run = scheduler.start()
+    scheduler.until(dag_run, lambda: scheduler.desk.training_runs_on("b"), "the training")
+    if when == "watched by the triggerer":
+        scheduler.until(
+            dag_run,
+            lambda: {scheduler.states(dag_run)[f"train[{node}]"] for node in "ab"} == {"deferred"},
+            "the deferral",
+        )
+    scheduler.api.set_state(dag_run.dag_id, dag_run.run_id, "failed")
+    scheduler.ended(dag_run)
+    from tests.support.certify import wait_for
+
+    wait_for(lambda: scheduler.run_of(dag_run).status is not None, what="the verdict", seconds=90)
+    run = scheduler.run_of(dag_run)
+    assert run.status is Status.CANCELLED, run.reason
+    assert not scheduler.desk.training_runs_on("a")
+    assert not scheduler.desk.training_runs_on("b")
+
+
+def test_a_run_waits_for_the_slots_of_another(scheduler: Scheduler) -> None:
+    scheduler.desk.edit_params("norm_train:train.py", SLOW)
+    first = scheduler.start()
+    scheduler.until(first, lambda: scheduler.desk.training_runs_on("b"), "the first training")
+    second = scheduler.start("toy.toy.second")
+    scheduler.until(second, lambda: scheduler.states(second)["acquire"] == "deferred", "the second to wait")
+    assert scheduler.ended(first).state is RunState.SUCCESS
+    assert scheduler.ended(second).state is RunState.SUCCESS
+    assert scheduler.run_of(second).status is Status.PASS
+
+
+def test_a_cleared_step_is_tried_again_and_the_run_judged_again(scheduler: Scheduler) -> None:
+    dag_run, run = scheduler.certify()
+    task = next(one.task_id for one in scheduler.tasks(dag_run) if one.task_id.endswith(".infer_cpu"))
+    scheduler.clear(dag_run, task)
+    assert scheduler.ended(dag_run).state is RunState.SUCCESS
+    with scheduler.desk.store() as store:
+        tried = [one.attempt for one in store.attempts(run.id) if one.step == f"{VARIANT}/infer_cpu"]
+    assert tried == [1, 2]
+    assert scheduler.run_of(dag_run).status is Status.PASS
+
+
+def test_a_chain_without_a_dag_is_certified_too(scheduler: Scheduler) -> None:
+    dag_run, run = scheduler.certify("certify", suite="toy", params_file="toy/train_infer_python.txt")
+    assert run.status is Status.PASS, run.reason
+    assert run.chain == "toy/toy/train_infer_python"
+    assert dag_run.state is RunState.SUCCESS

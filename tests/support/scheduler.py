@@ -1,0 +1,132 @@
+"""A real Airflow with real nodes, for tests: the shipped DAGs, and chains of the toy suite."""
+
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import httpx
+from tests.support.certify import MODE, ROOT, Desk, wait_for
+
+from tipcflow.demo.airflow.stack import Stack
+from tipcflow.domain import Run
+from tipcflow.rest import Airflow, DagRun, TaskInstance
+
+CHAIN = "toy/toy/train_infer_python"
+DAG = "toy.toy.train_infer_python"
+RUN_S = 240.0
+STUB = '''"""The chains of suite toy: one Airflow DAG per params file in configs/chains/toy."""
+
+from operators.chains import chain_dags
+
+globals().update(chain_dags("toy"))
+'''
+
+
+def make_catalog(desk: Desk, names: tuple[str, ...] = ("train_infer_python",)) -> Path:
+    """configs/chains/toy of these names, each a copy of the toy's params file, and a folder of DAGs."""
+    dags = desk.home.parent / "dags"
+    shutil.copytree(ROOT / "dags", dags, ignore=shutil.ignore_patterns("chains_*", "__pycache__"))
+    (dags / "chains_toy.py").write_text(STUB)
+    folder = desk.suite / "test_tipc" / "configs" / "toy"
+    for name in names:
+        if not (folder / f"{name}.txt").exists():
+            shutil.copy(folder / "train_infer_python.txt", folder / f"{name}.txt")
+        chain = desk.configs / "chains" / "toy" / "toy" / f"{name}.txt"
+        chain.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(folder / f"{name}.txt", chain)
+    return dags
+
+
+class Scheduler:
+    """What a user does with Airflow, over its REST API; what the metrics database says of it."""
+
+    def __init__(self, desk: Desk, stack: Stack) -> None:
+        self.desk = desk
+        self.stack = stack
+        self.api = Airflow(stack.url, user=stack.user, password=stack.password)
+        self._count = 0
+
+    def wait_for_dags(self, *dag_ids: str) -> None:
+        """Wait until the dag-processor has read them."""
+        wait_for(
+            lambda: set(dag_ids) <= {dag.dag_id for dag in self.api.dags()},
+            what=f"the DAGs {', '.join(dag_ids)}: {self.api.import_errors()}",
+            seconds=120,
+        )
+
+    def start(self, dag_id: str = DAG, **conf: Any) -> DagRun:
+        """Trigger a run."""
+        self._count += 1
+        wishes = conf if dag_id in ("weekly", "maintenance") else {"mode": MODE, "cluster": "local", **conf}
+        return self.api.trigger(dag_id, wishes, f"test__{time.time_ns()}_{self._count}")
+
+    def now(self, run: DagRun) -> DagRun:
+        return self.api.dag_run(run.dag_id, run.run_id)
+
+    def ended(self, run: DagRun, seconds: float = RUN_S) -> DagRun:
+        """The DAG run once it has ended."""
+        wait_for(
+            lambda: self.now(run).state.ended, what=f"the end of {run.dag_id}: {self.states(run)}", seconds=seconds
+        )
+        return self.now(run)
+
+    def certify(self, dag_id: str = DAG, **conf: Any) -> tuple[DagRun, Run]:
+        """Trigger a run, wait for its end; Airflow's view and ours."""
+        run = self.ended(self.start(dag_id, **conf))
+        return run, self.run_of(run)
+
+    def run_of(self, run: DagRun) -> Run:
+        """Our run that a DAG run is."""
+        with self.desk.store() as store:
+            return store.get_run(run.run)
+
+    def tasks(self, run: DagRun) -> list[TaskInstance]:
+        return self.api.task_instances(run.dag_id, run.run_id)
+
+    def states(self, run: DagRun) -> dict[str, str]:
+        """Task (with its node, when it is mapped) -> state."""
+        found = {}
+        for task in self.tasks(run):
+            name = task.task_id.rpartition(".")[2]
+            mapped = f"[{task.rendered_map_index or task.map_index}]" if task.map_index >= 0 else ""
+            found[f"{name}{mapped}"] = task.state or ""
+        return found
+
+    def until(self, run: DagRun, when: Callable[[], bool], what: str, seconds: float = 90) -> None:
+        """Wait for something that happens while a run goes on."""
+        wait_for(when, what=what, seconds=seconds, also=lambda: not self.now(run).state.ended)
+
+    def log(self, run: DagRun, task: str, *, map_index: int = -1) -> str:
+        """The log of a task's tries, as the UI shows it."""
+        found = next(one for one in self.tasks(run) if one.task_id.endswith(task) and one.map_index == map_index)
+        path = f"/api/v2/dags/{run.dag_id}/dagRuns/{run.run_id}/taskInstances/{found.task_id}/logs/"
+        text = ""
+        for number in range(1, max(1, found.try_number) + 1):
+            answer = self.call("GET", f"{path}{number}", params={"map_index": map_index, "full_content": True})
+            lines = answer.json()["content"]
+            text += "\n".join(line["event"] if isinstance(line, dict) else str(line) for line in lines)
+        return text
+
+    def clear(self, run: DagRun, *tasks: str, only_failed: bool = False) -> None:
+        """Clear tasks of a run, as the UI does: they, and what comes after them, run again."""
+        body: dict[str, Any] = {
+            "dry_run": False,
+            "dag_run_id": run.run_id,
+            "only_failed": only_failed,
+            "reset_dag_runs": True,
+            "include_downstream": True,
+        }
+        if tasks:
+            body["task_ids"] = list(tasks)
+        self.call("POST", f"/api/v2/dags/{run.dag_id}/clearTaskInstances", json=body)
+
+    def call(self, method: str, path: str, **more: Any) -> httpx.Response:
+        """One call with a login, for what the client has no method for."""
+        login: Mapping[str, str] = {"username": self.stack.user, "password": self.stack.password}
+        token = httpx.post(f"{self.stack.url}/auth/token", json=login, timeout=30).json()["access_token"]
+        headers = {"Authorization": f"Bearer {token}"}
+        answer = httpx.request(method, f"{self.stack.url}{path}", headers=headers, timeout=60, **more)
+        assert answer.is_success, answer.text
+        return answer
