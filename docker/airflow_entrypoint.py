@@ -20,7 +20,8 @@ SECRETS = {
     "AIRFLOW_SECRET_KEY": ("api", "secret_key"),
     "AIRFLOW_JWT_SECRET": ("api_auth", "jwt_secret"),
 }
-ADMIN_PASSWORD = "AIRFLOW_ADMIN_PASSWORD"  # noqa: S105
+# User -> variable with the password.
+LOGINS = {"admin": "AIRFLOW_ADMIN_PASSWORD", "ci": "AIRFLOW_CI_PASSWORD"}
 PASSWORDS_FILE = "passwords.json"
 # The nodes of the profile `demo`: addresses as in docker-compose.yaml and configs/clusters/compose.yaml.
 LOGIN_KEY = "NODE_LOGIN_KEY"
@@ -28,7 +29,7 @@ NODES = {"node_1": ("10.213.77.11", "NODE_1_HOST_KEY_PUB"), "node_2": ("10.213.7
 
 
 def prepare(environ: MutableMapping[str, str], home: Path) -> None:
-    """Write airflow.cfg and the login into `home`, both mode 0600; `environ` keeps none of these secrets.
+    """Write airflow.cfg and the logins into `home`, both mode 0600; `environ` keeps none of these secrets.
 
     Connections stay in the environment: they are what tasks need.
     """
@@ -38,8 +39,9 @@ def prepare(environ: MutableMapping[str, str], home: Path) -> None:
             config.setdefault(section, []).append(f"{option} = {value}")
     text = "".join(f"[{section}]\n" + "\n".join(lines) + "\n" for section, lines in config.items())
     _write(home / "airflow.cfg", text)
-    if password := environ.pop(ADMIN_PASSWORD, ""):
-        _write(home / PASSWORDS_FILE, json.dumps({"admin": password}) + "\n")
+    passwords = {user: environ.pop(name) for user, name in LOGINS.items() if name in environ}
+    if passwords:
+        _write(home / PASSWORDS_FILE, json.dumps(passwords) + "\n")
     if key := environ.pop(LOGIN_KEY, ""):
         private = base64.b64decode(key, validate=True).decode()
         for name, (address, host_key) in NODES.items():

@@ -26,6 +26,11 @@ def run_url(url: str, run: Watched) -> str:
     return f"{url}/dags/{quote(run.dag_run.dag_id)}/runs/{quote(run.dag_run.run_id, safe='')}"
 
 
+def page_url(url: str, run: Watched) -> str:
+    """Its page with steps, legs and checks, '' when there is no run."""
+    return f"{url}/certification/runs/{run.run}" if run.run else ""
+
+
 def lines(url: str, runs: Sequence[Watched], *, width: int | None) -> list[str]:
     """Status, chain, run and reason of each; below it, what was not as it should be and where to look."""
     said: list[str] = []
@@ -33,7 +38,7 @@ def lines(url: str, runs: Sequence[Watched], *, width: int | None) -> list[str]:
         state = run.dag_run.state.value if run.dag_run else ""
         word = run.status.value if run.status else state
         said += columns(("", "", ""), [(word, run.wish.chain, _first_line(run.reason))], width=width)[1:]
-        about = [("run", run.run), ("see", run_url(url, run))]
+        about = [("page", page_url(url, run)), ("airflow", run_url(url, run))]
         said += [f"    {label}: {text}" for label, text in about if text]
         said += _checks(run, width)
     return said
@@ -76,6 +81,7 @@ def _one(url: str, run: Watched) -> dict[str, Any]:
         "conf": dict(run.wish.conf),
         "state": run.dag_run.state.value if run.dag_run else None,
         "run": run.run or None,
+        "page": page_url(url, run) or None,
         "url": run_url(url, run) or None,
         "status": run.status.value if run.status else None,
         "reason": run.reason,
@@ -110,7 +116,7 @@ def markdown(url: str, runs: Sequence[Watched]) -> str:
     said = []
     for run in runs:
         verdict = run.facts.verdict_markdown if run.facts and run.status == run.facts.run.status else None
-        where = f"\n[Run in Airflow]({run_url(url, run)})\n" if run.dag_run else ""
+        where = f"\n[Page]({page_url(url, run)}) · [Airflow]({run_url(url, run)})\n" if run.dag_run else ""
         said.append(verdict or f"**{run.status or 'triggered'}** `{run.wish.chain}`: {_first_line(run.reason)}\n")
         said.append(where)
     return "\n".join(said)

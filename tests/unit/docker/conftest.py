@@ -7,7 +7,6 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-
 from tests.support.programs import need
 
 ROOT = Path(__file__).parents[3]

@@ -18,7 +18,6 @@ from types import ModuleType
 
 import psycopg
 import pytest
-
 from tests.support import postgres
 from tests.support.programs import need
 
@@ -32,7 +31,7 @@ def test_airflows_secrets_are_in_files_of_its_own_and_not_in_its_environment(
         "AIRFLOW_BROKER_URL": "redis://:word2@redis:6379/0",
         "AIRFLOW_RESULTS_URL": "db+postgresql+psycopg2://airflow:word1@postgres/airflow",
         **{name: env[name] for name in ("AIRFLOW_FERNET_KEY", "AIRFLOW_SECRET_KEY", "AIRFLOW_JWT_SECRET")},
-        "AIRFLOW_ADMIN_PASSWORD": env["AIRFLOW_ADMIN_PASSWORD"],
+        **{name: env[name] for name in entrypoint.LOGINS.values()},
     }
     show = "import json, os; print(json.dumps(dict(os.environ)))"
     said = subprocess.run(
@@ -49,7 +48,8 @@ def test_airflows_secrets_are_in_files_of_its_own_and_not_in_its_environment(
     config.read(tmp_path / "airflow.cfg")
     for name, (section, option) in entrypoint.SECRETS.items():
         assert config[section][option] == given[name]
-    assert json.loads((tmp_path / "passwords.json").read_text()) == {"admin": env["AIRFLOW_ADMIN_PASSWORD"]}
+    logins = json.loads((tmp_path / "passwords.json").read_text())
+    assert logins == {"admin": env["AIRFLOW_ADMIN_PASSWORD"], "ci": env["AIRFLOW_CI_PASSWORD"]}
     assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}
 
 
