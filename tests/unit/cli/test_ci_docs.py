@@ -1,0 +1,63 @@
+"""The examples of docs/tutorial/ci.md are what tipcflow, YAML and the shell understand."""
+
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.main import get_command
+
+from tipcflow.cli.main import app
+from tipcflow.domain import Status, exit_code
+
+PAGE = (Path(__file__).parents[3] / "docs/tutorial/ci.md").read_text()
+COMPOSE = (Path(__file__).parents[3] / "docs/tutorial/compose.md").read_text()
+# A command with the lines that it goes on in; Groovy writes two backslashes for one.
+COMMAND = re.compile(r"tipcflow trigger (?:[^\n]*\\\n)*[^\n]*")
+
+
+def commands() -> list[str]:
+    found = [re.sub(r"\\+\n\s*", " ", match) for match in COMMAND.findall(PAGE + COMPOSE)]
+    return [command.strip().strip("`") for command in found if "--" in command]
+
+
+def test_there_are_commands() -> None:
+    assert len(commands()) == 4
+
+
+@pytest.mark.parametrize("command", commands())
+def test_every_command_is_one(command: str) -> None:
+    words = shlex.split(re.sub(r"\$\([^)]*\)", "x", command).replace("$AGAIN", "--again"))
+    trigger = get_command(app).commands["trigger"]  # type: ignore[attr-defined]
+    made = trigger.make_context("trigger", words[2:], resilient_parsing=False)
+    assert made.params["wait"] is True
+    assert made.params["chains"]
+
+
+def test_the_workflow_is_yaml_with_what_the_command_needs() -> None:
+    (text,) = re.findall(r"```yaml\n(.*?)```", PAGE, re.DOTALL)
+    job = yaml.safe_load(text)["jobs"]["certify"]
+    (step,) = [step for step in job["steps"] if step.get("name") == "certify"]
+    assert {"TIPCFLOW_AIRFLOW_URL", "TIPCFLOW_AIRFLOW_USER", "TIPCFLOW_AIRFLOW_PASSWORD"} <= set(step["env"])
+    # Whatever a pull request can name comes as a variable, never as text of the script.
+    assert "${{" not in step["run"]
+    for step in job["steps"]:
+        if "run" in step:
+            subprocess.run(["bash", "-n", "-c", step["run"]], check=True, timeout=20)
+    assert job["timeout-minutes"] > 90
+
+
+def test_the_pipelines_shell_is_shell() -> None:
+    (text,) = re.findall(r"```groovy\n(.*?)```", PAGE, re.DOTALL)
+    scripts = re.findall(r"'''(.*?)'''", text, re.DOTALL)
+    assert len(scripts) == 2
+    for script in scripts:
+        subprocess.run(["sh", "-n", "-c", script.replace("\\\\\n", "\\\n")], check=True, timeout=20)
+    assert text.count("{") == text.count("}")
+
+
+def test_the_exit_codes_are_those_of_the_table() -> None:
+    rows = {int(code) for code in re.findall(r"^\| (\d) \|", PAGE, re.MULTILINE)}
+    assert rows == {exit_code(status) for status in Status if status is not Status.BLOCKED}
