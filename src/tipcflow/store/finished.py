@@ -12,6 +12,8 @@ from tipcflow.store.schema import attempts, runs
 
 # Runs that did all that was planned: one that crashed early says nothing about how long the chain takes.
 _WHOLE = (Status.PASS, Status.IMPROVEMENT, Status.REGRESSION)
+# Those, and runs that did enough to be told that they are wrong.
+_JUDGED = (*_WHOLE, Status.FAILED)
 # The newest ones of a chain: frameworks and nodes get faster.
 _RECENT = 5
 
@@ -47,11 +49,11 @@ class FinishedMixin(StoreBase):
         return {chain: median(several) for chain, several in took.items()}
 
     def earlier_runs(self, run: Run, limit: int) -> list[Run]:
-        """Runs of the same chain and mode that began before a run and have ended, newest first."""
+        """Runs of the same chain and mode that began before a run and say something of it, newest first."""
         query = (
             select(runs)
             .where(runs.c.chain == run.chain, runs.c.mode == run.mode, runs.c.id != run.id)
-            .where(runs.c.created_at < run.created_at, runs.c.status.is_not(None))
+            .where(runs.c.created_at < run.created_at, runs.c.status.in_(_JUDGED))
             .order_by(runs.c.created_at.desc(), runs.c.id.desc())
             .limit(limit)
         )

@@ -43,5 +43,5 @@ def test_what_it_does_not_take_is_named(text: str, why: str) -> None:
 def test_the_setting() -> None:
     assert settings({}).weekly_cron == settings({"TIPCFLOW_WEEKLY_CRON": ""}).weekly_cron == "0 20 * * 6"
     assert settings({"TIPCFLOW_WEEKLY_CRON": "30  2 * *  1"}).weekly_cron == "30 2 * * 1"
-    with pytest.raises(ConfigError, match="TIPCFLOW_WEEKLY_CRON: is no cron expression.*found 'sometimes'"):
+    with pytest.raises(ConfigError, match=r"TIPCFLOW_WEEKLY_CRON: is no cron expression.*found 'sometimes'"):
         settings({"TIPCFLOW_WEEKLY_CRON": "sometimes"})

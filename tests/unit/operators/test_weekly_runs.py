@@ -1,8 +1,8 @@
 import re
 
 import pytest
-from operators.weekly_runs import MOST_RUNS, Move, Seen, child_run_id, next_move
 
+from operators.weekly_runs import MOST_RUNS, Move, Seen, child_run_id, next_move
 from tipcflow.domain import InfraError, Status
 
 PARENT = "scheduled__2026-11-21T20:00:00+00:00"

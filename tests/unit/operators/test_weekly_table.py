@@ -1,8 +1,8 @@
 from pathlib import Path
 
-from operators.weekly_table import Row, accuracies, counted, markdown, values_of
 from tests.support.stories import T0, a_run
 
+from operators.weekly_table import Row, accuracies, counted, markdown, values_of
 from tipcflow.domain import CheckResult, Run, Status
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "operators" / "weekly.md"
