@@ -10,8 +10,6 @@ from tipcflow.demo.airflow.home import USER, AirflowHome
 from tipcflow.demo.airflow.settings_file import read_settings
 
 LOOPBACK = "127.0.0.1"
-# What fits one machine; a cluster of Airflow workers has the CeleryExecutor.
-EXECUTOR = "operators.executor.LocalExecutor"
 
 
 class Folders(NamedTuple):
@@ -44,7 +42,6 @@ def environment(
     url = f"http://{LOOPBACK}:{port}"
     env |= {
         "AIRFLOW_HOME": str(airflow.folder),
-        "AIRFLOW__CORE__EXECUTOR": EXECUTOR,
         "AIRFLOW__CORE__DAGS_FOLDER": str(folders.dags.resolve()),
         "AIRFLOW__CORE__PLUGINS_FOLDER": str((folders.plugins or airflow.folder / "plugins").resolve()),
         "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{url}/execution/",
