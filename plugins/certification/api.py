@@ -1,13 +1,16 @@
 """JSON for machines: `tipcflow trigger` reads a run's facts from here, with the token that it triggered with."""
 
+import json
 from typing import Annotated, Any
 
 from fastapi import APIRouter, HTTPException, Query
+from fastapi.responses import Response
 
 from certification.data import StoreDep
-from certification.story import Story, read_story
+from certification.render import HEADERS
+from certification.story import Story, read_story, readable_plan
 from tipcflow.cli.names import short_step
-from tipcflow.domain import Leg, Status, Step, StepKind
+from tipcflow.domain import Leg, Status, Step
 from tipcflow.report import markdown, step_rows
 from tipcflow.report.canonical import plain
 from tipcflow.report.curves import curve
@@ -25,25 +28,24 @@ def list_runs(
     chain: str = "",
     status: str = "",
     limit: Annotated[int, Query(ge=1, le=1000)] = 50,
-) -> dict[str, Any]:
+) -> Response:
     """Runs, newest first; `reason` is cut to what lists show. `total` counts all that match."""
     found = store.runs_page(Wanted(chain=chain, status=status), limit=limit)
-    return {"runs": [plain(run) for run in found.rows], "total": found.total}
+    return _json({"runs": found.rows, "total": found.total})
 
 
 @router.get("/runs/{run_id}/curves")
-def loss_curves(run_id: str, store: StoreDep) -> dict[str, Any]:
+def loss_curves(run_id: str, store: StoreDep) -> Response:
     """The training losses of each rank, thinned to what a screen can show."""
-    plan = store.plan_or_none(run_id)
-    steps = [step.id for step in plan.steps if step.kind is StepKind.TRAIN] if plan else []
+    plan, _ = readable_plan(store, run_id)
     ranks: dict[tuple[str, str, int], list[float]] = {}
-    for point in store.losses(run_id, steps):
+    for point in store.losses(run_id):
         ranks.setdefault((point.step, point.node, point.rank), []).append(point.value)
     curves = [
         {"step": step, "short": short_step(plan, step), **vars(curve(_name(node, rank), values))}
         for (step, node, rank), values in ranks.items()
     ]
-    return {"curves": curves}
+    return _json({"curves": curves})
 
 
 def _name(node: str, rank: int) -> str:
@@ -51,7 +53,7 @@ def _name(node: str, rank: int) -> str:
 
 
 @router.get("/runs/{run_id}")
-def one_run(run_id: str, store: StoreDep) -> dict[str, Any]:
+def one_run(run_id: str, store: StoreDep) -> Response:
     """A run with its checks, steps, legs and certificate. nan and inf stand as the words `nan`, `inf`, `-inf`."""
     story = read_story(store, run_id)
     if story is None:
@@ -65,7 +67,12 @@ def one_run(run_id: str, store: StoreDep) -> dict[str, Any]:
         "certificate": story.certificate,
         "verdict_markdown": markdown(story.facts, story.run, story.checks) if judged else None,
     }
-    return dict(plain(told))
+    return _json(told)
+
+
+def _json(told: dict[str, Any]) -> Response:
+    """Strict JSON in ASCII: no NaN, and nothing that cannot be sent, whatever a log held."""
+    return Response(json.dumps(plain(told), allow_nan=False), media_type="application/json", headers=HEADERS)
 
 
 def _steps(story: Story) -> list[dict[str, Any]]:

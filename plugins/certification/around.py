@@ -3,14 +3,13 @@
 from pathlib import Path
 
 from certification.dag_run import dag_run_path
-from certification.files import RunFile, readable, run_files, run_folder, tail
+from certification.files import RunFile, readable, run_files, run_folder, step_folder, tail
 from certification.lines import file_groups
 from certification.live import Progress, progress
 from certification.story import Story
 from certification.view import Around
 from tipcflow.domain import Status
 from tipcflow.parse import error_excerpt
-from tipcflow.remote.paths import safe_name
 
 _BAD = frozenset({Status.FAILED, Status.INFRA_FAILURE})
 _EXCERPTS = 4
@@ -33,10 +32,10 @@ def _excerpts(story: Story, folder: Path, files: list[RunFile]) -> list[tuple[st
     found = []
     for step in story.facts.plan.steps:
         bad = story.facts.step_status.get(step.id) in _BAD
-        own = [one for one in files if one.step == safe_name(step.id) and one.readable]
+        own = [one for one in files if one.step == step_folder(step.id) and one.readable]
         for leg in step.legs:
             if story.facts.leg_status.get(f"{step.id}/{leg.id}") in _BAD:
-                own_logs = [one for one in own if one.name == f"logs/{safe_name(leg.id)}.log"]
+                own_logs = [one for one in own if one.name == f"logs/{step_folder(leg.id)}.log"]
                 found += [(step.id, leg.id, one) for one in own_logs]
         if bad and not step.legs:
             found += [(step.id, one.node, one) for one in own if _telling(one)]

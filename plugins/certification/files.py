@@ -38,6 +38,14 @@ def run_folder(home: Path, run_id: str) -> Path | None:
     return folder if safe_name(run_id) == run_id and folder.is_dir() and not folder.is_symlink() else None
 
 
+def step_folder(step_id: str) -> str:
+    """The folder of a step in its run's folder; '' for an id that no file system could hold."""
+    try:
+        return safe_name(step_id)
+    except UnicodeEncodeError:
+        return ""
+
+
 def run_files(folder: Path) -> list[RunFile]:
     """What was fetched of each step and node: logs first, by name."""
     found = [_file(folder, path) for path in islice(_plain_files(folder), MOST)]

@@ -4,12 +4,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from certification.files import RunFile
+from certification.files import RunFile, step_folder
 from certification.story import Story
 from tipcflow.cli.names import short_step
 from tipcflow.cli.page import command_line
 from tipcflow.domain import ExitRecord, Leg, Plan, Step
-from tipcflow.remote.paths import safe_name
 from tipcflow.report import leg_rows, step_rows
 from tipcflow.report.rows import LegRow
 from tipcflow.report.timeline import Bar
@@ -128,7 +127,7 @@ def _leg(story: Story, step: Step, leg: Leg, row: LegRow, spent: dict[tuple[str,
 
 def file_groups(plan: Plan | None, files: Iterable[RunFile]) -> tuple[FileGroup, ...]:
     """Files by step and node, steps in the order of the plan and by their short names."""
-    names = {safe_name(step.id): short_step(plan, step.id) for step in plan.steps} if plan else {}
+    names = {step_folder(step.id): short_step(plan, step.id) for step in plan.steps} if plan else {}
     places = {folder: place for place, folder in enumerate(names)}
     ordered = sorted(files, key=lambda one: (places.get(one.step, len(places)), one.step, one.node))
     return tuple(

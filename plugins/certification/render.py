@@ -50,7 +50,9 @@ def html(request: Request, template: str, *, status: int = 200, **values: Any) -
     """A page from a template. In it `root` is where the app is mounted, `airflow` where Airflow is."""
     root = root_of(request)
     values |= {"root": root, "airflow": root.rpartition("/")[0]}
-    return HTMLResponse(_templates().get_template(template).render(**values), status_code=status, headers=HEADERS)
+    text = _templates().get_template(template).render(**values)
+    # a log may hold half of a surrogate pair, which is no text that can be sent
+    return HTMLResponse(text.encode("utf-8", "backslashreplace"), status_code=status, headers=HEADERS)
 
 
 @cache

@@ -51,7 +51,7 @@ def read_story(store: ReadonlyStore, run_id: str) -> Story | None:
     run = store.run_or_none(run_id)
     if run is None:
         return None
-    plan, problem = _plan(store, run_id)
+    plan, problem = readable_plan(store, run_id)
     attempts = tuple(store.attempts(run_id))
     steps, legs = store.step_statuses(run_id), store.leg_statuses(run_id)
     medians = store.leg_medians(run_id)
@@ -80,7 +80,8 @@ def read_story(store: ReadonlyStore, run_id: str) -> Story | None:
     )
 
 
-def _plan(store: ReadonlyStore, run_id: str) -> tuple[Plan | None, str]:
+def readable_plan(store: ReadonlyStore, run_id: str) -> tuple[Plan | None, str]:
+    """The run's plan, or None and why this version cannot read it ('' when there is none)."""
     try:
         return store.plan_or_none(run_id), ""
     except (ValidationError, json.JSONDecodeError) as error:

@@ -58,7 +58,7 @@ def _unreadable(request: Request, error: ValidationError) -> Response:
 
 def _unexpected(request: Request, error: Exception) -> Response:
     # The server logs the traceback itself; here is only what happened.
-    return _say(request, 503, f"{type(error).__name__} while the page was made; the api-server's log says more")
+    return _say(request, 500, f"{type(error).__name__} while the page was made; the api-server's log says more")
 
 
 def _to_login(request: Request) -> Response:

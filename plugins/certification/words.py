@@ -1,6 +1,7 @@
 """Times, sizes and texts as the pages write them: filters of the templates."""
 
 import hashlib
+import math
 import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -20,19 +21,23 @@ def word(status: Status | str | None) -> str:
 
 
 def when(epoch: float | None) -> str:
-    """A time in UTC to the second, '' for none."""
-    return "" if epoch is None else datetime.fromtimestamp(epoch, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    """A time in UTC to the second, '' for none and for what is no time."""
+    return iso(epoch)[:19].replace("T", " ") if epoch is not None else ""
 
 
 def iso(epoch: float) -> str:
     """The same for a machine."""
-    return datetime.fromtimestamp(epoch, UTC).isoformat(timespec="seconds")
+    try:
+        return datetime.fromtimestamp(epoch, UTC).isoformat(timespec="seconds")
+    except (OverflowError, ValueError, OSError):
+        return ""
 
 
 def took(seconds: float | None) -> str:
     """A duration: `3.2 s`, `4:07`, `1:02:33`, `3 d 4 h`; '' for none."""
-    if seconds is None:
+    if seconds is None or not math.isfinite(seconds):
         return ""
+    seconds = max(0.0, seconds)
     if seconds < 60:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
@@ -40,6 +45,13 @@ def took(seconds: float | None) -> str:
         return f"{minutes}:{rest:02}"
     hours, minutes = divmod(minutes, 60)
     return f"{hours // 24} d {hours % 24} h" if hours >= 48 else f"{hours}:{minutes:02}:{rest:02}"
+
+
+def clock(seconds: float) -> str:
+    """A mark of a time axis, in whole seconds: `0`, `30 s`, `2:00`."""
+    if seconds < 1:
+        return "0"
+    return f"{seconds:.0f} s" if seconds < 60 else took(seconds)
 
 
 def size(count: float) -> str:
@@ -75,7 +87,7 @@ def breakable(value: object) -> Markup:
 
 def digest(html: str) -> str:
     """A short name for a piece of a page: equal pieces have equal ones."""
-    return hashlib.sha256(html.encode()).hexdigest()[:12]
+    return hashlib.sha256(html.encode("utf-8", "backslashreplace")).hexdigest()[:12]
 
 
 FILTERS: dict[str, Callable[..., Any]] = {
@@ -83,6 +95,7 @@ FILTERS: dict[str, Callable[..., Any]] = {
     "when": when,
     "iso": iso,
     "took": took,
+    "clock": clock,
     "size": size,
     "plain": text,
     "number": number,

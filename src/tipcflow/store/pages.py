@@ -1,7 +1,6 @@
 """What pages ask of the database: lists with their filters, and one run without its raw samples."""
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
@@ -123,12 +122,11 @@ class PagesMixin(StoreBase):
                     values.setdefault((step, leg, metric), []).append(value)
         return {key: median(found) for key, found in values.items()}
 
-    def losses(self, run_id: str, steps: Sequence[str]) -> list[LossPoint]:
-        """Training losses of these steps' last attempts, by step, node, rank and in the order they were logged."""
+    def losses(self, run_id: str) -> list[LossPoint]:
+        """Training losses of each step's last attempt, by step, node, rank and in the order they were logged."""
         names = ("step", "node", "rank", "ordinal", "value", "epoch", "iteration")
         columns = [measurements.c[name] for name in names]
         query = _last_attempts(select(*columns), run_id).where(
-            measurements.c.step.in_(list(steps)),
             measurements.c.leg == "",
             measurements.c.metric == "loss",
             measurements.c.phase == "train",

@@ -1,0 +1,124 @@
+"""Files of a run: its logs and nothing else."""
+
+import os
+from pathlib import Path
+
+import pytest
+from fastapi.testclient import TestClient
+from tests.support.stories import tell
+from tests.ui.html_text import read
+
+from tipcflow.store import Store
+
+SECRET = "PASSWORD=hidden"
+
+
+@pytest.fixture
+def run(store: Store, home: Path) -> str:
+    """A run with one log, and with what must never be told."""
+    told = tell(store).id
+    folder = home / "runs" / told
+    logs = folder / "norm_train_cpu%2Ftrain" / "node-a" / "logs"
+    logs.mkdir(parents=True)
+    (logs / "main.log").write_text("\x1b[31mred\x1b[0m\rover\nend\x07\n")
+    for name in ("envlog.0", "backup_env.0.json", "envlog.log", "backup_env.log", "job.abcdef.log"):
+        (logs / name).write_text(SECRET)
+    (logs.parent / "weights.pdparams").write_text(SECRET)
+    (logs.parent / "id_ed25519").write_text(SECRET)
+    (folder / "events.jsonl").write_text("{}\n")
+    (home / "secret.log").write_text(SECRET)
+    other = home / "runs" / "other-run" / "step" / "node"
+    other.mkdir(parents=True)
+    (other / "main.log").write_text(SECRET)
+    (logs / "link.log").symlink_to(home / "secret.log")
+    (folder / "linked").symlink_to(home)
+    os.mkfifo(logs / "pipe.log")
+    return told
+
+
+MAIN = "norm_train_cpu%2Ftrain/node-a/logs/main.log"
+
+
+def test_a_log(browser: TestClient, run: str) -> None:
+    answer = browser.get(f"/certification/runs/{run}/tail", params={"file": MAIN})
+    assert (answer.status_code, answer.text) == (200, "red\nover\nend\n")
+    assert answer.headers["content-type"].startswith("text/plain")
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    answer = browser.get(f"/certification/runs/{run}/file", params={"file": MAIN})
+    assert answer.content.startswith(b"\x1b[31mred")
+    assert answer.headers["content-disposition"] == 'attachment; filename="main.log"'
+
+
+LOGS = MAIN.rpartition("/")[0]
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "",
+        ".",
+        "..",
+        "/",
+        "\0",
+        "/etc/passwd",
+        "../../secret.log",
+        "../other-run/step/node/main.log",
+        f"{LOGS}/../../../../../secret.log",
+        f"{LOGS}/./../main.log",
+        f"{LOGS}/link.log",
+        "linked/secret.log",
+        f"{LOGS}/envlog.0",
+        f"{LOGS}/envlog.log",
+        f"{LOGS}/backup_env.log",
+        f"{LOGS}/backup_env.0.json",
+        f"{LOGS}/job.abcdef.log",
+        f"{LOGS}/pipe.log",
+        f"{LOGS}/none.log",
+        f"{LOGS}",
+        f"{LOGS.rpartition('/')[0]}/weights.pdparams",
+        f"{LOGS.rpartition('/')[0]}/id_ed25519",
+        "..\\..\\secret.log",
+        "%2e%2e/%2e%2e/secret.log",
+        "x" * 5000 + ".log",
+    ],
+)
+@pytest.mark.parametrize("route", ["tail", "file"])
+def test_nothing_else(browser: TestClient, run: str, file: str, route: str) -> None:
+    answer = browser.get(f"/certification/runs/{run}/{route}", params={"file": file})
+    assert answer.status_code == 404
+    assert SECRET not in answer.text
+
+
+@pytest.mark.parametrize("path", ["..", ".", "%2e%2e", "..%2fruns", "%2e%2e%2f..%2fetc", "other-run", "a%00b"])
+def test_no_other_folder(browser: TestClient, run: str, path: str) -> None:
+    for file in ("secret.log", "step/node/main.log", "passwd", MAIN):
+        answer = browser.get(f"/certification/runs/{path}/tail?file={file}")
+        assert answer.status_code in (404, 200)
+        assert SECRET not in answer.text
+
+
+def test_what_is_listed(browser: TestClient, run: str) -> None:
+    seen = read(browser.get(f"/certification/runs/{run}").text)
+    listed = [line for line in seen.text.splitlines() if line.endswith((".log", "B")) or "download" in line]
+    assert any("logs/main.log" in line for line in seen.text.splitlines())
+    for name in ("envlog", "backup_env", "abcdef", "link", "pipe", "events"):
+        assert not any(name in line for line in listed), name
+    served = [value for value in seen.attributes("a", "href") if "/file?" in value]
+    assert len(served) == 1
+
+
+def test_a_large_log_is_cut_at_its_beginning(browser: TestClient, store: Store, home: Path, run: str) -> None:
+    path = home / "runs" / run / MAIN
+    path.write_text("x" * 300_000 + "\nthe end\n")
+    text = browser.get(f"/certification/runs/{run}/tail", params={"file": MAIN}).text
+    assert text.startswith("… the first ")
+    assert text.endswith("\nthe end\n")
+    assert len(text) < 70_000
+
+
+def test_thousands_of_files(browser: TestClient, home: Path, run: str) -> None:
+    many = home / "runs" / run / "step" / "node"
+    many.mkdir(parents=True)
+    for number in range(2500):
+        (many / f"{number}.txt").touch()
+    assert browser.get(f"/certification/runs/{run}").status_code == 200

@@ -1,0 +1,146 @@
+"""The page of a run: golden ones as a person sees them."""
+
+from pathlib import Path
+
+import pytest
+from fastapi.testclient import TestClient
+from tests.support.stories import INFER, T0, TRAIN, a_plan, a_record, a_run, losses, some_facts, tell
+from tests.ui.html_text import read
+
+from tipcflow.domain import CheckResult, EndReason, Run, Status
+from tipcflow.report import certificate
+from tipcflow.store import Store
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "plugins"
+
+
+def page(browser: TestClient, run: Run | str) -> str:
+    answer = browser.get(f"/certification/runs/{run if isinstance(run, str) else run.id}")
+    assert answer.status_code == 200, answer.text
+    return answer.text
+
+
+def passed(store: Store, home: Path) -> Run:
+    run = tell(store, a_run(suite_commit="c0ffee" * 6 + "1234", framework="paddle 3.3.1", seed=0))
+    checks = [
+        CheckResult(check="ran.steps", status=Status.PASS, reason="every planned step is accounted for"),
+        CheckResult(
+            check="parity.onednn", status=Status.PASS, reason="same class everywhere", step=INFER,
+            leg="cpu_onednn_on", values={"images": 80, "max_abs": 1.2e-07},
+        ),
+        *(
+            CheckResult(
+                check="speed.inference_time", status=Status.INSUFFICIENT_DATA, reason="no earlier run", step=INFER,
+                leg=leg, values={"needed": 5},
+            )
+            for leg in ("cpu_onednn_on", "cpu_onednn_off")
+        ),
+    ]  # fmt: skip
+    store.set_check_results(run.id, checks)
+    store.finish_run(run.id, Status.PASS, "2 checks passed, 2 insufficient_data", run.created_at + 20)
+    run = store.get_run(run.id)
+    store.put_document(run.id, "certificate", certificate(store.facts(run.id), run, checks))
+    logs = home / "runs" / run.id / "norm_train_cpu%2Ftrain" / "node-a" / "logs"
+    logs.mkdir(parents=True)
+    (logs / "main.log").write_text("[1/5] loss 0.5\n")
+    (logs.parent / "weights.pdparams").write_bytes(b"\x00" * 3000)
+    return run
+
+
+def failed(store: Store, home: Path) -> Run:
+    """The second node's training crashed in the second try; inference was blocked."""
+    run = a_run(trigger="weekly")
+    store.create_run(run, a_plan())
+    store.save_node_facts(
+        run.id, [some_facts("node-a", unreachable={"node-b": "timed out"}), some_facts("node-b")]
+    )
+    crash = {"reason": EndReason.EXITED, "exit_code": 1, "ended_at": T0 + 4}
+    for attempt, killed in ((1, 0), (2, 2)):
+        number = store.open_attempt(run.id, TRAIN, run.nodes, T0 + 20 * attempt)
+        records = [
+            a_record(run.id, node="node-a", attempt=number, reason=EndReason.STOPPED, exit_code=None),
+            a_record(run.id, node="node-b", attempt=number, killed=killed, **crash),
+        ]
+        status = Status.INFRA_FAILURE if attempt == 1 else Status.FAILED
+        store.close_attempt(run.id, TRAIN, number, status, "node-b: exit 1", records, T0 + 20 * attempt + 13)
+    store.add_measurements(losses(run.id, [2.0, float("nan")], attempt=2))
+    store.set_step(run.id, TRAIN, Status.FAILED, "node-b: ended with 1: ValueError: bad <shape>")
+    store.set_step(run.id, INFER, Status.BLOCKED, f"{TRAIN} did not succeed")
+    checks = [
+        CheckResult(check="loss.finite", status=Status.FAILED, reason="1 of 2 losses is nan", step=TRAIN),
+        CheckResult(check="speed.ips", status=Status.REGRESSION, reason="70 of 100", step=TRAIN, gating=False),
+    ]
+    store.set_check_results(run.id, checks)
+    store.finish_run(run.id, Status.FAILED, f"{TRAIN}: node-b: exit 1; loss.finite: nan", T0 + 60)
+    logs = home / "runs" / run.id / "norm_train_cpu%2Ftrain" / "node-b" / "logs"
+    logs.mkdir(parents=True)
+    (logs / "main.log").write_text('Traceback (most recent call last):\n  File "a.py"\nValueError: bad <shape>\n')
+    return store.get_run(run.id)
+
+
+def without_plan(store: Store, _: Path) -> Run:
+    run = a_run(suite_sha256="ab" * 32, nodes=())
+    store.create_run(run)
+    store.finish_run(run.id, Status.CONFIG_ERROR, "mode: found 'lite', expected one of …", T0 + 0.4)
+    return store.get_run(run.id)
+
+
+@pytest.mark.parametrize("made", [passed, failed, without_plan])
+def test_golden(browser: TestClient, store: Store, home: Path, made: object) -> None:
+    seen = read(page(browser, made(store, home)))  # type: ignore[operator]
+    assert seen.problems == []
+    golden = GOLDEN / f"run_{made.__name__}.txt"  # type: ignore[attr-defined]
+    assert seen.text == golden.read_text(encoding="utf-8")
+
+
+def test_no_such_run(browser: TestClient, store: Store) -> None:
+    answer = browser.get("/certification/runs/20261121t000000-nothing-0000")
+    assert answer.status_code == 404
+    assert "no such run" in read(answer.text).text
+
+
+def test_the_certificate_can_be_kept(browser: TestClient, store: Store, home: Path) -> None:
+    run = passed(store, home)
+    answer = browser.get(f"/certification/runs/{run.id}/certificate.json?keep=true")
+    assert answer.headers["content-disposition"] == f'attachment; filename="{run.id}.certificate.json"'
+    assert answer.json() == store.document(run.id, "certificate")
+    assert browser.get(f"/certification/runs/{failed.__name__}/certificate.json").status_code == 404
+
+
+def test_a_forged_certificate_is_said(browser: TestClient, store: Store, home: Path) -> None:
+    run = passed(store, home)
+    forged = store.document(run.id, "certificate")
+    forged["checks"][0]["reason"] = "nothing happened"
+    store.put_document(run.id, "certificate", forged)
+    assert "the certificate was changed" in read(page(browser, run)).text
+
+
+def test_curves(machine: TestClient, store: Store, home: Path) -> None:
+    run = failed(store, home)
+    (curve,) = machine.get(f"/certification/api/runs/{run.id}/curves").json()["curves"]
+    assert curve == {
+        "step": TRAIN, "short": "train", "name": "rank 0 on node-a", "x": [0.0, 1.0], "y": [2.0, None],
+        "broken": [1.0], "total": 2,
+    }  # fmt: skip
+
+
+def test_the_way_to_its_dag_run(browser: TestClient, store: Store, airflow_app: object) -> None:
+    """The run's id is made of the DAG run's, so the page finds it in Airflow's own database."""
+    from datetime import UTC, datetime
+
+    from airflow.models.dagrun import DagRun
+    from airflow.utils.session import create_session
+    from airflow.utils.types import DagRunType
+
+    from tipcflow.domain import run_id_of
+
+    after = datetime(2026, 11, 21, 9, 30, 5, 123456, tzinfo=UTC)
+    with create_session() as session:
+        for dag_id in ("sample.model.file", "other"):
+            if not session.query(DagRun).filter_by(dag_id=dag_id).first():
+                known = {"run_id": "ci__1~a", "run_type": DagRunType.MANUAL, "state": "queued"}
+                session.add(DagRun(dag_id=dag_id, run_after=after, **known))
+    run = tell(store, a_run(run_id_of("sample.model.file", "ci__1~a", after)))
+    assert 'href="/dags/sample.model.file/runs/ci__1~a"' in page(browser, run)
+    store.create_run(a_run("20261121t093005-other-00000000"), a_plan())
+    assert "DAG run in Airflow" not in page(browser, "20261121t093005-other-00000000")
