@@ -7,8 +7,8 @@ from pathlib import Path
 from tipcflow.config.suite import Suite
 from tipcflow.domain import Compat, ConfigError
 from tipcflow.execute.request import chain_name
-from tipcflow.params.lint.kinds import TRAIN, kind_of
-from tipcflow.plan import MODES, build_plan
+from tipcflow.params.kinds import recognise
+from tipcflow.plan import build_plan, file_modes
 
 
 @dataclass(frozen=True)
@@ -96,26 +96,26 @@ def _import_file(
         text = data.decode("utf-8")
     except UnicodeDecodeError:
         return Imported(name, "other", "refused", reason="it is not UTF-8 text")
-    kind = kind_of(text, name)
-    if kind is not TRAIN:
-        return Imported(name, kind.name, "refused", reason=f"{kind.what}: {kind.refused}")
+    kind = recognise(text, name)
+    if kind.refused:
+        return Imported(name, kind.kind, "refused", reason=f"{kind.what}: {kind.refused}")
     modes, reason = _plannable(suite, text, name)
     chain = chain_name(suite.name, name)
     if chain in taken:
         reason = f"{name}: {taken[chain]} has the same folder and file name"
     if not modes or chain in taken:
-        return Imported(name, kind.name, "refused", reason=reason)
+        return Imported(name, kind.kind, "refused", reason=reason)
     taken[chain] = name
     model, stem = chain.split("/")[1:]
     state = _copy(data, chains / model / f"{stem}{path.suffix}", update=update)
-    return Imported(name, kind.name, state, chain=chain, modes=modes)
+    return Imported(name, kind.kind, state, chain=chain, modes=modes)
 
 
 def _plannable(suite: Suite, text: str, name: str) -> tuple[tuple[str, ...], str]:
     """The modes in which a file can be planned, and why not in the first that it cannot."""
     modes: list[str] = []
     reason = ""
-    for mode in MODES:
+    for mode in file_modes(text, file=name, dialects=suite.dialects) or ("lite_train_lite_infer",):
         try:
             build_plan(
                 text,

@@ -114,9 +114,9 @@ def _say(files: "Sequence[Imported]", gone: Sequence[str]) -> None:
         if file.state == "differs":
             typer.echo(f"  differs: {file.chain} is not as in the suite, and was kept; --update replaces it")
     refused = [file for file in files if not file.runs]
-    for (kind, reason), count in Counter((f.kind, f.reason) for f in refused if f.kind != "train").items():
+    broken = [file for file in refused if file.reason.startswith(file.file)]
+    for (kind, reason), count in Counter((f.kind, f.reason) for f in refused if f not in broken).items():
         typer.echo(f"refused, {kind}: {count}: {reason}")
-    broken = [file for file in refused if file.kind == "train"]
     if broken:
         typer.echo(f"refused, cannot be planned: {len(broken)}")
     for file in broken[:_SHOWN]:

@@ -7,8 +7,8 @@ from pathlib import Path
 from tipcflow.config.suite import Suite, load_suite
 from tipcflow.domain import ConfigError
 from tipcflow.params import load_dialect
+from tipcflow.params.kinds import recognise
 from tipcflow.params.lint.guess import guess_dialect
-from tipcflow.params.lint.kinds import TRAIN, kind_of
 
 _PARAMS = "test_tipc/configs/**/*.txt"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
@@ -51,7 +51,7 @@ def _guess(repo: Path) -> list[tuple[str, str]]:
     reasons: dict[str, str] = {}
     for path in sorted(repo.glob(_PARAMS)):
         text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
-        if kind_of(text, str(path)) is TRAIN:
+        if recognise(text, str(path)).kind == "train":
             dialect, why = guess_dialect(text, str(path.resolve()))
             found[dialect] += 1
             reasons.setdefault(dialect, why)

@@ -130,7 +130,7 @@ def _guessed(name: str, why: str) -> tuple[str, str]:
 
 def _lint_file(path: Path, choose: Choose, named: bool) -> LintedFile:
     from tipcflow.params import load_dialect
-    from tipcflow.params.lint.kinds import TRAIN, kind_of
+    from tipcflow.params.kinds import recognise
     from tipcflow.params.lint.rules import lint_lines, lint_text
 
     try:
@@ -142,13 +142,32 @@ def _lint_file(path: Path, choose: Choose, named: bool) -> LintedFile:
     except UnicodeDecodeError as error:
         return LintedFile(str(path), "other", "", "", [_not_text(str(path), data, error)] if named else [])
     full = str(path.resolve())
-    kind = kind_of(text, full)
-    named_wrongly = named and kind.name == "other"
-    if kind is not TRAIN and not named_wrongly:
-        return LintedFile(str(path), kind.name, "", "", lint_lines(text, file=str(path)))
+    kind = recognise(text, full)
+    if kind.refused and not (named and kind.kind == "other"):
+        return LintedFile(str(path), kind.kind, "", "", lint_lines(text, file=str(path)))
     dialect, why = choose(text, full)
+    if kind.kind not in ("train", "other"):
+        return _lint_other(path, text, kind.kind, dialect, why)
     findings = lint_text(text, file=str(path), dialect=load_dialect(dialect), cpu_lacks=cpu_lacks())
-    return LintedFile(str(path), TRAIN.name, dialect, why, findings)
+    return LintedFile(str(path), "train", dialect, why, findings)
+
+
+def _lint_other(path: Path, text: str, kind: str, dialect: str, why: str) -> LintedFile:
+    """A file of another script of the suite: by that script's dialect, where the suite has one."""
+    from tipcflow.params import load_dialect
+    from tipcflow.params.dialect import family_dialects
+    from tipcflow.params.lint.guess import fits, nearest
+    from tipcflow.params.lint.rules import lint_blocks, lint_lines, lint_text
+
+    names = family_dialects(dialect, kind)
+    if not names:
+        return LintedFile(str(path), kind, "", "", lint_lines(text, file=str(path)))
+    name = next((each for each in names if fits(text, each)), None) or nearest(text, names)
+    chosen = load_dialect(name)
+    if chosen.blocks is not None:
+        return LintedFile(str(path), kind, name, why, lint_blocks(text, file=str(path), dialect=chosen))
+    findings = lint_text(text, file=str(path), dialect=chosen, cpu_lacks=cpu_lacks())
+    return LintedFile(str(path), kind, name, why, findings)
 
 
 def _not_text(path: str, data: bytes, error: UnicodeDecodeError) -> "Finding":

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import typer
 
 from tipcflow.cli.output import print_json
-from tipcflow.domain import Command, Plan, Quirk
+from tipcflow.domain import Command, Plan, Quirk, Step
 
 # Said once instead of at every command: these never change what a command does to the model.
 EVERYWHERE = (
@@ -16,7 +16,7 @@ EVERYWHERE = (
     "one folder per variant, <trainer>_gpus_<ids>_autocast_<precision>_nodes_<n>, whatever the script calls it",
     "launchers get --log_dir, and on several nodes their own ports; trainings get the run's seed",
 )
-_TRAIN, _EVAL, _EXPORT, _INFER = "train", "eval", "export", "infer"
+_PREPARE, _TRAIN, _EVAL, _EXPORT, _INFER = "prepare", "train", "eval", "export", "infer"
 # Quirks whose texts quote the key or value that is different.
 _BY_KEY = frozenset(
     {
@@ -30,6 +30,9 @@ _BY_KEY = frozenset(
         "paired-unread",
         "mode-table-unread",
         "cpu-entry-device",
+        "benchmark-param-lost",
+        "benchmark-python",
+        "trailing-blank",
     }
 )
 _LAUNCH = frozenset({"ips-by-length", "launcher-by-length", "ids-by-length", "two-digit-id"})
@@ -70,10 +73,23 @@ _SEEN_IN: Mapping[str, tuple[str, ...]] = {
     "null-model": (_EXPORT, _INFER),
     "quant-misaligned": (_INFER,),
     "quant-folder": (_INFER,),
+    "export-keys-unset": (_EXPORT,),
+    "klquant-reads-nothing": _ALL,
+    "losses-as-text": (_EVAL,),
+    "benchmark-analysis": (_EVAL, _PREPARE),
+    "benchmark-profiling": (_TRAIN,),
+    "benchmark-param-lost": (_TRAIN,),
+    "benchmark-empty-line": (_TRAIN,),
+    "benchmark-section": (_TRAIN, _EVAL),
+    "benchmark-epochs": (_TRAIN,),
+    "benchmark-precision": (_TRAIN,),
+    "benchmark-nodes": (_TRAIN,),
+    "benchmark-python": (_TRAIN,),
 }
-_REDIRECTION = re.compile(r"\s*(2>&1\s*\|\s*tee\s+\S+|>{1,2}\s*\S+\s+2>&1|>{1,2}\s*\S+)\s*$")
+_REDIRECTION = re.compile(r"\s*(2>&1\s*\|\s*tee\s+\S+|>{1,2}\s*\S+\s+2>&1|>{1,2}\s*\S+)\s*(?:&& cd \.\./?)?$")
 _OURS = re.compile(
-    r"(?:^|(?<=\s))--(?:log_dir|master|start_port|nnodes|rank|seed|host)=\S+|(?<=\s)-B(?=\s)"
+    r"^mkdir -p \S+ && set -o pipefail && "
+    r"|(?:^|(?<=\s))--(?:log_dir|master|start_port|nnodes|rank|seed|host)=\S+|(?<=\s)-B(?=\s)"
     r"|\s&& cd \S+/quant_post_static_model && ln -sf .*$"
 )
 _RESULTS = re.compile(r"[^\s=]*test_tipc/output\S*/python_infer_\S+_results")
@@ -145,11 +161,13 @@ def _drop_renamed(left: dict[Key, str], right: dict[Key, str]) -> None:
 def _commands(plan: Plan) -> dict[Key, str]:
     """Commands by step (whatever number of nodes its name tells), leg, and place of the node in the step."""
     found: dict[Key, str] = {}
+    renamed = plan.mode.startswith("benchmark_train") or plan.dialect.endswith("/dy2static")
     for step in plan.steps:
         name = re.sub(r"_nodes_\d+(?=/|$)", "", step.id)
         for place, node in enumerate(step.nodes):
             if node in step.commands:
-                found[name, "", str(place)] = _plain(step.commands[node])
+                text = _plain(step.commands[node])
+                found[name, "", str(place)] = _one_folder(text, step) if renamed else text
         found.update({(name, leg.id, "0"): _plain(leg.command, on_gpu=leg.device == "gpu") for leg in step.legs})
     return found
 
@@ -163,7 +181,14 @@ def _plain(command: Command, *, on_gpu: bool = True) -> str:
     text = _VARIANT.sub(r"\1", text)
     text = re.sub(r"/+(?=\s|$)", "", re.sub(r"(?<!:)/{2,}", "/", text))
     place = "" if command.cwd in ("", ".") else f"cd {command.cwd} && "
+    text = text.removeprefix(place)
     return place + _gpu(command, launched="distributed.launch" in text) * on_gpu + text
+
+
+def _one_folder(text: str, step: Step) -> str:
+    """The text where spec calls a variant's folder otherwise than the script does."""
+    ours = rf"[^\s=]*test_tipc/output\S*?/{re.escape(step.id.partition('/')[0])}|<output>/[^\s/]+_gpus_[^\s/]+"
+    return re.sub(rf"(?:{ours})(?=[/\s]|$)", "<output>", text)
 
 
 def _gpu(command: Command, *, launched: bool) -> str:
@@ -193,15 +218,19 @@ def _words(text: str | None, wanted: "Counter[str]") -> str:
 
 def _explains(quirk: Quirk, step: str, words: str, one_sided: bool) -> bool:
     """Whether a quirk can be the reason for the words that differ in a step."""
-    kind = step.rpartition("/")[2].partition("_")[0]
+    kind = step.rpartition("/")[2].removeprefix("before_").partition("_")[0]
     if kind not in _SEEN_IN.get(quirk.id, ()):
         return False
+    if "_profiling/" in step or quirk.id == "benchmark-profiling":
+        return "_profiling/" in step and quirk.id == "benchmark-profiling"
     if quirk.id in _GPU and "CUDA_VISIBLE_DEVICES=" in words:
         return True
     if quirk.id in _LAUNCH:
         return one_sided or any(word in words for word in ("--ips", "--gpus", "--devices", "launch"))
     if "model_name'" in quirk.bash and quirk.id.startswith("mode-entry"):
         return kind != _TRAIN and not one_sided  # the name of weights, of which no command has the key
+    if quirk.id == "trailing-blank" and one_sided:
+        return True
     if quirk.id not in _BY_KEY:
         return True
     said = [text.strip() for text in re.findall(r"'([^']+)'", quirk.bash + quirk.spec)]

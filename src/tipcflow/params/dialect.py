@@ -22,6 +22,7 @@ from tipcflow.params.specs import (
     InferSpec,
     ModelArgs,
     ModeSpec,
+    SequenceLoop,
     SequenceSpec,
     SkipRule,
     StepSpec,
@@ -31,7 +32,9 @@ from tipcflow.params.specs import (
 )
 from tipcflow.params.values import Split
 
-__all__ = ["Dialect", "SkipRule", "known_dialects", "load_dialect"]
+__all__ = ["TRAINING_MODES", "Dialect", "SkipRule", "family_dialects", "known_dialects", "load_dialect"]
+
+TRAINING_MODES = ("lite_train_lite_infer", "lite_train_whole_infer", "whole_train_whole_infer")
 
 
 class Dialect(Frozen):
@@ -70,7 +73,8 @@ class Dialect(Frozen):
         exported: what an export after a training leaves, as a pattern; `{model_dir_path}` is what inference gets.
         infer_cwd: the folder that inference runs in.
         family: which other script of the suite this is ('' for training and inference).
-        sequence: that script's commands, when it is a mere sequence.
+        only_modes: the modes that a run of this script may have; empty where it trains and infers.
+        sequence, sequence_loop: that script's commands, when it is a mere sequence.
         blocks: the file holds blocks of lines, and the script trains each twice.
         modes: modes in which another line map counts; `quant` is then the word of `ModeSpec`.
         kinds, slots, titles, expect: what differs from the layout; `stops` are numbers of lines that a file may
@@ -125,7 +129,9 @@ class Dialect(Frozen):
     extras: tuple[ExtraSpec, ...] = ()
     benchmark: BenchmarkSpec | None = None
     family: str = ""
+    only_modes: tuple[str, ...] = ()
     sequence: tuple[SequenceSpec, ...] = ()
+    sequence_loop: SequenceLoop | None = None
     blocks: BlocksSpec | None = None
     modes: dict[str, ModeSpec] = {}
     quant: str = ""
@@ -184,6 +190,15 @@ class Dialect(Frozen):
         """
         return self.line_map().slots[slot]
 
+    @property
+    def run_modes(self) -> tuple[str, ...]:
+        """The modes in which its files can be run."""
+        if self.only_modes:
+            return self.only_modes
+        more = [mode for mode in self.whole_infer.modes if mode not in TRAINING_MODES]
+        own = [mode for mode in self.modes if mode not in more]
+        return (*TRAINING_MODES, *more, *own, *(["benchmark_train"] if self.benchmark else []))
+
     def has(self, quirk: str) -> bool:
         """Whether the suite's script has this defect."""
         return quirk in self.quirks
@@ -208,6 +223,30 @@ def load_dialect(name: str) -> Dialect:
             "there is no such dialect", key="dialect", found=name, expected=", ".join(known_dialects())
         )
     return Dialect.model_validate(_resolve(name, sources))
+
+
+# Kind of file (see `tipcflow.params.kinds`) -> the families of scripts that may read it.
+_FAMILIES = {
+    "klquant": ("ptq", "infer_python"),
+    "infer_python": ("infer_python", "ptq"),
+    "ptq": ("ptq",),
+    "paddle2onnx": ("paddle2onnx",),
+    "pipeline": ("pipeline",),
+    "dy2static": ("dy2static",),
+}
+
+
+@cache
+def family_dialects(name: str, kind: str) -> tuple[str, ...]:
+    """The dialects of the other scripts of a dialect's suite that may read files of a kind, likeliest first.
+
+    Raises:
+        ConfigError: there is no dialect of that name.
+    """
+    suite = load_dialect(name).suite
+    others = [load_dialect(other) for other in known_dialects()]
+    mine = [each for each in others if each.family and each.suite == suite]
+    return tuple(each.name for family in _FAMILIES.get(kind, ()) for each in mine if each.family == family)
 
 
 def _resolve(name: str, sources: dict[str, dict[str, Any]]) -> dict[str, Any]:

@@ -1,34 +1,62 @@
-"""Which kind of params file a text is, for those kinds that are known but not run."""
+"""Which of the suites' scripts a params file is for, by its name and its first lines."""
 
 import re
 from typing import Literal
 
 from tipcflow.domain import Frozen
-from tipcflow.params.lines import read_lines
-from tipcflow.params.values import full_value
+from tipcflow.params.lines import TextLine, read_lines
+from tipcflow.params.values import full_value, split_list
 
 Kind = Literal[
-    "train", "ptq", "klquant", "paddle2onnx", "pipeline", "dy2static", "infer_python", "serving", "cpp", "lite", ""
+    "train",
+    "ptq",
+    "klquant",
+    "paddle2onnx",
+    "pipeline",
+    "dy2static",
+    "infer_python",
+    "serving",
+    "cpp",
+    "lite",
+    "results",
+    "other",
 ]
+Value = bool | int | float | str | None | tuple["Value", ...]
 
-_TITLES: tuple[tuple[str, Kind], ...] = (
-    (r"train_params", "train"),
-    (r"base_train|amp_train", "dy2static"),
-    (r"kl_quant_params", "klquant"),
-    (r"ptq_params", "ptq"),
-    (r"paddle2onnx_params", "paddle2onnx"),
-    (r"pipeline_infer\w*_params", "pipeline"),
-    (r"serving\w*_params", "serving"),
-    (r"cpp_infer\w*_params", "cpp"),
-    (r"infer_params", "infer_python"),
-)
+WHAT: dict[Kind, str] = {
+    "train": "training and inference",
+    "ptq": "quantisation after training",
+    "klquant": "quantisation without training",
+    "paddle2onnx": "conversion to ONNX",
+    "pipeline": "a pipeline of several models",
+    "dy2static": "dynamic against static training",
+    "infer_python": "inference alone",
+    "serving": "a service and its client",
+    "cpp": "C++ inference",
+    "lite": "inference on a phone",
+    "results": "golden results",
+    "other": "something else",
+}
 _REFUSED: dict[Kind, str] = {
     "serving": "a service is started in the background, its files are edited by line numbers, and whatever looks "
     "like it is killed afterwards: that is no run whose end can be judged",
     "cpp": "the test itself builds OpenCV and a C++ program with cmake: build it as a job of its own, and run "
     "the program by a chain of ours",
     "lite": "the test pushes files to a phone with adb: no node of a cluster can do that",
+    "results": "these are expected values, not parameters",
+    "other": "it has neither the layout nor the name of a params file",
 }
+# Files of these kinds are told by their title, whatever they are called.
+_TITLES: tuple[tuple[str, Kind], ...] = (
+    (r"base_train|amp_train", "dy2static"),
+    (r"ptq_params", "ptq"),
+    (r"paddle2onnx_params", "paddle2onnx"),
+    (r"pipeline_infer\w*_params", "pipeline"),
+    (r"serving\w*_params", "serving"),
+    (r"cpp_infer\w*_params", "cpp"),
+)
+_NAMES: tuple[Kind, ...] = ("serving", "cpp", "paddle2onnx", "pipeline", "dy2static", "ptq")
+_HEAD = 12
 
 
 class Entry(Frozen):
@@ -38,39 +66,86 @@ class Entry(Frozen):
     key: str
     value: str
 
+    @property
+    def typed(self) -> Value:
+        """The value as what it looks like: None for null, flags, numbers, lists of them, else the text."""
+        items = split_list(self.value)
+        return tuple(map(_typed, items)) if len(items) > 1 else _typed(self.value)
+
 
 class FileKind(Frozen):
-    """What a file is. `refused` is the reason why its kind is not run, '' when it is or when it is not known."""
+    """What a file is. `refused` is the reason why files of its kind are not run, '' when they are."""
 
     kind: Kind
     title: str = ""
     refused: str = ""
     entries: tuple[Entry, ...] = ()
 
+    @property
+    def what(self) -> str:
+        """The kind in words."""
+        return WHAT[self.kind]
 
-def recognise(text: str) -> FileKind:
-    """The kind of a params file by its first line and grammar; kind '' when it is none that is known."""
+
+def recognise(text: str, name: str = "") -> FileKind:
+    """The kind of a params file.
+
+    Args:
+        text: its content.
+        name: its path, of which the last part counts, and a folder called results; '' when it is not known.
+    """
     lines = read_lines(text)
-    first = lines[0].text.strip() if lines else ""
-    title = first.strip("=").strip()
-    entries = tuple(_entry(line.number, line.text) for line in lines if not line.text.startswith(("=", "#")))
-    kind = _by_title(first, title)
-    if not kind and first.startswith("runtime_device:"):
-        kind = "lite"
-    if not kind and first.startswith("#") and entries and not any(":" in e.key for e in entries):
-        kind = "cpp" if all(" " in line.text or ":" not in line.text for line in lines[1:3]) else ""
+    title = lines[0].text.strip("= \r") if lines and lines[0].text.startswith("=") else ""
+    kind = _kind(lines, title.lower(), name.replace("\\", "/").lower())
+    blanks = _by_blanks([line.text.lower() for line in lines[:_HEAD]])
+    entries = tuple(_entry(line, blanks) for line in lines if not line.text.startswith(("=", "#")))
     return FileKind(kind=kind, title=title, refused=_REFUSED.get(kind, ""), entries=entries)
 
 
-def _by_title(first: str, title: str) -> Kind:
-    if not first.startswith("="):
-        return ""
-    return next((kind for pattern, kind in _TITLES if re.fullmatch(pattern, title)), "")
+def _kind(lines: tuple[TextLine, ...], title: str, path: str) -> Kind:
+    folder, _, name = path.rpartition("/")
+    head = [line.text.lower() for line in lines[:_HEAD]]
+    if folder.endswith("results") or re.search(r"_results(_\w+)?\.txt$", name):
+        return "results"
+    if any(line.startswith("runtime_device:") for line in head) or "_lite_" in name:
+        return "lite"
+    titled = next((kind for pattern, kind in _TITLES if re.fullmatch(pattern, title)), None)
+    if titled:
+        return titled
+    if _by_blanks(head):
+        return "cpp"
+    named = next((kind for kind in _NAMES if kind in name or kind in title), None)
+    if named:
+        return named
+    if title == "kl_quant_params":
+        return "klquant"
+    if title == "train_params" or any(line.startswith("gpu_list:") for line in head):
+        return "train"
+    lists_models = any(line.startswith("infer_model:") for line in head)
+    return "infer_python" if title == "infer_params" or lists_models else "other"
 
 
-def _entry(line: int, text: str) -> Entry:
-    """`key:value`, or `key value` where there is no colon."""
-    if ":" in text:
-        return Entry(line=line, key=text.split(":")[0], value=full_value(text))
-    key, _, value = text.partition(" ")
-    return Entry(line=line, key=key, value=value.strip())
+def _by_blanks(head: list[str]) -> bool:
+    """Whether the lines are `key value`, below a comment or from `mode` on."""
+    values = [line for line in head if not line.startswith("#")]
+    keyed = bool(values) and all(":" not in line.split(" ")[0] and " " in line for line in values[:2])
+    return bool(head) and head[0].startswith(("#", "mode ")) and keyed
+
+
+def _entry(line: TextLine, blanks: bool) -> Entry:
+    """`key:value`, or `key value` in files that are written so."""
+    if not blanks:
+        return Entry(line=line.number, key=line.text.split(":")[0], value=full_value(line.text).strip())
+    key, _, value = line.text.partition(" ")
+    return Entry(line=line.number, key=key, value=value.strip())
+
+
+def _typed(text: str) -> Value:
+    text = text.strip()
+    if text in ("null", ""):
+        return None
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    if re.fullmatch(r"[+-]?\d+", text):
+        return int(text)
+    return float(text) if re.fullmatch(r"[+-]?\d*\.\d+(e[+-]?\d+)?", text) else text

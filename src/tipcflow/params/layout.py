@@ -61,6 +61,14 @@ class Layout(Frozen):
 
 TITLE = re.compile(r"=+[^=]+=+\s*")
 FILLER = re.compile(r"#+\s*")
+# Slots whose value begins a command: a blank before it does no harm.
+COMMANDS = frozenset(
+    {
+        *(f"{name}_train" for name in ("norm", "pact", "fpgm", "distill")),
+        *(f"{name}_export" for name in ("norm", "quant", "fpgm", "distill")),
+        *("eval", "inference", "converter", "kl_quant", "ptq"),
+    }
+)
 
 
 @cache

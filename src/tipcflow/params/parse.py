@@ -24,6 +24,17 @@ def parse_params(text: str, *, file: str, dialect: Dialect) -> ParamsFile:
     return _read(text, lines, file=file, dialect=dialect)
 
 
+def parse_lines(text: str, lines: tuple[TextLine, ...], *, file: str, dialect: Dialect) -> ParamsFile:
+    """Like `parse_params`, of some lines of `text` that count as a file of their own.
+
+    Raises:
+        ConfigError: as `parse_params`, with the lines' numbers in the whole file.
+    """
+    mine = tuple(line.model_copy(update={"index": index}) for index, line in enumerate(lines))
+    check_layout(mine, file=file, layout=dialect.line_map())
+    return _read(text, mine, file=file, dialect=dialect)
+
+
 def read_params(text: str, *, file: str, dialect: Dialect) -> ParamsFile:
     """Read a params file as the suite's script does: by position alone, cut where it cuts, never refusing."""
     return _read(text, read_lines(text, cut=dialect.cut), file=file, dialect=dialect)

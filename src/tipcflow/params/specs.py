@@ -144,16 +144,37 @@ class SequenceSpec(StepSpec):
     """One command of a script that runs its commands one after the other.
 
     Attributes:
+        infer: whether it is inference, one leg for each combination of its loops; else it exports.
+        device: what inference runs on, where no loop says it.
         loops: list slots whose words it is run for, the first outermost; each word is a variable of that name.
-        by_word: word of the first loop -> the command, instead of `command`.
-        cuda: word of the last loop -> CUDA_VISIBLE_DEVICES.
+        by_word: word of the first loop -> the command, instead of `command`; any other ends the script.
+        cuda: word of the last loop -> CUDA_VISIBLE_DEVICES; not where the slot `use_gpu` says False.
         unless: slots; when one of them is null the command is left out.
+        needs: slots; when one of them is null spec leaves the command out, and the script runs it all the same.
+        around: what the script puts before and behind the command.
+        expects: what it leaves, as a template of a path.
     """
 
+    infer: bool = False
+    device: Literal["cpu", "gpu"] = "cpu"
     loops: tuple[str, ...] = ()
     by_word: dict[str, str] = {}
     cuda: dict[str, str] = {}
     unless: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+    around: tuple[str, str] = ("", "")
+    expects: str = ""
+
+
+class SequenceLoop(Frozen):
+    """The whole sequence is run once for each word of a list slot.
+
+    `scripts`: word -> slot of the script that the variable `script` holds; any other word ends the script, and
+    for null the commands with `{script}` are left out.
+    """
+
+    slot: str
+    scripts: dict[str, str]
 
 
 class ModelArgs(Frozen):
@@ -174,19 +195,28 @@ class ModelAppend(Frozen):
 
 
 class BlocksSpec(Frozen):
-    """A file of several blocks of lines, each trained twice: as it is, and with the trainer `static`.
+    """A file of several blocks of lines, each trained twice, as it is and made static, and the losses compared.
 
     Attributes:
         lines: how many lines a block has, its title included.
         mode: the mode it is trained in.
-        append: 1-based line of a block -> text put at its end.
+        append: text that the norm trainer's script gets in both trainings.
+        trainer: the trainer of the second training; '' where it is the same one with `static` behind its script.
+        static: see `trainer`.
+        env: variables of both trainings.
+        setup: whether the last line of a block is a shell command that is run first.
+        loss_lines: text of the log lines that hold a loss.
         commands: what runs after each pair, twice each (once per log).
     """
 
     lines: int = 22
     mode: str = "lite_train_lite_infer"
-    static: str = "to_static_train"
-    append: dict[int, str] = {}
+    append: str = ""
+    trainer: str = ""
+    static: str = ""
+    env: dict[str, str] = {}
+    setup: bool = False
+    loss_lines: str
     commands: tuple[str, ...] = ()
 
 

@@ -3,14 +3,16 @@
 from tipcflow.plan.batch import answer, record_commands
 from tipcflow.plan.benchmark import benchmark_commands
 from tipcflow.plan.build import build_plan
+from tipcflow.plan.choose import file_modes
 from tipcflow.plan.commands import plan_commands
 from tipcflow.plan.diff import DiffRow, plan_diff
 from tipcflow.plan.files import FileView, ListedFiles, NoFiles
-from tipcflow.plan.options import MODES, PlanOptions
+from tipcflow.plan.options import ALL_MODES, MODES, PlanOptions
 from tipcflow.plan.quirks import quirks_markdown
 from tipcflow.plan.table import PlanRow, plan_rows
 
 __all__ = [
+    "ALL_MODES",
     "MODES",
     "DiffRow",
     "FileView",
@@ -21,6 +23,7 @@ __all__ = [
     "answer",
     "benchmark_commands",
     "build_plan",
+    "file_modes",
     "plan_commands",
     "plan_diff",
     "plan_rows",

@@ -6,13 +6,13 @@ from posixpath import dirname, normpath
 
 from tipcflow.domain import Compat, StepKind
 from tipcflow.params import Dialect, ParamsFile
-from tipcflow.params.specs import StepSpec
+from tipcflow.params.specs import SequenceSpec, StepSpec
 from tipcflow.plan.call import Call, Point
 from tipcflow.plan.eval_words import eval_text, runs_python
 from tipcflow.plan.extras import extras_for
 from tipcflow.plan.files import FileView
 from tipcflow.plan.groups import Group, classify_bash
-from tipcflow.plan.legs import combinations, devices
+from tipcflow.plan.legs import combinations, devices, sequence_leg
 from tipcflow.plan.reader import Reader
 from tipcflow.plan.scope import Scope, amp_variables, base_variables, leg_scope, weights_scope, with_infer_vars
 from tipcflow.plan.trainers import Trainer, resolve_trainer
@@ -46,18 +46,36 @@ class BashScript:
 
     def _sequence(self) -> Iterator[Call]:
         """The commands of a script without training or lists of models, in order."""
-        scope = with_infer_vars(self.scope)
-        for spec in self.dialect.sequence:
-            if any(self.reader.value(slot) in _NO_SCRIPT for slot in spec.unless):
-                continue
-            for words in product(*(self.reader.items(slot) for slot in spec.loops)):
-                inner = scope.within(**dict(zip(spec.loops, words, strict=True)))
-                command = spec.by_word.get(words[0], "") if words and spec.by_word else spec.command
-                if not command:
+        for count, scope in enumerate(self._rounds(with_infer_vars(self.scope))):
+            for spec in self.dialect.sequence:
+                left_out = any(self.reader.value(slot) in _NO_SCRIPT for slot in spec.unless)
+                if left_out or ("{script}" in spec.command and "script" not in scope.variables):
                     continue
-                self.cuda = spec.cuda.get(words[-1]) if words else None
-                step = spec.model_copy(update={"command": command})
-                yield self._call(StepKind.EXPORT, step, inner)
+                for words in product(*(self.reader.items(slot) for slot in spec.loops)):
+                    if spec.by_word and words[0] not in spec.by_word:
+                        return
+                    yield self._one(spec, words, scope, count)
+
+    def _rounds(self, scope: Scope) -> Iterator[Scope]:
+        """The scope of each turn of a sequence; an unknown word ends the script."""
+        loop = self.dialect.sequence_loop
+        for word in self.reader.items(loop.slot) if loop else ():
+            if loop and word != "null" and word not in loop.scripts:
+                return
+            script = {"script": self.reader.value(loop.scripts[word])} if loop and word in loop.scripts else {}
+            yield scope.within(**script)
+        if loop is None:
+            yield scope
+
+    def _one(self, spec: SequenceSpec, words: tuple[str, ...], scope: Scope, count: int) -> Call:
+        inner = scope.within(**dict(zip(spec.loops, words, strict=True)))
+        command = spec.by_word[words[0]] if spec.by_word else spec.command
+        self.cuda = None if not words or self.reader.value("use_gpu") == "False" else spec.cuda.get(words[-1])
+        step = spec.model_copy(update={"command": spec.around[0] + command + spec.around[1]})
+        if not spec.infer:
+            return self._call(StepKind.EXPORT, step, inner, count=count)
+        kind, leg = sequence_leg(spec, words)
+        return self._call(kind, step, inner, count=count, leg=leg)
 
     def _cannot_redirect(self, log: str) -> bool:
         """Whether the shell refuses a redirection: its target, up to the first blank, is a folder or in none."""
@@ -78,7 +96,7 @@ class BashScript:
     def _extras(self, before: str, kind: StepKind, scope: Scope, point: Point) -> Iterator[Call]:
         """Further commands that the script runs for this file before a training or an export."""
         for spec in extras_for(self.reader, before):
-            yield self._call(kind, spec, scope, point=point, bare=spec.bare)
+            yield self._call(kind, spec, scope, point=point, bare=spec.bare, before=before)
 
     def _train(self) -> Iterator[Call]:
         reader, dialect = self.reader, self.dialect
@@ -113,7 +131,7 @@ class BashScript:
         if trainer.from_norm != "no" and group.form != "nodes":
             scope = scope.within(pretrained=self.norm_weights if trainer.from_norm == "last" else "")
         base = weights_scope(base)
-        yield from self._extras("train", StepKind.TRAIN, scope, point)
+        yield from self._extras("train", StepKind.PREPARE, scope, point)
         yield self._call(StepKind.TRAIN, step, scope, point=point, expects=(base.get("weights") + "*",))
         if self.files.trainings_leave_files:
             self.folders.add(base.get("S").split(" ")[0])

@@ -4,17 +4,17 @@ import shlex
 from collections.abc import Iterator
 from itertools import groupby
 
-from tipcflow.domain import Cluster, Command, Leg, Step, StepKind
-from tipcflow.params import Dialect, read_params
-from tipcflow.plan.bash import BashScript
+from tipcflow.domain import Command, Leg, Step, StepKind
+from tipcflow.params import Dialect
+from tipcflow.plan.benchmark import MODE as BENCHMARK
+from tipcflow.plan.benchmark import benchmark_calls
 from tipcflow.plan.call import Call
-from tipcflow.plan.groups import Group
 from tipcflow.plan.hosts import Host, hosts_of
 from tipcflow.plan.legs import Device
-from tipcflow.plan.options import PlanOptions
-from tipcflow.plan.points import variant_id, world_size
-from tipcflow.plan.reader import Reader
+from tipcflow.plan.points import world_size
 from tipcflow.plan.scope import ROOT
+from tipcflow.plan.script import script_calls
+from tipcflow.plan.spec import SpecPlanner
 from tipcflow.plan.spec_legs import make_leg
 from tipcflow.plan.steps import infer_steps, plain_step
 
@@ -25,45 +25,42 @@ class BashPlanner:
     The file's addresses and interpreter are replaced by the cluster's, as that person edits the file.
     """
 
-    def __init__(self, text: str, reader: Reader, *, cluster: Cluster | None, options: PlanOptions) -> None:
+    def __init__(self, text: str, planner: SpecPlanner, *, word: str = "") -> None:
+        """`planner` has planned what the file says; `word` is the benchmark script's last argument."""
         self.text = text
-        self.reader = reader
-        self.dialect: Dialect = reader.dialect
-        self.cluster = cluster
-        self.options = options
+        self.planner = planner
+        self.reader = planner.reader
+        self.dialect: Dialect = planner.reader.dialect
+        self.cluster = planner.cluster
+        self.options = planner.options
+        self.word = word
 
-    def steps(self, groups: list[Group]) -> list[Step]:
+    def steps(self) -> list[Step]:
         """All steps in the script's order. Evaluation, export and inference are those of the first node."""
-        widest = max(groups, key=lambda group: group.nodes, default=None)
+        widest = max(self.planner.groups, key=lambda group: group.nodes, default=None)
         hosts = hosts_of(widest, self.cluster)
-        runs = {host.name: self._calls(host, groups) for host in hosts}
+        runs = {host.name: self._calls(host) for host in hosts}
         calls = runs[hosts[0].name]
         steps = list(self._prepare(hosts))
-        for key, group in groupby(range(len(calls)), key=lambda place: _variant(calls[place])):
+        for key, group in groupby(range(len(calls)), key=lambda place: calls[place].variant):
             places = list(group)
             chosen = {name: [run[place] for place in places] for name, run in runs.items()}
             for repeat in range(1, self.options.repeats + 1):
                 steps += self._variant(key, chosen, hosts, repeat)
         return steps
 
-    def _calls(self, host: Host, groups: list[Group]) -> list[Call]:
+    def _calls(self, host: Host) -> list[Call]:
         lines = self.text.split("\n")
-        if self.cluster is not None:
-            for slot, value in self._edits(host, groups):
-                number = self.reader.line(slot)
-                lines[number - 1] = f"{self.reader.key(slot)}:{value}"
-        params = read_params("\n".join(lines), file=self.reader.params.file, dialect=self.dialect)
-        script = BashScript(params, self.dialect, mode=self.reader.mode, files=self.options.files)
-        return list(script.calls())
-
-    def _edits(self, host: Host, groups: list[Group]) -> Iterator[tuple[str, str]]:
-        yield "python", host.python(self.reader.value("python"))
-        entries = []
-        for group in groups:
-            addresses = ",".join(each.address for each in hosts_of(group, self.cluster))
-            entries.append(f"{addresses};{group.gpus}" if group.ips else group.text)
-        if entries:
-            yield "gpu_list", "|".join(entries)
+        for number, line in self.planner.edits(host) if self.cluster is not None else ():
+            lines[number - 1] = line
+        text, reader, files = "\n".join(lines), self.reader, self.options.files
+        name = reader.params.file
+        if reader.mode == BENCHMARK:
+            python = host.python("python")
+            return list(
+                benchmark_calls(text, file=name, dialect=self.dialect, word=self.word, files=files, python=python)
+            )
+        return list(script_calls(text, file=name, dialect=self.dialect, mode=reader.mode, files=files))
 
     def _prepare(self, hosts: tuple[Host, ...]) -> Iterator[Step]:
         if self.options.prepare:
@@ -89,13 +86,12 @@ class BashPlanner:
         common: dict[str, object] = {"variant": key if calls[0].point else "", "repeat": repeat}
         after: dict[str, object] = {}
         for place, call in enumerate(calls):
-            if call.kind not in (StepKind.TRAIN, StepKind.EVAL, StepKind.EXPORT):
+            if call.leg:
                 continue
             group = call.point.group if call.point and call.kind is StepKind.TRAIN else None
             mine = hosts[: group.nodes] if group else (first,)
-            taken = sum(1 for other in calls[:place] if other.kind is call.kind)
             step = self._step(
-                id=f"{name}/{call.kind.value}" + (f"_{taken + 1}" if taken else ""),
+                id=f"{name}/{_step_name(calls, place)}",
                 kind=call.kind,
                 nodes=tuple(host.name for host in mine),
                 slots=max(1, len(group.ids)) if group else 1,
@@ -127,7 +123,10 @@ class BashPlanner:
         return make_leg(device, words, self._command(call, host), host, self.options)
 
 
-def _variant(call: Call) -> str:
-    if call.point is None:
-        return "infer" if call.count == 0 else f"infer_{call.count}"
-    return variant_id(call.point.trainer.name, call.point.group, call.point.autocast)
+def _step_name(calls: list[Call], place: int) -> str:
+    """The name of a call's step within its variant: its kind, and its number where there are several."""
+    call = calls[place]
+    taken = sum(1 for other in calls[:place] if (other.kind, other.before) == (call.kind, call.before))
+    if call.before:
+        return f"before_{call.before}_{taken + 1}"
+    return call.kind.value + (f"_{taken + 1}" if taken else "")

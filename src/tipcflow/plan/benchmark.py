@@ -2,30 +2,33 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
-from tipcflow.domain import Command, ConfigError
+from tipcflow.domain import Command, ConfigError, StepKind
 from tipcflow.params import Dialect, read_params
 from tipcflow.params.lines import read_lines
 from tipcflow.params.specs import BenchmarkSpec
 from tipcflow.params.values import split_line, split_list
 from tipcflow.plan.bash import BashScript
+from tipcflow.plan.call import Call
 from tipcflow.plan.files import FileView
 from tipcflow.plan.scope import ROOT, last_line
 
 MODE = "benchmark_train"
 _PROBE = "python -c import paddle;print(paddle.version.commit)"
 _TITLE = re.compile(r"(?<!\w)train_benchmark_params(?!\w)")
-_STATIC = "dynamicTostatic"
+# Kind of a case whose training is made static; alone it asks for all of them so.
+STATIC_WORD = "dynamicTostatic"
 
 
 @dataclass(frozen=True)
 class _Case:
-    """One point of the benchmark's loops."""
+    """One point of the benchmark's loops. `fp` is the precision as it was asked for."""
 
     batch: str
     precision: str
+    fp: str
     trainer: str
     device: str
     run_mode: str
@@ -51,12 +54,50 @@ def benchmark_commands(text: str, *, file: str, dialect: Dialect, word: str, fil
     Raises:
         ConfigError: the suite has no benchmark script, or the file no section for it.
     """
+    calls = benchmark_calls(text, file=file, dialect=dialect, word=word, files=files, recorded=True)
+    return [call.as_command() for call in calls]
+
+
+def benchmark_calls(
+    text: str,
+    *,
+    file: str,
+    dialect: Dialect,
+    word: str,
+    files: FileView,
+    python: str = "python",
+    recorded: bool = False,
+) -> Iterator[Call]:
+    """The same with all that is known of every command.
+
+    Args:
+        text, file, dialect, word, files: as `benchmark_commands`.
+        python: what the script puts in the file.
+        recorded: name a command that the training script does not evaluate by the one that started that script,
+            as records do.
+
+    Raises:
+        ConfigError: as `benchmark_commands`.
+    """
     spec = dialect.benchmark
     if spec is None:
         raise ConfigError(
             "this suite has no benchmark script", file=file, key="mode", found=MODE, expected="another mode"
         )
-    return list(_Benchmark(text, file, dialect, spec, word, files).commands())
+    spec = spec.model_copy(update={"edits": {**spec.edits, 3: python}})
+    return _Benchmark(text, file, dialect, spec, word, files).calls(recorded=recorded)
+
+
+def case_name(trainer: str, batch: str | int, precision: str, run_mode: str, device: str) -> str:
+    """The name of a case's variant, for instance `norm_train_bs64_fp32_DP_N1C8`."""
+    return re.sub(r"[^A-Za-z0-9_.-]+", "_", f"{trainer}_bs{batch}_{precision}_{run_mode}_{device}")
+
+
+def edited_script(script: str, spec: BenchmarkSpec, values: dict[str, str]) -> str:
+    """A trainer's script with what the benchmark puts in its text; `values` are those of the section."""
+    for old, new in spec.texts.items():
+        script = script.replace(old, new.format(**values))
+    return script
 
 
 class _Benchmark:
@@ -66,8 +107,7 @@ class _Benchmark:
         self.file, self.dialect, self.spec, self.word, self.files = file, dialect, spec, word, files
         self.values, profiler = self._section(text)
         self.profiler = f'"{profiler}"'
-        for old, new in spec.texts.items():
-            text = text.replace(old, new.format(**self.values))
+        text = edited_script(text, spec, self.values)
         self.lines = text.split("\n")
         self.model = self.model_once = self._model()
         kept = [line.text for line in read_lines(text)]
@@ -110,37 +150,42 @@ class _Benchmark:
     def _extend(self, line: int, text: str) -> None:
         self._set(line, self._line(line) + text)
 
-    def commands(self) -> Iterator[Command]:
-        yield Command(text=_PROBE)
+    def calls(self, *, recorded: bool) -> Iterator[Call]:
+        yield Call(kind=StepKind.PREPARE, text=_PROBE, label="setup")
         for line, value in self.spec.edits.items():
             self._edit(line, value)
         for line, extra in self.spec.append.items():
             self.lines[line - 1] = (self.lines[line - 1] + extra.format(**self.values)).replace(
                 "--validate", "", 1
             )
-        if self.word.startswith(_STATIC) and "models" not in self.values:
+        if self.word.startswith(STATIC_WORD) and "models" not in self.values:
             self.lines = [line.replace("trainer:norm_train", "trainer:to_static_train") for line in self.lines]
         for case in self._cases():
-            yield from self._case(case)
+            yield from self._case(case, recorded)
 
     def _cases(self) -> Iterator[_Case]:
         models = split_list(self.values.get("models", "")) or [""]
         parts = self.word.split("_")
-        static = parts[0] == _STATIC
+        static = parts[0] == STATIC_WORD
         if len(parts) < 5:
             chosen = [models] if not static else [["to_static_train"] if "models" in self.values else [""]]
             for batch, precision, trainer, device in product(
                 split_list(self.values["batch"]), split_list(self.values["fp"]), chosen[0], self.spec.devices
             ):
-                yield _Case(batch, precision, trainer, device, "DP", static or trainer == "to_static_train")
+                made_static = static or trainer == "to_static_train"
+                yield _Case(batch, precision, precision, trainer, device, "DP", made_static)
             return
         batch = re.sub(r"\D", "", parts[1])
-        precision = "fp32" if parts[2] == "null" else parts[2]
-        precision = self.spec.precision_word.get(precision, precision)
+        fp = "fp32" if parts[2] == "null" else parts[2]
+        precision = self.spec.precision_word.get(fp, fp)
         trainer = ("to_static_train" if static else "norm_train") if "models" in self.values else ""
-        yield _Case(batch, precision, trainer, parts[4], parts[3], static)
+        yield _Case(batch, precision, fp, trainer, parts[4], parts[3], static)
 
-    def _case(self, case: _Case) -> Iterator[Command]:
+    def _label(self, case: _Case) -> str:
+        trainer = case.trainer or split_line(self._line(15), "first")[1]
+        return case_name(trainer, case.batch, case.fp, case.run_mode, case.device)
+
+    def _case(self, case: _Case, recorded: bool) -> Iterator[Call]:
         spec = self.spec
         prefix = f"{MODE}=" if spec.table else ""
         self._edit(6, case.precision)
@@ -153,17 +198,19 @@ class _Benchmark:
         self._edit(4, "0" if single else case.ids)
         if single:
             self._set(spec.profile_line, self.profiler)
-            yield from self._train("")
+            yield from self._train("", self._label(case) + "_profiling")
         self._edit(spec.profile_line, "null")
-        yield from self._train("" if single else self._run(case))
+        yield from self._train("" if single or not recorded else self._run(case), self._label(case))
         skip = dict(last_line(self.last)).get(spec.filter_key, "") if spec.filter_key and single else ""
         log = f"{ROOT}/train_log/{self._name(case)}log"
         if skip:
-            yield Command(
-                text=f"python test_tipc/filter_log.py --in_log_path '{log}' --out_log_path '{log}_filtered'"
+            text = (
+                f"python test_tipc/filter_log.py --in_log_path '{log}' --out_log_path '{log}_filtered'"
                 f" --skip_iters {skip}"
             )
-        yield Command(text=self._analysis(case, single, log + ("_filtered" if skip else "")))
+            yield Call(kind=StepKind.EVAL, text=text, label=self._label(case))
+        text = self._analysis(case, single, log + ("_filtered" if skip else ""))
+        yield Call(kind=StepKind.EVAL, text=text, label=self._label(case))
         if spec.loses_model:
             self.model = ""
 
@@ -192,13 +239,12 @@ class _Benchmark:
         script = "bash test_tipc/test_train_inference_python.sh ./test_tipc/benchmark_train.txt"
         return f"{script} {MODE} > {log} 2>&1"
 
-    def _train(self, run: str) -> Iterator[Command]:
+    def _train(self, run: str, label: str) -> Iterator[Call]:
         """The training script's commands. One that it does not evaluate is known by the command `run`,
         where there is one."""
         params = read_params("\n".join(self.lines), file=self.file, dialect=self.dialect)
         for call in BashScript(params, self.dialect, mode=MODE, files=self.files).calls():
-            env = {} if call.cuda is None else {"CUDA_VISIBLE_DEVICES": call.cuda}
-            yield Command(text=run if run and call.bare else call.text, cwd=call.cwd, env=env, log=call.log)
+            yield replace(call, text=run if run and call.bare else call.text, label=label, expects=())
 
     def _precision(self, case: _Case) -> str:
         return self.spec.log_precision.get(case.precision, case.precision)

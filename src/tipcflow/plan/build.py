@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from tipcflow.domain import Cluster, Compat, ConfigError, Plan, Step, StepKind
 from tipcflow.params import Dialect, ParamsFile
 from tipcflow.plan.bash_steps import BashPlanner
+from tipcflow.plan.benchmark import MODE as BENCHMARK
 from tipcflow.plan.choose import choose_dialect
 from tipcflow.plan.feasible import check_any_device
 from tipcflow.plan.hosts import check_python, check_room, hosts_of, substitutions
-from tipcflow.plan.options import MODES, PlanOptions
+from tipcflow.plan.options import ALL_MODES, PlanOptions
+from tipcflow.plan.planners import planner_for
 from tipcflow.plan.points import as_variant
-from tipcflow.plan.quirks import find_quirks
+from tipcflow.plan.quirks import as_quirks
 from tipcflow.plan.reader import Reader
 from tipcflow.plan.spec import SpecPlanner
 
@@ -34,7 +36,7 @@ def build_plan(
         text, file: the params file and its path relative to the suite's root.
         suite, chain: names, recorded in the plan.
         dialects: the suite's dialects; the first whose layout fits the file is taken.
-        mode: one of `MODES`.
+        mode: one of `ALL_MODES`; `benchmark_train:<case>` measures one training alone.
         compat: whose semantics: the script's, defects included, or the file's.
         cluster: where it will run; without one the plan names the file's addresses and refuses nothing.
         options: see `PlanOptions`.
@@ -44,16 +46,16 @@ def build_plan(
             run, or the cluster cannot do it.
     """
     options = options or PlanOptions()
-    _check_mode(mode)
-    dialect, params = choose_dialect(text, file=file, dialects=dialects, mode=mode)
-    reader = Reader(params, dialect, mode=mode, compat=Compat.SPEC, files=options.files)
+    name, word = _split_mode(mode)
+    dialect, params = choose_dialect(text, file=file, dialects=dialects, mode=name)
+    reader = Reader(params, dialect, mode=name, compat=Compat.SPEC, files=options.files)
     check_python(reader.value("python"), file=file, line=reader.line("python"))
-    planner = SpecPlanner(reader, cluster=cluster, options=options)
+    planner = planner_for(text, reader, word=word, cluster=cluster, options=options)
     steps = planner.steps()
-    groups, points = planner.groups, planner.points
+    groups = planner.groups
     _check_cluster(params, reader, planner, cluster)
     if compat is Compat.BASH:
-        steps = BashPlanner(text, reader, cluster=cluster, options=options).steps(groups)
+        steps = BashPlanner(text, planner, word=word).steps()
     _check_steps(steps, params, dialect, mode)
     _check_devices(steps, cluster, file)
     widest = max(groups, key=lambda group: group.nodes, default=None)
@@ -71,10 +73,10 @@ def build_plan(
         seed=_seed(compat, options),
         repeats=options.repeats,
         diagnose=options.diagnose,
-        variants=tuple(as_variant(point) for point in points),
+        variants=tuple(as_variant(point) for point in planner.points),
         steps=tuple(steps),
         substitutions=substitutions(groups, cluster, reader.value("python")),
-        quirks=find_quirks(reader, groups, points),
+        quirks=as_quirks(planner.find_quirks()),
     )
 
 
@@ -83,9 +85,16 @@ def _seed(compat: Compat, options: PlanOptions) -> int | None:
     return options.seed if compat is Compat.SPEC and options.seed_argument else None
 
 
-def _check_mode(mode: str) -> None:
-    if mode not in MODES:
-        raise ConfigError("there is no such mode", key="mode", found=mode, expected=", ".join(MODES))
+def _split_mode(mode: str) -> tuple[str, str]:
+    """The mode's name, and the case that a benchmark is narrowed to (`benchmark_train:<case>`).
+
+    Raises:
+        ConfigError: there is no such mode.
+    """
+    name, _, word = mode.partition(":")
+    if name not in ALL_MODES or (":" in mode and (name != BENCHMARK or not word)):
+        raise ConfigError("there is no such mode", key="mode", found=mode, expected=", ".join(ALL_MODES))
+    return name, word
 
 
 def _check_cluster(params: ParamsFile, reader: Reader, planner: SpecPlanner, cluster: Cluster | None) -> None:

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from itertools import product
 from typing import Literal
 
-from tipcflow.params.dialect import Dialect
-from tipcflow.params.specs import SkipRule
+from tipcflow.domain import StepKind
+from tipcflow.params.specs import SequenceSpec, SkipRule
 from tipcflow.plan.reader import Reader
 
 Device = Literal["cpu", "gpu"]
@@ -52,6 +52,12 @@ def _fits(wanted: str, word: str) -> bool:
     return word == wanted
 
 
-def skip_rules(dialect: Dialect, device: Device) -> tuple[SkipRule, ...]:
-    """The rules of one device."""
-    return tuple(rule for rule in dialect.skip if rule.device == device)
+def sequence_leg(spec: SequenceSpec, words: tuple[str, ...]) -> tuple[StepKind, dict[str, str]]:
+    """The kind of step and the words (`device` among them) of one inference of a sequence.
+
+    A word of a device that is not known counts as a CPU's: its command says what it is.
+    """
+    leg = dict(zip(spec.loops, words, strict=True))
+    word = leg.pop("device", spec.device)
+    kind = StepKind.INFER_GPU if _WORDS.get(word) == "gpu" else StepKind.INFER_CPU
+    return kind, {"device": word, **leg}

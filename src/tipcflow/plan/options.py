@@ -3,9 +3,19 @@
 from pydantic import ConfigDict, Field
 
 from tipcflow.domain import Frozen
+from tipcflow.params.dialect import TRAINING_MODES
 from tipcflow.plan.files import FileView, NoFiles
 
-MODES = ("lite_train_lite_infer", "lite_train_whole_infer", "whole_train_whole_infer", "whole_infer")
+# The modes of training and inference, which nearly every file has.
+MODES = (*TRAINING_MODES, "whole_infer")
+# With those that only some files or suites have.
+ALL_MODES = (
+    *MODES,
+    "klquant_whole_infer",
+    "benchmark_train",
+    "paddle2onnx_infer",
+    "pipeline_infer",
+)
 
 
 class PlanOptions(Frozen):

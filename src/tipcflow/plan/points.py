@@ -1,15 +1,12 @@
 """The variants that a file declares, as spec understands it."""
 
-import re
 from collections.abc import Iterator
 
 from tipcflow.domain import ConfigError, Variant
-from tipcflow.plan.call import Point
+from tipcflow.plan.call import Point, variant_id
 from tipcflow.plan.groups import Group, classify_spec
 from tipcflow.plan.reader import Reader
 from tipcflow.plan.trainers import Trainer, resolve_trainer
-
-_UNSAFE = re.compile(r"[^A-Za-z0-9_.,-]+")
 
 
 def spec_groups(reader: Reader) -> list[Group]:
@@ -64,16 +61,11 @@ def spec_points(reader: Reader, groups: list[Group], trainers: list[Trainer]) ->
                 yield Point(group, word, trainer, variant_id(trainer.name, group, word))
 
 
-def variant_id(trainer: str, group: Group, autocast: str) -> str:
-    """For instance `norm_train_gpus_0,1_autocast_amp_nodes_2`; safe as a folder name."""
-    return _UNSAFE.sub("_", f"{trainer}_gpus_{group.gpus}_autocast_{autocast}_nodes_{group.nodes}")
-
-
 def as_variant(point: Point) -> Variant:
     """The domain's view of a point."""
     group = point.group
     return Variant(
-        id=variant_id(point.trainer.name, group, point.autocast),
+        id=point.folder,
         trainer=point.trainer.name,
         precision="" if point.autocast in ("null", "False") else point.autocast,
         devices=group.ids,

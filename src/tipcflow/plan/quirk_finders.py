@@ -56,6 +56,8 @@ def _infer_dir(reader: Reader, points: list[Point]) -> Iterator[Found]:
 def _listed(reader: Reader) -> Iterator[Found]:
     """Listed models that are none, in modes without training."""
     spec, models = reader.dialect.whole_infer, reader.items("infer_model")
+    if not reader.has("weights_key") and any(word not in _NOTHING for word in reader.items("infer_export")):
+        yield Found("export-keys-unset", reader.line("infer_export"))
     if spec.by_word or spec.once or spec.quantised or "null" not in models:
         return
     does = "ends the script" if spec.null_stops else "is inferred with, without a model's argument"

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+from tipcflow.params.layout import COMMANDS
 from tipcflow.params.sections import STATIC, find_section
 from tipcflow.params.values import is_null, mode_entries
 from tipcflow.plan.call import Point
@@ -18,7 +19,7 @@ def find_values(reader: Reader, points: list[Point]) -> Iterator[Found]:
     if points:
         yield from _modes(reader)
         yield from _section(reader)
-    yield from _texts(reader)
+    yield from find_texts(reader)
     yield from _cut(reader)
     name = reader.value("model")
     if name != model_name(reader):
@@ -56,15 +57,17 @@ def _section(reader: Reader) -> Iterator[Found]:
         yield Found("section-by-line", said.number, {"said": said.text, "wrong": wrong})
 
 
-def _texts(reader: Reader) -> Iterator[Found]:
+def find_texts(reader: Reader) -> Iterator[Found]:
+    """Quirks of single values, whatever they are for."""
     for name, slot in reader.params.slots.items():
         kind = reader.dialect.kind(name)
         if kind == "key" or not slot.present or slot.key == "null":
             continue
         if slot.value != slot.full and reader.dialect.split == "first" and not slot.key.endswith("_url"):
             yield Found("colon-cut", slot.line, {"cut": slot.value, "value": slot.full})
-        if slot.full != slot.full.strip() and slot.full.strip():
-            yield Found("trailing-blank", slot.line)
+        begins = slot.full.rstrip() == slot.full and name in COMMANDS
+        if slot.full != slot.full.strip() and slot.full.strip() and not begins:
+            yield Found("trailing-blank", slot.line, {"key": slot.key, "value": slot.full})
         bare = _QUOTED.sub("", slot.full)
         if kind == "plain" and "|" in bare and name != "use_gpu" and not is_mode_table(slot.value):
             yield Found("pipe-in-value", slot.line, {"key": slot.key, "value": slot.full.strip()})
@@ -72,6 +75,8 @@ def _texts(reader: Reader) -> Iterator[Found]:
 
 def _cut(reader: Reader) -> Iterator[Found]:
     cut = reader.dialect.cut
+    if cut < 0:
+        yield Found("klquant-reads-nothing")
     lost = [slot for slot in reader.params.slots.values() if slot.line > cut]
     for slot in lost[:1] if cut > 0 else ():
         yield Found("cut", slot.line, {"cut": cut, "lost": slot.text})

@@ -1,22 +1,19 @@
 """Named differences between a suite's script and its params file, found in one file."""
 
+from collections.abc import Iterable
 from functools import cache
 from importlib import resources
 
 import yaml
 
 from tipcflow.domain import Quirk
-from tipcflow.plan.call import Point
-from tipcflow.plan.groups import Group
-from tipcflow.plan.quirk_finders import find_all
 from tipcflow.plan.quirk_found import Found
-from tipcflow.plan.reader import Reader
 
 
-def find_quirks(reader: Reader, groups: list[Group], points: list[Point]) -> tuple[Quirk, ...]:
-    """The quirks that change what this file runs in this mode, in the order of their lines."""
-    found = {(each.id, each.line): each for each in find_all(reader, groups, points)}
-    return tuple(sorted(map(_quirk, found.values()), key=lambda quirk: (quirk.line, quirk.id)))
+def as_quirks(found: Iterable[Found]) -> tuple[Quirk, ...]:
+    """Quirks with their texts, each once a line, in the order of their lines."""
+    once = {(each.id, each.line): each for each in found}
+    return tuple(sorted(map(_quirk, once.values()), key=lambda quirk: (quirk.line, quirk.id)))
 
 
 def _quirk(found: Found) -> Quirk:

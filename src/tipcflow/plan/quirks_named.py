@@ -107,6 +107,14 @@ def _always(quirk: str, slot: str) -> Finder:
     return find
 
 
+def _of_script(quirk: str, slot: str) -> Finder:
+    def find(reader: Reader, _: list[Group], __: list[Point]) -> Iterator[Found]:
+        if reader.value(slot) not in ("null", ""):
+            yield Found(quirk, reader.line(slot))
+
+    return find
+
+
 _FINDERS: dict[str, Finder] = {
     "epochs-ignored": _epochs_ignored,
     "whole-infer-nothing": _whole_infer_nothing,
@@ -117,6 +125,8 @@ _FINDERS: dict[str, Finder] = {
     "quant-unread": _quant_unread,
     "quant-misaligned": _quant_misaligned,
     "quant-folder": _quant_folder,
+    "onnx-status": _of_script("onnx-status", "inference"),
+    "pipeline-background": _of_script("pipeline-background", "inference"),
     "train-status": _always("train-status", "trainers"),
     "time-limit": _always("time-limit", "trainers"),
     "first-epoch-weights": _always("first-epoch-weights", "weights_name"),

@@ -130,7 +130,7 @@ class Scope:
                 parts.append(self.key(name))
             elif forced == "!" or (forced == "?" and self.key(name) != "null"):
                 parts.append(f"{self.key(name)}={self.get(value)}")
-            elif forced:
+            elif forced or not (self.key(name) or self.reader.bash):
                 continue
             else:
                 parts.append(argument(self.key(name), self.get(value)))

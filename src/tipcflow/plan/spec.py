@@ -11,6 +11,8 @@ from tipcflow.plan.hosts import Host, hosts_of
 from tipcflow.plan.launch import launcher, single_env, train_device, train_env
 from tipcflow.plan.options import PlanOptions
 from tipcflow.plan.points import spec_groups, spec_points, spec_trainers, world_size
+from tipcflow.plan.quirk_finders import find_all
+from tipcflow.plan.quirk_found import Found
 from tipcflow.plan.reader import Reader
 from tipcflow.plan.scope import Scope, amp_variables, base_variables, model_name, weights_scope
 from tipcflow.plan.spec_legs import spec_legs, tidy
@@ -39,11 +41,32 @@ class SpecPlanner:
 
     def steps(self) -> list[Step]:
         """All steps: preparation first, then one variant after the other."""
-        if self.trains:
-            self.groups = spec_groups(self.reader)
-            self.points = list(spec_points(self.reader, self.groups, spec_trainers(self.reader)))
-        body = list(self._training() if self.trains else self._inference_only())
+        body = list(self.body())
         return [*self._prepare(), *body]
+
+    def body(self) -> Iterator[Step]:
+        """The steps after preparation; fills `groups` and `points`."""
+        if not self.trains:
+            yield from self._inference_only()
+            return
+        self.groups = spec_groups(self.reader)
+        self.points = list(spec_points(self.reader, self.groups, spec_trainers(self.reader)))
+        yield from self.training()
+
+    def find_quirks(self) -> Iterator[Found]:
+        """What the suite's script does otherwise with this file; asked after `steps`."""
+        yield from find_all(self.reader, self.groups, self.points)
+
+    def edits(self, host: Host) -> Iterator[tuple[int, str]]:
+        """Physical line -> what a person puts there who starts the suite's script on a host of the cluster."""
+        line, reader = self.reader.line, self.reader
+        yield line("python"), f"{reader.key('python')}:{host.python(reader.value('python'))}"
+        entries = []
+        for group in self.groups:
+            addresses = ",".join(each.address for each in hosts_of(group, self.cluster))
+            entries.append(f"{addresses};{group.gpus}" if group.ips else group.text)
+        if entries:
+            yield line("gpu_list"), f"{reader.key('gpu_list')}:{'|'.join(entries)}"
 
     def _prepare(self) -> Iterator[Step]:
         script = self.options.prepare
@@ -52,46 +75,49 @@ class SpecPlanner:
         widest = max(self.groups, key=lambda group: group.nodes, default=None)
         hosts = hosts_of(widest, self.cluster)
         text = f"bash {script} {shlex.quote(self.reader.params.file)} {self.reader.mode}"
-        yield self._step(
+        yield self.step(
             id="prepare",
             kind=StepKind.PREPARE,
             nodes=tuple(host.name for host in hosts),
             commands={host.name: Command(text=text) for host in hosts},
         )
 
-    def _training(self) -> Iterator[Step]:
+    def training(self) -> Iterator[Step]:
+        """The steps of all points, each as often as it is to be repeated."""
         for point in self.points:
             for repeat in range(1, self.options.repeats + 1):
-                yield from self._variant(point, repeat)
+                yield from self.variant(point, repeat)
 
-    def _step(self, **fields: object) -> Step:
+    def step(self, **fields: object) -> Step:
+        """A step of the given fields, after preparation unless they say otherwise."""
         first = () if fields["kind"] is StepKind.PREPARE or not self.options.prepare else ("prepare",)
         return plain_step(deadline_s=self.options.step_deadline_s, **{"after": first, **fields})
 
-    def _variant(self, point: Point, repeat: int) -> Iterator[Step]:
+    def variant(self, point: Point, repeat: int) -> Iterator[Step]:
+        """Everything that is done with one point: training, evaluation, export, inference."""
         name = point.folder + (f"_repeat_{repeat}" if self.options.repeats > 1 else "")
         hosts = hosts_of(point.group, self.cluster)
-        scope = self._variant_scope(point, hosts[0], name)
+        scope = self.variant_scope(point, hosts[0], name)
         common = {"variant": point.folder, "repeat": repeat}
         folder = scope.get("S")
         scope = weights_scope(scope)
         last = ""
-        for extra in self._extras("train", point, hosts, scope, name):
+        for extra in self.extras("train", point, hosts, scope, name):
             yield extra.model_copy(update=common)
             last = extra.id
-        train = self._train(point, hosts, scope, name)
+        train = self.train_step(point, hosts, scope, name)
         yield train.model_copy(update={**common, **({"after": (last,)} if last else {})})
         last = train.id
         env = single_env(point.group, hosts[0])
         for kind, script in ((StepKind.EVAL, self.reader.value("eval")), (StepKind.EXPORT, point.trainer.export)):
             if script in _NOTHING:
                 continue
-            for extra in self._extras(kind.value, point, hosts[:1], scope.within(script=script), name):
+            for extra in self.extras(kind.value, point, hosts[:1], scope.within(script=script), name):
                 yield extra.model_copy(update={**common, "after": (last,)})
                 last = extra.id
             spec = self.reader.dialect.eval if kind is StepKind.EVAL else self.reader.dialect.export
             command = Command(text=tidy(scope.within(script=script).render(spec.command)), env=env)
-            step = self._step(
+            step = self.step(
                 id=f"{name}/{kind.value}",
                 kind=kind,
                 nodes=(hosts[0].name,),
@@ -109,9 +135,9 @@ class SpecPlanner:
         legs = spec_legs(
             scope, quant=str(point.trainer.quant), host=hosts[0], group=point.group, options=self.options
         )
-        yield from infer_steps(name, legs, hosts[0], after=(last,), step=self._step, **common)
+        yield from infer_steps(name, legs, hosts[0], after=(last,), step=self.step, **common)
 
-    def _extras(
+    def extras(
         self, before: str, point: Point, hosts: tuple[Host, ...], scope: Scope, name: str
     ) -> Iterator[Step]:
         """Further commands that the suite runs for this file before a training or an export."""
@@ -125,12 +151,13 @@ class SpecPlanner:
                 )
                 for host in hosts
             }
-            step = self._step(
+            step = self.step(
                 id=f"{name}/before_{before}_{place}", kind=kind, nodes=tuple(commands), commands=commands
             )
             yield step.model_copy(update={"after": ("prepare",) if self.options.prepare else ()})
 
-    def _variant_scope(self, point: Point, host: Host, name: str) -> Scope:
+    def variant_scope(self, point: Point, host: Host, name: str) -> Scope:
+        """The variables of one variant, whose folder is called `name`."""
         scope = Scope(self.reader, self.scope.variables, group=point.group.index)
         return scope.within(
             S=f"{scope.get('LP')}/{name}",
@@ -143,7 +170,8 @@ class SpecPlanner:
             launch="",
         )
 
-    def _train(self, point: Point, hosts: tuple[Host, ...], scope: Scope, name: str) -> Step:
+    def train_step(self, point: Point, hosts: tuple[Host, ...], scope: Scope, name: str) -> Step:
+        """The training of a point on its hosts."""
         dialect, options, folder = self.reader.dialect, self.options, scope.get("S")
         template = dialect.train.template(point.group.form) or dialect.train.nodes
         commands = {}
@@ -159,7 +187,7 @@ class SpecPlanner:
             if options.seed is not None and options.seed_argument:
                 text += " " + options.seed_argument.format(seed=options.seed)
             commands[host.name] = Command(text=text, env=train_env(point.group, host, options))
-        return self._step(
+        return self.step(
             id=f"{name}/train",
             kind=StepKind.TRAIN,
             nodes=tuple(commands),
@@ -191,7 +219,7 @@ class SpecPlanner:
             after: tuple[str, ...] = ("prepare",) if self.options.prepare else ()
             if model.export:
                 command = Command(text=tidy(model.export), env=single_env(None, host))
-                step = self._step(
+                step = self.step(
                     id=f"{model.name}/export",
                     kind=StepKind.EXPORT,
                     nodes=(host.name,),
@@ -202,4 +230,4 @@ class SpecPlanner:
                 after = (step.id,)
             scope = base.within(model_path=model.path, data=base.render(spec.data))
             legs = spec_legs(scope, quant=model.quant, host=host, group=None, options=self.options)
-            yield from infer_steps(model.name, legs, host, after=after, step=self._step)
+            yield from infer_steps(model.name, legs, host, after=after, step=self.step)

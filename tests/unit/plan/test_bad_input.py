@@ -1,5 +1,6 @@
 """Each wrong input is one error that names file, line, slot, what was found and what was expected."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -70,6 +71,8 @@ def test_messages_are_as_they_were_read_and_approved(
         f"[{name}]\n{message(plan, change(texts[which]), mode, cluster())}\n"
         for name, (which, change, mode) in CASES.items()
     ]
+    if os.environ.get("UPDATE_GOLDEN"):
+        GOLDEN.write_text("\n".join(said))
     assert "\n".join(said) == GOLDEN.read_text()
 
 

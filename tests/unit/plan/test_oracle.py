@@ -15,6 +15,10 @@ from tipcflow.params.kinds import recognise
 from tipcflow.plan import build_plan, record_commands
 
 
+# Scripts that no record is of.
+WITHOUT_RECORDS = {"PaddleSeg/dy2static", "PaddleVideo/dy2static"}
+
+
 def records(folder: Path) -> Iterator[dict]:
     for path in sorted(folder.glob("*.jsonl.gz")):
         with gzip.open(path, "rt", encoding="utf-8") as lines:
@@ -55,7 +59,7 @@ def test_every_record_is_planned_as_it_ran(oracle: Path) -> None:
             wrong.append(f"{script_of(record)}: {' '.join(where)}")
     dialects = [load_dialect(name) for name in known_dialects()]
     with_benchmark = {f"{each.name} benchmark" for each in dialects if each.benchmark}
-    assert set(seen) == {each.name for each in dialects} | with_benchmark
+    assert set(seen) == {each.name for each in dialects} - WITHOUT_RECORDS | with_benchmark
     assert sum(seen.values()) > 4000
     assert wrong == [], f"{len(wrong)} of {sum(seen.values())} differ: {Counter(w.split(':')[0] for w in wrong)}"
 

@@ -26,6 +26,8 @@ def _legs(subject: Subject) -> Iterator[tuple[str, dict[str, str]]]:
 
 def _quant_words(subject: Subject) -> list[str]:
     """The words that say whether the models of this file are quantised, trained or listed ones."""
+    if subject.dialect.quant:
+        return [subject.dialect.quant]
     listed = subject.items("trainers")
     trained = [
         str(spec.quant)

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+from tipcflow.domain import ConfigError
+from tipcflow.params.blocks import split_blocks
 from tipcflow.params.dialect import Dialect, load_dialect
 from tipcflow.params.lint import devices, inference, modes, scripts, shape, tail, trainers, values
 from tipcflow.params.lint.subject import Finding, Rule, Subject
@@ -46,6 +48,18 @@ def lint_lines(text: str, *, file: str) -> list[Finding]:
     """What is wrong with a file whatever it is for: Windows line endings, lines of blanks."""
     subject = Subject(text, load_dialect("models/template"))
     return [each for rule in shape.ANY_FILE for each in _ask(rule, subject, file)]
+
+
+def lint_blocks(text: str, *, file: str, dialect: Dialect) -> list[Finding]:
+    """What is wrong with the lines of a file of several blocks: the first place that is not what it has to be."""
+    findings = lint_lines(text, file=file)
+    try:
+        split_blocks(text, file=file, dialect=dialect)
+    except ConfigError as error:
+        rule = next(rule for rule in shape.RULES if rule.id == "line-shape")
+        message = f"{error.key or 'line'}: {error.message}: found {error.found!r}, expected {error.expected}"
+        findings.append(Finding(file, max(error.line, 1), rule.id, rule.severity, message, shape.COMPARE))
+    return findings
 
 
 def _ask(rule: Rule, subject: Subject, file: str) -> list[Finding]:

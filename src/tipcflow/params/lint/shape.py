@@ -7,7 +7,7 @@ from tipcflow.params.lines import TextLine
 from tipcflow.params.lint.subject import Hit, Rule, Severity, Subject
 
 _BEYOND = 10_000
-_COMPARE = "compare with a file of the suite that works, line by line"
+COMPARE = "compare with a file of the suite that works, line by line"
 
 
 def crlf(subject: Subject) -> list[Hit]:
@@ -71,7 +71,7 @@ def shape(subject: Subject) -> list[Hit]:
     wrong = next((line for line in lines if _fits(_blanked(lines, line), layout)), None)
     if wrong is not None:
         message = f"{layout.at(wrong.index)}: found {_short(wrong.text)}, expected {error.expected}"
-        return [Hit(wrong.number, message, _COMPARE)]
+        return [Hit(wrong.number, message, COMPARE)]
     missing = [place for place in range(len(lines) + 1) if _fits(_with_gap(lines, place), layout)]
     extra = [place for place in range(len(lines)) if _fits(_without(lines, place), layout)]
     names = _names(layout, missing)
@@ -86,7 +86,7 @@ def shape(subject: Subject) -> list[Hit]:
             message = f"a line too many: {_short(end.text)}; all below mean something else"
         return [Hit(end.number, message, "delete the line that does not belong there")]
     found = f" (found {_short(error.found)}, expected {error.expected})" if error.expected else ""
-    return [Hit(max(error.line, 1), f"{error.key or 'line'}: {error.message}{found}", _COMPARE)]
+    return [Hit(max(error.line, 1), f"{error.key or 'line'}: {error.message}{found}", COMPARE)]
 
 
 def _problem(lines: tuple[TextLine, ...], layout: Layout) -> ConfigError | None:

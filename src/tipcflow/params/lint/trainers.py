@@ -26,7 +26,7 @@ def unknown(subject: Subject) -> list[Hit]:
     """A name that no line of the file has."""
     slot = subject.slot("trainers")
     known = _names(subject)
-    if slot is None:
+    if slot is None or subject.slot("norm_train") is None:
         return []
     does = "the norm trainer runs under this name"
     harmless = len(subject.dialect.trainers) < 2  # one trainer line serves every name
@@ -59,7 +59,7 @@ def no_script(subject: Subject) -> list[Hit]:
     """A listed trainer without a script is left out."""
     slot = subject.slot("trainers")
     known = _names(subject)
-    if slot is None:
+    if slot is None or subject.slot("norm_train") is None:
         return []
     return [
         Hit(slot.line, f"trainer {name!r} has no script: it is left out without a word", f"give {name} a script")

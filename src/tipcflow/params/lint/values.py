@@ -3,14 +3,13 @@
 import re
 
 from tipcflow.params.file import Slot
+from tipcflow.params.layout import COMMANDS
 from tipcflow.params.lint.subject import Hit, Rule, Severity, Subject
 
 _QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
 _LISTS = ("list", "modes", "paired")
 _PYTHON = re.compile(r"python[\d.]*")
 _FLAGS = ("infer_quant", "mkldnn", "tensorrt", "device", "use_gpu")
-# Slots that begin a command: there a blank more does no harm.
-_SCRIPTS = (*(f"{name}_train" for name in ("norm", "pact", "fpgm", "distill")), "eval", "inference", "norm_export")
 _TRUE_FALSE = {"true": "True", "false": "False"}
 
 
@@ -35,14 +34,15 @@ def blank_ends(subject: Subject) -> list[Hit]:
     for slot in subject.slots():
         value = slot.full.rstrip("\r")
         plain = value.strip()
-        if value == plain or not plain or subject.dialect.kind(slot.name) == "key":
+        begins = value == value.rstrip() and slot.name in COMMANDS
+        if value == plain or not plain or begins or subject.dialect.kind(slot.name) == "key":
             continue
         if any(item != item.strip() == "null" for item in slot.items):
             message = f"{value!r} is not null: '{slot.key}' gets an argument"
         else:
             message = f"the blank at an end of {value!r} is part of the value of '{slot.key}'"
         exact = subject.dialect.kind(slot.name) in _LISTS or slot.name == "model" or plain == "null"
-        split = value != value.lstrip() and slot.name not in _SCRIPTS
+        split = value != value.lstrip()
         severity = Severity.ERROR if exact else Severity.WARNING if split else None
         hits.append(Hit(slot.line, message, "delete the blank", severity))
     return hits

@@ -9,8 +9,8 @@ import pytest
 
 from tipcflow.domain import Compat, ConfigError
 from tipcflow.params import known_dialects, load_dialect
+from tipcflow.params.kinds import WHAT, recognise
 from tipcflow.params.lint.guess import guess_dialect
-from tipcflow.params.lint.kinds import KINDS, kind_of
 from tipcflow.params.lint.rules import all_rules, lint_text
 from tipcflow.params.lint.subject import Severity
 from tipcflow.plan import build_plan
@@ -88,7 +88,7 @@ def judge(text: str, name: str) -> str:
 def run(count: int, seed: int) -> Counter[str]:
     said: Counter[str] = Counter()
     for dice, text in mangled(count, seed):
-        assert kind_of(text, "f.txt").name in KINDS
+        assert recognise(text, "f.txt").kind in WHAT
         assert guess_dialect(text, "f.txt")[0] in TRAINING
         own = "models/template" if len(text) > SHORT else "models/mobilenetv3_prod"
         said[judge(text, own if dice.random() < 0.8 else dice.choice(TRAINING))] += 1

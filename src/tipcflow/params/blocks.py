@@ -1,0 +1,50 @@
+"""Params files that hold several blocks of lines, each of which is a file of its own."""
+
+from tipcflow.domain import ConfigError, Frozen
+from tipcflow.params.dialect import Dialect
+from tipcflow.params.file import ParamsFile
+from tipcflow.params.layout import TITLE
+from tipcflow.params.lines import read_lines
+from tipcflow.params.parse import parse_lines
+
+
+class Block(Frozen):
+    """One block: its name, and its lines with the numbers that they have in the file."""
+
+    name: str
+    params: ParamsFile
+
+
+def split_blocks(text: str, *, file: str, dialect: Dialect) -> list[Block]:
+    """The blocks of a file, each from its title up to the next one, and no longer than a block is.
+
+    Raises:
+        ConfigError: there is no block, two have one name, or a line of one is not what its place says.
+    """
+    lines, blocks = read_lines(text), dialect.blocks
+    starts = [line.index for line in lines if TITLE.fullmatch(line.text)]
+    if blocks is None or not starts or starts[0] != 0:
+        raise ConfigError(
+            "the file has no blocks",
+            file=file,
+            line=1,
+            key="title",
+            found=lines[0].text if lines else "nothing",
+            expected="=====name===== and the lines of a training below it",
+        )
+    found: dict[str, Block] = {}
+    for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
+        name = lines[start].text.strip("= ")
+        if name in found:
+            raise ConfigError(
+                "two blocks have one name",
+                file=file,
+                line=lines[start].number,
+                key="title",
+                found=name,
+                expected="a name for every block",
+            )
+        mine = lines[start : min(end, start + blocks.lines)]
+        params = parse_lines(text, mine, file=file, dialect=dialect)
+        found[name] = Block(name=name, params=params)
+    return list(found.values())
