@@ -134,6 +134,7 @@ def _follow(airflow: "Airflow", runs: Sequence["Watched"], *, timeout_s: float, 
             try:
                 airflow.set_state(run.dag_run.dag_id, run.dag_run.run_id, "failed", deadline_s=_STOP_S)
                 _note(f"{run.wish.chain}: the run is told to stop and to clean up")
+                run.reason += "; it is told to stop"
             except TipcflowError as error:
                 _note(f"{run.wish.chain}: the run could not be stopped: {error}")
 

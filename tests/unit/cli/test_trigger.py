@@ -271,6 +271,7 @@ def test_out_of_time(tipcflow: Tipcflow, airflow: FakeAirflow, stop: list[str]) 
     assert "not finished after 0.005 min; its DAG run is" in said.out
     assert next(iter(airflow.runs.values()))["state"] == ("failed" if stop else "running")
     assert ("told to stop" if stop else "the run goes on in Airflow") in said.err
+    assert ("; it is told to stop" in said.out) == bool(stop)
 
 
 def test_an_airflow_that_is_away_for_a_while_is_asked_again(
