@@ -4,8 +4,21 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from operators.weekly_runs import LIVING
 from tipcflow.domain import ConfigError, InfraError
+from tipcflow.execute.maintenance import Owner
 
+# Airflow's states of tasks of which something is still to come.
+_UNFINISHED = [
+    "scheduled",
+    "queued",
+    "running",
+    "restarting",
+    "up_for_retry",
+    "up_for_reschedule",
+    "deferred",
+    "awaiting_input",
+]
 _NOT_FOUND = 404
 
 
@@ -17,6 +30,19 @@ def state_of(dag_id: str, run_id: str) -> str | None:
     if not RuntimeTaskInstance.get_dr_count(dag_id=dag_id, run_ids=[run_id]):
         return None
     return str(getattr(state := RuntimeTaskInstance.get_dagrun_state(dag_id, run_id), "value", state))
+
+
+def owner_of(dag_id: str, run_id: str) -> Owner:
+    """Whether anything of a DAG run may still happen: also of one that has ended, while a task of it has not."""
+    from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
+
+    state = state_of(dag_id, run_id)
+    if state is None:
+        return Owner.UNKNOWN
+    if state in LIVING:
+        return Owner.LIVING
+    busy = RuntimeTaskInstance.get_ti_count(dag_id=dag_id, run_ids=[run_id], states=_UNFINISHED)
+    return Owner.LIVING if busy else Owner.ENDED
 
 
 def start(dag_id: str, run_id: str, *, run_after: datetime, conf: Mapping[str, Any], note: str) -> None:

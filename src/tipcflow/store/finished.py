@@ -1,4 +1,4 @@
-"""What is known of runs that have ended, over many runs: how they ended and how long they took."""
+"""Many runs at once: which there are, which have no status yet, how long those took that have one."""
 
 from collections import defaultdict
 from collections.abc import Collection
@@ -16,6 +16,8 @@ _WHOLE = (Status.PASS, Status.IMPROVEMENT, Status.REGRESSION)
 _JUDGED = (*_WHOLE, Status.FAILED)
 # The newest ones of a chain: frameworks and nodes get faster.
 _RECENT = 5
+# Databases limit how many values a query may name.
+_AT_ONCE = 500
 
 
 class FinishedMixin(StoreBase):
@@ -23,10 +25,19 @@ class FinishedMixin(StoreBase):
 
     def known_runs(self, run_ids: Collection[str]) -> dict[str, Run]:
         """The runs of these ids that there are."""
-        query = select(runs).where(runs.c.id.in_(sorted(run_ids)))
+        wanted, found = sorted(run_ids), {}
         with self._read() as connection:
-            rows = connection.execute(query).mappings().all()
-        return {row["id"]: Run.model_validate(dict(row)) for row in rows}
+            for start in range(0, len(wanted), _AT_ONCE):
+                query = select(runs).where(runs.c.id.in_(wanted[start : start + _AT_ONCE]))
+                for row in connection.execute(query).mappings():
+                    found[row["id"]] = Run.model_validate(dict(row))
+        return found
+
+    def unfinished_runs(self) -> list[Run]:
+        """All runs that have no status, oldest first."""
+        query = select(runs).where(runs.c.status.is_(None)).order_by(runs.c.created_at, runs.c.id)
+        with self._read() as connection:
+            return [Run.model_validate(dict(row)) for row in connection.execute(query).mappings()]
 
     def durations(self, mode: str) -> dict[str, float]:
         """Chain -> the median of its newest whole runs in a mode, seconds from the first attempt to the end.

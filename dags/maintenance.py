@@ -1,0 +1,5 @@
+"""An Airflow DAG that keeps a deployment tidy: sweeps, every hour."""
+
+from operators.maintenance import maintenance_dag
+
+dag = maintenance_dag()
