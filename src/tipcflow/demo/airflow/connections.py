@@ -12,14 +12,16 @@ def connections_env(cluster: Cluster) -> dict[str, str]:
     The private key stays in its file; the host key is checked by both of the SSH provider's hooks.
 
     Raises:
-        ConfigError: a node has no ssh target or no known host key.
+        ConfigError: a node has no connection id, no ssh target or no known host key.
     """
     return {f"AIRFLOW_CONN_{node.connection.upper()}": json.dumps(_connection(node)) for node in cluster.nodes}
 
 
 def _connection(node: Node) -> dict[str, object]:
-    if node.ssh is None:
-        raise ConfigError("has no ssh target to make a connection of", key=f"nodes.{node.name}.ssh")
+    if not node.connection:
+        raise ConfigError("no id for the connection", key=f"nodes.{node.name}.connection")
+    if not node.ssh.host:
+        raise ConfigError("no host to make a connection to", key=f"nodes.{node.name}.ssh.host")
     return {
         "conn_type": "ssh",
         "host": node.ssh.host,
@@ -29,13 +31,14 @@ def _connection(node: Node) -> dict[str, object]:
             "key_file": node.ssh.identity_file,
             "host_key": _host_key(node),
             "no_host_key_check": "false",
+            # Neither the user's own keys nor an agent's: what this connection says, or nothing.
+            "look_for_keys": "false",
         },
     }
 
 
 def _host_key(node: Node) -> str:
     """`<type> <base64>` of the node, out of its known_hosts file."""
-    assert node.ssh is not None
     names = {node.ssh.host, f"[{node.ssh.host}]:{node.ssh.port}"}
     path = Path(node.ssh.known_hosts or "")
     try:

@@ -56,7 +56,7 @@ def _password(path: Path) -> str:
         known = json.loads(path.read_text())
     except (OSError, ValueError):
         known = {}
-    if not isinstance(known.get(USER), str):
+    if not isinstance(known, dict) or not isinstance(known.get(USER), str):
         known = {USER: secrets.token_urlsafe(12)}
         _write_private(path, json.dumps(known) + "\n")
     path.chmod(0o600)

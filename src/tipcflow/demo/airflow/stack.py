@@ -4,22 +4,19 @@ For the demo, the tests and the benchmarks alike. All of it ends with its owner,
 SIGTERM or SIGKILL: it lives under a keeper that sees the owner go. `airflow standalone` leaves processes behind.
 """
 
-import json
 import os
-import subprocess
+import signal
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from tipcflow.demo.airflow import state as states
 from tipcflow.demo.airflow.environment import LOOPBACK, Folders, environment
 from tipcflow.demo.airflow.health import free_port, unhealthy
 from tipcflow.demo.airflow.home import USER, airflow_home
-from tipcflow.demo.airflow.keeper import GRACE_S, KILL_S
+from tipcflow.demo.airflow.kept import Job, Kept
 from tipcflow.demo.airflow.migration import airflow_version, is_migrated, note_migrated
 from tipcflow.demo.processes import start_time
 from tipcflow.demo.signals import GATE
@@ -130,7 +127,6 @@ class Stack:
         passwords_file: where it is, mode 0600.
         folders: what Airflow reads.
         components: log file of each component, by name.
-        pids: their process ids, once they were started.
     """
 
     def __init__(
@@ -151,10 +147,8 @@ class Stack:
         self.passwords_file = self._airflow.passwords_file
         self.folders = folders
         self.components: dict[str, Path] = {}
-        self.pids: dict[str, int] = {}
-        self._events: dict[str, int] = {}
-        self._gone = threading.Event()
-        self._keeper: subprocess.Popen[bytes] | None = None
+        self._connections: dict[str, str] = {}
+        self._kept: Kept | None = None
         self._ownership = states.Ownership(self.airflow_home)
         try:
             states.remove_leftovers(self.airflow_home, report)
@@ -171,28 +165,47 @@ class Stack:
         """Start the keeper, and the migration under it."""
         key, _, value = self._state.marker.partition("=")
         self._state.save(self.airflow_home)
-        with (self._airflow.logs / "keeper.log").open("ab") as log:
-            self._keeper = subprocess.Popen(
-                [sys.executable, "-P", "-m", "tipcflow.demo.airflow.keeper"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                env={**self._env, key: value},
-                start_new_session=True,
-            )
-        self._state.keeper = (self._keeper.pid, start_time(self._keeper.pid))
+        self._kept = Kept({**self._env, key: value}, self._log_of("keeper"))
+        self._state.keeper = (self._kept.pid, start_time(self._kept.pid))
         self._state.save(self.airflow_home)
-        threading.Thread(target=self._listen, args=(self._keeper,), name="airflow keeper", daemon=True).start()
         migrated = is_migrated(self._airflow, self._env)
         if not migrated:
             self._report("making Airflow's database")
-        self._send({"first": None if migrated else self._job("migration", "db", "migrate")})
+        self._kept.first(None if migrated else self._job("migration", "db", "migrate"))
 
     def start(self, connections: Mapping[str, str], *, components: Sequence[str] = COMPONENTS) -> None:
         """Have the components started as soon as the database is ready; does not wait."""
-        jobs = [self._job(name, *_ARGUMENTS.get(name, (name,))) for name in components]
+        self._connections = dict(connections)
         self.components = {name: self._log_of(name) for name in components}
-        self._send({"env": dict(connections), "components": jobs})
+        self._start(components)
+
+    def kill(self, name: str, number: int = signal.SIGKILL) -> None:
+        """Send a component a signal, and wait until it has ended; `check` complains from then on.
+
+        Raises:
+            InfraError: it does not end.
+        """
+        self._running().kill(name, number)
+
+    def restart(self, name: str) -> None:
+        """Start a component again that has ended; `wait_ready` waits for it."""
+        self._since = time.time()
+        self._start([name])
+
+    @property
+    def pids(self) -> dict[str, int]:
+        """Process ids of what was started, by component."""
+        return dict(self._running().pids)
+
+    def _start(self, names: Sequence[str]) -> None:
+        self._running().start(
+            self._connections, [self._job(name, *_ARGUMENTS.get(name, (name,))) for name in names]
+        )
+
+    def _running(self) -> Kept:
+        if self._kept is None:
+            raise InfraError("this Airflow was closed")
+        return self._kept
 
     def wait_ready(self, *, deadline_s: float = READY_DEADLINE_S) -> None:
         """Wait until all components are healthy.
@@ -228,15 +241,16 @@ class Stack:
         Raises:
             InfraError: something ended; with its exit code and the last lines of its log.
         """
-        for name, code in list(self._events.items()):
+        kept = self._running()
+        for name, code in list(kept.ended.items()):
             if name != "migration" or code:
                 what = "database migration" if name == "migration" else name
                 raise InfraError(
                     f"Airflow's {what} ended with exit code {code}\n{self._tail(name)}",
                     hint=f"all logs are in {self._airflow.logs}",
                 )
-        if self._gone.is_set():
-            raise InfraError("the process that keeps Airflow ended", hint=f"see {self._airflow.logs}/keeper.log")
+        if kept.gone:
+            raise InfraError("the process that keeps Airflow ended", hint=f"see {self._log_of('keeper')}")
 
     def close(self) -> None:
         """End everything. Idempotent; signals wait until it is done.
@@ -248,20 +262,14 @@ class Stack:
         if os.getpid() != self._owner:
             return
         with GATE.hold():
-            keeper, self._keeper = self._keeper, None
-            if keeper is not None:
-                assert keeper.stdin is not None
-                keeper.stdin.close()
-                try:
-                    keeper.wait(GRACE_S + 2 * KILL_S)
-                except subprocess.TimeoutExpired:
-                    keeper.kill()
-                    keeper.wait()
+            if self._kept is not None:
+                self._kept.close()
                 states.kill_marked(self._state)
                 (self.airflow_home / "stack.json").unlink(missing_ok=True)
+                self._kept = None
             self._ownership.release()
 
-    def _job(self, name: str, *arguments: str) -> dict[str, Any]:
+    def _job(self, name: str, *arguments: str) -> Job:
         log = self._log_of(name)
         # One log per start: the last one's lines would be taken for this one's.
         log.unlink(missing_ok=True)
@@ -269,25 +277,6 @@ class Stack:
 
     def _log_of(self, name: str) -> Path:
         return self._airflow.logs / f"{name}.log"
-
-    def _send(self, message: dict[str, Any]) -> None:
-        assert self._keeper is not None
-        assert self._keeper.stdin is not None
-        try:
-            self._keeper.stdin.write(json.dumps(message).encode() + b"\n")
-            self._keeper.stdin.flush()
-        except OSError as error:
-            raise InfraError(f"Airflow's keeper has gone: {self._tail('keeper')}") from error
-
-    def _listen(self, keeper: "subprocess.Popen[bytes]") -> None:
-        assert keeper.stdout is not None
-        for line in keeper.stdout:
-            told = json.loads(line)
-            if told["event"] == "started":
-                self.pids[told["name"]] = told["pid"]
-            if told["event"] == "ended":
-                self._events[told["name"]] = told["code"]
-        self._gone.set()
 
     def _tail(self, name: str) -> str:
         path = self._log_of(name)

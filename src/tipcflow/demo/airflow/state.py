@@ -95,7 +95,7 @@ def remove_leftovers(folder: Path, report: Callable[[str], None]) -> None:
     kill_if_same(*old.keeper)
     left = kill_marked(old)
     if left:
-        report(f"ended {left} processes of an Airflow that a killed process (pid {old.owner[0]}) left behind")
+        report(f"ended the Airflow that a killed process (pid {old.owner[0]}) left behind")
     (folder / "stack.json").unlink(missing_ok=True)
 
 
