@@ -53,14 +53,14 @@ class StepOperator(RunOperator):
             raise AirflowSkipException(
                 why_nothing(run.plan, StepKind(self.kind), self.group, self.variants, self.node)
             )
-        self._do(run, steps, None)
+        self._do(run, context, steps, None)
 
     def resume(self, context: Context, event: dict[str, Any]) -> None:
         """Called by Airflow when a job that was watched by the triggerer has ended."""
         with self.opened(context) as run:
             steps = self._steps(run)
             at = [step.id for step in steps].index(event["step"])
-            self._do(run, steps[at:], event["resume"])
+            self._do(run, context, steps[at:], event["resume"])
 
     def on_kill(self) -> None:
         """A person marked or cleared the task: all members of the attempt are stopped."""
@@ -74,10 +74,12 @@ class StepOperator(RunOperator):
         steps = steps_of(run.plan, StepKind(self.kind), self.group, self.variants)
         return [step for step in steps if self.node is None or self.node in step.nodes]
 
-    def _do(self, run: "TaskContext", steps: list[Step], resume: dict[str, int] | None) -> None:
+    def _do(self, run: "TaskContext", context: Context, steps: list[Step], resume: dict[str, int] | None) -> None:
+        # Airflow raises it when a task is cleared, and leaves it as it is when a task is tried again.
+        generation = int(context["ti"].max_tries) + 1
         ended = []
         for step in steps:
-            ended.append(self._one(run, step, resume))
+            ended.append(self._one(run, step, resume, generation))
             resume = None
         bad = [said for said in ended if said[0] is not Status.PASS]
         worst = max(bad, key=lambda said: said[0].severity, default=None)
@@ -88,11 +90,14 @@ class StepOperator(RunOperator):
             raise AirflowSkipException(f"{status.value}: {reason}")
         raise AirflowFailException(f"{status.value}: {reason}")
 
-    def _one(self, run: "TaskContext", step: Step, resume: dict[str, int] | None) -> tuple[Status, str]:
+    def _one(
+        self, run: "TaskContext", step: Step, resume: dict[str, int] | None, generation: int
+    ) -> tuple[Status, str]:
         from tipcflow.execute.needs import why_not
         from tipcflow.execute.step_task import StepTask
-        from tipcflow.execute.task_phases import failed_by_us, over_budget
+        from tipcflow.execute.task_phases import failed_by_us, over_budget, settle_needs
 
+        settle_needs(run, step)
         left_out = why_not(step, run.statuses()) or over_budget(run)
         if left_out is not None and run.store.open_attempt_number(run.run, step.id) is None:
             run.closer.leave_out(step, *left_out)
@@ -101,7 +106,7 @@ class StepOperator(RunOperator):
         run.keep_lease(step.deadline_s + SLACK_S)
         try:
             with run.nodes(*step.nodes) as nodes:
-                self._task = StepTask(run, step, node, nodes, resume=resume)
+                self._task = StepTask(run, step, node, nodes, resume=resume, generation=generation)
                 self._task.begin()
                 if not self._task.watch(INLINE_S):
                     self._defer(run, step, self._task)

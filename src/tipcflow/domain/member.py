@@ -14,6 +14,8 @@ class MemberState(Frozen):
         artefacts: path relative to the suite's root -> size in bytes, of the files that the job wrote.
         log_bytes: leg ('' for a step's only command) -> bytes of its log that were seen.
         lost: why nothing is known of it any more, '' while it can be watched.
+        generation: which round of tasks began the attempt: tasks of the same round take its result, those that
+            were cleared since begin a new one. 0 for none.
         down_since, known_at: when the link broke (0 while it stands) and when the record came, seconds since the
             epoch on the controller.
     """
@@ -21,6 +23,7 @@ class MemberState(Frozen):
     schema_version: int = 1
     node: str
     released: bool = False
+    generation: int = 0
     record: ExitRecord | None = None
     legs: dict[str, ExitRecord] = {}
     artefacts: dict[str, int] = {}

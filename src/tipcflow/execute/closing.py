@@ -1,13 +1,15 @@
 """The end of an attempt: its logs fetched and read, its numbers stored, its status said. Once, whoever asks."""
 
+import contextlib
+import fcntl
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tipcflow.domain import Status, Step
 from tipcflow.execute import outcome
-from tipcflow.execute.collect import Collected, collect
+from tipcflow.execute.collect import Collected, collect, step_folder
 from tipcflow.execute.gang import culprit
 from tipcflow.execute.member import Member
 from tipcflow.execute.nodes import Nodes
@@ -47,8 +49,26 @@ class StepCloser:
             late: the run's budget, in words, when it cut the step short.
 
         Returns:
-            the step's status and reason, as they are stored.
+            the step's status and reason, as they are stored: an attempt that somebody else has closed meanwhile
+            stays as it is.
         """
+        with self._alone(step):
+            closed = self._closed(step, attempt)
+            if closed is not None:
+                return closed
+            return self._close(step, attempt, members, nodes, cancelled=cancelled, trouble=trouble, late=late)
+
+    def _close(
+        self,
+        step: Step,
+        attempt: int,
+        members: Sequence[Member],
+        nodes: Nodes,
+        *,
+        cancelled: bool,
+        trouble: str,
+        late: str,
+    ) -> tuple[Status, str]:
         collected = collect(step, members, nodes, home=self._home, attempt=attempt, log_format=self._log_format)
         self._store.add_measurements(collected.measurements)
         self._remember(step, collected)
@@ -65,6 +85,21 @@ class StepCloser:
                 self._say(Event(Kind.NOTE, note, step=step.id))
             self.end(step, status, reason)
         return status, reason
+
+    @contextlib.contextmanager
+    def _alone(self, step: Step) -> Iterator[None]:
+        """Two that close at once would fetch the same logs into the same files."""
+        folder = step_folder(self._home, self._run, step.id)
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / ".closing").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    def _closed(self, step: Step, attempt: int) -> tuple[Status, str] | None:
+        for known in self._store.attempts(self._run):
+            if (known.step, known.attempt) == (step.id, attempt) and known.status is not None:
+                return known.status, known.reason
+        return None
 
     def end(self, step: Step, status: Status, reason: str) -> None:
         """Say what became of a step."""

@@ -67,6 +67,7 @@ class Member:
         self.known_at = 0.0
         self.staged = threading.Event()
         self.released = False
+        self.generation = 0
         self._resume: dict[str, int] = {}
         self._listener = listener
         self._reconnect_s = reconnect_s
@@ -147,6 +148,7 @@ class Member:
         return MemberState(
             node=self.name,
             released=self.released,
+            generation=self.generation,
             record=self.record,
             legs=self.legs,
             artefacts=self.artefacts,
@@ -163,7 +165,7 @@ class Member:
 
     def restore(self, state: MemberState) -> None:
         """Take over what another process knows."""
-        self.released = state.released
+        self.released, self.generation = state.released, state.generation
         self.record, self.lost = state.record, state.lost
         self.legs, self.artefacts = dict(state.legs), dict(state.artefacts)
         self._resume = dict(state.log_bytes)

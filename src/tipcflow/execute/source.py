@@ -3,10 +3,12 @@
 Nodes hold no credentials: only the controller talks to git.
 """
 
+import contextlib
 import fnmatch
 import gzip
 import hashlib
 import io
+import re
 import subprocess
 import tarfile
 from dataclasses import dataclass
@@ -17,6 +19,7 @@ from tipcflow.config.suite import Suite
 from tipcflow.domain import ConfigError, InfraError
 
 GIT_DEADLINE_S = 300
+_FULL_COMMIT = re.compile(r"[0-9a-f]{40}")
 # Where a params file that is not part of the suite stands in the archive.
 FOREIGN_PARAMS = "tipcflow_params"
 _NEVER = {".git", "__pycache__", ".venv", ".tipcflow", "test_tipc/output"}
@@ -186,6 +189,10 @@ def _files_at(root: Path, ref: str, *, clone: bool) -> tuple[Files, str]:
         raise ConfigError("the suite is not a git checkout, so it has no refs", key="--suite-ref", found=ref)
     commit = ""
     # In a clone of ours, branches are what the server has; the local one of that name is from when it was made.
+    if clone and _FULL_COMMIT.fullmatch(ref) and not _has_commit(root, ref):
+        # Commits that no branch of the server holds, as those of pull requests from forks, come when asked for.
+        with contextlib.suppress(InfraError):
+            _git(root, "fetch", "--quiet", "origin", ref, network=True)
     for name in (f"origin/{ref}", ref) if clone else (ref,):
         try:
             commit = (
@@ -249,6 +256,14 @@ def _files_now(root: Path, suite: Suite) -> tuple[Files, str]:
     if not files:
         raise ConfigError("the suite's folder holds no files", key=f"suites/{suite.name}.yaml", found=str(root))
     return files, commit
+
+
+def _has_commit(root: Path, commit: str) -> bool:
+    try:
+        _git(root, "cat-file", "-e", f"{commit}^{{commit}}")
+    except ConfigError:
+        return False
+    return True
 
 
 def _has_head(root: Path) -> bool:

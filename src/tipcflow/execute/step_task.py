@@ -19,6 +19,8 @@ from tipcflow.execute.task_context import TaskContext
 # How long the task of a later node leaves the staging of a gang to the task of the first.
 TAKEOVER_S = 15.0
 LOOK_S = 0.3
+# After one member of a gang ended well the others do so within seconds; a longer one has a task that watches it.
+PEERS_END_S = 15.0
 
 
 class StepTask:
@@ -27,17 +29,28 @@ class StepTask:
     Args:
         nodes: sessions of all nodes of the step.
         resume: leg -> bytes of its log that another process has shown already.
+        generation: the round of tasks that this one belongs to (it grows when a task is cleared): within one round
+            an attempt that has ended is taken as it ended. 0 begins a new attempt in any case.
     """
 
     def __init__(
-        self, context: TaskContext, step: Step, node: str, nodes: Nodes, *, resume: dict[str, int] | None = None
+        self,
+        context: TaskContext,
+        step: Step,
+        node: str,
+        nodes: Nodes,
+        *,
+        resume: dict[str, int] | None = None,
+        generation: int = 0,
     ) -> None:
         self._context = context
         self._step = step
         self._node = node
         self._nodes = nodes
         self._resume = resume or {}
+        self._generation = generation
         self._attempt = 0
+        self._closed: tuple[Status, str] | None = None
         self._members: dict[str, Member] = {}
 
     @property
@@ -64,13 +77,15 @@ class StepTask:
             InfraError: a node of the gang could not be staged; all others were stopped and the attempt is closed.
         """
         context, step = self._context, self._step
-        joined = context.store.join_attempt(context.run, step.id, step.nodes)
-        self._attempt = joined.attempt
+        joined = context.store.join_attempt(
+            context.run, step.id, step.nodes, node=self._node, generation=self._generation
+        )
+        self._attempt, self._closed = joined.attempt, joined.closed
         self._members = context.members(step, self._attempt, self._nodes)
         if joined.opened:
             self._forget()
             context.say(Event(Kind.STEP_STARTED, step=step.id, node=",".join(step.nodes)))
-        if self.mine.done:
+        if self._closed is not None or self.mine.done:
             return
         if step.is_gang:
             self._begin_gang()
@@ -82,12 +97,16 @@ class StepTask:
     def watch(self, seconds: float) -> bool:
         """Watch this node's job for so many seconds; whether it has ended."""
         until = time.monotonic() + seconds
-        while not self.mine.done and (left := until - time.monotonic()) > 0:
+        while not self._over and (left := until - time.monotonic()) > 0:
             self.mine.follow(left)
             if not self.mine.done and self._is_late():
                 self._nodes.stop([self.mine.spec], "no exit record in time")
                 self._await([self.mine], STOP_S)
-        return self.mine.done
+        return self._over
+
+    @property
+    def _over(self) -> bool:
+        return self._closed is not None or self.mine.done
 
     def end(self) -> tuple[Status, str]:
         """Keep how this node's part ended, end the others' if it ended badly, and close the attempt if all have.
@@ -95,9 +114,13 @@ class StepTask:
         Returns:
             (status, reason): of the whole step when this call closed it, else of this node's part.
         """
+        if self._closed is not None:
+            return self._closed
         self._keep(self.mine)
         if is_bad(self.mine):
             self._end_peers()
+        elif self._step.is_gang:
+            self._await_peers()
         self._look()
         if all(member.done for member in self._members.values()):
             return self._close()
@@ -174,6 +197,8 @@ class StepTask:
         if any(member.released for member in self._members.values()):
             return  # another task got them going: its word counts
         self._stop_and_await([m for m in self._members.values() if not m.done], "a peer could not be staged")
+        for member in self._members.values():
+            self._keep(member)
         self._context.closer.close(
             self._step, self._attempt, list(self._members.values()), self._nodes, trouble=trouble
         )
@@ -188,6 +213,20 @@ class StepTask:
                 break
             time.sleep(LOOK_S)
         self._stop_and_await([m for m in self._members.values() if not m.done], "a peer failed")
+
+    def _await_peers(self) -> None:
+        """A gang ends together: look at the others' jobs too, for their tasks may be waiting or dead."""
+        deadline = time.monotonic() + PEERS_END_S
+        while time.monotonic() < deadline:
+            self._look()
+            left = [member for member in self._members.values() if not member.done]
+            for member in left:
+                self._ask(member)
+                if member.done:
+                    self._keep(member)
+            if all(member.done for member in left):
+                return
+            time.sleep(1.0)
 
     def _stop_and_await(self, members: list[Member], reason: str) -> None:
         if not members:
@@ -234,6 +273,7 @@ class StepTask:
 
     def _keep(self, member: Member) -> None:
         context = self._context
+        member.generation = self._generation
         member.restore(context.store.put_member(context.run, self._step.id, self._attempt, member.state))
 
     def _is_late(self) -> bool:

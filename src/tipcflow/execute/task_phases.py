@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tipcflow.domain import Plan, Run, Status, TipcflowError
+from tipcflow.domain import Plan, Run, Status, Step, TipcflowError
 from tipcflow.execute import judgement
 from tipcflow.execute.inspection import inspect, settle
 from tipcflow.execute.needs import why_not
@@ -161,6 +161,15 @@ def failed_by_us(context: TaskContext, step_id: str, error: BaseException) -> No
         context.store.set_step(
             context.run, step_id, Status.INFRA_FAILURE, f"tipcflow itself failed: {error!r}; see the task's log"
         )
+
+
+def settle_needs(context: TaskContext, step: Step) -> None:
+    """Close what a step needs and nobody closed, because all tasks that could have died."""
+    for need in step.after:
+        if context.store.open_attempt_number(context.run, need) is not None:
+            needed = context.plan.step(need)
+            with context.nodes(*needed.nodes) as nodes:
+                StepTask(context, needed, needed.nodes[0], nodes).settle()
 
 
 def over_budget(context: TaskContext) -> tuple[Status, str] | None:

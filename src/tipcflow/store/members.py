@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Select, func, insert, select
 
-from tipcflow.domain import Frozen, MemberState
+from tipcflow.domain import Frozen, MemberState, Status
 from tipcflow.store.base import StoreBase, upsert
 from tipcflow.store.schema import attempts, members, steps
 
@@ -17,19 +17,34 @@ class Joined(Frozen):
     Attributes:
         attempt: its number.
         opened: whether this call opened it.
+        closed: its (status, reason) when it has ended already and is of the caller's own round of tasks.
         members: node -> what is known of its part, for those nodes of which something is known.
     """
 
     attempt: int
-    opened: bool
+    opened: bool = False
+    closed: tuple[Status, str] | None = None
     members: dict[str, MemberState] = {}
 
 
 class MembersMixin(StoreBase):
     """Table members, and attempts that several processes share."""
 
-    def join_attempt(self, run_id: str, step_id: str, nodes: Sequence[str], now: float | None = None) -> Joined:
+    def join_attempt(
+        self,
+        run_id: str,
+        step_id: str,
+        nodes: Sequence[str],
+        now: float | None = None,
+        *,
+        node: str = "",
+        generation: int = 0,
+    ) -> Joined:
         """The open attempt of a step, or a new one when there is none: decided in one transaction.
+
+        Args:
+            node, generation: who asks. When the last attempt has ended and knows that node with that generation,
+                the caller comes late or again: it gets that attempt, and none is opened.
 
         Raises:
             KeyError: when the run's plan has no such step.
@@ -44,9 +59,17 @@ class MembersMixin(StoreBase):
             number = connection.execute(open_one).scalar()
             if number is not None:
                 known = _members(run_id, step_id, number)
-                states = (MemberState.model_validate(row) for row in connection.execute(known).scalars())
-                return Joined(attempt=number, opened=False, members={state.node: state for state in states})
+                rows = connection.execute(known).scalars()
+                states = {state.node: state for state in map(MemberState.model_validate, rows)}
+                return Joined(attempt=number, members=states)
             last = connection.execute(select(func.max(attempts.c.attempt)).where(*mine)).scalar() or 0
+            if generation and last:
+                rows = connection.execute(_members(run_id, step_id, last)).scalars()
+                states = {state.node: state for state in map(MemberState.model_validate, rows)}
+                if node in states and states[node].generation == generation:
+                    said = select(attempts.c.status, attempts.c.reason).where(*mine, attempts.c.attempt == last)
+                    status, reason = connection.execute(said).one()
+                    return Joined(attempt=last, members=states, closed=(Status(status), reason))
             row = {"run": run_id, "step": step_id, "attempt": last + 1, "nodes": list(nodes)}
             row |= {"reason": "", "records": [], "started_at": now}
             connection.execute(insert(attempts), row)

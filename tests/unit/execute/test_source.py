@@ -135,6 +135,22 @@ def test_suite_by_git_url(repository: Path, tmp_path: Path) -> None:
     assert take_snapshot(suite, PARAMS, "main", cache=cache).params_text == "third\n"
 
 
+def test_a_commit_that_no_branch_holds_comes_when_asked_for(repository: Path, tmp_path: Path) -> None:
+    suite = Suite(name="s", git=f"file://{repository}", subfolder="suite", dialects=("d",))
+    cache = tmp_path / "cache"
+    take_snapshot(suite, PARAMS, None, cache=cache)
+    git(repository, "checkout", "--quiet", "--detach")
+    (repository / "suite" / PARAMS).write_text("from a fork\n")
+    git(repository, "commit", "-qam", "a pull request")
+    commit = git(repository, "rev-parse", "HEAD").strip()
+    git(repository, "update-ref", "refs/pull/1/head", commit)
+    git(repository, "checkout", "--quiet", "-")
+    git(repository, "config", "uploadpack.allowAnySHA1InWant", "true")
+    assert take_snapshot(suite, PARAMS, commit, cache=cache).params_text == "from a fork\n"
+    with pytest.raises(ConfigError, match="no such ref"):
+        take_snapshot(suite, PARAMS, "0" * 40, cache=cache)
+
+
 def test_unreachable_git_url(tmp_path: Path) -> None:
     suite = Suite(name="s", git=f"file://{tmp_path}/nowhere", dialects=("d",))
     with pytest.raises(InfraError, match="git clone failed"):

@@ -90,3 +90,9 @@ def test_any_text_is_read_without_an_error(text: str) -> None:
     excerpt = error_excerpt("Traceback (most recent call last):\n" + text)
     assert len(excerpt.split("\n")) <= 8
     assert "\x1b[" not in excerpt
+
+
+def test_the_reason_is_not_lost_among_lines_of_a_training_that_went_well() -> None:
+    lines = [f"[Epoch 1, iter: {number}] top1: 0.5, loss: 2.08571" for number in range(20)]
+    assert error_excerpt("\n".join([*lines, "training went wrong"])) == "training went wrong"
+    assert error_excerpt("\n".join(lines)).count("\n") == 7
