@@ -126,6 +126,11 @@ class Airflow:
         path = self._dag_run(dag_id, run_id)
         return self._one(DagRun, "GET", path, dag_id, run_id=run_id, deadline_s=deadline_s)
 
+    def unfinished(self) -> list[DagRun]:
+        """The runs of all DAGs that are queued or running, the oldest first."""
+        states = {"state": ["queued", "running"], "order_by": "run_after"}
+        return [DagRun.model_validate(one) for one in self._pages(f"{_API}/dags/~/dagRuns", "dag_runs", states)]
+
     def task_instances(self, dag_id: str, run_id: str, *, deadline_s: float | None = None) -> list[TaskInstance]:
         """All tasks of a run, mapped ones one by one, by task id and map index."""
         path = f"{self._dag_run(dag_id, run_id)}/taskInstances"

@@ -1,0 +1,22 @@
+"""Lists that the demo asks for."""
+
+import httpx
+
+RUN = {"dag_id": "s.m.f", "state": "running", "run_after": "2026-11-21T12:00:00Z"}
+
+
+def test_runs_that_have_not_ended_are_those_of_all_dags(scripted) -> None:
+    runs = [{**RUN, "dag_run_id": f"demo__{number}"} for number in range(2)]
+    airflow, script = scripted(
+        {"/api/v2/dags/~/dagRuns": [httpx.Response(200, json={"dag_runs": runs, "total_entries": 2})]}
+    )
+    assert [run.run_id for run in airflow.unfinished()] == ["demo__0", "demo__1"]
+    assert script.asked[-1].url.params.get_list("state") == ["queued", "running"]
+
+
+def test_what_is_wrong_with_dag_files_is_listed_by_file(scripted) -> None:
+    error = {"filename": "dags/x.py", "stack_trace": "SyntaxError", "bundle_name": "dags-folder"}
+    airflow, _ = scripted(
+        {"/api/v2/importErrors": [httpx.Response(200, json={"import_errors": [error], "total_entries": 1})]}
+    )
+    assert airflow.import_errors() == {"dags/x.py": "SyntaxError"}
