@@ -159,3 +159,15 @@ def test_slots_that_are_held_are_waited_for(tasks: Tasks) -> None:
     assert other.context().acquire() == ""
     other.finish()
     assert tasks.desk.left_behind() == []
+
+
+def test_a_task_of_the_same_round_takes_the_attempt_as_it_ended(tasks: Tasks) -> None:
+    """A task that comes when its gang is over already, or is tried again, does not train a second time."""
+    tasks.begin()
+    tasks.step(StepKind.PREPARE)
+    first = tasks.step(StepKind.TRAIN, "a", generation=3)
+    late = tasks.step(StepKind.TRAIN, "b", generation=3)
+    assert {*first.values(), *late.values()} == {(Status.PASS, "")}
+    assert [one.attempt for one in tasks.store.attempts(tasks.run) if one.step == TRAIN] == [1]
+    tasks.step(StepKind.TRAIN, generation=4)  # cleared
+    assert [one.attempt for one in tasks.store.attempts(tasks.run) if one.step == TRAIN] == [1, 2]

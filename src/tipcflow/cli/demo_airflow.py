@@ -74,10 +74,11 @@ def demo_with_airflow(wishes: Wishes) -> int:
             stack.start(connections_env(nodes.cluster))
             cluster = nodes.write_cluster_file(nodes.folder / "cluster.yaml")
             stack.wait_ready()
-            tell(f"Airflow is up at {stack.url}")
+            stays = not wishes.leave and sys.stdin.isatty() and sys.stdout.isatty()
+            announce(stack, tell, stays=stays)
             with Store.open() as store, Airflow(stack.url, user=stack.user, password=stack.password) as airflow:
-                code = _certify(wishes, stack, airflow, store, chosen.home, cluster)
-                if not wishes.leave and sys.stdin.isatty() and sys.stdout.isatty():
+                code, cancelled = _certify(wishes, stack, airflow, store, chosen.home, cluster)
+                if stays and not cancelled:
                     stay(stack, tell)
                 return code
 
@@ -96,14 +97,19 @@ def shipped(name: str, configs: Path) -> Path:
     )
 
 
-def _certify(wishes: Wishes, stack: "Stack", airflow: "Airflow", store: "Store", home: Path, cluster: Path) -> int:
-    from tipcflow.cli.demo_follow import follow, wait_for_dag
+def _certify(
+    wishes: Wishes, stack: "Stack", airflow: "Airflow", store: "Store", home: Path, cluster: Path
+) -> tuple[int, bool]:
+    """Returns: the exit code, and whether somebody stopped the run."""
+    from tipcflow.cli.demo import tell
+    from tipcflow.cli.demo_follow import end_leftovers, follow, wait_for_dag
     from tipcflow.cli.live import LiveDisplay
     from tipcflow.cli.run import print_run
     from tipcflow.domain import dag_id_of
 
     dag_id = dag_id_of(wishes.chain)
     wait_for_dag(airflow, stack, dag_id)
+    end_leftovers(airflow, tell)
     airflow.unpause(dag_id)
     conf = {"mode": wishes.mode, "seed": wishes.seed, "cluster": str(cluster)}
     dag_run = airflow.trigger(dag_id, conf, f"demo__{datetime.now(UTC):%Y%m%dT%H%M%S.%f}")
@@ -111,7 +117,8 @@ def _certify(wishes: Wishes, stack: "Stack", airflow: "Airflow", store: "Store",
         cancelled = follow(airflow, stack, store, home, dag_run, display)
     run = _run_of(store, airflow, stack, dag_run)
     print_run(store, run, home, as_json=wishes.as_json)
-    return exit_code(Status.CANCELLED if cancelled else run.status or Status.INFRA_FAILURE)
+    tell(f"its page:    {stack.url}/certification/runs/{run.id}")
+    return exit_code(Status.CANCELLED if cancelled else run.status or Status.INFRA_FAILURE), cancelled
 
 
 def _run_of(store: "Store", airflow: "Airflow", stack: "Stack", dag_run: "DagRun") -> Run:
@@ -136,6 +143,16 @@ def _run_of(store: "Store", airflow: "Airflow", stack: "Stack", dag_run: "DagRun
     )
 
 
+def announce(stack: "Stack", tell: "Callable[[str], None]", *, stays: bool) -> None:
+    """Say that Airflow is up, and where to look while the run goes on."""
+    if not stays:
+        tell(f"Airflow is up at {stack.url}")
+        return
+    tell("Airflow is up:")
+    for line in where_to_look(stack, secret=sys.stderr.isatty()):
+        tell(line)
+
+
 def stay(stack: "Stack", tell: "Callable[[str], None]") -> None:
     """Say where the page is and keep it up until Ctrl-C.
 
@@ -144,10 +161,9 @@ def stay(stack: "Stack", tell: "Callable[[str], None]") -> None:
     """
     from tipcflow.demo.signals import Interrupted
 
-    tell("")
-    for label, text in where_to_look(stack, secret=sys.stderr.isatty()):
-        tell(f"{label + ':':<13}{text}")
-    tell("Ctrl-C ends Airflow and the nodes")
+    tell("\nAirflow stays up until Ctrl-C:")
+    for line in where_to_look(stack, secret=sys.stderr.isatty()):
+        tell(line)
     try:
         while True:
             stack.check()
@@ -156,7 +172,11 @@ def stay(stack: "Stack", tell: "Callable[[str], None]") -> None:
         tell("ending Airflow and the nodes")
 
 
-def where_to_look(stack: "Stack", *, secret: bool) -> list[tuple[str, str]]:
-    """Address and login of the page; with the password itself only where no log can keep it."""
-    password = stack.password if secret else f"in {stack.passwords_file}"
-    return [("Airflow", stack.url), ("user", stack.user), ("password", password)]
+def where_to_look(stack: "Stack", *, secret: bool) -> list[str]:
+    """Address and login of the UI; the password itself only where no log can keep it."""
+    password = f"{stack.password}  (kept in {stack.passwords_file})" if secret else f"in {stack.passwords_file}"
+    return [
+        f"  address    {stack.url}",
+        f"  user       {stack.user}",
+        f"  password   {password}",
+    ]

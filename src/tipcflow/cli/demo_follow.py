@@ -1,5 +1,6 @@
 """A DAG run as somebody watches it: progress, its end, and its cancelling, each with a deadline."""
 
+import contextlib
 import threading
 import time
 from pathlib import Path
@@ -8,6 +9,8 @@ from typing import TYPE_CHECKING
 from tipcflow.domain import ConfigError, InfraError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tipcflow.cli.live import LiveDisplay
     from tipcflow.demo.airflow.stack import Stack
     from tipcflow.rest import Airflow, DagRun, TaskInstance
@@ -17,6 +20,7 @@ DAG_DEADLINE_S = 120.0
 # A lite run takes minutes; whole mode on two small nodes hours. Each step has a shorter deadline of its own.
 RUN_DEADLINE_S = 24 * 3600.0
 CANCEL_DEADLINE_S = 300.0
+_DEMO = "demo__"
 _EVENTS_EVERY_S = 0.25
 _ASK_EVERY_S = 1.0
 _LOG_LINES = 12
@@ -47,6 +51,15 @@ def wait_for_dag(airflow: "Airflow", stack: "Stack", dag_id: str, *, deadline_s:
         time.sleep(_ASK_EVERY_S)
 
 
+def end_leftovers(airflow: "Airflow", tell: "Callable[[str], None]") -> None:
+    """Mark the runs of demos that were killed as failed, or they would go on beside the new one."""
+    for old in airflow.unfinished():
+        if old.run_id.startswith(_DEMO):
+            with contextlib.suppress(ConfigError):  # it ended meanwhile, or its DAG has gone
+                airflow.set_state(old.dag_id, old.run_id, "failed")
+                tell(f"ended run {old.run}, which a killed demo left behind")
+
+
 def follow(
     airflow: "Airflow", stack: "Stack", store: "Store", home: Path, dag_run: "DagRun", display: "LiveDisplay"
 ) -> bool:
@@ -75,7 +88,7 @@ def follow(
             deadline.check()
             if time.monotonic() - asked_at >= _ASK_EVERY_S:
                 stack.check()
-                asked_at, ended = time.monotonic(), _has_ended(airflow, dag_run)
+                asked_at, ended = time.monotonic(), _has_ended(airflow, stack, dag_run)
             events, offset = read_events(home, run, offset)
             for event in events:
                 if event.kind is not Kind.RUN:
@@ -104,8 +117,13 @@ def _broken(task: "TaskInstance", airflow_home: Path) -> str:
     return f"task {task.task_id} failed; the end of {path}:\n{_indented(chr(10).join(lines))}"
 
 
-def _has_ended(airflow: "Airflow", dag_run: "DagRun") -> bool:
-    return airflow.dag_run(dag_run.dag_id, dag_run.run_id).state.ended
+def _has_ended(airflow: "Airflow", stack: "Stack", dag_run: "DagRun") -> bool:
+    try:
+        return airflow.dag_run(dag_run.dag_id, dag_run.run_id).state.ended
+    except InfraError:
+        # It does not answer: when a part of it has died meanwhile, that is the better reason.
+        stack.check()
+        raise
 
 
 def _indented(text: str) -> str:

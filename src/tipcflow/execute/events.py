@@ -11,13 +11,14 @@ from pathlib import Path
 from tipcflow.domain import Status
 from tipcflow.execute.progress import Event, Kind, Listener
 
+EVENTS = "events.jsonl"
 # Longer log pieces are for the log itself; who watches wants to see that it goes on.
 _LONGEST = 16 * 1024
 
 
 def events_path(home: Path, run: str) -> Path:
     """Where the events of a run are."""
-    return home / "runs" / run / "events.jsonl"
+    return home / "runs" / run / EVENTS
 
 
 def event_writer(home: Path, run: str) -> Listener:

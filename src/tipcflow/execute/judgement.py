@@ -12,6 +12,7 @@ from tipcflow.config.policy import Policy
 from tipcflow.config.references import References
 from tipcflow.config.suite import find_config
 from tipcflow.domain import Status
+from tipcflow.execute.events import EVENTS
 from tipcflow.report import as_text, certificate
 
 if TYPE_CHECKING:
@@ -80,5 +81,7 @@ def write_certificate(store: "Store", run_id: str, home: Path) -> Path:
 
 def _hashes(folder: Path) -> dict[str, str]:
     """SHA-256 of everything that was collected from the nodes, by path in the run's folder."""
-    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != "certificate.json")
+    ours = {"certificate.json", EVENTS}
+    found = (path for path in folder.rglob("*") if path.is_file() and not path.name.startswith("."))
+    files = sorted(path for path in found if path.name not in ours)
     return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}

@@ -171,7 +171,8 @@ class Dialect(Frozen):
         if spec is None:
             return self
         other = self.model_copy(update={**spec.model_dump(), "own_layout": self.layout})
-        other.__dict__.pop("_line_map", None)  # the copy has taken this dialect's computed map along
+        for computed in ("_line_map", "_kind_of"):  # the copy has taken this dialect's own along
+            other.__dict__.pop(computed, None)
         return other
 
     def kind(self, slot: str) -> Kind:
@@ -180,7 +181,12 @@ class Dialect(Frozen):
         Raises:
             KeyError: when the layout has no such slot.
         """
-        return self.kinds.get(slot) or self.spec(slot).kind
+        return self._kind_of[slot]
+
+    @cached_property
+    def _kind_of(self) -> dict[str, Kind]:
+        slots = self.line_map().slots
+        return {name: self.kinds.get(name) or spec.kind for name, spec in slots.items()}
 
     def spec(self, slot: str) -> SlotSpec:
         """The layout's entry for a slot.

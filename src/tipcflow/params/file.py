@@ -1,13 +1,15 @@
 """A params file after reading: its slots, each with the place it came from."""
 
 import hashlib
+from dataclasses import dataclass
 
 from tipcflow.domain import Frozen
 from tipcflow.params.lines import TextLine
 from tipcflow.params.values import mode_entries, split_list
 
 
-class Slot(Frozen):
+@dataclass(frozen=True)
+class Slot:
     """One positional line of a params file.
 
     Attributes:

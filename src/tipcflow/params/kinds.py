@@ -74,7 +74,10 @@ class Entry(Frozen):
 
 
 class FileKind(Frozen):
-    """What a file is. `refused` is the reason why files of its kind are not run, '' when they are."""
+    """What a file is.
+
+    `refused` is the reason why files of its kind are not run, '' when they are; `entries` are then its lines.
+    """
 
     kind: Kind
     title: str = ""
@@ -97,8 +100,7 @@ def recognise(text: str, name: str = "") -> FileKind:
     lines = read_lines(text)
     title = lines[0].text.strip("= \r") if lines and lines[0].text.startswith("=") else ""
     kind = _kind(lines, title.lower(), name.replace("\\", "/").lower())
-    blanks = _by_blanks([line.text.lower() for line in lines[:_HEAD]])
-    entries = tuple(_entry(line, blanks) for line in lines if not line.text.startswith(("=", "#")))
+    entries = _entries(lines) if kind in _REFUSED else ()
     return FileKind(kind=kind, title=title, refused=_REFUSED.get(kind, ""), entries=entries)
 
 
@@ -130,6 +132,11 @@ def _by_blanks(head: list[str]) -> bool:
     values = [line for line in head if not line.startswith("#")]
     keyed = bool(values) and all(":" not in line.split(" ")[0] and " " in line for line in values[:2])
     return bool(head) and head[0].startswith(("#", "mode ")) and keyed
+
+
+def _entries(lines: tuple[TextLine, ...]) -> tuple[Entry, ...]:
+    blanks = _by_blanks([line.text.lower() for line in lines[:_HEAD]])
+    return tuple(_entry(line, blanks) for line in lines if not line.text.startswith(("=", "#")))
 
 
 def _entry(line: TextLine, blanks: bool) -> Entry:

@@ -1,9 +1,10 @@
 """From text to the array of lines that a suite's script indexes, without losing where each line stands."""
 
-from tipcflow.domain import Frozen
+from dataclasses import dataclass
 
 
-class TextLine(Frozen):
+@dataclass(frozen=True, slots=True)
+class TextLine:
     """One non-empty line.
 
     Attributes:

@@ -1,5 +1,7 @@
 """Text -> typed params, by a dialect's line map."""
 
+from dataclasses import replace
+
 from tipcflow.params.check import check_layout
 from tipcflow.params.dialect import Dialect
 from tipcflow.params.file import ParamsFile, Slot, text_sha256
@@ -30,7 +32,7 @@ def parse_lines(text: str, lines: tuple[TextLine, ...], *, file: str, dialect: D
     Raises:
         ConfigError: as `parse_params`, with the lines' numbers in the whole file.
     """
-    mine = tuple(line.model_copy(update={"index": index}) for index, line in enumerate(lines))
+    mine = tuple(replace(line, index=index) for index, line in enumerate(lines))
     check_layout(mine, file=file, layout=dialect.line_map())
     return _read(text, mine, file=file, dialect=dialect)
 

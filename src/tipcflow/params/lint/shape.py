@@ -1,5 +1,7 @@
 """Rules about lines: every slot is known by its position alone."""
 
+from dataclasses import replace
+
 from tipcflow.domain import ConfigError
 from tipcflow.params.check import check_layout
 from tipcflow.params.layout import Layout
@@ -103,7 +105,7 @@ def _fits(lines: tuple[TextLine, ...], layout: Layout) -> bool:
 
 def _with_gap(lines: tuple[TextLine, ...], place: int) -> tuple[TextLine, ...]:
     """The lines as if one more stood at `place`; a line beyond the layout makes up for the number."""
-    moved = tuple(line.model_copy(update={"index": line.index + 1}) for line in lines[place:])
+    moved = tuple(replace(line, index=line.index + 1) for line in lines[place:])
     return (*lines[:place], *moved, TextLine(index=_BEYOND, number=0, text="-"))
 
 
@@ -114,7 +116,7 @@ def _blanked(lines: tuple[TextLine, ...], without: TextLine) -> tuple[TextLine, 
 
 
 def _without(lines: tuple[TextLine, ...], place: int) -> tuple[TextLine, ...]:
-    moved = tuple(line.model_copy(update={"index": line.index - 1}) for line in lines[place + 1 :])
+    moved = tuple(replace(line, index=line.index - 1) for line in lines[place + 1 :])
     return (*lines[:place], *moved)
 
 
