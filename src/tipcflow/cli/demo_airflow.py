@@ -77,8 +77,8 @@ def demo_with_airflow(wishes: Wishes) -> int:
             stays = not wishes.leave and sys.stdin.isatty() and sys.stdout.isatty()
             announce(stack, tell, stays=stays)
             with Store.open() as store, Airflow(stack.url, user=stack.user, password=stack.password) as airflow:
-                code, cancelled = _certify(wishes, stack, airflow, store, chosen.home, cluster)
-                if stays and not cancelled:
+                code, stopped = _certify(wishes, stack, airflow, store, chosen.home, cluster)
+                if stays and not stopped:
                     stay(stack, tell)
                 return code
 
@@ -114,11 +114,12 @@ def _certify(
     conf = {"mode": wishes.mode, "seed": wishes.seed, "cluster": str(cluster)}
     dag_run = airflow.trigger(dag_id, conf, f"demo__{datetime.now(UTC):%Y%m%dT%H%M%S.%f}")
     with LiveDisplay() as display:
-        cancelled = follow(airflow, stack, store, home, dag_run, display)
+        ended = follow(airflow, stack, store, home, dag_run, display)
     run = _run_of(store, airflow, stack, dag_run)
     print_run(store, run, home, as_json=wishes.as_json)
     tell(f"its page:    {stack.url}/certification/runs/{run.id}")
-    return exit_code(Status.CANCELLED if cancelled else run.status or Status.INFRA_FAILURE), cancelled
+    status = Status.CANCELLED if ended.cancelled else run.status or Status.INFRA_FAILURE
+    return exit_code(status), ended.stopped
 
 
 def _run_of(store: "Store", airflow: "Airflow", stack: "Stack", dag_run: "DagRun") -> Run:

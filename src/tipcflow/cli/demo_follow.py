@@ -1,10 +1,11 @@
 """A DAG run as somebody watches it: progress, its end, and its cancelling, each with a deadline."""
 
 import contextlib
+import json
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tipcflow.domain import ConfigError, InfraError
 
@@ -60,42 +61,67 @@ def end_leftovers(airflow: "Airflow", tell: "Callable[[str], None]") -> None:
                 tell(f"ended run {old.run}, which a killed demo left behind")
 
 
+class Ended(NamedTuple):
+    """How watching a run ended.
+
+    Attributes:
+        cancelled: it was marked as failed because of a signal.
+        stopped: a signal came, if only when the run had ended.
+    """
+
+    cancelled: bool
+    stopped: bool
+
+
 def follow(
     airflow: "Airflow", stack: "Stack", store: "Store", home: Path, dag_run: "DagRun", display: "LiveDisplay"
-) -> bool:
+) -> Ended:
     """Show a run's progress until it has ended. Ctrl-C marks it as failed, and waits until it has cleaned up.
-
-    Returns: whether it was cancelled.
 
     Raises:
         InfraError: a part of Airflow ended, or a deadline passed.
     """
     from tipcflow.cli.run import cancel_on_signals, plan_of
-    from tipcflow.execute.events import read_events
     from tipcflow.execute.progress import Event, Kind
 
-    run, offset = dag_run.run, 0
-    cancel = threading.Event()
+    run = dag_run.run
     display.bind(lambda: plan_of(store, run))
     display.take(Event(Kind.RUN, run))
+    cancel, cancelled = threading.Event(), False
     deadline = _Deadline(RUN_DEADLINE_S, f"run {run}")
-    asked_to_end, asked_at, ended = False, 0.0, False
+    show = _shown(home, run, display)
+    asked_at = 0.0
     with cancel_on_signals(cancel, display.note):
-        while not ended:
-            if cancel.is_set() and not asked_to_end:
-                airflow.set_state(dag_run.dag_id, dag_run.run_id, "failed")
-                asked_to_end, deadline = True, _Deadline(CANCEL_DEADLINE_S, f"cancelled run {run}")
+        while True:
             deadline.check()
+            show()
             if time.monotonic() - asked_at >= _ASK_EVERY_S:
                 stack.check()
-                asked_at, ended = time.monotonic(), _has_ended(airflow, stack, dag_run)
-            events, offset = read_events(home, run, offset)
-            for event in events:
-                if event.kind is not Kind.RUN:
-                    display.take(event)
-            if not ended:
-                cancel.wait(_EVENTS_EVERY_S) if not asked_to_end else time.sleep(_EVENTS_EVERY_S)
-    return asked_to_end
+                ended, asked_at = _has_ended(airflow, stack, dag_run), time.monotonic()
+                if ended:
+                    show()
+                    return Ended(cancelled, cancel.is_set())
+                if cancel.is_set() and not cancelled:
+                    airflow.set_state(dag_run.dag_id, dag_run.run_id, "failed")
+                    cancelled, deadline = True, _Deadline(CANCEL_DEADLINE_S, f"cancelled run {run}")
+            time.sleep(_EVENTS_EVERY_S)
+
+
+def _shown(home: Path, run: str, display: "LiveDisplay") -> "Callable[[], None]":
+    """Returns: what shows the events that have come since the last time."""
+    from tipcflow.execute.events import read_events
+    from tipcflow.execute.progress import Kind
+
+    offset = 0
+
+    def show() -> None:
+        nonlocal offset
+        events, offset = read_events(home, run, offset)
+        for event in events:
+            if event.kind is not Kind.RUN:
+                display.take(event)
+
+    return show
 
 
 def broken_tasks(airflow: "Airflow", stack: "Stack", dag_run: "DagRun") -> str:
@@ -111,10 +137,22 @@ def _broken(task: "TaskInstance", airflow_home: Path) -> str:
         folder /= f"map_index={task.map_index}"
     path = folder / f"attempt={task.try_number}.log"
     try:
-        lines = path.read_text(errors="replace").splitlines()[-_LOG_LINES:]
+        lines = path.read_text(errors="replace").splitlines()
     except OSError:
         return f"task {task.task_id} failed; it has no log at {path}"
-    return f"task {task.task_id} failed; the end of {path}:\n{_indented(chr(10).join(lines))}"
+    told = [line for line in map(_readable, lines) if line][-_LOG_LINES:]
+    return f"task {task.task_id} failed; the end of {path}:\n{_indented(chr(10).join(told))}"
+
+
+def _readable(line: str) -> str:
+    """What a line of a task's log says: its text, and the error that stands with it; '' for a group's marks."""
+    try:
+        told = json.loads(line)
+        text = str(told["event"])
+        errors = [f"{error['exc_type']}: {error['exc_value']}" for error in told.get("error_detail") or ()]
+    except (ValueError, KeyError, TypeError):
+        return line
+    return "" if text.startswith("::") else "\n".join([text, *errors])
 
 
 def _has_ended(airflow: "Airflow", stack: "Stack", dag_run: "DagRun") -> bool:
