@@ -122,7 +122,7 @@ def test_ctrl_c_marks_the_run_as_failed_and_waits_for_its_end(tmp_path: Path, st
 def test_ctrl_c_when_it_had_just_ended_leaves_it_as_it_is(tmp_path: Path, stack: Stack) -> None:
     event_writer(tmp_path, DAG_RUN.run)(Event(Kind.NOTE, "judging"))
     display = Display("judging", lambda: signal.raise_signal(signal.SIGTERM))
-    airflow = Airflows(**{ONE: states("running", "success")})
+    airflow = Airflows(**{ONE: states("success")})
     assert watch(airflow, stack, tmp_path, display) == Ended(cancelled=False, stopped=True)
     assert airflow.patched == []
 
