@@ -45,6 +45,14 @@ def owner_of(dag_id: str, run_id: str) -> Owner:
     return Owner.LIVING if busy else Owner.ENDED
 
 
+def task_states(dag_id: str, run_id: str, task_id: str) -> dict[str, str | None]:
+    """The states of a mapped task's instances in a DAG run, by `<task id>_<map index>`."""
+    from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
+
+    states = RuntimeTaskInstance.get_task_states(dag_id=dag_id, task_ids=[task_id], run_ids=[run_id])
+    return dict(states.get(run_id, {}))
+
+
 def start(dag_id: str, run_id: str, *, run_after: datetime, conf: Mapping[str, Any], note: str) -> None:
     """Start a DAG run; one that is there already is left as it is.
 

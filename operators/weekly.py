@@ -8,7 +8,10 @@ from airflow.sdk import DAG, CronTriggerTimetable, Param
 
 from operators.docs_weekly import DOC, TASKS
 from operators.params import run_params
-from operators.weekly_tasks import ASKED, CHAINS, CertifyOperator, SelectOperator, SummaryOperator
+from operators.weekly_certify import CertifyOperator
+from operators.weekly_runs import CERTIFY
+from operators.weekly_select import ASKED, CHAINS, SELECT, SelectOperator
+from operators.weekly_summary import SummaryOperator
 from tipcflow.config.settings import settings
 
 WEEKLY = "weekly"
@@ -35,9 +38,9 @@ def weekly_dag(config_dir: Path | None = None) -> DAG:
         default_args=_DEFAULTS,
     )
     with dag:
-        select = SelectOperator(task_id="select", doc_md=TASKS["select"])
+        select = SelectOperator(task_id=SELECT, doc_md=TASKS[SELECT])
         certify = CertifyOperator.partial(
-            task_id="certify", map_index_template="{{ task.chain }}", doc_md=TASKS["certify"]
+            task_id=CERTIFY, map_index_template="{{ task.chain }}", doc_md=TASKS[CERTIFY]
         ).expand(chain=select.output)
         summary = SummaryOperator(task_id="summary", trigger_rule="all_done", doc_md=TASKS["summary"])
         select >> certify >> summary

@@ -1,8 +1,8 @@
-"""The DAG runs that a weekly run starts for a chain: their ids, and what to do about those that there are."""
+"""The DAG runs that a weekly run starts: their ids, what to do about those that there are, whose turn it is."""
 
 import hashlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -12,6 +12,9 @@ from tipcflow.domain import InfraError, Status
 VERDICTS = frozenset({Status.PASS, Status.IMPROVEMENT, Status.REGRESSION, Status.FAILED, Status.CONFIG_ERROR})
 # States of a DAG run that goes on (Airflow's DagRunState).
 LIVING = frozenset({"queued", "running"})
+# The task that is mapped over the chains, and the states that it ends in.
+CERTIFY = "certify"
+_FINISHED = frozenset({"success", "failed", "skipped", "upstream_failed", "removed"})
 # More often than that nobody starts a chain in one week.
 MOST_RUNS = 50
 _LONGEST = 200
@@ -76,3 +79,20 @@ def next_move(parent: str, look: Callable[[str], Seen]) -> tuple[Move, str]:
         f"the chain was started {MOST_RUNS} times in this weekly run and never got a verdict",
         hint="start a new run of the DAG `weekly`",
     )
+
+
+def ahead_of(
+    index: int, states: Mapping[str, str | None], before: Collection[str], holding: Collection[str]
+) -> int:
+    """How many chains are ahead of the one at `index` that have no slots yet; 0 when it is its turn.
+
+    Args:
+        states: of the tasks `certify`, by `certify_<index>` as Airflow names them.
+        before: the runs that the chain right before it may have in this week. That one got its slots after all
+            those before it did.
+        holding: the runs that have slots.
+    """
+    if index == 0 or states.get(f"{CERTIFY}_{index - 1}") in _FINISHED or not set(before).isdisjoint(holding):
+        return 0
+    unfinished = sum(states.get(f"{CERTIFY}_{other}") not in _FINISHED for other in range(index))
+    return max(1, unfinished - len(set(holding)))

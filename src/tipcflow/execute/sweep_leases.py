@@ -20,7 +20,7 @@ def expired_leases(upkeep: Upkeep) -> str:
         if not lease.live(upkeep.now):
             gone[lease.node, lease.run].append(lease)
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        dropped = sum(pool.map(lambda place: _node(upkeep, *place, gone[place]), sorted(gone)))
+        dropped = sum(pool.map(lambda place: _of_run(upkeep, place[0], place[1], gone[place]), sorted(gone)))
     return f"{sum(map(len, gone.values()))} leases ran out: {dropped} were dropped"
 
 
@@ -34,7 +34,7 @@ def node_at(upkeep: Upkeep, address: str, run: str) -> Node | None:
     return next((node for cluster in known for node in cluster.nodes if node.address == address), None)
 
 
-def _node(upkeep: Upkeep, address: str, run: str, leases: list[Lease]) -> int:
+def _of_run(upkeep: Upkeep, address: str, run: str, leases: list[Lease]) -> int:
     node = node_at(upkeep, address, run)
     if node is None:
         upkeep.say(f"run {run}: its {len(leases)} leases stay, since no cluster file has a node at {address}")
