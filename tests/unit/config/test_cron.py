@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 
 from tipcflow.config.cron import checked_cron
@@ -45,3 +47,9 @@ def test_the_setting() -> None:
     assert settings({"TIPCFLOW_WEEKLY_CRON": "30  2 * *  1"}).weekly_cron == "30 2 * * 1"
     with pytest.raises(ConfigError, match=r"TIPCFLOW_WEEKLY_CRON: is no cron expression.*found 'sometimes'"):
         settings({"TIPCFLOW_WEEKLY_CRON": "sometimes"})
+
+
+def test_the_docs_say_the_default() -> None:
+    page = Path(__file__).parents[3] / "docs" / "reference" / "configuration.md"
+    row = next(line for line in page.read_text().splitlines() if line.startswith("| `TIPCFLOW_WEEKLY_CRON`"))
+    assert f"| `{WEEKLY_CRON}`: Saturday 20:00 |" in row
