@@ -1,0 +1,123 @@
+"""A headless Chromium, driven by its own debugging protocol: looks at pages as a person's browser does."""
+
+import base64
+import itertools
+import json
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from websockets.sync.client import ClientConnection, connect
+
+ANSWER_S = 60.0
+_FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--hide-scrollbars",
+    "--remote-debugging-port=0",
+]
+
+
+class Page:
+    """One tab. `trouble` collects what the browser complained about: errors, exceptions, broken policies."""
+
+    def __init__(self, socket: ClientConnection) -> None:
+        self._socket, self._ids = socket, itertools.count(1)
+        self.trouble: list[str] = []
+        self.asked: list[str] = []
+        for domain in ("Page", "Log", "Runtime", "Network"):
+            self.call(f"{domain}.enable")
+
+    def call(self, method: str, **params: Any) -> dict[str, Any]:
+        """One command and its answer."""
+        number = next(self._ids)
+        self._socket.send(json.dumps({"id": number, "method": method, "params": params}))
+        while True:
+            told = json.loads(self._socket.recv(timeout=ANSWER_S))
+            if told.get("id") == number:
+                assert "error" not in told, told
+                return dict(told["result"])
+            self._note(told)
+
+    def _note(self, told: dict[str, Any]) -> None:
+        method, params = told.get("method"), told.get("params", {})
+        if method == "Log.entryAdded" and params["entry"]["level"] == "error":
+            self.trouble.append(params["entry"]["text"])
+        if method == "Runtime.exceptionThrown":
+            self.trouble.append(str(params["exceptionDetails"]))
+        if method == "Network.requestWillBeSent":
+            self.asked.append(params["request"]["url"])
+
+    def log_in(self, url: str, token: str) -> None:
+        """Take the cookie that the login sets."""
+        self.call("Network.setCookie", name="_token", value=token, url=url)
+
+    def show(self, width: int, height: int, scheme: str = "light") -> None:
+        """The size of the window, and whether the system is light or dark."""
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        self.call("Emulation.setDeviceMetricsOverride", **size)
+        features = [{"name": "prefers-color-scheme", "value": scheme}]
+        self.call("Emulation.setEmulatedMedia", features=features)
+
+    def open(self, url: str) -> None:
+        """Go there."""
+        self.call("Page.navigate", url=url)
+
+    def ask(self, script: str) -> Any:
+        """The value of an expression in the page; an element counts as true."""
+        plain = f"((found) => found instanceof Object || found?.nodeType ? true : found)({script})"
+        told = self.call("Runtime.evaluate", expression=plain, returnByValue=True, awaitPromise=True)
+        return told["result"].get("value")
+
+    def wait(self, script: str, limit_s: float = ANSWER_S) -> Any:
+        """Wait until an expression is true; returns its value."""
+        deadline = time.monotonic() + limit_s
+        while not (value := self.ask(script)):
+            assert time.monotonic() < deadline, f"{script} never became true; {self.trouble}"
+            time.sleep(0.1)
+        return value
+
+    def keep(self, path: Path) -> None:
+        """A picture of what the window shows."""
+        path.write_bytes(base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"]))
+
+
+@contextmanager
+def running() -> Iterator[Page]:
+    """A browser with one empty tab; the test is skipped where there is none."""
+    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if program is None:
+        pytest.skip("Chromium is not installed (Debian: apt-get install chromium)")
+    profile = tempfile.mkdtemp(prefix="tipcflow-chromium-")
+    command = [program, *_FLAGS, f"--user-data-dir={profile}", "about:blank"]
+    browser = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    try:
+        port = _port(browser)
+        (tab,) = [one for one in httpx.get(f"http://{port}/json").json() if one["type"] == "page"]
+        with connect(tab["webSocketDebuggerUrl"], max_size=None) as socket:
+            yield Page(socket)
+    finally:
+        browser.terminate()
+        browser.wait(20)
+        shutil.rmtree(profile, ignore_errors=True)
+
+
+def _port(browser: "subprocess.Popen[str]") -> str:
+    assert browser.stderr is not None
+    for line in browser.stderr:
+        if "DevTools listening on" in line:
+            return line.split("ws://")[1].split("/")[0]
+    raise RuntimeError("Chromium ended at once")

@@ -1,0 +1,98 @@
+"""Airflow's real api-server with our plugins folder, on a port of its own."""
+
+import json
+import os
+import secrets
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+
+PLUGINS = Path(__file__).parents[2] / "plugins"
+START_S = 120.0
+USER, PASSWORD = "reader", "s3cret-word"
+
+
+@dataclass(frozen=True)
+class ApiServer:
+    """A running server; `log` is what it wrote."""
+
+    url: str
+    log: Path
+
+    def token(self) -> str:
+        """A bearer token by the login form's own route."""
+        answer = httpx.post(f"{self.url}/auth/token", json={"username": USER, "password": PASSWORD})
+        return str(answer.raise_for_status().json()["access_token"])
+
+
+def _environment(folder: Path, home: Path, port: int) -> dict[str, str]:
+    login = folder / "passwords.json"
+    login.touch(0o600)
+    login.write_text(json.dumps({USER: PASSWORD}))
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("AIRFLOW", "TIPCFLOW"))}
+    own = {
+        "AIRFLOW_HOME": folder,
+        "AIRFLOW__CORE__DAGS_FOLDER": folder / "dags",
+        "AIRFLOW__CORE__PLUGINS_FOLDER": PLUGINS,
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:viewer",
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": login,
+        "AIRFLOW__API_AUTH__JWT_SECRET": secrets.token_hex(32),
+        "AIRFLOW__API__HOST": "127.0.0.1",
+        "AIRFLOW__API__PORT": port,
+        "AIRFLOW__API__BASE_URL": f"http://127.0.0.1:{port}",
+        "TIPCFLOW_HOME": home,
+    }
+    return kept | {name: str(value) for name, value in own.items()}
+
+
+@contextmanager
+def running(folder: Path, home: Path) -> Iterator[ApiServer]:
+    """Start one whose pages read what lies in `home`; it is stopped afterwards."""
+    (folder / "dags").mkdir(parents=True)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    environment = _environment(folder, home, port)
+    airflow = Path(sys.executable).with_name("airflow")
+    migrate = [airflow, "db", "migrate"]
+    subprocess.run(migrate, env=environment, check=True, capture_output=True, timeout=START_S)
+    server = ApiServer(f"http://127.0.0.1:{port}", folder / "log")
+    with server.log.open("wb") as log:
+        child = subprocess.Popen(
+            [airflow, "api-server", "--workers", "1"],
+            env=environment,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+    try:
+        _wait(child, server)
+        yield server
+    finally:
+        child.terminate()
+        try:
+            child.wait(20)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait(20)
+
+
+def _wait(child: "subprocess.Popen[bytes]", server: ApiServer) -> None:
+    deadline = time.monotonic() + START_S
+    while True:
+        try:
+            if httpx.get(f"{server.url}/api/v2/version", timeout=5).is_success:
+                return
+        except httpx.HTTPError:
+            pass
+        if child.poll() is not None or time.monotonic() > deadline:
+            raise RuntimeError(f"the api-server did not start:\n{server.log.read_text()[-3000:]}")
+        time.sleep(0.2)

@@ -1,0 +1,156 @@
+"""The real api-server and a real browser: every route with and without a login, and what a person sees."""
+
+import json
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from starlette.routing import Route
+from tests.support.stories import TRAIN, a_plan, a_run, tell
+from tests.ui import chromium, server
+
+from tipcflow.domain import Run, Status, run_id_of
+from tipcflow.execute.events import event_writer
+from tipcflow.execute.progress import Event, Kind
+from tipcflow.store import Store
+
+pytestmark = pytest.mark.process
+AFTER = datetime(2026, 11, 21, 9, 30, 5, tzinfo=UTC)
+# plotly.js brings the style sheet of a map library that nothing here draws with; the policy keeps it out.
+_KNOWN = "Applying inline style violates the following Content Security Policy directive 'style-src 'self''"
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture(scope="module")
+def written(home: Path) -> Iterator[Store]:
+    with Store.open(f"sqlite:///{home / 'tipcflow.db'}") as store:
+        yield store
+
+
+@pytest.fixture(scope="module")
+def run(written: Store) -> Run:
+    return tell(written, a_run(run_id_of("sample.model.file", "ci__1", AFTER)))
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory, home: Path) -> Iterator[server.ApiServer]:
+    with server.running(tmp_path_factory.mktemp("airflow") / "home", home) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def page(served: server.ApiServer) -> Iterator[chromium.Page]:
+    with chromium.running() as page:
+        page.log_in(served.url, served.token())
+        page.show(1280, 800)
+        yield page
+
+
+def routes(app: FastAPI, run: Run) -> list[tuple[str, str]]:
+    """(method, path) of everything that the app answers, for a run that there is."""
+    known = {"run_id": run.id, "name": "app.css", "path": "nowhere"}
+    return [
+        (method, re.sub(r"\{(\w+)[^}]*\}", lambda found: known[found[1]], route.path))
+        for route in app.routes
+        if isinstance(route, Route)
+        for method in sorted(route.methods or ())
+    ]
+
+
+def test_every_route(served: server.ApiServer, page_app: FastAPI, run: Run) -> None:
+    token = served.token()
+    logins: list[dict[str, str]] = [{}, {"Cookie": f"_token={token}"}, {"Authorization": f"Bearer {token}"}]
+    found: dict[tuple[str, str], list[int]] = {}
+    for method, path in routes(page_app, run):
+        url = f"{served.url}/certification{path}"
+        found[method, path] = [httpx.request(method, url, headers=login).status_code for login in logins]
+    assert len(found) > 15
+    assert {codes[0] for codes in found.values()} == {401}, found
+    assert all(codes[1] == codes[2] != 401 for codes in found.values()), found
+    answered = {path for (method, path), codes in found.items() if method == "GET" and codes[1] == 200}
+    assert {"/", "/runs", f"/runs/{run.id}", "/api/runs", f"/api/runs/{run.id}", "/assets/app.css"} <= answered
+
+
+def test_a_token_that_was_taken_back(served: server.ApiServer, run: Run) -> None:
+    token = served.token()
+    httpx.get(f"{served.url}/api/v2/auth/logout", cookies={"_token": token})
+    assert httpx.get(f"{served.url}/certification/api/runs", cookies={"_token": token}).status_code in (401, 403)
+
+
+def test_a_page_without_trouble(page: chromium.Page, served: server.ApiServer, run: Run) -> None:
+    page.trouble.clear()
+    page.asked.clear()
+    page.open(f"{served.url}/certification/runs/{run.id}#loss")
+    assert page.wait("document.getElementById('loss-chart')?.dataset.drawn") == "1"
+    assert page.ask("document.querySelectorAll('#loss-chart .scatterlayer .trace').length") == 1
+    assert [one for one in page.trouble if not one.startswith(_KNOWN)] == []
+    elsewhere = [url for url in page.asked if not url.startswith((served.url, "data:"))]
+    assert elsewhere == [], "nothing is asked of the internet"
+
+
+@pytest.mark.parametrize("width", [1280, 800])
+@pytest.mark.parametrize("path", ["", "runs", "runs/{run}"])
+def test_nothing_is_wider_than_the_window(
+    page: chromium.Page, served: server.ApiServer, run: Run, width: int, path: str
+) -> None:
+    page.show(width, 800)
+    page.open(f"{served.url}/certification/{path.format(run=run.id)}")
+    page.wait("document.readyState === 'complete'")
+    assert page.ask("document.documentElement.scrollWidth") <= width
+
+
+def test_a_log_is_loaded_when_it_is_opened(
+    page: chromium.Page, served: server.ApiServer, home: Path, run: Run
+) -> None:
+    logs = home / "runs" / run.id / "norm_train_cpu%2Ftrain" / "node-a" / "logs"
+    logs.mkdir(parents=True)
+    (logs / "main.log").write_text("<b>loss</b> 0.5\n")
+    page.open(f"{served.url}/certification/runs/{run.id}")
+    page.wait("document.querySelector('#logs details')")
+    page.ask("(document.querySelector('#logs details').open = true)")
+    assert page.wait("document.querySelector('#logs pre').textContent.includes('0.5')")
+    assert page.ask("document.querySelector('#logs pre').textContent") == "<b>loss</b> 0.5\n"
+
+
+def test_it_follows_a_run(page: chromium.Page, served: server.ApiServer, written: Store, home: Path) -> None:
+    run = a_run("20261121t100000-goes-on-0001", chain="sample/other/train_infer_python")
+    written.create_run(run, a_plan())
+    page.open(f"{served.url}/certification/runs/{run.id}")
+    page.wait("document.querySelector('h1 .st-running')")
+    written.open_attempt(run.id, TRAIN, run.nodes, run.created_at + 1)
+    event_writer(home, run.id)(Event(Kind.NOTE, "waiting for free slots"))
+    page.wait("document.querySelector('#live').textContent.includes('waiting for free slots')")
+    page.wait("document.querySelector('#steps .st-running')")
+    written.close_attempt(run.id, TRAIN, 1, Status.CANCELLED, "", (), run.created_at + 2)
+    written.finish_run(run.id, Status.CANCELLED, "stopped by a person", run.created_at + 9)
+    page.wait("document.querySelector('h1 .st-cancelled')")
+    page.wait("!document.body.dataset.running")
+
+
+def test_inside_airflow(page: chromium.Page, served: server.ApiServer, run: Run) -> None:
+    """The page is in the navigation; it follows Airflow's colours; the way to the DAG run leaves the frame."""
+    inside = "document.querySelector('iframe[title=Certification]')?.contentDocument"
+    page.show(1280, 800, "dark")
+    page.open(f"{served.url}/")
+    item = "[...document.querySelectorAll('a')].find((one) => one.textContent.includes('Certification'))"
+    page.wait(item)
+    page.ask(f"{item}.click()")
+    page.wait(f"{inside}?.querySelector('td .st-pass')")
+    assert page.ask(f"{inside}.documentElement.dataset.theme") == "dark"
+    page.ask(f"{inside}.querySelector('a.name[href$=\"{run.id}\"]').click()")
+    page.wait(f"{inside}?.querySelector('#steps')")
+    assert run.id in page.wait("location.pathname.includes('/runs/') && location.pathname")
+    link = {"href": f"{served.url}/dags/sample.model.file/runs/ci__1"}
+    page.ask(
+        f"((d) => {{ const a = Object.assign(d.createElement('a'), {json.dumps(link)});"
+        f" a.dataset.outside = ''; d.body.append(a); a.click(); }})({inside})"
+    )
+    page.wait("location.pathname.startsWith('/dags/sample.model.file')")
