@@ -49,11 +49,11 @@ def longest_first(names: Sequence[str], durations: Mapping[str, float]) -> list[
 
 
 def _unknown(glob: str, names: Sequence[str]) -> ConfigError:
-    """The error for a glob that nothing fits, with names that resemble it or a part of it."""
-    word = glob.strip("*")
-    near = difflib.get_close_matches(word, names, n=_NEAR, cutoff=0.6)
-    by_part = {part: name for name in reversed(names) for part in name.split("/")}
-    near += [by_part[part] for part in difflib.get_close_matches(word, list(by_part), n=_NEAR, cutoff=0.7)]
+    """The error for a glob that nothing fits, with names of which a part resembles it."""
+    by_part = {part: name for name in reversed(names) for part in _parts(name)}
+    near = [
+        by_part[part] for part in difflib.get_close_matches(glob.strip("*/"), list(by_part), _NEAR, cutoff=0.7)
+    ]
     if not names:
         hint = "there are no chains: `tipcflow import` writes them to configs/chains"
     elif near:
@@ -61,3 +61,9 @@ def _unknown(glob: str, names: Sequence[str]) -> ConfigError:
     else:
         hint = f"there are {len(names)} chains, among them " + ", ".join(names[:_NEAR])
     return ConfigError("no chain fits", key="chains", found=glob, expected="<suite>/<model>/<file>", hint=hint)
+
+
+def _parts(name: str) -> list[str]:
+    """A name, and all neighbours of its parts: a/b/c -> a, a/b, a/b/c, b, b/c, c."""
+    parts = name.split("/")
+    return ["/".join(parts[i:j]) for i in range(len(parts)) for j in range(i + 1, len(parts) + 1)]

@@ -1,0 +1,329 @@
+"""The tasks and triggers of the DAG `weekly` with a real database; only Airflow's answers are made up."""
+
+import asyncio
+import importlib
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowFailException, TaskDeferred
+from airflow.serialization.serialized_objects import DagSerialization
+from airflow.timetables.base import TimeRestriction
+from airflow.triggers.base import BaseTrigger, TriggerEvent
+from tests.support.stories import TRAIN, a_plan, a_run
+
+from operators import dag_run_trigger, dag_runs, weekly_turn
+from operators.weekly import weekly_dag
+from operators.weekly_certify import CertifyOperator
+from operators.weekly_select import SelectOperator
+from operators.weekly_summary import SummaryOperator
+from tipcflow.domain import CheckResult, ConfigError, Status, dag_id_of, run_id_of
+from tipcflow.store import Store
+
+ROOT = Path(__file__).parents[2]
+CHAINS = ["clas/a/train", "clas/b/train", "ocr/c/train"]
+PARENT = "scheduled__2026-11-21T20:00:00+00:00"
+AFTER = datetime(2026, 11, 21, 20, tzinfo=UTC)
+MODE = "whole_train_whole_infer"
+
+
+class Week:
+    """One weekly DAG run, with what Airflow answers and the metrics database."""
+
+    def __init__(self, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.home = home
+        self.states: dict[tuple[str, str], str] = {}
+        self.tasks: dict[str, str | None] = {}
+        self.started: list[tuple[str, str, dict[str, Any]]] = []
+        self.params = {"chains": ["*"], "mode": MODE, "cluster": "local", "seed": 7, "policy": "weekly"}
+        self.order = list(CHAINS)
+        monkeypatch.setenv("TIPCFLOW_HOME", str(home))
+        monkeypatch.setenv("TIPCFLOW_CONFIG_DIR", str(home / "configs"))
+        monkeypatch.setenv("TIPCFLOW_DATABASE_URL", "")
+        monkeypatch.setattr(dag_runs, "state_of", lambda dag_id, run_id: self.states.get((dag_id, run_id)))
+        monkeypatch.setattr(dag_runs, "task_states", lambda *_: self.tasks)
+        monkeypatch.setattr(dag_runs, "start", self._start)
+        shutil.copytree(ROOT / "configs" / "policies", home / "configs" / "policies")
+        (home / "configs" / "clusters").mkdir()
+        shutil.copy(ROOT / "configs/clusters/example.yaml", home / "configs/clusters/local.yaml")
+        for name in CHAINS:
+            path = home / "configs" / "chains" / f"{name}.txt"
+            path.parent.mkdir(parents=True)
+            path.write_text("")
+
+    def _start(self, dag_id: str, run_id: str, *, run_after: datetime, conf: dict[str, Any], note: str) -> None:
+        assert run_after == AFTER
+        assert PARENT in note
+        self.started.append((dag_id, run_id, conf))
+        self.states[dag_id, run_id] = "queued"
+
+    def store(self) -> Store:
+        return Store.open(f"sqlite:///{self.home / 'tipcflow.db'}")
+
+    def context(self, index: int = 0, **conf: Any) -> Any:
+        dag_run = SimpleNamespace(dag_id="weekly", run_id=PARENT, run_after=AFTER, conf=conf)
+        ti = SimpleNamespace(map_index=index, xcom_pull=lambda task_ids: self.order)
+        return {"dag_run": dag_run, "params": self.params, "ti": ti}
+
+    def ended(self, chain: str, status: Status | None, reason: str = "", suffix: str = "", **fields: Any) -> str:
+        """A chain's run of this week, as it ended."""
+        dag_id, dag_run_id = dag_id_of(chain), f"weekly__{PARENT}{suffix}"
+        run_id = run_id_of(dag_id, dag_run_id, AFTER)
+        run = a_run(run_id, chain=chain, mode=MODE, **fields)
+        with self.store() as store:
+            store.create_run(run)
+            if status is not None:
+                store.finish_run(run_id, status, reason, run.created_at + 60)
+        self.states[dag_id, dag_run_id] = "success" if status is Status.PASS else "failed"
+        return run_id
+
+    def certify(self, index: int = 0) -> str | None:
+        return CertifyOperator(task_id="certify", chain=self.order[index])._go_on(
+            self.context(index), may_wait=True
+        )
+
+    def deferred(self, index: int = 0) -> TaskDeferred:
+        with pytest.raises(TaskDeferred) as caught:
+            self.certify(index)
+        return caught.value
+
+
+@pytest.fixture
+def week(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Week:
+    return Week(tmp_path, monkeypatch)
+
+
+def test_the_dag_is_one_that_airflow_can_keep_and_its_first_run_is_the_next_saturday(
+    week: Week, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dag = weekly_dag()
+    assert dag.task_ids == ["select", "certify", "summary"]
+    assert dag.get_task("summary").trigger_rule == "all_done"
+    assert (dag.is_paused_upon_creation, dag.max_active_runs, dag.catchup) == (True, 1, False)
+    assert dict(dag.params)["mode"] == MODE
+    assert dict(dag.params)["policy"] == "weekly"
+    assert "diagnose" not in dag.params
+    kept = DagSerialization.from_dict(DagSerialization.to_dict(dag))
+    first = kept.timetable.next_dagrun_info(
+        last_automated_data_interval=None, restriction=TimeRestriction(None, None, catchup=False)
+    )
+    assert first.run_after > datetime.now(UTC)
+    assert (first.run_after.isoweekday(), first.run_after.hour) == (6, 20)
+    monkeypatch.setenv("TIPCFLOW_WEEKLY_CRON", "never")
+    with pytest.raises(ConfigError, match="TIPCFLOW_WEEKLY_CRON"):
+        weekly_dag()
+
+
+def test_select_puts_the_longest_first(week: Week) -> None:
+    with week.store() as store:
+        for chain, seconds in (("clas/a/train", 60.0), ("clas/b/train", 600.0)):
+            run = a_run(f"before-{chain[5]}", chain=chain, mode=MODE)
+            store.create_run(run, a_plan())
+            store.open_attempt(run.id, TRAIN, ["node-a"], run.created_at)
+            store.finish_run(run.id, Status.PASS, "", run.created_at + seconds)
+    select = SelectOperator(task_id="select")
+    assert select._select(dict(week.params)) == ["ocr/c/train", "clas/b/train", "clas/a/train"]
+    assert select._select({**week.params, "chains": ["clas/*"]}) == ["clas/b/train", "clas/a/train"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"chains": ["clas/*", "clsa/a*"]}, "chains: no chain fits; found 'clsa/a[*]'.*near: clas/a/train"),
+        ({"mode": "whole"}, "mode: unknown mode; found 'whole'"),
+        ({"cluster": "locla"}, "unknown cluster; found 'locla'; expected one of local"),
+        ({"policy": "monthly"}, "unknown policy; found 'monthly'"),
+        ({"diagnose": True}, "diagnose: unknown param"),
+        ({"sede": 1}, "sede: unknown param.*did you mean seed"),
+    ],
+)
+def test_a_wrong_param_is_said_before_anything_starts(week: Week, wrong: dict[str, Any], words: str) -> None:
+    with pytest.raises(AirflowFailException, match=f"(?s)^config_error: .*{words}"):
+        SelectOperator(task_id="select").execute(week.context(**wrong))
+    assert week.started == []
+
+
+def test_a_chain_is_started_waited_for_and_its_verdict_said(week: Week) -> None:
+    waits = week.deferred()
+    conf = {"mode": MODE, "cluster": "local", "seed": 7, "policy": "weekly"}
+    assert week.started == [("clas.a.train", f"weekly__{PARENT}", conf)]
+    assert (waits.method_name, waits.trigger.run_id) == ("resume", f"weekly__{PARENT}")
+    # Tried again, for example after its worker died: nothing is started twice.
+    assert week.deferred().trigger.run_id == f"weekly__{PARENT}"
+    assert len(week.started) == 1
+
+    resume = CertifyOperator(task_id="certify", chain=CHAINS[0]).resume
+    event = {"run_id": f"weekly__{PARENT}", "state": "failed"}
+    with pytest.raises(
+        AirflowFailException, match=r"infra_failure: weekly__.* has no status .Airflow says failed"
+    ):
+        resume(week.context(), event)
+    with pytest.raises(AirflowFailException, match=r"infra_failure: weekly__.* has not ended within 6 days"):
+        resume(week.context(), {**event, "state": "late"})
+    week.ended(CHAINS[0], Status.REGRESSION, "batch_cost is 30 % slower")
+    with pytest.raises(AirflowFailException, match=r"^regression: batch_cost is 30 % slower$"):
+        resume(week.context(), event)
+
+
+@pytest.mark.parametrize("status", [Status.PASS, Status.IMPROVEMENT])
+def test_a_verdict_that_is_well_stays_when_the_week_is_cleared(week: Week, status: Status) -> None:
+    week.ended(CHAINS[0], status)
+    assert week.certify() == status.value
+    assert week.started == []
+
+
+@pytest.mark.parametrize("status", [Status.REGRESSION, Status.FAILED, Status.CONFIG_ERROR])
+def test_and_so_does_one_that_is_not(week: Week, status: Status) -> None:
+    week.ended(CHAINS[0], status, "for a reason")
+    with pytest.raises(AirflowFailException, match=f"^{status.value}: for a reason$"):
+        week.certify()
+    assert week.started == []
+
+
+@pytest.mark.parametrize("status", [Status.CANCELLED, Status.INFRA_FAILURE, None])
+def test_what_has_no_verdict_is_run_again(week: Week, status: Status | None) -> None:
+    week.ended(CHAINS[0], status)
+    week.deferred()
+    assert [run_id for _, run_id, _ in week.started] == [f"weekly__{PARENT}~2"]
+
+
+def test_a_chain_waits_for_the_one_before_it(week: Week) -> None:
+    week.tasks = {"certify_0": "deferred", "certify_1": None, "certify_2": None}
+    waits = week.deferred(1)
+    assert (waits.method_name, week.started) == ("take_turn", [])
+    assert week.deferred(2).trigger.before == CHAINS[1]
+
+    before = week.ended(CHAINS[0], None)
+    with week.store() as store:
+        store.acquire_leases(before, [("192.0.2.1", 0)], owner="test", ttl_s=60)
+    assert week.deferred(1).method_name == "resume"
+    assert [dag_id for dag_id, _, _ in week.started] == ["clas.b.train"]
+    assert week.deferred(2).method_name == "take_turn"
+
+    certify = CertifyOperator(task_id="certify", chain=CHAINS[2])
+    with pytest.raises(TaskDeferred):
+        certify.take_turn(week.context(2), {"late": False})
+    assert week.started[-1][0] == "ocr.c.train"
+    with pytest.raises(AirflowFailException, match="infra_failure: the chains before this one have no slots"):
+        certify.take_turn(week.context(2), {"late": True})
+
+
+def test_the_summary_is_red_when_a_chain_is_and_is_kept(week: Week) -> None:
+    def accuracy(value: float) -> CheckResult:
+        values = {"value": value, "target": 71.0, "tolerance": 0.5, "unit": "%"}
+        return CheckResult(
+            check="accuracy.final", status=Status.PASS, reason="", step="e", metric="top1_acc", values=values
+        )
+
+    week.order = CHAINS[:2]
+    week.ended(CHAINS[0], Status.INFRA_FAILURE, "node b was away")
+    runs = [week.ended(CHAINS[0], Status.PASS, suffix="~2"), week.ended(CHAINS[1], Status.IMPROVEMENT)]
+    with week.store() as store:
+        last_week = a_run("last-week", chain=CHAINS[0], mode=MODE, created_at=1.0)
+        store.create_run(last_week)
+        store.finish_run(last_week.id, Status.PASS, "", 2.0)
+        store.set_check_results(last_week.id, [accuracy(71.0)])
+        store.set_check_results(runs[0], [accuracy(71.25)])
+    summary = SummaryOperator(task_id="summary")
+    assert summary.execute(week.context()) == "2 chains: 1 improvement, 1 pass"
+    text = (week.home / "weekly" / f"{PARENT}.md").read_text(encoding="utf-8")
+    assert "top1_acc 71.25 % (target 71 ± 0.5; last time 71, +0.25)" in text
+    assert "node b was away" not in text
+    assert all(run in text for run in runs)
+
+    week.order = CHAINS
+    with pytest.raises(AirflowFailException, match=r"^3 chains: 1 not started, 1 improvement, 1 pass$"):
+        summary.execute(week.context())
+    week.order = []
+    with pytest.raises(AirflowFailException, match="no chains were selected"):
+        summary.execute(week.context())
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    for module in (dag_run_trigger, weekly_turn):
+        monkeypatch.setattr(module, "SETTLE_S", 0.0)
+        monkeypatch.setattr(module, "LOOK_S", 0.01)
+    return
+
+
+def fired(trigger: BaseTrigger) -> dict[str, Any]:
+    """What a trigger says, after it went through Airflow's database."""
+    path, fields = trigger.serialize()
+    module, _, name = path.rpartition(".")
+    again = getattr(importlib.import_module(module), name)(**fields)
+
+    async def first() -> TriggerEvent:
+        return await asyncio.wait_for(anext(again.run()), 20)
+
+    payload = asyncio.run(first()).payload
+    assert isinstance(payload, dict)
+    return payload
+
+
+def answers(*several: Any) -> Callable[..., Any]:
+    """A function that gives one answer after the other, the last one for ever; errors are raised."""
+    left = list(several)
+
+    def answer(*_: Any) -> Any:
+        one = left.pop(0) if len(left) > 1 else left[0]
+        if isinstance(one, Exception):
+            raise one
+        return one
+
+    return answer
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize(
+    ("told", "state"),
+    [
+        (["queued", "running", RuntimeError("away"), "success"], "success"),
+        (["running", "failed"], "failed"),
+        (["running", None], None),
+    ],
+)
+def test_a_dag_run_is_waited_for_until_it_ends_or_is_deleted(
+    told: list[Any], state: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dag_runs, "state_of", answers(*told))
+    trigger = dag_run_trigger.DagRunTrigger(dag_id="d", run_id="r", until=time.time() + 60)
+    assert fired(trigger) == {"run_id": "r", "state": state}
+
+
+@pytest.mark.usefixtures("quick")
+def test_no_wait_is_for_ever(week: Week, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dag_runs, "state_of", answers("running"))
+    until = time.time() + 0.2
+    late = fired(dag_run_trigger.DagRunTrigger(dag_id="d", run_id="r", until=until))
+    assert late == {"run_id": "r", "state": "late"}
+    week.tasks = {"certify_0": "deferred"}
+    assert fired(turn(until=time.time() + 0.2)) == {"late": True}
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_turn_comes_when_the_one_before_has_slots_or_ended(week: Week, monkeypatch: pytest.MonkeyPatch) -> None:
+    waiting, done = {"certify_0": "deferred"}, {"certify_0": "failed"}
+    monkeypatch.setattr(dag_runs, "task_states", answers(waiting, RuntimeError("away"), waiting, done))
+    assert fired(turn()) == {"late": False}
+    monkeypatch.setattr(dag_runs, "task_states", answers(waiting))
+    run = week.ended(CHAINS[0], None, suffix="~2")
+    with week.store() as store:
+        store.acquire_leases(run, [("192.0.2.1", 0)], owner="test", ttl_s=60)
+    assert fired(turn()) == {"late": False}
+
+
+def turn(until: float | None = None) -> weekly_turn.TurnTrigger:
+    return weekly_turn.TurnTrigger(
+        dag_id="weekly",
+        run_id=PARENT,
+        run_after=AFTER + timedelta(0),
+        index=1,
+        before=CHAINS[0],
+        until=time.time() + 60 if until is None else until,
+    )
