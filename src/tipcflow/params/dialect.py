@@ -13,6 +13,7 @@ import yaml
 
 from tipcflow.domain import ConfigError, Frozen
 from tipcflow.params.layout import Kind, Layout, SlotSpec, load_layout
+from tipcflow.params.modes import BENCHMARK, TRAINING_MODES
 from tipcflow.params.specs import (
     BenchmarkSpec,
     BlocksSpec,
@@ -32,9 +33,7 @@ from tipcflow.params.specs import (
 )
 from tipcflow.params.values import Split
 
-__all__ = ["TRAINING_MODES", "Dialect", "SkipRule", "family_dialects", "known_dialects", "load_dialect"]
-
-TRAINING_MODES = ("lite_train_lite_infer", "lite_train_whole_infer", "whole_train_whole_infer")
+__all__ = ["Dialect", "SkipRule", "family_dialects", "known_dialects", "load_dialect"]
 
 
 class Dialect(Frozen):
@@ -203,7 +202,7 @@ class Dialect(Frozen):
             return self.only_modes
         more = [mode for mode in self.whole_infer.modes if mode not in TRAINING_MODES]
         own = [mode for mode in self.modes if mode not in more]
-        return (*TRAINING_MODES, *more, *own, *(["benchmark_train"] if self.benchmark else []))
+        return (*TRAINING_MODES, *more, *own, *([BENCHMARK] if self.benchmark else []))
 
     def has(self, quirk: str) -> bool:
         """Whether the suite's script has this defect."""

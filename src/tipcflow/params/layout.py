@@ -54,6 +54,10 @@ class Layout(Frozen):
         name = self._names.get(index, "")
         return name or ("section title" if index in self.titles else "filler" if index in self.fillers else "")
 
+    def distance(self, count: int) -> int:
+        """How many lines a file of `count` non-empty lines has too few or too many."""
+        return max(self.lines - count, count - self.most if self.most else 0, 0)
+
     @cached_property
     def _names(self) -> dict[int, str]:
         return {spec.line: name for name, spec in reversed(self.slots.items())}

@@ -1,10 +1,16 @@
 """The parts of a dialect: commands as templates, and when a suite's script runs them."""
 
+import re
+from collections.abc import Mapping
 from typing import Literal
 
 from tipcflow.domain import Frozen
 
 Form = Literal["single", "multi", "nodes"]
+Device = Literal["cpu", "gpu"]
+
+# Words of an inference's device argument; any other is refused by every script.
+DEVICES: dict[str, Device] = {"False": "cpu", "cpu": "cpu", "True": "gpu", "gpu": "gpu"}
 
 
 class TrainSpec(Frozen):
@@ -75,6 +81,16 @@ class SkipRule(Frozen):
     device: Literal["cpu", "gpu"]
     when: dict[str, str]
     defect: bool = False
+
+    def leaves_out(self, words: Mapping[str, str]) -> bool:
+        """Whether a combination of words (axis -> word, `quant` among them) is left out."""
+        return all(_fits(wanted, words.get(axis, "")) for axis, wanted in self.when.items())
+
+
+def _fits(wanted: str, word: str) -> bool:
+    if wanted.startswith("~"):
+        return re.search(wanted[1:], word) is not None
+    return word != wanted[1:] if wanted.startswith("!") else word == wanted
 
 
 class CudaSpec(Frozen):

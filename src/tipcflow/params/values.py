@@ -4,6 +4,10 @@ from typing import Literal
 
 Split = Literal["first", "rest"]
 
+# A script, model or key of these words is none: there is nothing to run. (Arguments have a rule of their own,
+# `is_null`.)
+NOTHING = ("null", "")
+
 
 def split_line(text: str, split: Split) -> tuple[str, str]:
     """Key and value of a line.

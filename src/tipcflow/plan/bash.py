@@ -7,6 +7,7 @@ from posixpath import dirname, normpath
 from tipcflow.domain import Compat, StepKind
 from tipcflow.params import Dialect, ParamsFile
 from tipcflow.params.specs import SequenceSpec, StepSpec
+from tipcflow.params.values import NOTHING
 from tipcflow.plan.call import Call, Point
 from tipcflow.plan.eval_words import eval_text, runs_python
 from tipcflow.plan.extras import extras_for
@@ -16,9 +17,6 @@ from tipcflow.plan.legs import combinations, devices, sequence_leg
 from tipcflow.plan.reader import Reader
 from tipcflow.plan.scope import Scope, amp_variables, base_variables, leg_scope, weights_scope, with_infer_vars
 from tipcflow.plan.trainers import Trainer, resolve_trainer
-
-# An empty word makes the script's test fail with an error, which counts as false.
-_NO_SCRIPT = ("null", "")
 
 
 class BashScript:
@@ -48,7 +46,7 @@ class BashScript:
         """The commands of a script without training or lists of models, in order."""
         for count, scope in enumerate(self._rounds(with_infer_vars(self.scope))):
             for spec in self.dialect.sequence:
-                left_out = any(self.reader.value(slot) in _NO_SCRIPT for slot in spec.unless)
+                left_out = any(self.reader.value(slot) in NOTHING for slot in spec.unless)
                 if left_out or ("{script}" in spec.command and "script" not in scope.variables):
                     continue
                 for words in product(*(self.reader.items(slot) for slot in spec.loops)):
@@ -138,11 +136,11 @@ class BashScript:
         base = self._after_training(base)
         if trainer.is_norm:
             self.norm_weights = base.get("weights")
-        if self.reader.value("eval") not in _NO_SCRIPT:
+        if self.reader.value("eval") not in NOTHING:
             self._export_cuda(group, "eval")
             scope = base.within(script=self.reader.value("eval"))
             yield self._call(StepKind.EVAL, dialect.eval, scope, point=point)
-        if trainer.export not in _NO_SCRIPT:
+        if trainer.export not in NOTHING:
             self._export_cuda(group, "export")
             scope = base.within(script=trainer.export)
             yield from self._extras("export", StepKind.EXPORT, scope, point)
@@ -236,7 +234,7 @@ class BashScript:
     def _quantised(self) -> Iterator[Call]:
         """One quantisation, then inference from a folder that the script reaches by two relative steps."""
         spec = self.dialect.whole_infer
-        if self.reader.value("export1") in (*_NO_SCRIPT, "False"):
+        if self.reader.value("export1") in (*NOTHING, "False"):
             return
         scope = self.scope.within(gpus=spec.gpus)
         yield self._call(StepKind.EXPORT, spec.export, scope)

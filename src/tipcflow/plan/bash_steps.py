@@ -6,11 +6,11 @@ from itertools import groupby
 
 from tipcflow.domain import Command, Leg, Step, StepKind
 from tipcflow.params import Dialect
-from tipcflow.plan.benchmark import MODE as BENCHMARK
+from tipcflow.params.modes import BENCHMARK
+from tipcflow.params.specs import Device
 from tipcflow.plan.benchmark import benchmark_calls
 from tipcflow.plan.call import Call
 from tipcflow.plan.hosts import Host, hosts_of
-from tipcflow.plan.legs import Device
 from tipcflow.plan.points import world_size
 from tipcflow.plan.scope import ROOT
 from tipcflow.plan.script import script_calls

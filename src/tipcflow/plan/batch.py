@@ -5,7 +5,7 @@ from typing import Any
 
 from tipcflow.domain import Command, ConfigError
 from tipcflow.params import load_dialect
-from tipcflow.plan.benchmark import MODE as BENCHMARK
+from tipcflow.params.modes import BENCHMARK
 from tipcflow.plan.benchmark import benchmark_commands
 from tipcflow.plan.commands import plan_commands
 from tipcflow.plan.files import FileView, ListedFiles

@@ -8,6 +8,7 @@ from itertools import product
 from tipcflow.domain import Command, ConfigError, StepKind
 from tipcflow.params import Dialect, read_params
 from tipcflow.params.lines import read_lines
+from tipcflow.params.modes import BENCHMARK
 from tipcflow.params.specs import BenchmarkSpec
 from tipcflow.params.values import split_line, split_list
 from tipcflow.plan.bash import BashScript
@@ -15,7 +16,6 @@ from tipcflow.plan.call import Call
 from tipcflow.plan.files import FileView
 from tipcflow.plan.scope import ROOT, last_line
 
-MODE = "benchmark_train"
 _PROBE = "python -c import paddle;print(paddle.version.commit)"
 _TITLE = re.compile(r"(?<!\w)train_benchmark_params(?!\w)")
 # Kind of a case whose training is made static; alone it asks for all of them so.
@@ -82,7 +82,7 @@ def benchmark_calls(
     spec = dialect.benchmark
     if spec is None:
         raise ConfigError(
-            "this suite has no benchmark script", file=file, key="mode", found=MODE, expected="another mode"
+            "this suite has no benchmark script", file=file, key="mode", found=BENCHMARK, expected="another mode"
         )
     spec = spec.model_copy(update={"edits": {**spec.edits, 3: python}})
     return _Benchmark(text, file, dialect, spec, word, files).calls(recorded=recorded)
@@ -187,7 +187,7 @@ class _Benchmark:
 
     def _case(self, case: _Case, recorded: bool) -> Iterator[Call]:
         spec = self.spec
-        prefix = f"{MODE}=" if spec.table else ""
+        prefix = f"{BENCHMARK}=" if spec.table else ""
         self._edit(6, case.precision)
         self._edit(9, prefix + case.batch)
         self._edit(7, prefix + self._epoch(case))
@@ -237,13 +237,13 @@ class _Benchmark:
         """The command by which the benchmark script starts the training script for the measured run."""
         log = f"{ROOT}/train_log/{self._name(case)}log"
         script = "bash test_tipc/test_train_inference_python.sh ./test_tipc/benchmark_train.txt"
-        return f"{script} {MODE} > {log} 2>&1"
+        return f"{script} {BENCHMARK} > {log} 2>&1"
 
     def _train(self, run: str, label: str) -> Iterator[Call]:
         """The training script's commands. One that it does not evaluate is known by the command `run`,
         where there is one."""
         params = read_params("\n".join(self.lines), file=self.file, dialect=self.dialect)
-        for call in BashScript(params, self.dialect, mode=MODE, files=self.files).calls():
+        for call in BashScript(params, self.dialect, mode=BENCHMARK, files=self.files).calls():
             yield replace(call, text=run if run and call.bare else call.text, label=label, expects=())
 
     def _precision(self, case: _Case) -> str:

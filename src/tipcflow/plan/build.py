@@ -5,12 +5,12 @@ from collections.abc import Sequence
 
 from tipcflow.domain import Cluster, Compat, ConfigError, Plan, Step, StepKind
 from tipcflow.params import Dialect, ParamsFile
+from tipcflow.params.modes import ALL_MODES, BENCHMARK
 from tipcflow.plan.bash_steps import BashPlanner
-from tipcflow.plan.benchmark import MODE as BENCHMARK
 from tipcflow.plan.choose import choose_dialect
 from tipcflow.plan.feasible import check_any_device
 from tipcflow.plan.hosts import check_python, check_room, hosts_of, substitutions
-from tipcflow.plan.options import ALL_MODES, PlanOptions
+from tipcflow.plan.options import PlanOptions
 from tipcflow.plan.planners import planner_for
 from tipcflow.plan.points import as_variant
 from tipcflow.plan.quirks import as_quirks

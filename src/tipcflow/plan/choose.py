@@ -7,7 +7,6 @@ from tipcflow.params import Dialect, ParamsFile, load_dialect, parse_params
 from tipcflow.params.blocks import split_blocks
 from tipcflow.params.dialect import family_dialects
 from tipcflow.params.kinds import FileKind, recognise
-from tipcflow.params.layout import Layout
 from tipcflow.params.lines import read_lines
 
 # Kinds of files that no dialect of training and inference can read.
@@ -30,13 +29,13 @@ def choose_dialect(text: str, *, file: str, dialects: Sequence[str], mode: str) 
     names = _candidates(kind, dialects, file)
     failed: list[tuple[int, int, str, ConfigError]] = []
     other_modes: list[str] = []
-    count = len(read_lines(text))
     for name in names:
         dialect = load_dialect(name).for_mode(mode)
         try:
             params = _parsed(text, file, dialect)
         except ConfigError as error:
-            failed.append((_distance(count, dialect.line_map()), -error.line, name, error))
+            count = len(read_lines(text))
+            failed.append((dialect.line_map().distance(count), -error.line, name, error))
             continue
         if mode in dialect.run_modes:
             return dialect, params
@@ -103,8 +102,3 @@ def _parsed(text: str, file: str, dialect: Dialect) -> ParamsFile:
     if dialect.blocks is None:
         return parse_params(text, file=file, dialect=dialect)
     return split_blocks(text, file=file, dialect=dialect)[0].params
-
-
-def _distance(count: int, layout: Layout) -> int:
-    """How many lines a file of `count` non-empty lines has too few or too many for a layout."""
-    return max(layout.lines - count, count - layout.most if layout.most else 0, 0)

@@ -34,9 +34,3 @@ def _program(command: str) -> bool:
     ):
         words = words[1:]
     return bool(words) and _PYTHON.fullmatch(PurePosixPath(words[0].strip("\"'")).name) is not None
-
-
-def _is_prefix(word: str) -> bool:
-    """Whether a word stands before the program: an assignment, or a wrapper and its argument."""
-    wrapper = PurePosixPath(word).name in ("env", "timeout")
-    return wrapper or "=" in word or _DURATION.fullmatch(word) is not None

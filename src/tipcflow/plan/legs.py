@@ -1,22 +1,17 @@
 """Inference combinations: the cartesian product of a dialect's axes, less what its skip rules leave out."""
 
-import re
 from collections.abc import Iterator
 from itertools import product
-from typing import Literal
 
 from tipcflow.domain import StepKind
-from tipcflow.params.specs import SequenceSpec, SkipRule
+from tipcflow.params.specs import DEVICES, Device, SequenceSpec
 from tipcflow.plan.reader import Reader
-
-Device = Literal["cpu", "gpu"]
-_WORDS: dict[str, Device] = {"False": "cpu", "cpu": "cpu", "True": "gpu", "gpu": "gpu"}
 
 
 def devices(reader: Reader) -> Iterator[tuple[str, Device | None]]:
     """The device words in the file's order, each with its device; None for a word no script knows."""
     for word in reader.items("device"):
-        yield word, _WORDS.get(word)
+        yield word, DEVICES.get(word)
 
 
 def combinations(reader: Reader, device: Device, quant: str, *, keep_defects: bool) -> Iterator[dict[str, str]]:
@@ -33,23 +28,8 @@ def combinations(reader: Reader, device: Device, quant: str, *, keep_defects: bo
     rules = [rule for rule in dialect.skip if rule.device == device and (keep_defects or not rule.defect)]
     for words in product(*(reader.items(axis) for axis in axes)):
         combination = dict(zip(axes, words, strict=True))
-        if not any(skipped(rule, combination, quant) for rule in rules):
+        if not any(rule.leaves_out({**combination, "quant": quant}) for rule in rules):
             yield combination
-
-
-def skipped(rule: SkipRule, combination: dict[str, str], quant: str) -> bool:
-    """Whether a rule leaves a combination out."""
-    return all(
-        _fits(word, quant if axis == "quant" else combination.get(axis, "")) for axis, word in rule.when.items()
-    )
-
-
-def _fits(wanted: str, word: str) -> bool:
-    if wanted.startswith("~"):
-        return re.search(wanted[1:], word) is not None
-    if wanted.startswith("!"):
-        return word != wanted[1:]
-    return word == wanted
 
 
 def sequence_leg(spec: SequenceSpec, words: tuple[str, ...]) -> tuple[StepKind, dict[str, str]]:
@@ -59,5 +39,5 @@ def sequence_leg(spec: SequenceSpec, words: tuple[str, ...]) -> tuple[StepKind, 
     """
     leg = dict(zip(spec.loops, words, strict=True))
     word = leg.pop("device", spec.device)
-    kind = StepKind.INFER_GPU if _WORDS.get(word) == "gpu" else StepKind.INFER_CPU
+    kind = StepKind.INFER_GPU if DEVICES.get(word) == "gpu" else StepKind.INFER_CPU
     return kind, {"device": word, **leg}

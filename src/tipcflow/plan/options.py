@@ -3,19 +3,7 @@
 from pydantic import ConfigDict, Field
 
 from tipcflow.domain import Frozen
-from tipcflow.params.dialect import TRAINING_MODES
 from tipcflow.plan.files import FileView, NoFiles
-
-# The modes of training and inference, which nearly every file has.
-MODES = (*TRAINING_MODES, "whole_infer")
-# With those that only some files or suites have.
-ALL_MODES = (
-    *MODES,
-    "klquant_whole_infer",
-    "benchmark_train",
-    "paddle2onnx_infer",
-    "pipeline_infer",
-)
 
 
 class PlanOptions(Frozen):

@@ -1,7 +1,7 @@
 """Which planner a file needs."""
 
 from tipcflow.domain import Cluster
-from tipcflow.plan.benchmark import MODE as BENCHMARK
+from tipcflow.params.modes import BENCHMARK
 from tipcflow.plan.options import PlanOptions
 from tipcflow.plan.reader import Reader
 from tipcflow.plan.spec import SpecPlanner

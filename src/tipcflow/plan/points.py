@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from tipcflow.domain import ConfigError, Variant
+from tipcflow.params.values import NOTHING
 from tipcflow.plan.call import Point, variant_id
 from tipcflow.plan.groups import Group, classify_spec
 from tipcflow.plan.reader import Reader
@@ -34,7 +35,7 @@ def spec_trainers(reader: Reader) -> list[Trainer]:
     for trainer in found:
         if not trainer.known:
             slots = [spec.train for spec in reader.dialect.trainers.values()]
-            names = [key for key in (reader.key(slot) for slot in slots) if key not in ("null", "")]
+            names = [key for key in (reader.key(slot) for slot in slots) if key not in NOTHING]
             raise ConfigError(
                 "no trainer of this name has a line in the file",
                 file=reader.params.file,
@@ -43,7 +44,7 @@ def spec_trainers(reader: Reader) -> list[Trainer]:
                 found=trainer.name or "nothing",
                 expected="one of " + ", ".join(names),
             )
-    usable = [trainer for trainer in found if trainer.script not in ("null", "")]
+    usable = [trainer for trainer in found if trainer.script not in NOTHING]
     if not usable:
         _empty(reader, "trainers", "at least one trainer that has a script")
     return usable

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tipcflow.params.values import is_null
+from tipcflow.params.values import NOTHING, is_null
 from tipcflow.plan.bash import BashScript
 from tipcflow.plan.call import Point
 from tipcflow.plan.files import NoFiles
@@ -11,8 +11,6 @@ from tipcflow.plan.launch import on_cpu
 from tipcflow.plan.quirk_found import Found
 from tipcflow.plan.reader import Reader
 from tipcflow.plan.scope import Scope, base_variables
-
-_NOTHING = ("null", "")
 
 
 def find_devices(reader: Reader, groups: list[Group], points: list[Point]) -> Iterator[Found]:
@@ -87,7 +85,7 @@ def _paired(reader: Reader, groups: list[Group]) -> Iterator[Found]:
 
 def _leak(reader: Reader, points: list[Point]) -> Iterator[Found]:
     """Where nothing is exported the script does not unset CUDA_VISIBLE_DEVICES, and the next launch has it."""
-    if len(points) < 2 or all(point.trainer.export not in _NOTHING for point in points):
+    if len(points) < 2 or all(point.trainer.export not in NOTHING for point in points):
         return
     script = BashScript(reader.params, reader.dialect, mode=reader.mode, files=NoFiles())
     for call in script.calls():

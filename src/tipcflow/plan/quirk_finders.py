@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tipcflow.params.values import is_null
+from tipcflow.params.values import NOTHING, is_null
 from tipcflow.plan.call import Point
 from tipcflow.plan.groups import Group
 from tipcflow.plan.legs import combinations, devices
@@ -11,8 +11,6 @@ from tipcflow.plan.quirk_found import Found
 from tipcflow.plan.quirk_values import find_values
 from tipcflow.plan.quirks_named import named
 from tipcflow.plan.reader import Reader
-
-_NOTHING = ("null", "")
 
 
 def find_all(reader: Reader, groups: list[Group], points: list[Point]) -> Iterator[Found]:
@@ -49,14 +47,14 @@ def _infer_dir(reader: Reader, points: list[Point]) -> Iterator[Found]:
     dialect = reader.dialect
     if "{infer_dir}" not in dialect.model_dir or dialect.model_dir_null or reader.value("infer_dir") != "null":
         return
-    if any(point.trainer.export not in _NOTHING for point in points):
+    if any(point.trainer.export not in NOTHING for point in points):
         yield Found("infer-dir-null", reader.line("infer_dir"), {"key": reader.key("infer_dir")})
 
 
 def _listed(reader: Reader) -> Iterator[Found]:
     """Listed models that are none, in modes without training."""
     spec, models = reader.dialect.whole_infer, reader.items("infer_model")
-    if not reader.has("weights_key") and any(word not in _NOTHING for word in reader.items("infer_export")):
+    if not reader.has("weights_key") and any(word not in NOTHING for word in reader.items("infer_export")):
         yield Found("export-keys-unset", reader.line("infer_export"))
     if spec.by_word or spec.once or spec.quantised or "null" not in models:
         return

@@ -3,10 +3,11 @@
 from collections.abc import Iterable
 from functools import cache
 from importlib import resources
+from typing import Literal
 
 import yaml
 
-from tipcflow.domain import Quirk
+from tipcflow.domain import Frozen, Quirk
 from tipcflow.plan.quirk_found import Found
 
 
@@ -17,26 +18,40 @@ def as_quirks(found: Iterable[Found]) -> tuple[Quirk, ...]:
 
 
 def _quirk(found: Found) -> Quirk:
-    texts = catalogue()[found.id]
+    entry = catalogue()[found.id]
     return Quirk(
         id=found.id,
         line=found.line,
-        bash=texts["bash"].format(**found.values),
-        spec=texts["spec"].format(**found.values),
+        bash=entry.bash.format(**found.values),
+        spec=entry.spec.format(**found.values),
     )
 
 
+class Entry(Frozen):
+    """A quirk of the catalogue.
+
+    Attributes:
+        bash, spec: what the script and what a run does, with places to fill in.
+        steps: kinds of steps in whose commands it can be seen.
+        by: by which of the words that differ it is known, see quirks.yaml.
+    """
+
+    bash: str
+    spec: str
+    steps: tuple[str, ...] = ()
+    by: tuple[Literal["key", "launch", "gpu"], ...] = ()
+
+
 @cache
-def catalogue() -> dict[str, dict[str, str]]:
-    """Quirk id -> its texts for bash and spec, with places to fill in."""
+def catalogue() -> dict[str, Entry]:
+    """Quirk id -> its entry, in the order of quirks.yaml."""
     text = (resources.files("tipcflow.plan") / "quirks.yaml").read_text(encoding="utf-8")
-    loaded: dict[str, dict[str, str]] = yaml.safe_load(text)
-    return loaded
+    return {name: Entry.model_validate(entry) for name, entry in yaml.safe_load(text).items()}
 
 
 def quirks_markdown() -> str:
     """The page that lists every quirk, for the reference documentation."""
-    rows = [f"| `{name}` | {texts['bash']} | {texts['spec']} |" for name, texts in catalogue().items()]
+    rows = [f"| `{name}` | {entry.bash} | {entry.spec} |" for name, entry in catalogue().items()]
     return "\n".join(
         [
             "# Quirks",

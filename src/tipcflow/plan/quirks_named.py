@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from posixpath import normpath
 
-from tipcflow.params.values import is_null
+from tipcflow.params.values import NOTHING, is_null
 from tipcflow.plan.call import Point
 from tipcflow.plan.groups import Group
 from tipcflow.plan.legs import combinations, devices
@@ -109,7 +109,7 @@ def _always(quirk: str, slot: str) -> Finder:
 
 def _of_script(quirk: str, slot: str) -> Finder:
     def find(reader: Reader, _: list[Group], __: list[Point]) -> Iterator[Found]:
-        if reader.value(slot) not in ("null", ""):
+        if reader.value(slot) not in NOTHING:
             yield Found(quirk, reader.line(slot))
 
     return find

@@ -4,11 +4,11 @@ import re
 
 from tipcflow.domain import Compat
 from tipcflow.params import Dialect, ParamsFile
+from tipcflow.params.modes import TABLE_MODES
 from tipcflow.params.values import mode_entries, split_list
 from tipcflow.plan.files import FileView
 
 _GLOB = re.compile(r"[*?[]")
-_MODE = re.compile(r"(?:lite|whole)_train_(?:lite|whole)_infer|(?:klquant_)?whole_infer|benchmark_train")
 _SWALLOWED = frozenset({"-n", "-e", "-E", "-ne", "-en"})
 
 
@@ -25,7 +25,7 @@ def sister_mode(mode: str) -> str:
 
 def is_mode_table(value: str) -> bool:
     """Whether every alternative of a value is an entry for a mode."""
-    return "=" in value and all(_MODE.fullmatch(each.partition("=")[0].strip()) for each in split_list(value))
+    return "=" in value and all(each.partition("=")[0].strip() in TABLE_MODES for each in split_list(value))
 
 
 class Reader:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 
+from tipcflow.params.modes import BENCHMARK
 from tipcflow.params.specs import InferSpec
 from tipcflow.params.values import argument, split_line
 from tipcflow.plan.reader import Reader
@@ -54,7 +55,7 @@ def model_name(reader: Reader) -> str:
 
 def amp_variables(reader: Reader, word: str) -> dict[str, str]:
     """The variables that a precision word sets."""
-    dialect, benchmark = reader.dialect, reader.mode == "benchmark_train"
+    dialect, benchmark = reader.dialect, reader.mode == BENCHMARK
     more = {
         name: choices.get(word, "") if benchmark or name not in dialect.benchmark_only else ""
         for name, choices in dialect.amp_vars.items()

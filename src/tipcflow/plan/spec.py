@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Iterator
 
 from tipcflow.domain import Cluster, Command, Step, StepKind
+from tipcflow.params.values import NOTHING
 from tipcflow.plan.call import Point
 from tipcflow.plan.extras import extras_for
 from tipcflow.plan.groups import Group
@@ -18,8 +19,6 @@ from tipcflow.plan.scope import Scope, amp_variables, base_variables, model_name
 from tipcflow.plan.spec_legs import spec_legs, tidy
 from tipcflow.plan.spec_models import from_cwd, listed_models
 from tipcflow.plan.steps import infer_steps, plain_step
-
-_NOTHING = ("null", "")
 
 
 class SpecPlanner:
@@ -110,7 +109,7 @@ class SpecPlanner:
         last = train.id
         env = single_env(point.group, hosts[0])
         for kind, script in ((StepKind.EVAL, self.reader.value("eval")), (StepKind.EXPORT, point.trainer.export)):
-            if script in _NOTHING:
+            if script in NOTHING:
                 continue
             for extra in self.extras(kind.value, point, hosts[:1], scope.within(script=script), name):
                 yield extra.model_copy(update={**common, "after": (last,)})
@@ -128,7 +127,7 @@ class SpecPlanner:
             )
             last = step.id
             yield step
-        if point.trainer.export in _NOTHING:
+        if point.trainer.export in NOTHING:
             return
         path = from_cwd(self._model_path(scope), self.reader.dialect.infer_cwd)
         scope = scope.within(model_path=path, data=self._data(scope), LP=folder)
@@ -200,7 +199,7 @@ class SpecPlanner:
 
     def _model_path(self, scope: Scope) -> str:
         """Where the exported model is: a folder name that is null means the save folder itself."""
-        inner = scope.within(infer_dir="") if scope.get("infer_dir") in _NOTHING else scope
+        inner = scope.within(infer_dir="") if scope.get("infer_dir") in NOTHING else scope
         return inner.render(self.reader.dialect.model_dir).rstrip("/").replace("//", "/")
 
     def _exported(self, scope: Scope) -> str:

@@ -6,9 +6,12 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from tipcflow.domain import Cluster, Command, ConfigError, Step
-from tipcflow.params.sections import BENCHMARK, BenchmarkSection, benchmark_section
+from tipcflow.params.modes import BENCHMARK
+from tipcflow.params.sections import BENCHMARK as TITLE
+from tipcflow.params.sections import BenchmarkSection, benchmark_section
 from tipcflow.params.specs import BenchmarkSpec
-from tipcflow.plan.benchmark import MODE, STATIC_WORD, case_name, edited_script
+from tipcflow.params.values import NOTHING
+from tipcflow.plan.benchmark import STATIC_WORD, case_name, edited_script
 from tipcflow.plan.call import Point
 from tipcflow.plan.groups import Group
 from tipcflow.plan.hosts import Host, hosts_of
@@ -74,7 +77,9 @@ class BenchmarkPlanner(SpecPlanner):
         """How the suite's own script measures."""
         spec = self.reader.dialect.benchmark
         if spec is None:
-            raise ConfigError("this suite measures no trainings", key="mode", found=MODE, expected="another mode")
+            raise ConfigError(
+                "this suite measures no trainings", key="mode", found=BENCHMARK, expected="another mode"
+            )
         return spec
 
     def _section(self) -> BenchmarkSection:
@@ -84,9 +89,9 @@ class BenchmarkPlanner(SpecPlanner):
             raise ConfigError(
                 "there is no section for benchmarks",
                 file=params.file,
-                key=BENCHMARK,
-                found=f"no title {BENCHMARK}",
-                expected=f"====={BENCHMARK}===== and its lines",
+                key=TITLE,
+                found=f"no title {TITLE}",
+                expected=f"====={TITLE}===== and its lines",
             )
         return section
 
@@ -105,9 +110,9 @@ class BenchmarkPlanner(SpecPlanner):
                 raise ConfigError(
                     "this names no training to measure",
                     key="mode",
-                    found=f"{MODE}:{self.word}",
-                    expected=f"{MODE}:<kind>_bs<batch>_<precision>_<run mode>_N<nodes>C<cards>, for instance "
-                    f"{MODE}:dynamic_bs8_fp32_DP_N1C1",
+                    found=f"{BENCHMARK}:{self.word}",
+                    expected=f"{BENCHMARK}:<kind>_bs<batch>_<precision>_<run mode>_N<nodes>C<cards>, for instance "
+                    f"{BENCHMARK}:dynamic_bs8_fp32_DP_N1C1",
                 )
             static = asked["kind"] == STATIC_WORD
             fp = "fp32" if asked["fp"] == "null" else asked["fp"]
@@ -126,7 +131,7 @@ class BenchmarkPlanner(SpecPlanner):
         names = [_STATIC] if static else self.section.models
         found = [resolve_trainer(self.reader, name) for name in names]
         for trainer in found:
-            if not trainer.known or trainer.script in ("null", ""):
+            if not trainer.known or trainer.script in NOTHING:
                 raise ConfigError(
                     "no trainer of this name has a script in the file",
                     file=self.reader.params.file,

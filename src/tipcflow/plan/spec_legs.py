@@ -3,11 +3,12 @@
 import re
 
 from tipcflow.domain import Command, ConfigError, Leg
+from tipcflow.params.specs import Device
 from tipcflow.plan.feasible import why_not
 from tipcflow.plan.groups import Group
 from tipcflow.plan.hosts import Host
 from tipcflow.plan.launch import single_env
-from tipcflow.plan.legs import Device, combinations, devices
+from tipcflow.plan.legs import combinations, devices
 from tipcflow.plan.options import PlanOptions
 from tipcflow.plan.scope import Scope, leg_scope, with_infer_vars
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from posixpath import dirname, normpath, relpath
 
 from tipcflow.params.specs import WholeInferSpec
+from tipcflow.params.values import NOTHING
 from tipcflow.plan.reader import Reader
 from tipcflow.plan.scope import Scope
 
@@ -54,7 +55,7 @@ def _by_path(scope: Scope, spec: WholeInferSpec) -> Iterator[ListedModel]:
     exports, quants = reader.items("infer_export"), reader.items("infer_quant")
     models = reader.items("infer_model")
     for count, model in enumerate(models):
-        if model in ("null", ""):
+        if model in NOTHING:
             continue
         script = exports[count] if count < len(exports) else "null"
         quant = reader.dialect.quant or (quants[count] if count < len(quants) else "False")

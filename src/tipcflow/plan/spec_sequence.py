@@ -4,16 +4,15 @@ from collections.abc import Iterator
 from itertools import product
 
 from tipcflow.domain import Command, ConfigError, Leg, Step, StepKind
-from tipcflow.params.specs import SequenceSpec
+from tipcflow.params.specs import Device, SequenceSpec
+from tipcflow.params.values import NOTHING
 from tipcflow.plan.hosts import Host, hosts_of
 from tipcflow.plan.launch import single_env
-from tipcflow.plan.legs import Device, sequence_leg
+from tipcflow.plan.legs import sequence_leg
 from tipcflow.plan.scope import Scope, with_infer_vars
 from tipcflow.plan.spec import SpecPlanner
 from tipcflow.plan.spec_legs import make_leg, tidy
 from tipcflow.plan.steps import infer_steps
-
-_NOTHING = ("null", "")
 
 
 class SequencePlanner(SpecPlanner):
@@ -51,7 +50,7 @@ class SequencePlanner(SpecPlanner):
             scripts = [self.reader.value(slot) for slot in (*spec.unless, *spec.needs)]
             if "{script}" in spec.command:
                 scripts.append(scope.variables.get("script", ""))
-            if any(script in _NOTHING for script in scripts):
+            if any(script in NOTHING for script in scripts):
                 continue
             if spec.infer:
                 legs += self._legs(spec, scope, host)

@@ -2,10 +2,9 @@
 
 from dataclasses import dataclass
 
+from tipcflow.params.sections import STATIC
 from tipcflow.params.values import split_line
 from tipcflow.plan.reader import Reader
-
-_TAIL = "to_static_train_benchmark_params"
 
 
 @dataclass(frozen=True)
@@ -76,7 +75,7 @@ def to_static(reader: Reader) -> tuple[str, str]:
     if dialect.to_static != "tail":
         return "", ""
     lines = reader.params.lines
-    title = next((line for line in lines if _TAIL in line.text), None)
+    title = next((line for line in lines if STATIC in line.text), None)
     if title is None:
         index = 0 if reader.bash else len(lines)
     else:

@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from tipcflow.cli.plan_diff import differences
 from tipcflow.domain import Compat, ConfigError, Plan
-from tipcflow.plan import build_plan
+from tipcflow.plan import build_plan, differences
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 INPUT = GOLDEN / "plan" / "inputs" / "norm_fleet.txt"

@@ -14,7 +14,6 @@ from tipcflow.params import known_dialects, load_dialect
 from tipcflow.params.kinds import recognise
 from tipcflow.plan import build_plan, record_commands
 
-
 # Scripts that no record is of.
 WITHOUT_RECORDS = {"PaddleSeg/dy2static", "PaddleVideo/dy2static"}
 

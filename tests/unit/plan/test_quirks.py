@@ -144,7 +144,9 @@ def test_dialects_name_known_quirks_only(name: str) -> None:
 
 def test_every_quirk_has_both_texts_and_someone_who_finds_it() -> None:
     code = "".join(path.read_text() for path in SOURCE.glob("*.py"))
-    for name, texts in catalogue().items():
-        assert set(texts) == {"bash", "spec"}
+    for name, entry in catalogue().items():
+        assert entry.bash
+        assert entry.spec
+        assert set(entry.steps) <= {"prepare", "train", "eval", "export", "infer"}
         assert f'"{name}"' in code, f"nothing finds {name}"
         assert f"| `{name}` |" in quirks_markdown()

@@ -1,11 +1,11 @@
 """Rules about devices: the scripts tell the forms of gpu_list apart by the length of their text."""
 
 from tipcflow.params.lint.subject import Hit, Rule, Severity, Subject
+from tipcflow.params.specs import DEVICES
 from tipcflow.params.values import is_null
 
 _ONE_NODE = 15
 _PLAIN = 2
-_WORDS = ("True", "False", "gpu", "cpu")
 
 
 def _entries(subject: Subject) -> tuple[int, list[str]]:
@@ -123,7 +123,7 @@ def device_word(subject: Subject) -> list[Hit]:
     return [
         Hit(slot.line, f"inference on {word!r} is refused: nothing runs, nothing is logged", "write True or False")
         for word in subject.items("device")
-        if word not in _WORDS
+        if word not in DEVICES
     ]
 
 

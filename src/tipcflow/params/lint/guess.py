@@ -56,9 +56,4 @@ def fits(text: str, dialect: str) -> bool:
 def nearest(text: str, dialects: Sequence[str]) -> str:
     """Of dialects that do not fit, the one whose line map has most nearly as many lines; the first of equals."""
     count = len(read_lines(text))
-
-    def distance(name: str) -> int:
-        layout = load_dialect(name).line_map()
-        return max(layout.lines - count, count - layout.most if layout.most else 0, 0)
-
-    return min(dialects, key=distance)
+    return min(dialects, key=lambda name: load_dialect(name).line_map().distance(count))

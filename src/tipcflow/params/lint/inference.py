@@ -1,22 +1,19 @@
 """Rules about inference: which legs of the file never run."""
 
-import re
 from collections import Counter
 from collections.abc import Iterator
 from itertools import product
 
 from tipcflow.params.lint.subject import Hit, Rule, Severity, Subject
-from tipcflow.params.specs import SkipRule
+from tipcflow.params.specs import DEVICES, SkipRule
 from tipcflow.params.values import is_null
-
-_DEVICES = {"False": "cpu", "cpu": "cpu", "True": "gpu", "gpu": "gpu"}
 
 
 def _legs(subject: Subject) -> Iterator[tuple[str, dict[str, str]]]:
     """Device and axes' words of every leg that the file declares, quantised or not."""
     quants = _quant_words(subject)
     for word in dict.fromkeys(subject.items("device")):
-        device = _DEVICES.get(word)
+        device = DEVICES.get(word)
         if device is None:
             continue
         axes = (subject.dialect.cpu if device == "cpu" else subject.dialect.gpu).axes
@@ -39,16 +36,6 @@ def _quant_words(subject: Subject) -> list[str]:
     return list(dict.fromkeys([*trained, *(word for word in models if word in ("True", "False"))])) or ["False"]
 
 
-def _skips(rule: SkipRule, leg: dict[str, str]) -> bool:
-    return all(_fits(wanted, leg.get(axis, "")) for axis, wanted in rule.when.items())
-
-
-def _fits(wanted: str, word: str) -> bool:
-    if wanted.startswith("~"):
-        return re.search(wanted[1:], word) is not None
-    return word != wanted[1:] if wanted.startswith("!") else word == wanted
-
-
 def skipped(subject: Subject) -> list[Hit]:
     """Legs that the script's rules leave out without a word."""
     slot = subject.slot("device")
@@ -59,7 +46,7 @@ def skipped(subject: Subject) -> list[Hit]:
     rules = subject.dialect.skip
     for device, leg in _legs(subject):
         declared[device] += 1
-        by = next((n for n, rule in enumerate(rules) if rule.device == device and _skips(rule, leg)), None)
+        by = next((n for n, rule in enumerate(rules) if rule.device == device and rule.leaves_out(leg)), None)
         if by is not None:
             left_out[device][by] += 1
     hits = []
@@ -95,7 +82,7 @@ def _in_words(subject: Subject, rule: SkipRule) -> str:
 def cpu_precision(subject: Subject) -> list[Hit]:
     """Legs that need CPU instructions which this machine lacks."""
     slot = subject.slot("precision")
-    if slot is None or "cpu" not in {_DEVICES.get(word) for word in subject.items("device")}:
+    if slot is None or "cpu" not in {DEVICES.get(word) for word in subject.items("device")}:
         return []
     if "precision" not in subject.dialect.cpu.axes:
         return []
@@ -112,7 +99,7 @@ def cpu_precision(subject: Subject) -> list[Hit]:
 def empty_axis(subject: Subject) -> list[Hit]:
     """An empty list leaves no combination."""
     hits: list[Hit] = []
-    words = {_DEVICES.get(word) for word in subject.items("device")}
+    words = {DEVICES.get(word) for word in subject.items("device")}
     for device, spec in (("cpu", subject.dialect.cpu), ("gpu", subject.dialect.gpu)):
         for axis in spec.axes if device in words else ():
             slot = subject.slot(axis)

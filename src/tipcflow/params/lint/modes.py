@@ -1,10 +1,10 @@
 """Rules about mode tables: `mode=value|mode=value`."""
 
 from tipcflow.params.file import Slot
-from tipcflow.params.lint.subject import MODES, TRAINING_MODES, Hit, Rule, Severity, Subject
+from tipcflow.params.lint.subject import Hit, Rule, Severity, Subject
+from tipcflow.params.modes import MODES, TABLE_MODES, TRAINING_MODES
 from tipcflow.params.values import is_null, mode_entries, split_list
 
-_KNOWN = (*MODES, "benchmark_train", "klquant_whole_infer")
 _OLD = {
     "lite_train_infer": "lite_train_lite_infer",
     "whole_train_infer": "whole_train_whole_infer",
@@ -54,7 +54,7 @@ def unknown(subject: Subject) -> list[Hit]:
     hits = []
     for slot in _tables(subject):
         for mode in mode_entries(slot.value):
-            if mode in _KNOWN:
+            if mode in TABLE_MODES:
                 continue
             fix = f"write {_OLD[mode]}" if mode in _OLD else f"use one of {', '.join(MODES)}"
             hits.append(Hit(slot.line, f"'{slot.key}': there is no mode {mode!r}", fix))

@@ -9,9 +9,7 @@ from tipcflow.params.dialect import Dialect
 from tipcflow.params.file import ParamsFile, Slot
 from tipcflow.params.lines import TextLine, read_lines
 from tipcflow.params.parse import read_params
-
-MODES = ("lite_train_lite_infer", "lite_train_whole_infer", "whole_train_whole_infer", "whole_infer")
-TRAINING_MODES = MODES[:3]
+from tipcflow.params.values import NOTHING
 
 
 class Severity(StrEnum):
@@ -92,7 +90,7 @@ class Subject:
 
     def listed(self, name: str) -> list[str]:
         """Like `items`, without null."""
-        return [item for item in self.items(name) if item not in ("null", "")]
+        return [item for item in self.items(name) if item not in NOTHING]
 
 
 Check = Callable[[Subject], "list[Hit]"]

@@ -1,9 +1,10 @@
 """Rules about trainers and training precision."""
 
 from tipcflow.params.lint.subject import Hit, Rule, Severity, Subject
+from tipcflow.params.sections import STATIC
+from tipcflow.params.values import NOTHING
 
 _PLAIN = ("null", "", "fp32", "False")
-_STATIC_SECTION = "to_static_train_benchmark_params"
 
 
 def _names(subject: Subject) -> dict[str, str]:
@@ -14,7 +15,7 @@ def _names(subject: Subject) -> dict[str, str]:
     script = norm.value.strip() if norm else ""
     if subject.dialect.norm_alias:
         found[subject.dialect.norm_alias] = script
-    section = any(_STATIC_SECTION in line.text for line in subject.lines)
+    section = any(STATIC in line.text for line in subject.lines)
     slot = subject.slot("train1")
     in_slot = subject.dialect.to_static == "slot" and slot is not None and slot.key.strip() != "null"
     if (subject.dialect.to_static == "tail" and section) or in_slot:
@@ -64,7 +65,7 @@ def no_script(subject: Subject) -> list[Hit]:
     return [
         Hit(slot.line, f"trainer {name!r} has no script: it is left out without a word", f"give {name} a script")
         for name in subject.items("trainers")
-        if known.get(name) in ("null", "")
+        if known.get(name) in NOTHING
     ]
 
 
