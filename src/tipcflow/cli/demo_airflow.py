@@ -42,6 +42,14 @@ class Wishes(NamedTuple):
         return f"{self.suite}/{path.parent.name}/{path.stem}"
 
 
+class _Outcome(NamedTuple):
+    """The run, its exit code, and whether a signal came."""
+
+    run: str
+    code: int
+    stopped: bool
+
+
 def demo_with_airflow(wishes: Wishes) -> int:
     """Everything from nothing to the verdict. Returns: the exit code of the run's status.
 
@@ -77,10 +85,10 @@ def demo_with_airflow(wishes: Wishes) -> int:
             stays = not wishes.leave and sys.stdin.isatty() and sys.stdout.isatty()
             announce(stack, tell, stays=stays)
             with Store.open() as store, Airflow(stack.url, user=stack.user, password=stack.password) as airflow:
-                code, stopped = _certify(wishes, stack, airflow, store, chosen.home, cluster)
-                if stays and not stopped:
-                    stay(stack, tell)
-                return code
+                outcome = _certify(wishes, stack, airflow, store, chosen.home, cluster)
+                if stays and not outcome.stopped:
+                    stay(stack, outcome.run, tell)
+                return outcome.code
 
 
 def shipped(name: str, configs: Path) -> Path:
@@ -99,8 +107,7 @@ def shipped(name: str, configs: Path) -> Path:
 
 def _certify(
     wishes: Wishes, stack: "Stack", airflow: "Airflow", store: "Store", home: Path, cluster: Path
-) -> tuple[int, bool]:
-    """Returns: the exit code, and whether somebody stopped the run."""
+) -> _Outcome:
     from tipcflow.cli.demo import tell
     from tipcflow.cli.demo_follow import end_leftovers, follow, wait_for_dag
     from tipcflow.cli.live import LiveDisplay
@@ -117,9 +124,8 @@ def _certify(
         ended = follow(airflow, stack, store, home, dag_run, display)
     run = _run_of(store, airflow, stack, dag_run)
     print_run(store, run, home, as_json=wishes.as_json)
-    tell(f"its page:    {stack.url}/certification/runs/{run.id}")
     status = Status.CANCELLED if ended.cancelled else run.status or Status.INFRA_FAILURE
-    return exit_code(status), ended.stopped
+    return _Outcome(run.id, exit_code(status), ended.stopped)
 
 
 def _run_of(store: "Store", airflow: "Airflow", stack: "Stack", dag_run: "DagRun") -> Run:
@@ -154,8 +160,8 @@ def announce(stack: "Stack", tell: "Callable[[str], None]", *, stays: bool) -> N
         tell(line)
 
 
-def stay(stack: "Stack", tell: "Callable[[str], None]") -> None:
-    """Say where the page is and keep it up until Ctrl-C.
+def stay(stack: "Stack", run: str, tell: "Callable[[str], None]") -> None:
+    """Say where the run's page is and keep it up until Ctrl-C.
 
     Raises:
         InfraError: a part of Airflow ended.
@@ -163,7 +169,7 @@ def stay(stack: "Stack", tell: "Callable[[str], None]") -> None:
     from tipcflow.demo.signals import Interrupted
 
     tell("\nAirflow stays up until Ctrl-C:")
-    for line in where_to_look(stack, secret=sys.stderr.isatty()):
+    for line in [*where_to_look(stack, secret=sys.stderr.isatty()), f"  this run   {page_of(stack, run)}"]:
         tell(line)
     try:
         while True:
@@ -181,3 +187,8 @@ def where_to_look(stack: "Stack", *, secret: bool) -> list[str]:
         f"  user       {stack.user}",
         f"  password   {password}",
     ]
+
+
+def page_of(stack: "Stack", run: str) -> str:
+    """The run's page among Airflow's own."""
+    return f"{stack.url}/certification/runs/{run}"

@@ -34,7 +34,8 @@ def test_without_a_terminal_no_password_is_said(stack: SimpleNamespace, monkeypa
     said: list[str] = []
     monkeypatch.setattr(demo_airflow.time, "sleep", lambda _: _raise_once())
     with GATE.installed():
-        stay(stack, said.append)
+        stay(stack, "r1", said.append)
+    assert "  this run   http://127.0.0.1:8080/certification/runs/r1" in said
     assert said[-1] == "ending Airflow and the nodes"
     assert SECRET not in "\n".join(said)
 
@@ -51,7 +52,7 @@ def test_a_part_that_dies_while_it_stays_up_is_an_error(stack: SimpleNamespace) 
 
     stack.check = dead
     with pytest.raises(InfraError, match="triggerer"):
-        stay(stack, lambda _: None)
+        stay(stack, "r1", lambda _: None)
 
 
 def test_the_chain_of_a_params_file() -> None:
