@@ -4,6 +4,8 @@ from typing import Any
 
 from airflow.plugins_manager import AirflowPlugin
 
+from operators import preload
+
 PREFIX = "/certification"
 
 
@@ -11,6 +13,7 @@ class TipcflowPlugin(AirflowPlugin):
     """Airflow loads plugins in every process, so the app is made only where it is asked for: in the api-server."""
 
     name = "tipcflow"
+    listeners = [preload]
     external_views = [
         {
             "name": "Certification",
@@ -19,7 +22,6 @@ class TipcflowPlugin(AirflowPlugin):
             "destination": "nav",
             "nav_top_level": True,
             "icon": f"{PREFIX}/assets/icon.svg",
-            "icon_dark_mode": f"{PREFIX}/assets/icon_dark.svg",
         }
     ]
 

@@ -8,10 +8,11 @@ from certification.lines import file_groups
 from certification.live import Progress, progress
 from certification.story import Story
 from certification.view import Around
-from tipcflow.domain import Status
+from tipcflow.domain import EndReason, Status
 from tipcflow.parse import error_excerpt
 
 _BAD = frozenset({Status.FAILED, Status.INFRA_FAILURE})
+_ENDED_BY_US = (EndReason.STOPPED, EndReason.BARRIER_TIMEOUT)
 _EXCERPTS = 4
 
 
@@ -32,15 +33,24 @@ def _excerpts(story: Story, folder: Path, files: list[RunFile]) -> list[tuple[st
     found = []
     for step in story.facts.plan.steps:
         bad = story.facts.step_status.get(step.id) in _BAD
+        blamed = _blamed(story, step.id)
         own = [one for one in files if one.step == step_folder(step.id) and one.readable]
         for leg in step.legs:
             if story.facts.leg_status.get(f"{step.id}/{leg.id}") in _BAD:
                 own_logs = [one for one in own if one.name == f"logs/{step_folder(leg.id)}.log"]
                 found += [(step.id, leg.id, one) for one in own_logs]
         if bad and not step.legs:
-            found += [(step.id, one.node, one) for one in own if _telling(one)]
+            found += [(step.id, one.node, one) for one in own if _telling(one) and one.node in blamed]
     texts = [(step, about, one.path, _excerpt(folder, one)) for step, about, one in found]
     return [one for one in texts if one[3]][:_EXCERPTS]
+
+
+def _blamed(story: Story, step: str) -> set[str]:
+    """The nodes whose own job went wrong; all of them when each was only stopped because of another."""
+    last = story.last.get(step)
+    records = [one for one in last.records if not one.leg] if last else []
+    culprits = {one.node for one in records if not one.ok and not one.victim and one.reason not in _ENDED_BY_US}
+    return culprits or set(last.nodes if last else ())
 
 
 def _telling(file: RunFile) -> bool:

@@ -13,7 +13,7 @@ from certification.render import HEADERS
 router = APIRouter(prefix="/assets")
 _HERE = Path(__file__).parent / "static"
 _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
-_OWN = frozenset({"app.css", "app.js", "chart.js", "chart.css", "icon.svg", "icon_dark.svg"})
+_OWN = frozenset({"app.css", "app.js", "chart.js", "chart.css", "icon.svg"})
 
 
 @router.get("/plotly.min.js")

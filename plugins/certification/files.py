@@ -31,6 +31,12 @@ class RunFile:
     bytes: int
     readable: bool
 
+    @property
+    def is_log(self) -> bool:
+        """Whether the work itself wrote it: not the runner's records, not an artefact."""
+        told = self.name.startswith("logs/") or "workerlog." in self.name or self.name.endswith("train.log")
+        return self.readable and told
+
 
 def run_folder(home: Path, run_id: str) -> Path | None:
     """The folder of a run, None when there is none or its id is no plain file name."""
@@ -49,7 +55,7 @@ def step_folder(step_id: str) -> str:
 def run_files(folder: Path) -> list[RunFile]:
     """What was fetched of each step and node: logs first, by name."""
     found = [_file(folder, path) for path in islice(_plain_files(folder), MOST)]
-    return sorted(found, key=lambda one: (one.step, one.node, _order(one), one.name))
+    return sorted(found, key=lambda one: (one.step, one.node, not one.is_log, not one.readable, one.name))
 
 
 def readable(folder: Path, relative: str) -> Path | None:
@@ -106,10 +112,3 @@ def _file(folder: Path, path: Path) -> RunFile:
 def _may_read(name: str) -> bool:
     told = PurePosixPath(name).suffix in _READ or name.startswith("workerlog.")
     return told and not is_secret(name)
-
-
-def _order(file: RunFile) -> int:
-    """Logs of the work itself, then what the runner wrote, then artefacts."""
-    if file.name.startswith("logs/") or "workerlog." in file.name or file.name.endswith("train.log"):
-        return 0
-    return 1 if file.readable else 2

@@ -10,7 +10,7 @@ from certification.words import took, when
 from tipcflow.cli.names import short_step, variant_of
 from tipcflow.domain import CheckResult, StepKind
 from tipcflow.report import verify
-from tipcflow.report.again import again
+from tipcflow.report.again import LOCAL, again
 from tipcflow.report.answers import Answers, answers
 from tipcflow.report.meaning import meaning, reasons
 from tipcflow.report.timeline import Bar, bars, span_s, ticks
@@ -70,6 +70,7 @@ class RunView:
         """What was tested on what, as names and texts; nothing where nothing is known."""
         run = self.run
         commit = run.suite_commit[:12] or ("its folder as it was" if run.suite_sha256 else "")
+        commit += " with local changes" if run.suite_commit.endswith(LOCAL) else ""
         spent = (run.ended_at or self.story.now) - run.created_at
         rows = [
             ("mode", f"{run.mode}, {run.compat}"),
@@ -83,7 +84,7 @@ class RunView:
             ("trigger", run.trigger),
             ("started", f"{when(run.created_at)} UTC"),
             ("ended", f"{when(run.ended_at)} UTC" if run.ended_at else ""),
-            ("took" if run.ended_at else "for", took(spent)),
+            ("took" if run.ended_at else "running for", took(spent)),
         ]
         return [row for row in rows if row[1]]
 

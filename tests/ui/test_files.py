@@ -103,6 +103,7 @@ def test_what_is_listed(browser: TestClient, run: str) -> None:
     assert any("logs/main.log" in line for line in seen.text.splitlines())
     for name in ("envlog", "backup_env", "abcdef", "link", "pipe", "events"):
         assert not any(name in line for line in listed), name
+    assert "weights.pdparams" in seen.text
     served = [value for value in seen.attributes("a", "href") if "/file?" in value]
     assert len(served) == 1
 

@@ -75,6 +75,9 @@ def failed(store: Store, home: Path) -> Run:
     logs = home / "runs" / run.id / "norm_train_cpu%2Ftrain" / "node-b" / "logs"
     logs.mkdir(parents=True)
     (logs / "main.log").write_text('Traceback (most recent call last):\n  File "a.py"\nValueError: bad <shape>\n')
+    peer = logs.parents[1] / "node-a" / "logs"
+    peer.mkdir(parents=True)
+    (peer / "main.log").write_text("stopped because of node-b\n")
     return store.get_run(run.id)
 
 

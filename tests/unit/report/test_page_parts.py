@@ -112,6 +112,8 @@ def test_again(build: ModuleType) -> None:
     )
     plain = a_run(build, suite="s", suite_commit="", seed=None, compat="spec", mode="lite", cluster="c")
     assert again(plain, build.plan(params_file="f")) == "tipcflow run f --suite s --mode lite --cluster c"
+    changed = a_run(build, suite="s", suite_commit="c0ffee+local", seed=None, compat="spec", mode="m", cluster="c")
+    assert "--suite-ref" not in again(changed, build.plan())
     assert again(run, None) == ""
 
 
