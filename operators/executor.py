@@ -13,6 +13,7 @@ from airflow.executors import local_executor
 
 import operators
 from tipcflow import check, config, execute, parse, plan, remote, report, store, transport
+from tipcflow.params import known_dialects, load_dialect
 
 _LOG = logging.getLogger(__name__)
 # What tasks import inside functions, by the time they run.
@@ -44,6 +45,9 @@ def warm() -> None:
             importlib.import_module(name)
         except Exception as error:
             _LOG.warning("%s cannot be imported before the tasks: %s", name, error)
+    # Every graph of a chain is drawn with a dialect; they are read once and kept.
+    for dialect in known_dialects():
+        load_dialect(dialect)
 
 
 def _names() -> Iterator[str]:

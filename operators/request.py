@@ -65,7 +65,7 @@ def read_conf(params: Mapping[str, Any], *, allowed: tuple[str, ...]) -> Conf:
 
 
 def request_of(
-    conf: Conf, *, suite: str, params_file: str, dag_id: str, dag_run_id: str, wait_s: float = 12 * 3600
+    conf: Conf, *, suite: str, params_file: str, dag_id: str, dag_run_id: str, wait_s: float = 48 * 3600
 ) -> RunRequest:
     """The request of a DAG run.
 

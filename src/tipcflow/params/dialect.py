@@ -9,8 +9,7 @@ from functools import cache, cached_property
 from importlib import resources
 from typing import Any, Literal
 
-import yaml
-
+from tipcflow.config.own_yaml import own_yaml
 from tipcflow.domain import ConfigError, Frozen
 from tipcflow.params.layout import Kind, Layout, SlotSpec, load_layout
 from tipcflow.params.modes import BENCHMARK, TRAINING_MODES
@@ -277,7 +276,7 @@ def _merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
 def _sources() -> dict[str, dict[str, Any]]:
     folder = resources.files("tipcflow.params") / "dialects"
     loaded = (
-        yaml.safe_load(entry.read_text(encoding="utf-8"))
+        own_yaml(entry.read_text(encoding="utf-8"))
         for entry in folder.iterdir()
         if entry.name.endswith(".yaml")
     )

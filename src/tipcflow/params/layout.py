@@ -5,9 +5,9 @@ from functools import cache, cached_property
 from importlib import resources
 from typing import Literal
 
-import yaml
 from pydantic import Field
 
+from tipcflow.config.own_yaml import own_yaml
 from tipcflow.domain import Frozen
 
 Kind = Literal["plain", "list", "modes", "paired", "key"]
@@ -83,5 +83,5 @@ def load_layout(name: str) -> Layout:
         FileNotFoundError: there is none; only a broken dialect file asks for it.
     """
     folder = resources.files("tipcflow.params") / "dialects" / "layouts"
-    data = yaml.safe_load((folder / f"{name}.yaml").read_text(encoding="utf-8"))
+    data = own_yaml((folder / f"{name}.yaml").read_text(encoding="utf-8"))
     return Layout.model_validate({"name": name, **data})

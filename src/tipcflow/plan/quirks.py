@@ -5,8 +5,7 @@ from functools import cache
 from importlib import resources
 from typing import Literal
 
-import yaml
-
+from tipcflow.config.own_yaml import own_yaml
 from tipcflow.domain import Frozen, Quirk
 from tipcflow.plan.quirk_found import Found
 
@@ -46,7 +45,7 @@ class Entry(Frozen):
 def catalogue() -> dict[str, Entry]:
     """Quirk id -> its entry, in the order of quirks.yaml."""
     text = (resources.files("tipcflow.plan") / "quirks.yaml").read_text(encoding="utf-8")
-    return {name: Entry.model_validate(entry) for name, entry in yaml.safe_load(text).items()}
+    return {name: Entry.model_validate(entry) for name, entry in own_yaml(text).items()}
 
 
 def quirks_markdown() -> str:
