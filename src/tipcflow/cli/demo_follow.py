@@ -42,7 +42,7 @@ def wait_for_dag(airflow: "Airflow", stack: "Stack", dag_id: str, *, deadline_s:
         stack.check()
         if any(dag.dag_id == dag_id for dag in airflow.dags()):
             return
-        errors = airflow.import_errors()
+        errors = airflow.import_errors(since=stack.since)
         if errors:
             told = "\n".join(f"{file}:\n{_indented(text)}" for file, text in sorted(errors.items()))
             raise ConfigError(f"Airflow cannot read its DAG files, and so does not know {dag_id}\n{told}")

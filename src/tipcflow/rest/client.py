@@ -11,7 +11,7 @@ from tipcflow.domain import ConfigError
 from tipcflow.rest.answers import json_of, model_of, refusal, unknown_dag
 from tipcflow.rest.certification import RunFacts
 from tipcflow.rest.http import Http
-from tipcflow.rest.models import Dag, DagRun, Health, TaskInstance
+from tipcflow.rest.models import Dag, DagRun, Health, ImportFault, TaskInstance
 
 _API = "/api/v2"
 # Airflow's own `[api] maximum_page_limit`, unless somebody changed it: it gives fewer then, never more.
@@ -86,10 +86,14 @@ class Airflow:
         """One DAG; an unknown one raises ConfigError with the list of those with near names."""
         return self._one(Dag, "GET", self._dag(dag_id), dag_id)
 
-    def import_errors(self) -> dict[str, str]:
-        """What is wrong with the DAG files that the dag-processor could not read: file -> traceback."""
-        found = self._pages(f"{_API}/importErrors", "import_errors", {})
-        return {str(one.get("filename")): str(one.get("stack_trace")) for one in found}
+    def import_errors(self, *, since: float = 0.0) -> dict[str, str]:
+        """What is wrong with the DAG files that the dag-processor could not read: file -> traceback.
+
+        Args:
+            since: Unix time; what was found before is left out, for the file may have been mended since.
+        """
+        found = map(ImportFault.model_validate, self._pages(f"{_API}/importErrors", "import_errors", {}))
+        return {one.filename: one.stack_trace for one in found if one.timestamp.timestamp() >= since}
 
     def unpause(self, dag_id: str) -> Dag:
         """Let the scheduler start the DAG's runs."""

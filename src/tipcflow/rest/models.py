@@ -111,6 +111,14 @@ class Dag(_Answer):
         return tuple(tag.name for tag in self.tags)
 
 
+class ImportFault(_Answer):
+    """A DAG file that could not be read, when that was noticed last."""
+
+    filename: str
+    stack_trace: str
+    timestamp: datetime
+
+
 class Health(_Answer):
     """Component -> `healthy`, `unhealthy` or '' when it says nothing (it never ran)."""
 

@@ -58,6 +58,7 @@ class Stack:
     def __init__(self, folder: Path) -> None:
         self.airflow_home = folder / "airflow"
         self.dead = ""
+        self.since = 1000.0
 
     def check(self) -> None:
         if self.dead:
@@ -170,8 +171,15 @@ def dags(*names: str) -> dict[str, Any]:
 
 NO_ERROR = {"import_errors": [], "total_entries": 0}
 ERROR = {
-    "import_errors": [{"filename": "chains_s.py", "stack_trace": "Traceback\nSyntaxError: no"}],
-    "total_entries": 1,
+    "import_errors": [
+        {"filename": "mended.py", "stack_trace": "old", "timestamp": "1970-01-01T00:00:00Z"},
+        {
+            "filename": "chains_s.py",
+            "stack_trace": "Traceback\nSyntaxError: no",
+            "timestamp": "2026-11-21T12:00:00Z",
+        },
+    ],
+    "total_entries": 2,
 }
 
 

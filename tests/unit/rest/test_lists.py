@@ -15,8 +15,12 @@ def test_runs_that_have_not_ended_are_those_of_all_dags(scripted) -> None:
 
 
 def test_what_is_wrong_with_dag_files_is_listed_by_file(scripted) -> None:
-    error = {"filename": "dags/x.py", "stack_trace": "SyntaxError", "bundle_name": "dags-folder"}
+    errors = [
+        {"filename": f"{number}.py", "stack_trace": "SyntaxError", "timestamp": f"1970-01-01T00:0{number}:00Z"}
+        for number in range(3)
+    ]
     airflow, _ = scripted(
-        {"/api/v2/importErrors": [httpx.Response(200, json={"import_errors": [error], "total_entries": 1})]}
+        {"/api/v2/importErrors": [httpx.Response(200, json={"import_errors": errors, "total_entries": 3})]}
     )
-    assert airflow.import_errors() == {"dags/x.py": "SyntaxError"}
+    assert airflow.import_errors() == {f"{number}.py": "SyntaxError" for number in range(3)}
+    assert list(airflow.import_errors(since=60.0)) == ["1.py", "2.py"]

@@ -127,6 +127,7 @@ class Stack:
         passwords_file: where it is, mode 0600.
         folders: what Airflow reads.
         components: log file of each component, by name.
+        since: Unix time of the start, or of the last one again.
     """
 
     def __init__(
@@ -139,7 +140,7 @@ class Stack:
         report: Callable[[str], None] = _say_nothing,
     ) -> None:
         airflow_version()
-        self._owner, self._since = os.getpid(), time.time()
+        self._owner, self.since = os.getpid(), time.time()
         self._report = report
         self._airflow = airflow_home(home / "airflow")
         self.airflow_home = self._airflow.folder
@@ -189,7 +190,7 @@ class Stack:
 
     def restart(self, name: str) -> None:
         """Start a component again that has ended; `wait_ready` waits for it."""
-        self._since = time.time()
+        self.since = time.time()
         self._start([name])
 
     @property
@@ -217,7 +218,7 @@ class Stack:
         begun = told = time.monotonic()
         names = tuple(self.components)
         self._report(f"starting Airflow ({', '.join(names)})")
-        while waiting := unhealthy(self.url, names, self._since):
+        while waiting := unhealthy(self.url, names, self.since):
             GATE.check()
             self.check()
             now = time.monotonic()
