@@ -20,7 +20,10 @@ def plan(
         str, typer.Option("--suite", "-s", help="Suite: a name in configs/suites, or a YAML file.")
     ] = "",
     mode: Annotated[
-        str, typer.Option("--mode", "-m", help="TIPC mode, for example lite_train_lite_infer.")
+        str,
+        typer.Option(
+            "--mode", "-m", help="TIPC mode, for example lite_train_lite_infer; benchmark_train:CASE is one case."
+        ),
     ] = "lite_train_lite_infer",
     cluster: Annotated[
         str,
@@ -72,19 +75,28 @@ def plan(
         _print_plan(request, "json" if as_json else output)
 
 
-def _make(*requests: "RunRequest") -> list[Plan]:
-    """The plans of requests that differ in nothing but their semantics."""
+def _make(*requests: "RunRequest", as_json: bool) -> list[Plan]:
+    """The plans of requests that differ in nothing but their semantics; a file that is not run is shown first."""
     from tipcflow.config.cluster import load_cluster
     from tipcflow.config.settings import settings
     from tipcflow.config.suite import load_suite
     from tipcflow.execute.planning import make_plan
     from tipcflow.execute.source import take_snapshot
+    from tipcflow.params.kinds import recognise
 
     first = requests[0]
     suite = load_suite(first.suite, first.config_dir)
     nodes = load_cluster(first.cluster, first.config_dir) if first.cluster else None
     snapshot = take_snapshot(suite, first.params, first.suite_ref, cache=settings().home / "suites")
-    return [make_plan(request, suite, nodes, snapshot, run="plan") for request in requests]
+    try:
+        return [make_plan(request, suite, nodes, snapshot, run="plan") for request in requests]
+    except ConfigError:
+        kind = recognise(snapshot.params_text, snapshot.params_file)
+        if kind.refused and kind.kind != "other":
+            from tipcflow.cli.plan_refused import print_refused
+
+            print_refused(kind, snapshot.params_file, as_json=as_json)
+        raise
 
 
 def _print_diff(request: "RunRequest", *, as_json: bool) -> None:
@@ -92,7 +104,8 @@ def _print_diff(request: "RunRequest", *, as_json: bool) -> None:
 
     # A script takes neither a seed nor a wish for verbose logs.
     script = replace(request, compat=Compat.BASH, seed=None, diagnose=False)
-    print_differences(*_make(script, replace(request, compat=Compat.SPEC)), as_json=as_json)
+    plans = _make(script, replace(request, compat=Compat.SPEC), as_json=as_json)
+    print_differences(*plans, as_json=as_json)
 
 
 def _print_plan(request: "RunRequest", output: str | None) -> None:
@@ -100,7 +113,7 @@ def _print_plan(request: "RunRequest", output: str | None) -> None:
     from tipcflow.cli.plan_page import print_commands, print_table
     from tipcflow.config.settings import settings
 
-    (made,) = _make(request)
+    (made,) = _make(request, as_json=output == "json")
     if output == "json":
         typer.echo(json.dumps(made.model_dump(mode="json"), indent=2))
     if output in (None, "table"):

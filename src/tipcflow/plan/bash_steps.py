@@ -34,6 +34,7 @@ class BashPlanner:
         self.cluster = planner.cluster
         self.options = planner.options
         self.word = word
+        self.last = ""
 
     def steps(self) -> list[Step]:
         """All steps in the script's order. Evaluation, export and inference are those of the first node."""
@@ -42,11 +43,13 @@ class BashPlanner:
         runs = {host.name: self._calls(host) for host in hosts}
         calls = runs[hosts[0].name]
         steps = list(self._prepare(hosts))
+        self.last = steps[-1].id if steps else ""
         for key, group in groupby(range(len(calls)), key=lambda place: calls[place].variant):
             places = list(group)
             chosen = {name: [run[place] for place in places] for name, run in runs.items()}
             for repeat in range(1, self.options.repeats + 1):
                 steps += self._variant(key, chosen, hosts, repeat)
+                self.last = steps[-1].id
         return steps
 
     def _calls(self, host: Host) -> list[Call]:
@@ -84,7 +87,8 @@ class BashPlanner:
         first = hosts[0]
         calls = runs[first.name]
         common: dict[str, object] = {"variant": key if calls[0].point else "", "repeat": repeat}
-        after: dict[str, object] = {}
+        # What belongs to no training looks at what the trainings before it left.
+        after: dict[str, object] = {"after": (self.last,)} if calls[0].label and not calls[0].point else {}
         for place, call in enumerate(calls):
             if call.leg:
                 continue

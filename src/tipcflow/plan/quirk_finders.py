@@ -24,6 +24,7 @@ def find_all(reader: Reader, groups: list[Group], points: list[Point]) -> Iterat
         yield Found("no-abort")
     else:
         yield from _listed(reader)
+        yield from _one_folder(reader)
     yield from _legs(reader, points)
     yield from named(reader, groups, points)
 
@@ -60,6 +61,16 @@ def _listed(reader: Reader) -> Iterator[Found]:
         return
     does = "ends the script" if spec.null_stops else "is inferred with, without a model's argument"
     yield Found("null-model", reader.line("infer_model"), {"does": does})
+
+
+def _one_folder(reader: Reader) -> Iterator[Found]:
+    """Several exports by word, all into the folder that the file names."""
+    loop, spec = reader.dialect.sequence_loop, reader.dialect.whole_infer
+    known = set(loop.scripts) if loop else set(spec.words.get(reader.mode, ())) if spec.by_word else set()
+    words = [word for word in reader.items(loop.slot if loop else "infer_export") if word in known]
+    if len(words) > 1:
+        values = {"words": ", ".join(words), "folder": reader.value("save_infer")}
+        yield Found("exports-overwrite", reader.line("infer_export"), values)
 
 
 def _legs(reader: Reader, points: list[Point]) -> Iterator[Found]:

@@ -23,6 +23,7 @@ _NAMES = {
     "threads": "threads",
     "precision": "precision",
     "infer_batch": "batch",
+    "input_list": "input",
 }
 
 

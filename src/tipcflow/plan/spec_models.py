@@ -74,12 +74,20 @@ def _by_word(scope: Scope, spec: WholeInferSpec) -> Iterator[ListedModel]:
     for count, word in enumerate(words):
         if word not in spec.words.get(reader.mode, ()):
             continue
-        inner = scope.within(script=reader.value(spec.by_word[word]))
+        mine = [each for each in words if each in spec.words.get(reader.mode, ())]
+        inner = own_folder(scope, word, mine).within(script=reader.value(spec.by_word[word]))
         path = inner.render(spec.model_dir)
         quant = quants[count] if count < len(quants) else "False"
         yield ListedModel(
             f"infer_{word}", inner.render(spec.export.command), _from_root(path, reader), path, quant
         )
+
+
+def own_folder(scope: Scope, word: str, words: list[str]) -> Scope:
+    """The scope of one of the exports of `words`: of several, each has a folder below that of the file."""
+    if len(words) < 2:
+        return scope
+    return scope.within(save_infer=f"{scope.get('save_infer').rstrip('/')}/{word}")
 
 
 def _from_root(path: str, reader: Reader) -> str:

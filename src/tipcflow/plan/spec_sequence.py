@@ -12,6 +12,7 @@ from tipcflow.plan.legs import sequence_leg
 from tipcflow.plan.scope import Scope, with_infer_vars
 from tipcflow.plan.spec import SpecPlanner
 from tipcflow.plan.spec_legs import make_leg, tidy
+from tipcflow.plan.spec_models import own_folder
 from tipcflow.plan.steps import infer_steps
 
 
@@ -25,20 +26,22 @@ class SequencePlanner(SpecPlanner):
             ConfigError: a list has a word that the suite knows no command for.
         """
         host = hosts_of(None, self.cluster)[0]
-        scope = with_infer_vars(self.scope.within(python=host.python(self.reader.value("python"))))
+        scope = self.scope.within(python=host.python(self.reader.value("python")))
         for count, inner in enumerate(self._rounds(scope)):
-            yield from self._turn("infer" if count == 0 else f"infer_{count}", inner, host)
+            yield from self._turn("infer" if count == 0 else f"infer_{count}", with_infer_vars(inner), host)
 
     def _rounds(self, scope: Scope) -> Iterator[Scope]:
         loop = self.reader.dialect.sequence_loop
         if loop is None:
             yield scope
             return
-        for word in self.reader.items(loop.slot):
+        words = self.reader.items(loop.slot)
+        for word in words:
+            inner = own_folder(scope, word, [each for each in words if each in loop.scripts])
             if word == "null":
-                yield scope
+                yield inner
             elif word in loop.scripts:
-                yield scope.within(script=self.reader.value(loop.scripts[word]))
+                yield inner.within(script=self.reader.value(loop.scripts[word]))
             else:
                 raise self._unknown(loop.slot, word, tuple(loop.scripts))
 

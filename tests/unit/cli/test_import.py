@@ -150,6 +150,24 @@ def test_a_suites_name_becomes_a_modules_name_that_no_other_suite_takes(tmp_path
     assert "my_suite_v2 beside my-suite.v2" in str(told.value)
 
 
+def test_files_of_the_suites_other_scripts_become_chains_with_their_own_modes(
+    tipcflow: Import, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configs = tmp_path / "PaddleClas" / "test_tipc" / "configs" / "net"
+    configs.mkdir(parents=True)
+    (configs / "train_infer_python.txt").write_text(good_text())
+    for name in ("onnx", "blocks"):
+        (configs / f"net_{name}.txt").write_text((GOLDEN / "plan" / "families" / f"{name}.txt").read_text())
+    monkeypatch.setenv("TIPCFLOW_CONFIG_DIR", str(tmp_path / "configs"))
+    said = tipcflow("import", str(tmp_path / "PaddleClas"), "--suite", "PaddleClas", "--json")
+    files = {Path(file["file"]).stem: file for file in json.loads(said.out)["files"]}
+    assert files["net_onnx"]["modes"] == ["paddle2onnx_infer"]
+    assert files["net_blocks"]["modes"] == ["lite_train_lite_infer"]
+    assert "whole_infer" in files["train_infer_python"]["modes"]
+    assert "benchmark_train" not in files["train_infer_python"]["modes"]
+    assert {file["state"] for file in files.values()} == {"new"}
+
+
 def test_no_chain_no_dag_file(bring: Import, repo: Path, tmp_path: Path) -> None:
     (repo / GOOD).unlink()
     assert bring().code == 2

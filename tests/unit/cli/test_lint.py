@@ -141,3 +141,40 @@ def test_rules_are_the_reference_page(tipcflow: Tipcflow) -> None:
     said = tipcflow("lint", "--rules")
     assert said.code == 0
     assert said.out == (ROOT / "docs" / "reference" / "lint.md").read_text()
+
+
+FAMILIES = ROOT / "tests" / "golden" / "plan" / "families"
+
+
+@pytest.mark.parametrize(
+    ("suite", "file", "dialect"),
+    [
+        ("PaddleClas", "onnx.txt", "PaddleClas/paddle2onnx"),
+        ("PaddleDetection", "onnx_det.txt", "PaddleDetection/paddle2onnx"),
+        ("PaddleDetection", "pipeline.txt", "PaddleDetection/pipeline"),
+        ("PaddleClas", "blocks.txt", "PaddleClas/dy2static"),
+    ],
+)
+def test_files_of_other_scripts_are_linted_by_their_line_maps(
+    tipcflow: Tipcflow, tmp_path: Path, suite: str, file: str, dialect: str
+) -> None:
+    path = tmp_path / suite / file
+    path.parent.mkdir()
+    path.write_text((FAMILIES / file).read_text())
+    said = tipcflow("lint", str(path))
+    assert f"1 file read as {dialect}, guessed by its path" in said.out
+    assert "0 errors" in said.out
+    lines = path.read_text().split("\n")
+    path.write_text("\n".join([*lines[:3], *lines[4:]]))
+    said = tipcflow("lint", str(path))
+    assert said.code == 1
+    assert ": line-shape: error: " in said.out
+
+
+def test_a_kind_that_the_suite_has_no_script_for_is_looked_at_for_line_endings_alone(
+    tipcflow: Tipcflow, tmp_path: Path
+) -> None:
+    path = tmp_path / "PaddleRec" / "onnx.txt"
+    path.parent.mkdir()
+    path.write_text((FAMILIES / "onnx.txt").read_text())
+    assert "1 file of kind paddle2onnx: only line endings were looked at" in tipcflow("lint", str(path)).out

@@ -1,5 +1,6 @@
 """The table that is read before a run, and the minutes in it."""
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -98,3 +99,62 @@ def test_what_is_missing_is_told(tipcflow: Tipcflow, missing: list[str]) -> None
     said = tipcflow("plan", *missing)
     assert (said.code, said.out) == (2, "")
     assert "is missing" in said.err
+
+
+SERVING = """===========================serving_params===========================
+model_name:net
+python:python3.7
+op.net.local_service_conf.devices:null|0
+op.net.local_service_conf.use_mkldnn:True|False
+port:9993
+"""
+
+
+def test_a_file_that_is_not_run_is_shown_with_types_before_it_is_refused(
+    tipcflow: Tipcflow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    path = tmp_path / "net_serving.txt"
+    path.write_text(SERVING)
+    said = tipcflow("plan", str(path), "--suite", "mobilenet_v3_small")
+    assert said.code == 2
+    assert "files of kind 'serving' are read but not run: a service is started in the background" in said.err
+    name, *rows = said.out.splitlines()
+    assert name.endswith("net_serving.txt: a service and its client, 5 lines; it is not run")
+    assert [" ".join(row.split()) for row in rows] == [
+        "LINE KEY TYPE VALUE",
+        "2 model_name text net",
+        "3 python text python3.7",
+        "4 op.net.local_service_conf.devices list of nothing or number null|0",
+        "5 op.net.local_service_conf.use_mkldnn list of flag True|False",
+        "6 port number 9993",
+    ]
+
+
+def test_as_json_it_has_values_of_their_types(
+    tipcflow: Tipcflow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    path = tmp_path / "net_serving.txt"
+    path.write_text(SERVING)
+    said = tipcflow("plan", str(path), "--suite", "mobilenet_v3_small", "--json")
+    assert said.code == 2
+    page = json.loads(said.out)
+    assert (page["kind"], bool(page["refused"])) == ("serving", True)
+    assert [entry["value"] for entry in page["entries"]] == ["net", "python3.7", [None, 0], [True, False], 9993]
+
+
+def test_a_benchmark_is_asked_for_by_its_case(
+    tipcflow: Tipcflow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "ocr.yaml").write_text(f"name: ocr\nfolder: {tmp_path}\ndialects: [PaddleOCR]\n")
+    families = ROOT / "tests" / "golden" / "plan" / "families"
+    monkeypatch.chdir(ROOT)
+    case = "benchmark_train:dynamic_bs16_fp32_DP_N1C2"
+    said = tipcflow(
+        "plan", str(families / "benchmark.txt"), "--suite", str(tmp_path / "ocr.yaml"), "--mode", case,
+        "--format", "commands",
+    )  # fmt: skip
+    assert (said.code, said.err) == (0, "")
+    assert "# norm_train_bs16_fp32_DP_N1C2/train" in said.out
+    assert said.out.count("tools/train.py") == 1

@@ -1,5 +1,6 @@
 """However a params file is mangled: a plan that does something, or one ConfigError. Never a crash."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from hypothesis import given, settings
@@ -27,8 +28,8 @@ lines = st.one_of(noise, words, st.builds("{}:{}".format, words | noise, words |
 
 
 @st.composite
-def mangled(draw: st.DrawFn) -> str:
-    text = draw(st.sampled_from(BASES)).split("\n")
+def mangled(draw: st.DrawFn, bases: Sequence[str] = tuple(BASES)) -> str:
+    text = draw(st.sampled_from(bases)).split("\n")
     for _ in range(draw(st.integers(0, 4))):
         place = draw(st.integers(0, max(0, len(text) - 1)))
         match draw(st.sampled_from(["drop", "insert", "replace", "value", "swap", "double"])):
@@ -76,6 +77,38 @@ def test_a_mangled_file_is_planned_or_refused(
     assert any(step.kind is not StepKind.PREPARE for step in plan.steps)
     assert all(step.commands or step.legs for step in plan.steps)
     assert mode == "whole_infer" or plan.trains or compat is Compat.BASH
+
+
+FAMILIES = {
+    "onnx": ("PaddleClas", "paddle2onnx_infer"),
+    "onnx_det": ("PaddleDetection", "paddle2onnx_infer"),
+    "pipeline": ("PaddleDetection", "pipeline_infer"),
+    "blocks": ("PaddleClas", "lite_train_lite_infer"),
+    "benchmark": ("PaddleOCR", "benchmark_train"),
+}
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.data(), st.sampled_from(sorted(FAMILIES)), st.sampled_from(list(Compat)))
+def test_a_mangled_file_of_another_script_is_planned_or_refused(
+    data: st.DataObject, name: str, compat: Compat
+) -> None:
+    dialect, mode = FAMILIES[name]
+    base = (INPUTS.parent / "families" / f"{name}.txt").read_text()
+    text = data.draw(mangled([base]))
+    refused: ConfigError | None = None
+    try:
+        plan = build_plan(
+            text, file="f.txt", suite="s", chain="c", dialects=[dialect], mode=mode, compat=compat, cluster=None
+        )
+    except ConfigError as error:
+        refused = error
+    if refused is None:
+        assert any(step.kind is not StepKind.PREPARE for step in plan.steps)
+    else:
+        assert refused.message
+        assert refused.found
+        assert refused.expected
 
 
 @settings(deadline=None, max_examples=200)
