@@ -4,8 +4,6 @@ from typing import Any
 
 from airflow.plugins_manager import AirflowPlugin
 
-from operators import preload
-
 PREFIX = "/certification"
 
 
@@ -13,7 +11,6 @@ class TipcflowPlugin(AirflowPlugin):
     """Airflow loads plugins in every process, so the app is made only where it is asked for: in the api-server."""
 
     name = "tipcflow"
-    listeners = [preload]
     external_views = [
         {
             "name": "Certification",
