@@ -1,0 +1,68 @@
+"""`tipcflow demo` through Airflow as a person runs it: interrupted at several moments it leaves nothing."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tipcflow.demo import processes
+from tipcflow.store import Store
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+
+ROOT = Path(__file__).resolve().parents[2]
+COMMAND = [str(Path(sys.executable).with_name("tipcflow")), "demo"]
+DEADLINE_S = 300.0
+# What stands on the screen when the signal is sent, and whether there is a run by then.
+MOMENTS = [
+    ("making Airflow's database", signal.SIGINT, False),
+    ("starting Airflow", signal.SIGTERM, False),
+    ("prepare started", signal.SIGINT, True),
+    ("train started", signal.SIGTERM, True),
+]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A home that shares the nodes' environment with this clone, so that nothing is installed."""
+    made = ROOT / ".tipcflow" / "envs"
+    assert (made / "node-cpu" / ".tipcflow-complete").exists(), "make test makes the nodes' environment"
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "envs").symlink_to(made)
+    return tmp_path / "home"
+
+
+def of_home(home: Path) -> list[int]:
+    return processes.marked(f"AIRFLOW_HOME={home / 'airflow'}")
+
+
+@pytest.mark.parametrize(("moment", "number", "has_run"), MOMENTS, ids=[moment for moment, _, _ in MOMENTS])
+def test_interrupted_demo_leaves_nothing(
+    home: Path, moment: str, number: signal.Signals, has_run: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TIPCFLOW_HOME", str(home))
+    process = subprocess.Popen(
+        COMMAND, cwd=ROOT, env=os.environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stderr is not None
+    said = ""
+    for line in process.stderr:
+        said += line
+        if moment in line:
+            break
+    assert of_home(home) != []
+    process.send_signal(number)
+    output, more = process.communicate(timeout=DEADLINE_S)
+    assert process.returncode == 3, output + said + more
+    assert output.strip().splitlines()[-1] == "cancelled"
+    assert of_home(home) == []
+    assert list((home / "nodes").glob("*")) == []
+    if has_run:
+        with Store.open() as store:
+            (run,) = store.runs()
+            assert (run.status, store.leases()) == ("cancelled", [])
+    password = (home / "airflow" / "passwords.json").read_text().split('"')[3]
+    assert password not in said + more + output
