@@ -17,8 +17,8 @@ install: .venv/.installed ## Make .venv with tipcflow in it (needs Python 3.11 o
 .venv/.installed: requirements/uv.txt requirements/dev.txt requirements/build.txt pyproject.toml tools/install.sh
 	@tools/install.sh
 
-demo: install ## Train, export and infer a real model on two local SSH nodes, and judge it
-	@$(BIN)/tipcflow demo
+demo: install ## A certified run in a real Airflow on two local SSH nodes (EXIT=1 leaves at its end, CLI=1 without Airflow)
+	@$(BIN)/tipcflow demo $(if $(EXIT),--exit) $(if $(CLI),--cli)
 
 test: install ## Unit, cluster and end-to-end tests; installs what they need
 	@$(BIN)/python -m tipcflow.demo.prepare --tests
@@ -31,10 +31,13 @@ test-full: install ## All tests, with the long ones
 	@$(BIN)/python -m tipcflow.demo.prepare --tests
 	$(BIN)/pytest
 
-bench: install ## What a run costs on top of its commands; how fast plans are made
+bench: install ## What a run costs at the desk and in Airflow; how fast plans, graphs and pages are made
 	@$(BIN)/python -m tipcflow.demo.prepare
 	$(BIN)/python benchmarks/run_overhead.py
+	$(BIN)/python benchmarks/airflow_latency.py
 	$(BIN)/python benchmarks/plan_batch.py
+	$(BIN)/python benchmarks/many_dags.py
+	$(BIN)/python benchmarks/pages.py
 
 lint: install ## Check style, types and the import contract
 	$(BIN)/ruff check .

@@ -1,5 +1,6 @@
 """Nodes reached by Airflow's connections, through the SSH provider's hook; host keys are always checked."""
 
+import logging
 import random
 import time
 from typing import TYPE_CHECKING
@@ -14,6 +15,8 @@ TIMEOUT_S = 10
 # While sshd drops connections before its banner (MaxStartups), the login is tried again for so long.
 PATIENCE_S = 30.0
 KEEPALIVE_S = 10
+# It tells of every connection and login at level INFO, into the task's log.
+logging.getLogger("paramiko").setLevel(logging.WARNING)
 
 
 def connect(node: Node) -> Transport:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 import random
 import time
 from collections.abc import AsyncIterator
@@ -192,6 +193,10 @@ class LeaseTrigger(BaseTrigger):
                 if (lease.node, lease.slot) in wanted and lease.run != self.run_id and lease.live(now)
             }
         return ", ".join(sorted(runs))
+
+
+# It tells every packet of a connection at level INFO, into the task's log.
+logging.getLogger("asyncssh").setLevel(logging.WARNING)
 
 
 async def _connection(node: Node) -> "asyncssh.SSHClientConnection":

@@ -17,7 +17,7 @@ from tipcflow.demo import processes
 pytestmark = pytest.mark.e2e
 
 ROOT = Path(__file__).resolve().parents[2]
-COMMAND = [str(Path(sys.executable).with_name("tipcflow")), "demo"]
+COMMAND = [str(Path(sys.executable).with_name("tipcflow")), "demo", "--cli"]
 DEADLINE_S = 240.0
 USER = 61234
 

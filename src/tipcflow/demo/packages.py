@@ -39,8 +39,12 @@ SSH_KEYGEN = Need("ssh-keygen", "openssh-client", "makes the keys of local nodes
 PING = Need("ping", "iputils-ping", "tells whether nodes reach each other")
 IP = Need("ip", "iproute2", "makes the network of local nodes")
 UNSHARE = Need("unshare", "util-linux", "makes local nodes")
+REDIS = Need("redis-server", "redis-server", "is what Celery workers are tested with", ("redis-server.service",))
+CHROMIUM = Need("chromium", "chromium", "is what pages are tested in")
+COMPOSE = Need("docker-compose", "docker-compose", "checks docker-compose.yaml")
 POSTGRES = Need("initdb", "postgresql", "is tested against", ("postgresql.service",))
 
+FOR_TESTS = (POSTGRES, REDIS, CHROMIUM, COMPOSE)
 FOR_NODES = (SSHD, SSH_KEYGEN, PING)
 FOR_NAMESPACES = (IP, UNSHARE)
 

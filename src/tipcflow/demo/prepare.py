@@ -14,7 +14,7 @@ from tipcflow.domain import TipcflowError, exit_code
 
 
 def prepare(home: Path, report: Callable[[str], None], *, tests: bool = False) -> Path:
-    """Programs for local nodes (with `tests` also PostgreSQL) and the nodes' environment.
+    """Programs for local nodes (with `tests` also PostgreSQL, Redis, a browser, docker-compose) and the nodes' environment.
 
     Returns: the interpreter of the nodes' environment.
 
@@ -22,7 +22,7 @@ def prepare(home: Path, report: Callable[[str], None], *, tests: bool = False) -
         InfraError: something cannot be installed; says what and how to mend it.
     """
     needs = packages.for_local_nodes()
-    packages.ensure((*needs, packages.POSTGRES) if tests else needs, report)
+    packages.ensure((*needs, *packages.FOR_TESTS) if tests else needs, report)
     return node_environment(home, report)
 
 

@@ -1,0 +1,62 @@
+"""The weekly run of three chains through a real Airflow: one loses accuracy; stopped midway, it goes on."""
+
+import pytest
+import yaml
+from tests.support.certify import wait_for
+from tests.support.scheduler import Scheduler
+
+from operators.weekly_runs import child_run_id
+from tipcflow.domain import Run, Status, TipcflowError, run_id_of
+from tipcflow.rest import DagRun, RunState
+
+pytestmark = pytest.mark.e2e
+CHAINS = ("second", "third", "train_infer_python")
+MODE = "whole_train_whole_infer"
+
+
+def child(scheduler: Scheduler, weekly: DagRun, name: str, number: int = 1) -> Run | None:
+    dag_run_id = child_run_id(weekly.run_id, number)
+    with scheduler.desk.store() as store:
+        try:
+            return store.get_run(run_id_of(f"toy.toy.{name}", dag_run_id, weekly.run_after))
+        except TipcflowError:
+            return None
+
+
+def demand(scheduler: Scheduler, accuracy: float) -> None:
+    """What the toy must reach in the weekly mode; it always reaches 0.875."""
+    reference = {"model": "toy", "mode": MODE, "metric": "top1", "target": accuracy, "tolerance": 0.01}
+    content = {"suite": "toy", "references": [{**reference, "because": "a test wants it"}]}
+    folder = scheduler.desk.configs / "references"
+    folder.mkdir(exist_ok=True)
+    (folder / "toy.yaml").write_text(yaml.safe_dump(content))
+
+
+def test_weekly_finds_the_loss_and_goes_on_where_it_was_stopped(scheduler: Scheduler) -> None:
+    scheduler.api.unpause("weekly")
+    demand(scheduler, 0.99)  # what only the first chain is asked for
+    weekly = scheduler.start("weekly", chains=["toy/*"], mode=MODE, cluster="local")
+
+    def first_verdict() -> bool:
+        return any((run := child(scheduler, weekly, name)) and run.status for name in CHAINS)
+
+    scheduler.until(weekly, first_verdict, "the first verdict", seconds=240)
+    demand(scheduler, 0.875)
+    scheduler.api.set_state("weekly", weekly.run_id, "failed")
+    wait_for(lambda: scheduler.now(weekly).state.ended, what="the stop", seconds=60)
+    before = {name: run for name in CHAINS if (run := child(scheduler, weekly, name)) and run.status}
+    assert len(before) < len(CHAINS), "it was stopped midway"
+    assert any(run.status is Status.FAILED and "top1" in run.reason for run in before.values()), before
+
+    scheduler.clear(weekly, only_failed=False)
+    ended = scheduler.ended(weekly, seconds=400)
+    assert ended.state is RunState.FAILED  # one chain lost accuracy
+    for name, run in before.items():
+        assert child(scheduler, weekly, name) == run, "what has a verdict is not run again"
+        assert child(scheduler, weekly, name, 2) is None
+    for name in set(CHAINS) - set(before):
+        runs = [run for number in (1, 2, 3) if (run := child(scheduler, weekly, name, number))]
+        assert runs[-1].status is Status.PASS, runs
+    said = "".join(path.read_text() for path in (scheduler.desk.home / "weekly").glob("*.md"))
+    assert "toy/toy/second" in said
+    assert "failed" in said
