@@ -170,7 +170,10 @@ class _Benchmark:
         if len(parts) < 5:
             chosen = [models] if not static else [["to_static_train"] if "models" in self.values else [""]]
             for batch, precision, trainer, device in product(
-                split_list(self.values["batch"]), split_list(self.values["fp"]), chosen[0], self.spec.devices
+                split_list(self.values["batch"]),
+                split_list(self.values["fp"]),
+                chosen[0],
+                self.spec.devices,
             ):
                 made_static = static or trainer == "to_static_train"
                 yield _Case(batch, precision, precision, trainer, device, "DP", made_static)

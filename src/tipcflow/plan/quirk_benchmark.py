@@ -43,6 +43,8 @@ def find_benchmark(
         yield Found(
             "benchmark-precision", section.line, {"fp": unknown[0], "word": spec.precision_word[unknown[0]]}
         )
+    if count > 1 and any(each.model == reader.value("model") for each in spec.model_append):
+        yield Found("benchmark-appends", reader.line("norm_train"))
     if spec.loses_model and count > 1:
         yield Found("benchmark-names", section.line)
     for group in groups:

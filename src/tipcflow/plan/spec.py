@@ -55,6 +55,14 @@ class SpecPlanner:
     def find_quirks(self) -> Iterator[Found]:
         """What the suite's script does otherwise with this file; asked after `steps`."""
         yield from find_all(self.reader, self.groups, self.points)
+        yield from self.found_on_nodes()
+
+    def found_on_nodes(self) -> Iterator[Found]:
+        """What the script does otherwise on the nodes of this cluster: it takes every node for one with GPUs."""
+        for group in self.groups:
+            if group.ids and hosts_of(group, self.cluster)[0].device == "cpu":
+                values = {"text": group.text, "count": len(group.ids)}
+                yield Found("cpu-nodes", self.reader.line("gpu_list"), values)
 
     def edits(self, host: Host) -> Iterator[tuple[int, str]]:
         """Physical line -> what a person puts there who starts the suite's script on a host of the cluster."""

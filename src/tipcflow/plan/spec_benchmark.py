@@ -189,6 +189,7 @@ class BenchmarkPlanner(SpecPlanner):
 
     def find_quirks(self) -> Iterator[Found]:
         """What the benchmark script does otherwise."""
+        yield from self.found_on_nodes()
         cases = list(self.cases.values())
         yield from find_benchmark(
             self.reader,

@@ -147,6 +147,7 @@ class BlocksPlanner(SpecPlanner):
 
     def find_quirks(self) -> Iterator[Found]:
         """Those of every block, and what the script does with each."""
+        yield from self.parts[0].found_on_nodes()
         yield Found("losses-as-text", self.parts[0].block.params.lines[0].number)
         for part in self.parts:
             for found in find_all(part.reader, part.groups, part.points):

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from tipcflow.domain import Compat, Plan
+from tipcflow.domain import Cluster, Compat, Plan
 from tipcflow.plan import differences
 
 Make = Callable[..., Plan]
@@ -25,3 +25,14 @@ def test_a_node_that_one_side_lacks_is_listed(plan: Make, norm_text: str) -> Non
     assert {each.step.rpartition("/")[2] for each in lost} == {"train"}
     assert all(each.bash is None and each.spec for each in lost)
     assert all([quirk.id for quirk in each.reasons] == ["ips-by-length"] for each in lost)
+
+
+def test_gpus_that_become_processes_are_a_reason(
+    plan: Make, norm_text: str, cluster: Callable[..., Cluster]
+) -> None:
+    both = (plan(norm_text, compat=compat, cluster=cluster()) for compat in (Compat.BASH, Compat.SPEC))
+    found = differences(*both)
+    train = next(each for each in found if each.step.endswith("gpus_0,1_autocast_null/train"))
+    assert "--nproc_per_node=2" in (train.spec or "")
+    assert "cpu-nodes" in {quirk.id for quirk in train.reasons}
+    assert [each.step for each in found if not each.reasons] == []
