@@ -33,3 +33,18 @@ def why_nothing(plan: Plan, kind: StepKind, group: int, variants: Sequence[str],
     if group < len(variants) and variants[group] not in planned and planned:
         return f"the params file at this ref has no variant {variants[group]} any more"
     return f"mode {plan.mode} has no {kind.value} here"
+
+
+def before_on_its_slots(plan: Plan, step: Step) -> Step | None:
+    """The CPU inference that a GPU inference has to wait for, since both want slots of one node; None for none.
+
+    The graph has both at once: on one node each would measure the other's load, and the node refuses a slot that
+    is taken.
+    """
+    if step.kind is not StepKind.INFER_GPU:
+        return None
+    for other in plan.steps:
+        same = (other.variant, other.repeat) == (step.variant, step.repeat)
+        if other.kind is StepKind.INFER_CPU and same and set(other.nodes) & set(step.nodes):
+            return other
+    return None

@@ -9,8 +9,8 @@ from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from operators.base import RunOperator
-from operators.groups import steps_of, why_nothing
-from operators.triggers import JobTrigger
+from operators.groups import before_on_its_slots, steps_of, why_nothing
+from operators.triggers import JobTrigger, StepTrigger
 from tipcflow.domain import Status, Step, StepKind, TipcflowError
 from tipcflow.execute.gang import SLACK_S
 from tipcflow.remote import paths
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 # A step that ends sooner never leaves its worker; a longer one is watched by the triggerer.
 INLINE_S = 15.0
+# Where a run keeps until when a step waits for another one.
+WAITS = "waits"
+LOOK_S = 0.5
 # Airflow kills a task 5 s after it was told to end.
 KILL_S = 4.0
 
@@ -102,6 +105,7 @@ class StepOperator(RunOperator):
         if left_out is not None and run.store.open_attempt_number(run.run, step.id) is None:
             run.closer.leave_out(step, *left_out)
             return left_out
+        self._wait_for_slots(run, step, generation)
         node = self.node or step.nodes[0]
         run.keep_lease(step.deadline_s + SLACK_S)
         try:
@@ -118,6 +122,23 @@ class StepOperator(RunOperator):
             raise
         finally:
             self._task = None
+
+    def _wait_for_slots(self, run: "TaskContext", step: Step, generation: int) -> None:
+        """Until the CPU inference on the same slots has ended; deferred, when that takes longer."""
+        first = before_on_its_slots(run.plan, step)
+        if first is None or run.store.open_attempt_number(run.run, step.id) is not None:
+            return
+        begun = time.monotonic()
+        deadline = float((run.store.document(run.run, WAITS) or {}).get(f"{step.id} {generation}", 0.0))
+        if not deadline:
+            deadline = time.time() + first.deadline_s + SLACK_S
+            run.store.merge_document(run.run, WAITS, {f"{step.id} {generation}": deadline})
+            run.note(f"{step.id} begins when {first.id}, which has the same slots, has ended")
+        while first.id not in run.statuses() and time.time() < deadline:
+            if time.monotonic() - begun > INLINE_S:
+                trigger = StepTrigger(run=run.run, step=step.id, awaited=first.id, until=deadline)
+                self.defer(trigger=trigger, method_name="resume")
+            time.sleep(LOOK_S)
 
     def _defer(self, run: "TaskContext", step: Step, task: "StepTask") -> None:
         spec = task.mine.spec

@@ -195,6 +195,43 @@ class LeaseTrigger(BaseTrigger):
         return ", ".join(sorted(runs))
 
 
+class StepTrigger(BaseTrigger):
+    """Waits until another step of the run has ended. Fires {"step", "resume"}.
+
+    Args:
+        run: whose steps they are.
+        step, awaited: who waits, for whom.
+        until: when it goes on in any case, seconds since the epoch.
+    """
+
+    def __init__(self, *, run: str, step: str, awaited: str, until: float) -> None:
+        super().__init__()
+        self.run_id = run
+        self.step = step
+        self.awaited = awaited
+        self.until = until
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        """Called by Airflow."""
+        return (
+            "operators.triggers.StepTrigger",
+            {"run": self.run_id, "step": self.step, "awaited": self.awaited, "until": self.until},
+        )
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        """Look every few seconds."""
+        await asyncio.sleep(SETTLE_S)
+        while time.time() < self.until and not await asyncio.to_thread(self._ended):
+            await asyncio.sleep(SETTLE_S * random.uniform(0.3, 0.5))
+        yield TriggerEvent({"step": self.step, "resume": {}})
+
+    def _ended(self) -> bool:
+        from tipcflow.store import Store
+
+        with Store.open() as store:
+            return self.awaited in store.step_statuses(self.run_id)
+
+
 # It tells every packet of a connection at level INFO, into the task's log.
 logging.getLogger("asyncssh").setLevel(logging.WARNING)
 

@@ -14,7 +14,7 @@ from tipcflow.domain import TipcflowError, exit_code
 
 
 def prepare(home: Path, report: Callable[[str], None], *, tests: bool = False) -> Path:
-    """Programs for local nodes (with `tests` also PostgreSQL, Redis, a browser, docker-compose) and the nodes' environment.
+    """Programs for local nodes, and the nodes' environment; with `tests` also what only tests need.
 
     Returns: the interpreter of the nodes' environment.
 
