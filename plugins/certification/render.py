@@ -8,6 +8,7 @@ from fastapi import Request
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from certification.strip import strip
 from certification.words import FILTERS
 
 # Scripts, styles, pictures and data from here alone; no inline script, so no text from a log can become one.
@@ -64,5 +65,5 @@ def _templates() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters.update(FILTERS)
+    made.filters.update(FILTERS, strip=strip)
     return made
