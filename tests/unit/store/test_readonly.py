@@ -8,6 +8,7 @@ from urllib.parse import quote
 import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
+from tests.support.postgres import Server
 from tests.support.stories import T0, TRAIN, a_run, tell
 
 from tipcflow.domain import ConfigError, InfraError, Status, TipcflowError
@@ -116,3 +117,20 @@ def test_a_server_that_is_not_there_is_said_without_its_password() -> None:
     error = said("postgresql://tipcflow:hidden@127.0.0.1:9/none")
     assert isinstance(error, InfraError)
     assert "hidden" not in str(error)
+
+
+@pytest.mark.process
+def test_an_account_that_may_only_select(postgres_server: Server, postgres_template: str) -> None:
+    url = postgres_server.create(postgres_template)
+    with Store.open(url, migrate=False) as store:
+        run = tell(store)
+        with store._write() as connection:
+            connection.execute(text("CREATE ROLE reader LOGIN"))
+            connection.execute(text("GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader"))
+    pages = ReadonlyStore.of(url.replace("tipcflow@", "reader@"))
+    try:
+        pages.refuse_unusable()
+        assert pages.get_run(run.id) == run
+    finally:
+        pages.close()
+        postgres_server.drop(url)
