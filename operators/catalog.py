@@ -13,18 +13,39 @@ from tipcflow.plan import build_plan
 GRAPH_MODE = "lite_train_lite_infer"
 
 
+class Dialects:
+    """How a suite's params files are read: its file is read when a graph is drawn, once for all chains."""
+
+    def __init__(self, suite: str, config_dir: Path) -> None:
+        self.suite = suite
+        self.config_dir = config_dir
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The names of its dialects.
+
+        Raises:
+            ConfigError: the suite's file is missing or wrong.
+        """
+        return load_suite(self.suite, self.config_dir).dialects
+
+
 @dataclass(frozen=True)
 class Chain:
     """One params file of the catalog.
 
     Attributes:
-        suite: its suite's name.
         path: the file; its folder is the model.
+        dialects: those of its suite.
     """
 
-    suite: str
     path: Path
-    config_dir: Path
+    dialects: Dialects
+
+    @property
+    def suite(self) -> str:
+        """The name of its suite."""
+        return self.dialects.suite
 
     @property
     def name(self) -> str:
@@ -45,13 +66,12 @@ class Chain:
     def variants(self) -> tuple[str, ...]:
         """The ids of its variants; none when the file cannot be planned: then `resolve` says why."""
         try:
-            suite = load_suite(self.suite, self.config_dir)
             plan = build_plan(
                 self.path.read_text(encoding="utf-8"),
                 file=str(self.path),
                 suite=self.suite,
                 chain=self.name,
-                dialects=suite.dialects,
+                dialects=self.dialects.names,
                 mode=GRAPH_MODE,
                 compat=Compat.SPEC,
             )
@@ -63,7 +83,8 @@ class Chain:
 def chains_of(suite: str, config_dir: Path) -> list[Chain]:
     """All chains of a suite, by name."""
     root = config_dir / "chains" / suite
-    return [Chain(suite, path, config_dir) for path in sorted(root.glob("*/*.txt"))]
+    dialects = Dialects(suite, config_dir)
+    return [Chain(path, dialects) for path in sorted(root.glob("*/*.txt"))]
 
 
 def group_id(variant: str) -> str:

@@ -1,11 +1,13 @@
 """Chains as DAGs: one graph, drawn from the catalog without any node being asked."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from copy import copy
 from datetime import timedelta
 from pathlib import Path
 
-from airflow.sdk import DAG, BaseOperator, TaskGroup, get_parsing_context
+from airflow.sdk import DAG, BaseOperator, Param, TaskGroup, get_parsing_context
 from airflow.sdk.definitions.mappedoperator import MappedOperator
+from airflow.sdk.definitions.param import ParamsDict
 
 from operators import docs
 from operators.catalog import Chain, chains_of, group_id
@@ -26,11 +28,13 @@ def chain_dags(suite: str, config_dir: Path | None = None) -> dict[str, DAG]:
     """DAG id -> DAG of every chain of a suite; of one only, when Airflow parses the file for one task."""
     folder = config_dir or settings().config_dir
     wanted = get_parsing_context().dag_id
-    return {chain.dag_id: chain_dag(chain) for chain in chains_of(suite, folder) if wanted in (None, chain.dag_id)}
+    chains = [chain for chain in chains_of(suite, folder) if wanted in (None, chain.dag_id)]
+    params = run_params(folder)
+    return {chain.dag_id: chain_dag(chain, params) for chain in chains}
 
 
-def chain_dag(chain: Chain) -> DAG:
-    """The DAG of one chain."""
+def chain_dag(chain: Chain, params: Mapping[str, Param]) -> DAG:
+    """The DAG of one chain, with its own copy of the params."""
     dag = DAG(
         dag_id=chain.dag_id,
         dag_display_name=chain.name,
@@ -42,11 +46,11 @@ def chain_dag(chain: Chain) -> DAG:
         # Without a schedule a pause would only keep runs that somebody asked for.
         is_paused_upon_creation=False,
         tags=["tipcflow", chain.suite, chain.path.parent.name],
-        params=run_params(chain.config_dir),
         default_args=_DEFAULTS,
     )
     with dag:
         _tasks(chain.suite, chain.params_file, chain.variants, allowed(chain=True))
+    _give(dag, params)
     return dag
 
 
@@ -63,12 +67,21 @@ def certify_dag(config_dir: Path | None = None) -> DAG:
         # Without a schedule a pause would only keep runs that somebody asked for.
         is_paused_upon_creation=False,
         tags=["tipcflow"],
-        params={**chain_params(folder), **run_params(folder)},
         default_args=_DEFAULTS,
     )
     with dag:
         _tasks("", "", (), allowed(chain=False))
+    _give(dag, {**chain_params(folder), **run_params(folder)})
     return dag
+
+
+def _give(dag: DAG, params: Mapping[str, Param]) -> None:
+    """Give a DAG its params when it has its tasks.
+
+    Airflow copies the params that a DAG has into every task that is made, and validates and serialises each copy;
+    a task is told those of its DAG anyway.
+    """
+    dag.params = ParamsDict({name: copy(param) for name, param in params.items()})
 
 
 def _tasks(suite: str, params_file: str, variants: Sequence[str], names: Sequence[str]) -> None:
