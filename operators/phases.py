@@ -80,6 +80,9 @@ class AcquireOperator(RunOperator):
 
     def work(self, run: "TaskContext", context: Context) -> None:
         """Acquire, or wait for what is held."""
+        from tipcflow.execute.task_phases import begin_again
+
+        begin_again(run.store, run.run)
         self._try(run, since=time.time())
 
     def resume(self, context: Context, event: dict[str, Any]) -> None:
@@ -112,7 +115,8 @@ class CollectOperator(RunOperator):
         """Collect; runs whatever happened before."""
         from tipcflow.execute.task_phases import collect_run
 
-        for line in collect_run(run) or ["every step has ended and is stored"]:
+        stopped = was_stopped(context)
+        for line in collect_run(run, stopped=stopped) or ["every step has ended and is stored"]:
             self.log.info("%s", line)
 
 
@@ -140,6 +144,12 @@ class JudgeOperator(RunOperator):
             where = " ".join(word for word in (result.step, result.leg, result.metric) if word)
             self.log.info("%-18s %-12s %s  %s", result.status.value, result.check, where, result.reason)
         self.log.info("%s%s", status.value, f": {reason}" if reason else "")
+
+
+def was_stopped(context: Context) -> bool:
+    """Whether a person has marked the DAG run: it has a final state while its teardowns still run."""
+    dag_run = context["dag_run"]
+    return bool(context["ti"].get_dagrun_state(dag_run.dag_id, dag_run.run_id) in ("failed", "success"))
 
 
 def _slots(run: "TaskContext") -> list[tuple[str, int]]:

@@ -1,7 +1,9 @@
 """A DAG run -> what is asked for: its params, checked, as a request."""
 
 import difflib
+import re
 from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -13,6 +15,7 @@ from tipcflow.plan import MODES
 
 # What a DAG run may be asked for, whoever asks: the form of the UI, the weekly DAG, a pull request.
 RUN_PARAMS = ("mode", "suite_ref", "framework", "cluster", "seed", "repeats", "diagnose", "policy")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 CHAIN_PARAMS = ("suite", "params_file")
 
 
@@ -49,7 +52,6 @@ def read_conf(params: Mapping[str, Any], *, allowed: tuple[str, ...]) -> Conf:
             raise ConfigError(
                 "unknown param",
                 key=name,
-                found=repr(params[name])[:80],
                 expected=f"one of {', '.join(allowed)}",
                 hint=f"did you mean {near[0]}?" if near else "",
             )
@@ -61,7 +63,31 @@ def read_conf(params: Mapping[str, Any], *, allowed: tuple[str, ...]) -> Conf:
         raise ConfigError(first["msg"], key=key, found=repr(first.get("input"))[:80]) from error
     if conf.mode not in MODES:
         raise ConfigError("unknown mode", key="mode", found=conf.mode, expected=f"one of {', '.join(MODES)}")
+    _check_names(conf)
     return conf
+
+
+def _check_names(conf: Conf) -> None:
+    """Only files that belong to us are read: an error may quote what it found in one.
+
+    Raises:
+        ConfigError: a suite or cluster that is no name, or a params file that is none of the suite's.
+    """
+    if conf.suite is not None and not _NAME.fullmatch(conf.suite):
+        raise ConfigError("is not a name", key="suite", found=conf.suite, expected="a name in configs/suites")
+    home = settings().home.resolve()
+    if not _NAME.fullmatch(conf.cluster) and not Path(conf.cluster).resolve().is_relative_to(home):
+        raise ConfigError(
+            "is not a name", key="cluster", found=conf.cluster, expected="a name in configs/clusters"
+        )
+    path = PurePosixPath(conf.params_file or "")
+    if path.is_absolute() or ".." in path.parts:
+        raise ConfigError(
+            "must be a file of the suite",
+            key="params_file",
+            found=str(path),
+            expected="a path relative to the suite's root, or <folder>/<name>",
+        )
 
 
 def request_of(
@@ -93,6 +119,7 @@ def request_of(
         diagnose=conf.diagnose,
         policy=conf.policy,
         wait_s=wait_s,
+        only_inside=True,
         trigger=trigger_of(dag_run_id),
         owner=f"airflow {dag_id} {dag_run_id}",
     )

@@ -48,6 +48,7 @@ class StepOperator(RunOperator):
         self.variants = tuple(variants)
         self.node = node
         self._task: StepTask | None = None
+        self._killed = False
 
     def work(self, run: "TaskContext", context: Context) -> None:
         """Do the steps from the first on."""
@@ -67,6 +68,7 @@ class StepOperator(RunOperator):
 
     def on_kill(self) -> None:
         """A person marked or cleared the task: all members of the attempt are stopped."""
+        self._killed = True
         if self._task is not None:
             # In a thread, for a node that does not answer must not hold this up; the run's release looks again.
             stopping = threading.Thread(target=self._task.stop, args=("stopped from Airflow",), daemon=True)
@@ -80,37 +82,44 @@ class StepOperator(RunOperator):
     def _do(self, run: "TaskContext", context: Context, steps: list[Step], resume: dict[str, int] | None) -> None:
         # Airflow raises it when a task is cleared, and leaves it as it is when a task is tried again.
         generation = int(context["ti"].max_tries) + 1
-        ended = []
+        known = run.store.step_statuses(run.run)
+        # Those before a step that was resumed have ended in an earlier process of this task.
+        ended = [known[step.id] for step in self._steps(run) if step not in steps and step.id in known]
         for step in steps:
-            ended.append(self._one(run, step, resume, generation))
+            ended.append(self._one(run, context, step, resume, generation))
             resume = None
-        bad = [said for said in ended if said[0] is not Status.PASS]
-        worst = max(bad, key=lambda said: said[0].severity, default=None)
-        if worst is None:
-            return
-        status, reason = worst
-        if all(word in (Status.NOT_RUN, Status.BLOCKED) for word, _ in bad) and len(bad) == len(ended):
+            self._await_closed(run, step)
+        bad = [said for said in ended if said[0] not in (Status.PASS, Status.NOT_RUN, Status.BLOCKED)]
+        if bad:
+            status, reason = max(bad, key=lambda said: said[0].severity)
+            raise AirflowFailException(f"{status.value}: {reason}")
+        if all(status is not Status.PASS for status, _ in ended):
+            status, reason = ended[-1]
             raise AirflowSkipException(f"{status.value}: {reason}")
-        raise AirflowFailException(f"{status.value}: {reason}")
 
     def _one(
-        self, run: "TaskContext", step: Step, resume: dict[str, int] | None, generation: int
+        self,
+        run: "TaskContext",
+        context: Context,
+        step: Step,
+        resume: dict[str, int] | None,
+        generation: int,
     ) -> tuple[Status, str]:
-        from tipcflow.execute.needs import why_not
         from tipcflow.execute.step_task import StepTask
-        from tipcflow.execute.task_phases import failed_by_us, over_budget, settle_needs
+        from tipcflow.execute.task_phases import failed_by_us
 
-        settle_needs(run, step)
-        left_out = why_not(step, run.statuses()) or over_budget(run)
-        if left_out is not None and run.store.open_attempt_number(run.run, step.id) is None:
-            run.closer.leave_out(step, *left_out)
-            return left_out
-        self._wait_for_slots(run, step, generation)
         node = self.node or step.nodes[0]
-        run.keep_lease(step.deadline_s + SLACK_S)
+        if not run.store.is_under_way(run.run, step.id, node=node, generation=generation):
+            left_out = self._why_not(run, context, step)
+            if left_out is not None:
+                run.closer.leave_out(step, *left_out)
+                return left_out
+            self._wait_for_slots(run, step, generation)
         try:
             with run.nodes(*step.nodes) as nodes:
                 self._task = StepTask(run, step, node, nodes, resume=resume, generation=generation)
+                if self._killed:
+                    self._task.kill()
                 self._task.begin()
                 if not self._task.watch(INLINE_S):
                     self._defer(run, step, self._task)
@@ -122,6 +131,35 @@ class StepOperator(RunOperator):
             raise
         finally:
             self._task = None
+
+    def _why_not(self, run: "TaskContext", context: Context, step: Step) -> tuple[Status, str] | None:
+        """Why a step that nobody has begun is left out; None when it may begin, with a lease.
+
+        Raises:
+            AirflowFailException: it was cleared without the tasks that would say what came of it.
+        """
+        from tipcflow.execute.needs import why_not
+        from tipcflow.execute.task_phases import ended_before_it_began, over_budget, settle_needs
+
+        if (early := ended_before_it_began(run)) is not None:
+            return early
+        refuse_without_verdict(run, context)
+        settle_needs(run, step)
+        if (missing := why_not(step, run.statuses())) is not None:
+            return missing
+        try:
+            run.keep_lease(step.deadline_s + SLACK_S)
+        except TipcflowError as error:
+            return Status.INFRA_FAILURE, str(error)
+        return over_budget(run)
+
+    def _await_closed(self, run: "TaskContext", step: Step) -> None:
+        """Until other nodes' tasks have ended the step too: the next one of this task wants the same slots."""
+        if step.id == self._steps(run)[-1].id:
+            return
+        deadline = time.monotonic() + step.deadline_s + SLACK_S
+        while run.store.open_attempt_number(run.run, step.id) is not None and time.monotonic() < deadline:
+            time.sleep(LOOK_S)
 
     def _wait_for_slots(self, run: "TaskContext", step: Step, generation: int) -> None:
         """Until the CPU inference on the same slots has ended; deferred, when that takes longer."""
@@ -158,6 +196,24 @@ class StepOperator(RunOperator):
         )
         run.note(f"{step.id} on node {spec.node} goes on; the triggerer watches it")
         self.defer(trigger=trigger, method_name="resume")
+
+
+def refuse_without_verdict(run: "TaskContext", context: Context) -> None:
+    """A step of a judged run begins again only with its verdict to come: else the run would stay without one.
+
+    Raises:
+        AirflowFailException: the task `verdict` has ended and was not cleared.
+    """
+    if run.store.get_run(run.run).status is None:
+        return
+    dag_run = context["dag_run"]
+    states = (
+        context["ti"]
+        .get_task_states(dag_id=dag_run.dag_id, task_ids=["verdict"], run_ids=[dag_run.run_id])
+        .get(dag_run.run_id, {})
+    )
+    if states.get("verdict") in ("success", "failed"):
+        raise AirflowFailException("this run is judged: clear the task with its downstream tasks, up to `verdict`")
 
 
 def _job(run: "TaskContext", node: str, step: Step, attempt: int) -> str:

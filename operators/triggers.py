@@ -119,9 +119,13 @@ class JobTrigger(BaseTrigger):
         async with await _connection(self.node) as connection:
             process = await connection.create_process(command, stdin=-3, encoding=None)
             async with process:
+                heard = False
                 while line := await asyncio.wait_for(process.stdout.readline(), SILENCE_S):
+                    heard = True
                     if self._take(json.loads(line), say):
                         return True
+                if not heard:
+                    raise ConnectionError("the node's runner said nothing")
         return False
 
     def _take(self, message: dict[str, Any], say: Any) -> bool:
@@ -223,7 +227,7 @@ class StepTrigger(BaseTrigger):
         await asyncio.sleep(SETTLE_S)
         while time.time() < self.until and not await asyncio.to_thread(self._ended):
             await asyncio.sleep(SETTLE_S * random.uniform(0.3, 0.5))
-        yield TriggerEvent({"step": self.step, "resume": {}})
+        yield TriggerEvent({"step": self.step, "resume": None})
 
     def _ended(self) -> bool:
         from tipcflow.store import Store

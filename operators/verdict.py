@@ -8,6 +8,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from operators.base import RunOperator
 from operators.listen import Log
+from operators.phases import was_stopped
 from tipcflow.domain import Run, Status, TipcflowError, exit_code
 
 if TYPE_CHECKING:
@@ -23,8 +24,13 @@ class VerdictOperator(RunOperator):
     def work(self, run: "TaskContext", context: Context) -> str:
         """The run's status word; the task fails when the status is one that the CLI would not exit 0 for."""
         from tipcflow.execute.progress import Event, Kind
-        from tipcflow.execute.task_phases import finish_run
+        from tipcflow.execute.task_phases import collect_run, finish_run, judge_run, release_run
 
+        if run.store.document(run.run, "judgement") is None and run.store.attempts(run.run):
+            # Only failed tasks were cleared: what comes before this task has not run again.
+            collect_run(run, stopped=was_stopped(context))
+            release_run(run)
+            judge_run(run)
         finished = finish_run(run)
         status = finished.status or Status.INFRA_FAILURE
         run.say(Event(Kind.CHECKS, finished.reason, status=status))

@@ -9,7 +9,6 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tipcflow.config.suite import Suite
 from tipcflow.domain import InfraError, Run, Status, TipcflowError, new_run_id
 from tipcflow.execute import judgement
 from tipcflow.execute.inspection import inspect, settle
@@ -18,7 +17,7 @@ from tipcflow.execute.lease import LeaseKeeper
 from tipcflow.execute.nodes import Nodes
 from tipcflow.execute.progress import Event, Kind, Listener, silent
 from tipcflow.execute.request import RunRequest
-from tipcflow.execute.resolve import create_run, resolve
+from tipcflow.execute.resolve import Resolved, create_run, resolve
 from tipcflow.execute.steps import StepRunner
 
 if TYPE_CHECKING:
@@ -98,9 +97,10 @@ class ChainRun:
                     ).run()
                 finally:
                     leftovers = nodes.clean(self.id)
+                    lease.keep = nodes.unlisted
             for line in leftovers:
                 self._note(line)
-            run = self._judge(suite, leftovers)
+            run = self._judge(resolved, leftovers)
             if run.status in (Status.PASS, Status.IMPROVEMENT) and not self.request.keep:
                 nodes.remove_run(self.id)
             return run
@@ -109,11 +109,9 @@ class ChainRun:
         if self.cancel.is_set():
             raise InfraError("stopped by a person")
 
-    def _judge(self, suite: Suite, leftovers: list[str]) -> Run:
+    def _judge(self, resolved: Resolved, leftovers: list[str]) -> Run:
         self._note("judging")
-        judged = judgement.judge_run(
-            self._store, self.id, config_dir=self.request.config_dir, suite=suite.name, policy=self.request.policy
-        )
+        judged = judgement.judge_run(self._store, self.id, rules=resolved.policy, references=resolved.references)
         status, reason = judged.status, judged.reason
         if status is Status.CANCELLED:
             reason = f"stopped by a person{self._where_stopped()}"

@@ -1,7 +1,7 @@
 """The end of an attempt: its logs fetched and read, its numbers stored, its status said. Once, whoever asks."""
 
 import contextlib
-import fcntl
+import shutil
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from tipcflow.domain import Status, Step
 from tipcflow.execute import outcome
 from tipcflow.execute.collect import Collected, collect, step_folder
+from tipcflow.execute.file_lock import locked
 from tipcflow.execute.gang import culprit
 from tipcflow.execute.member import Member
 from tipcflow.execute.nodes import Nodes
@@ -18,6 +19,10 @@ from tipcflow.parse import error_excerpt
 
 if TYPE_CHECKING:
     from tipcflow.store import Store
+
+
+# How long one who closes waits for another who does; fetching large logs of many nodes takes minutes.
+CLOSING_S = 600.0
 
 
 class StepCloser:
@@ -56,6 +61,7 @@ class StepCloser:
             closed = self._closed(step, attempt)
             if closed is not None:
                 return closed
+            self._put_aside(step, attempt)
             return self._close(step, attempt, members, nodes, cancelled=cancelled, trouble=trouble, late=late)
 
     def _close(
@@ -90,10 +96,22 @@ class StepCloser:
     def _alone(self, step: Step) -> Iterator[None]:
         """Two that close at once would fetch the same logs into the same files."""
         folder = step_folder(self._home, self._run, step.id)
-        folder.mkdir(parents=True, exist_ok=True)
-        with (folder / ".closing").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with locked(folder.with_name(f".{folder.name}.closing"), seconds=CLOSING_S):
             yield
+
+    def _put_aside(self, step: Step, attempt: int) -> None:
+        """An earlier attempt's files move to `<step>~<attempt>`: they must not be taken for this one's."""
+        folder = step_folder(self._home, self._run, step.id)
+        mark = folder / ".attempt"
+        if folder.is_dir():
+            before = mark.read_text() if mark.is_file() else "0"
+            if before != str(attempt):
+                aside = folder.with_name(f"{folder.name}~{before}")
+                shutil.rmtree(aside, ignore_errors=True)
+                folder.rename(aside)
+        folder.mkdir(parents=True, exist_ok=True)
+        mark.write_text(str(attempt))
 
     def _closed(self, step: Step, attempt: int) -> tuple[Status, str] | None:
         for known in self._store.attempts(self._run):
@@ -115,7 +133,7 @@ class StepCloser:
         """Say of all legs of a step that they were not started."""
         for leg in step.legs:
             word = Status.NOT_RUN if leg.not_run or status is Status.NOT_RUN else Status.BLOCKED
-            self._store.set_leg(self._run, step.id, leg.id, 1, word, leg.not_run or reason, None)
+            self._store.set_leg(self._run, step.id, leg.id, 0, word, leg.not_run or reason, None)
 
     def _judge(
         self,

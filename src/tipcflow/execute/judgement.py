@@ -27,15 +27,14 @@ class Judged:
     reason: str
 
 
-def judge_run(store: "Store", run_id: str, *, config_dir: Path, suite: str, policy: str) -> Judged:
+def judge_run(store: "Store", run_id: str, *, rules: Policy, references: References) -> Judged:
     """Ask every check, store the answers, and say the verdict.
 
-    Raises:
-        ConfigError: the policy or the references file is wrong.
+    Args:
+        rules, references: as they were when the run was resolved.
     """
     run = store.get_run(run_id)
     facts = store.facts(run_id)
-    rules = load_policy(policy, config_dir)
     # Newest first from the store, oldest first for the checks.
     past = [
         store.past_run(other)
@@ -43,9 +42,7 @@ def judge_run(store: "Store", run_id: str, *, config_dir: Path, suite: str, poli
             run.chain, run.mode, run.environment, compat=run.compat, exclude=run_id, limit=rules.history
         )
     ]
-    context = CheckContext(
-        history=tuple(reversed(past)), references=load_references(suite, config_dir), policy=rules, run=run
-    )
+    context = CheckContext(history=tuple(reversed(past)), references=references, policy=rules, run=run)
     results = judge(facts, context)
     store.set_check_results(run_id, results)
     return Judged(*verdict(facts, results))

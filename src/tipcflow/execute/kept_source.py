@@ -5,6 +5,7 @@
 
 import json
 import os
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,6 @@ def _write_once(path: Path, data: bytes) -> None:
     if path.is_file() and path.stat().st_size == len(data):
         os.utime(path)  # still in use: retention goes by age
         return
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    aside = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     aside.write_bytes(data)
     aside.replace(path)

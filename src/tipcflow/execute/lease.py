@@ -50,6 +50,8 @@ class LeaseKeeper:
         self._thread: threading.Thread | None = None
         self._runs = ""
         self.fence = 0
+        # Addresses of nodes that could not be listed at the end: their slots are not given back.
+        self.keep: set[str] = set()
 
     def __enter__(self) -> "LeaseKeeper":
         self.fence = self._acquire()
@@ -61,7 +63,7 @@ class LeaseKeeper:
         self._stop.set()
         if self._thread is not None:
             self._thread.join(10)
-        self._store.release_leases(self._run)
+        self._store.release_leases(self._run, keep=self.keep)
 
     def _acquire(self) -> int:
         deadline = time.monotonic() + self._wait_s

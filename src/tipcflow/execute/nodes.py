@@ -21,6 +21,8 @@ class Nodes:
     ) -> None:
         self._sessions = {name: NodeSession(cluster.node(name), connect) for name in names}
         self.reconnect_s = reconnect_s
+        # Addresses of nodes that `clean` could not list.
+        self.unlisted: set[str] = set()
 
     def __enter__(self) -> "Nodes":
         return self
@@ -122,6 +124,7 @@ class Nodes:
                 for job in sorted({str(process["job"]) for process in left}):
                     session.reap(job)
             except InfraError as error:
+                self.unlisted.add(session.node.address)
                 return f"node {name} could not be listed for leftovers: {error.message}"
             if not left:
                 return ""

@@ -17,6 +17,7 @@ class RunRequest:
         suite_ref: git ref of the suite, None for its folder as it is.
         framework: requirement that the nodes must satisfy, '' for any.
         wait_s: how long to wait for free slots.
+        only_inside: the params file must be one of the suite's; else a path of any file will do.
         keep: keep the run's working folder on the nodes also when it passed.
     """
 
@@ -37,6 +38,7 @@ class RunRequest:
     trigger: str = "cli"
     owner: str = ""
     keep: bool = False
+    only_inside: bool = False
     command: tuple[str, ...] = field(default=())
 
 

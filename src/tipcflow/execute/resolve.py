@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tipcflow.config.cluster import load_cluster
 from tipcflow.config.policy import Policy
+from tipcflow.config.references import References
 from tipcflow.config.suite import Suite, load_suite
 from tipcflow.domain import Cluster, Compat, ConfigError, Plan, Run
 from tipcflow.execute import judgement, preflight
@@ -31,6 +32,7 @@ class Resolved:
     cluster: Cluster
     snapshot: Snapshot
     policy: Policy
+    references: References
 
     def plan(self, run: str, flags: dict[str, frozenset[str]] | None = None) -> Plan:
         """What the run does; with what the nodes' CPUs can do once that is known."""
@@ -77,10 +79,12 @@ def resolve(store: "Store", request: RunRequest, run_id: str, *, home: Path) -> 
     if request.framework:
         preflight.parse_framework(request.framework)
     policy = judgement.load_policy(request.policy, request.config_dir)
-    judgement.load_references(suite.name, request.config_dir)
+    references = judgement.load_references(suite.name, request.config_dir)
     line_format(suite.log_format)
-    snapshot = take_snapshot(suite, request.params, request.suite_ref, cache=home / "suites")
-    resolved = Resolved(request, suite, cluster, snapshot, policy)
+    snapshot = take_snapshot(
+        suite, request.params, request.suite_ref, cache=home / "suites", only_inside=request.only_inside
+    )
+    resolved = Resolved(request, suite, cluster, snapshot, policy, references)
     plan = resolved.plan(run_id)
     store.replace_plan(run_id, plan)
     store.update_run(
@@ -97,6 +101,8 @@ def resolve(store: "Store", request: RunRequest, run_id: str, *, home: Path) -> 
     store.put_document(run_id, "request", _as_json(request))
     store.put_document(run_id, "suite", suite.model_dump(mode="json"))
     store.put_document(run_id, "cluster", cluster.model_dump(mode="json"))
+    store.put_document(run_id, "policy", policy.model_dump(mode="json"))
+    store.put_document(run_id, "references", references.model_dump(mode="json"))
     store.put_document(run_id, "source", keep_snapshot(home, snapshot) | catalog_hash(request, snapshot))
     return resolved, plan
 
@@ -114,7 +120,8 @@ def resolved_run(store: "Store", run_id: str, *, home: Path) -> Resolved:
         suite=Suite.model_validate(store.document(run_id, "suite")),
         cluster=Cluster.model_validate(store.document(run_id, "cluster")),
         snapshot=kept_snapshot(home, store.document(run_id, "source")),
-        policy=judgement.load_policy(request.policy, request.config_dir),
+        policy=Policy.model_validate(store.document(run_id, "policy")),
+        references=References.model_validate(store.document(run_id, "references")),
     )
 
 

@@ -68,6 +68,8 @@ class NodeSession:
         with self._reconnecting:
             self.close()
             self._transport = self._connect(self._node)
+        # The node may have been set up anew, or another version of ours may have come meanwhile.
+        self._put_once(runner_bytes(), paths.runner_path(self._node))
 
     def _twice(self, do: Callable[[Transport], T]) -> T:
         """Do something over the connection and, when that broke, once more over a new one.
@@ -218,6 +220,11 @@ class NodeSession:
     def ask(self, command: str, what: str, *, timeout: float = ASK_S, hint: str = "") -> bytes:
         """Run a command of ours; what it printed. Any exit code but 0 is an InfraError with its last line."""
         done = self._twice(lambda transport: transport.run(command, timeout=timeout))
+        runner = paths.runner_path(self._node)
+        if done.exit_code != 0 and runner in command and b"can't open file" in done.stderr:
+            # Put there by another version of ours, under another name.
+            self._put_once(runner_bytes(), runner)
+            done = self._twice(lambda transport: transport.run(command, timeout=timeout))
         if done.exit_code != 0:
             said = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
             reason = said[-1] if said else f"exit code {done.exit_code}"

@@ -9,6 +9,7 @@ import gzip
 import hashlib
 import io
 import re
+import shutil
 import subprocess
 import tarfile
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from typing import NamedTuple
 
 from tipcflow.config.suite import Suite
 from tipcflow.domain import ConfigError, InfraError
+from tipcflow.execute.file_lock import locked
 
 GIT_DEADLINE_S = 300
 _FULL_COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -57,7 +59,9 @@ class Snapshot:
     names: frozenset[str]
 
 
-def take_snapshot(suite: Suite, params: str, ref: str | None, *, cache: Path) -> Snapshot:
+def take_snapshot(
+    suite: Suite, params: str, ref: str | None, *, cache: Path, only_inside: bool = False
+) -> Snapshot:
     """The suite at `ref` (None: the folder as it is now) with the params file that `params` names.
 
     Args:
@@ -65,13 +69,14 @@ def take_snapshot(suite: Suite, params: str, ref: str | None, *, cache: Path) ->
             other file, which is then added to the archive; or `<folder>/<name>`, the last two parts of the path
             of one of the suite's params files.
         cache: where clones of `git:` suites are kept.
+        only_inside: `params` is relative to the suite's root; no other file is looked at.
 
     Raises:
         ConfigError: no such folder, ref, or params file.
         InfraError: the suite's git server cannot be reached.
     """
     root = _checkout(suite, cache)
-    inside, outside = _locate(params, root)
+    inside, outside = (params, root) if only_inside else _locate(params, root)
     files, commit = _files_at(root, ref, clone=bool(suite.git)) if ref else _files_now(root, suite)
     if inside is None:
         # By folder, so that files of the same name from two places are two chains.
@@ -110,11 +115,16 @@ def _checkout(suite: Suite, cache: Path) -> Path:
             )
         return root
     clone = cache / suite.name
-    if clone.is_dir():
-        _git(clone, "fetch", "--quiet", "--prune", "--tags", "origin", network=True)
-    else:
-        cache.mkdir(parents=True, exist_ok=True)
-        _git(cache, "clone", "--quiet", suite.git, suite.name, network=True)
+    # Runs that are resolved at the same time share the clone.
+    with locked(cache / f".{suite.name}.lock", seconds=2 * GIT_DEADLINE_S):
+        if clone.is_dir():
+            _git(clone, "fetch", "--quiet", "--prune", "--tags", "origin", network=True)
+        else:
+            # Under its own name only when it is whole: a clone that was cut short would stay broken.
+            aside = cache / f".{suite.name}.cloning"
+            shutil.rmtree(aside, ignore_errors=True)
+            _git(cache, "clone", "--quiet", suite.git, aside.name, network=True)
+            aside.rename(clone)
     return clone / suite.subfolder
 
 

@@ -6,6 +6,8 @@ worker slots than one. Each task then watches its own node; the one whose part e
 that finds all parts ended closes the attempt.
 """
 
+import contextlib
+import threading
 import time
 
 from tipcflow.domain import EndReason, InfraError, JobSpec, Status, Step
@@ -47,7 +49,8 @@ class StepTask:
         self._step = step
         self._node = node
         self._nodes = nodes
-        self._resume = resume or {}
+        self._resume = resume
+        self._killed = threading.Event()
         self._generation = generation
         self._attempt = 0
         self._closed: tuple[Status, str] | None = None
@@ -85,14 +88,21 @@ class StepTask:
         if joined.opened:
             self._forget()
             context.say(Event(Kind.STEP_STARTED, step=step.id, node=",".join(step.nodes)))
-        if self._closed is not None or self.mine.done:
+        if self._resume is not None:
+            self.mine.resume_at(self._resume)
+        if self._closed is not None or self.mine.done or self._resume is not None:
             return
+        if not joined.opened and self._was_stopped():
+            self.begin()
+            return
+        if self.mine.released:
+            return  # it runs; when its node cannot be reached, watching it says so
         if step.is_gang:
             self._begin_gang()
         else:
-            self._take_answers([self.mine], self._nodes.start([self.mine.spec]))
-        if self._resume:
-            self.mine.resume_at(self._resume)
+            self._take_answers([self.mine], self._start([self.mine.spec]))
+            self.mine.released = True
+            self._keep(self.mine)
 
     def watch(self, seconds: float) -> bool:
         """Watch this node's job for so many seconds; whether it has ended."""
@@ -131,12 +141,20 @@ class StepTask:
             reason = f"{reason}; it followed a peer that had failed"
         return status, reason
 
+    def kill(self) -> None:
+        """Start nothing from now on."""
+        self._killed.set()
+
     def stop(self, reason: str) -> None:
-        """Ask all members' runners to end their jobs; does not wait."""
+        """Ask all members' runners to end their jobs, and start none from now on; does not wait."""
+        self._killed.set()
         self._nodes.stop(self.specs, reason)
 
-    def settle(self) -> tuple[Status, str]:
+    def settle(self, *, stopped: bool = True) -> tuple[Status, str]:
         """Close the step's open attempt, whoever began it: what lives is stopped, what has ended is taken.
+
+        Args:
+            stopped: whether a person stopped the run, so that what never started is `cancelled`.
 
         Raises:
             KeyError: no attempt is open.
@@ -149,8 +167,11 @@ class StepTask:
         left = [member for member in self._members.values() if not member.done]
         for member in left:
             self._ask(member, absent="it was never started there")
+        never = [member for member in left if member.done and member.record is None]
         self._stop_and_await([member for member in left if not member.done], "the run goes on without it")
-        return self._close()
+        ended = [member for member in self._members.values() if member not in never]
+        fine = all(not is_bad(member) or _stopped(member) for member in ended)
+        return self._close(cancelled=bool(never) and stopped and fine)
 
     def _forget(self) -> None:
         """This step is tried (again): what was said of the run, and of what needs this step, is no longer true."""
@@ -165,7 +186,6 @@ class StepTask:
             self._wait_for_first()
         if not all(member.released for member in self._members.values()):
             self._stage_all()
-        self._take_answers([self.mine], self._nodes.start([self.mine.spec]))
 
     def _wait_for_first(self) -> None:
         """Leave the staging to the task of the first node, if it comes soon."""
@@ -180,28 +200,50 @@ class StepTask:
         """All or none: start every member, then let all go at once. May be done twice; nothing starts twice."""
         waiting = [member for member in self._members.values() if not member.done]
         try:
-            self._take_answers(waiting, self._nodes.start([member.spec for member in waiting]))
+            self._take_answers(waiting, self._start([member.spec for member in waiting]))
             refused = next((member for member in self._members.values() if member.done), None)
             if refused is not None:
                 raise InfraError(outcome.reason_of(refused), node=refused.name)
+            self._check_killed()
             self._nodes.go([member.spec for member in waiting])
         except InfraError as error:
-            self._give_up(str(error))
-            raise
+            if self._give_up(str(error)):
+                raise
+            return
         for member in waiting:
             member.released = True
             self._keep(member)
 
-    def _give_up(self, trouble: str) -> None:
+    def _give_up(self, trouble: str) -> bool:
+        """Close the attempt that could not be staged; False when another task got it going: its word counts."""
         self._look()
         if any(member.released for member in self._members.values()):
-            return  # another task got them going: its word counts
+            return False
         self._stop_and_await([m for m in self._members.values() if not m.done], "a peer could not be staged")
         for member in self._members.values():
             self._keep(member)
         self._context.closer.close(
             self._step, self._attempt, list(self._members.values()), self._nodes, trouble=trouble
         )
+        return True
+
+    def _start(self, specs: list[JobSpec]) -> list[dict[str, object]]:
+        self._check_killed()
+        return self._nodes.start(specs)
+
+    def _check_killed(self) -> None:
+        if self._killed.is_set():
+            raise InfraError("stopped from Airflow before it began")
+
+    def _was_stopped(self) -> bool:
+        """Whether the open attempt was stopped with an earlier try of this task; then it is closed."""
+        self._ask(self.mine)
+        if not _stopped(self.mine):
+            self.mine.lost = ""  # watching it says more
+            return False
+        with contextlib.suppress(KeyError):  # a peer's task has closed it meanwhile
+            self.settle()
+        return True
 
     def _end_peers(self) -> None:
         """This node's part ended badly: give the others a moment to show who is to blame, then stop them."""
@@ -286,8 +328,12 @@ class StepTask:
         )
         return time.time() > began + spec.barrier_s + spec.deadline_s + SLACK_S
 
-    def _close(self) -> tuple[Status, str]:
+    def _close(self, *, cancelled: bool = False) -> tuple[Status, str]:
         members = list(self._members.values())
         blamed = culprit(members)
-        stopped = blamed is not None and blamed.record is not None and blamed.record.reason is EndReason.STOPPED
-        return self._context.closer.close(self._step, self._attempt, members, self._nodes, cancelled=stopped)
+        cancelled = cancelled or (blamed is not None and _stopped(blamed))
+        return self._context.closer.close(self._step, self._attempt, members, self._nodes, cancelled=cancelled)
+
+
+def _stopped(member: Member) -> bool:
+    return member.record is not None and member.record.reason is EndReason.STOPPED

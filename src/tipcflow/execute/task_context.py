@@ -6,6 +6,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tipcflow.config.policy import Policy
+from tipcflow.config.references import References
 from tipcflow.config.suite import Suite
 from tipcflow.domain import Cluster, InfraError, JobSpec, Plan, Status, Step
 from tipcflow.execute.closing import StepCloser
@@ -58,6 +60,32 @@ class TaskContext:
         return Suite.model_validate(self.store.document(self.run, "suite"))
 
     @cached_property
+    def policy(self) -> Policy:
+        """The policy as it was when the run was resolved."""
+        return Policy.model_validate(self.store.document(self.run, "policy"))
+
+    @cached_property
+    def references(self) -> References:
+        """The suite's accuracy targets as they were when the run was resolved."""
+        return References.model_validate(self.store.document(self.run, "references"))
+
+    @property
+    def budget_s(self) -> float:
+        """What all steps of the run together may take, seconds."""
+        return (self.suite.budget_minutes or self.policy.budget_minutes) * 60
+
+    @property
+    def budget_ends(self) -> float:
+        """When the run's budget is used up, seconds since the epoch; inf while nothing was tried.
+
+        It counts from the first attempt under the present lease: neither waiting for slots nor a night of trouble
+        with nodes, after which somebody clears the run, is the chain's fault.
+        """
+        leased = float((self.store.document(self.run, "lease") or {}).get("at", 0.0))
+        began = [one.started_at for one in self.store.attempts(self.run) if one.started_at >= leased]
+        return min(began) + self.budget_s if began else float("inf")
+
+    @cached_property
     def cluster(self) -> Cluster:
         """The cluster as it was when the run was resolved."""
         return Cluster.model_validate(self.store.document(self.run, "cluster"))
@@ -75,8 +103,21 @@ class TaskContext:
     def spec(self, step: Step, node: str, attempt: int) -> JobSpec:
         """The job of a step on a node in an attempt: the same whichever task asks."""
         fence = int((self.store.document(self.run, "lease") or {}).get("fence", 0))
-        spec = job_spec(self.plan, step, self.cluster.node(node), run=self.run, attempt=attempt, fence=fence)
+        spec = job_spec(
+            self.plan,
+            self._cut(step, attempt),
+            self.cluster.node(node),
+            run=self.run,
+            attempt=attempt,
+            fence=fence,
+        )
         return spec.model_copy(update={"barrier_s": BARRIER_S}) if spec.barrier else spec
+
+    def _cut(self, step: Step, attempt: int) -> Step:
+        """The step with no more time than is left of the run's budget; the same whichever task asks."""
+        mine = [one for one in self.store.attempts(self.run) if (one.step, one.attempt) == (step.id, attempt)]
+        left = self.budget_ends - mine[0].started_at if mine else step.deadline_s
+        return step.model_copy(update={"deadline_s": max(1.0, left)}) if left < step.deadline_s else step
 
     def members(self, step: Step, attempt: int, nodes: Nodes) -> dict[str, Member]:
         """Node -> its member of an attempt, with what is known of it."""

@@ -22,14 +22,22 @@ if TYPE_CHECKING:
 def open_run(store: "Store", run_id: str, request: RunRequest) -> bool:
     """Make the run's row, or open it again when its tasks were cleared; whether it is new."""
     try:
-        known = store.get_run(run_id)
+        store.get_run(run_id)
     except TipcflowError:
         create_run(store, request, run_id)
         return True
-    if known.status is not None:
-        store.put_document(run_id, "judgement", None)
-        store.reopen_run(run_id)
+    begin_again(store, run_id)
     return False
+
+
+def begin_again(store: "Store", run_id: str) -> None:
+    """Take back what was said of a run and its steps: its first tasks run again, and everything after them."""
+    store.put_document(run_id, "judgement", None)
+    if store.get_run(run_id).status is not None:
+        store.reopen_run(run_id)
+    plan = store.plan_or_none(run_id)
+    if plan is not None:
+        store.clear_steps(run_id, [step.id for step in plan.steps])
 
 
 def resolve_run(store: "Store", run_id: str, request: RunRequest, *, home: Path) -> Plan:
@@ -71,8 +79,11 @@ def prepare_nodes(context: TaskContext) -> Plan:
         raise
 
 
-def collect_run(context: TaskContext) -> list[str]:
+def collect_run(context: TaskContext, *, stopped: bool = True) -> list[str]:
     """Give every step a status: attempts that nobody closed are closed, what never started is said.
+
+    Args:
+        stopped: whether a person stopped the run; else what never started is somebody's fault.
 
     Returns:
         lines for a person: what had to be done.
@@ -85,15 +96,20 @@ def collect_run(context: TaskContext) -> list[str]:
     for step in plan.steps:
         if store.open_attempt_number(run, step.id) is not None:
             with context.nodes(*step.nodes) as nodes:
-                status, reason = StepTask(context, step, step.nodes[0], nodes).settle()
+                status, reason = StepTask(context, step, step.nodes[0], nodes).settle(stopped=stopped)
             said.append(f"{step.id}: closed as {status.value}{f': {reason}' if reason else ''}")
         statuses = context.statuses()
         if step.id in statuses:
             continue
-        status, reason = why_not(step, statuses) or (
-            Status.CANCELLED,
-            "not started: the run was stopped before it",
+        never = (
+            (Status.CANCELLED, "not started: the run was stopped before it")
+            if stopped
+            else (
+                Status.INFRA_FAILURE,
+                "not started: its task, or one before it, ended without a word; see their logs",
+            )
         )
+        status, reason = why_not(step, statuses) or never
         context.closer.leave_out(step, status, reason)
         said.append(f"{step.id}: {status.value}: {reason}")
     return said
@@ -103,13 +119,15 @@ def release_run(context: TaskContext) -> list[str]:
     """List every node, end what is left of the run there, give the slots back; what there was, in words."""
     store, run = context.store, context.run
     leftovers: list[str] = []
+    unlisted: set[str] = set()
     try:
         if store.plan_or_none(run) is not None and store.node_facts(run):
             with context.nodes() as nodes:
                 nodes.connect_what_can_be()
                 leftovers = nodes.clean(run)
+            unlisted = nodes.unlisted
     finally:
-        store.release_leases(run)
+        store.release_leases(run, keep=unlisted)
     store.put_document(run, "leftovers", leftovers)
     return leftovers
 
@@ -118,12 +136,9 @@ def judge_run(context: TaskContext) -> tuple[Status, str]:
     """Ask every check; what the run's status is, and why. A run that ended before it began keeps what it has."""
     store, run = context.store, context.run
     known = store.get_run(run)
-    if known.status is not None and not store.attempts(run):
+    if known.status is not None and store.document(run, "judgement") is None:
         return known.status, known.reason
-    request = context.request
-    judged = judgement.judge_run(
-        store, run, config_dir=request.config_dir, suite=context.suite.name, policy=request.policy
-    )
+    judged = judgement.judge_run(store, run, rules=context.policy, references=context.references)
     status, reason = judged.status, judged.reason
     if status is Status.CANCELLED:
         stopped = [step for step, word in context.statuses().items() if word is Status.CANCELLED]
@@ -167,19 +182,23 @@ def settle_needs(context: TaskContext, step: Step) -> None:
     """Close what a step needs and nobody closed, because all tasks that could have died."""
     for need in step.after:
         if context.store.open_attempt_number(context.run, need) is not None:
+            if context.plan.step(need).kind is step.kind:
+                continue  # its other nodes' tasks are at it
             needed = context.plan.step(need)
             with context.nodes(*needed.nodes) as nodes:
                 StepTask(context, needed, needed.nodes[0], nodes).settle()
 
 
 def over_budget(context: TaskContext) -> tuple[Status, str] | None:
-    """(status, reason) of a step that comes after the run's budget is used up; None while there is some left.
+    """(status, reason) of a step that comes after the run's budget is used up; None while there is some left."""
+    if time.time() > context.budget_ends:
+        return Status.FAILED, f"not started: {budget_words(context.budget_s)}"
+    return None
 
-    The budget counts from the first attempt of a step: waiting for slots is not the chain's fault.
-    """
-    attempts = context.store.attempts(context.run)
-    policy = judgement.load_policy(context.request.policy, context.request.config_dir)
-    budget_s = (context.suite.budget_minutes or policy.budget_minutes) * 60
-    if attempts and time.time() > min(attempt.started_at for attempt in attempts) + budget_s:
-        return Status.FAILED, f"not started: {budget_words(budget_s)}"
+
+def ended_before_it_began(context: TaskContext) -> tuple[Status, str] | None:
+    """(status, reason) of a step of a run that has a status and never tried anything; None for others."""
+    run = context.store.get_run(context.run)
+    if run.status is not None and not context.store.attempts(context.run):
+        return Status.BLOCKED, f"not started: the run is {run.status.value}"
     return None

@@ -111,11 +111,17 @@ class LeasesMixin(StoreBase):
             connection.execute(renewed)
         return True
 
-    def release_leases(self, run_id: str) -> int:
-        """Give a run's slots back; returns how many it held."""
+    def release_leases(self, run_id: str, *, keep: Iterable[str] = ()) -> int:
+        """Give a run's slots back; returns how many were given back.
+
+        Args:
+            keep: addresses of nodes that could not be listed: their slots stay until the lease has run out and
+                the node was found empty.
+        """
+        mine = delete(leases).where(leases.c.run == run_id, leases.c.node.not_in(list(keep)))
         with self._write() as connection:
             _lock(connection)
-            return connection.execute(delete(leases).where(leases.c.run == run_id)).rowcount
+            return connection.execute(mine).rowcount
 
     def drop_expired(self, expired: Lease | Iterable[Lease], now: float | None = None) -> int:
         """Forget leases whose nodes were listed and found empty; those that were renewed or granted since stay.

@@ -66,14 +66,29 @@ class MembersMixin(StoreBase):
             if generation and last:
                 rows = connection.execute(_members(run_id, step_id, last)).scalars()
                 states = {state.node: state for state in map(MemberState.model_validate, rows)}
-                if node in states and states[node].generation == generation:
-                    said = select(attempts.c.status, attempts.c.reason).where(*mine, attempts.c.attempt == last)
-                    status, reason = connection.execute(said).one()
+                said = select(attempts.c.status, attempts.c.reason).where(*mine, attempts.c.attempt == last)
+                status, reason = connection.execute(said).one()
+                # Who comes again after a stop wants it to run.
+                stopped = status == Status.CANCELLED
+                if node in states and states[node].generation == generation and not stopped:
                     return Joined(attempt=last, members=states, closed=(Status(status), reason))
             row = {"run": run_id, "step": step_id, "attempt": last + 1, "nodes": list(nodes)}
             row |= {"reason": "", "records": [], "started_at": now}
             connection.execute(insert(attempts), row)
         return Joined(attempt=last + 1, opened=True)
+
+    def is_under_way(self, run_id: str, step_id: str, *, node: str, generation: int) -> bool:
+        """Whether an attempt of a step is open, or has ended in the caller's own round of tasks."""
+        mine = (attempts.c.run == run_id, attempts.c.step == step_id)
+        query = select(attempts.c.attempt, attempts.c.ended_at, attempts.c.status).where(*mine)
+        with self._read() as connection:
+            last = connection.execute(query.order_by(attempts.c.attempt.desc()).limit(1)).first()
+        if last is None:
+            return False
+        if last.ended_at is None:
+            return True
+        known = self.members(run_id, step_id, last.attempt).get(node)
+        return known is not None and known.generation == generation and last.status != Status.CANCELLED
 
     def open_attempt_number(self, run_id: str, step_id: str) -> int | None:
         """The number of the step's open attempt, None when there is none."""

@@ -7,7 +7,7 @@ from sqlalchemy import Connection, RowMapping, delete, insert, select, update
 
 from tipcflow.domain import ConfigError, Plan, Run, Status
 from tipcflow.store.base import StoreBase, upsert
-from tipcflow.store.schema import RUN_WORDS, attempts, plans, runs, steps
+from tipcflow.store.schema import RUN_WORDS, attempts, legs, plans, runs, steps
 
 # Who a run is and how it ended have methods of their own.
 _FIXED = frozenset({"id", "schema_version", "status", "reason", "created_at", "ended_at"})
@@ -160,6 +160,8 @@ class RunsMixin(StoreBase):
         with self._write() as connection:
             if connection.execute(select(attempts.c.step).where(attempts.c.run == run_id).limit(1)).first():
                 raise ConfigError("the run has begun, its plan stays", key="run", found=run_id)
+            # What was said of legs that never started belongs to the plan that goes.
+            connection.execute(delete(legs).where(legs.c.run == run_id))
             connection.execute(delete(steps).where(steps.c.run == run_id))
             _put_plan(connection, run_id, plan)
 
