@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from tipcflow.cli.names import short_step, variant_of
 from tipcflow.cli.output import columns, size, took, when
 from tipcflow.domain import Command, ExitRecord, NodeFacts, Status, Step
+from tipcflow.report.again import again
 
 if TYPE_CHECKING:
     from tipcflow.cli.show import Story
@@ -155,14 +156,7 @@ def _again(story: "Story") -> list[str]:
     plan, run = story.plan, story.run
     if plan is None:
         return []
-    options = [
-        *("--suite", run.suite, "--mode", run.mode, "--cluster", run.cluster),
-        *(("--suite-ref", run.suite_commit) if run.suite_commit else ()),
-        *(("--seed", str(run.seed)) if run.seed is not None else ()),
-        *(("--repeats", str(plan.repeats)) if plan.repeats > 1 else ()),
-        *(("--compat", run.compat) if run.compat != "spec" else ()),
-    ]
-    lines = [shlex.join(["tipcflow", "run", plan.params_file, *options])]
+    lines = [again(run, plan)]
     for step in plan.steps:
         status = story.steps.get(step.id, (None, ""))[0]
         if status is not None and status not in (*_FINE, Status.BLOCKED):
