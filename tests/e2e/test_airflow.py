@@ -77,7 +77,9 @@ def test_a_node_that_is_down_is_nobodys_model(scheduler: Scheduler) -> None:
     assert dag_run.state is RunState.FAILED
 
 
-@pytest.mark.parametrize("when", ["watched by a worker", "watched by the triggerer"])
+@pytest.mark.parametrize(
+    "when", [pytest.param("watched by a worker", marks=pytest.mark.full), "watched by the triggerer"]
+)
 def test_marked_failed_in_the_middle_leaves_nothing_and_is_judged(scheduler: Scheduler, when: str) -> None:
     scheduler.desk.edit_params("norm_train:train.py", SLOW)
     dag_run = scheduler.start()

@@ -19,8 +19,8 @@ DEADLINE_S = 300.0
 # What stands on the screen when the signal is sent, and whether there is a run by then.
 MOMENTS = [
     ("making Airflow's database", signal.SIGINT, False),
-    ("starting Airflow", signal.SIGTERM, False),
-    ("prepare started", signal.SIGINT, True),
+    pytest.param("starting Airflow", signal.SIGTERM, False, marks=pytest.mark.full),
+    pytest.param("prepare started", signal.SIGINT, True, marks=pytest.mark.full),
     ("train started", signal.SIGTERM, True),
 ]
 
@@ -39,7 +39,7 @@ def of_home(home: Path) -> list[int]:
     return processes.marked(f"AIRFLOW_HOME={home / 'airflow'}")
 
 
-@pytest.mark.parametrize(("moment", "number", "has_run"), MOMENTS, ids=[moment for moment, _, _ in MOMENTS])
+@pytest.mark.parametrize(("moment", "number", "has_run"), MOMENTS)
 def test_interrupted_demo_leaves_nothing(
     home: Path, moment: str, number: signal.Signals, has_run: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

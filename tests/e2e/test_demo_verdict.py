@@ -28,10 +28,10 @@ def home(folder: Path) -> Path:
     return folder
 
 
-def start(at: Path) -> "subprocess.Popen[str]":
+def start(at: Path, *extra: str) -> "subprocess.Popen[str]":
     environment = os.environ | {"TIPCFLOW_HOME": str(at)}
     return subprocess.Popen(
-        COMMAND, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        [*COMMAND, *extra], cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
 
 
@@ -54,7 +54,7 @@ def test_demo_passes_and_two_at_once_do_not_disturb_each_other(tmp_path: Path) -
     first = end(start(here), here)
     assert_everything_is_known(first, here)
 
-    processes = [start(here), start(there)]
+    processes = [start(here, "--cli"), start(there, "--cli")]
     second, other = end(processes[0], here), end(processes[1], there)
     with Store.open(f"sqlite:///{here / 'tipcflow.db'}") as store:
         assert {run.id for run in store.runs()} == {first.id, second.id}
