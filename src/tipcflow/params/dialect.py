@@ -276,8 +276,6 @@ def _merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
 def _sources() -> dict[str, dict[str, Any]]:
     folder = resources.files("tipcflow.params") / "dialects"
     loaded = (
-        own_yaml(entry.read_text(encoding="utf-8"))
-        for entry in folder.iterdir()
-        if entry.name.endswith(".yaml")
+        own_yaml(entry.read_text(encoding="utf-8")) for entry in folder.iterdir() if entry.name.endswith(".yaml")
     )
     return {data["name"]: data for data in loaded}
