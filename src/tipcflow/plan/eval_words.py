@@ -1,13 +1,14 @@
 """What bash makes of a command string: words after field splitting, and which program they start."""
 
 import re
-from pathlib import PurePosixPath
 
 from tipcflow.plan.files import FileView
 
 _GLOB = re.compile(r"[*?[]")
 _DURATION = re.compile(r"\d+[smh]")
 _PYTHON = re.compile(r"python[\d.]*")
+# A carriage return is no blank.
+_WORD = re.compile(r"[^ \t\n]+")
 
 
 def eval_text(command: str, files: FileView) -> str:
@@ -28,9 +29,14 @@ def runs_python(text: str) -> bool:
 
 
 def _program(command: str) -> bool:
-    words = [word for word in re.split(r"[ \t\n]+", command) if word]  # a carriage return is no blank
-    while words and (
-        _DURATION.fullmatch(words[0]) or "=" in words[0] or PurePosixPath(words[0]).name in ("env", "timeout")
-    ):
-        words = words[1:]
-    return bool(words) and _PYTHON.fullmatch(PurePosixPath(words[0].strip("\"'")).name) is not None
+    """Whether the first word that is no assignment and no wrapper is a Python interpreter."""
+    for found in _WORD.finditer(command):
+        word = found[0]
+        if not ("=" in word or _DURATION.fullmatch(word) or _name(word) in ("env", "timeout")):
+            return _PYTHON.fullmatch(_name(word.strip("\"'"))) is not None
+    return False
+
+
+def _name(word: str) -> str:
+    """The last part of a path."""
+    return word.rstrip("/").rpartition("/")[2]

@@ -28,7 +28,8 @@ def combinations(reader: Reader, device: Device, quant: str, *, keep_defects: bo
     rules = [rule for rule in dialect.skip if rule.device == device and (keep_defects or not rule.defect)]
     for words in product(*(reader.items(axis) for axis in axes)):
         combination = dict(zip(axes, words, strict=True))
-        if not any(rule.leaves_out({**combination, "quant": quant}) for rule in rules):
+        named = {**combination, "quant": quant}
+        if not any(rule.leaves_out(named) for rule in rules):
             yield combination
 
 

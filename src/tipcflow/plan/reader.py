@@ -45,6 +45,7 @@ class Reader:
         self._files = files
         self._keys: dict[str, str] = {}
         self._values: dict[str, str] = {}
+        self._meant: dict[tuple[str, int], str] = {}
 
     def has(self, slot: str) -> bool:
         """Whether the layout knows this slot."""
@@ -89,13 +90,21 @@ class Reader:
             return "" if "=" in value else value
         return entries.get(self.mode, entries.get(sister_mode(self.mode), "")).strip()
 
-    def plain(self, slot: str) -> str:
-        """The value of a slot that holds one value.
+    def meant(self, slot: str, group: int) -> str:
+        """What a slot means to the device group at `group`, by its kind; '' when the layout has none."""
+        place = (slot, group)
+        if place not in self._meant:
+            self._meant[place] = self._by_kind(slot, group) if self.has(slot) else ""
+        return self._meant[place]
 
-        spec looks a mode table up wherever one stands; the scripts pass it on as text.
-        """
-        value = self.value(slot)
-        return self.for_mode(slot) if not self.bash and is_mode_table(value) else value
+    def _by_kind(self, slot: str, group: int) -> str:
+        """spec looks every mode table up, and divides device words; the scripts pass such text on."""
+        kind, value = self.dialect.kind(slot), self.value(slot)
+        if kind == "modes" or (kind == "plain" and not self.bash and is_mode_table(value)):
+            return self.for_mode(slot)
+        if kind == "paired" or (slot == "use_gpu" and not self.bash and "|" in value):
+            return self.paired(slot, group)
+        return value
 
     def paired(self, slot: str, index: int) -> str:
         """The alternative that belongs to the device group at `index`.

@@ -102,17 +102,8 @@ class Scope:
 
     def get(self, name: str) -> str:
         """The variable, or the slot's value as its kind says; '' when neither exists."""
-        if name in self.variables:
-            return self.variables[name]
-        reader = self.reader
-        if not reader.has(name):
-            return ""
-        kind = reader.dialect.kind(name)
-        if kind == "modes":
-            return reader.for_mode(name)
-        if kind == "paired" or (name == "use_gpu" and not reader.bash and "|" in reader.value(name)):
-            return reader.paired(name, self.group)
-        return reader.plain(name)
+        found = self.variables.get(name)
+        return self.reader.meant(name, self.group) if found is None else found
 
     def key(self, slot: str) -> str:
         """The slot's key, or what the dialect puts in its place in this mode (variable `slot@`)."""
@@ -127,14 +118,14 @@ class Scope:
                 continue
             if value == "-":
                 parts.append(self.get(name))
-            elif value == "@":
-                parts.append(self.key(name))
-            elif forced == "!" or (forced == "?" and self.key(name) != "null"):
-                parts.append(f"{self.key(name)}={self.get(value)}")
-            elif forced or not (self.key(name) or self.reader.bash):
                 continue
-            else:
-                parts.append(argument(self.key(name), self.get(value)))
+            key = self.key(name)
+            if value == "@":
+                parts.append(key)
+            elif forced == "!" or (forced == "?" and key != "null"):
+                parts.append(f"{key}={self.get(value)}")
+            elif not forced and (key or self.reader.bash):
+                parts.append(argument(key, self.get(value)))
         return "".join(parts)
 
 

@@ -34,11 +34,26 @@ PIECES = [
 ]
 
 
-def broken(count: int) -> Iterator[tuple[random.Random, str]]:
-    texts = [path.read_text() for path in sorted(INPUTS.glob("*.txt"))]
+# Files of the suites' other scripts -> the dialect that a suite lists, and their mode.
+FAMILIES = {
+    "onnx": ("PaddleClas", "paddle2onnx_infer"),
+    "onnx_det": ("PaddleDetection", "paddle2onnx_infer"),
+    "pipeline": ("PaddleDetection", "pipeline_infer"),
+    "blocks": ("PaddleClas", "lite_train_lite_infer"),
+    "benchmark": ("PaddleOCR", "benchmark_train"),
+}
+TRAINING = ("models/template", "models/mobilenetv3_prod")
+
+
+def broken(count: int) -> Iterator[tuple[random.Random, str, tuple[str, ...], str]]:
+    """Dice, broken text, the suite's dialects, and the file's mode ('' for any of training and inference)."""
+    texts = [(path.read_text(), TRAINING, "") for path in sorted(INPUTS.glob("*.txt"))]
+    for name, (dialect, mode) in FAMILIES.items():
+        texts.append(((INPUTS.parent / "families" / f"{name}.txt").read_text(), (dialect,), mode))
     dice = random.Random(20_261_121)
     for _ in range(count):
-        lines = dice.choice(texts).split("\n")
+        text, dialects, mode = dice.choice(texts)
+        lines = text.split("\n")
         for _ in range(dice.randint(1, 5)):
             place = dice.randrange(len(lines) or 1)
             line = "".join(lines[place : place + 1])
@@ -47,15 +62,16 @@ def broken(count: int) -> Iterator[tuple[random.Random, str]]:
             lines[place : place + 1] = dice.choice(
                 [[], [line, line], [line[:cut] + piece + line[cut:]], [line[:cut]], [piece], [piece, line]]
             )
-        yield dice, "\n".join(lines)
+        yield dice, "\n".join(lines), dialects, mode
 
 
 @pytest.mark.full
 @pytest.mark.timeout(3600)
 def test_a_hundred_thousand_broken_files() -> None:
     planned = refused = 0
-    for dice, text in broken(100_000):
-        name, mode, compat = dice.choice(known_dialects()), dice.choice(MODES), dice.choice(list(Compat))
+    for dice, text, dialects, own in broken(100_000):
+        name, compat = dice.choice(known_dialects()), dice.choice(list(Compat))
+        mode = own or dice.choice(MODES)
         for command in plan_commands(text, file="f", dialect=load_dialect(name), mode=mode):
             assert command.text
         try:
@@ -64,7 +80,7 @@ def test_a_hundred_thousand_broken_files() -> None:
                 file="f",
                 suite="s",
                 chain="c",
-                dialects=["models/template", "models/mobilenetv3_prod"],
+                dialects=dialects,
                 mode=mode,
                 compat=compat,
             )
