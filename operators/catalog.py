@@ -1,16 +1,20 @@
 """The chains of a suite, as far as their graphs need them: files of `configs/chains/<suite>/<model>/`."""
 
+import os
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from tipcflow.config.suite import load_suite
-from tipcflow.domain import Compat, TipcflowError, dag_id_of
+from tipcflow.domain import Compat, ConfigError, TipcflowError, dag_id_of
 from tipcflow.plan import build_plan
 
 # Which mode a graph is drawn for; variants do not depend on it, but for modes that do not train.
 GRAPH_MODE = "lite_train_lite_infer"
+# Suite, model, file.
+_ID_PARTS = 3
 
 
 class Dialects:
@@ -81,10 +85,48 @@ class Chain:
 
 
 def chains_of(suite: str, config_dir: Path) -> list[Chain]:
-    """All chains of a suite, by name."""
-    root = config_dir / "chains" / suite
+    """All chains of a suite, by path.
+
+    Raises:
+        ConfigError: the DAGs of two of them would have the same id: Airflow would show one and be silent.
+    """
     dialects = Dialects(suite, config_dir)
-    return [Chain(path, dialects) for path in sorted(root.glob("*/*.txt"))]
+    chains = [Chain(Path(path), dialects) for path in sorted(_params_files(config_dir / "chains" / suite))]
+    by_id: dict[str, Chain] = {}
+    for chain in chains:
+        other = by_id.setdefault(chain.dag_id, chain)
+        if other is not chain:
+            raise ConfigError(
+                f"its DAG has the same id as that of {other.path}",
+                file=str(chain.path),
+                key="DAG id",
+                found=chain.dag_id,
+                expected="folders and files whose names differ in more than characters that no id may have",
+            )
+    return chains
+
+
+def chain_of(suite: str, config_dir: Path, dag_id: str) -> Chain | None:
+    """The chain whose DAG has this id. For the process of a task: it looks for one file and lists none."""
+    parts = dag_id.split(".")
+    if len(parts) == _ID_PARTS:
+        path = config_dir / "chains" / suite / parts[1] / f"{parts[2]}.txt"
+        chain = Chain(path, Dialects(suite, config_dir))
+        if chain.dag_id == dag_id and path.is_file():
+            return chain
+    # Its file's name has characters that no id may have, or the id is cut.
+    return next((chain for chain in chains_of(suite, config_dir) if chain.dag_id == dag_id), None)
+
+
+def _params_files(root: Path) -> Iterator[str]:
+    """`<root>/<model>/*.txt`."""
+    if not root.is_dir():
+        return
+    with os.scandir(root) as models:
+        folders = [model.path for model in models if model.is_dir()]
+    for folder in folders:
+        with os.scandir(folder) as files:
+            yield from (file.path for file in files if file.name.endswith(".txt"))
 
 
 def group_id(variant: str) -> str:

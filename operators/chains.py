@@ -10,7 +10,7 @@ from airflow.sdk.definitions.mappedoperator import MappedOperator
 from airflow.sdk.definitions.param import ParamsDict
 
 from operators import docs
-from operators.catalog import Chain, chains_of, group_id
+from operators.catalog import Chain, chain_of, chains_of, group_id
 from operators.params import allowed, chain_params, run_params
 from operators.phases import AcquireOperator, CollectOperator, JudgeOperator, ReleaseOperator, ResolveOperator
 from operators.step import StepOperator
@@ -27,8 +27,11 @@ _NODE_NAME = "{{ task.node }}"
 def chain_dags(suite: str, config_dir: Path | None = None) -> dict[str, DAG]:
     """DAG id -> DAG of every chain of a suite; of one only, when Airflow parses the file for one task."""
     folder = config_dir or settings().config_dir
-    wanted = get_parsing_context().dag_id
-    chains = [chain for chain in chains_of(suite, folder) if wanted in (None, chain.dag_id)]
+    if wanted := get_parsing_context().dag_id:
+        chain = chain_of(suite, folder, wanted)
+        chains = [chain] if chain else []
+    else:
+        chains = chains_of(suite, folder)
     params = run_params(folder)
     return {chain.dag_id: chain_dag(chain, params) for chain in chains}
 

@@ -1,0 +1,149 @@
+"""What DAG files cost, measured in the process that this file is run in: one JSON object on its last line.
+
+`build FILE...` reads the files as Airflow's dag-processor does, and serialises their DAGs; `task FILE DAG TASK`
+reads one as the process of a task does, forked from one that is warm: our executor's, or with `--cold` one that
+has imported only what Airflow itself needs there.
+"""
+
+import argparse
+import importlib
+import json
+import os
+import resource
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+MIB = 1024
+
+
+def bag(path: Path) -> dict[str, Any]:
+    """DAG id -> DAG of a file; leaves the process when it cannot be read."""
+    from airflow.dag_processing.dagbag import BundleDagBag
+
+    found = BundleDagBag(
+        dag_folder=str(path),
+        bundle_path=path.parent,
+        bundle_name="benchmark",
+        safe_mode=False,
+        load_op_links=False,
+    )
+    if found.import_errors:
+        sys.exit(f"{path} cannot be imported: {found.import_errors}")
+    return dict(found.dags)
+
+
+def cpu(work: Callable[[], Any]) -> tuple[float, Any]:
+    """CPU seconds of this process, and what the work gives."""
+    begun = time.process_time()
+    done = work()
+    return time.process_time() - begun, done
+
+
+def build(files: list[Path]) -> dict[str, float]:
+    """Read, then serialise; imports are told apart, for the dag-processor does them before it forks."""
+    from airflow.serialization.serialized_objects import DagSerialization
+
+    imports, _ = cpu(lambda: importlib.import_module("operators.chains"))
+    dags: list[Any] = []
+    seconds, _ = cpu(lambda: [dags.extend(bag(path).values()) for path in files])
+    built = peak()
+    # Each is dropped as it is counted: a thousand dictionaries are not what the processor's answer weighs.
+    sizes: list[int] = []
+    serialised, _ = cpu(lambda: [sizes.append(len(json.dumps(DagSerialization.to_dict(dag)))) for dag in dags])
+    return {
+        "dags": len(dags),
+        "tasks": sum(len(dag.tasks) for dag in dags),
+        "imports_s": imports,
+        "build_s": seconds,
+        "serialise_s": serialised,
+        "built_mib": built,
+        "peak_mib": peak(),
+        "kib_per_dag": sum(sizes) / len(sizes) / 1024,
+    }
+
+
+def peak() -> float:
+    """Most resident memory of this process so far, MiB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / MIB
+
+
+def task(path: Path, dag_id: str, *, context: bool, times: int) -> dict[str, float]:
+    """CPU of a forked process that reads the file for one task, the median of some."""
+    told = [forked(lambda: read_for_task(path, dag_id, context=context)) for _ in range(times)]
+    return {key: statistics.median(each[key] for each in told) for key in told[0]}
+
+
+def read_for_task(path: Path, dag_id: str, *, context: bool) -> dict[str, float]:
+    """What Airflow's task runner does with the file; the imports, which the task needs anyway, are told apart."""
+    from airflow.sdk.definitions._internal.dag_parsing_context import _airflow_parsing_context_manager
+
+    imports = 0.0
+    if "operators" in path.read_text():
+        imports, _ = cpu(lambda: importlib.import_module("operators.chains"))
+    with _airflow_parsing_context_manager(dag_id=dag_id, task_id="resolve") if context else nullcontext():
+        seconds, found = cpu(lambda: bag(path))
+    if dag_id not in found:
+        sys.exit(f"{path} has no DAG {dag_id}")
+    return {"imports_s": imports, "dag_s": seconds}
+
+
+def forked(work: Callable[[], dict[str, float]]) -> dict[str, float]:
+    """What the work tells in a child of this process."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            os.write(writer, json.dumps(work()).encode())
+            code = 0
+        finally:
+            os._exit(code)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as told:
+        answer = told.read()
+    os.waitpid(child, 0)
+    if not answer:
+        sys.exit("the child that reads the file failed")
+    return dict(json.loads(answer))
+
+
+def get_warm(*, cold: bool) -> None:
+    """Import what is there before a task is forked."""
+    if not cold:
+        from operators.executor import warm
+
+        warm()
+        return
+    for name in ("airflow.dag_processing.dagbag", "airflow.sdk.execution_time.task_runner"):
+        importlib.import_module(name)
+    importlib.import_module("airflow.executors.local_executor")
+
+
+def main() -> None:
+    """Measure, print."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    kinds = parser.add_subparsers(dest="kind", required=True)
+    building = kinds.add_parser("build")
+    building.add_argument("files", type=Path, nargs="+")
+    reading = kinds.add_parser("task")
+    reading.add_argument("file", type=Path)
+    reading.add_argument("dag_id")
+    reading.add_argument("--cold", action="store_true")
+    reading.add_argument("--no-context", action="store_true")
+    reading.add_argument("--times", type=int, default=9)
+    wanted = parser.parse_args()
+    if wanted.kind == "build":
+        told = build(wanted.files)
+    else:
+        get_warm(cold=wanted.cold)
+        told = task(wanted.file, wanted.dag_id, context=not wanted.no_context, times=wanted.times)
+    print(json.dumps(told))
+
+
+if __name__ == "__main__":
+    main()
