@@ -22,7 +22,7 @@ demo: install ## A certified run in a real Airflow on two local SSH nodes (EXIT=
 
 test: install ## Unit, cluster and end-to-end tests; installs what they need
 	@$(BIN)/python -m tipcflow.demo.prepare --tests
-	$(BIN)/pytest -m "not full"
+	@tools/test.sh
 
 test-unit: install ## Unit tests of an everyday minute; no root, no server, no Paddle
 	$(BIN)/pytest tests/unit -m "not process and not cluster and not e2e and not full"

@@ -35,7 +35,11 @@ def test_a_chain_passes_and_every_task_shows_what_it_did(scheduler: Scheduler) -
     ("conf", "words"),
     [
         ({"sead": 1}, "sead: unknown param; expected one of mode, suite_ref, framework"),
-        ({"cluster": "nowhere"}, "--cluster: unknown cluster; found 'nowhere'; expected one of local"),
+        pytest.param(
+            {"cluster": "nowhere"},
+            "--cluster: unknown cluster; found 'nowhere'; expected one of local",
+            marks=pytest.mark.full,
+        ),
         ({"suite_ref": "v99"}, "--suite-ref"),
     ],
 )
@@ -101,6 +105,7 @@ def test_marked_failed_in_the_middle_leaves_nothing_and_is_judged(scheduler: Sch
     assert not scheduler.desk.training_runs_on("b")
 
 
+@pytest.mark.full
 def test_a_run_waits_for_the_slots_of_another(scheduler: Scheduler) -> None:
     scheduler.desk.edit_params("norm_train:train.py", SLOW)
     first = scheduler.start()

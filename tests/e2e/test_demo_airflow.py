@@ -21,7 +21,7 @@ MOMENTS = [
     ("making Airflow's database", signal.SIGINT, False),
     pytest.param("starting Airflow", signal.SIGTERM, False, marks=pytest.mark.full),
     pytest.param("prepare started", signal.SIGINT, True, marks=pytest.mark.full),
-    ("train started", signal.SIGTERM, True),
+    pytest.param("train started", signal.SIGTERM, True, marks=pytest.mark.full),
 ]
 
 

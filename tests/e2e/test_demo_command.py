@@ -61,7 +61,10 @@ MOMENTS = ["two nodes, a and b", "connecting to", "prepare started", "train star
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+@pytest.mark.parametrize(
+    "number",
+    [pytest.param(signal.SIGINT, id="SIGINT"), pytest.param(signal.SIGTERM, id="SIGTERM", marks=pytest.mark.full)],
+)
 def test_interrupted_demo_leaves_nothing(home: Path, moment: str, number: signal.Signals) -> None:
     environment = os.environ | {"TIPCFLOW_HOME": str(home)}
     process = subprocess.Popen(
