@@ -9,12 +9,6 @@ SAMPLE = "mobilenet_v3_small"
 PARAMS = ROOT / "configs" / "chains" / SAMPLE / SAMPLE / "train_infer_python.txt"
 # Tasks of a chain's DAG: seven around the variants, five in each.
 AROUND, PER_VARIANT = 7, 5
-STUB = '''"""The chains of suite {suite}: one DAG per params file in configs/chains/{suite}."""
-
-from operators.chains import chain_dags
-
-globals().update(chain_dags("{suite}"))
-'''
 # What somebody would write without us: as many tasks of the cheapest kind, and no params, docs or groups.
 PEER = '''"""{chains} plain Airflow DAGs of {tasks} EmptyOperators each."""
 
@@ -54,13 +48,14 @@ def make_chains(folder: Path, *, chains: int, variants: int, suites: int = 1) ->
     configs, dags = folder / "configs", folder / "dags"
     shutil.copytree(ROOT / "configs", configs, ignore=shutil.ignore_patterns("chains", SAMPLE + ".yaml"))
     dags.mkdir(parents=True)
+    stub = (ROOT / "dags" / f"chains_{SAMPLE}.py").read_text()
     described = (ROOT / "configs" / "suites" / f"{SAMPLE}.yaml").read_text()
     stubs = []
     for number in range(suites):
         suite = f"suite_{number}"
         (configs / "suites" / f"{suite}.yaml").write_text(described.replace(SAMPLE, suite))
         stubs.append(dags / f"chains_{suite}.py")
-        stubs[-1].write_text(STUB.format(suite=suite))
+        stubs[-1].write_text(stub.replace(SAMPLE, suite))
     for number in range(chains):
         model = f"model_{number:04d}"
         path = configs / "chains" / f"suite_{number % suites}" / model / "train_infer_python.txt"

@@ -174,7 +174,7 @@ def summary(looks: list[dict[str, Any]], chains: int, interval: float, load_at: 
         "min_file_process_interval_s": interval,
         "loaded_from_s": load_at,
         "aims": {
-            f"dag-processor under {AIM_CORES} cores on average": cores["dag-processor"] < AIM_CORES,
+            f"dag-processor under {AIM_CORES} cores on average": stayed and cores["dag-processor"] < AIM_CORES,
             f"all {chains} chains are listed, and stay": stayed,
         },
         "looks": [

@@ -1,10 +1,12 @@
 """The chains of a suite, as far as their graphs need them: files of `configs/chains/<suite>/<model>/`."""
 
+import logging
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import count
 from pathlib import Path
 
 from tipcflow.config.suite import load_suite
@@ -15,6 +17,9 @@ from tipcflow.plan import build_plan
 GRAPH_MODE = "lite_train_lite_infer"
 # Suite, model, file.
 _ID_PARTS = 3
+# A task's id has its group's in front, and may have 250 characters.
+_LONGEST_GROUP = 150
+_LOG = logging.getLogger(__name__)
 
 
 class Dialects:
@@ -81,6 +86,10 @@ class Chain:
             )
         except (TipcflowError, OSError, UnicodeDecodeError):
             return ()
+        except Exception:
+            # A defect of ours that one file shows must not take the DAGs of all others along.
+            _LOG.exception("%s cannot be drawn", self.path)
+            return ()
         return tuple(variant.id for variant in plan.variants)
 
 
@@ -129,6 +138,14 @@ def _params_files(root: Path) -> Iterator[str]:
             yield from (file.path for file in files if file.name.endswith(".txt"))
 
 
-def group_id(variant: str) -> str:
-    """A variant's name as Airflow takes it for a task group."""
-    return re.sub(r"[^A-Za-z0-9_-]+", "-", variant).strip("-")[:150] or "variant"
+def group_ids(variants: Sequence[str]) -> list[str]:
+    """The variants' names as Airflow takes them for task groups: each differs from the others.
+
+    Source of the rule: Airflow's `validate_group_key` (letters, digits, `_` and `-`, at most 200 characters).
+    """
+    ids: list[str] = []
+    for variant in variants:
+        plain = re.sub(r"[^A-Za-z0-9_-]+", "-", variant).strip("-")[:_LONGEST_GROUP] or "variant"
+        number = next(n for n in count(1) if (plain if n == 1 else f"{plain}-{n}") not in ids)
+        ids.append(plain if number == 1 else f"{plain}-{number}")
+    return ids

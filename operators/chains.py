@@ -10,7 +10,7 @@ from airflow.sdk.definitions.mappedoperator import MappedOperator
 from airflow.sdk.definitions.param import ParamsDict
 
 from operators import docs
-from operators.catalog import Chain, chain_of, chains_of, group_id
+from operators.catalog import Chain, chain_of, chains_of, group_ids
 from operators.params import allowed, chain_params, run_params
 from operators.phases import AcquireOperator, CollectOperator, JudgeOperator, ReleaseOperator, ResolveOperator
 from operators.step import StepOperator
@@ -22,6 +22,7 @@ CERTIFY = "certify"
 _DEFAULTS = {"retries": 2, "retry_delay": timedelta(seconds=10), "owner": "tipcflow"}
 _Task = BaseOperator | MappedOperator
 _NODE_NAME = "{{ task.node }}"
+_LONGEST_TAG = 100
 
 
 def chain_dags(suite: str, config_dir: Path | None = None) -> dict[str, DAG]:
@@ -48,7 +49,7 @@ def chain_dag(chain: Chain, params: Mapping[str, Param]) -> DAG:
         max_active_runs=16,
         # Without a schedule a pause would only keep runs that somebody asked for.
         is_paused_upon_creation=False,
-        tags=["tipcflow", chain.suite, chain.path.parent.name],
+        tags=[tag[:_LONGEST_TAG] for tag in ("tipcflow", chain.suite, chain.path.parent.name)],
         default_args=_DEFAULTS,
     )
     with dag:
@@ -102,8 +103,8 @@ def _tasks(suite: str, params_file: str, variants: Sequence[str], names: Sequenc
     ).expand(node=resolve.output)
     resolve >> acquire >> prepare
     last: list[_Task] = [prepare]
-    for number, variant in enumerate(variants or ("variant",)):
-        last = _group(resolve, last, number, variant, variants)
+    for number, group in enumerate(group_ids(variants or ("variant",))):
+        last = _group(resolve, last, number, group, variants)
     collect = CollectOperator(task_id="collect", doc_md=docs.TASKS["collect"]).as_teardown()
     release = ReleaseOperator(task_id="release", doc_md=docs.TASKS["release"]).as_teardown()
     judge = JudgeOperator(task_id="judge", doc_md=docs.TASKS["judge"]).as_teardown()
@@ -116,7 +117,7 @@ def _tasks(suite: str, params_file: str, variants: Sequence[str], names: Sequenc
 
 
 def _group(
-    resolve: BaseOperator, after: list[_Task], number: int, variant: str, variants: Sequence[str]
+    resolve: BaseOperator, after: list[_Task], number: int, group: str, variants: Sequence[str]
 ) -> list[_Task]:
     """One variant: train -> eval -> export -> infer_cpu and infer_gpu; the tasks that come last.
 
@@ -135,7 +136,7 @@ def _group(
             doc_md=docs.TASKS[kind],
         )
 
-    with TaskGroup(group_id=group_id(variant), tooltip=variant):
+    with TaskGroup(group_id=group, tooltip=variants[number] if variants else ""):
         train = StepOperator.partial(
             task_id="train",
             kind="train",
