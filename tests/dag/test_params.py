@@ -1,0 +1,110 @@
+"""The form of a DAG, and `resolve`, which takes what the form lets through."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.sdk import Param
+from airflow.sdk.exceptions import ParamValidationError
+
+from operators.params import DEFAULT_MODE, allowed, chain_params, run_params
+from operators.request import CHAIN_PARAMS, RUN_PARAMS, read_conf
+from tipcflow.domain import ConfigError
+from tipcflow.plan import MODES
+
+ROOT = Path(__file__).parents[2]
+VALUES: tuple[Any, ...] = (
+    *(None, True, False, "", "x", "7", 0, 1, -1, 7, 19, 20, 21, 1.5, 2**40, [], ["x"], {}, {"a": 1}),
+    *(*MODES, "lite", "pr", "weekly", "local", "paddlepaddle==3.3.1"),
+)
+# The form offers the policies there are, and lets any cluster be typed: resolve looks whether it is one.
+DIFFER_IN_TEXT = {"policy", "cluster"}
+
+
+def names(folder: Path, *stems: str) -> None:
+    folder.mkdir(parents=True)
+    for stem in stems:
+        (folder / f"{stem}.yaml").write_text("")
+
+
+def form_takes(param: Param, value: Any) -> bool:
+    try:
+        param.resolve(value)
+    except ParamValidationError:
+        return False
+    return True
+
+
+def resolve_takes(name: str, value: Any) -> bool:
+    good = {"mode": DEFAULT_MODE, "cluster": "local"}
+    try:
+        read_conf({**good, name: value}, allowed=RUN_PARAMS)
+    except ConfigError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("name", RUN_PARAMS)
+def test_form_and_resolve_agree(name: str) -> None:
+    differing = [
+        value
+        for value in VALUES
+        if form_takes(run_params(ROOT / "configs")[name], value) is not resolve_takes(name, value)
+        and not (name in DIFFER_IN_TEXT and isinstance(value, str))
+    ]
+    assert differing == []
+
+
+def test_each_name_has_its_param() -> None:
+    params = run_params(ROOT / "configs")
+    assert sorted(params) == sorted(RUN_PARAMS)
+    assert sorted(chain_params(ROOT / "configs")) == sorted(CHAIN_PARAMS)
+    assert allowed(chain=True) == RUN_PARAMS
+    assert allowed(chain=False) == (*CHAIN_PARAMS, *RUN_PARAMS)
+
+
+def test_modes_are_those_that_are_planned() -> None:
+    mode = run_params(ROOT / "configs")["mode"]
+    assert mode.schema["enum"] == list(MODES)
+    assert mode.value == DEFAULT_MODE
+
+
+def test_the_first_real_cluster_is_the_default(tmp_path: Path) -> None:
+    names(tmp_path / "clusters", "example", "v100", "a100")
+    cluster = run_params(tmp_path)["cluster"]
+    assert cluster.value == "a100"
+    assert cluster.schema["examples"] == ["a100", "example", "v100"]
+
+
+def test_any_other_cluster_may_be_typed(tmp_path: Path) -> None:
+    # The demo's is a path.
+    names(tmp_path / "clusters", "a100")
+    assert form_takes(run_params(tmp_path)["cluster"], "/home/x/.tipcflow/demo/local.yaml")
+
+
+def test_without_configs_there_is_a_form_nevertheless(tmp_path: Path) -> None:
+    params = {**chain_params(tmp_path), **run_params(tmp_path)}
+    assert params["cluster"].value == "example"
+    assert params["policy"].schema["enum"] == ["pr"]
+    assert params["suite"].schema["examples"] == []
+    assert params["params_file"].value == ""
+
+
+def test_the_generic_dag_offers_the_suites(tmp_path: Path) -> None:
+    names(tmp_path / "suites", "PaddleOCR", "PaddleClas")
+    suite = chain_params(tmp_path)["suite"]
+    assert suite.value == "PaddleClas"
+    assert suite.schema["examples"] == ["PaddleClas", "PaddleOCR"]
+
+
+def test_policies_are_those_of_the_configs(tmp_path: Path) -> None:
+    names(tmp_path / "policies", "weekly", "pr", "strict")
+    assert run_params(tmp_path)["policy"].schema["enum"] == ["pr", "strict", "weekly"]
+
+
+@pytest.mark.parametrize("name", ["suite_ref", "framework", "seed"])
+def test_what_may_be_empty_may_be_null_in_the_form(name: str) -> None:
+    # Airflow's form insists on a value where null is no type.
+    param = run_params(ROOT / "configs")[name]
+    assert param.schema["type"][0] == "null"
+    assert param.resolve() is None
