@@ -96,9 +96,9 @@ def run(count: int, seed: int) -> Counter[str]:
 
 
 def test_what_cannot_be_planned_is_never_clean() -> None:
-    said = run(300, 1)
-    assert said["refused"] > 100
-    assert said["clean"] > 50
+    said = run(150, 1)
+    assert said["refused"] > 50
+    assert said["clean"] > 20
 
 
 @pytest.mark.full
