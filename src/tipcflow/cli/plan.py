@@ -20,10 +20,7 @@ def plan(
         str, typer.Option("--suite", "-s", help="Suite: a name in configs/suites, or a YAML file.")
     ] = "",
     mode: Annotated[
-        str,
-        typer.Option(
-            "--mode", "-m", help="TIPC mode, for example lite_train_lite_infer; benchmark_train:CASE is one case."
-        ),
+        str, typer.Option("--mode", "-m", help="TIPC mode; benchmark_train:CASE is one case of a benchmark.")
     ] = "lite_train_lite_infer",
     cluster: Annotated[
         str,
