@@ -16,8 +16,11 @@ done
 
 said=$(mktemp)
 trap 'rm -f "$said"; kill "${other:-}" 2>/dev/null' EXIT
+# With job control, or it would be started with Ctrl-C ignored, which tests of Ctrl-C are about.
+set -m
 "${pytest[@]}" -p no:cacheprovider "${beside[@]}" >"$said" 2>&1 &
 other=$!
+set +m
 status=0
 "${pytest[@]}" "${alone[@]}" || status=$?
 closing="the tests that ran one after the other: exit $status"
