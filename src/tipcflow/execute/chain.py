@@ -97,7 +97,7 @@ class ChainRun:
                     ).run()
                 finally:
                     leftovers = nodes.clean(self.id)
-                    lease.keep = nodes.unlisted
+                    lease.keep = nodes.may_hold(self._store.attempts(self.id))
             for line in leftovers:
                 self._note(line)
             run = self._judge(resolved, leftovers)

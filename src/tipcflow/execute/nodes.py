@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tipcflow.domain import Cluster, InfraError, JobSpec, NodeFacts
+from tipcflow.domain import Attempt, Cluster, InfraError, JobSpec, NodeFacts
 from tipcflow.execute.session import Connect, NodeSession
 from tipcflow.transport.connect import connect as connect_from_here
 
@@ -135,6 +135,11 @@ class Nodes:
         connected = [session for session in self._sessions.values() if session.was_connected]
         with ThreadPoolExecutor(max(1, len(connected))) as pool:
             return [line for line in pool.map(sweep, connected) if line]
+
+    def may_hold(self, attempts: Sequence[Attempt]) -> set[str]:
+        """Addresses of the nodes that `clean` could not list, of those that something was tried on."""
+        tried = {name for attempt in attempts for name in attempt.nodes}
+        return {s.node.address for s in self._sessions.values() if s.node.name in tried} & self.unlisted
 
     def remove_run(self, run: str) -> None:
         """Remove the run's folders from every node; what cannot be removed now is left to maintenance."""

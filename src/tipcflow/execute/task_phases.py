@@ -125,7 +125,7 @@ def release_run(context: TaskContext) -> list[str]:
             with context.nodes() as nodes:
                 nodes.connect_what_can_be()
                 leftovers = nodes.clean(run)
-            unlisted = nodes.unlisted
+            unlisted = nodes.may_hold(store.attempts(run))
     finally:
         store.release_leases(run, keep=unlisted)
     store.put_document(run, "leftovers", leftovers)
