@@ -45,8 +45,14 @@ def test_memory_by_rank_and_use_by_gpu(bench, smi, wait):
     job = bench.job("PADDLE_TRAINER_ID=1 sleep 300")
     bench.ask("start", job, env={"PATH": f"{smi}:{os.environ['PATH']}"})
     samples = job / "samples.jsonl"
-    wait(lambda: samples.exists() and '"gpu": {"1"' in samples.read_text(), "a sample with GPU memory")
-    last = json.loads(samples.read_text().splitlines()[-1])
+
+    def newest() -> dict:
+        lines = samples.read_text().splitlines(keepends=True) if samples.exists() else []
+        return json.loads(next((line for line in reversed(lines) if line.endswith("\n")), "{}"))
+
+    # Two readers, of which either may be the first.
+    wait(lambda: newest().get("gpu") and len(newest().get("gpus", ())) == 2, "a sample of memory and GPUs")
+    last = newest()
     assert last["gpu"] == {"1": 768 * 1024**2}
     assert last["gpus"] == [
         {"uuid": "GPU-aaaa", "busy_percent": 87.0, "used_bytes": 2048 * 1024**2},
