@@ -70,10 +70,10 @@ def test_modes_are_those_that_are_planned() -> None:
 
 
 def test_the_first_real_cluster_is_the_default(tmp_path: Path) -> None:
-    names(tmp_path / "clusters", "example", "v100", "a100")
+    names(tmp_path / "clusters", "example", "v100", "h20")
     cluster = run_params(tmp_path)["cluster"]
-    assert cluster.value == "a100"
-    assert cluster.schema["examples"] == ["a100", "example", "v100"]
+    assert cluster.value == "h20"
+    assert cluster.schema["examples"] == ["example", "h20", "v100"]
 
 
 def test_any_other_cluster_may_be_typed(tmp_path: Path) -> None:
