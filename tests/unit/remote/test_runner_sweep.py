@@ -11,7 +11,10 @@ pytestmark = pytest.mark.process
 def lost(bench, wait, step, text):
     """A job whose runner was killed, with its processes still there."""
     job = bench.job(text, step=step)
-    os.kill(bench.ask("start", job)["pid"], signal.SIGKILL)
+    pid = bench.ask("start", job)["pid"]
+    # A `trap` that is not set yet ignores nothing.
+    wait(lambda: (job / "logs" / "main.log").read_text() == "up\n", "the command's first word")
+    os.kill(pid, signal.SIGKILL)
     wait(lambda: bench.ask("poll", job)["state"] == "lost", "lost")
     return job
 
@@ -46,7 +49,7 @@ def test_another_workspaces_processes_are_not_ours(bench, tmp_path):
 def test_reap_ends_lost_jobs_and_spares_living_ones(bench, wait):
     living = bench.job("sleep 304", step="living")
     bench.ask("start", living)
-    lost(bench, wait, "lost", "trap '' TERM; while :; do sleep 0.2; done")
+    lost(bench, wait, "lost", "trap '' TERM; echo up; while :; do sleep 0.2; done")
     told = bench.ask("reap", bench.workspace)
     assert {one["job"] for one in told["killed"]} == {"r1/lost/1"}
     assert "SIGKILL" in {one["signal"] for one in told["killed"]}
