@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+import time
 
 import pytest
 
@@ -21,9 +22,9 @@ while True:
             except OSError:
                 continue
             if b"PADDLE_TRAINER_ID=1" in env:
-                print(f"{{pid}}, 512")
-                print(f"{{pid}}, 256")
-        print("99999999, [Insufficient Permissions]")
+                print(f"GPU-aaaa, {{pid}}, 512")
+                print(f"GPU-bbbb, {{pid}}, 256")
+        print("GPU-aaaa, 99999999, [Insufficient Permissions]")
     sys.stdout.flush()
     if "-lms" not in sys.argv:
         break
@@ -72,9 +73,53 @@ def test_without_nvidia_smi_there_is_nothing(monkeypatch):
     assert (gpu.readers, gpu.read()) == ([], ({}, []))
 
 
+class Piped:
+    """A reader of which the test is the other end."""
+
+    def __init__(self):
+        end, self.write_end = os.pipe()
+        os.set_blocking(end, False)
+        self.stdout = os.fdopen(end, "rb", buffering=0)
+
+    def say(self, text):
+        os.write(self.write_end, text.encode())
+
+
+@pytest.fixture
+def piped():
+    """A Gpu whose two nvidia-smi are pipes."""
+    gpu = Gpu()
+    gpu.readers = [Piped(), Piped()]
+    yield gpu
+    for reader in gpu.readers:
+        reader.stdout.close()
+        os.close(reader.write_end)
+
+
+def test_two_rounds_in_one_piece_are_not_added_up(piped):
+    """nvidia-smi prints once a second, whoever reads it may come later."""
+    round_ = "GPU-aaaa, 7, 512\nGPU-bbbb, 7, 256\nGPU-bbbb, 8, 100\n"
+    piped.readers[1].say(round_ * 2)
+    assert piped.read()[0] == {7: 768 * 1024**2, 8: 100 * 1024**2}
+    piped.readers[1].say("GPU-aaaa, 7, 5")
+    piped.readers[1].say("13\nGPU-bbbb, 7, 2")
+    assert piped.read()[0][7] == 769 * 1024**2, "a line counts when it is whole"
+    piped.readers[1].say("56\n")
+    assert piped.read()[0][7] == 769 * 1024**2
+
+
+def test_a_gpu_that_a_process_has_left_no_longer_counts(piped, monkeypatch):
+    piped.readers[1].say("GPU-aaaa, 7, 512\nGPU-bbbb, 7, 256\n")
+    assert piped.read()[0] == {7: 768 * 1024**2}
+    now = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now + 60)
+    piped.readers[1].say("GPU-bbbb, 7, 256\n")
+    assert piped.read()[0] == {7: 256 * 1024**2}
+
+
 def test_lines_that_nobody_expects_are_left_out():
     gpu = Gpu()
-    for row in (["NVIDIA-SMI has failed"], ["1", "2", "3", "4"], ["", ""], ["x", "5"]):
+    for row in (["NVIDIA-SMI has failed"], ["1", "2", "3", "4"], ["", "", ""], ["GPU-a", "x", "[N/A]"]):
         gpu.take(0, row, 1.0)
         gpu.take(1, row, 1.0)
     assert (gpu.gpus, gpu.apps) == ({}, {})

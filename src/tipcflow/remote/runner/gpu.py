@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 FRESH_S = 4.0  # older lines say nothing about now
-QUERIES = ("--query-gpu=uuid,utilization.gpu,memory.used", "--query-compute-apps=pid,used_memory")
+QUERIES = ("--query-gpu=uuid,utilization.gpu,memory.used", "--query-compute-apps=gpu_uuid,pid,used_memory")
 
 
 class Gpu:
@@ -17,7 +17,7 @@ class Gpu:
     def __init__(self) -> None:
         self.readers: list[subprocess.Popen[bytes]] = []
         self.gpus: dict[str, tuple[float, float, int]] = {}  # uuid -> (seen, % busy, bytes)
-        self.apps: dict[int, tuple[float, int]] = {}  # pid -> (seen, bytes)
+        self.apps: dict[tuple[str, int], tuple[float, int]] = {}  # (uuid, pid) -> (seen, bytes)
         self.tails = [b"", b""]
 
     def start(self, env: dict[str, str]) -> None:
@@ -51,7 +51,10 @@ class Gpu:
             *rows, self.tails[index] = data.split(b"\n")
             for row in rows:
                 self.take(index, [cell.strip() for cell in row.decode("utf-8", "replace").split(",")], now)
-        apps = {pid: used for pid, (seen, used) in self.apps.items() if now - seen < FRESH_S}
+        apps: dict[int, int] = {}
+        for (_, pid), (seen, used) in self.apps.items():
+            if now - seen < FRESH_S:
+                apps[pid] = apps.get(pid, 0) + used
         gpus = [
             {"uuid": uuid, "busy_percent": busy, "used_bytes": used}
             for uuid, (seen, busy, used) in self.gpus.items()
@@ -61,15 +64,13 @@ class Gpu:
 
     def take(self, index: int, row: list[str], now: float) -> None:
         """One line of nvidia-smi; a field that it does not know is '[N/A]'."""
-        if len(row) != 3 - index or not row[-1].isdigit():
+        if len(row) != 3 or not row[-1].isdigit():
             return
         used = int(row[-1]) * 1024 * 1024
         if index == 0:
             self.gpus[row[0]] = (now, float(row[1]) if row[1].isdigit() else 0.0, used)
-        elif row[0].isdigit():
-            pid = int(row[0])  # a process on several GPUs has a line for each
-            seen, before = self.apps.get(pid, (0.0, 0))
-            self.apps[pid] = (now, used + (before if seen == now else 0))
+        elif row[1].isdigit():
+            self.apps[row[0], int(row[1])] = (now, used)  # a process on several GPUs has a line for each
 
     def close(self) -> None:
         """End the readers."""
