@@ -16,6 +16,7 @@ class EndReason(StrEnum):
     BARRIER_TIMEOUT = "barrier_timeout"
     REFUSED = "refused"
     LOST = "lost"
+    HANG = "hang"
 
 
 class OutputFile(Frozen):

@@ -28,6 +28,17 @@ class JobSpec(Frozen):
             the controller was last heard of.
         keep_going: run the next command also after one failed (legs); else stop at the first failure.
         min_free_bytes: refuse to start when the workspace's file system has less room.
+        hang_s: seconds without a new byte in a rank's log after which the job hangs and is ended, counted from each
+            command's start; 0 never. It must be longer than a rank may be silent, as while another one evaluates.
+        progress: patterns of the logs that show the ranks' progress, relative to `root` or to the job folder
+            (`log/workerlog.*`); the command's own log counts, too.
+        hang_signal: with `hang_s`, let Python processes show their stacks when they are asked by a signal, by a
+            module that is put on their PYTHONPATH; without it only what py-spy tells is known.
+        hang_wait_s: seconds that a job that hangs is left as it is, so that its peers, which wait for it, can be
+            asked for evidence before they notice its end.
+        container: name of the container that the commands run; it is removed by force with each command's end and
+            the job's, '' is none.
+        container_engine: the program that does so, `docker` or one that takes the same words.
     """
 
     schema_version: int = 1
@@ -52,3 +63,9 @@ class JobSpec(Frozen):
     expects: tuple[str, ...] = ()
     artefacts: tuple[str, ...] = ()
     min_free_bytes: int = 256 * 1024 * 1024
+    hang_s: float = 0.0
+    progress: tuple[str, ...] = ()
+    hang_signal: bool = True
+    hang_wait_s: float = 0.0
+    container: str = ""
+    container_engine: str = "docker"
