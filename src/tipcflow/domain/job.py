@@ -28,8 +28,8 @@ class JobSpec(Frozen):
             the controller was last heard of.
         keep_going: run the next command also after one failed (legs); else stop at the first failure.
         min_free_bytes: refuse to start when the workspace's file system has less room.
-        hang_s: seconds without a new byte in a rank's log after which the job hangs and is ended, counted from each
-            command's start; 0 never. It must be longer than a rank may be silent, as while another one evaluates.
+        hang_s: seconds without a new byte in a rank's log after which the job hangs and is ended, counted from
+            each command's start; 0 never. Longer than a rank may be silent, as while another one evaluates.
         progress: patterns of the logs that show the ranks' progress, relative to `root` or to the job folder
             (`log/workerlog.*`); the command's own log counts, too.
         hang_signal: with `hang_s`, let Python processes show their stacks when they are asked by a signal, by a
