@@ -25,6 +25,7 @@ from tipcflow.domain.plan import (
     Substitution,
     Variant,
 )
+from tipcflow.domain.priority import Priority, priority_of
 from tipcflow.domain.run import Run, dag_id_of, new_run_id, run_id_of
 from tipcflow.domain.status import Status, exit_code, run_status
 
@@ -51,6 +52,7 @@ __all__ = [
     "PastRun",
     "Phase",
     "Plan",
+    "Priority",
     "Quirk",
     "RankReport",
     "Run",
@@ -67,6 +69,7 @@ __all__ = [
     "losses_of",
     "medians_of",
     "new_run_id",
+    "priority_of",
     "run_id_of",
     "run_status",
 ]

@@ -299,6 +299,19 @@ leases = Table(
     Index(None, "run"),
 )
 
+# Runs that wait for slots, each for all that it wants. Who goes first follows from these columns and the time.
+lease_requests = Table(
+    "lease_requests",
+    metadata,
+    _words("run", key=True),
+    _json("slots"),
+    _words("owner"),
+    _whole("priority"),
+    _time("created_at"),
+    _time("expires_at"),
+    _refers(["run"], ["runs.id"]),
+)
+
 # One row: the last fence that was given out, and what two that acquire at once queue up for.
 fences = Table(
     "fences",

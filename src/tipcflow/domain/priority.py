@@ -1,0 +1,30 @@
+"""Who goes first when several runs want the same slots."""
+
+from enum import IntEnum
+
+# First parts of Airflow's run ids, and what the command line and the webhook write (`Run.trigger`).
+_CHANGES = frozenset({"ci", "pr", "pull_request", "webhook"})
+_SCHEDULES = frozenset({"weekly", "scheduled", "backfill", "asset_triggered"})
+
+
+class Priority(IntEnum):
+    """A smaller number goes first."""
+
+    PULL_REQUEST = 0
+    PERSON = 1
+    WEEKLY = 2
+
+
+def priority_of(trigger: str) -> Priority:
+    """The priority of a run by what started it; whoever is neither a pull request nor a schedule is a person."""
+    if trigger in _CHANGES:
+        return Priority.PULL_REQUEST
+    return Priority.WEEKLY if trigger in _SCHEDULES else Priority.PERSON
+
+
+def risen(priority: int, waited_s: float, rise_s: float) -> int:
+    """The priority after waiting: one better for every `rise_s` seconds, never better than a pull request's.
+
+    The oldest of those that are at the top goes first, so that nobody waits for ever.
+    """
+    return max(int(Priority.PULL_REQUEST), priority - int(max(0.0, waited_s) // rise_s))
