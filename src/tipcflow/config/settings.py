@@ -1,5 +1,6 @@
 """Settings from the environment; nothing is read that is not in docs/reference/configuration.md."""
 
+import math
 import os
 import tomllib
 from collections.abc import Mapping
@@ -11,6 +12,10 @@ from tipcflow.domain import ConfigError, Frozen
 
 # Saturday evening in UTC: over on Monday morning wherever one sits.
 WEEKLY_CRON = "0 20 * * 6"
+# How many chains of a weekly run may be on their way at once; the queue for slots orders them.
+WEEKLY_AT_ONCE = 16
+# After half an hour of waiting a weekly run is as urgent as a person's, after an hour as a pull request.
+QUEUE_RISE_S = 1800.0
 
 
 class Settings(Frozen):
@@ -21,12 +26,16 @@ class Settings(Frozen):
         database_url: SQLite or PostgreSQL; TIPCFLOW_DATABASE_URL. May hold a password: print `safe_url` of it.
         config_dir: folder of suites/, clusters/, references/, policies/; TIPCFLOW_CONFIG_DIR.
         weekly_cron: when the DAG `weekly` runs, a cron expression in UTC; TIPCFLOW_WEEKLY_CRON.
+        weekly_at_once: how many chains of a weekly run are on their way at once; TIPCFLOW_WEEKLY_AT_ONCE.
+        queue_rise_s: a run that waited so many seconds for slots rises one priority; TIPCFLOW_QUEUE_RISE_S.
     """
 
     home: Path
     database_url: str
     config_dir: Path
     weekly_cron: str = WEEKLY_CRON
+    weekly_at_once: int = WEEKLY_AT_ONCE
+    queue_rise_s: float = QUEUE_RISE_S
 
     def __repr__(self) -> str:
         return f"Settings(home={str(self.home)!r}, database_url={safe_url(self.database_url)!r}, " + (
@@ -55,6 +64,8 @@ def settings(environ: Mapping[str, str] | None = None, cwd: Path | None = None) 
         database_url=_database_url(environ, home),
         config_dir=_folder(environ, "TIPCFLOW_CONFIG_DIR", cwd) or _default_config_dir(cwd),
         weekly_cron=checked_cron(environ.get("TIPCFLOW_WEEKLY_CRON") or WEEKLY_CRON, key="TIPCFLOW_WEEKLY_CRON"),
+        weekly_at_once=int(_number(environ, "TIPCFLOW_WEEKLY_AT_ONCE", WEEKLY_AT_ONCE, whole=True)),
+        queue_rise_s=_number(environ, "TIPCFLOW_QUEUE_RISE_S", QUEUE_RISE_S),
     )
 
 
@@ -88,6 +99,19 @@ def _folder(environ: Mapping[str, str], name: str, cwd: Path) -> Path | None:
     if folder.exists() and not folder.is_dir():
         raise ConfigError("not a folder", key=name, found=value, expected="a folder")
     return folder
+
+
+def _number(environ: Mapping[str, str], name: str, default: float, *, whole: bool = False) -> float:
+    """A number of at least 1."""
+    value = environ.get(name) or str(default)
+    try:
+        number = float(value)
+    except ValueError:
+        number = math.nan
+    if not 1 <= number < math.inf or (whole and number != int(number)):
+        kind = "a whole number" if whole else "a number"
+        raise ConfigError("cannot be", key=name, found=value, expected=f"{kind} of at least 1")
+    return number
 
 
 def _database_url(environ: Mapping[str, str], home: Path) -> str:

@@ -6,10 +6,11 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tipcflow.store.leases import Lease
+    from tipcflow.store.lease_queue import Place
+    from tipcflow.store.lease_rows import Lease, LeaseRequest
     from tipcflow.store.repository import Store
 
-__all__ = ["Lease", "Store"]
+__all__ = ["Lease", "LeaseRequest", "Place", "Store"]
 
 
 def __getattr__(name: str) -> Any:
@@ -17,8 +18,12 @@ def __getattr__(name: str) -> Any:
         from tipcflow.store.repository import Store
 
         return Store
-    if name == "Lease":
-        from tipcflow.store.leases import Lease
+    if name in ("Lease", "LeaseRequest"):
+        from tipcflow.store import lease_rows
 
-        return Lease
+        return getattr(lease_rows, name)
+    if name == "Place":
+        from tipcflow.store.lease_queue import Place
+
+        return Place
     raise AttributeError(name)

@@ -8,47 +8,28 @@ from collections.abc import Iterable, Sequence
 
 from sqlalchemy import Connection, delete, select, update
 
-from tipcflow.domain import Frozen
-from tipcflow.store.base import StoreBase, upsert
-from tipcflow.store.schema import fences, leases
-
-Slot = tuple[str, int]
-
-
-class Lease(Frozen):
-    """One slot of a node, held by a run until `expires_at` (seconds since the epoch).
-
-    Attributes:
-        owner: who asked, for messages: `user@host pid`, a scheduler's name.
-        fence: number that the node checks; larger means later.
-    """
-
-    node: str
-    slot: int
-    run: str
-    owner: str
-    fence: int
-    acquired_at: float
-    expires_at: float
-
-    def live(self, now: float) -> bool:
-        """Whether it still holds."""
-        return now < self.expires_at
-
-    def describe(self, now: float) -> str:
-        """One line for a person: what is held by whom, and for how long."""
-        left = self.expires_at - now
-        until = f"for another {left:.0f} s" if left > 0 else f"expired {-left:.0f} s ago"
-        return f"slot {self.slot} of node {self.node} is held by run {self.run} ({self.owner}), {until}"
+from tipcflow.config.settings import settings
+from tipcflow.domain import priority_of
+from tipcflow.store.base import upsert
+from tipcflow.store.lease_queue import LeaseQueueMixin
+from tipcflow.store.lease_rows import Lease, LeaseRequest, Slot, all_leases, all_requests, before, lock
+from tipcflow.store.schema import fences, lease_requests, leases, runs
 
 
-class LeasesMixin(StoreBase):
+class LeasesMixin(LeaseQueueMixin):
     """Tables leases and fences."""
 
     def acquire_leases(
-        self, run_id: str, slots: Sequence[Slot], *, owner: str, ttl_s: float, now: float | None = None
+        self,
+        run_id: str,
+        slots: Sequence[Slot],
+        *,
+        owner: str,
+        ttl_s: float,
+        now: float | None = None,
+        rise_s: float | None = None,
     ) -> int | None:
-        """Lease slots, all or none, in one transaction.
+        """Lease slots, all or none, in one transaction; a request of the run in the queue is over then.
 
         A run that holds all of them already keeps its fence and gets `ttl_s` from now; its own expired leases are
         no obstacle, since its steps look at their own jobs first. An expired lease of another run stands in the
@@ -58,9 +39,11 @@ class LeasesMixin(StoreBase):
         Args:
             slots: (node, slot index) pairs.
             ttl_s: seconds from `now` after which the lease ends unless it is renewed.
+            rise_s: after how long a request rises one priority; None for what the settings say.
 
         Returns:
-            The fence, larger than every earlier one; None when another run holds one of the slots.
+            The fence, larger than every earlier one; None when another run holds one of the slots, or one that
+            waits for it goes first.
 
         Raises:
             ValueError: when no slot is named.
@@ -68,11 +51,14 @@ class LeasesMixin(StoreBase):
         if not slots:
             raise ValueError("no slots to lease")
         now = time.time() if now is None else now
+        rise_s = settings().queue_rise_s if rise_s is None else rise_s
         wanted = sorted(set(slots))
         with self._write() as connection:
-            last = _lock(connection)
-            held = [lease for lease in _all(connection) if (lease.node, lease.slot) in wanted]
+            last = lock(connection)
+            held = [lease for lease in all_leases(connection) if (lease.node, lease.slot) in wanted]
             if any(lease.run != run_id for lease in held):
+                return None
+            if len(held) < len(wanted) and _goes_after_others(connection, run_id, wanted, now, rise_s):
                 return None
             mine = [lease for lease in held if lease.live(now)]
             if len(mine) == len(wanted) and len({lease.fence for lease in mine}) == 1:
@@ -93,6 +79,7 @@ class LeasesMixin(StoreBase):
                 for node, slot in wanted
             ]
             connection.execute(upsert(connection, leases), rows)
+            connection.execute(delete(lease_requests).where(lease_requests.c.run == run_id))
         return fence
 
     def renew_leases(self, run_id: str, ttl_s: float, now: float | None = None) -> bool:
@@ -103,8 +90,8 @@ class LeasesMixin(StoreBase):
         """
         now = time.time() if now is None else now
         with self._write() as connection:
-            _lock(connection)
-            mine = [lease for lease in _all(connection) if lease.run == run_id]
+            lock(connection)
+            mine = [lease for lease in all_leases(connection) if lease.run == run_id]
             if not mine or not all(lease.live(now) for lease in mine):
                 return False
             renewed = update(leases).where(leases.c.run == run_id).values(expires_at=now + ttl_s)
@@ -112,7 +99,7 @@ class LeasesMixin(StoreBase):
         return True
 
     def release_leases(self, run_id: str, *, keep: Iterable[str] = ()) -> int:
-        """Give a run's slots back; returns how many were given back.
+        """Give a run's slots back, and its request, if it waits; returns how many slots were given back.
 
         Args:
             keep: addresses of nodes that could not be listed: their slots stay until the lease has run out and
@@ -120,7 +107,8 @@ class LeasesMixin(StoreBase):
         """
         mine = delete(leases).where(leases.c.run == run_id, leases.c.node.not_in(list(keep)))
         with self._write() as connection:
-            _lock(connection)
+            lock(connection)
+            connection.execute(delete(lease_requests).where(lease_requests.c.run == run_id))
             return connection.execute(mine).rowcount
 
     def drop_expired(self, expired: Lease | Iterable[Lease], now: float | None = None) -> int:
@@ -132,7 +120,7 @@ class LeasesMixin(StoreBase):
         now = time.time() if now is None else now
         dropped = 0
         with self._write() as connection:
-            _lock(connection)
+            lock(connection)
             for lease in [expired] if isinstance(expired, Lease) else expired:
                 same = (leases.c.node == lease.node, leases.c.slot == lease.slot, leases.c.run == lease.run)
                 stale = delete(leases).where(*same, leases.c.fence == lease.fence, leases.c.expires_at <= now)
@@ -142,14 +130,16 @@ class LeasesMixin(StoreBase):
     def leases(self) -> list[Lease]:
         """All leases, expired ones too, by node and slot."""
         with self._read() as connection:
-            return _all(connection)
+            return all_leases(connection)
 
 
-def _lock(connection: Connection) -> int:
-    """Queue up behind everybody else who changes leases (SQLite did so at BEGIN); returns the last fence."""
-    return int(connection.execute(select(fences.c.last).with_for_update()).scalar_one())
-
-
-def _all(connection: Connection) -> list[Lease]:
-    rows = connection.execute(select(leases).order_by(leases.c.node, leases.c.slot)).mappings()
-    return [Lease.model_validate(dict(row)) for row in rows]
+def _goes_after_others(connection: Connection, run_id: str, wanted: list[Slot], now: float, rise_s: float) -> bool:
+    """Whether a request in the queue that wants one of these slots goes first."""
+    requests = all_requests(connection)
+    mine = next((one for one in requests if one.run == run_id), None)
+    if mine is None:
+        trigger = connection.execute(select(runs.c.trigger).where(runs.c.id == run_id)).scalar() or ""
+        mine = LeaseRequest(
+            run=run_id, slots=(), owner="", priority=priority_of(trigger), created_at=now, expires_at=now
+        )
+    return bool(before(mine.model_copy(update={"slots": tuple(wanted)}), requests, now, rise_s))

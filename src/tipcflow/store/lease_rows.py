@@ -1,0 +1,103 @@
+"""Leases and requests for leases as rows, and the lock that all who change them queue up for."""
+
+from collections.abc import Iterable
+
+from sqlalchemy import Connection, select
+
+from tipcflow.domain import Frozen
+from tipcflow.domain.priority import risen
+from tipcflow.store.schema import fences, lease_requests, leases
+
+Slot = tuple[str, int]
+
+
+class Lease(Frozen):
+    """One slot of a node, held by a run until `expires_at` (seconds since the epoch).
+
+    Attributes:
+        owner: who asked, for messages: `user@host pid`, a scheduler's name.
+        fence: number that the node checks; larger means later.
+    """
+
+    node: str
+    slot: int
+    run: str
+    owner: str
+    fence: int
+    acquired_at: float
+    expires_at: float
+
+    def live(self, now: float) -> bool:
+        """Whether it still holds."""
+        return now < self.expires_at
+
+    def describe(self, now: float) -> str:
+        """One line for a person: what is held by whom, and for how long."""
+        left = self.expires_at - now
+        until = f"for another {left:.0f} s" if left > 0 else f"expired {-left:.0f} s ago"
+        return f"slot {self.slot} of node {self.node} is held by run {self.run} ({self.owner}), {until}"
+
+
+class LeaseRequest(Frozen):
+    """A run that waits for slots: all of them, or none.
+
+    Attributes:
+        slots: (node address, slot) of everything that it wants.
+        priority: as it began; see `rank`.
+        created_at: when it began to wait, seconds since the epoch.
+        expires_at: until when it counts unless its waiter is heard of again.
+    """
+
+    run: str
+    slots: tuple[Slot, ...]
+    owner: str
+    priority: int
+    created_at: float
+    expires_at: float
+
+    def live(self, now: float) -> bool:
+        """Whether its waiter was heard of lately: a dead one blocks nobody."""
+        return now < self.expires_at
+
+    def rank(self, now: float, rise_s: float) -> tuple[int, float, str]:
+        """What the queue is sorted by: priority after waiting, then age."""
+        return risen(self.priority, now - self.created_at, rise_s), self.created_at, self.run
+
+    def wants_one_of(self, slots: Iterable[Slot]) -> bool:
+        """Whether it wants any of these slots."""
+        return not set(self.slots).isdisjoint(slots)
+
+
+def lock(connection: Connection) -> int:
+    """Queue up behind everybody else who changes leases (SQLite did so at BEGIN); returns the last fence."""
+    return int(connection.execute(select(fences.c.last).with_for_update()).scalar_one())
+
+
+def all_leases(connection: Connection) -> list[Lease]:
+    """All leases, expired ones too, by node and slot."""
+    rows = connection.execute(select(leases).order_by(leases.c.node, leases.c.slot)).mappings()
+    return [Lease.model_validate(dict(row)) for row in rows]
+
+
+def all_requests(connection: Connection) -> list[LeaseRequest]:
+    """All requests, also of waiters that were not heard of for long."""
+    return [
+        LeaseRequest.model_validate(dict(row)) for row in connection.execute(select(lease_requests)).mappings()
+    ]
+
+
+def in_order(requests: Iterable[LeaseRequest], now: float, rise_s: float) -> list[LeaseRequest]:
+    """The queue: those whose waiters live, who goes first stands first."""
+    return sorted((one for one in requests if one.live(now)), key=lambda one: one.rank(now, rise_s))
+
+
+def before(
+    request: LeaseRequest, requests: Iterable[LeaseRequest], now: float, rise_s: float
+) -> list[LeaseRequest]:
+    """The living requests that go before `request` and want one of its slots: it may take nothing of theirs."""
+    mine = request.rank(now, rise_s)
+    return [
+        one
+        for one in in_order(requests, now, rise_s)
+        if one.run != request.run and one.rank(now, rise_s) < mine and one.wants_one_of(request.slots)
+    ]
