@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from tipcflow.config.base import ConfigModel
-from tipcflow.domain.metrics import judged
+from tipcflow.domain.metrics import judged, metric
 
 
 class Floors(ConfigModel):
@@ -68,6 +68,9 @@ class Policy(ConfigModel):
     Attributes:
         budget_minutes: what a whole run may take.
         step_deadline_minutes: what one step may take before it is stopped.
+        lease: what a run leases: the `slots` that it uses, or `nodes` as a whole, so that nobody disturbs what is
+            measured; not said, nodes when a metric of speed counts.
+        lease_wait_s: how long a run may wait for them, seconds.
         history: how many of the last accepted runs make the baseline.
         min_history: how many of them there must be before a change counts.
         z: how many robust standard deviations (1.4826 * MAD of the runs' medians) a change must exceed as well.
@@ -79,6 +82,8 @@ class Policy(ConfigModel):
     description: str = ""
     budget_minutes: float = Field(default=15, gt=0)
     step_deadline_minutes: float = Field(default=15, gt=0)
+    lease: Literal["slots", "nodes"] | None = None
+    lease_wait_s: float = Field(default=86400, gt=0)
     history: int = Field(default=20, ge=1)
     min_history: int = Field(default=5, ge=2)
     z: float = Field(default=5.0, gt=0)
@@ -87,3 +92,10 @@ class Policy(ConfigModel):
     parity: ParityRule = ParityRule()
     loss: LossRule = LossRule()
     accuracy: AccuracyRule = AccuracyRule()
+
+    @property
+    def whole_nodes(self) -> bool:
+        """Whether a run leases its nodes as a whole."""
+        if self.lease is not None:
+            return self.lease == "nodes"
+        return any(rule.gating and metric(name).family == "speed" for name, rule in self.metrics.items())
