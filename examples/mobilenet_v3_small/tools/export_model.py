@@ -4,6 +4,7 @@
 
 Writes `inference.json` and `inference.pdiparams`; with FLAGS_enable_pir_api=0 in the environment, as inference
 code of before Paddle 3 needs it, `inference.pdmodel` in place of the first. The model gives class probabilities.
+What the network itself says of the pictures is printed as inference prints it: each engine is compared with that.
 """
 
 import argparse
@@ -21,6 +22,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--model", choices=MODELS, default=MODELS[0])
     parser.add_argument("--pretrained", required=True, help="weights, with or without .pdparams")
     parser.add_argument("--save-inference-dir", type=Path, required=True)
+    parser.add_argument("--img-path", type=Path, default=Path("./images"), help="none is fine: nothing is printed")
     args = parse(parser)
     weights = args.pretrained if args.pretrained.endswith(".pdparams") else args.pretrained + ".pdparams"
     if not Path(weights).is_file():
@@ -32,6 +34,8 @@ def main() -> None:
     """Exports, and checks that the files are there."""
     args = arguments()
     import paddle
+    from mobilenet.answers import print_answers
+    from mobilenet.data import find_pictures
     from mobilenet.model import MobileNetV3Small
     from mobilenet.prototypes import CLASSES, SIZE
     from mobilenet.weights import load_weights
@@ -52,6 +56,11 @@ def main() -> None:
     if "inference.pdiparams" not in written or not {"inference.json", "inference.pdmodel"} & set(written):
         refuse(f"the export wrote only {written} into {folder}", 1)
     print(f"exported {', '.join(written)} into {folder}", flush=True)
+    if args.img_path.exists():
+        with paddle.no_grad():
+            print_answers(
+                lambda pictures: network(paddle.to_tensor(pictures)).numpy(), find_pictures(args.img_path)
+            )
 
 
 if __name__ == "__main__":

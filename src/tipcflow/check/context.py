@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from tipcflow.config.goldens import Goldens
 from tipcflow.config.policy import Policy
 from tipcflow.config.references import References
 from tipcflow.domain import Facts, PastRun, Run
@@ -14,12 +15,14 @@ class CheckContext:
     Attributes:
         history: accepted earlier runs of the same chain, mode and environment class, oldest first.
         references: the suite's targets; None when it has no file.
+        goldens: the predictions stored for the chain in this mode; None when there are none.
         run: the run itself, for its framework and the suite's hash; None in tests of checks that need neither.
     """
 
     policy: Policy = field(default_factory=lambda: Policy(name="default"))
     history: tuple[PastRun, ...] = ()
     references: References | None = None
+    goldens: Goldens | None = None
     run: Run | None = None
 
     def framework(self, facts: Facts) -> str:

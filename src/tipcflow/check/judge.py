@@ -6,8 +6,10 @@ from textwrap import shorten
 from tipcflow.check.accuracy import accuracy_final
 from tipcflow.check.baseline import against_baseline
 from tipcflow.check.context import CheckContext
+from tipcflow.check.golden import golden_results
 from tipcflow.check.loss import loss_falling, loss_finite
 from tipcflow.check.parity import parity_onednn
+from tipcflow.check.parity_chain import parity_chain
 from tipcflow.check.ran_engine import ran_engine
 from tipcflow.check.ran_steps import executed_steps, ran_steps
 from tipcflow.check.ran_world import ran_world_size
@@ -27,6 +29,8 @@ CHECKS: tuple[Check, ...] = (
     loss_reproducible,
     accuracy_final,
     parity_onednn,
+    parity_chain,
+    golden_results,
     against_baseline,
 )
 

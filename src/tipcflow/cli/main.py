@@ -5,7 +5,21 @@ from typing import Annotated
 
 import typer
 
-from tipcflow.cli import certificate, db, demo, doctor, import_suite, lint, logs, plan, run, runs, show, trigger
+from tipcflow.cli import (
+    certificate,
+    db,
+    demo,
+    doctor,
+    golden,
+    import_suite,
+    lint,
+    logs,
+    plan,
+    run,
+    runs,
+    show,
+    trigger,
+)
 from tipcflow.domain import Status, TipcflowError, exit_code
 
 app = typer.Typer(
@@ -27,6 +41,7 @@ app.command("runs")(runs.runs)
 app.command("show")(show.show)
 app.command("logs")(logs.logs)
 app.add_typer(certificate.app, name="certificate")
+app.add_typer(golden.app, name="golden")
 app.add_typer(db.app, name="db")
 app.command("doctor")(doctor.doctor)
 

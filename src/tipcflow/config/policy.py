@@ -1,8 +1,10 @@
 """Policies: how strictly a run is judged and how long it may take (configs/policies/<name>.yaml)."""
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from tipcflow.config.base import ConfigModel
 from tipcflow.domain.metrics import judged, metric
@@ -23,12 +25,37 @@ class MetricRule(ConfigModel):
     gating: bool = True
 
 
-class ParityRule(ConfigModel):
-    """When two engines' scores count as equal: |a - b| <= atol + rtol * |b|, and the same class everywhere."""
+class Tolerance(ConfigModel):
+    """When two sets of scores count as equal: |a - b| <= atol + rtol * |b|, and the same class everywhere."""
 
     rtol: float = Field(default=1e-4, ge=0)
     atol: float = Field(default=1e-5, ge=0)
+
+
+class ParityRule(Tolerance):
+    """oneDNN on against oneDNN off. `min_classes`: with fewer different answers equality proves nothing."""
+
     min_classes: int = Field(default=2, ge=1)
+
+
+# What rounding of that precision may do to a probability; a network that lost accuracy is far beyond it.
+_BUDGETS = {
+    "fp32": Tolerance(),
+    "fp16": Tolerance(rtol=1e-2, atol=5e-3),
+    "bf16": Tolerance(rtol=5e-2, atol=2e-2),
+    "int8": Tolerance(rtol=1e-1, atol=5e-2),
+}
+
+
+class GoldenRule(ConfigModel):
+    """Scores against stored goldens. `gating` false shows without counting.
+
+    `budgets`: precision -> how far apart they may be. A float32 golden made by another framework version differs
+    by more than two engines on one machine do: TIPC's own comparison allows 1e-3.
+    """
+
+    gating: bool = True
+    budgets: dict[str, Tolerance] = {**_BUDGETS, "fp32": Tolerance(rtol=1e-3, atol=1e-3)}
 
 
 class LossRule(ConfigModel):
@@ -62,6 +89,34 @@ _JUDGED = {
 }
 
 
+class Override(ConfigModel):
+    """What some suites or models have of their own.
+
+    Attributes:
+        suite, model: whom it is about, with `*` and `?`; '' for all.
+        because: why they differ, for the person who reads the policy.
+        set: the keys of the policy that differ, as deep as needed (`{metrics: {batch_cost: {floor: 0.1}}}`).
+    """
+
+    suite: str = ""
+    model: str = ""
+    because: str = Field(min_length=1)
+    set: dict[str, Any] = Field(min_length=1)
+
+    def about(self, suite: str, model: str) -> bool:
+        """Whether it is about this model of this suite."""
+        return fnmatchcase(suite, self.suite or "*") and fnmatchcase(model, self.model or "*")
+
+
+def _merged(base: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    made = dict(base)
+    for key, value in other.items():
+        below = made.get(key)
+        deeper = isinstance(below, Mapping) and isinstance(value, Mapping)
+        made[key] = _merged(below, value) if deeper else value  # type: ignore[arg-type]
+    return made
+
+
 class Policy(ConfigModel):
     """How a run is judged.
 
@@ -75,6 +130,9 @@ class Policy(ConfigModel):
         min_history: how many of them there must be before a change counts.
         z: how many robust standard deviations (1.4826 * MAD of the runs' medians) a change must exceed as well.
         metrics: the metrics that are compared with the baseline; others are stored and shown.
+        chain: precision -> how far a leg's scores may be from those of the network before its export.
+        golden: how legs are compared with stored goldens.
+        overrides: what some suites or models have of their own.
     """
 
     schema_version: int = 1
@@ -90,8 +148,11 @@ class Policy(ConfigModel):
     floors: Floors = Floors()
     metrics: dict[Annotated[str, AfterValidator(judged)], MetricRule] = _JUDGED
     parity: ParityRule = ParityRule()
+    chain: dict[str, Tolerance] = _BUDGETS
+    golden: GoldenRule = GoldenRule()
     loss: LossRule = LossRule()
     accuracy: AccuracyRule = AccuracyRule()
+    overrides: tuple[Override, ...] = ()
 
     @property
     def whole_nodes(self) -> bool:
@@ -99,3 +160,26 @@ class Policy(ConfigModel):
         if self.lease is not None:
             return self.lease == "nodes"
         return any(rule.gating and metric(name).family == "speed" for name, rule in self.metrics.items())
+
+    @model_validator(mode="after")
+    def _overrides_fit(self) -> Self:
+        for number, override in enumerate(self.overrides, 1):
+            try:
+                self._with([override])
+            except ValidationError as error:
+                first = error.errors()[0]
+                where = ".".join(str(part) for part in first["loc"])
+                raise ValueError(f"override {number}: {where}: {first['msg']}") from None
+        return self
+
+    def settled(self, suite: str, model: str) -> Self:
+        """The policy for one model: what overrides say of it replaces what stands above, the later one wins."""
+        return self._with([one for one in self.overrides if one.about(suite, model)])
+
+    def _with(self, overrides: list[Override]) -> Self:
+        values = self.model_dump(exclude={"overrides"})
+        for override in overrides:
+            if {"name", "overrides", "schema_version"} & set(override.set):
+                raise ValueError("an override cannot set name, overrides or schema_version")
+            values = _merged(values, override.set)
+        return type(self).model_validate(values)

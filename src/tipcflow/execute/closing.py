@@ -7,15 +7,16 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tipcflow.domain import Status, Step
+from tipcflow.domain import InfraError, Status, Step
+from tipcflow.domain.failure import FAILURES, Failure, failure_key
 from tipcflow.execute import outcome
 from tipcflow.execute.collect import Collected, collect, step_folder
 from tipcflow.execute.file_lock import locked
-from tipcflow.execute.gang import culprit
 from tipcflow.execute.member import Member
 from tipcflow.execute.nodes import Nodes
+from tipcflow.execute.outcome import Outcome
 from tipcflow.execute.progress import Event, Kind, Listener
-from tipcflow.parse import error_excerpt
+from tipcflow.execute.telling import Telling
 
 if TYPE_CHECKING:
     from tipcflow.store import Store
@@ -43,14 +44,14 @@ class StepCloser:
         nodes: Nodes,
         *,
         cancelled: bool = False,
-        trouble: str = "",
+        trouble: InfraError | None = None,
         late: str = "",
     ) -> tuple[Status, str]:
         """Collect, store and judge an attempt whose members have all ended.
 
         Args:
             cancelled: whether a person stopped it.
-            trouble: why the attempt never got under way, '' when it did.
+            trouble: why the attempt never got under way, None when it did.
             late: the run's budget, in words, when it cut the step short.
 
         Returns:
@@ -72,25 +73,35 @@ class StepCloser:
         nodes: Nodes,
         *,
         cancelled: bool,
-        trouble: str,
+        trouble: InfraError | None,
         late: str,
     ) -> tuple[Status, str]:
         collected = collect(step, members, nodes, home=self._home, attempt=attempt, log_format=self._log_format)
         self._store.add_measurements(collected.measurements)
         self._remember(step, collected)
-        status, reason = self._judge(step, members, collected, attempt, trouble, cancelled=cancelled)
+        judged = self._judge(step, members, collected, attempt, trouble, cancelled=cancelled)
+        status, reason = judged.status, judged.reason
         if late and status is Status.FAILED:
             reason = f"{late}: {reason}"
         if collected.lost and status is Status.PASS:
             status, reason = Status.INFRA_FAILURE, "; ".join(collected.lost)
         elif status is Status.PASS and collected.notes:
             reason = "; ".join(collected.notes)
+        self._keep(step, attempt, judged.failure)
         records = [member.record for member in members if member.record is not None]
         if self._store.close_attempt(self._run, step.id, attempt, status, reason, records, time.time()):
             for note in collected.notes:
                 self._say(Event(Kind.NOTE, note, step=step.id))
             self.end(step, status, reason)
+            if judged.failure is not None:
+                words = f"{judged.failure.headline}. {judged.failure.remedy.advice}"
+                self._say(Event(Kind.NOTE, f"{step.id}: {words}", step=step.id))
         return status, reason
+
+    def _keep(self, step: Step, attempt: int, failure: Failure | None) -> None:
+        if failure is not None:
+            kept = failure.model_dump(mode="json")
+            self._store.merge_document(self._run, FAILURES, {failure_key(step.id, attempt): kept})
 
     @contextlib.contextmanager
     def _alone(self, step: Step) -> Iterator[None]:
@@ -141,47 +152,39 @@ class StepCloser:
         members: Sequence[Member],
         collected: Collected,
         attempt: int,
-        trouble: str,
+        trouble: InfraError | None,
         *,
         cancelled: bool,
-    ) -> tuple[Status, str]:
-        if trouble and not cancelled:
-            self.skip_legs(step, Status.BLOCKED, trouble)
-            return Status.INFRA_FAILURE, trouble
+    ) -> Outcome:
+        if trouble is not None and not cancelled:
+            self.skip_legs(step, Status.BLOCKED, str(trouble))
+            return outcome.unready(members, trouble)
         if not step.legs:
-            status, reason = outcome.step_outcome(members, collected.tails, cancelled=cancelled)
-            blamed = culprit(members)
-            if status is Status.FAILED:
-                reason = _with_excerpt(reason, collected.tails.get(blamed.name if blamed else "", ""))
-            return status, reason
+            skew = {facts.node: facts.clock_skew_s for facts in self._store.node_facts(self._run)}
+            return outcome.step_outcome(members, collected.told, cancelled=cancelled, skew=skew)
         return self._judge_legs(step, members[0], collected, attempt, cancelled=cancelled)
 
     def _judge_legs(
         self, step: Step, member: Member, collected: Collected, attempt: int, *, cancelled: bool
-    ) -> tuple[Status, str]:
-        whole = (Status.PASS, "")
-        if member.record is None:
-            whole = (Status.INFRA_FAILURE, member.lost)
-        elif member.record.reason.value not in ("exited", "signaled"):
-            whole = outcome.status_of(member.record)
+    ) -> Outcome:
         results = []
         for leg in step.legs:
-            tail = collected.tails.get(leg.id, "")
-            status, reason = outcome.leg_outcome(leg, member, tail, cancelled=cancelled)
-            if status is Status.FAILED:
-                reason = _with_excerpt(reason, tail)
-            results.append((status, reason))
+            said = outcome.leg_outcome(leg, member, collected.told.get(leg.id, Telling()), cancelled=cancelled)
+            results.append(said)
             record = member.legs.get(leg.id)
-            status = outcome.said_of_leg(status)
-            self._store.set_leg(self._run, step.id, leg.id, attempt, status, reason, record)
-            self._say(Event(Kind.LEG, reason, step=step.id, node=member.name, leg=leg.id, status=status))
-        return outcome.legs_outcome(results, (Status.CANCELLED, "stopped by a person") if cancelled else whole)
+            status = outcome.said_of_leg(said.status)
+            self._store.set_leg(self._run, step.id, leg.id, attempt, status, said.reason, record)
+            self._say(Event(Kind.LEG, said.reason, step=step.id, node=member.name, leg=leg.id, status=status))
+        return outcome.legs_outcome(results, outcome.whole_job(member, cancelled=cancelled))
 
     def _remember(self, step: Step, collected: Collected) -> None:
         """What checks need beyond numbers: predictions, reports, settings, ranks."""
         logs = {f"{step.id}/{leg}": log for leg, log in collected.inference.items()}
         merge = self._store.merge_document
-        merge(self._run, "predictions", {key: log.predictions for key, log in logs.items() if log.predictions})
+        answers = {key: log.predictions for key, log in logs.items() if log.predictions}
+        if collected.predictions:
+            answers[step.id] = collected.predictions
+        merge(self._run, "predictions", answers)
         merge(self._run, "autolog", {key: log.autolog for key, log in logs.items() if log.autolog})
         merge(self._run, "engine", {key: log.engine for key, log in logs.items() if log.engine})
         if collected.ranks:
@@ -189,8 +192,3 @@ class StepCloser:
         reporter = next((log.reporter for log in reversed(logs.values()) if log.reporter), "")
         if reporter:
             self._store.put_document(self._run, "reporter", reporter)
-
-
-def _with_excerpt(reason: str, tail: str) -> str:
-    excerpt = error_excerpt(tail)
-    return f"{reason}: {excerpt}" if excerpt else reason

@@ -10,10 +10,11 @@ from pathlib import Path
 from tipcflow.domain import ExitRecord, InfraError, Measurement, Phase, RankReport, Step, StepKind
 from tipcflow.execute.member import Member
 from tipcflow.execute.nodes import Nodes
+from tipcflow.execute.telling import Telling, telling
 from tipcflow.parse import (
     InferenceLog,
     parse_inference,
-    parse_launch,
+    parse_predictions,
     parse_ranks,
     parse_training,
     peak_measurements,
@@ -32,17 +33,19 @@ class Collected:
 
     Attributes:
         log_format: the suite's format of training lines.
-        tails: node name (steps) or leg id (inference) -> end of the log.
+        told: node name (steps) or leg id (inference) -> what the end of its logs tells of a failure.
         inference: leg id -> what its log says.
+        predictions: image -> class scores, of a step without legs that prints them (export, evaluation).
         ranks: what the training processes said of themselves.
         notes: what was cut, in words.
         lost: what could not be fetched, in words: what it would have shown is not known.
     """
 
     log_format: str
-    tails: dict[str, str] = field(default_factory=dict)
+    told: dict[str, Telling] = field(default_factory=dict)
     measurements: list[Measurement] = field(default_factory=list)
     inference: dict[str, InferenceLog] = field(default_factory=dict)
+    predictions: dict[str, tuple[float, ...]] = field(default_factory=dict)
     ranks: list[RankReport] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
@@ -77,9 +80,11 @@ def _read_member(step: Step, member: Member, folder: Path, collected: Collected,
         for leg in step.legs:
             _read_leg(step, leg.id, member, folder, collected, attempt)
     else:
-        collected.tails[member.name] = tail(_telling_log(_log(member, folder), folder))
+        collected.told[member.name] = _tell(step, member, folder)
     if step.kind is StepKind.TRAIN:
         _read_training(step, member, folder, collected, attempt)
+    if step.kind in (StepKind.EVAL, StepKind.EXPORT) and _log(member, folder).is_file():
+        collected.predictions |= parse_predictions(text_of(_log(member, folder)))
     if step.kind is StepKind.EVAL:
         collected.measurements += to_measurements(
             parse_training(numbered_lines(_log(member, folder)), collected.log_format),
@@ -95,9 +100,7 @@ def _read_member(step: Step, member: Member, folder: Path, collected: Collected,
 
 def _read_training(step: Step, member: Member, folder: Path, collected: Collected, attempt: int) -> None:
     """Every rank's own log where the launcher wrote one; else the step's output, which is rank 0's."""
-    local = max(1, step.world_size // max(1, len(step.nodes)))
-    first = step.nodes.index(member.name) * local
-    logs = {first + int(path.name.split(".")[1]): path for path in sorted(folder.rglob("workerlog.*"))}
+    first, logs = _first_rank(step, member), _worker_logs(step, member, folder)
     for rank, path in sorted(logs.items() if logs else {first: _log(member, folder)}.items()):
         if not path.is_file():
             continue
@@ -118,7 +121,7 @@ def _read_leg(step: Step, leg: str, member: Member, folder: Path, collected: Col
     if not path.is_file():
         return
     log = parse_inference(text_of(path))
-    collected.tails[leg] = tail(path)
+    collected.told[leg] = telling(tail(path), {})
     collected.inference[leg] = log
     collected.measurements += to_measurements(
         log.samples,
@@ -162,11 +165,21 @@ def _log(member: Member, folder: Path, leg: str = "") -> Path:
     return captured
 
 
-def _telling_log(main: Path, folder: Path) -> Path:
-    """Where the reason of a failure stands: the log of the worker that the launcher blames, else its own."""
-    failure = parse_launch(tail(main))
-    blamed = Path(failure.log).name if failure else ""
-    return next(iter(folder.rglob(blamed)), main) if blamed.startswith("workerlog.") else main
+def _first_rank(step: Step, member: Member) -> int:
+    """The lowest rank on a node."""
+    return step.nodes.index(member.name) * max(1, step.world_size // max(1, len(step.nodes)))
+
+
+def _worker_logs(step: Step, member: Member, folder: Path) -> dict[int, Path]:
+    """Rank -> that worker's own log, where a launcher wrote one."""
+    found = ((path.name.split(".")[1], path) for path in sorted(folder.rglob("workerlog.*")))
+    return {_first_rank(step, member) + int(local): path for local, path in found if local.isdigit()}
+
+
+def _tell(step: Step, member: Member, folder: Path) -> Telling:
+    """What the logs of one node tell of a failure."""
+    workers = {rank: tail(path) for rank, path in _worker_logs(step, member, folder).items()}
+    return telling(tail(_log(member, folder)), workers, _first_rank(step, member))
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tipcflow.check import CheckContext, judge, verdict
+from tipcflow.config.goldens import Goldens
 from tipcflow.config.loader import load_yaml
 from tipcflow.config.policy import Policy
 from tipcflow.config.references import References
@@ -42,7 +43,11 @@ def judge_run(store: "Store", run_id: str, *, rules: Policy, references: Referen
             run.chain, run.mode, run.environment, compat=run.compat, exclude=run_id, limit=rules.history
         )
     ]
-    context = CheckContext(history=tuple(reversed(past)), references=references, policy=rules, run=run)
+    kept = store.document(run_id, "goldens")
+    goldens = Goldens.model_validate(kept) if kept else None
+    context = CheckContext(
+        history=tuple(reversed(past)), references=references, goldens=goldens, policy=rules, run=run
+    )
     results = judge(facts, context)
     store.set_check_results(run_id, results)
     return Judged(*verdict(facts, results))

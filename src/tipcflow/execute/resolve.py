@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tipcflow.config.cluster import load_cluster
+from tipcflow.config.goldens import load_goldens
 from tipcflow.config.policy import Policy
 from tipcflow.config.references import References
 from tipcflow.config.suite import Suite, load_suite
@@ -79,6 +80,7 @@ def resolve(store: "Store", request: RunRequest, run_id: str, *, home: Path) -> 
     if request.framework:
         preflight.parse_framework(request.framework)
     policy = judgement.load_policy(request.policy, request.config_dir)
+    policy = policy.settled(suite.name, Path(request.params).parent.name)
     references = judgement.load_references(suite.name, request.config_dir)
     line_format(suite.log_format)
     snapshot = take_snapshot(
@@ -103,6 +105,8 @@ def resolve(store: "Store", request: RunRequest, run_id: str, *, home: Path) -> 
     store.put_document(run_id, "cluster", cluster.model_dump(mode="json"))
     store.put_document(run_id, "policy", policy.model_dump(mode="json"))
     store.put_document(run_id, "references", references.model_dump(mode="json"))
+    goldens = load_goldens(request.config_dir, plan.chain, plan.mode)
+    store.put_document(run_id, "goldens", goldens.model_dump(mode="json") if goldens else None)
     store.put_document(run_id, "source", keep_snapshot(home, snapshot) | catalog_hash(request, snapshot))
     return resolved, plan
 
@@ -139,7 +143,6 @@ def kept_request(store: "Store", run_id: str) -> RunRequest:
         "config_dir": Path(kept["config_dir"]),
         "compat": Compat(kept["compat"]),
         "command": tuple(kept["command"]),
-        "wait_s": float(kept["wait_s"]),
     }
     return RunRequest(**fields)
 

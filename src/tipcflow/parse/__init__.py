@@ -11,6 +11,7 @@ from tipcflow.parse.formats import FORMATS, line_format
 from tipcflow.parse.inference import InferenceLog, parse_inference
 from tipcflow.parse.launch import LaunchFailure, parse_launch
 from tipcflow.parse.metrics import METRICS, Metric, metric
+from tipcflow.parse.predictions import parse_predictions
 from tipcflow.parse.rank import parse_ranks
 from tipcflow.parse.resources import ResourceSample, parse_resources, peak_measurements
 from tipcflow.parse.sample import Sample, to_measurements
@@ -37,6 +38,7 @@ __all__ = [
     "parse_engine",
     "parse_inference",
     "parse_launch",
+    "parse_predictions",
     "parse_ranks",
     "parse_resources",
     "parse_training",

@@ -75,3 +75,46 @@ def test_a_wrong_reference(text: str, words: str) -> None:
     with pytest.raises(ConfigError) as caught:
         parse_yaml(text, References, file="r.yaml")
     assert (caught.value.line, words in str(caught.value)) == (3, True), str(caught.value)
+
+
+OVERRIDES = """\
+name: x
+metrics: {batch_cost: {floor: 0.3}, loss: {}}
+overrides:
+  - suite: Paddle*
+    because: quiet nodes
+    set: {metrics: {batch_cost: {floor: 0.1}}, z: 4}
+  - model: res?et
+    because: a small net
+    set: {parity: {atol: 0.01}, metrics: {batch_cost: {floor: 0.05}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("suite", "model", "floor", "z", "atol"),
+    [
+        ("toy", "toy", 0.3, 5, 1e-5),
+        ("PaddleClas", "toy", 0.1, 4, 1e-5),
+        ("PaddleClas", "resnet", 0.05, 4, 0.01),
+        ("toy", "resnet", 0.05, 5, 0.01),
+    ],
+)
+def test_overrides_change_what_they_name(suite: str, model: str, floor: float, z: float, atol: float) -> None:
+    policy = parse_yaml(OVERRIDES, Policy, file="p.yaml").settled(suite, model)
+    assert (policy.metrics["batch_cost"].floor, policy.z, policy.parity.atol) == (floor, z, atol)
+    assert (policy.metrics["loss"].floor, policy.parity.rtol, policy.overrides) == (None, 1e-4, ())
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ("{nonsense: 1}", "override 1: nonsense: Extra inputs are not permitted"),
+        ("{metrics: {lr: {}}}", "'lr' is no metric that can be judged"),
+        ("{name: y}", "cannot set name"),
+        ("{z: -1}", "override 1: z: Input should be greater than 0"),
+    ],
+)
+def test_a_wrong_override_is_refused(wrong: str, words: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        parse_yaml(f"name: x\noverrides:\n  - because: why\n    set: {wrong}\n", Policy, file="p.yaml")
+    assert words in str(error.value)

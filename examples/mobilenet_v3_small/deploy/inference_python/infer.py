@@ -8,13 +8,13 @@ machine cannot do what is asked for, with 1 when the engine turns out other than
 """
 
 import argparse
-import json
 import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import numpy as np
+from mobilenet.answers import print_answers
 from mobilenet.arguments import parse, positive, switch
 from mobilenet.data import find_pictures, read_picture
 from precision import PRECISIONS, check_cpu, check_gpu, cpu_flags
@@ -54,12 +54,9 @@ def measure(engine, reporter, batches: list[list[Path]]) -> None:
 
 
 def predict(engine, batches: list[list[Path]]) -> None:
-    """Prints the answer for every picture; nine digits bring a float32 back exactly."""
+    """Prints the answer for every picture."""
     for batch in batches:
-        scores = engine(np.stack([read_picture(path) for path in batch]))
-        for path, row in zip(batch, scores, strict=True):
-            answer = {"class_id": int(row.argmax()), "scores": [float(f"{score:.9g}") for score in row]}
-            print(f"{path.name}\t{json.dumps(answer)}")
+        print_answers(engine, batch)
     sys.stdout.flush()
 
 

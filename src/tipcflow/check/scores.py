@@ -1,0 +1,98 @@
+"""How far two sets of class scores are apart, picture by picture."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tipcflow.config.policy import Tolerance
+
+Scores = Mapping[str, tuple[float, ...]]
+
+
+@dataclass(frozen=True)
+class Distance:
+    """One picture's scores against the expected ones.
+
+    Attributes:
+        absolute, relative: largest difference of a score; relative only of scores above the absolute tolerance.
+        excess: by how much the worst score is beyond what is allowed; inf where no number could be compared.
+        problem: what is wrong, '' when nothing is.
+    """
+
+    picture: str
+    absolute: float
+    relative: float
+    excess: float
+    problem: str = ""
+
+
+def compare(scores: Scores, expected: Scores, allowed: Tolerance) -> Distance:
+    """The picture that is furthest from what is expected; both sides must have judged the same pictures.
+
+    Raises:
+        ValueError: when there is no picture, or a side lacks one.
+    """
+    if not expected or set(scores) != set(expected):
+        raise ValueError("both sides must have judged the same pictures, and at least one")
+    distances = [distance(picture, scores[picture], expected[picture], allowed) for picture in sorted(expected)]
+    worst = max(distances, key=lambda one: one.excess)
+    return Distance(
+        picture=worst.picture,
+        absolute=max(one.absolute for one in distances),
+        relative=max(one.relative for one in distances),
+        excess=worst.excess,
+        problem=worst.problem,
+    )
+
+
+def distance(picture: str, scores: tuple[float, ...], expected: tuple[float, ...], allowed: Tolerance) -> Distance:
+    """One picture: every score within atol + rtol * |expected|, and the same class."""
+    if len(scores) != len(expected) or not scores:
+        return Distance(picture, math.inf, math.inf, math.inf, f"{len(scores)} scores against {len(expected)}")
+    if not all(math.isfinite(one) for one in (*scores, *expected)):
+        return Distance(picture, math.inf, math.inf, math.inf, "scores are not finite")
+    absolute = [abs(a - b) for a, b in zip(scores, expected, strict=True)]
+    # Of scores as small as the tolerance the last bits are noise: their ratio would only frighten the reader.
+    relative = [d / abs(b) for d, b in zip(absolute, expected, strict=True) if abs(b) > max(allowed.atol, 1e-30)]
+    excess = max(d - allowed.atol - allowed.rtol * abs(b) for d, b in zip(absolute, expected, strict=True))
+    problem = ""
+    if top(scores) != top(expected):
+        problem, excess = f"class {top(scores)} against class {top(expected)}", math.inf
+    elif excess > 0:
+        problem = f"scores differ by {max(absolute):.3g}, allowed {allowed.atol:g} + {allowed.rtol:g} relative"
+    return Distance(picture, max(absolute), max(relative, default=0.0), excess, problem)
+
+
+def apart(scores: Scores, expected: Scores) -> str:
+    """What to say when the two sides judged different pictures; '' when they judged the same."""
+    odd = sorted(set(scores) ^ set(expected))
+    return f"{len(odd)} images were judged by one side only, first {odd[0]}" if odd else ""
+
+
+def classes(scores: Scores) -> int:
+    """How many different classes were answered: one alone proves nothing."""
+    return len({top(answer) for answer in scores.values()})
+
+
+def top(scores: tuple[float, ...]) -> int:
+    """The class with the highest score, -1 without any."""
+    return max(range(len(scores)), key=scores.__getitem__, default=-1)
+
+
+def told(worst: Distance, expected: Scores) -> dict[str, Any]:
+    """The numbers of a comparison, for the page and the certificate."""
+    return {
+        "images": len(expected),
+        "max_abs": worst.absolute,
+        "max_rel": worst.relative,
+        "classes": classes(expected),
+    }
+
+
+def same(worst: Distance, expected: Scores) -> str:
+    """What to say of a comparison that went well."""
+    return (
+        f"{len(expected)} images, {classes(expected)} classes: same class everywhere, "
+        f"largest difference {worst.absolute:.2g} (relative {worst.relative:.2g})"
+    )

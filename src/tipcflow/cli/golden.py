@@ -1,0 +1,139 @@
+"""`tipcflow golden …`: predictions that somebody looked at, kept to compare later runs with."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tipcflow.cli.output import columns, echo_lines, print_json, terminal_width
+from tipcflow.cli.person import person
+from tipcflow.domain import ConfigError, Status
+
+if TYPE_CHECKING:
+    from tipcflow.config.goldens import GoldenAnswers, Goldens
+    from tipcflow.store import Store
+
+app = typer.Typer(no_args_is_help=True, help="Stored predictions that later runs are compared with.")
+
+
+@app.callback()
+def _group() -> None:
+    """Stored predictions that later runs are compared with."""
+
+
+@app.command("record")
+def record(
+    run: Annotated[str, typer.Argument(help="Run id, its first characters, or latest.")],
+    because: Annotated[str, typer.Option(help="Why these predictions are right.")],
+    who: Annotated[str, typer.Option(help="Who says so; you, unless given.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print the goldens.")] = False,
+) -> None:
+    """Keep a run's predictions as the goldens of its chain and mode; commit the file that is written."""
+    from tipcflow.config.goldens import golden_path
+    from tipcflow.config.settings import settings
+    from tipcflow.store import Store
+
+    with Store.open() as store:
+        goldens = goldens_of(store, store.find_run(run).id, who=person(who), because=because.strip())
+    path = golden_path(settings().config_dir, goldens.chain, goldens.mode)
+    _write(path, goldens)
+    if as_json:
+        print_json(goldens.model_dump(mode="json"))
+        return
+    typer.echo(f"{path}: goldens of {goldens.chain} in {goldens.mode}, from run {goldens.run}")
+    echo_lines(_table(goldens))
+
+
+@app.command("show")
+def show(
+    run: Annotated[str, typer.Argument(help="Run id, its first characters, or latest: its chain and mode.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show the goldens that a run of this chain and mode is compared with."""
+    from tipcflow.config.goldens import golden_path, load_goldens
+    from tipcflow.config.settings import settings
+    from tipcflow.store import Store
+
+    with Store.open() as store:
+        found = store.find_run(run)
+    goldens = load_goldens(settings().config_dir, found.chain, found.mode)
+    if goldens is None:
+        path = golden_path(settings().config_dir, found.chain, found.mode)
+        raise ConfigError(
+            f"no goldens are stored for {found.chain} in {found.mode}",
+            file=str(path),
+            hint=f'`tipcflow golden record {found.id} --because "…"`',
+        )
+    if as_json:
+        print_json(goldens.model_dump(mode="json"))
+        return
+    typer.echo(
+        f"{goldens.chain} in {goldens.mode}, from run {goldens.run} ({goldens.framework or 'framework unknown'})"
+    )
+    typer.echo(f"recorded by {goldens.who} at {goldens.at}: {goldens.because}")
+    echo_lines(_table(goldens))
+
+
+def goldens_of(store: "Store", run_id: str, *, who: str, because: str) -> "Goldens":
+    """The goldens that a run gives: of each inference step and precision the plainest leg that passed.
+
+    Raises:
+        ConfigError: the run is not well, or printed no predictions; or no reason is given.
+    """
+    from datetime import UTC, datetime
+
+    from tipcflow.config.goldens import Goldens
+
+    run, facts = store.get_run(run_id), store.facts(run_id)
+    if not because:
+        raise ConfigError("a golden needs a reason", key="--because", expected="why these predictions are right")
+    if run.status not in (Status.PASS, Status.IMPROVEMENT):
+        said = f"is {run.status.value}" if run.status else "goes on"
+        raise ConfigError(f"run {run.id} {said}", expected="a run that is pass or improvement")
+    answers: dict[str, GoldenAnswers] = {}
+    for step in facts.plan.steps:
+        # Plain first: what oneDNN or TensorRT do to a score is what a golden has to find.
+        for leg in sorted(step.legs, key=lambda one: (bool(one.onednn), bool(one.tensorrt), one.id)):
+            key, scores = f"{step.id}|{leg.precision}", facts.predictions.get(f"{step.id}/{leg.id}")
+            if scores and key not in answers and facts.leg_status.get(f"{step.id}/{leg.id}") is Status.PASS:
+                answers[key] = _answers(leg.id, scores)
+    if not answers:
+        raise ConfigError(f"run {run.id} printed no predictions", expected='lines `image<TAB>{"scores": […]}`')
+    return Goldens(
+        chain=run.chain,
+        mode=run.mode,
+        compat=run.compat,
+        seed=run.seed,
+        run=run.id,
+        framework=run.framework,
+        suite_commit=run.suite_commit,
+        who=who,
+        because=because,
+        at=datetime.now(UTC).isoformat(timespec="seconds"),
+        answers=answers,
+    )
+
+
+def _answers(leg: str, scores: dict[str, tuple[float, ...]]) -> "GoldenAnswers":
+    from tipcflow.config.goldens import GoldenAnswers
+
+    return GoldenAnswers(leg=leg, scores=scores)
+
+
+def _write(path: Path, goldens: "Goldens") -> None:
+    """Whole or not at all: a half-written golden would fail every later run."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = path.with_suffix(".part")
+        part.write_text(goldens.model_dump_json(indent=1) + "\n", encoding="utf-8")
+        part.replace(path)
+    except OSError as error:
+        raise ConfigError(f"cannot be written: {error}", file=str(path)) from error
+
+
+def _table(goldens: "Goldens") -> list[str]:
+    rows = []
+    for key, answers in goldens.answers.items():
+        step, _, precision = key.rpartition("|")
+        rows.append((step, precision, str(len(answers.scores)), answers.leg))
+    return columns(("STEP", "PRECISION", "IMAGES", "FROM LEG"), rows, width=terminal_width())

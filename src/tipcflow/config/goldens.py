@@ -1,0 +1,73 @@
+"""Goldens: predictions that somebody looked at and keeps (configs/goldens/<suite>/<model>/<file>.<mode>.json)."""
+
+from pathlib import Path
+
+from pydantic import Field, ValidationError
+
+from tipcflow.config.base import ConfigModel
+from tipcflow.domain.errors import ConfigError
+
+
+class GoldenAnswers(ConfigModel):
+    """What one inference step answered in one precision.
+
+    Attributes:
+        leg: the leg that the scores come from.
+        scores: picture -> class scores.
+    """
+
+    leg: str
+    scores: dict[str, tuple[float, ...]] = Field(min_length=1)
+
+
+class Goldens(ConfigModel):
+    """The goldens of one chain in one mode.
+
+    Attributes:
+        seed, compat: of the run that they come from: another training gives other scores.
+        run, framework, suite_commit: where they come from, for the reader.
+        who, because, at: who recorded them, why, and when (ISO 8601, UTC).
+        answers: '<inference step>|<precision>' -> scores.
+    """
+
+    schema_version: int = 1
+    chain: str
+    mode: str
+    compat: str = "spec"
+    seed: int | None = None
+    run: str
+    framework: str = ""
+    suite_commit: str = ""
+    who: str = Field(min_length=1)
+    because: str = Field(min_length=1)
+    at: str
+    answers: dict[str, GoldenAnswers] = Field(min_length=1)
+
+
+def golden_path(config_dir: Path, chain: str, mode: str) -> Path:
+    """Where the goldens of a chain (`suite/model/file`) in a mode are kept."""
+    return config_dir / "goldens" / f"{chain}.{mode}.json"
+
+
+def load_goldens(config_dir: Path, chain: str, mode: str) -> Goldens | None:
+    """The goldens of a chain in a mode; None when there are none.
+
+    Raises:
+        ConfigError: the file is broken.
+    """
+    path = golden_path(config_dir, chain, mode)
+    try:
+        return Goldens.model_validate_json(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise ConfigError(f"cannot be read: {error}", file=str(path)) from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        raise ConfigError(
+            first["msg"], file=str(path), key=key, found=str(first["input"])[:120], hint=_HINT
+        ) from error
+
+
+_HINT = "`tipcflow golden record` writes this file; it is not made by hand"

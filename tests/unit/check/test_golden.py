@@ -1,0 +1,77 @@
+"""golden.results: predictions against stored ones; missing goldens are said."""
+
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from tipcflow.check import CheckContext
+from tipcflow.check.golden import golden_results
+from tipcflow.config.goldens import GoldenAnswers, Goldens
+from tipcflow.config.policy import GoldenRule, Policy, Tolerance
+from tipcflow.domain import CheckResult, Status
+
+PASS, FAILED, OPEN = Status.PASS, Status.FAILED, Status.INSUFFICIENT_DATA
+
+
+def goldens(build: ModuleType, **changes: Any) -> Goldens:
+    scores = build.predictions()[f"{build.INFER}/{build.OFF}"]
+    answers = {f"{build.INFER}|fp32": GoldenAnswers(leg=build.OFF, scores=scores)}
+    values = {"chain": "c", "mode": "m", "seed": build.run().seed, "run": "r0", "who": "mia", "because": "looked"}
+    return Goldens(**{**values, "at": "2026-11-21T00:00:00+00:00", "answers": answers, **changes})
+
+
+def judged(build: ModuleType, kept: Goldens | None, facts: Any = None, **rule: Any) -> list[CheckResult]:
+    policy = Policy(name="p", golden=GoldenRule(**rule))
+    context = CheckContext(goldens=kept, policy=policy, run=build.run())
+    return golden_results(facts or build.facts(), context)
+
+
+def test_every_leg_is_compared(build: ModuleType) -> None:
+    results = judged(build, goldens(build))
+    assert [(one.leg, one.status) for one in results] == [(build.ON, PASS), (build.OFF, PASS)]
+    assert results[0].values["golden"] == "r0"
+    assert results[0].values["max_abs"] == pytest.approx(1e-7)
+
+
+def test_another_answer_fails(build: ModuleType) -> None:
+    both = build.predictions()
+    both[f"{build.INFER}/{build.ON}"]["b.png"] = (0.1, 0.7 + 3e-3, 0.2)
+    facts = build.facts(predictions=both)
+    on, off = judged(build, goldens(build), facts)
+    assert (on.status, off.status) == (FAILED, PASS)
+    assert on.reason.startswith("scores differ by 0.003, allowed 0.001 + 0.001 relative (image b.png")
+    wide = judged(build, goldens(build), facts, budgets={"fp32": Tolerance(rtol=0, atol=4e-3)})
+    assert [one.status for one in wide] == [PASS, PASS]
+
+
+def test_other_images_fail(build: ModuleType) -> None:
+    both = build.predictions()
+    both[f"{build.INFER}/{build.ON}"].pop("b.png")
+    on, _ = judged(build, goldens(build), build.facts(predictions=both))
+    assert (on.status, on.reason) == (
+        FAILED,
+        "other images than the golden's: 1 images were judged by one side only, first b.png",
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (None, "no goldens are stored for this chain in lite_train_lite_infer: look at the predictions, then"),
+        ({"seed": 5}, "the goldens come from a training with seed 5, this run has 2026"),
+        ({"compat": "bash"}, "the goldens come from a `bash` run, this is `spec`"),
+        (
+            {"answers": {"x|int8": GoldenAnswers(leg="x", scores={"a": (1.0,)})}},
+            "no golden is stored for fp32: look",
+        ),
+    ],
+)
+def test_what_is_missing_is_said(build: ModuleType, changes: dict[str, Any] | None, words: str) -> None:
+    (result,) = judged(build, None if changes is None else goldens(build, **changes))
+    assert (result.status, result.step) == (OPEN, build.INFER)
+    assert result.reason.startswith(words)
+
+
+def test_gating_is_the_policys_choice(build: ModuleType) -> None:
+    assert not any(one.gating for one in judged(build, goldens(build), gating=False))
