@@ -13,7 +13,7 @@ from tipcflow.domain.history import PastRun, last_attempts, losses_of, medians_o
 from tipcflow.domain.job import JobCommand, JobSpec
 from tipcflow.domain.measurement import Measurement, Phase
 from tipcflow.domain.member import MemberState
-from tipcflow.domain.node import Cluster, Node, NodeFacts, SshTarget
+from tipcflow.domain.node import Cluster, Container, Launch, Node, NodeFacts, SshTarget
 from tipcflow.domain.plan import (
     Command,
     Compat,
@@ -36,6 +36,7 @@ __all__ = [
     "Command",
     "Compat",
     "ConfigError",
+    "Container",
     "EndReason",
     "ExitRecord",
     "Facts",
@@ -43,6 +44,7 @@ __all__ = [
     "InfraError",
     "JobCommand",
     "JobSpec",
+    "Launch",
     "Leg",
     "Measurement",
     "MemberState",
