@@ -1,5 +1,6 @@
 """Clusters, nodes and the facts that a node tells about itself."""
 
+from enum import StrEnum
 from typing import Any, Literal
 
 from pydantic import Field
@@ -21,6 +22,39 @@ class SshTarget(Frozen):
     known_hosts: str = ""
 
 
+class Container(Frozen):
+    """The image that a node's steps run in. The node runner itself stays outside.
+
+    Attributes:
+        image: as the engine knows it; what runs in it needs bash and a Python (3.7 or newer).
+        args: further words for `run`: mounts, `--gpus all`, `--shm-size=8g`, `--user 1000:1000` …; a process in a
+            container is root without the last one, and so are the files that it writes.
+        engine: the program that runs it, `docker` or one that takes the same words (`nvidia-docker`).
+        python: interpreter in the image, an absolute path.
+        pull: whether to fetch an image that is not on the node.
+    """
+
+    image: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:/@-]*$")
+    args: tuple[str, ...] = ()
+    engine: str = Field(default="docker", pattern=r"^[A-Za-z0-9_./-]+$")
+    python: str = Field(pattern=r"^/")
+    pull: bool = False
+
+
+class Launch(StrEnum):
+    """How the processes of a distributed training are started, and find each other.
+
+    `ips`: Paddle's launcher with the addresses of all nodes, as params files have it. `master`: Paddle's launcher
+    with one node's address (Paddle 2.3 or newer). `torchrun`: PyTorch's launcher. `init_method`: no launcher, one
+    process per node, whose script takes `--init-method`, `--rank` and `--world-size`.
+    """
+
+    IPS = "ips"
+    MASTER = "master"
+    TORCHRUN = "torchrun"
+    INIT_METHOD = "init_method"
+
+
 class Node(Frozen):
     """One SSH-reachable host of a cluster.
 
@@ -29,10 +63,12 @@ class Node(Frozen):
         connection: the Airflow connection id; the command line uses `ssh` instead.
         device: what its slots are.
         slots: how many GPUs (device `gpu`) or CPU processes (device `cpu`) one run may use at once.
-        python: interpreter of the node's environment, an absolute path on the node.
+        python: interpreter of the node's environment, an absolute path on the node; with a container it is only
+            what the node runner runs with.
         workspace: absolute folder on the node that belongs to tipcflow alone.
         env: environment variables for every step on the node; never a secret.
         cpus: CPU list as `taskset -c` takes it, '' for all.
+        container: what its steps run in, None for the node itself.
     """
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=63)
@@ -45,12 +81,19 @@ class Node(Frozen):
     workspace: str = Field(pattern=r"^/.+")
     env: dict[str, str] = {}
     cpus: str = ""
+    container: Container | None = None
+
+    @property
+    def step_python(self) -> str:
+        """The interpreter that steps run with: the container's, where there is one."""
+        return self.container.python if self.container else self.python
 
 
 class Cluster(Frozen):
-    """An inventory of nodes."""
+    """An inventory of nodes. `launch` is how trainings start on it, where the suite does not say so itself."""
 
     name: str
+    launch: Launch | None = None
     nodes: tuple[Node, ...] = Field(min_length=1)
 
     def node(self, name: str) -> Node:

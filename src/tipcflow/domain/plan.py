@@ -1,5 +1,6 @@
 """What a chain does in a mode on a cluster: ordered steps with exact commands."""
 
+import shlex
 from enum import StrEnum
 from typing import Literal
 
@@ -34,12 +35,25 @@ class Command(Frozen):
         cwd: working folder, relative to the suite's root.
         env: variables set for it on top of the node's; an empty value unsets.
         log: where its output belongs, relative to the suite's root; '' when the command redirects itself.
+        container: the words that start the container it runs in, '' for none. They name folders of the run by the
+            variables that every job has (`TIPCFLOW_ROOT` …).
     """
 
     text: str
     cwd: str = "."
     env: dict[str, str] = {}
     log: str = ""
+    container: str = ""
+
+    @property
+    def shell(self) -> str:
+        """What the node's shell gets: the command, in its container where it has one.
+
+        The run's own `python`, `pip` … come first on the image's PATH.
+        """
+        if not self.container:
+            return self.text
+        return f"{self.container} bash -c {shlex.quote(f'PATH=$TIPCFLOW_BIN:$PATH; {self.text}')}"
 
 
 class Leg(Frozen):
