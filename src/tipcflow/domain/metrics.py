@@ -26,27 +26,29 @@ class Metric:
     family: Family = "other"
 
 
+def _family(family: Family, better: Better, unit: str, *names: str) -> tuple[Metric, ...]:
+    return tuple(Metric(name, unit, better, family) for name in names)
+
+
 METRICS: dict[str, Metric] = {
     known.name: known
     for known in (
-        Metric("loss", "", "lower", "quality"),
-        Metric("top1", "", "higher", "quality"),
-        Metric("top5", "", "higher", "quality"),
+        *_family("quality", "lower", "", "loss", "ppl", "fid", "SAD", "MSE"),
+        *_family("quality", "higher", "", "top1", "top5", "acc", "auc", "mIoU", "Kappa", "Dice", "Auc_roc"),
+        *_family("quality", "higher", "", "mAP", "AP", "AP50", "AP75", "bbox_map", "psnr", "ssim"),
+        *_family("quality", "higher", "", "precision", "recall", "hmean", "norm_edit_dis", "recall1", "recall5"),
         Metric("lr"),
         Metric("samples"),
-        Metric("batch_cost", "s", "lower", "speed"),
-        Metric("reader_cost", "s", "lower", "speed"),
-        Metric("ips", "images/s", "higher", "speed"),
-        Metric("preprocess_time", "ms", "lower", "speed"),
-        Metric("inference_time", "ms", "lower", "speed"),
-        Metric("postprocess_time", "ms", "lower", "speed"),
+        *_family("speed", "lower", "s", "batch_cost", "reader_cost", "epoch_time"),
+        *_family("speed", "higher", "images/s", "ips", "fps"),
+        *_family("speed", "higher", "samples/s", "throughput"),
+        *_family("memory", "lower", "MB", "max_mem_reserved", "max_mem_allocated"),
+        *_family("speed", "lower", "ms", "preprocess_time", "inference_time", "postprocess_time"),
         Metric("total_time", "s", "lower", "speed"),
         Metric("data_num"),
-        Metric("cpu_rss", "MB", "lower", "memory"),
-        Metric("gpu_rss", "MB", "lower", "memory"),
+        *_family("memory", "lower", "MB", "cpu_rss", "gpu_rss"),
         Metric("gpu_util", "%"),
-        Metric("peak_rss", "bytes", "lower", "memory"),
-        Metric("peak_gpu", "bytes", "lower", "memory"),
+        *_family("memory", "lower", "bytes", "peak_rss", "peak_gpu"),
         Metric("wall_time", "s", "lower", "speed"),
     )
 }

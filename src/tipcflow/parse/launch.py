@@ -13,7 +13,9 @@ import re
 from tipcflow.domain import Frozen
 from tipcflow.parse.text import strip_ansi
 
+# The second copy goes from here to the launcher's last word.
 REPEATS_FROM = "- ERROR LOG DETAIL -"
+REPEATS_END = " Exit code "
 
 # The launcher ends with 250 when its worker was aborted (-6) because a peer's connection closed.
 PEER_ABORTED = 250

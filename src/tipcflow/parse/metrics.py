@@ -8,29 +8,38 @@ __all__ = ["METRICS", "Metric", "metric", "normalised", "unit_of"]
 _SAME_AS = {
     "avg_batch_cost": "batch_cost",
     "avg_reader_cost": "reader_cost",
+    "data_cost": "reader_cost",
     "avg_samples": "samples",
     "avg_ips": "ips",
+    "learning_rate": "lr",
     "Acc@1": "top1",
     "Acc@5": "top5",
+    "avg_acc1": "top1",
+    "avg_acc5": "top5",
+    "top1_avg": "top1",
+    "top5_avg": "top5",
+    "loss_avg": "loss",
+    "Loss": "loss",
+    "Acc": "acc",
+    "accuracy": "acc",
+    "Accuracy": "acc",
+    "accu": "acc",
+    "Time": "batch_cost",
+    "Data": "reader_cost",
+    "AUC": "auc",
 }
-
-# Printed unit -> the unit that is stored. Values are never converted: only spellings of one unit are joined.
-_UNITS = {
-    "sec": "s",
-    "s": "s",
-    "ms": "ms",
-    "images/sec": "images/s",
-    "images/s": "images/s",
-    "MB": "MB",
-    "%": "%",
-}
+# PaddleClas names its learning rates after their schedules: lr(CosineAnnealingDecay).
+_SCHEDULED = "lr("
 
 
 def normalised(printed: str) -> str:
     """Our name of a metric as a log prints it; an unknown name stays as printed."""
-    return _SAME_AS.get(printed, printed)
+    return "lr" if printed.startswith(_SCHEDULED) else _SAME_AS.get(printed, printed)
 
 
 def unit_of(name: str, printed: str = "") -> str:
-    """The unit of a value: as printed, in our spelling; else the registry's ('' when nobody knows)."""
-    return _UNITS.get(printed, printed) if printed else metric(name).unit
+    """The unit of a value: as printed, in our spelling (values are never converted); else the registry's, '' when
+    nobody knows."""
+    if not printed:
+        return metric(name).unit
+    return "s" if printed == "sec" else printed.removesuffix("ec") if printed.endswith("/sec") else printed

@@ -2,21 +2,36 @@
 
 import re
 from collections.abc import Iterator
+from typing import NamedTuple
 
-NUMBER = r"[-+]?(?:\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|nan|inf(?:inity)?)"
-# The name may hold what the suites' names hold: lr(Cosine), Acc@1, mAP(0.5). Tensors print as [0.5].
-# It starts where no other name goes on, and is never taken apart again: linear time on any line.
+from tipcflow.parse.reading import Span
+
+NUMBER = r"(?>[-+]?(?:\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|(?i:nan|inf(?:inity)?)))"
+# One letter word per second (images, samples, instance, ins, tokens …), times, sizes, shares.
+UNIT = r"[A-Za-z]+/s(?:ec|tep)?|sec|ms|s|[KMGT]i?B|%"
+# The name may hold what the suites' names hold: lr(Cosine), Acc@1, mAP(0.5). Tensors print as [0.5], old logs put
+# names into quotes. A name starts where no other one goes on, and is never taken apart again: linear time on any
+# line. What follows the number must not be more of a word, a date, a time of day or a version.
 _PAIR = re.compile(
-    rf"(?<![\w@/.()-])(?P<name>[A-Za-z_][\w@/.()-]*+)\s*[:=]\s*\[?(?P<number>{NUMBER})\]?(?![\w:/-])\s*"
-    r"(?P<unit>(?:images/sec|images/s|sec|s|ms|MB|%)(?![\w/:]))?",
-    re.IGNORECASE,
+    rf"(?<![\w@/.()-])(?P<name>[A-Za-z_][\w@/.()-]*+)['\"]?\s*+[:=]\s*+\[?(?P<number>{NUMBER})\]?"
+    rf"(?:\s*+(?P<unit>{UNIT})(?![\w/:])|(?![\w:/%-])(?!\.\d))",
+    re.ASCII,
 )
 
 
-def pairs(text: str) -> Iterator[tuple[str, float, str]]:
-    """(name, value, unit as printed) of every numeric pair; nan and inf are values.
+class Pair(NamedTuple):
+    """One pair as printed, with the places of its name and number in the text."""
 
-    What follows a name but is no plain number (a date, `0:01:40`, a word) is skipped.
+    name: str
+    unit: str
+    number: Span
+    at: Span
+
+
+def pairs(text: str, start: int = 0, end: int | None = None) -> Iterator[Pair]:
+    """Every numeric pair of text[start:end]; nan and inf are numbers.
+
+    What follows a name but is no plain number (a date, `0:01:40`, a word, `3.3.1`) is skipped.
     """
-    for found in _PAIR.finditer(text):
-        yield found["name"], float(found["number"]), (found["unit"] or "")
+    for found in _PAIR.finditer(text, start, len(text) if end is None else end):
+        yield Pair(found["name"], found["unit"] or "", found.span("number"), found.span("name"))

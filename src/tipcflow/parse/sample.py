@@ -10,7 +10,8 @@ from tipcflow.domain import Measurement, Phase
 class Sample:
     """One number of one line. `epoch` and `iteration` are what the line printed, -1 when it printed none.
 
-    `offset` is the byte offset of the line in its file, -1 when the number comes from no file.
+    `offset` is the byte offset of the line in its file, -1 when the number comes from no file. `rank` is what a
+    line of a log of several ranks says, -1 when it does not say.
     """
 
     metric: str
@@ -20,6 +21,7 @@ class Sample:
     epoch: int = -1
     iteration: int = -1
     offset: int = -1
+    rank: int = -1
 
 
 def to_measurements(
@@ -33,15 +35,16 @@ def to_measurements(
     rank: int = -1,
     source: str = "",
 ) -> list[Measurement]:
-    """The samples of one (run, step, leg, attempt, node, rank) as measurements.
+    """The samples of one (run, step, leg, attempt, node) as measurements.
 
-    `ordinal` counts from 0 within (metric, phase) in the order of the samples, so all samples of that key must
-    come in one call: parse a rank's whole log, not parts of it.
+    `ordinal` counts from 0 within (rank, metric, phase) in the order of the samples, so all samples of that key
+    must come in one call: parse a rank's whole log, not parts of it. `rank` is that of samples that name none.
     """
-    seen: dict[tuple[str, Phase], int] = {}
+    seen: dict[tuple[int, str, Phase], int] = {}
     measurements = []
     for sample in samples:
-        key = (sample.metric, sample.phase)
+        of_rank = rank if sample.rank < 0 else sample.rank
+        key = (of_rank, sample.metric, sample.phase)
         ordinal = seen.get(key, 0)
         seen[key] = ordinal + 1
         measurements.append(
@@ -51,7 +54,7 @@ def to_measurements(
                 leg=leg,
                 attempt=attempt,
                 node=node,
-                rank=rank,
+                rank=of_rank,
                 metric=sample.metric,
                 phase=sample.phase,
                 ordinal=ordinal,

@@ -2,13 +2,10 @@
 
 from collections.abc import Iterable, Iterator
 
-from tipcflow.parse.formats import line_format
-from tipcflow.parse.launch import REPEATS_FROM
+from tipcflow.parse.formats import AUTO, line_format, line_formats
 from tipcflow.parse.sample import Sample
+from tipcflow.parse.scan import MAX_LINE, Scan
 from tipcflow.parse.text import lines_of, strip_ansi
-
-# Longer lines are binary rubbish or dumps: they are skipped before any pattern looks at them.
-MAX_LINE = 20_000
 
 
 def parse_training(lines: Iterable[tuple[int, str]], log_format: str = "models") -> Iterator[Sample]:
@@ -16,25 +13,19 @@ def parse_training(lines: Iterable[tuple[int, str]], log_format: str = "models")
 
     Args:
         lines: (byte offset, line), as `lines_of` gives them.
-        log_format: name in `FORMATS`, as the suite declares it.
+        log_format: name in `FORMATS`, as the suite declares it, or `auto`.
 
     What follows the launcher's `ERROR LOG DETAIL` is a second copy of lines that were read already: left out.
 
     Raises:
         ConfigError: there is no such format (when the first sample is asked for).
     """
-    form = line_format(log_format)
+    scan = Scan(line_formats(log_format))
     for offset, raw in lines:
-        if len(raw) > MAX_LINE:
-            continue
-        line = strip_ansi(raw)
-        if REPEATS_FROM in line:
-            return
-        yield from form.training(offset, line)
-        yield from form.evaluation(offset, line)
+        yield from scan.samples(offset, raw)
 
 
-def last_training_line(text: str, log_format: str = "models") -> str:
+def last_training_line(text: str, log_format: str = AUTO) -> str:
     """The last training line of a piece of a log, for the live display; '' when there is none yet.
 
     A last line without its end is still being written and does not count.
