@@ -75,7 +75,7 @@ class ResolveOperator(RunOperator):
 class AcquireOperator(RunOperator):
     """Leases all slots of the run, all or none, looks at the nodes and puts the suite's code there.
 
-    It tries once; while somebody else has a slot it waits deferred, which costs no worker.
+    It tries once; while somebody else has a slot it waits deferred in the queue, which costs no worker.
     """
 
     def work(self, run: "TaskContext", context: Context) -> None:
@@ -91,20 +91,32 @@ class AcquireOperator(RunOperator):
             self._try(run, since=float(event["since"]))
 
     def _try(self, run: "TaskContext", *, since: float) -> None:
+        from tipcflow.execute.lease import late_words
+        from tipcflow.execute.lease_words import names_of
         from tipcflow.execute.task_phases import prepare_nodes
 
         held = run.acquire()
         if not held:
             prepare_nodes(run)
             return
-        left = since + run.request.wait_s - time.time()
-        if left <= 0:
-            reason = f"no free slots within {run.request.wait_s / 60:.0f} min: {held}"
+        wait_s = run.request.waits_s(run.policy)
+        if since + wait_s <= time.time():
+            run.store.leave_queue(run.run)
+            reason = late_words(wait_s, held)
             run.store.finish_run(run.run, Status.INFRA_FAILURE, reason, time.time())
-            raise InfraError(reason, hint="see `tipcflow runs` for what holds them")
-        run.note(f"waiting for slots: {held}")
-        slots = [list(slot) for slot in _slots(run)]
-        trigger = LeaseTrigger(run=run.run, slots=slots, since=since, until=since + run.request.wait_s)
+            raise InfraError(reason, hint="see `tipcflow nodes` for who has them")
+        run.note(held)
+        places = [place for place in run.store.lease_queue() if place.request.run == run.run]
+        trigger = LeaseTrigger(
+            run=run.run,
+            slots=[list(slot) for slot in run.slots],
+            since=since,
+            until=since + wait_s,
+            owner=run.request.owner,
+            names=names_of(run.cluster),
+            said=held,
+            looked=any(place.for_nodes_to_say(time.time()) for place in places),
+        )
         self.defer(trigger=trigger, method_name="resume", timeout=None)
 
 
@@ -150,9 +162,3 @@ def was_stopped(context: Context) -> bool:
     """Whether a person has marked the DAG run: it has a final state while its teardowns still run."""
     dag_run = context["dag_run"]
     return bool(context["ti"].get_dagrun_state(dag_run.dag_id, dag_run.run_id) in ("failed", "success"))
-
-
-def _slots(run: "TaskContext") -> list[tuple[str, int]]:
-    from tipcflow.execute.jobs import slots_needed
-
-    return slots_needed(run.plan, run.cluster)

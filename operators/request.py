@@ -90,14 +90,11 @@ def _check_names(conf: Conf) -> None:
         )
 
 
-def request_of(
-    conf: Conf, *, suite: str, params_file: str, dag_id: str, dag_run_id: str, wait_s: float = 48 * 3600
-) -> RunRequest:
+def request_of(conf: Conf, *, suite: str, params_file: str, dag_id: str, dag_run_id: str) -> RunRequest:
     """The request of a DAG run.
 
     Args:
         suite, params_file: of the chain; those of `conf` win (the DAG `certify` has no chain of its own).
-        wait_s: how long the run may wait for slots.
 
     Raises:
         ConfigError: neither names a chain.
@@ -118,7 +115,6 @@ def request_of(
         repeats=conf.repeats,
         diagnose=conf.diagnose,
         policy=conf.policy,
-        wait_s=wait_s,
         only_inside=True,
         trigger=trigger_of(dag_run_id),
         owner=f"airflow {dag_id} {dag_run_id}",

@@ -25,6 +25,8 @@ SETTLE_S = 5.0
 WATCH_S = 60.0
 SILENCE_S = 20.0
 STOP_S = 20.0
+# How often a task looks at nodes that stand in the way of its lease.
+LOOK_AGAIN_S = 30.0
 
 
 class JobTrigger(BaseTrigger):
@@ -148,55 +150,92 @@ class JobTrigger(BaseTrigger):
 
 
 class LeaseTrigger(BaseTrigger):
-    """Waits until no other run holds the slots that a run wants, or the time for that is over.
+    """Keeps a run's place in the queue until it is its turn, or the time for that is over.
 
     Args:
         run: who wants them.
         slots: [node address, slot index] of what it wants.
         since, until: when it began to wait and when that ends, seconds since the epoch.
+        owner: who is said to wait.
+        names: node address -> name, for messages.
+        said: what the task has said already.
+        looked: whether the task has looked at nodes just now and found somebody there.
     """
 
-    def __init__(self, *, run: str, slots: list[list[Any]], since: float, until: float) -> None:
+    def __init__(
+        self,
+        *,
+        run: str,
+        slots: list[list[Any]],
+        since: float,
+        until: float,
+        owner: str,
+        names: dict[str, str],
+        said: str,
+        looked: bool = False,
+    ) -> None:
         super().__init__()
         self.run_id = run
         self.slots = slots
         self.since = since
         self.until = until
+        self.owner = owner
+        self.names = names
+        self.said = said
+        self.looked = looked
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Called by Airflow."""
-        return (
-            "operators.triggers.LeaseTrigger",
-            {"run": self.run_id, "slots": self.slots, "since": self.since, "until": self.until},
-        )
+        names = ("slots", "since", "until", "owner", "names", "said", "looked")
+        fields = {name: getattr(self, name) for name in names}
+        return "operators.triggers.LeaseTrigger", {"run": self.run_id, **fields}
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Look every few seconds; fire when it is worth asking again."""
+        """Say every few seconds that it still waits; fire when it is worth asking again.
+
+        What the task has to look at on nodes (leases that ran out, runs of other controllers) is left to it every
+        half minute: each look of a task costs a worker some seconds.
+        """
         await asyncio.sleep(SETTLE_S)
-        said = ""
+        begun = time.monotonic()
         while time.time() < self.until:
-            held = await asyncio.to_thread(self._held)
-            if not held:
-                break
-            if held != said:
-                self.log.info("waiting: %s", held)
-                said = held
+            try:
+                held, for_task = await asyncio.to_thread(self._held)
+            except Exception as error:
+                self.log.warning("the queue for slots cannot be read: %r", error)
+            else:
+                if held and held != self.said:
+                    self.log.info("%s", held)
+                    self.said = held
+                if for_task and (not self.looked or time.monotonic() - begun > LOOK_AGAIN_S):
+                    break
             await asyncio.sleep(SETTLE_S * random.uniform(0.7, 1.3))
         yield TriggerEvent({"since": self.since})
 
-    def _held(self) -> str:
-        """Which other runs hold what is wanted. Expired leases are for the task, which can list nodes."""
+    async def on_kill(self) -> None:
+        """A person marked or cleared the task: it waits no more."""
+        await asyncio.to_thread(self._leave)
+
+    def _held(self) -> tuple[str, bool]:
+        """(what is waited for, in words; whether the task may find otherwise)."""
+        from tipcflow.execute.lease_words import runs_in_the_way, triggers_of, waiting
+        from tipcflow.execute.task_context import WAITER_S
         from tipcflow.store import Store
 
-        wanted = {(str(node), int(slot)) for node, slot in self.slots}
+        slots = [(str(node), int(slot)) for node, slot in self.slots]
         now = time.time()
         with Store.open() as store:
-            runs = {
-                lease.run
-                for lease in store.leases()
-                if (lease.node, lease.slot) in wanted and lease.run != self.run_id and lease.live(now)
-            }
-        return ", ".join(sorted(runs))
+            place = store.queue_for_leases(self.run_id, slots, owner=self.owner, ttl_s=WAITER_S)
+            if place.free:
+                return "", True
+            triggers = triggers_of(store, runs_in_the_way(place))
+        return waiting(place, triggers, self.names, now), place.for_nodes_to_say(now)
+
+    def _leave(self) -> None:
+        from tipcflow.store import Store
+
+        with Store.open() as store:
+            store.leave_queue(self.run_id)
 
 
 class StepTrigger(BaseTrigger):

@@ -39,7 +39,9 @@ def run(
     compat: Annotated[
         Compat, typer.Option(help="spec: what the params file says; bash: what the suite's script would run.")
     ] = Compat.SPEC,
-    wait_minutes: Annotated[float, typer.Option(min=0, help="How long to wait for free slots.")] = 60,
+    wait_minutes: Annotated[
+        float | None, typer.Option(min=0, help="How long to wait for free slots; else as the policy says.")
+    ] = None,
     keep: Annotated[
         bool, typer.Option("--keep", help="Keep the working folder on the nodes after a pass.")
     ] = False,
@@ -63,7 +65,7 @@ def run(
         repeats=repeats,
         diagnose=diagnose,
         compat=compat,
-        wait_s=wait_minutes * 60,
+        wait_s=None if wait_minutes is None else wait_minutes * 60,
         keep=keep,
         policy=policy,
         owner=owner_of_this_process(),

@@ -14,6 +14,7 @@ from tipcflow.execute import judgement
 from tipcflow.execute.inspection import inspect, settle
 from tipcflow.execute.jobs import slots_needed
 from tipcflow.execute.lease import LeaseKeeper
+from tipcflow.execute.lease_words import names_of
 from tipcflow.execute.nodes import Nodes
 from tipcflow.execute.progress import Event, Kind, Listener, silent
 from tipcflow.execute.request import RunRequest
@@ -71,10 +72,12 @@ class ChainRun:
             with LeaseKeeper(
                 self._store,
                 self.id,
-                slots_needed(plan, resolved.cluster),
+                slots_needed(plan, resolved.cluster, whole_nodes=resolved.policy.whole_nodes),
                 owner=self.request.owner,
-                wait_s=self.request.wait_s,
+                wait_s=self.request.waits_s(resolved.policy),
                 empty=nodes.holds_nothing_of,
+                living=nodes.living_runs,
+                names=names_of(resolved.cluster),
                 say=self._note,
                 cancel=self.cancel,
             ) as lease:

@@ -45,8 +45,11 @@ def job_env(node: Node, run: str) -> dict[str, str]:
     return {**_ENV, **node.env, "PATH": f"{paths.run_bin(node, run)}:{path}"}
 
 
-def slots_needed(plan: Plan, cluster: Cluster) -> list[tuple[str, int]]:
+def slots_needed(plan: Plan, cluster: Cluster, *, whole_nodes: bool = False) -> list[tuple[str, int]]:
     """(node address, slot) of everything that any step of the plan will lock: leased at once, for the whole run.
+
+    Args:
+        whole_nodes: all slots of each node that is used.
 
     By address, because two clusters may give one host two names, or two hosts the same one.
     """
@@ -56,4 +59,5 @@ def slots_needed(plan: Plan, cluster: Cluster) -> list[tuple[str, int]]:
             continue
         for node in step.nodes:
             most[node] = max(most.get(node, 0), step.slots)
-    return [(cluster.node(name).address, slot) for name, count in sorted(most.items()) for slot in range(count)]
+    counts = {name: cluster.node(name).slots if whole_nodes else count for name, count in sorted(most.items())}
+    return [(cluster.node(name).address, slot) for name, count in counts.items() for slot in range(count)]

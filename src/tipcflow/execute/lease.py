@@ -1,27 +1,43 @@
-"""Leases on slots: all or none, renewed while the run lives, released at its end."""
+"""Leases on slots: waited for in the queue, all or none, renewed while the run lives, released at its end."""
 
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from tipcflow.domain import InfraError
+from tipcflow.execute.lease_words import runs_in_the_way, strangers_words, triggers_of, waiting
 
 if TYPE_CHECKING:
-    from tipcflow.store import Store
+    from tipcflow.store import Lease, Place, Store
 
 TTL_S = 120.0
 ASK_EVERY_S = 1.0
+# Who waits is heard of every second; a node that is being listed may keep it for half a minute.
+WAITER_S = 60.0
+# What was found on a node stands for so long, before the node is asked again.
+LOOK_EVERY_S = 10.0
+
+Strangers = Callable[[], Mapping[str, set[str]]]
+
+
+def _nobody() -> Mapping[str, set[str]]:
+    return {}
 
 
 class LeaseKeeper:
     """Holds the leases of one run; use as a context manager.
 
     Args:
-        empty: tells whether a node was listed and holds no process of a run; an expired lease is granted again
-            only then.
+        empty: tells whether a node (by address) was listed and holds no process of a run; an expired lease is
+            granted again only then.
+        living: tells which runs live on which of the nodes, by address: one that has no lease here belongs to
+            another controller, with a database of its own, and is waited for too.
         say: gets one line whenever what we wait for changes.
         ttl_s: how long the lease lives when nobody renews it, seconds.
+        waiter_s: how long the request lives when nobody asks again, seconds.
+        names: node address -> name, for messages.
     """
 
     def __init__(
@@ -34,8 +50,11 @@ class LeaseKeeper:
         wait_s: float,
         empty: Callable[[str, str], bool],
         say: Callable[[str], None],
+        living: Strangers = _nobody,
         cancel: threading.Event | None = None,
         ttl_s: float = TTL_S,
+        waiter_s: float = WAITER_S,
+        names: Mapping[str, str] | None = None,
     ) -> None:
         self._store = store
         self._run = run
@@ -43,18 +62,26 @@ class LeaseKeeper:
         self._owner = owner
         self._wait_s = wait_s
         self._empty = empty
+        self._living = living
         self._say = say
         self._cancel = cancel or threading.Event()
         self._ttl_s = ttl_s
+        self._waiter_s = waiter_s
+        self._names = names or {}
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
-        self._runs = ""
+        self._looked: dict[str, float] = {}
+        self._strangers: dict[str, set[str]] = {}
         self.fence = 0
         # Addresses of nodes that could not be listed at the end: their slots are not given back.
         self.keep: set[str] = set()
 
     def __enter__(self) -> "LeaseKeeper":
-        self.fence = self._acquire()
+        try:
+            self.fence = self._acquire()
+        except BaseException:
+            self._store.leave_queue(self._run)
+            raise
         self._thread = threading.Thread(target=self._renew, name="lease", daemon=True)
         self._thread.start()
         return self
@@ -69,52 +96,77 @@ class LeaseKeeper:
         deadline = time.monotonic() + self._wait_s
         said = ""
         while True:
-            fence, holders = self.try_once()
+            fence, why = self.try_once()
             if fence is not None:
                 return fence
-            if self._runs and self._runs != said:
-                self._say(f"waiting: {holders}")
-                said = self._runs
+            if why != said:
+                self._say(why)
+                said = why
+            if time.monotonic() >= deadline:
+                raise InfraError(late_words(self._wait_s, why), hint="see `tipcflow nodes` for who has them")
             if self._cancel.wait(ASK_EVERY_S):
                 raise InfraError("stopped while waiting for slots")
-            if time.monotonic() > deadline:
-                raise InfraError(
-                    f"no free slots within {self._wait_s:.0f} s: {holders}",
-                    hint="see `tipcflow runs` for what holds them",
-                )
 
-    def try_once(self) -> tuple[int | None, str]:
-        """Ask for the slots once; (the fence or None, who holds them in words).
+    def try_once(self, *, queue: bool = True) -> tuple[int | None, str]:
+        """Ask for the slots once; (the fence or None, what is waited for in words).
 
         What has run out on nodes that are empty is freed, and asked for at once.
+
+        Args:
+            queue: stay in the queue when they cannot be had now.
         """
-        for last in (False, True):
-            now = time.time()
-            fence = self._store.acquire_leases(
-                self._run, self._slots, owner=self._owner, ttl_s=self._ttl_s, now=now
-            )
+        place = self._place()
+        if place.held and not place.ahead and self._freed(place.held):
+            place = self._place()
+        if place.free:
+            if strange := self._strange():
+                return None, strangers_words(strange, self._names)
+            fence = self._store.acquire_leases(self._run, self._slots, owner=self._owner, ttl_s=self._ttl_s)
             if fence is not None:
                 return fence, ""
-            holders, self._runs = self._holders(now)
-            if last or holders:
-                return None, holders
-        raise AssertionError("the loop returns")
+            place = self._place()  # somebody who goes first came between
+        if not queue:
+            self._store.leave_queue(self._run)
+        triggers = triggers_of(self._store, runs_in_the_way(place))
+        return None, waiting(place, triggers, self._names, time.time())
 
-    def _holders(self, now: float) -> tuple[str, str]:
-        """Who holds what we want, in words and as run ids.
+    def _place(self) -> "Place":
+        return self._store.queue_for_leases(self._run, self._slots, owner=self._owner, ttl_s=self._waiter_s)
 
-        Frees expired leases of nodes that were listed and found empty of that run.
-        """
-        lines, runs = [], set()
-        for lease in self._store.leases():
-            if (lease.node, lease.slot) not in self._slots or lease.run == self._run:
-                continue
-            if not lease.live(now) and self._empty(lease.node, lease.run):
-                self._store.drop_expired(lease, now)
-                continue
-            lines.append(lease.describe(now))
-            runs.add(lease.run)
-        return "; ".join(sorted(lines)), ",".join(sorted(runs))
+    def _freed(self, held: "Iterable[Lease]") -> bool:
+        """Drop expired leases of nodes that were listed and found empty of that run; whether there were any."""
+        now, dropped = time.time(), 0
+        gone: dict[tuple[str, str], list[Lease]] = defaultdict(list)
+        for lease in held:
+            if not lease.live(now):
+                gone[lease.node, lease.run].append(lease)
+        for (node, run), leases in gone.items():
+            if self._may_look(f"{node} {run}") and self._empty(node, run):
+                dropped += self._store.drop_expired(leases, now)
+        return bool(dropped)
+
+    def _strange(self) -> dict[str, set[str]]:
+        """Node -> runs that live there without a lease here."""
+        if self._may_look("strangers"):
+            holders = {(lease.node, lease.run) for lease in self._store.leases()} | {
+                (node, self._run) for node, _ in self._slots
+            }
+            wanted = {node for node, _ in self._slots}
+            found = {
+                node: {run for run in runs if (node, run) not in holders}
+                for node, runs in self._living().items()
+                if node in wanted
+            }
+            self._strangers = {node: runs for node, runs in found.items() if runs}
+        return self._strangers
+
+    def _may_look(self, what: str) -> bool:
+        """Whether it was not looked at just now."""
+        now = time.monotonic()
+        if now - self._looked.get(what, -LOOK_EVERY_S) < LOOK_EVERY_S:
+            return False
+        self._looked[what] = now
+        return True
 
     def _renew(self) -> None:
         while not self._stop.wait(self._ttl_s / 3):
@@ -130,3 +182,9 @@ class LeaseKeeper:
                     self._say("the lease on the nodes' slots was lost to another run; the nodes keep the slots")
             except Exception as error:  # a database that is away for a moment must not end the run
                 self._say(f"the lease could not be renewed: {error}")
+
+
+def late_words(wait_s: float, why: str) -> str:
+    """What is said of a run whose time for waiting is over."""
+    time_words = f"{wait_s:.0f} s" if wait_s < 600 else f"{wait_s / 60:.0f} min"
+    return f"no free slots within {time_words}: {why}"

@@ -11,6 +11,8 @@ from tipcflow.execute.session import Connect, NodeSession
 from tipcflow.transport.connect import connect as connect_from_here
 
 T = TypeVar("T")
+# States of a job whose runner lives (docs/reference/job-folder.md).
+LIVING = ("staging", "staged", "running")
 
 
 class Nodes:
@@ -108,6 +110,21 @@ class Nodes:
         except InfraError:
             return False
         return not any(str(process["job"]).startswith(f"{run}/") for process in listed["processes"])
+
+    def living_runs(self) -> dict[str, set[str]]:
+        """Node address -> runs that have a job there that lives; nodes that cannot be listed are left out."""
+
+        def one(session: NodeSession) -> set[str] | None:
+            try:
+                jobs = session.list_ours()["jobs"]
+            except InfraError:
+                return None
+            return {str(job["job"]).partition("/")[0] for job in jobs if job["state"] in LIVING}
+
+        sessions = list(self._sessions.values())
+        with ThreadPoolExecutor(len(sessions)) as pool:
+            found = zip(sessions, pool.map(one, sessions), strict=True)
+            return {session.node.address: runs for session, runs in found if runs is not None}
 
     def clean(self, run: str) -> list[str]:
         """List every node, end what is left of the run, and say what there was; never raises.

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tipcflow.config.policy import Policy
 from tipcflow.config.suite import Suite
 from tipcflow.domain import Cluster, Compat
 
@@ -16,7 +17,7 @@ class RunRequest:
         suite, cluster: names, or paths of YAML files.
         suite_ref: git ref of the suite, None for its folder as it is.
         framework: requirement that the nodes must satisfy, '' for any.
-        wait_s: how long to wait for free slots.
+        wait_s: how long to wait for free slots; None for what the policy says.
         only_inside: the params file must be one of the suite's; else a path of any file will do.
         keep: keep the run's working folder on the nodes also when it passed.
     """
@@ -32,7 +33,7 @@ class RunRequest:
     repeats: int = 1
     diagnose: bool = False
     compat: Compat = Compat.SPEC
-    wait_s: float = 3600.0
+    wait_s: float | None = None
     reconnect_s: float = 120.0
     policy: str = "pr"
     trigger: str = "cli"
@@ -40,6 +41,10 @@ class RunRequest:
     keep: bool = False
     only_inside: bool = False
     command: tuple[str, ...] = field(default=())
+
+    def waits_s(self, policy: Policy) -> float:
+        """How long the run may wait for free slots, seconds."""
+        return policy.lease_wait_s if self.wait_s is None else self.wait_s
 
 
 @dataclass(frozen=True)

@@ -35,8 +35,11 @@ def why_abandoned(upkeep: Upkeep, run: Run) -> str:
     if any(lease.run == run.id and lease.live(upkeep.now) for lease in upkeep.store.leases()):
         return ""
     age = upkeep.now - run.created_at
-    wait_s = float((upkeep.store.document(run.id, "request") or {}).get("wait_s", 0.0))
-    if age < max(ABANDONED_S, wait_s):
+    if any(place.request.run == run.id for place in upkeep.store.lease_queue(upkeep.now)):
+        return ""
+    asked = (upkeep.store.document(run.id, "request") or {}).get("wait_s")
+    wait_s = (upkeep.store.document(run.id, "policy") or {}).get("lease_wait_s") if asked is None else asked
+    if age < max(ABANDONED_S, float(wait_s or 0.0)):
         return ""
     return f"nobody goes on with it: it holds no slots and began {age / 3600:.0f} h ago"
 

@@ -13,6 +13,7 @@ from tipcflow.domain import Cluster, InfraError, JobSpec, Plan, Status, Step
 from tipcflow.execute.closing import StepCloser
 from tipcflow.execute.jobs import job_spec, slots_needed
 from tipcflow.execute.lease import LeaseKeeper
+from tipcflow.execute.lease_words import names_of
 from tipcflow.execute.member import Member
 from tipcflow.execute.nodes import Nodes
 from tipcflow.execute.progress import Event, Kind, Listener
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 # Between two tasks of a run the scheduler may be away for a while; the nodes' own locks have the last word.
 LEASE_TTL_S = 1800.0
+# Between the triggerer and the task that it wakes the request must stand, also when the scheduler is busy.
+WAITER_S = 300.0
 # A gang's members wait for each other on their nodes, not in the workers of a scheduler that may be busy.
 BARRIER_S = 600.0
 
@@ -139,13 +142,21 @@ class TaskContext:
         """Step id -> status of the steps that have ended."""
         return {step: status for step, (status, _) in self.store.step_statuses(self.run).items()}
 
-    def acquire(self) -> str:
+    @property
+    def slots(self) -> list[tuple[str, int]]:
+        """(node address, slot) of all that the run leases."""
+        return slots_needed(self.plan, self.cluster, whole_nodes=self.policy.whole_nodes)
+
+    def acquire(self, *, queue: bool = True) -> str:
         """Lease all slots of the run, all or none, without waiting; what stands in the way, '' when it has them.
+
+        Args:
+            queue: stay in the queue when they cannot be had now, for as long as somebody asks again in time.
 
         Raises:
             InfraError: a node whose lease has run out cannot be listed.
         """
-        slots = slots_needed(self.plan, self.cluster)
+        slots = self.slots
         if not slots:
             return ""
         with self.nodes() as nodes:
@@ -157,9 +168,12 @@ class TaskContext:
                 wait_s=0,
                 empty=nodes.holds_nothing_of,
                 say=self.note,
+                living=nodes.living_runs,
                 ttl_s=LEASE_TTL_S,
+                waiter_s=WAITER_S,
+                names=names_of(self.cluster),
             )
-            fence, held = keeper.try_once()
+            fence, held = keeper.try_once(queue=queue)
         if fence is None:
             return held
         self.store.put_document(self.run, "lease", {"fence": fence, "at": time.time()})
@@ -171,11 +185,11 @@ class TaskContext:
         Raises:
             InfraError: another run has the slots.
         """
-        if not slots_needed(self.plan, self.cluster):
+        if not self.slots:
             return
         if self.store.renew_leases(self.run, ttl_s=max(LEASE_TTL_S, seconds)):
             return
-        held = self.acquire()
+        held = self.acquire(queue=False)
         if held:
             raise InfraError(
                 f"the run's lease has run out and the slots are taken: {held}",

@@ -39,6 +39,10 @@ class Place(Frozen):
         """1 for who is next."""
         return len(self.ahead) + 1
 
+    def for_nodes_to_say(self, now: float) -> bool:
+        """Whether nothing stands in its way that holds: the nodes may have something of runs that are no more."""
+        return not self.ahead and not any(lease.live(now) for lease in self.held)
+
     @property
     def free(self) -> bool:
         """Whether nothing stands in its way."""

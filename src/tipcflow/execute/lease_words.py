@@ -1,0 +1,99 @@
+"""Why a run waits for slots, as people read it: in a terminal, in a task's log, in the table of nodes."""
+
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tipcflow.domain import Cluster
+    from tipcflow.store import Place, Store
+
+Slot = tuple[str, int]
+
+
+def waiting(place: "Place", triggers: Mapping[str, str], names: Mapping[str, str], now: float) -> str:
+    """One line: which slots are missing, who has them since when, and how many go first.
+
+    Args:
+        triggers: run -> what started it.
+        names: node address -> name.
+    """
+    held = [
+        f"{slots_words(slots, names)}: held by {_run(run, triggers)} since {clock(since)}"
+        + (f", lease ran out at {clock(ends)}" if ends <= now else "")
+        for (run, since, ends), slots in _held(place).items()
+    ]
+    kept = _kept(place)
+    if kept and place.ahead:
+        first = place.ahead[0].run
+        held.append(f"{slots_words(kept, names)}: kept for {_run(first, triggers)}, which goes first")
+    return f"waiting for {'; '.join(held)}; position {place.position} of {place.of}"
+
+
+def strangers_words(found: Mapping[str, Iterable[str]], names: Mapping[str, str]) -> str:
+    """One line: nodes that are free here, but where somebody else's run lives."""
+    lines = [
+        f"{names.get(node, node)}: run {', run '.join(sorted(runs))} lives there and holds no lease here"
+        for node, runs in sorted(found.items())
+    ]
+    return f"waiting for {'; '.join(lines)}: another controller's, or left behind (see `tipcflow nodes`)"
+
+
+def slots_words(slots: Iterable[Slot], names: Mapping[str, str]) -> str:
+    """`node-1 slots 0-3, node-2 slot 0`."""
+    by_node: dict[str, list[int]] = defaultdict(list)
+    for node, slot in sorted(set(slots)):
+        by_node[node].append(slot)
+    return ", ".join(
+        f"{names.get(node, node)} slot{'s' if len(numbers) > 1 else ''} {_ranges(numbers)}"
+        for node, numbers in by_node.items()
+    )
+
+
+def triggers_of(store: "Store", runs: Iterable[str]) -> dict[str, str]:
+    """Run -> what started it."""
+    return {run.id: run.trigger for run in store.known_runs(sorted(set(runs))).values()}
+
+
+def runs_in_the_way(place: "Place") -> set[str]:
+    """The runs that `waiting` names."""
+    return {lease.run for lease in place.held} | {one.run for one in place.ahead}
+
+
+def names_of(*clusters: "Cluster") -> dict[str, str]:
+    """Node address -> name."""
+    return {node.address: node.name for cluster in clusters for node in cluster.nodes}
+
+
+def clock(epoch: float) -> str:
+    """A time as all of tipcflow prints it."""
+    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(epoch))
+
+
+def _held(place: "Place") -> dict[tuple[str, float, float], list[Slot]]:
+    by_lease: dict[tuple[str, float, float], list[Slot]] = defaultdict(list)
+    for lease in place.held:
+        by_lease[lease.run, lease.acquired_at, lease.expires_at].append((lease.node, lease.slot))
+    return by_lease
+
+
+def _kept(place: "Place") -> set[Slot]:
+    """The slots that nobody holds, but that somebody who goes first wants."""
+    wanted = {slot for one in place.ahead for slot in one.slots} & set(place.request.slots)
+    return wanted - {(lease.node, lease.slot) for lease in place.held}
+
+
+def _run(run: str, triggers: Mapping[str, str]) -> str:
+    return f"run {run} ({triggers[run]})" if triggers.get(run) else f"run {run}"
+
+
+def _ranges(numbers: list[int]) -> str:
+    """[0, 1, 2, 5] -> `0-2,5`."""
+    parts: list[list[int]] = []
+    for number in numbers:
+        if parts and number == parts[-1][-1] + 1:
+            parts[-1].append(number)
+        else:
+            parts.append([number])
+    return ",".join(f"{part[0]}-{part[-1]}" if len(part) > 1 else str(part[0]) for part in parts)

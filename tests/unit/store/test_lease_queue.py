@@ -1,0 +1,165 @@
+"""Whose turn it is, with made-up times, on both databases."""
+
+import pytest
+from tests.support.stories import a_run
+
+from tipcflow.store import Place, Store
+
+NOW = 1_795_000_000.0
+RISE_S = 1800.0
+A0, A1, B0, C0 = ("node-a", 0), ("node-a", 1), ("node-b", 0), ("node-c", 0)
+Slot = tuple[str, int]
+
+
+class Queue:
+    """Runs that want slots; a second passes with everything that is asked."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.now = NOW
+
+    def run(self, name: str, trigger: str = "cli") -> str:
+        self.store.create_run(a_run(name, trigger=trigger))
+        return name
+
+    def wait(self, run: str, *slots: Slot, ttl_s: float = 60) -> Place:
+        self.now += 1
+        return self.store.queue_for_leases(run, slots, owner="test", ttl_s=ttl_s, now=self.now, rise_s=RISE_S)
+
+    def take(self, run: str, *slots: Slot, ttl_s: float = 1e6) -> int | None:
+        self.now += 1
+        return self.store.acquire_leases(run, slots, owner="test", ttl_s=ttl_s, now=self.now, rise_s=RISE_S)
+
+    @property
+    def order(self) -> list[str]:
+        return [place.request.run for place in self.store.lease_queue(self.now, RISE_S)]
+
+
+@pytest.fixture
+def queue(store: Store) -> Queue:
+    made = Queue(store)
+    made.run("holder")
+    for name in ("first", "second", "third"):
+        made.run(name)
+    made.run("weekly-1", "weekly")
+    made.run("change", "ci")
+    return made
+
+
+def test_a_free_slot_is_had_at_once_and_the_request_is_over(queue: Queue) -> None:
+    place = queue.wait("first", A0, B0)
+    assert (place.free, place.position, place.of) == (True, 1, 1)
+    assert queue.take("first", A0, B0)
+    assert queue.order == []
+
+
+def test_equals_go_by_age_and_asking_again_keeps_the_place(queue: Queue) -> None:
+    queue.take("holder", A0)
+    queue.wait("first", A0)
+    assert queue.wait("second", A0).position == 2
+    place = queue.wait("first", A0)
+    assert (place.position, place.of, place.request.created_at) == (1, 2, NOW + 2)
+    assert [lease.run for lease in place.held] == ["holder"]
+    queue.store.release_leases("holder")
+    assert queue.take("second", A0) is None
+    assert queue.take("third", A0) is None, "who does not even wait goes last"
+    assert queue.take("first", A0)
+
+
+def test_a_pull_request_goes_before_a_person_and_a_person_before_the_weekly_run(queue: Queue) -> None:
+    queue.take("holder", A0)
+    for run in ("weekly-1", "first", "change"):
+        queue.wait(run, A0)
+    assert queue.order == ["change", "first", "weekly-1"]
+    place = queue.wait("weekly-1", A0)
+    assert [one.run for one in place.ahead] == ["change", "first"]
+    assert (place.position, place.of) == (3, 3)
+
+
+def test_what_comes_free_is_kept_for_who_is_first_but_not_left_idle(queue: Queue) -> None:
+    """`first` wants two nodes of which one is taken: nobody overtakes it there, but elsewhere they may."""
+    queue.take("holder", B0)
+    queue.wait("first", A0, B0)
+    queue.wait("second", A0)
+    assert queue.take("second", A0) is None
+    queue.wait("third", A1)
+    assert queue.take("third", A1)
+    queue.store.release_leases("holder")
+    assert queue.take("second", A0) is None
+    assert queue.take("first", A0, B0)
+    assert queue.order == ["second"]
+
+
+def test_one_that_is_more_urgent_but_wants_nothing_of_it_stands_in_nobodys_way(queue: Queue) -> None:
+    queue.take("holder", C0)
+    queue.wait("change", C0)
+    place = queue.wait("weekly-1", A0)
+    assert (place.free, place.position, place.of) == (True, 1, 1)
+    assert queue.take("weekly-1", A0)
+
+
+def test_a_request_rises_with_time_so_that_nobody_starves(queue: Queue) -> None:
+    queue.take("holder", A0)
+    queue.wait("weekly-1", A0, ttl_s=9 * RISE_S)
+    began = queue.now
+    queue.now += 100
+    queue.wait("first", A0, ttl_s=9 * RISE_S)
+    assert queue.order == ["first", "weekly-1"]
+    queue.now = began + RISE_S
+    assert queue.order == ["weekly-1", "first"], "as urgent as a person's, and older"
+    queue.wait("change", A0, ttl_s=9 * RISE_S)
+    assert queue.order == ["change", "weekly-1", "first"]
+    queue.now = began + 2 * RISE_S
+    assert queue.order[0] == "weekly-1"
+    # However many come now, it is the next.
+    queue.run("another", "ci")
+    queue.wait("another", A0)
+    queue.store.release_leases("holder")
+    assert queue.take("another", A0) is None
+    assert queue.take("weekly-1", A0)
+
+
+def test_a_dead_waiter_blocks_nobody_and_one_that_comes_back_keeps_its_place(queue: Queue) -> None:
+    queue.take("holder", A0)
+    queue.wait("first", A0, ttl_s=60)
+    queue.wait("second", A0, ttl_s=600)
+    queue.now += 60
+    assert queue.order == ["second"]
+    place = queue.wait("first", A0)
+    assert (place.position, place.request.created_at) == (1, NOW + 2)
+    queue.now += 60
+    queue.store.release_leases("holder")
+    assert queue.take("second", A0)
+    assert queue.store.drop_dead_requests(queue.now) == ["first"]
+    assert queue.store.drop_dead_requests(queue.now) == []
+    assert not queue.store.leave_queue("first")
+
+
+def test_who_leaves_the_queue_or_is_released_waits_no_more(queue: Queue) -> None:
+    queue.take("holder", A0)
+    for run in ("first", "second"):
+        queue.wait(run, A0)
+    assert queue.store.leave_queue("first")
+    assert queue.order == ["second"]
+    assert queue.store.release_leases("second") == 0
+    assert queue.order == []
+
+
+def test_a_run_gets_its_own_expired_lease_again_whoever_waits_for_it(queue: Queue) -> None:
+    """Its jobs may still be there: nobody else would get the slot now."""
+    queue.take("holder", A0, ttl_s=60)
+    queue.wait("change", A0, ttl_s=600)
+    queue.now += 120
+    assert queue.wait("change", A0).held
+    assert queue.take("holder", A0)
+    # Once it was dropped, it is last in line.
+    queue.now += 2e6
+    queue.wait("change", A0)
+    queue.store.drop_expired(queue.store.leases(), queue.now)
+    assert queue.take("holder", A0) is None
+    assert queue.take("change", A0)
+
+
+def test_waiting_for_nothing_is_a_mistake(queue: Queue) -> None:
+    with pytest.raises(ValueError, match="no slots"):
+        queue.wait("first")
