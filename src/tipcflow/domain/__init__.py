@@ -9,6 +9,7 @@ from tipcflow.domain.base import Frozen
 from tipcflow.domain.check import CheckResult, Facts, RankReport
 from tipcflow.domain.errors import ConfigError, InfraError, TipcflowError
 from tipcflow.domain.exit_record import EndReason, ExitRecord, OutputFile
+from tipcflow.domain.failure import Failure, FailureClass
 from tipcflow.domain.history import PastRun, last_attempts, losses_of, medians_of
 from tipcflow.domain.job import JobCommand, JobSpec
 from tipcflow.domain.measurement import Measurement, Phase
@@ -40,6 +41,8 @@ __all__ = [
     "EndReason",
     "ExitRecord",
     "Facts",
+    "Failure",
+    "FailureClass",
     "Frozen",
     "InfraError",
     "JobCommand",

@@ -4,6 +4,7 @@ from typing import Any
 
 from tipcflow.domain.base import Frozen
 from tipcflow.domain.exit_record import ExitRecord
+from tipcflow.domain.failure import Failure
 from tipcflow.domain.measurement import Measurement
 from tipcflow.domain.node import NodeFacts
 from tipcflow.domain.plan import Plan
@@ -55,6 +56,7 @@ class Facts(Frozen):
         reporter: which AutoLog spoke: 'auto_log <version>' or 'tipcflow-sample', '' when none.
         engine: step id + '/' + leg id -> the settings that the inference process said it really used.
         ranks: step id -> what its training processes said of themselves, over all nodes.
+        failures: step id -> why its last attempt did not end well, where it did not.
     """
 
     run: str
@@ -70,3 +72,4 @@ class Facts(Frozen):
     reporter: str = ""
     engine: dict[str, dict[str, str]] = {}
     ranks: dict[str, tuple[RankReport, ...]] = {}
+    failures: dict[str, Failure] = {}

@@ -10,7 +10,8 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from tipcflow.domain import EndReason, ExitRecord, InfraError
+from tipcflow.domain import InfraError
+from tipcflow.execute.blame import is_bad, is_culprit
 from tipcflow.execute.member import Member
 
 # Peers of a crashed Paddle worker abort by themselves within 2-3 s (the launcher looks every few seconds).
@@ -106,7 +107,7 @@ class Gang:
 
     def _culprit_known(self) -> bool:
         """Whether a member ended badly in a way that no peer can cause."""
-        return any(member.lost or is_culprit(member.record) for member in self._members)
+        return any(is_culprit(member) for member in self._members)
 
     def _stop_all(self, reason: str) -> None:
         """Tell every living member to stop and wait until each has a record or is given up."""
@@ -127,32 +128,3 @@ class Gang:
             member.join(max(0.0, deadline - time.monotonic()))
             if not member.done:
                 member.lost = f"node {member.name}: no exit record {STOP_S:.0f} s after it was told to stop"
-
-
-def is_bad(member: Member) -> bool:
-    """Whether a member was lost or did not end well."""
-    return bool(member.lost) or (member.record is not None and not member.record.ok)
-
-
-def is_culprit(record: ExitRecord | None) -> bool:
-    """Whether a job ended badly in a way that no peer can cause."""
-    return record is not None and not record.ok and not record.victim and record.reason is not EndReason.STOPPED
-
-
-def culprit(members: Sequence[Member]) -> Member | None:
-    """The member to blame: lost or ended badly by itself; a victim only when nobody else can be blamed.
-
-    Source of the rule: Paddle's launcher exits with 250 when its worker aborted because a peer's socket closed.
-    """
-    bad = [member for member in members if is_bad(member)]
-    # A peer that fails after a node's link broke fails because of it, whatever its exit code says.
-    first_end = min((m.known_at for m in bad if is_culprit(m.record)), default=float("inf"))
-    gone = [m for m in bad if m.lost and 0 < m.down_since < first_end]
-    if gone:
-        return gone[0]
-    blamed = [member for member in bad if is_culprit(member.record)] or [m for m in bad if m.lost] or bad
-    return min(blamed, key=_ended_at, default=None)
-
-
-def _ended_at(member: Member) -> float:
-    return member.record.ended_at if member.record else float("inf")

@@ -11,6 +11,8 @@ from tipcflow.execute.progress import Event, Kind, Listener
 
 WATCH_S = 60.0
 RECONNECT_EVERY_S = 2.0
+# So much of the end of what was seen of its log is kept, characters: enough for a traceback.
+RECENT = 16 * 1024
 
 
 class JobSession(Protocol):
@@ -50,6 +52,7 @@ class Member:
         legs: leg id -> how that leg ended.
         artefacts: path relative to the suite's root -> size, of the files that the job wrote.
         lost: why nothing is known of it any more, '' while it can be watched.
+        recent: the end of what was seen of its log.
         down_since, known_at: when the link broke (0 while it stands) and when the record came, seconds since the
             epoch.
         released: whether the job was told to go, or needs not be told.
@@ -63,6 +66,7 @@ class Member:
         self.legs: dict[str, ExitRecord] = {}
         self.artefacts: dict[str, int] = {}
         self.lost = ""
+        self.recent = ""
         self.down_since = 0.0
         self.known_at = 0.0
         self.staged = threading.Event()
@@ -197,6 +201,7 @@ class Member:
             leg = str(message.get("leg", ""))
             data = str(message.get("data", ""))
             self._resume[leg] = int(message["offset"]) + int(message["size"])
+            self.recent = (self.recent + data)[-RECENT:]
             self._say(Kind.LOG, data, leg=leg)
         elif event == "leg":
             record = ExitRecord.model_validate(message["record"])

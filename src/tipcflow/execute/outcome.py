@@ -1,53 +1,68 @@
-"""Exit records -> status words and reasons, by one table."""
+"""Exit records and what the logs tell -> status words, reasons, and the class of a failure with its culprit."""
 
-import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from tipcflow.domain import EndReason, ExitRecord, Leg, Status
-from tipcflow.execute.gang import culprit
+from tipcflow.domain import EndReason, ExitRecord, InfraError, Leg, Status
+from tipcflow.domain.failure import REMEDIES, Failure, FailureClass
+from tipcflow.execute.blame import culprit, is_bad, was_stopped
+from tipcflow.execute.classify import class_of, signal_of
 from tipcflow.execute.member import Member
+from tipcflow.execute.telling import Telling
+from tipcflow.parse import error_excerpt
 
-# What the runner, not the model's code, ended a job for.
-_BY_REASON = {
-    EndReason.DEADLINE: Status.FAILED,
-    EndReason.LEASE_EXPIRED: Status.INFRA_FAILURE,
-    EndReason.BARRIER_TIMEOUT: Status.INFRA_FAILURE,
-    EndReason.REFUSED: Status.INFRA_FAILURE,
-    EndReason.LOST: Status.INFRA_FAILURE,
-    EndReason.STOPPED: Status.CANCELLED,
-}
-# Words of the operating system and of Python in a log that mean the node, not the model.
-_NODE_TROUBLE = (
-    (re.compile(r"No space left on device|\[Errno 28\]"), "the disk is full"),
-    (
-        re.compile(r"ModuleNotFoundError: No module named '(?:paddle|torch|numpy|PIL)'"),
-        "the node's environment lacks a package",
-    ),
+_NOTHING = Telling()
+_OF_THE_RUNNER = (
+    EndReason.DEADLINE,
+    EndReason.HANG,
+    EndReason.LEASE_EXPIRED,
+    EndReason.BARRIER_TIMEOUT,
+    EndReason.REFUSED,
+    EndReason.LOST,
+    EndReason.STOPPED,
 )
 
 
-def status_of(record: ExitRecord, log_tail: str = "") -> tuple[Status, str]:
-    """(status, reason) of one job or leg; `log_tail` is the end of its log, for what only a log tells."""
-    where = f"on node {record.node}"
-    if record.reason in _BY_REASON:
+@dataclass(frozen=True)
+class Outcome:
+    """What is said of a step or a leg. `failure` is None for what ended well, was stopped or never started."""
+
+    status: Status
+    reason: str = ""
+    failure: Failure | None = None
+
+
+def status_of(record: ExitRecord, told: Telling = _NOTHING) -> tuple[Status, str]:
+    """(status, reason) of one job or leg."""
+    rank = told.silent if told.silent >= 0 else told.rank
+    where = f"on node {record.node}" + (f", rank {rank}" if rank >= 0 else "")
+    kind = class_of(record, told)
+    status = REMEDIES[kind].status if kind else Status.PASS
+    if record.reason in _OF_THE_RUNNER:
         words = record.message or record.reason.value.replace("_", " ")
-        return _BY_REASON[record.reason], f"{words} {where}"
-    if record.ok:
+        return (Status.CANCELLED if kind is None else status), f"{words} on node {record.node}"
+    if kind is None:
         return Status.PASS, ""
-    for pattern, words in _NODE_TROUBLE:
-        if pattern.search(log_tail):
-            return Status.INFRA_FAILURE, f"{words} {where}"
+    if kind is FailureClass.OUTPUT_MISSING:
+        return status, f"exited with 0 but {_unwritten(record)} on node {record.node}"
+    if kind is FailureClass.CODE_ERROR:
+        return status, f"{_ended(record, told)} {where}"
+    return status, f"{REMEDIES[kind].means} {where} ({_ended(record, told)})"
+
+
+def _ended(record: ExitRecord, told: Telling) -> str:
     if record.reason is EndReason.SIGNALED:
-        return Status.FAILED, f"ended by signal {record.signal} {where}" + (
-            " (out of memory)" if record.oom else ""
-        )
-    if record.exit_code:
-        return Status.FAILED, f"exit code {record.exit_code} {where}"
+        return f"ended by signal {record.signal}"
+    number = signal_of(record, told)
+    return f"exit code {record.exit_code}" + (f", a worker was ended by signal {number}" if number else "")
+
+
+def _unwritten(record: ExitRecord) -> str:
     missing = [output.path for output in record.outputs if not output.exists]
     stale = [output.path for output in record.outputs if output.exists and not output.fresh]
     what = [f"did not write {', '.join(missing)}"] if missing else []
     what += [f"left an older {', '.join(stale)} as it was"] if stale else []
-    return Status.FAILED, f"exited with 0 but {' and '.join(what)} {where}"
+    return " and ".join(what)
 
 
 def reason_of(member: Member) -> str:
@@ -55,40 +70,106 @@ def reason_of(member: Member) -> str:
     return member.lost if member.record is None else status_of(member.record)[1]
 
 
-def step_outcome(members: Sequence[Member], tails: dict[str, str], *, cancelled: bool) -> tuple[Status, str]:
-    """(status, reason) of a step without legs. The culprit is named, and the peers that only followed it.
+def failure_of(record: ExitRecord | None, told: Telling, *, node: str, leg: str = "") -> Failure | None:
+    """The failure of one job or leg; None when it ended well or was stopped."""
+    kind = class_of(record, told)
+    if kind is None:
+        return None
+    rank = told.silent if told.silent >= 0 else told.rank
+    said = told.trouble.said if told.trouble else ""
+    return Failure(failure_class=kind, node=node, rank=rank, leg=leg, said=said)
+
+
+def step_outcome(
+    members: Sequence[Member],
+    told: Mapping[str, Telling],
+    *,
+    cancelled: bool,
+    skew: Mapping[str, float] | None = None,
+) -> Outcome:
+    """What is said of a step without legs. The culprit is named, and the peers that only followed it.
 
     Args:
-        tails: node name -> end of its log.
+        told: node name -> what its logs tell.
+        skew: node name -> how far its clock is ahead of the controller's, seconds.
     """
     # What had ended before it was told to stop keeps its own status.
     ended = all(m.record is not None and m.record.reason is not EndReason.STOPPED for m in members)
     if cancelled and not ended:
-        return Status.CANCELLED, "stopped by a person"
-    blamed = culprit(members)
+        return Outcome(Status.CANCELLED, "stopped by a person")
+    blamed = culprit(members, told, skew)
     if blamed is None:
-        return Status.PASS, ""
+        return Outcome(Status.PASS)
+    others = tuple(m.name for m in members if m is not blamed and is_bad(m) and not m.lost)
+    said = told.get(blamed.name, _NOTHING)
     if blamed.record is None:
-        return Status.INFRA_FAILURE, blamed.lost
-    status, reason = status_of(blamed.record, tails.get(blamed.name, ""))
-    followers = [m.name for m in members if m is not blamed and m.record is not None and not m.record.ok]
-    if followers:
-        reason += f"; node {', '.join(followers)} followed"
-    return status, reason
+        lost = Failure(failure_class=FailureClass.NODE_LOST, node=blamed.name, followers=others)
+        return Outcome(Status.INFRA_FAILURE, blamed.lost, lost)
+    if blamed.record.reason is EndReason.STOPPED:
+        return _stayed_behind(blamed, said, others)
+    status, reason = status_of(blamed.record, said)
+    failure = failure_of(blamed.record, said, node=blamed.name)
+    if status is Status.FAILED:
+        reason = _with_excerpt(reason, said)
+    elif said.trouble is not None and said.trouble.said:
+        reason = f"{reason}: {said.trouble.said}"
+    if others:
+        reason += f"; node {', '.join(others)} followed"
+    return Outcome(status, reason, failure and failure.model_copy(update={"followers": others}))
 
 
-def leg_outcome(leg: Leg, member: Member, tail: str, *, cancelled: bool) -> tuple[Status, str]:
-    """(status, reason) of one leg of an inference step."""
+def _stayed_behind(member: Member, said: Telling, others: tuple[str, ...]) -> Outcome:
+    """A member that went on when its peers had given up: it hangs, unless its log tells another cause."""
+    own = said.trouble is not None and not said.trouble.victim
+    kind = said.trouble.failure_class if own and said.trouble else FailureClass.HANG
+    failure = Failure(
+        failure_class=kind,
+        node=member.name,
+        rank=said.rank if own else -1,
+        said=said.trouble.said if own and said.trouble else "",
+        followers=others,
+    )
+    reason = f"{REMEDIES[kind].means} on node {member.name}; its peers on node {', '.join(others)} gave up first"
+    return Outcome(REMEDIES[kind].status, _with_excerpt(reason, said) if own else reason, failure)
+
+
+def leg_outcome(leg: Leg, member: Member, told: Telling, *, cancelled: bool) -> Outcome:
+    """What is said of one leg of an inference step."""
     if leg.not_run:
-        return Status.NOT_RUN, leg.not_run
+        return Outcome(Status.NOT_RUN, leg.not_run)
     record = member.legs.get(leg.id)
     if record is not None and not (cancelled and record.reason is EndReason.STOPPED):
-        return status_of(record, tail)
+        status, reason = status_of(record, told)
+        if status is Status.FAILED:
+            reason = _with_excerpt(reason, told)
+        return Outcome(status, reason, failure_of(record, told, node=member.name, leg=leg.id))
     if cancelled:
-        return Status.CANCELLED, "stopped by a person"
+        return Outcome(Status.CANCELLED, "stopped by a person")
     if member.record is not None and member.record.reason is not EndReason.EXITED:
-        return Status.BLOCKED, f"not started: {member.record.message or member.record.reason.value}"
-    return Status.BLOCKED, member.lost or "not started"
+        return Outcome(Status.BLOCKED, f"not started: {member.record.message or member.record.reason.value}")
+    return Outcome(Status.BLOCKED, member.lost or "not started")
+
+
+def unready(members: Sequence[Member], trouble: InfraError) -> Outcome:
+    """What is said of an attempt that never got under way: a node could not start its part."""
+    refused = next((m for m in members if is_bad(m) and m.record is not None and not was_stopped(m)), None)
+    failure = failure_of(refused.record, _NOTHING, node=refused.name) if refused else None
+    node = trouble.node or (refused.name if refused else "")
+    failure = failure or Failure(failure_class=FailureClass.NODE_UNREADY, node=node)
+    return Outcome(Status.INFRA_FAILURE, str(trouble), failure)
+
+
+def whole_job(member: Member, *, cancelled: bool) -> Outcome:
+    """How the job of an inference step ended as a whole."""
+    if cancelled:
+        return Outcome(Status.CANCELLED, "stopped by a person")
+    record = member.record
+    if record is None:
+        lost = Failure(failure_class=FailureClass.NODE_LOST, node=member.name)
+        return Outcome(Status.INFRA_FAILURE, member.lost, lost)
+    if record.reason in (EndReason.EXITED, EndReason.SIGNALED):
+        return Outcome(Status.PASS)
+    return Outcome(*status_of(record), failure_of(record, _NOTHING, node=member.name))
 
 
 def said_of_leg(status: Status) -> Status:
@@ -97,16 +178,23 @@ def said_of_leg(status: Status) -> Status:
     return Status.BLOCKED if status in (Status.CANCELLED, Status.INFRA_FAILURE) else status
 
 
-def legs_outcome(statuses: Sequence[tuple[Status, str]], step: tuple[Status, str]) -> tuple[Status, str]:
-    """(status, reason) of an inference step from its legs' and from how its job ended as a whole."""
-    ran = [status for status, _ in statuses if status is not Status.NOT_RUN]
+def legs_outcome(legs: Sequence[Outcome], whole: Outcome) -> Outcome:
+    """What is said of an inference step, from its legs' outcomes and from how its job ended as a whole."""
+    ran = [leg for leg in legs if leg.status is not Status.NOT_RUN]
     if not ran:
-        return Status.NOT_RUN, statuses[0][1] if statuses else "no legs"
-    counts = {word: ran.count(word) for word in Status if word in ran}
-    worst = max(ran, key=lambda status: status.severity)
-    if step[0] in (Status.INFRA_FAILURE, Status.CANCELLED):
-        return step
-    if worst is Status.PASS:
-        return Status.PASS, ""
-    first = next(reason for status, reason in statuses if status is worst)
-    return worst, f"{counts[worst]} of {len(ran)} legs {worst.value.replace('_', ' ')}: {first}"
+        return Outcome(Status.NOT_RUN, legs[0].reason if legs else "no legs")
+    worst = max(ran, key=lambda leg: leg.status.severity)
+    first = next((leg.failure for leg in legs if leg.status is worst.status and leg.failure), None)
+    if whole.status in (Status.INFRA_FAILURE, Status.CANCELLED):
+        return replace(whole, failure=whole.failure or (first if whole.status is Status.INFRA_FAILURE else None))
+    if worst.status is Status.PASS:
+        return Outcome(Status.PASS)
+    count = sum(leg.status is worst.status for leg in ran)
+    said = next(leg.reason for leg in legs if leg.status is worst.status)
+    words = f"{count} of {len(ran)} legs {worst.status.value.replace('_', ' ')}: {said}"
+    return Outcome(worst.status, words, whole.failure or first)
+
+
+def _with_excerpt(reason: str, told: Telling) -> str:
+    excerpt = error_excerpt(told.text)
+    return f"{reason}: {excerpt}" if excerpt else reason

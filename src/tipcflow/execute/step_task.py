@@ -12,7 +12,8 @@ import time
 
 from tipcflow.domain import EndReason, InfraError, JobSpec, Status, Step
 from tipcflow.execute import outcome
-from tipcflow.execute.gang import PEER_GRACE_S, SLACK_S, STOP_S, culprit, is_bad, is_culprit
+from tipcflow.execute.blame import culprit, is_bad, is_culprit, was_stopped
+from tipcflow.execute.gang import PEER_GRACE_S, SLACK_S, STOP_S
 from tipcflow.execute.member import Member
 from tipcflow.execute.nodes import Nodes
 from tipcflow.execute.progress import Event, Kind
@@ -170,7 +171,7 @@ class StepTask:
         never = [member for member in left if member.done and member.record is None]
         self._stop_and_await([member for member in left if not member.done], "the run goes on without it")
         ended = [member for member in self._members.values() if member not in never]
-        fine = all(not is_bad(member) or _stopped(member) for member in ended)
+        fine = all(not is_bad(member) or was_stopped(member) for member in ended)
         return self._close(cancelled=bool(never) and stopped and fine)
 
     def _forget(self) -> None:
@@ -207,14 +208,14 @@ class StepTask:
             self._check_killed()
             self._nodes.go([member.spec for member in waiting])
         except InfraError as error:
-            if self._give_up(str(error)):
+            if self._give_up(error):
                 raise
             return
         for member in waiting:
             member.released = True
             self._keep(member)
 
-    def _give_up(self, trouble: str) -> bool:
+    def _give_up(self, trouble: InfraError) -> bool:
         """Close the attempt that could not be staged; False when another task got it going: its word counts."""
         self._look()
         if any(member.released for member in self._members.values()):
@@ -238,7 +239,7 @@ class StepTask:
     def _was_stopped(self) -> bool:
         """Whether the open attempt was stopped with an earlier try of this task; then it is closed."""
         self._ask(self.mine)
-        if not _stopped(self.mine):
+        if not was_stopped(self.mine):
             self.mine.lost = ""  # watching it says more
             return False
         with contextlib.suppress(KeyError):  # a peer's task has closed it meanwhile
@@ -251,7 +252,7 @@ class StepTask:
         while time.monotonic() < deadline:
             self._look()
             members = self._members.values()
-            if all(member.done for member in members) or any(m.lost or is_culprit(m.record) for m in members):
+            if all(member.done for member in members) or any(map(is_culprit, members)):
                 break
             time.sleep(LOOK_S)
         self._stop_and_await([m for m in self._members.values() if not m.done], "a peer failed")
@@ -331,9 +332,5 @@ class StepTask:
     def _close(self, *, cancelled: bool = False) -> tuple[Status, str]:
         members = list(self._members.values())
         blamed = culprit(members)
-        cancelled = cancelled or (blamed is not None and _stopped(blamed))
+        cancelled = cancelled or (blamed is not None and was_stopped(blamed))
         return self._context.closer.close(self._step, self._attempt, members, self._nodes, cancelled=cancelled)
-
-
-def _stopped(member: Member) -> bool:
-    return member.record is not None and member.record.reason is EndReason.STOPPED

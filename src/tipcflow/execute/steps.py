@@ -90,11 +90,11 @@ class StepRunner:
             )
             for name in step.nodes
         ]
-        trouble = ""
+        trouble: InfraError | None = None
         try:
             Gang(members, self._cancel).run()
         except InfraError as error:
-            trouble = str(error)
+            trouble = error
         status, _ = self._closer.close(
             step,
             attempt,

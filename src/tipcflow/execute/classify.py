@@ -1,0 +1,68 @@
+"""Exit record + what the logs tell -> the class of a failure."""
+
+import signal
+
+from tipcflow.domain import EndReason, ExitRecord
+from tipcflow.domain.failure import FailureClass
+from tipcflow.execute.telling import Telling
+
+_BY_REASON = {
+    EndReason.DEADLINE: FailureClass.TIMEOUT,
+    EndReason.HANG: FailureClass.HANG,
+    EndReason.LEASE_EXPIRED: FailureClass.NODE_LOST,
+    EndReason.LOST: FailureClass.NODE_LOST,
+    EndReason.BARRIER_TIMEOUT: FailureClass.NODE_UNREADY,
+    EndReason.REFUSED: FailureClass.NODE_UNREADY,
+}
+# What a program does not send itself; the others are crashes of its own.
+_FROM_OUTSIDE = {signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT}
+# How the runner speaks of a disk without room.
+_NO_ROOM = ("bytes free, the step needs", " is full")
+
+
+def class_of(record: ExitRecord | None, told: Telling) -> FailureClass | None:
+    """What went wrong with one job or leg; None when it ended well or was stopped.
+
+    What the kernel and the runner saw counts more than what a log says, and a cause more than its consequence.
+
+    Args:
+        record: None for a job of which nothing more is heard.
+    """
+    if record is None:
+        return FailureClass.NODE_LOST
+    if record.ok or record.reason is EndReason.STOPPED:
+        return None
+    if any(words in record.message for words in _NO_ROOM):
+        return FailureClass.DISK
+    if record.reason in _BY_REASON:
+        return _BY_REASON[record.reason]
+    if record.oom:
+        return FailureClass.OOM_HOST
+    if told.trouble is not None and not told.trouble.victim:
+        return told.trouble.failure_class
+    number = signal_of(record, told)
+    if number and not told.victim:
+        return FailureClass.KILLED if number in _FROM_OUTSIDE else FailureClass.CODE_ERROR
+    if told.silent >= 0:
+        return FailureClass.KILLED
+    if told.victim or record.victim:
+        return FailureClass.COMMUNICATION
+    return FailureClass.CODE_ERROR if record.exit_code else FailureClass.OUTPUT_MISSING
+
+
+def signal_of(record: ExitRecord, told: Telling) -> int:
+    """The signal that ended a job's process or the worker to blame, 0 for none.
+
+    Source: a shell ends with 128 + signal when its command was killed; Paddle's launcher with 256 - signal when
+    its worker was, where 250 is the worker's own abort because a peer went away.
+    """
+    if record.reason is EndReason.SIGNALED:
+        return record.signal or 0
+    if told.code < 0:
+        return -told.code
+    code = record.exit_code or 0
+    if code in (128 + signal.SIGKILL, 256 - signal.SIGKILL):
+        return int(signal.SIGKILL)
+    if code in (128 + signal.SIGTERM, 256 - signal.SIGTERM):
+        return int(signal.SIGTERM)
+    return 0
