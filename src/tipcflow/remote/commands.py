@@ -9,8 +9,10 @@ from collections.abc import Mapping, Sequence
 
 from tipcflow.domain import Node
 from tipcflow.remote import paths
+from tipcflow.remote.containers import inside
 from tipcflow.remote.runner.outputs import SECRET
 
+_RUNNER = ("-I", "-S", "-X", "utf8")
 SHIMS = ("python", "python3", "python3.7", "pip", "pip3", "pip3.7")
 
 ARCHIVE_DAMAGED, NO_SUCH_FILE, NO_PYTHON = 65, 66, 67
@@ -142,7 +144,7 @@ def make_shims(node: Node, run: str, names: Sequence[str] = SHIMS) -> str:
 
     Scripts, because a symbolic link to a virtual environment's interpreter loses the environment.
     """
-    interpreter = shlex.quote(node.python)
+    interpreter = shlex.quote(node.step_python)
     lines = ["set -eu", 'mkdir -p -- "$1"', 'cd -- "$1"']
     for name in names:
         module = " -m pip" if name.startswith("pip") else ""
@@ -159,7 +161,7 @@ def remove_run(node: Node, run: str) -> str:
 
 
 def _runner(node: Node, *words: str) -> str:
-    return _words(node.python, "-I", "-S", "-X", "utf8", paths.runner_path(node), *words)
+    return _words(node.python, *_RUNNER, paths.runner_path(node), *words)
 
 
 def start(node: Node, job: str) -> str:
@@ -180,6 +182,15 @@ def go(node: Node, job: str) -> str:
 def stop(node: Node, job: str, reason: str) -> str:
     """Ask the job's runner to end it."""
     return _runner(node, "stop", job, reason)
+
+
+def evidence(node: Node, job: str) -> str:
+    """Print what can be seen of a living job that may hang, as one JSON object of at most 256 KiB.
+
+    That is the progress of its logs, stacks of its Python processes, sockets, kernel messages, GPUs. It takes up
+    to 40 seconds. The job goes on, with its stacks in its logs where there is no py-spy. Renews its node lease.
+    """
+    return _runner(node, "evidence", job)
 
 
 def watch(node: Node, job: str, *, seconds: float, resume: Mapping[str, int] | None = None) -> str:
@@ -209,12 +220,12 @@ def reap(node: Node, *, job: str = "", living: bool = False) -> str:
 
 
 def facts(node: Node, peers: Mapping[str, str], *, port: int = 22) -> str:
-    """Print what the node says about itself.
+    """Print what the node says about itself; in its container, where it has one: that is what steps will see.
 
     Args:
         peers: name -> address (or address:port) of the nodes that it must reach.
         port: where the peers' ssh listens, unless an address says otherwise.
     """
     told = ",".join(f"{name}={address}" for name, address in peers.items())
-    words = ["--python", node.python, "--peers", told, "--port", str(port)]
-    return _runner(node, "facts", node.workspace, *words)
+    words = ["facts", node.workspace, "--python", node.step_python, "--peers", told, "--port", str(port)]
+    return _words(*inside(node, [node.step_python, *_RUNNER, paths.runner_path(node), *words]))

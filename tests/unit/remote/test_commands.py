@@ -38,6 +38,7 @@ RUNNER = {
     "go": lambda: commands.go(NODE, JOB),
     "stop": lambda: commands.stop(NODE, JOB, "node b: it's gone"),
     "watch": lambda: commands.watch(NODE, JOB, seconds=60, resume={"": 7, "leg": 8}),
+    "evidence": lambda: commands.evidence(NODE, JOB),
     "list_ours": lambda: commands.list_ours(NODE),
     "reap": lambda: commands.reap(NODE),
     "reap_job": lambda: commands.reap(NODE, job="r1/train/norm_train/1"),

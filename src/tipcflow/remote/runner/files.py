@@ -10,6 +10,7 @@ from typing import Any, Dict
 
 Json = Dict[str, Any]
 PIECE = 65536  # bytes: of log in one event, and kept for records that a full disk must not prevent
+SUMMARY = ("why", "message", "t", "complete", "logs", "files")  # of evidence.json, told with every poll
 SAFE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.,=+-")
 
 
@@ -123,6 +124,7 @@ def describe(folder: str) -> Json:
     beat, record = (load(os.path.join(folder, name)) for name in ("heartbeat.json", "exit.json"))
     pid = load(os.path.join(folder, "lock")) or 0
     living = beat["state"] if beat else "staging"
+    seen = load(os.path.join(folder, "evidence.json")) or {}
     return {
         "state": "ended" if record else living if held else "lost" if pid else "absent",
         "pid": pid,
@@ -130,4 +132,7 @@ def describe(folder: str) -> Json:
         "record": record,
         "legs": lines(os.path.join(folder, "legs.jsonl"))[0],
         "artefacts": (load(os.path.join(folder, "artefacts.json")) or []) if record else [],
+        "evidence": {
+            key: seen[key] for key in ("why", "message", "t", "complete", "logs", "files") if key in seen
+        },
     }

@@ -12,14 +12,17 @@ import time
 from . import oom
 from .ending import DISK_FULL, job_record, write_record
 from .files import PIECE, Json, log_name, save, touch_lease
+from .hang import Hang
 from .outputs import examine, expected, matches
+from .progress import Progress
 from .slots import Refused, take_cpus, take_slot
+from .stack_signal import prepare
 from .start import refused
 from .workers import Workers
 
 GRACE_S = 0.3  # what a finished command's helpers (tee, a launcher's workers) may take to end by themselves
 TICK_S, TICK_STAGED_S = 0.05, 0.01
-ENDS = ("stopped", "deadline", "lease_expired")
+ENDS = ("stopped", "deadline", "lease_expired", "hang")
 
 
 class Job:
@@ -29,7 +32,8 @@ class Job:
         self.folder, self.spec, self.lock, self.wake = folder, spec, lock, wake
         self.slots: list[int] = []
         self.state, self.leg, self.why, self.signal = "staging", "", "", 0
-        self.workers = Workers(spec)
+        self.workers, self.progress = Workers(spec), Progress(folder, spec)
+        self.hang = Hang(folder, spec, self.workers, self.progress)
         self.begin = self.next_beat = self.next_sample = 0.0
         self.lease_ns, self.heard = 0, time.monotonic()
         self.room, self.ooms, self.since_ns = 1 << 62, oom.kills(), 0
@@ -74,6 +78,8 @@ class Job:
             "log_size": 0,
             "log_t": 0,
         }
+        self.progress.look()
+        beat["progress"], beat["hang"] = self.progress.told(), self.hang.message
         try:
             log = os.stat(self.path(log_name(self.leg)))
             beat.update(log_size=log.st_size, log_t=log.st_mtime)
@@ -153,10 +159,16 @@ class Job:
                 os.read(self.wake, 4096)
             self.workers.reap()
             reason = self.end_reason()
+            if not reason and self.hang.over():
+                self.why, reason = self.hang.message, "hang"
             if reason and pid not in self.workers.statuses:
                 return reason
             self.beat()
             self.sample()
+            if self.hang.notice():
+                self.next_beat = 0.0
+                self.beat()  # it is told at once: peers have to be looked at before they notice
+                self.hang.collect()
         return ""
 
     def launch(self, command: Json) -> subprocess.Popen[bytes]:
@@ -164,6 +176,8 @@ class Job:
         root = self.spec["root"]
         env = {name: value for name, value in os.environ.items() if name != "TIPCFLOW_RUNNER"}
         env.update({**self.spec["env"], **command["env"]})
+        if self.spec.get("hang_s") and self.spec.get("hang_signal"):
+            prepare(env, self.folder)
         with open(self.path(log_name(self.leg)), "ab") as log:
             share_log(log.name, command["log"] and os.path.join(root, command["log"]))
             return subprocess.Popen(
@@ -176,8 +190,10 @@ class Job:
         """Run one command to its end, and everything that it started to theirs; its exit record."""
         self.leg = command["leg"]
         self.workers.forget()
+        self.hang.begin()
         started_at, begin = time.time(), time.monotonic()
         child = self.launch(command)
+        self.progress.begin(log_name(self.leg), self.since_ns)
         self.next_beat = self.next_sample = 0.0
         reason = self.wait(child.pid)
         sent = self.workers.end(self.beat, grace_s=0.0 if reason else GRACE_S)
@@ -192,6 +208,8 @@ class Job:
             values["exit_code"] = os.WEXITSTATUS(status)
             if not reason and values["exit_code"]:
                 values["message"] = f"exited with {values['exit_code']}"
+        if self.hang.message and reason != "hang":
+            values["message"] = "; ".join(text for text in (values["message"], self.hang.message) if text)
         left = [proc.pid for proc in self.workers.find()]
         if left:
             values["message"] += f"; processes {left} outlived SIGKILL"
@@ -234,6 +252,7 @@ class Job:
 
     def finish(self, reason: str, message: str) -> None:
         """Leave nothing running, look at the outputs, let the slots go, write the exit record."""
+        self.hang.close()
         self.workers.end(self.beat, grace_s=0.0)
         self.workers.gpu.close()
         record = job_record(self.spec, self.records, reason, message)

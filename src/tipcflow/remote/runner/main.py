@@ -14,6 +14,7 @@ USAGE: dict[str, tuple[list[str], dict[str, str]]] = {
     "poll": (["JOB"], {}),
     "go": (["JOB"], {}),
     "stop": (["JOB", "REASON"], {}),
+    "evidence": (["JOB"], {"--hang": ""}),
     "watch": (["JOB"], {"--for": "60", "--resume": "{}"}),
     "daemon": (["JOB", "LOCK", "WRITER"], {}),
     "list": (["WORKSPACE"], {}),
@@ -68,6 +69,12 @@ def main() -> None:
     elif do == "poll":
         touch_lease(place)
         say(describe(place))
+    elif do == "evidence":
+        from .evidence import evidence
+
+        if not options["--hang"]:  # it is no controller
+            touch_lease(place)
+        say(evidence(place, options["--hang"]))
     elif do in ("go", "stop"):
         save(os.path.join(place, do), "".join(operands[1:]))
         say(describe(place))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import re
+
+from .kmsg import records
 
 
 def kills() -> int:
@@ -18,24 +19,11 @@ def kills() -> int:
 
 def victims() -> set[int] | None:
     """Pids that the kernel's log names as killed; None when we may not read it."""
-    try:
-        log = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)
-    except OSError:
+    known = records()
+    if known is None:
         return None
-    found: set[int] = set()
-    try:
-        while True:
-            try:
-                record = os.read(log, 8192)
-            except BrokenPipeError:
-                continue  # overwritten while we read: the next one
-            except OSError:
-                return found  # the end
-            match = re.search(rb"Killed process (\d+)", record)
-            if match:
-                found.add(int(match.group(1)))
-    finally:
-        os.close(log)
+    found = (re.search(rb"Killed process (\d+)", record) for record in known)
+    return {int(match.group(1)) for match in found if match}
 
 
 def killed(before: int, pids: set[int]) -> bool:

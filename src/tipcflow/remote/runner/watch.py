@@ -38,6 +38,7 @@ class Watch:
         spec = load(self.path("job.json")) or {"commands": []}
         self.offsets = {command["leg"]: int(resume.get(command["leg"], 0)) for command in spec["commands"]}
         self.samples = self.legs = 0
+        self.hang = ""
         self.state, self.sampled, self.said = "", 0.0, 0.0
         self.stdout = select.poll()
         self.stdout.register(1, 0)  # only hang-ups and errors
@@ -78,6 +79,9 @@ class Watch:
         if beat and beat["state"] != self.state and not final:
             self.state = beat["state"]
             self.say({"event": "state", "state": self.state, "pid": beat["pid"], "t": beat["t"]})
+        if beat and beat.get("hang", "") != self.hang:
+            self.hang = beat["hang"]
+            self.say({"event": "hang", "message": self.hang, "progress": beat["progress"], "t": beat["t"]})
         if final or time.monotonic() - self.sampled >= ALIVE_S:
             self.sampled = time.monotonic()
             samples, self.samples = lines(self.path("samples.jsonl"), self.samples)

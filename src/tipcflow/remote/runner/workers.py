@@ -18,6 +18,7 @@ class Workers:
     Attributes:
         statuses: pid -> wait status of the children that have ended, adopted orphans included.
         seen: every pid that ever belonged to the job.
+        helpers: the runner's own children, which are none of the job.
         peak, gpu_peak: rank -> most memory of the current command so far, bytes; 'total' is the most of the sum.
     """
 
@@ -25,6 +26,7 @@ class Workers:
         self.spec, self.gpu = spec, Gpu()
         self.statuses: dict[int, int] = {}
         self.seen: set[int] = set()
+        self.helpers: set[int] = set()
         self.strangers: set[int] = set()
         self.peak: dict[str, int] = {}
         self.gpu_peak: dict[str, int] = {}
@@ -43,7 +45,8 @@ class Workers:
             if not pid:
                 return
             self.statuses[pid] = status
-            self.seen.add(pid)
+            self.seen |= {pid} - self.helpers
+            self.helpers.discard(pid)
             # A command may be over before its first sample: then its largest process counts (in KiB; it began as
             # a copy of this process, so a smaller number says nothing).
             if usage.ru_maxrss > resource.getrusage(resource.RUSAGE_SELF).ru_maxrss:
@@ -52,7 +55,7 @@ class Workers:
     def find(self, skip: AbstractSet[int] = frozenset()) -> list[Proc]:
         """The job's living processes; those in `skip` are not looked at."""
         self.reap()
-        table = list(scan({os.getpid()} | self.gpu.pids | skip))
+        table = list(scan({os.getpid()} | self.gpu.pids | self.helpers | skip))
         ours = family(table, os.getpid(), self.spec)
         pids = {proc.pid for proc in ours}
         self.strangers = set(skip) | ({proc.pid for proc in table} - pids)

@@ -1,0 +1,234 @@
+"""What can be seen of a job that hangs, while it still does: collected on its node, kept in its folder."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from typing import Callable
+
+from .files import Json, describe, job_id, load, log_name, save
+from .kmsg import telling
+from .processes import Proc, family, scan
+from .progress import last_line
+from .said import said, tool
+from .sockets import sockets
+from .stacks import stacks
+
+ALL = 240 * 1024  # bytes of everything as JSON; whole stacks are in files
+INLINE = 6 * 1024  # characters of one process's stacks in the JSON
+PROCESSES, THREADS = 64, 24
+LIVING = ("staging", "staged", "running")
+RUNNER_S = 20.0  # for the runner's own evidence, which another one asks for meanwhile
+
+
+def rank_of(proc: Proc) -> str:
+    """Its rank, as Paddle's or PyTorch's launcher told it; '' for none."""
+    return proc.var("PADDLE_TRAINER_ID") or proc.var("RANK")
+
+
+def holders(procs: list[Proc], key: tuple[int, int]) -> list[Proc] | None:
+    """Processes that have this file (device, inode) open; None when one of them may not be looked at."""
+    found = []
+    for proc in procs:
+        try:
+            fds = os.listdir(f"/proc/{proc.pid}/fd")
+        except PermissionError:
+            return None
+        except OSError:
+            continue
+        for fd in fds:
+            try:
+                stat = os.stat(f"/proc/{proc.pid}/fd/{fd}")
+            except OSError:
+                continue
+            if (stat.st_dev, stat.st_ino) == key:
+                found.append(proc)
+                break
+    return found
+
+
+def rank_of_log(procs: list[Proc], path: str) -> str:
+    """The rank that writes to a log, '' when there is none or there are several."""
+    try:
+        stat = os.stat(path)
+    except OSError:
+        return ""
+    ranks = {rank_of(proc) for proc in holders(procs, (stat.st_dev, stat.st_ino)) or []} - {""}
+    return ranks.pop() if len(ranks) == 1 else ""
+
+
+def logs_of(folder: str, spec: Json, beat: Json, procs: list[Proc]) -> list[Json]:
+    """Every log with its rank, progress and last line, the longest silent first."""
+    found = []
+    for name, known in (beat.get("progress") or {}).items():
+        path = place_of(folder, spec, beat, name)
+        found.append(dict(known, log=name, rank=rank_of_log(procs, path), last_line=last_line(path)))
+    return sorted(found, key=lambda one: -one["idle_s"])
+
+
+def place_of(folder: str, spec: Json, beat: Json, name: str) -> str:
+    """The path of a log that the heartbeat names."""
+    if name == log_name(beat.get("leg", "")) or not os.path.exists(os.path.join(spec["root"], name)):
+        return os.path.join(folder, name)
+    return os.path.join(spec["root"], name)
+
+
+def small(path: str) -> str:
+    """A kernel's file of one value, '' when it cannot be read."""
+    try:
+        with open(path, "rb") as handle:
+            return handle.read(4096).decode("utf-8", "replace").replace("\0", " ").strip()
+    except OSError:
+        return ""
+
+
+def thread_of(base: str) -> str:
+    """Name, state and where it waits in the kernel, of a process or thread, in one line."""
+    state = re.search(r"^State:\s+(.*)$", small(f"{base}/status"), re.M)
+    words = [small(f"{base}/comm"), state.group(1) if state else "", small(f"{base}/wchan")]
+    call = small(f"{base}/syscall").split(" ")[0]
+    return ", ".join(word for word in words if word not in ("", "0")) + (f", system call {call}" if call else "")
+
+
+def process(proc: Proc) -> Json:
+    """What the kernel knows of a process."""
+    base = f"/proc/{proc.pid}"
+    try:
+        tasks = sorted(os.listdir(f"{base}/task"), key=int)
+    except OSError:
+        tasks = []
+    return {
+        "pid": proc.pid, "ppid": proc.ppid, "rank": rank_of(proc), "rss": proc.rss, "cpu_s": round(proc.cpu, 2),
+        "cmdline": small(f"{base}/cmdline")[:200],
+        "state": thread_of(base),
+        "threads": [f"{task}: {thread_of(f'{base}/task/{task}')}" for task in tasks[1 : THREADS + 1]],
+        "count": len(tasks),
+        "kernel": small(f"{base}/stack").splitlines()[:12],
+    }  # fmt: skip
+
+
+def machine(spec: Json) -> Json:
+    """Load, memory, and room where a step may need it, in bytes."""
+    found: Json = {"load": [round(load, 2) for load in os.getloadavg()], "disk": {}}
+    memory = dict(re.findall(r"^(Mem\w+|Swap\w+|Shmem):\s+(\d+) kB$", small("/proc/meminfo"), re.M))
+    found["memory"] = {name: int(size) * 1024 for name, size in memory.items()}
+    for place in (spec["root"], spec["workspace"], "/dev/shm", "/tmp"):
+        try:
+            disk = os.statvfs(place)
+        except OSError:
+            continue
+        found["disk"][place] = {"free": disk.f_bavail * disk.f_frsize, "size": disk.f_blocks * disk.f_frsize}
+    return found
+
+
+def gpus() -> str:
+    """What nvidia-smi says, '' where there is none."""
+    path = tool("nvidia-smi")
+    return said([path], 5.0)[1] if path else ""
+
+
+class Evidence:
+    """One collection; what is there already is kept when the rest takes too long."""
+
+    def __init__(self, folder: str, spec: Json, why: str, message: str) -> None:
+        self.folder, self.spec = folder, spec
+        told = describe(folder)
+        runner = told["pid"] if told["state"] in LIVING else -1  # a dead one's number may be anybody's by now
+        self.beat: Json = told["heartbeat"] or {}
+        self.procs = sorted(
+            (proc for proc in family(scan({os.getpid()}), runner, spec) if proc.pid != runner),
+            key=lambda proc: (not rank_of(proc), proc.ppid),
+        )
+        self.ranks = {proc.pid: rank_of(proc) for proc in self.procs}
+        self.found: Json = {
+            "schema_version": 1, "job": job_id(spec), "node": spec["node"], "t": time.time(),
+            "why": why, "message": message, "state": told["state"], "complete": False,
+            "logs": [], "processes": [], "sockets": [], "kernel": [], "gpus": "", "machine": {}, "files": [],
+        }  # fmt: skip
+
+    def take(self, name: str, function: Callable[[], object]) -> None:
+        """One part; that it failed is said in its place."""
+        try:
+            self.found[name] = function()
+        except Exception as error:
+            self.found.setdefault("failed", {})[name] = repr(error)
+        self.keep()
+
+    def keep(self) -> None:
+        """Write what there is so far; a full disk must not prevent that it is printed."""
+        if len(json.dumps(self.found)) > ALL:
+            for name in ("threads", "stack"):
+                for one in self.found["processes"]:
+                    one.pop(name, None)
+        try:
+            save(os.path.join(self.folder, "evidence.json"), json.dumps(self.found))
+        except OSError as error:
+            self.found["message"] += f" (not kept: {error.strerror})"
+
+    def file(self, name: str, text: str) -> str:
+        """Keep a text beside the JSON; its name relative to the job folder, '' when it could not be kept."""
+        try:
+            os.makedirs(os.path.join(self.folder, "evidence"), exist_ok=True)
+            save(os.path.join(self.folder, "evidence", name), text)
+        except OSError:
+            return ""
+        self.found["files"] = sorted({*self.found["files"], f"evidence/{name}"})
+        return f"evidence/{name}"
+
+    def collect(self) -> Json:
+        """Everything; first what the rest might change."""
+        spec, procs = self.spec, self.procs
+        self.take("logs", lambda: logs_of(self.folder, spec, self.beat, procs))
+        self.take("processes", lambda: [process(proc) for proc in procs[:PROCESSES]])
+        self.take("sockets", lambda: sockets(procs, self.ranks))
+        self.take("machine", lambda: machine(spec))
+        self.take("kernel", telling)
+        self.take("stacks", self.python)
+        self.take("gpus", self.gpus)
+        self.found["complete"] = True
+        self.keep()
+        return self.found
+
+    def python(self) -> int:
+        """Python stacks, to the processes that they belong to; of how many there are any."""
+        logs = [place_of(self.folder, self.spec, self.beat, one["log"]) for one in self.found["logs"]]
+        known = stacks(self.procs, logs)
+        for one in self.found["processes"]:
+            if one["pid"] in known:
+                how, text = known[one["pid"]]
+                name = self.file(f"stack.{one['pid']}.txt", text)
+                one.update(stack_by=how, stack=text[:INLINE], stack_file=name)
+        return len(known)
+
+    def gpus(self) -> str:
+        """nvidia-smi's table, whole in a file."""
+        text = gpus()
+        if text:
+            self.file("nvidia-smi.txt", text)
+        return text[:INLINE]
+
+
+def evidence(folder: str, message: str) -> Json:
+    """Collect what can be seen of a job, or tell what its runner has collected because it hangs.
+
+    Args:
+        message: why it hangs, from its runner; '' when somebody asks, who then gets what the runner found, too.
+    """
+    spec = load(os.path.join(folder, "job.json"))
+    if not spec:
+        return dict(describe(folder), message=f"{folder}/job.json is missing or not JSON")
+    if message:
+        return Evidence(folder, spec, "hang", message).collect()
+    until = time.monotonic() + RUNNER_S
+    while (describe(folder)["heartbeat"] or {}).get("hang") and time.monotonic() < until:
+        known = load(os.path.join(folder, "evidence.json")) or {}
+        if known.get("complete") and known.get("why") == "hang":
+            return dict(known)
+        time.sleep(0.05)
+    told = describe(folder)
+    if told["state"] in ("ended", "absent"):
+        known = load(os.path.join(folder, "evidence.json"))
+        return known or dict(told, message="the job is over, and there is no evidence of it")
+    return Evidence(folder, spec, "asked", "").collect()

@@ -1,0 +1,96 @@
+"""A command that makes no progress: noticed, its evidence collected while it still hangs, and only then ended."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+from .evidence import holders, rank_of_log
+from .files import Json
+from .processes import Proc
+from .progress import Progress
+from .said import unmarked
+from .workers import Workers
+
+COLLECT_S = 30.0  # for the process that collects evidence
+
+
+class Hang:
+    """Whether the current command hangs.
+
+    Attributes:
+        message: why it does, '' while it does not.
+    """
+
+    def __init__(self, folder: str, spec: Json, workers: Workers, progress: Progress) -> None:
+        self.folder, self.spec, self.workers, self.progress = folder, spec, workers, progress
+        self.message, self.since = "", 0.0
+        self.collector: subprocess.Popen[bytes] | None = None
+
+    def begin(self) -> None:
+        """Another command begins."""
+        self.close()
+        self.message = ""
+
+    def notice(self) -> bool:
+        """Look whether it hangs now; True once, when it begins to be called so."""
+        names = [] if self.message else self.progress.silent()
+        if not names:
+            return False
+        procs = self.workers.find()
+        if len(names) < len(self.progress.logs):
+            names = [name for name in names if self.held(procs, name)]
+        if not names:
+            return False
+        self.message, self.since = self.words(names, procs), time.monotonic()
+        return True
+
+    def held(self, procs: list[Proc], name: str) -> bool:
+        """Whether somebody still may write to that log: a rank that has done its part is silent, too."""
+        who = holders(procs, self.progress.logs[name].key)
+        return who is None or bool(who)
+
+    def words(self, names: list[str], procs: list[Proc]) -> str:
+        """One line: which log, whose, since when, after what, and what the others do."""
+        log = self.progress.logs[names[0]]
+        rank = rank_of_log(procs, log.path)
+        text = f"no progress: nothing new in {names[0]}" + (f" (rank {rank})" if rank else "")
+        text += f" for {log.idle_s:.0f} s"
+        text += "" if log.iteration is None else f", after iteration {log.iteration}"
+        silent = len(names) - 1
+        others = sum(one.idle_s < self.progress.limit_s for one in self.progress.logs.values())
+        if silent:
+            text += f"; {silent} other log{'s are' if silent > 1 else ' is'} silent, too"
+        return text + (f"; {others} other{'s go' if others > 1 else ' goes'} on" if others else "")
+
+    def collect(self) -> None:
+        """Start to collect evidence: in a process of its own, whose trouble is not the job's."""
+        this = [sys.executable, "-I", "-S", "-X", "utf8", os.path.abspath(sys.argv[0])]
+        self.collector = subprocess.Popen(
+            [*this, "evidence", self.folder, "--hang", self.message], env=unmarked(), start_new_session=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+        )  # fmt: skip
+        self.workers.helpers.add(self.collector.pid)
+
+    def over(self) -> bool:
+        """Whether it hangs and was looked at for long enough."""
+        if not self.message:
+            return False
+        passed = time.monotonic() - self.since
+        if self.collector and self.collector.pid not in self.workers.statuses:
+            if passed < COLLECT_S:
+                return False
+            self.close()
+        return passed >= float(self.spec.get("hang_wait_s") or 0)
+
+    def close(self) -> None:
+        """End the collector, if it still lives."""
+        if self.collector and self.collector.pid not in self.workers.statuses:
+            try:
+                os.killpg(self.collector.pid, signal.SIGKILL)
+            except OSError:
+                pass
+        self.collector = None

@@ -1,0 +1,134 @@
+"""Python stacks of living processes: through py-spy where there is one, else by asking them with a signal."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+import time
+
+from .processes import Proc
+from .said import said, tool
+from .stack_signal import NUMBER, can_be_asked
+
+MOST = 32  # processes
+ONE_S, ALL_S, ANSWER_S = 4.0, 12.0, 2.0  # for one py-spy, for all of them, for the answer to a signal
+QUIET_S = 0.15  # after so long without another byte an answer is whole
+SIZE = 256 * 1024  # bytes of one process's stacks
+STACK = re.compile(r"^(?:(?:Current t|T)hread 0x[0-9a-f]+ .*|  File .*|  \.\.\.)$", re.M)
+
+
+def is_python(proc: Proc) -> bool:
+    """Whether it runs an interpreter, by the name of its program."""
+    try:
+        return bool(re.match(r"(python|pypy)", os.path.basename(os.readlink(f"/proc/{proc.pid}/exe"))))
+    except OSError:
+        return False
+
+
+def stacks(procs: list[Proc], logs: list[str]) -> dict[int, tuple[str, str]]:
+    """pid -> (how it was found out, text), of the Python processes of which it could be.
+
+    Args:
+        procs: those that matter most first.
+        logs: paths of the logs in which an answer may stand whose process writes to a pipe.
+    """
+    wanted = [proc for proc in procs if is_python(proc)][:MOST]
+    found, until = {}, time.monotonic() + ALL_S
+    for proc in wanted:
+        # Beside the process's own interpreter, as an environment's packages put it there.
+        beside = (
+            os.path.dirname(os.readlink(f"/proc/{proc.pid}/exe")) if os.path.exists(f"/proc/{proc.pid}") else ""
+        )
+        virtual = os.path.join(proc.var("VIRTUAL_ENV"), "bin")
+        spy = tool("py-spy", beside, virtual, *proc.var("PATH").split(":"))
+        if spy and time.monotonic() < until:
+            code, text = said([spy, "dump", "--pid", str(proc.pid)], ONE_S)
+            if code == 0 and text.strip():
+                found[proc.pid] = ("py-spy", text[:SIZE])
+    found.update(asked([proc.pid for proc in wanted if proc.pid not in found], logs))
+    return found
+
+
+def spy_for(proc: Proc) -> str:
+    """Where py-spy is: beside the process's own interpreter, on its PATH or ours; '' when nowhere."""
+    try:
+        with open(f"/proc/{proc.pid}/cmdline", "rb") as handle:
+            program = os.fsdecode(handle.read().split(b"\0")[0])
+    except OSError:
+        return ""
+    return tool("py-spy", *[os.path.dirname(program)][: program.startswith("/")], *proc.var("PATH").split(":"))
+
+
+def asked(pids: list[int], logs: list[str]) -> dict[int, tuple[str, str]]:
+    """Ask processes to write their stacks to stderr, and read there what they wrote.
+
+    Those that write to one file are asked one after the other, the files at once.
+    """
+    groups: dict[tuple[int, int], list[int]] = {}
+    for pid in pids:
+        if can_be_asked(pid):
+            groups.setdefault(output_of(pid), []).append(pid)
+    found: dict[int, tuple[str, str]] = {}
+
+    def group(members: list[int]) -> None:
+        for pid in members:
+            text = answer(pid, logs)
+            if text:
+                found[pid] = ("signal", text)
+
+    threads = [threading.Thread(target=group, args=(members,), daemon=True) for members in groups.values()]
+    until = time.monotonic() + ALL_S
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(max(0.0, until - time.monotonic()))
+    return dict(found)
+
+
+def output_of(pid: int) -> tuple[int, int]:
+    """Which file a process's stderr is; one for all that write to pipes."""
+    try:
+        stat = os.stat(f"/proc/{pid}/fd/2")
+    except OSError:
+        return 0, 0
+    return (stat.st_dev, stat.st_ino) if os.path.isfile(f"/proc/{pid}/fd/2") else (0, 0)
+
+
+def answer(pid: int, logs: list[str]) -> str:
+    """What a process writes when it is asked, '' when it does not: one that is stopped cannot."""
+    places = [f"/proc/{pid}/fd/2"] if os.path.isfile(f"/proc/{pid}/fd/2") else logs
+    before = {place: size_of(place) for place in places}
+    try:
+        os.kill(pid, NUMBER)
+    except OSError:
+        return ""
+    begin = changed = time.monotonic()
+    sizes = dict(before)
+    while True:
+        time.sleep(0.02)
+        now = time.monotonic()
+        last, sizes = sizes, {place: size_of(place) for place in places}
+        changed = now if sizes != last else changed
+        if (sizes != before and now - changed > QUIET_S) or now - begin > ANSWER_S:
+            break
+    for place in places:
+        if sizes[place] > before[place]:
+            try:
+                with open(place, "rb") as handle:
+                    handle.seek(before[place])
+                    text = handle.read(min(SIZE, sizes[place] - before[place])).decode("utf-8", "replace")
+            except OSError:
+                continue
+            lines = STACK.findall(text)  # between them may stand what else the process wrote
+            if lines:
+                return "\n".join(lines) + "\n"
+    return ""
+
+
+def size_of(path: str) -> int:
+    """Bytes of a file, 0 when there is none."""
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0
