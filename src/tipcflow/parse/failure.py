@@ -14,8 +14,8 @@ _TRACEBACK = re.compile(r"(?<!C\+\+ )Traceback \(most recent call last\):$")
 _PREFIX = re.compile(r"^(?:\[(?:rank|default)\d+\]:? ?)")
 # The last line of a traceback is its first one that is not indented.
 _EXCEPTION = re.compile(r"^[A-Za-z_][\w.]*(?:: |:?$)")
-# An exception's message may go on for some lines (Paddle's hints).
-_MESSAGE_LINES = 4
+# An exception without words of its own tells them below: Paddle prints its C++ part first.
+_BELOW = 30
 # Without an exception: what a script printed long before its end was no reason to end.
 _LAST_LINES = 20
 _ENDED = re.compile(r"^(?:SystemExit|KeyboardInterrupt)\b")
@@ -74,7 +74,7 @@ def _exception(lines: list[str]) -> list[str]:
     for start in reversed(starts):
         for number in range(start + 1, len(lines)):
             if _EXCEPTION.match(lines[number]) and not _ENDED.match(lines[number]):
-                return lines[number : number + _MESSAGE_LINES]
+                return lines[number : number + (_BELOW if lines[number].endswith(":") else 1)]
     return []
 
 

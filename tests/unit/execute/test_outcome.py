@@ -2,8 +2,9 @@
 
 import pytest
 
-from tipcflow.domain import EndReason, ExitRecord, OutputFile, Status
-from tipcflow.execute.outcome import legs_outcome, status_of
+from tipcflow.domain import EndReason, ExitRecord, Failure, FailureClass, OutputFile, Status
+from tipcflow.execute.outcome import Outcome, legs_outcome, status_of
+from tipcflow.execute.telling import telling
 
 
 def record(**values: object) -> ExitRecord:
@@ -17,8 +18,15 @@ def record(**values: object) -> ExitRecord:
         ({"exit_code": 0}, "", Status.PASS, ""),
         ({"exit_code": 0}, "the word failed stands here\nTraceback", Status.PASS, ""),
         ({"exit_code": 7}, "", Status.FAILED, "exit code 7 on node b"),
-        ({"reason": "signaled", "signal": 9}, "", Status.FAILED, "signal 9 on node b"),
-        ({"reason": "signaled", "signal": 9, "oom": True}, "", Status.FAILED, "out of memory"),
+        ({"reason": "signaled", "signal": 9}, "", Status.INFRA_FAILURE, "on node b (ended by signal 9)"),
+        ({"reason": "signaled", "signal": 11}, "", Status.FAILED, "signal 11 on node b"),
+        ({"reason": "signaled", "signal": 9, "oom": True}, "", Status.FAILED, "memory is used up on node b"),
+        (
+            {"reason": "hang", "message": "no progress for 60 s"},
+            "",
+            Status.FAILED,
+            "no progress for 60 s on node b",
+        ),
         ({"reason": "deadline", "message": "ran longer than 5 s"}, "", Status.FAILED, "longer than 5 s on node b"),
         ({"reason": "refused", "message": "slot 0 is held by x"}, "", Status.INFRA_FAILURE, "slot 0 is held"),
         ({"reason": "lease_expired"}, "", Status.INFRA_FAILURE, "lease expired on node b"),
@@ -28,12 +36,12 @@ def record(**values: object) -> ExitRecord:
             {"exit_code": 1},
             "ModuleNotFoundError: No module named 'paddle'",
             Status.INFRA_FAILURE,
-            "lacks a package on node b",
+            "not what the model needs on node b",
         ),
     ],
 )
 def test_status_of(values: dict[str, object], tail: str, status: Status, words: str) -> None:
-    found, reason = status_of(record(**values), tail)
+    found, reason = status_of(record(**values), telling(tail, {}))
     assert found is status
     assert words in reason
 
@@ -53,18 +61,20 @@ def test_exit_0_with_an_old_file_is_failed() -> None:
 
 
 def test_worst_leg_names_the_step() -> None:
-    legs = [(Status.PASS, ""), (Status.FAILED, "exit code 3 on node a"), (Status.NOT_RUN, "no GPU")]
-    assert legs_outcome(legs, (Status.PASS, "")) == (
-        Status.FAILED,
-        "1 of 2 legs failed: exit code 3 on node a",
+    failure = Failure(failure_class=FailureClass.CODE_ERROR, node="a", leg="l2")
+    ended = Outcome(Status.FAILED, "exit code 3 on node a", failure)
+    legs = [Outcome(Status.PASS), ended, Outcome(Status.NOT_RUN, "no GPU")]
+    assert legs_outcome(legs, Outcome(Status.PASS)) == Outcome(
+        Status.FAILED, "1 of 2 legs failed: exit code 3 on node a", failure
     )
 
 
 def test_a_step_of_which_no_leg_can_run_is_not_run() -> None:
-    assert legs_outcome([(Status.NOT_RUN, "no GPU")], (Status.PASS, "")) == (Status.NOT_RUN, "no GPU")
+    legs = [Outcome(Status.NOT_RUN, "no GPU")]
+    assert legs_outcome(legs, Outcome(Status.PASS)) == Outcome(Status.NOT_RUN, "no GPU")
 
 
 def test_a_lost_node_outweighs_the_legs_it_took_along() -> None:
-    legs = [(Status.PASS, ""), (Status.BLOCKED, "not started")]
-    step = (Status.INFRA_FAILURE, "node a was lost")
+    legs = [Outcome(Status.PASS), Outcome(Status.BLOCKED, "not started")]
+    step = Outcome(Status.INFRA_FAILURE, "node a was lost")
     assert legs_outcome(legs, step) == step
