@@ -14,6 +14,7 @@ from tipcflow.cli import (
     import_suite,
     lint,
     logs,
+    nodes,
     plan,
     run,
     runs,
@@ -43,6 +44,7 @@ app.command("logs")(logs.logs)
 app.add_typer(certificate.app, name="certificate")
 app.add_typer(golden.app, name="golden")
 app.add_typer(db.app, name="db")
+app.add_typer(nodes.app, name="nodes")
 app.command("doctor")(doctor.doctor)
 
 

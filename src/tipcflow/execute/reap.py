@@ -1,0 +1,107 @@
+"""Ending what dead controllers left on nodes. Runs that hold a live lease are left alone, whatever is asked."""
+
+import contextlib
+from typing import TYPE_CHECKING
+
+from tipcflow.domain import Frozen, InfraError, Node
+from tipcflow.execute.lease_words import clock, slots_words
+from tipcflow.execute.node_look import runs_there
+from tipcflow.execute.session import Connect, NodeSession
+
+if TYPE_CHECKING:
+    from tipcflow.store import Lease, Store
+
+
+class Reaped(Frozen):
+    """What became of a node.
+
+    Attributes:
+        unreachable: why it cannot be asked, '' when it can.
+        lines: what was found and done.
+        ended: the runs that something was ended of.
+    """
+
+    node: str
+    unreachable: str = ""
+    lines: tuple[str, ...] = ()
+    ended: tuple[str, ...] = ()
+
+
+class Reaper:
+    """Looks at nodes, ends jobs and processes of runs that hold no live lease there, drops their expired leases.
+
+    Args:
+        run: only what is of this run; also when the database does not know it. '' for all that it knows.
+        ended_only: leave runs alone that have no status yet: somebody may go on with them.
+        now: seconds since the epoch.
+    """
+
+    def __init__(
+        self, store: "Store", connect: Connect, *, now: float, run: str = "", ended_only: bool = False
+    ) -> None:
+        self._store = store
+        self._connect = connect
+        self._now = now
+        self._run = run
+        self._ended_only = ended_only
+
+    def reap(self, node: Node) -> Reaped:
+        """See to one node."""
+        lines: list[str] = []
+        ended: list[str] = []
+        with contextlib.closing(NodeSession(node, self._connect)) as session:
+            try:
+                session.prepare()
+                there = runs_there(session.list_ours())
+                for run, jobs in sorted(there.items()):
+                    if self._run not in ("", run):
+                        continue
+                    why = self._spared(node, run)
+                    lines.append(f"run {run}: {why}" if why else self._end(session, run, sorted(jobs)))
+                    ended += [] if why else [run]
+                lines += self._drop(node, set(runs_there(session.list_ours())) if ended else set(there))
+            except InfraError as error:
+                why = error.message.removeprefix(f"node {node.name}: ")
+                return Reaped(node=node.name, unreachable=why, lines=tuple(lines), ended=tuple(ended))
+        return Reaped(node=node.name, lines=tuple(lines), ended=tuple(ended))
+
+    def _spared(self, node: Node, run: str) -> str:
+        """Why a run is left alone, '' when it may be ended."""
+        lease = next((one for one in self._leases(node) if one.run == run and one.live(self._now)), None)
+        if lease is not None:
+            return f"lives, leased until {clock(lease.expires_at)} by {lease.owner}: left alone"
+        if self._run == run:
+            return ""
+        found = self._store.known_runs([run]).get(run)
+        if found is None:
+            return f"is not in this database, maybe another controller's: left alone (--run {run} ends it)"
+        if self._ended_only and found.status is None:
+            return "has no status yet: left alone"
+        return ""
+
+    def _leases(self, node: Node) -> "list[Lease]":
+        return [lease for lease in self._store.leases() if lease.node == node.address]
+
+    @staticmethod
+    def _end(session: NodeSession, run: str, jobs: list[str]) -> str:
+        killed, left = 0, []
+        for job in jobs:
+            answer = session.reap(job)
+            killed += len(answer["killed"])
+            left += [str(process["pid"]) for process in answer["left"]]
+        names = ", ".join(job.partition("/")[2] for job in jobs)
+        said = f"run {run}: ended {names} ({killed} processes killed)"
+        return said + (f"; still there: pid {', '.join(left)}" if left else "")
+
+    def _drop(self, node: Node, there: set[str]) -> list[str]:
+        """Drop the expired leases of runs that have nothing left on the node."""
+        lines = []
+        expired: dict[str, list[Lease]] = {}
+        for lease in self._leases(node):
+            if not lease.live(self._now) and lease.run not in there and self._run in ("", lease.run):
+                expired.setdefault(lease.run, []).append(lease)
+        for run, leases in expired.items():
+            if self._store.drop_expired(leases, self._now):
+                slots = slots_words([(lease.node, lease.slot) for lease in leases], {node.address: ""}).strip()
+                lines.append(f"run {run}: its lease on {slots} had run out and was dropped")
+        return lines
