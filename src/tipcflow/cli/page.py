@@ -5,6 +5,7 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from tipcflow.cli.failures import failure_lines
 from tipcflow.cli.names import short_step, variant_of
 from tipcflow.cli.output import columns, size, took, when
 from tipcflow.domain import Command, ExitRecord, NodeFacts, Status, Step
@@ -23,6 +24,7 @@ def page(story: "Story", *, width: int | None) -> list[str]:
         ("", _header(story, width)),
         ("CHECKS", _table(("STATUS", "CHECK", "ABOUT", "WHY"), _checks(story), width)),
         ("STEPS", _table(("STATUS", "STEP", "NODE", "TRY", "TOOK", "WHY"), _steps(story), width)),
+        ("WHAT WENT WRONG", failure_lines(story, width)),
         ("LEGS", _table(("STATUS", "LEG", "STEP", "TOOK", "WHY"), _legs(story), width)),
         ("NODES", [line for facts in story.nodes for line in _node(facts, width)]),
         ("LOGS", _logs(story)),
@@ -177,4 +179,4 @@ def command_line(command: Command) -> str:
     """A command as one pastes it, from the suite's root."""
     place = "" if command.cwd in ("", ".") else f"cd {shlex.quote(command.cwd)} && "
     settings = "".join(f"{key}={shlex.quote(value)} " for key, value in sorted(command.env.items()))
-    return f"{place}{settings}{command.text}"
+    return f"{place}{settings}{command.shell}"

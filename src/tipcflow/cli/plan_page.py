@@ -69,7 +69,7 @@ def print_commands(made: Plan) -> None:
         for node, command in step.commands.items():
             settings = "".join(f"{key}={value} " for key, value in command.env.items() if value)
             place = "" if command.cwd in ("", ".") else f"cd {command.cwd} && "
-            typer.echo(f"[{node}] {place}{settings}{command.text}")
+            typer.echo(f"[{node}] {place}{settings}{command.shell}")
         for leg in step.legs:
             mark = f"  # not run: {leg.not_run}" if leg.not_run else ""
-            typer.echo(f"[{step.nodes[0] if step.nodes else ''}] {leg.command.text}{mark}")
+            typer.echo(f"[{step.nodes[0] if step.nodes else ''}] {leg.command.shell}{mark}")

@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 from tipcflow.config.base import ConfigModel
 from tipcflow.config.loader import load_yaml
 from tipcflow.domain.errors import ConfigError
+from tipcflow.domain.node import Launch
 
 
 class Suite(ConfigModel):
@@ -24,7 +25,8 @@ class Suite(ConfigModel):
             the suite's training cannot be seeded.
         log_format: name of the training-log format (docs/reference/metrics.md).
         framework: the distribution that its scripts import (`paddlepaddle`, `torch`), `` for none.
-        budget_minutes: what one run may take, where the policy's is not right for this suite.
+        launch: how its distributed trainings are started, where not as its params files say.
+            budget_minutes: what one run may take, where the policy's is not right for this suite.
     """
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
@@ -37,6 +39,7 @@ class Suite(ConfigModel):
     seed_argument: str = ""
     log_format: str = "models"
     framework: Literal["paddlepaddle", "torch", ""] = "paddlepaddle"
+    launch: Launch | None = None
     budget_minutes: float | None = Field(default=None, gt=0)
 
     @model_validator(mode="after")

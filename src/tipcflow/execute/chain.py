@@ -83,7 +83,7 @@ class ChainRun:
             ) as lease:
                 try:
                     facts = inspect(self._store, self.id, resolved, nodes, self._note)
-                    plan = settle(self._store, self.id, resolved, facts)
+                    plan = settle(self._store, self.id, resolved, facts, nodes)
                     nodes.deploy(self.id, snapshot.archive, snapshot.sha256)
                     self._check_cancel()
                     StepRunner(

@@ -3,10 +3,11 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from tipcflow.domain import NodeFacts, Plan
+from tipcflow.domain import Compat, NodeFacts, Plan
 from tipcflow.execute import preflight
 from tipcflow.execute.environment import environment_class
 from tipcflow.execute.nodes import Nodes
+from tipcflow.execute.planning import start_port
 from tipcflow.execute.resolve import Resolved
 
 if TYPE_CHECKING:
@@ -35,10 +36,18 @@ def inspect(
     return facts
 
 
-def settle(store: "Store", run_id: str, resolved: Resolved, facts: list[NodeFacts]) -> Plan:
-    """The plan with what the nodes' CPUs can do; stored, and never changed again."""
+def settle(store: "Store", run_id: str, resolved: Resolved, facts: list[NodeFacts], nodes: Nodes) -> Plan:
+    """The plan with what the nodes' CPUs can do, and with ports that are free there; stored, never changed again.
+
+    Raises:
+        InfraError: a node cannot be asked, or has no free ports.
+    """
     flags = {fact.node: frozenset(fact.cpu_flags) for fact in facts if "machine" not in fact.unfinished}
     plan = resolved.plan(run_id, flags)
+    if plan.compat is Compat.SPEC and any(variant.world_size > 1 for variant in plan.variants):
+        port = start_port(run_id, before=_older_runs(store, run_id), taken=nodes.used_ports())
+        if port != start_port(run_id):
+            plan = resolved.plan(run_id, flags, port=port)
     store.replace_plan(run_id, plan)
     used = [fact for fact in facts if fact.node in plan.nodes]
     device = resolved.cluster.node(plan.nodes[0]).device
@@ -50,3 +59,11 @@ def settle(store: "Store", run_id: str, resolved: Resolved, facts: list[NodeFact
         framework=framework,
     )
     return plan
+
+
+def _older_runs(store: "Store", run_id: str) -> list[str]:
+    """Runs whose leases are older than this run's, the oldest first: one order for all who ask."""
+    fences = {lease.run: lease.fence for lease in store.leases()}
+    own = fences.get(run_id)
+    older = [run for run, fence in fences.items() if run != run_id and (own is None or fence < own)]
+    return sorted(older, key=lambda run: fences[run])

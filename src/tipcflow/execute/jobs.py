@@ -1,6 +1,7 @@
 """Plan's step -> what each node's runner is asked to do."""
 
 from tipcflow.domain import Cluster, Command, Compat, JobCommand, JobSpec, Node, Plan, Step
+from tipcflow.execute.containers import container_name
 from tipcflow.remote import paths
 
 # A clean PATH: the run's shims first, so that `python` in a suite's own scripts is the node's interpreter.
@@ -15,6 +16,7 @@ def job_spec(plan: Plan, step: Step, node: Node, *, run: str, attempt: int, fenc
     legs = [(leg.id, leg.command) for leg in step.legs if not leg.not_run]
     commands = legs or [("", step.commands[node.name])]
     first = node.name == step.nodes[0]
+    name = container_name(node, f"{run}/{step.id}/{attempt}") if node.container else ""
     return JobSpec(
         run=run,
         step=step.id,
@@ -25,24 +27,28 @@ def job_spec(plan: Plan, step: Step, node: Node, *, run: str, attempt: int, fenc
         workspace=node.workspace,
         root=paths.run_root(node, run),
         commands=tuple(_job_command(leg, command) for leg, command in commands),
-        env=job_env(node, run),
+        env={**job_env(node, run), **({"TIPCFLOW_CONTAINER": name} if name else {})},
         cpus=node.cpus,
         barrier=step.is_gang,
         deadline_s=step.deadline_s,
         keep_going=bool(step.legs) or plan.compat is Compat.BASH,
         expects=step.expects if first else (),
         artefacts=step.artefacts,
+        container=name,
+        container_engine=node.container.engine if node.container else "docker",
     )
 
 
 def _job_command(leg: str, command: Command) -> JobCommand:
-    return JobCommand(leg=leg, text=command.text, cwd=command.cwd, env=command.env, log=command.log)
+    return JobCommand(leg=leg, text=command.shell, cwd=command.cwd, env=command.env, log=command.log)
 
 
 def job_env(node: Node, run: str) -> dict[str, str]:
     """Environment of every command of a run on a node; the plan's own variables come on top of it."""
     path = node.env.get("PATH", _SYSTEM_PATH)
-    return {**_ENV, **node.env, "PATH": f"{paths.run_bin(node, run)}:{path}"}
+    own = paths.run_bin(node, run)
+    folders = {"TIPCFLOW_BIN": own, "TIPCFLOW_ROOT": paths.run_root(node, run)} if node.container else {}
+    return {**_ENV, **node.env, **folders, "PATH": f"{own}:{path}"}
 
 
 def slots_needed(plan: Plan, cluster: Cluster, *, whole_nodes: bool = False) -> list[tuple[str, int]]:

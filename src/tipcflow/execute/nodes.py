@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from tipcflow.domain import Attempt, Cluster, InfraError, JobSpec, NodeFacts
 from tipcflow.execute.session import Connect, NodeSession
+from tipcflow.remote import ports
 from tipcflow.transport.connect import connect as connect_from_here
 
 T = TypeVar("T")
@@ -66,6 +67,11 @@ class Nodes:
             return session.facts(peers)
 
         return self._each(ask)
+
+    def used_ports(self) -> set[int]:
+        """TCP ports that are in use on some node."""
+        tables = self._each(lambda session: session.ask(ports.list_ports(), "list its ports"))
+        return {port for table in tables for port in ports.ports_in(table.decode(errors="replace"))}
 
     def deploy(self, run: str, archive: bytes, sha256: str) -> None:
         """Put the suite's code on every node."""

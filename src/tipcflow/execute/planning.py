@@ -1,10 +1,11 @@
 """A request and its files -> the plan of this run."""
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 
 from tipcflow.config.suite import Suite
-from tipcflow.domain import Cluster, Compat, ConfigError, Plan
+from tipcflow.domain import Cluster, Compat, ConfigError, InfraError, Launch, Plan
 from tipcflow.execute.request import RunRequest, chain_name
 from tipcflow.execute.source import Snapshot
 from tipcflow.plan import ListedFiles, PlanOptions, build_plan
@@ -36,10 +37,35 @@ def _check_options(request: RunRequest, suite: Suite) -> None:
         )
 
 
-def start_port(run: str) -> int:
-    """First port of the run's own block of 32, derived from its id so that a re-attach finds the same."""
+def start_port(run: str, *, before: Iterable[str] = (), taken: AbstractSet[int] = frozenset()) -> int:
+    """First port of the run's own block of 32, between 20000 and 31999.
+
+    Derived from its id, so that it is known before any node is asked; a block that is not free is passed over.
+
+    Args:
+        before: runs that hold leases, older ones first: they choose first.
+        taken: ports that are in use on some node of the run.
+
+    Raises:
+        InfraError: every block has a port that is in use.
+    """
+    chosen: set[int] = set()
+    for each in before:
+        chosen.add(_block(each, chosen, frozenset()))
+    return _FIRST_PORT + _block(run, chosen, taken) * _PORTS_PER_RUN
+
+
+def _block(run: str, chosen: AbstractSet[int], taken: AbstractSet[int]) -> int:
     blocks = _PORTS // _PORTS_PER_RUN
-    return _FIRST_PORT + (zlib.crc32(run.encode()) % blocks) * _PORTS_PER_RUN
+    wish = zlib.crc32(run.encode())
+    used = {(port - _FIRST_PORT) // _PORTS_PER_RUN for port in taken} | chosen
+    for step in range(blocks):
+        if (block := (wish + step) % blocks) not in used:
+            return block
+    raise InfraError(
+        f"no {_PORTS_PER_RUN} ports in a row are free on the nodes",
+        hint=f"see `ss -ant` there; ports {_FIRST_PORT} to {_FIRST_PORT + _PORTS - 1} were looked at",
+    )
 
 
 def make_plan(
@@ -51,8 +77,12 @@ def make_plan(
     run: str,
     step_deadline_s: float = 900.0,
     cpu_flags: Mapping[str, frozenset[str]] | None = None,
+    port: int | None = None,
 ) -> Plan:
     """What the run will do.
+
+    Args:
+        port: where the ranks of a distributed training meet, if it is known which are free.
 
     Raises:
         ConfigError: the params file, the mode or the cluster do not allow it.
@@ -72,7 +102,8 @@ def make_plan(
             seed_argument=suite.seed_argument,
             repeats=request.repeats,
             diagnose=request.diagnose,
-            start_port=start_port(run),
+            launch=suite.launch or (cluster.launch if cluster else None) or Launch.IPS,
+            start_port=start_port(run) if port is None else port,
             cpu_flags=dict(cpu_flags) if cpu_flags is not None else None,
             step_deadline_s=step_deadline_s,
             files=ListedFiles(sorted(snapshot.names)),

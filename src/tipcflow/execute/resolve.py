@@ -35,8 +35,8 @@ class Resolved:
     policy: Policy
     references: References
 
-    def plan(self, run: str, flags: dict[str, frozenset[str]] | None = None) -> Plan:
-        """What the run does; with what the nodes' CPUs can do once that is known."""
+    def plan(self, run: str, flags: dict[str, frozenset[str]] | None = None, *, port: int | None = None) -> Plan:
+        """What the run does; with what the nodes' CPUs can do and a free port, once these are known."""
         return make_plan(
             self.request,
             self.suite,
@@ -45,6 +45,7 @@ class Resolved:
             run=run,
             step_deadline_s=self.policy.step_deadline_minutes * 60,
             cpu_flags=flags,
+            port=port,
         )
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tipcflow.domain import InfraError, JobSpec, Node, NodeFacts
+from tipcflow.execute.containers import usable_image
 from tipcflow.remote import commands, paths
 from tipcflow.remote.bundle import runner_bytes
 from tipcflow.transport import Transport
@@ -101,11 +102,14 @@ class NodeSession:
         Args:
             peers: name -> address[:port of its ssh] of the nodes that it must reach.
         """
+        image = usable_image(self.transport, self._node)
         before = time.time()
         told = self.ask_json(commands.facts(self._node, peers), "tell about itself")
         middle = (before + time.time()) / 2
         clock = float(told.pop("clock", 0.0) or 0.0)
         told = {key: value for key, value in told.items() if key in NodeFacts.model_fields}
+        if image:
+            told["container"] = image
         skew = round(clock - middle, 3) if clock else 0.0
         return NodeFacts.model_validate({**told, "node": self._node.name, "clock_skew_s": skew})
 

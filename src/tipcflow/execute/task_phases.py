@@ -71,7 +71,8 @@ def prepare_nodes(context: TaskContext) -> Plan:
             resolved = resolved_run(store, run, home=context.home)
             plan = context.plan
             if not store.attempts(run):
-                plan = settle(store, run, resolved, inspect(store, run, resolved, nodes, context.note))
+                facts = inspect(store, run, resolved, nodes, context.note)
+                plan = settle(store, run, resolved, facts, nodes)
             nodes.deploy(run, resolved.snapshot.archive, resolved.snapshot.sha256)
         return plan
     except TipcflowError as error:

@@ -3,13 +3,15 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from tipcflow.domain import Cluster, Compat, ConfigError, Plan, Step, StepKind
+from tipcflow.domain import Cluster, Compat, ConfigError, Launch, Plan, Step, StepKind
 from tipcflow.params import Dialect, ParamsFile
 from tipcflow.params.modes import ALL_MODES, BENCHMARK
 from tipcflow.plan.bash_steps import BashPlanner
 from tipcflow.plan.choose import choose_dialect
+from tipcflow.plan.container import contained
 from tipcflow.plan.feasible import check_any_device
 from tipcflow.plan.hosts import check_python, check_room, hosts_of, substitutions
+from tipcflow.plan.launch import check_launch
 from tipcflow.plan.options import PlanOptions
 from tipcflow.plan.planners import planner_for
 from tipcflow.plan.points import as_variant
@@ -54,6 +56,8 @@ def build_plan(
     steps = planner.steps()
     groups = planner.groups
     _check_cluster(params, reader, planner, cluster)
+    for group in groups:
+        check_launch(group, _launch(compat, options), file=file, line=reader.line("gpu_list"))
     if compat is Compat.BASH:
         steps = BashPlanner(text, planner, word=word).steps()
     _check_steps(steps, params, dialect, mode)
@@ -74,8 +78,8 @@ def build_plan(
         repeats=options.repeats,
         diagnose=options.diagnose,
         variants=tuple(as_variant(point) for point in planner.points),
-        steps=tuple(steps),
-        substitutions=substitutions(groups, cluster, reader.value("python")),
+        steps=tuple(contained(steps, cluster)),
+        substitutions=substitutions(groups, cluster, reader.value("python"), _launch(compat, options)),
         quirks=as_quirks(planner.find_quirks()),
     )
 
@@ -83,6 +87,11 @@ def build_plan(
 def _seed(compat: Compat, options: PlanOptions) -> int | None:
     """What is not passed on is not declared: the script's own commands know no seed."""
     return options.seed if compat is Compat.SPEC and options.seed_argument else None
+
+
+def _launch(compat: Compat, options: PlanOptions) -> Launch:
+    """How trainings are started: the script knows one way only."""
+    return options.launch if compat is Compat.SPEC else Launch.IPS
 
 
 def _split_mode(mode: str) -> tuple[str, str]:

@@ -4,7 +4,7 @@ import re
 import shlex
 from dataclasses import dataclass
 
-from tipcflow.domain import Cluster, ConfigError, Node, Substitution
+from tipcflow.domain import Cluster, ConfigError, Launch, Node, Substitution
 from tipcflow.plan.groups import Group
 
 _PYTHON = re.compile(r"python[\d.]*")
@@ -30,7 +30,7 @@ class Host:
         parts = words.split()
         for position, word in enumerate(parts):
             if _PYTHON.fullmatch(word.rsplit("/", 1)[-1]):
-                return " ".join([shlex.quote(self.node.python), *parts[position + 1 :]])
+                return " ".join([shlex.quote(self.node.step_python), *parts[position + 1 :]])
         return words
 
 
@@ -84,8 +84,11 @@ def check_room(group: Group, cluster: Cluster, *, file: str, line: int) -> None:
             )
 
 
-def substitutions(groups: list[Group], cluster: Cluster | None, python: str) -> tuple[Substitution, ...]:
-    """What of the file the cluster replaces: addresses, interpreter, and GPU ids on CPU nodes."""
+def substitutions(
+    groups: list[Group], cluster: Cluster | None, python: str, launch: Launch = Launch.IPS
+) -> tuple[Substitution, ...]:
+    """What of the file the cluster replaces: addresses, way to start, interpreter with its container, and GPU ids
+    on CPU nodes."""
     if cluster is None:
         return ()
     because = f"cluster '{cluster.name}'"
@@ -99,6 +102,7 @@ def substitutions(groups: list[Group], cluster: Cluster | None, python: str) -> 
         nodes = cluster.nodes[: group.nodes]
         if group.ips:
             note("ips", group.ips_text, ",".join(node.address for node in nodes), f"the nodes of {because}")
+            note("launch", Launch.IPS.value, launch.value, "`launch` of suite or cluster")
         if nodes and nodes[0].device == "cpu" and group.ids:
             used = f"{len(group.ids)} CPU process{'es' if len(group.ids) > 1 else ''} per node" + (
                 " over gloo" if group.form != "single" else ""
@@ -109,4 +113,6 @@ def substitutions(groups: list[Group], cluster: Cluster | None, python: str) -> 
         made["python", node.name] = Substitution(
             what="python", found=python, used=found, because=f"the interpreter of node '{node.name}'"
         )
+        if node.container:
+            note("container", "none", node.container.image, f"the steps of node '{node.name}' run in it")
     return tuple(made.values())

@@ -1,5 +1,6 @@
 """How spec starts a training: launcher words, environment and device argument for one node."""
 
+from tipcflow.domain import ConfigError, Launch
 from tipcflow.params import Dialect
 from tipcflow.plan.groups import Group
 from tipcflow.plan.hosts import Host
@@ -7,6 +8,7 @@ from tipcflow.plan.options import PlanOptions
 
 _ON_CPU = {"True": "False", "true": "false", "gpu": "cpu", "1": "0"}
 _DIAGNOSE = {"GLOG_v": "3", "FLAGS_benchmark": "1", "NCCL_DEBUG": "INFO"}
+_TORCH = (Launch.TORCHRUN, Launch.INIT_METHOD)
 
 
 def launcher(
@@ -17,13 +19,13 @@ def launcher(
     A training on several nodes is always launched, also with one process per node. Its own address is always
     said: the launcher makes a node rank 0 whose address it does not find among the ips.
     """
-    if group.form == "single":
+    if group.form == "single" or options.launch is Launch.INIT_METHOD:
         return ""
+    if options.launch is Launch.TORCHRUN:
+        return _torchrun(group, host, hosts, options)
     words = ["-m paddle.distributed.launch"]
     if group.form == "nodes":
-        words.append("--ips=" + ",".join(each.address for each in hosts))
-        words.append(f"--host={host.address}")
-        words.append(f"--start_port={options.start_port}")
+        words += _rendezvous(host, hosts, options)
     if host.device == "cpu":
         words.append(f"--nproc_per_node={len(group.ids)}")
     else:
@@ -33,12 +35,58 @@ def launcher(
     return " ".join(words)
 
 
+def _rendezvous(host: Host, hosts: tuple[Host, ...], options: PlanOptions) -> list[str]:
+    """How Paddle's launchers of several nodes find each other: by everybody's address, or by rank 0's."""
+    own = f"--host={host.address}"
+    if options.launch is Launch.MASTER:
+        master = f"--master={hosts[0].address}:{options.start_port}"
+        return [master, f"--nnodes={len(hosts)}", f"--rank={hosts.index(host)}", own]
+    return ["--ips=" + ",".join(each.address for each in hosts), own, f"--start_port={options.start_port}"]
+
+
+def _torchrun(group: Group, host: Host, hosts: tuple[Host, ...], options: PlanOptions) -> str:
+    return " ".join(
+        [
+            "-m torch.distributed.run",
+            f"--nnodes={len(hosts)}",
+            f"--nproc_per_node={max(1, len(group.ids))}",
+            f"--node_rank={hosts.index(host)}",
+            f"--master_addr={hosts[0].address}",
+            f"--master_port={options.start_port}",
+        ]
+    )
+
+
+def rank_arguments(group: Group, host: Host, hosts: tuple[Host, ...], options: PlanOptions) -> str:
+    """What a script gets that finds its peers itself; '' for every other form."""
+    if group.form != "nodes" or options.launch is not Launch.INIT_METHOD:
+        return ""
+    first = hosts[0].address
+    place = f"tcp://{f'[{first}]' if ':' in first else first}:{options.start_port}"
+    return f"--init-method {place} --rank {hosts.index(host)} --world-size {len(hosts)}"
+
+
+def check_launch(group: Group, launch: Launch, *, file: str, line: int) -> None:
+    """Raise ConfigError for an entry that cannot be started in this way."""
+    if launch is Launch.INIT_METHOD and len(group.ids) > 1:
+        raise ConfigError(
+            "launch: init_method starts one process per node",
+            file=file,
+            line=line,
+            key="gpu_list",
+            found=group.text,
+            expected="one id per node, or launch: torchrun",
+        )
+
+
 def train_env(group: Group, host: Host, options: PlanOptions) -> dict[str, str]:
     """Variables of a training process on one node."""
     env: dict[str, str] = {}
-    if host.device == "cpu" and group.form != "single":
+    torch = options.launch in _TORCH
+    if host.device == "cpu" and group.form != "single" and not torch:
         env["PADDLE_DISTRI_BACKEND"] = "gloo"
-    if host.device != "cpu" and group.form == "single" and group.ids:
+    # PyTorch's launcher is told no ids: it counts those that it sees.
+    if host.device != "cpu" and (group.form == "single" or torch) and group.ids:
         env["CUDA_VISIBLE_DEVICES"] = group.gpus
     return {**env, **(_DIAGNOSE if options.diagnose else {})}
 

@@ -2,7 +2,7 @@
 
 from pydantic import ConfigDict, Field
 
-from tipcflow.domain import Frozen
+from tipcflow.domain import Frozen, Launch
 from tipcflow.plan.files import FileView, NoFiles
 
 
@@ -15,6 +15,7 @@ class PlanOptions(Frozen):
             (`--seed={seed}`); '' when the suite takes none.
         repeats: how often every variant is trained, evaluated, exported and inferred.
         diagnose: ask the framework for a verbose training.
+        launch: how distributed trainings are started; `compat bash` does as the script does, whatever stands here.
         start_port: first port of a multi-node training; ranks take it and the ones after it.
         cpu_flags: node name -> CPU flags; None when not known, then no leg is refused for want of one.
         step_deadline_s: seconds after which a step is ended.
@@ -28,6 +29,7 @@ class PlanOptions(Frozen):
     seed_argument: str = ""
     repeats: int = Field(default=1, ge=1)
     diagnose: bool = False
+    launch: Launch = Launch.IPS
     start_port: int = Field(default=6070, ge=1, le=65535)
     cpu_flags: dict[str, frozenset[str]] | None = None
     step_deadline_s: float = Field(default=900.0, gt=0)

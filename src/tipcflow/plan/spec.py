@@ -9,7 +9,7 @@ from tipcflow.plan.call import Point
 from tipcflow.plan.extras import extras_for
 from tipcflow.plan.groups import Group
 from tipcflow.plan.hosts import Host, hosts_of
-from tipcflow.plan.launch import launcher, single_env, train_device, train_env
+from tipcflow.plan.launch import launcher, rank_arguments, single_env, train_device, train_env
 from tipcflow.plan.options import PlanOptions
 from tipcflow.plan.points import spec_groups, spec_points, spec_trainers, world_size
 from tipcflow.plan.quirk_finders import find_all
@@ -193,6 +193,8 @@ class SpecPlanner:
             text = tidy(inner.render(template))
             if options.seed is not None and options.seed_argument:
                 text += " " + options.seed_argument.format(seed=options.seed)
+            if ranks := rank_arguments(point.group, host, hosts, options):
+                text += " " + ranks
             commands[host.name] = Command(text=text, env=train_env(point.group, host, options))
         return self.step(
             id=f"{name}/train",

@@ -29,7 +29,7 @@ esac
 
 
 def check_container(node: Node, container: Container) -> str:
-    """Print the id of the node's image; exits with one of the codes above, and a reason, when it cannot be used."""
+    """Print the id of the node's image; exits with a code above and a reason when it cannot be used."""
     words = [container.engine, container.image, "yes" if container.pull else "no", container.python]
     run = [*engine_words(node), *container.args]
     return shlex.join(["/bin/sh", "-c", _CHECK.strip(), "tipcflow", *words, *run])

@@ -1,0 +1,56 @@
+"""Nodes whose steps run in a container: are engine and image there, and what is a job's container called?"""
+
+import hashlib
+import re
+
+from tipcflow.domain import Container, InfraError, Node
+from tipcflow.remote import containers
+from tipcflow.transport import Transport
+
+CHECK_S, PULL_S = 60.0, 1800.0
+_UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
+
+
+def container_name(node: Node, job: str) -> str:
+    """The container of a job (`run/step/attempt`): the same for whoever asks, another one for each job and node.
+
+    Nodes may share one engine, so the node is part of it; the hash tells apart what the readable part does not.
+    """
+    digest = hashlib.sha256(f"{node.address} {node.workspace} {node.name} {job}".encode()).hexdigest()[:12]
+    return f"tipcflow-{_UNSAFE.sub('_', job)[:80]}-{digest}"
+
+
+def usable_image(transport: Transport, node: Node) -> str:
+    """The image of a node's container with its id; '' when the node has none. May pull it, where that is allowed.
+
+    Raises:
+        InfraError: engine or image cannot be used; the hint says what to do on the node.
+    """
+    container = node.container
+    if container is None:
+        return ""
+    command = containers.check_container(node, container)
+    done = transport.run(command, timeout=PULL_S if container.pull else CHECK_S)
+    if done.exit_code == 0:
+        told = done.stdout.decode(errors="replace").split()
+        return f"{container.image} ({told[-1][:19]})" if told else container.image
+    said = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
+    raise InfraError(
+        f"node {node.name} cannot run its container: {said[-1] if said else f'exit code {done.exit_code}'}",
+        node=node.name,
+        hint=_hint(container, done.exit_code),
+    )
+
+
+def _hint(container: Container, code: int) -> str:
+    engine, image = container.engine, container.image
+    return {
+        containers.NO_ENGINE: f"install {engine} on the node, or mend `container.engine` in the cluster file",
+        containers.ENGINE_SILENT: f"start {engine}'s daemon on the node; the login must be allowed to use it",
+        containers.NO_IMAGE: f"on the node: `{engine} pull {image}`, or `{engine} import FILE.tar {image}`; "
+        "or `pull: true` of the container in the cluster file",
+        containers.NO_PULL: f"try `{engine} pull {image}` on the node",
+        containers.REFUSED: "see `container.args` in the cluster file",
+        containers.NO_INTERPRETER: "set `container.python` in the cluster file to the image's interpreter; "
+        "steps need bash, too",
+    }.get(code, "")
