@@ -26,7 +26,7 @@ class Suite(ConfigModel):
         log_format: name of the training-log format (docs/reference/metrics.md).
         framework: the distribution that its scripts import (`paddlepaddle`, `torch`), `` for none.
         launch: how its distributed trainings are started, where not as its params files say.
-            budget_minutes: what one run may take, where the policy's is not right for this suite.
+        budget_minutes: what one run may take, where the policy's is not right for this suite.
     """
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
