@@ -8,7 +8,7 @@ from certification.files import RunFile, step_folder
 from certification.story import Story
 from tipcflow.cli.names import short_step
 from tipcflow.cli.page import command_line
-from tipcflow.domain import ExitRecord, Leg, Plan, Step
+from tipcflow.domain import ExitRecord, Failure, Leg, Plan, Step
 from tipcflow.report import leg_rows, step_rows
 from tipcflow.report.rows import LegRow
 from tipcflow.report.timeline import Bar
@@ -18,7 +18,8 @@ from tipcflow.report.timeline import Bar
 class StepLine:
     """One step on one node; `first` of `rows` lines of that step.
 
-    `bars` are its tries, `command` is as one pastes it, `end` says how a job ended that did not end well.
+    `bars` are its tries, `command` is as one pastes it, `end` says how a job ended that did not end well,
+    `failure` why the step did not.
     """
 
     step: str
@@ -31,6 +32,7 @@ class StepLine:
     bars: tuple[Bar, ...]
     command: str
     end: str
+    failure: Failure | None
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,7 @@ def step_lines(story: Story, drawn: Sequence[Bar]) -> list[StepLine]:
                     bars=own,
                     command=command_line(command) if command else "",
                     end=_end(own[-1].record) if own else "",
+                    failure=said[step.id].failure,
                 )
             )
     return lines

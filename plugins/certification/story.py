@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from tipcflow.domain import Attempt, CheckResult, Compat, Facts, Measurement, Phase, Plan, Run, Status
+from tipcflow.domain.failure import FAILURES, failures_of
 from tipcflow.store.readonly import ReadonlyStore
 
 
@@ -55,7 +56,8 @@ def read_story(store: ReadonlyStore, run_id: str) -> Story | None:
     attempts = tuple(store.attempts(run_id))
     steps, legs = store.step_statuses(run_id), store.leg_statuses(run_id)
     medians = store.leg_medians(run_id)
-    records = [record for attempt in {one.step: one for one in attempts}.values() for record in attempt.records]
+    last = {one.step: one for one in attempts}.values()
+    records = [record for attempt in last for record in attempt.records]
     facts = Facts(
         run=run_id,
         plan=plan or _no_plan(run),
@@ -67,6 +69,7 @@ def read_story(store: ReadonlyStore, run_id: str) -> Story | None:
         step_reason={key: reason for key, (_, reason) in {**steps, **legs}.items() if reason},
         engine=store.document(run_id, "engine") or {},
         reporter=store.document(run_id, "reporter") or "",
+        failures={step: one for (step, _), one in failures_of(store.document(run_id, FAILURES), last).items()},
     )
     return Story(
         run=run,

@@ -5,7 +5,8 @@ from typing import Any
 
 from tests.support.stories import INFER, T0, TRAIN, a_plan, a_record, a_run, some_facts
 
-from tipcflow.domain import CheckResult, EndReason, OutputFile, Run, Status
+from tipcflow.domain import CheckResult, EndReason, Failure, FailureClass, OutputFile, Run, Status
+from tipcflow.domain.failure import FAILURES, failure_key
 
 WHY = "node-a: exit code 1: ValueError: the head has 10 classes but the labels go up to 99"
 
@@ -34,6 +35,14 @@ def tell_failure(store: Any, home: Path) -> Run:
         ),
     ]
     store.close_attempt(run.id, TRAIN, number, Status.FAILED, WHY, records, T0 + 86420)
+    failure = Failure(
+        failure_class=FailureClass.CODE_ERROR,
+        node="node-a",
+        rank=1,
+        said=WHY.partition("1: ")[2],
+        followers=("node-b",),
+    )
+    store.merge_document(run.id, FAILURES, {failure_key(TRAIN, number): failure.model_dump(mode="json")})
     store.set_step(run.id, TRAIN, Status.FAILED, WHY)
     store.set_step(run.id, INFER, Status.BLOCKED, "train failed")
     store.set_leg(run.id, INFER, "cpu_onednn_on", 1, Status.BLOCKED, "train failed")

@@ -7,7 +7,8 @@ from fastapi.testclient import TestClient
 from tests.support.stories import INFER, T0, TRAIN, a_plan, a_record, a_run, losses, some_facts, tell
 from tests.ui.html_text import read
 
-from tipcflow.domain import CheckResult, EndReason, Run, Status
+from tipcflow.domain import CheckResult, EndReason, Failure, FailureClass, Run, Status
+from tipcflow.domain.failure import FAILURES, failure_key
 from tipcflow.report import certificate
 from tipcflow.store import Store
 
@@ -63,6 +64,8 @@ def failed(store: Store, home: Path) -> Run:
         ]
         status = Status.INFRA_FAILURE if attempt == 1 else Status.FAILED
         store.close_attempt(run.id, TRAIN, number, status, "node-b: exit 1", records, T0 + 20 * attempt + 13)
+    crashed = Failure(failure_class=FailureClass.CODE_ERROR, node="node-b", rank=1, followers=("node-a",))
+    store.merge_document(run.id, FAILURES, {failure_key(TRAIN, 2): crashed.model_dump(mode="json")})
     store.add_measurements(losses(run.id, [2.0, float("nan")], attempt=2))
     store.set_step(run.id, TRAIN, Status.FAILED, "node-b: ended with 1: ValueError: bad <shape>")
     store.set_step(run.id, INFER, Status.BLOCKED, f"{TRAIN} did not succeed")

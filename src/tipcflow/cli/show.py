@@ -8,12 +8,14 @@ import typer
 
 from tipcflow.cli.output import echo_lines, print_json, terminal_width
 from tipcflow.domain import Attempt, CheckResult, Frozen, NodeFacts, Plan, Run, Status
+from tipcflow.domain.failure import FAILURES, failures_of
 
 Said = dict[str, tuple[Status, str]]
 
 
 class Story(Frozen):
-    """What the page is made of; `legs` and `leg_times` (seconds) have step id + '/' + leg id as keys."""
+    """What the page is made of; `legs` and `leg_times` (seconds) have step id + '/' + leg id as keys,
+    `failures` is the run's document of them."""
 
     run: Run
     plan: Plan | None
@@ -23,6 +25,7 @@ class Story(Frozen):
     leg_times: dict[str, float] = {}
     checks: tuple[CheckResult, ...] = ()
     nodes: tuple[NodeFacts, ...] = ()
+    failures: dict[str, Any] = {}
     logs: Path
 
     @property
@@ -70,6 +73,7 @@ def _story(wanted: str) -> Story:
             leg_times={f"{one.step}/{one.leg}": one.duration_s for one in store.leg_records(run.id)},
             checks=tuple(store.check_results(run.id)),
             nodes=tuple(store.node_facts(run.id)),
+            failures=store.document(run.id, FAILURES) or {},
             logs=settings().runs_dir / run.id,
         )
 
@@ -85,7 +89,23 @@ def _as_json(story: Story) -> dict[str, Any]:
         "legs": said(story.legs),
         "checks": [result.model_dump() for result in story.checks],
         "attempts": [attempt.model_dump() for attempt in story.attempts],
+        "failures": _failures(story),
         "nodes": [facts.model_dump() for facts in story.nodes],
         "plan": story.plan.model_dump() if story.plan else None,
         "logs": str(story.logs),
     }
+
+
+def _failures(story: Story) -> list[dict[str, Any]]:
+    """Every attempt that did not end well: why, who is to blame, and what to do."""
+    return [
+        {
+            "step": step,
+            "attempt": attempt,
+            **failure.model_dump(mode="json"),
+            "means": failure.remedy.means,
+            "advice": failure.remedy.advice,
+            "retry_helps": failure.remedy.retries > 0,
+        }
+        for (step, attempt), failure in failures_of(story.failures, story.attempts).items()
+    ]

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from xml.etree import ElementTree
 
-from tipcflow.domain import CheckResult, Facts, Run, Status
+from tipcflow.domain import CheckResult, Facts, Failure, Run, Status
 from tipcflow.report.rows import LegRow, StepRow, leg_rows, step_rows
 
 # JUnit knows three ways not to pass. What blocked or never ran is skipped, with the reason: what stopped it fails.
@@ -56,7 +56,9 @@ def junit_of_runs(runs: Iterable[ReportedRun]) -> str:
 
 def _add_run(root: ElementTree.Element, run: ReportedRun, *, prefix: str) -> None:
     names = {name: _clean(prefix + name) for name in ("steps", "legs", "checks", "verdict")}
-    steps = [_case(names["steps"], row.step, row.status, row.reason, row.seconds) for row in run.steps]
+    steps = [
+        _case(names["steps"], row.step, row.status, row.reason, row.seconds, row.failure) for row in run.steps
+    ]
     _suite(root, names["steps"], steps)
     legs = [_case(names["legs"], f"{row.step}/{row.leg}", row.status, row.reason) for row in run.legs]
     _suite(root, names["legs"], legs)
@@ -86,12 +88,16 @@ def _check_case(suite: str, result: CheckResult) -> ElementTree.Element:
     return _case(suite, about, status, result.reason if result.gating else f"{result.status}: {result.reason}")
 
 
-def _case(suite: str, name: str, status: Status, reason: str, seconds: float = 0.0) -> ElementTree.Element:
+def _case(
+    suite: str, name: str, status: Status, reason: str, seconds: float = 0.0, failure: Failure | None = None
+) -> ElementTree.Element:
     case = ElementTree.Element("testcase", classname=suite, name=_clean(name), time=f"{seconds:.3f}")
     element = _ELEMENTS.get(status)
     if element:
         message = _clean(f"{status}: {reason}" if reason else status.value)
-        ElementTree.SubElement(case, element, message=message, type=status.value)
+        found = ElementTree.SubElement(case, element, message=message, type=status.value)
+        if failure is not None:
+            found.text = _clean(f"{failure.headline}\n{failure.remedy.advice}\n{failure.said}".rstrip())
     elif reason:
         ElementTree.SubElement(case, "system-out").text = _clean(reason)
     return case

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tipcflow.domain import CheckResult, Facts, Leg, Status, Step, medians_of
+from tipcflow.domain import CheckResult, Facts, Failure, Leg, Status, Step, medians_of
 from tipcflow.parse import strip_ansi
 from tipcflow.report.sections import leg_status, step_status
 
@@ -25,7 +25,8 @@ class VerdictRow:
 
 @dataclass(frozen=True)
 class StepRow:
-    """One step: its kind, nodes, wall seconds of its longest job (0 when it did not run), what is said of it."""
+    """One step: its kind, nodes, wall seconds of its longest job (0 when it did not run), what is said of it,
+    and why its last attempt did not end well."""
 
     step: str
     kind: str
@@ -33,6 +34,7 @@ class StepRow:
     status: Status
     reason: str
     seconds: float = 0.0
+    failure: Failure | None = None
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,7 @@ def _step_row(facts: Facts, step: Step) -> StepRow:
         status=step_status(facts, step),
         reason=one_line(facts.step_reason.get(step.id) or step.not_run),
         seconds=max(seconds, default=0.0),
+        failure=facts.failures.get(step.id),
     )
 
 

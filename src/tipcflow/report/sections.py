@@ -9,6 +9,7 @@ from tipcflow.domain import (
     CheckResult,
     ExitRecord,
     Facts,
+    Failure,
     Leg,
     NodeFacts,
     Phase,
@@ -88,10 +89,19 @@ def step_entry(facts: Facts, step: Step) -> dict[str, Any]:
         "kind": step.kind,
         "status": step_status(facts, step),
         "reason": facts.step_reason.get(step.id) or step.not_run,
+        "failure": _failure(facts.failures.get(step.id)),
         "nodes": list(step.nodes),
         "ranks": [report.model_dump() for report in facts.ranks.get(step.id, ())],
         "ends": [_end(record) for record in sorted(records, key=lambda one: one.node)],
     }
+
+
+def _failure(failure: Failure | None) -> dict[str, Any] | None:
+    """Why a step's last attempt did not end well, None when it did."""
+    if failure is None:
+        return None
+    fields = ("node", "rank", "leg", "said", "followers", "evidence")
+    return {"class": failure.failure_class, **{name: getattr(failure, name) for name in fields}}
 
 
 def leg_entry(facts: Facts, step: Step, leg: Leg) -> dict[str, Any]:

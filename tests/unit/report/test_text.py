@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from tipcflow.check import CheckContext, judge, verdict
-from tipcflow.domain import CheckResult, Facts, Quirk, Run, Status, Substitution
+from tipcflow.domain import CheckResult, Facts, Failure, FailureClass, Quirk, Run, Status, Substitution
 from tipcflow.report import junit, leg_rows, markdown, step_rows, verdict_rows
 from tipcflow.report.tables import checks_table, legs_table, steps_table
 
@@ -44,6 +44,12 @@ def bad(build: ModuleType) -> Facts:
             build.EXPORT: "ended with 1: \x1b[31mValueError\x1b[0m: <b>| `x` @team\x00",
             leg: "ended with signal 11",
             build.EVAL: "node alpha does not answer",
+        },
+        failures={
+            build.EVAL: Failure(failure_class=FailureClass.NODE_LOST, node="alpha"),
+            build.EXPORT: Failure(
+                failure_class=FailureClass.CODE_ERROR, node="alpha", rank=0, said="ValueError: <b>| `x` @team\x00"
+            ),
         },
     )
 
