@@ -35,7 +35,7 @@ def medians_of(measurements: Iterable[Measurement]) -> dict[str, float]:
     values: dict[str, list[float]] = {}
     for one in last_attempts(measurements):
         if abs(one.value) < float("inf"):
-            values.setdefault(f"{one.step}|{one.leg}|{_name(one)}", []).append(one.value)
+            values.setdefault(f"{one.step}|{one.leg}|{_name(one)}", []).extend([one.value] * one.stands_for)
     return {key: median(found) for key, found in sorted(values.items())}
 
 
@@ -47,10 +47,13 @@ def _name(one: Measurement) -> str:
 
 
 def losses_of(measurements: Iterable[Measurement]) -> dict[str, tuple[float, ...]]:
-    """'step|node|rank' -> training losses of the last attempt, in the order they were logged; nan and inf kept."""
+    """'step|node|rank' -> training losses of the last attempt, in the order they were logged; nan and inf kept.
+
+    Losses that were rolled up are left out: their order is not known any more.
+    """
     found: dict[str, list[Measurement]] = {}
     for one in last_attempts(measurements):
-        if one.phase is Phase.TRAIN and one.metric == "loss":
+        if one.phase is Phase.TRAIN and one.metric == "loss" and one.stands_for == 1:
             found.setdefault(f"{one.step}|{one.node}|{one.rank}", []).append(one)
     return {
         key: tuple(one.value for one in sorted(losses, key=lambda one: one.ordinal))

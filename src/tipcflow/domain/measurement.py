@@ -20,6 +20,9 @@ class Measurement(Frozen):
     No part of the key is ever missing: `leg` is '' outside inference, `rank` is -1 where there is none.
     `ordinal` counts the samples within the rest of the key from 0; `epoch` and `iteration` are what the log
     printed (-1 when it printed none). nan and inf are values.
+
+    `stands_for` is how many samples the value stands for: 1 for a raw one, more where the raw samples of a series
+    were rolled up, of which this is the median.
     """
 
     run: str
@@ -37,3 +40,4 @@ class Measurement(Frozen):
     iteration: int = -1
     source: str = ""
     offset: int = -1
+    stands_for: int = 1

@@ -5,10 +5,11 @@ from typing import Any
 from sqlalchemy import and_, func, select
 
 from tipcflow.domain import Compat, Facts, Measurement, PastRun, Plan, Run, Status, losses_of, medians_of
+from tipcflow.domain.failure import FAILURES, failures_of
 from tipcflow.store.documents import DocumentsMixin
-from tipcflow.store.measurements import MeasurementsMixin
+from tipcflow.store.measurements import MeasurementsMixin, measurements_of
 from tipcflow.store.runs import RunsMixin
-from tipcflow.store.schema import attempts, documents, measurements, runs
+from tipcflow.store.schema import attempts, documents, runs, series
 from tipcflow.store.steps import StepsMixin
 
 _ACCEPTED = (Status.PASS, Status.IMPROVEMENT)
@@ -35,6 +36,7 @@ class HistoryMixin(RunsMixin, StepsMixin, MeasurementsMixin, DocumentsMixin):
         records |= {(r.step, r.node, r.leg): r for r in self.leg_records(run_id)}
         said = self.step_statuses(run_id)
         said_of_legs = self.leg_statuses(run_id)
+        failures = failures_of(self.document(run_id, FAILURES), last.values())
         return Facts(
             run=run_id,
             plan=plan,
@@ -44,6 +46,7 @@ class HistoryMixin(RunsMixin, StepsMixin, MeasurementsMixin, DocumentsMixin):
             step_status={step: status for step, (status, _) in said.items()},
             leg_status={leg: status for leg, (status, _) in said_of_legs.items()},
             step_reason={key: reason for key, (_, reason) in {**said, **said_of_legs}.items() if reason},
+            failures={step: failure for (step, _), failure in failures.items()},
             **self._fact_documents(run_id),
         )
 
@@ -100,12 +103,10 @@ class HistoryMixin(RunsMixin, StepsMixin, MeasurementsMixin, DocumentsMixin):
             .group_by(attempts.c.step)
             .subquery()
         )
-        own = and_(measurements.c.step == last.c.step, measurements.c.attempt == last.c.attempt)
-        query = select(measurements).join(last, own).where(measurements.c.run == run_id)
-        columns = ("step", "leg", "node", "rank", "metric", "phase", "ordinal")
-        query = query.order_by(*(measurements.c[name] for name in columns))
+        own = and_(series.c.step == last.c.step, series.c.attempt == last.c.attempt)
+        query = select(series).join(last, own).where(series.c.run == run_id)
         with self._read() as connection:
-            return [Measurement.model_validate(dict(row)) for row in connection.execute(query).mappings()]
+            return measurements_of(connection, query)
 
 
 def _nothing_planned(run: Run) -> Plan:

@@ -1,45 +1,57 @@
-"""Measurements: stored once, whatever happens."""
+"""Measurements: stored once, whatever happens. A series of them is one row (packing.py says how)."""
 
-import math
-from collections.abc import Iterable, Sequence
-from itertools import islice
+from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import BigInteger, Connection, Integer, func, select
+from sqlalchemy import Connection, Integer, RowMapping, Select, bindparam, func, select, update
 
 from tipcflow.domain import Measurement
 from tipcflow.store.base import StoreBase
-from tipcflow.store.schema import measurements
+from tipcflow.store.packing import SUMMARY, pack, packed_of, summary, text_of, unpack
+from tipcflow.store.schema import series
 from tipcflow.store.types import Sample, Words, storable
 
-BATCH = 5000
+# Series of one statement.
+BATCH = 1000
 _LOCK = 0x71FC
-KEY = ("run", "step", "leg", "attempt", "node", "rank", "metric", "phase", "ordinal")
-COLUMNS = (*KEY, "value", "unit", "epoch", "iteration", "source", "offset")
+KEY = ("run", "step", "leg", "attempt", "node", "rank", "metric", "phase")
+COLUMNS = (*KEY, "unit", "source", *SUMMARY, "samples")
+Key = tuple[Any, ...]
 Row = tuple[Any, ...]
+Groups = dict[Key, list[Measurement]]
+_key = attrgetter(*KEY)
 
 
 class MeasurementsMixin(StoreBase):
-    """Table measurements."""
+    """Table series."""
 
     def add_measurements(self, items: Iterable[Measurement]) -> int:
         """Store measurements, all of them or none; those whose key is there already are left as they are.
 
-        One call should be about one run: calls about the same run wait for each other, so that two that store the
-        same rows in different orders do not lock each other out.
+        Calls about the same run wait for each other, so that two that store the same measurements at once store
+        them once and do not lock each other out.
 
         Returns:
-            How many rows were really added, so that a repeated call returns 0.
+            How many were really added, so that a repeated call returns 0.
 
         Raises:
             sqlalchemy.exc.IntegrityError: when their attempt was never opened.
+            ValueError: a negative ordinal; or one that is new in a series whose samples were rolled up.
         """
-        added = 0
-        iterator = iter(items)
+        groups = _grouped(items)
+        if not groups:
+            return 0
         with self._write() as connection:
-            while batch := list(islice(iterator, BATCH)):
-                _lock(connection, {item.run for item in batch})
-                added += _insert(connection, [_row(item) for item in batch])
+            _lock(connection, {key[0] for key in groups})
+            known = _known(connection, {key[:2] for key in groups})
+            fresh = [_row(key, found) for key, found in groups.items() if key not in known]
+            for start in range(0, len(fresh), BATCH):
+                _insert(connection, fresh[start : start + BATCH])
+            added = sum(row[_N] for row in fresh)
+            for key, found in groups.items():
+                if key in known:
+                    added += _extend(connection, key, found, known[key])
         return added
 
     def measurements(
@@ -54,54 +66,105 @@ class MeasurementsMixin(StoreBase):
         metric: str | Sequence[str] | None = None,
         phase: str | None = None,
     ) -> list[Measurement]:
-        """The measurements of a run that match all filters, in the order of their key."""
-        query = select(measurements).where(measurements.c.run == run_id)
+        """The measurements of a run that match all filters, in the order of their key.
+
+        Of a series whose samples were rolled up there is one: the median, with `stands_for`.
+        """
+        query = select(series).where(series.c.run == run_id)
         filters = {"step": step, "leg": leg, "attempt": attempt, "node": node, "rank": rank, "phase": phase}
         for name, value in filters.items():
             if value is not None:
-                query = query.where(measurements.c[name] == value)
+                query = query.where(series.c[name] == value)
         if isinstance(metric, str):
-            query = query.where(measurements.c.metric == metric)
+            query = query.where(series.c.metric == metric)
         elif metric is not None:
-            query = query.where(measurements.c.metric.in_(list(metric)))
-        query = query.order_by(*(measurements.c[name] for name in KEY))
+            query = query.where(series.c.metric.in_(list(metric)))
         with self._read() as connection:
-            return [Measurement.model_validate(dict(row)) for row in connection.execute(query).mappings()]
+            return measurements_of(connection, query)
 
 
-def _row(item: Measurement) -> Row:
-    """The item's values in the order of the columns, as the drivers take them."""
-    fields = dict(item)
-    fields["phase"] = item.phase.value
-    fields["value"] = None if math.isnan(item.value) else float(item.value)
-    return tuple(
-        storable(value) if isinstance(value, str) else value for value in map(fields.__getitem__, COLUMNS)
-    )
+def measurements_of(connection: Connection, query: Select[Any]) -> list[Measurement]:
+    """The measurements of the series that a query finds, in the order of their key."""
+    rows = connection.execute(query.order_by(*(series.c[name] for name in KEY))).mappings()
+    return [item for row in rows for item in unpack(dict(row))]
+
+
+def _grouped(items: Iterable[Measurement]) -> Groups:
+    """By series, with keys as the databases keep them."""
+    asked: Groups = {}
+    for item in items:
+        key = _key(item)
+        if (found := asked.get(key)) is None:
+            asked[key] = found = []
+        found.append(item)
+    groups: Groups = {}
+    for key, found in asked.items():
+        kept = tuple(storable(str(part)) if isinstance(part, str) else part for part in key)
+        groups.setdefault(kept, []).extend(found)
+    return groups
+
+
+def _row(key: Key, found: list[Measurement]) -> Row:
+    """A new series, in the order of the columns, as the drivers take it."""
+    unit, source = found[0].unit, found[0].source
+    packed = pack(found, unit, source)
+    return (*key, storable(unit), storable(source), *summary(packed), text_of(packed))
 
 
 def _lock(connection: Connection, runs: set[str]) -> None:
     """Queue up behind other writers of the same runs, until the transaction ends (SQLite did so at BEGIN)."""
     if connection.dialect.name == "postgresql":
         for run in sorted(runs):
-            key = func.pg_advisory_xact_lock(_LOCK, func.hashtext(storable(run)))
-            connection.execute(select(key))
+            connection.execute(select(func.pg_advisory_xact_lock(_LOCK, func.hashtext(run))))
 
 
-def _insert(connection: Connection, rows: list[Row]) -> int:
-    """Insert the rows that are new; straight to the driver, which is several times as fast, and counts them."""
+def _known(connection: Connection, steps: set[tuple[str, str]]) -> dict[Key, RowMapping]:
+    """What is there already of these (run, step)."""
+    columns = [series.c[name] for name in (*KEY, "unit", "source", "n", "last_ordinal", "rolled_up_at")]
+    query = select(*columns).where(series.c.run == bindparam("r"), series.c.step == bindparam("s"))
+    found: dict[Key, RowMapping] = {}
+    for run, step in steps:
+        for row in connection.execute(query, {"r": run, "s": step}).mappings():
+            found[tuple(row[name] for name in KEY)] = row
+    return found
+
+
+def _extend(connection: Connection, key: Key, found: list[Measurement], known: RowMapping) -> int:
+    """Add what is new to a series; how much that was."""
+    whole = known["last_ordinal"] == known["n"] - 1
+    if whole and all(0 <= item.ordinal <= known["last_ordinal"] for item in found):
+        return 0
+    if known["rolled_up_at"] is not None:
+        raise ValueError(
+            f"the samples of {known['metric']} of run {known['run']} were rolled up: none can be added"
+        )
+    mine = [series.c[name] == part for name, part in zip(KEY, key, strict=True)]
+    before = packed_of(connection.execute(select(series.c.samples).where(*mine)).scalar_one())
+    there = {row[0] for row in before}
+    new = [row for row in pack(found, known["unit"], known["source"]) if row[0] not in there]
+    if new:
+        packed = sorted([*before, *new], key=lambda row: row[0])
+        fields: Mapping[str, Any] = dict(zip(SUMMARY, summary(packed), strict=True))
+        connection.execute(update(series).where(*mine).values(**fields, samples=text_of(packed)))
+    return len(new)
+
+
+def _insert(connection: Connection, rows: list[Row]) -> None:
+    """Straight to the driver, which is several times as fast."""
     if connection.dialect.name == "postgresql":
-        return connection.exec_driver_sql(_POSTGRESQL, tuple(map(list, zip(*rows, strict=True)))).rowcount
-    return connection.exec_driver_sql(_SQLITE, rows).rowcount
+        connection.exec_driver_sql(_POSTGRESQL, tuple(map(list, zip(*rows, strict=True))))
+    else:
+        connection.exec_driver_sql(_SQLITE, rows)
 
 
 def _postgresql() -> str:
     """One statement for the whole batch, with an array per column."""
-    types = {Integer: "int4", BigInteger: "int8", Words: "text", Sample: "float8"}
-    arrays = ", ".join(f"%s::{types[type(measurements.c[name].type)]}[]" for name in COLUMNS)
-    return f"INSERT INTO measurements ({_NAMES}) SELECT * FROM unnest({arrays}) {_IF_NEW}"  # noqa: S608
+    types: dict[Any, str] = {Integer: "int4", Words: "text", Sample: "float8"}
+    arrays = ", ".join(f"%s::{types.get(type(series.c[name].type), 'float8')}[]" for name in COLUMNS)
+    return f"INSERT INTO series ({_NAMES}) SELECT * FROM unnest({arrays})"  # noqa: S608
 
 
+_N = COLUMNS.index("n")
 _NAMES = ", ".join(f'"{name}"' for name in COLUMNS)
-_IF_NEW = "ON CONFLICT DO NOTHING"  # unlike SQLite's INSERT OR IGNORE it lets no broken constraint pass
-_SQLITE = f"INSERT INTO measurements ({_NAMES}) VALUES ({', '.join('?' * len(COLUMNS))}) {_IF_NEW}"  # noqa: S608
+_SQLITE = f"INSERT INTO series ({_NAMES}) VALUES ({', '.join('?' * len(COLUMNS))})"  # noqa: S608
 _POSTGRESQL = _postgresql()

@@ -210,8 +210,9 @@ legs = Table(
     _refers(["run", "step"], ["steps.run", "steps.step"]),
 )
 
-measurements = Table(
-    "measurements",
+# The samples of one metric of one process, in one row; the view `measurements` shows them one by one.
+series = Table(
+    "series",
     metadata,
     _words("run", key=True),
     _words("step", key=True),
@@ -221,15 +222,18 @@ measurements = Table(
     _whole("rank", key=True),
     _words("metric", key=True),
     _words("phase", key=True),
-    _whole("ordinal", key=True),
-    Column("value", Sample, nullable=True),  # NULL is nan
     _words("unit"),
-    _whole("epoch"),
-    _whole("iteration"),
     _words("source"),
-    Column("offset", BigInteger, nullable=False),
-    CheckConstraint("rank >= -1 AND ordinal >= 0", name="counts"),
+    _whole("n"),
+    _whole("last_ordinal"),
+    _whole("finite"),
+    *(_time(name, null=True) for name in ("mean", "median", "p10", "p90", "lowest", "highest")),  # of the finite
+    Column("last", Sample, nullable=True),  # NULL is nan
+    _words("samples", null=True),  # JSON; NULL once rolled up
+    _time("rolled_up_at", null=True),
+    CheckConstraint("rank >= -1 AND n >= 1 AND last_ordinal >= n - 1", name="counts"),
     CheckConstraint("node <> '' AND metric <> ''", name="named"),
+    CheckConstraint("(samples IS NULL) = (rolled_up_at IS NOT NULL)", name="kept"),
     _refers(["run", "step", "attempt"], ["attempts.run", "attempts.step", "attempts.attempt"]),
     sqlite_with_rowid=False,
 )

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import func, select
+from sqlalchemy import select, text
 from sqlalchemy.exc import IntegrityError
 from tests.support.stories import INFER, T0, TRAIN, a_plan, a_run, losses
 
 from tipcflow.domain import Measurement, Phase
 from tipcflow.store import Store
 from tipcflow.store.measurements import BATCH, KEY
-from tipcflow.store.schema import measurements
+from tipcflow.store.schema import series
 from tipcflow.store.types import storable
 
 RUN = a_run().id
@@ -33,19 +33,34 @@ def _same(one: float, other: float) -> bool:
     return one == other or (math.isnan(one) and math.isnan(other))
 
 
-def test_every_field_has_a_column_and_the_key_is_the_agreed_one() -> None:
-    assert set(Measurement.model_fields) == set(measurements.c.keys())
-    assert tuple(column.name for column in measurements.primary_key) == KEY
-    assert KEY == ("run", "step", "leg", "attempt", "node", "rank", "metric", "phase", "ordinal")
+def test_the_key_is_the_agreed_one() -> None:
+    assert tuple(column.name for column in series.primary_key) == KEY
+    assert KEY == ("run", "step", "leg", "attempt", "node", "rank", "metric", "phase")
+    assert (*KEY, "ordinal") == tuple(Measurement.model_fields)[:9]
 
 
 def test_nan_and_inf_are_values(begun: Store) -> None:
     values = [1.5, math.nan, math.inf, -math.inf, -0.0, 5e-324, 1.7976931348623157e308, 0.1 + 0.2]
     assert begun.add_measurements(losses(RUN, values)) == len(values)
-    assert all(map(_same, [item.value for item in begun.measurements(RUN)], values))
+    assert [repr(item.value) for item in begun.measurements(RUN)] == [repr(value) for value in values]
+
+
+def test_people_with_a_database_client_see_every_sample(begun: Store) -> None:
+    values = [1.5, math.nan, math.inf, -math.inf, 0.25]
+    other = losses(RUN, [7.0], metric="ips")[0]
+    others = [
+        other,
+        other.model_copy(update={"ordinal": 3, "unit": "images/s", "source": "b.log", "offset": 2**40}),
+    ]
+    begun.add_measurements([*losses(RUN, values, unit="nat", source="a.log"), *others])
+    query = "SELECT * FROM measurements WHERE run = :run ORDER BY metric DESC, ordinal"
     with begun._read() as connection:
-        counted = connection.execute(select(func.count(measurements.c.value))).scalar()
-    assert counted == len(values) - 1  # SQL aggregates skip nan in both databases
+        rows = [dict(row) for row in connection.execute(text(query), {"run": RUN}).mappings()]
+    assert set(rows[0]) == set(Measurement.model_fields) - {"stands_for"}
+    assert [row["value"] for row in rows] == [1.5, None, math.inf, -math.inf, 0.25, 7.0, 7.0]
+    assert [row["ordinal"] for row in rows] == [0, 1, 2, 3, 4, 0, 3]
+    assert [row["unit"] for row in rows] == ["nat"] * 5 + ["", "images/s"]
+    assert (rows[-1]["source"], rows[-1]["offset"], rows[0]["offset"]) == ("b.log", 2**40, -1)
 
 
 def test_storing_again_adds_nothing_and_changes_nothing(begun: Store) -> None:
@@ -91,13 +106,31 @@ def a_status() -> Any:
 
 
 def test_all_or_none(begun: Store) -> None:
-    """A batch that fails late leaves no earlier batch behind."""
-    good = losses(RUN, [1.0] * (BATCH + 1))
-    bad = good[-1].model_copy(update={"rank": -2, "ordinal": 0})
+    """A series that is refused late leaves none of an earlier statement behind."""
+    good = [losses(RUN, [1.0], metric=f"m{number}")[0] for number in range(BATCH + 1)]
+    bad = good[-1].model_copy(update={"rank": -2})
     with pytest.raises(IntegrityError):
         begun.add_measurements([*good, bad])
     assert begun.measurements(RUN) == []
     assert begun.add_measurements(good) == BATCH + 1
+
+
+def test_an_ordinal_that_cannot_be_is_refused(begun: Store) -> None:
+    with pytest.raises(ValueError, match="counts from 0"):
+        begun.add_measurements([losses(RUN, [1.0])[0].model_copy(update={"ordinal": -1})])
+
+
+def test_late_samples_find_their_place(begun: Store) -> None:
+    """Parts of a series, in any order, with gaps between."""
+    whole = losses(RUN, [float(number) for number in range(9)], source="a", unit="s")
+    for chosen in ([7, 3], [3, 4, 0], [8, 7], list(range(9))):
+        begun.add_measurements([whole[number] for number in chosen])
+    assert begun.measurements(RUN) == whole
+    with begun._read() as connection:
+        row = connection.execute(select(series)).mappings().one()
+    assert (row["n"], row["last_ordinal"], row["finite"], row["mean"], row["median"]) == (9, 8, 9, 4.0, 4.0)
+    assert (row["lowest"], row["highest"], row["last"]) == (0.0, 8.0, 8.0)
+    assert (row["p10"], row["p90"]) == pytest.approx((0.8, 7.2))
 
 
 @pytest.mark.parametrize(

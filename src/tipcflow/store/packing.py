@@ -1,0 +1,116 @@
+"""A series as one row: its samples as JSON text, and a summary that most readers need nothing else of.
+
+The text is an array of `[ordinal, value, epoch, iteration, offset]` in the order of the ordinals; a unit and a
+source follow where they differ from the series' own. nan stands as null, and inf as the text "Infinity", because
+databases read the JSON too (view `measurements`). Why it is like this: docs/adr, "Samples are kept as series".
+"""
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from statistics import median
+from typing import Any
+
+from tipcflow.domain import Measurement
+from tipcflow.store.types import storable
+
+SUMMARY = ("n", "last_ordinal", "finite", "mean", "median", "p10", "p90", "lowest", "highest", "last")
+# What a series of that many samples is rolled up to would be no smaller than the samples.
+KEPT = 7
+_INFINITE = {math.inf: "Infinity", -math.inf: "-Infinity"}
+Packed = list[list[Any]]
+
+
+def pack(items: Iterable[Measurement], unit: str, source: str) -> Packed:
+    """The samples of a series as rows of its JSON, by ordinal; of those with the same ordinal the first counts.
+
+    Args:
+        unit, source: the series' own, which samples need not repeat.
+
+    Raises:
+        ValueError: an ordinal is negative, or a value is no raw sample.
+    """
+    found: dict[int, list[Any]] = {}
+    ordered = True
+    last = -1
+    for item in items:
+        ordinal = item.ordinal
+        if ordinal < 0 or item.stands_for != 1:
+            raise ValueError(f"{item.metric}: an ordinal counts from 0, and only raw samples are stored")
+        if ordinal in found:
+            continue
+        ordered = ordered and ordinal > last
+        last = ordinal
+        value = float(item.value)
+        told: Any = value if math.isfinite(value) else _INFINITE.get(value)
+        row = [ordinal, told, item.epoch, item.iteration, item.offset]
+        if item.unit != unit or item.source != source:
+            row += [storable(item.unit), storable(item.source)]
+        found[ordinal] = row
+    return list(found.values()) if ordered else [found[ordinal] for ordinal in sorted(found)]
+
+
+def text_of(packed: Packed) -> str:
+    """The JSON text of packed samples."""
+    return json.dumps(packed, separators=(",", ":"), allow_nan=False)
+
+
+def packed_of(text: str) -> Packed:
+    """What `text_of` wrote."""
+    packed: Packed = json.loads(text)
+    return packed
+
+
+def value_of(told: float | str | None) -> float:
+    """A value as it stands in the JSON."""
+    return math.nan if told is None else float(told)
+
+
+def values_of(text: str) -> list[float]:
+    """The values of a series in their order, nan and inf included."""
+    return [value_of(row[1]) for row in packed_of(text)]
+
+
+def summary(packed: Sequence[Sequence[Any]]) -> tuple[Any, ...]:
+    """The columns of SUMMARY: how many samples, and of the finite ones mean, median, 10th and 90th percentile
+    (interpolated linearly), smallest and largest; None for a series that has none. `last` may be nan or inf."""
+    values = sorted(row[1] for row in packed if isinstance(row[1], int | float))
+    told = packed[-1][1]
+    last = None if told is None else value_of(told)
+    head = (len(packed), packed[-1][0], len(values))
+    if not values:
+        return (*head, None, None, None, None, None, None, last)
+    mean = sum(values) / len(values)
+    ends = (values[0], values[-1])
+    return (*head, mean, median(values), percentile(values, 0.1), percentile(values, 0.9), *ends, last)
+
+
+def percentile(ordered: Sequence[float], share: float) -> float:
+    """Of ascending values, interpolated linearly between the two nearest."""
+    position = share * (len(ordered) - 1)
+    low = math.floor(position)
+    part = position - low
+    if not part:
+        return ordered[low]
+    return ordered[low] * (1 - part) + ordered[low + 1] * part
+
+
+def unpack(row: Mapping[str, Any]) -> Iterator[Measurement]:
+    """The measurements of a row of the table, by ordinal; one that stands for all where they were rolled up."""
+    key = {name: row[name] for name in ("run", "step", "leg", "attempt", "node", "rank", "metric", "phase")}
+    unit, source = row["unit"], row["source"]
+    if row["samples"] is None:
+        value = math.nan if row["median"] is None else row["median"]
+        yield Measurement(**key, value=value, unit=unit, source=source, stands_for=row["n"])
+        return
+    for ordinal, told, epoch, iteration, offset, *own in packed_of(row["samples"]):
+        yield Measurement(
+            **key,
+            ordinal=ordinal,
+            value=value_of(told),
+            unit=own[0] if own else unit,
+            epoch=epoch,
+            iteration=iteration,
+            source=own[1] if own else source,
+            offset=offset,
+        )
