@@ -1,5 +1,6 @@
 """What a run is judged against."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tipcflow.config.goldens import Goldens
@@ -9,12 +10,23 @@ from tipcflow.domain import Facts, PastRun, Run
 
 
 @dataclass(frozen=True)
+class Pin:
+    """A value that a person pinned: from which run, who and why."""
+
+    value: float
+    run: str
+    who: str
+    why: str
+
+
+@dataclass(frozen=True)
 class CheckContext:
     """Everything that checks may look at besides the run's own facts.
 
     Attributes:
         history: accepted earlier runs of the same chain, mode and environment class, oldest first.
         references: the suite's targets; None when it has no file.
+        pins: 'step|leg|metric' -> the value that is pinned for it.
         goldens: the predictions stored for the chain in this mode; None when there are none.
         run: the run itself, for its framework and the suite's hash; None in tests of checks that need neither.
     """
@@ -23,6 +35,7 @@ class CheckContext:
     history: tuple[PastRun, ...] = ()
     references: References | None = None
     goldens: Goldens | None = None
+    pins: Mapping[str, Pin] = field(default_factory=dict)
     run: Run | None = None
 
     def framework(self, facts: Facts) -> str:

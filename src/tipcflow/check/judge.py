@@ -10,6 +10,7 @@ from tipcflow.check.golden import golden_results
 from tipcflow.check.loss import loss_falling, loss_finite
 from tipcflow.check.parity import parity_onednn
 from tipcflow.check.parity_chain import parity_chain
+from tipcflow.check.pinned import against_pinned
 from tipcflow.check.ran_engine import ran_engine
 from tipcflow.check.ran_steps import executed_steps, ran_steps
 from tipcflow.check.ran_world import ran_world_size
@@ -32,6 +33,7 @@ CHECKS: tuple[Check, ...] = (
     parity_chain,
     golden_results,
     against_baseline,
+    against_pinned,
 )
 
 MAX_PROBLEMS = 3

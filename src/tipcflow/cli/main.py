@@ -6,9 +6,11 @@ from typing import Annotated
 import typer
 
 from tipcflow.cli import (
+    baseline,
     certificate,
     db,
     demo,
+    detect,
     doctor,
     golden,
     import_suite,
@@ -39,10 +41,12 @@ app.command("plan")(plan.plan)
 app.command("lint")(lint.lint)
 app.command("import")(import_suite.import_suite)
 app.command("runs")(runs.runs)
+app.command("detect")(detect.detect)
 app.command("show")(show.show)
 app.command("logs")(logs.logs)
 app.add_typer(certificate.app, name="certificate")
 app.add_typer(golden.app, name="golden")
+app.add_typer(baseline.app, name="baseline")
 app.add_typer(db.app, name="db")
 app.add_typer(nodes.app, name="nodes")
 app.command("doctor")(doctor.doctor)

@@ -6,14 +6,14 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tipcflow.check import CheckContext, judge, verdict
-from tipcflow.config.goldens import Goldens
+from tipcflow.check import judge, verdict
 from tipcflow.config.loader import load_yaml
 from tipcflow.config.policy import Policy
 from tipcflow.config.references import References
 from tipcflow.config.suite import find_config
 from tipcflow.domain import Status
 from tipcflow.execute.events import EVENTS
+from tipcflow.execute.precedents import context_of
 from tipcflow.report import as_text, certificate
 
 if TYPE_CHECKING:
@@ -36,18 +36,7 @@ def judge_run(store: "Store", run_id: str, *, rules: Policy, references: Referen
     """
     run = store.get_run(run_id)
     facts = store.facts(run_id)
-    # Newest first from the store, oldest first for the checks.
-    past = [
-        store.past_run(other)
-        for other in store.accepted_runs(
-            run.chain, run.mode, run.environment, compat=run.compat, exclude=run_id, limit=rules.history
-        )
-    ]
-    kept = store.document(run_id, "goldens")
-    goldens = Goldens.model_validate(kept) if kept else None
-    context = CheckContext(
-        history=tuple(reversed(past)), references=references, goldens=goldens, policy=rules, run=run
-    )
+    context = context_of(store, run, rules=rules, references=references)
     results = judge(facts, context)
     store.set_check_results(run_id, results)
     return Judged(*verdict(facts, results))

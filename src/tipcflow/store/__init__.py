@@ -6,11 +6,12 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tipcflow.store.baselines import Baseline
     from tipcflow.store.lease_queue import Place
     from tipcflow.store.lease_rows import Lease, LeaseRequest
     from tipcflow.store.repository import Store
 
-__all__ = ["Lease", "LeaseRequest", "Place", "Store"]
+__all__ = ["Baseline", "Lease", "LeaseRequest", "Place", "Store"]
 
 
 def __getattr__(name: str) -> Any:
@@ -22,6 +23,10 @@ def __getattr__(name: str) -> Any:
         from tipcflow.store import lease_rows
 
         return getattr(lease_rows, name)
+    if name == "Baseline":
+        from tipcflow.store.baselines import Baseline
+
+        return Baseline
     if name == "Place":
         from tipcflow.store.lease_queue import Place
 

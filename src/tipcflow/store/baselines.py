@@ -1,5 +1,7 @@
 """Baselines: reference values that somebody accepted, with who, when and why."""
 
+from collections.abc import Sequence
+
 from sqlalchemy import func, insert, select
 
 from tipcflow.domain import Frozen
@@ -37,21 +39,41 @@ class BaselinesMixin(StoreBase):
 
     def accept_baseline(self, baseline: Baseline) -> int:
         """Put a value in force; returns its ordinal (the one in `baseline` is not used)."""
+        return self.accept_baselines([baseline])[0]
+
+    def accept_baselines(self, decided: Sequence[Baseline]) -> list[int]:
+        """Put values in force, all or none; returns their ordinals (those given are not used)."""
         key = ("chain", "mode", "step", "leg", "metric", "environment")
+        ordinals = []
         with self._write() as connection:
-            same = [baselines.c[name] == getattr(baseline, name) for name in key]
-            last = connection.execute(select(func.max(baselines.c.ordinal)).where(*same)).scalar()
-            ordinal = 0 if last is None else int(last) + 1
-            connection.execute(insert(baselines), baseline.model_dump() | {"ordinal": ordinal})
-        return ordinal
+            for one in decided:
+                same = [baselines.c[name] == getattr(one, name) for name in key]
+                last = connection.execute(select(func.max(baselines.c.ordinal)).where(*same)).scalar()
+                ordinals.append(0 if last is None else int(last) + 1)
+                connection.execute(insert(baselines), one.model_dump() | {"ordinal": ordinals[-1]})
+        return ordinals
 
     def baselines(self, chain: str, mode: str, environment: str) -> list[Baseline]:
         """The values in force for a chain in a mode and an environment."""
+        decided = self.baseline_decisions(chain, mode, environment)
+        in_force = {(one.step, one.leg, one.metric): one for one in decided}
+        return [in_force[key] for key in sorted(in_force)]
+
+    def baseline_decisions(self, chain: str, mode: str, environment: str) -> list[Baseline]:
+        """All that was ever decided for a chain in a mode and an environment, in that order.
+
+        A value of nan is a reset: what was decided before for that key counts no more.
+        """
         query = select(baselines).where(
             baselines.c.chain == chain, baselines.c.mode == mode, baselines.c.environment == environment
         )
-        key = (baselines.c.step, baselines.c.leg, baselines.c.metric, baselines.c.ordinal)
+        order = (
+            baselines.c.accepted_at,
+            baselines.c.ordinal,
+            baselines.c.step,
+            baselines.c.leg,
+            baselines.c.metric,
+        )
         with self._read() as connection:
-            rows = connection.execute(query.order_by(*key)).mappings()
-            in_force = {(row["step"], row["leg"], row["metric"]): row for row in rows}
-        return [Baseline.model_validate(dict(row)) for row in in_force.values()]
+            rows = connection.execute(query.order_by(*order)).mappings()
+            return [Baseline.model_validate(dict(row)) for row in rows]

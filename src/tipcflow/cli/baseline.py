@@ -1,0 +1,225 @@
+"""`tipcflow baseline …`: what numbers are compared with, and what a person decided about it."""
+
+import math
+from statistics import median
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tipcflow.cli.output import columns, echo_lines, print_json, terminal_width
+from tipcflow.cli.person import person
+from tipcflow.domain import ConfigError, Run
+from tipcflow.domain.metrics import metric as known_metric
+
+if TYPE_CHECKING:
+    from tipcflow.store import Baseline, Store
+
+app = typer.Typer(no_args_is_help=True, help="What the numbers of a run are compared with.")
+
+RunName = Annotated[str, typer.Argument(help="Run id, its first characters, or latest.")]
+Because = Annotated[str, typer.Option(help="Why; it is kept with your name.")]
+Who = Annotated[str, typer.Option(help="Who decides; you, unless given.")]
+Metrics = Annotated[list[str] | None, typer.Option("--metric", help="Only this metric; may be repeated.")]
+Steps = Annotated[str, typer.Option("--step", help="Only this step.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@app.callback()
+def _group() -> None:
+    """What the numbers of a run are compared with."""
+
+
+@app.command("show")
+def show(run: RunName = "latest", metric: Metrics = None, step: Steps = "", as_json: AsJson = False) -> None:
+    """Show what a run's numbers are compared with, and every decision about them, old ones too."""
+    from tipcflow.store import Store
+
+    with Store.open() as store:
+        found = store.find_run(run)
+        rows = _in_force(store, found, metric or [], step)
+        decisions = [
+            one
+            for one in store.baseline_decisions(found.chain, found.mode, found.environment)
+            if (not metric or one.metric in metric) and step in ("", one.step)
+        ]
+    if as_json:
+        decided = [one.model_dump(mode="json") | {"value": _finite(one.value)} for one in decisions]
+        print_json({"run": found.id, "environment": found.environment, "baselines": rows, "decisions": decided})
+        return
+    typer.echo(f"{found.chain} in {found.mode} on {found.environment or 'an unknown environment'}")
+    table = [
+        (
+            row["step"],
+            row["leg"],
+            row["metric"],
+            "-" if row["value"] is None else f"{row['value']:.6g} {row['unit']}".strip(),
+            row["kind"],
+            str(row["runs"]),
+        )
+        for row in rows
+    ]
+    width = terminal_width()
+    if not table:
+        typer.echo("no numbers that are compared")
+        return
+    echo_lines(columns(("STEP", "LEG", "METRIC", "BASELINE", "KIND", "RUNS"), table, width=width))
+    if decisions:
+        typer.echo("")
+        told = sorted({(one.accepted_at, _word(one), one.run, one.who, one.why) for one in decisions})
+        echo_lines(
+            columns(
+                ("WHEN", "DECIDED", "RUN", "WHO", "BECAUSE"),
+                [(_when(at), word, about, who, why) for at, word, about, who, why in told],
+                width=width,
+            )
+        )
+
+
+@app.command("accept")
+def accept(
+    run: RunName,
+    because: Because,
+    who: Who = "",
+    metric: Metrics = None,
+    step: Steps = "",
+    as_json: AsJson = False,
+) -> None:
+    """Accept a run's numbers: their history begins anew with it; the old one stays visible."""
+    _decide(run, because, who, metric, step, as_json, pinned=False)
+
+
+@app.command("pin")
+def pin(
+    run: RunName,
+    because: Because,
+    who: Who = "",
+    metric: Metrics = None,
+    step: Steps = "",
+    as_json: AsJson = False,
+) -> None:
+    """Pin a run's numbers: later runs are compared with them as well, however slowly they drift away."""
+    _decide(run, because, who, metric, step, as_json, pinned=True)
+
+
+@app.command("reset")
+def reset(
+    run: RunName,
+    because: Because,
+    who: Who = "",
+    metric: Metrics = None,
+    step: Steps = "",
+    as_json: AsJson = False,
+) -> None:
+    """Take back what was accepted or pinned for the numbers of a run: all accepted runs count again."""
+    _decide(run, because, who, metric, step, as_json, pinned=False, value=math.nan)
+
+
+def _decide(
+    run: str,
+    because: str,
+    who: str,
+    metrics: list[str] | None,
+    step: str,
+    as_json: bool,
+    *,
+    pinned: bool,
+    value: float | None = None,
+) -> None:
+    import time
+
+    from tipcflow.store import Baseline, Store
+
+    if not because.strip():
+        raise ConfigError("a decision needs a reason", key="--because", expected="why, in a sentence")
+    with Store.open() as store:
+        found = store.find_run(run)
+        numbers = _numbers(store, found, metrics or [], step)
+        if found.status is None:
+            raise ConfigError(f"run {found.id} goes on", expected="a run that has ended")
+        at = time.time()
+        made = [
+            Baseline(
+                chain=found.chain,
+                mode=found.mode,
+                step=about,
+                leg=leg,
+                metric=name,
+                environment=found.environment,
+                value=number if value is None else value,
+                unit=known_metric(name.removesuffix(".all")).unit,
+                pinned=pinned,
+                run=found.id,
+                who=person(who),
+                why=because.strip(),
+                accepted_at=at,
+            )
+            for (about, leg, name), number in numbers.items()
+        ]
+        store.accept_baselines(made)
+    if as_json:
+        print_json([one.model_dump(mode="json") | {"value": _finite(one.value)} for one in made])
+        return
+    typer.echo(f"{_word(made[0])}: {len(made)} numbers of {found.chain} in {found.mode}, run {found.id}")
+
+
+def _numbers(store: "Store", run: Run, metrics: list[str], step: str) -> dict[tuple[str, str, str], float]:
+    """(step, leg, metric) -> the run's own number, of what can be compared and was asked for.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    found: dict[tuple[str, str, str], float] = {}
+    for key, number in store.past_run(run.id).medians.items():
+        about, leg, name = key.split("|")
+        plain = name.removesuffix(".all").removeprefix("eval.")
+        if known_metric(plain).better == "none" or (metrics and not {name, plain} & set(metrics)):
+            continue
+        if step in ("", about):
+            found[(about, leg, name)] = number
+    if not found:
+        wanted = f" of {', '.join(metrics)}" if metrics else ""
+        raise ConfigError(f"run {run.id} has no number{wanted} that could be compared", hint="`tipcflow show RUN`")
+    return found
+
+
+def _in_force(store: "Store", run: Run, metrics: list[str], step: str) -> list[dict[str, Any]]:
+    from tipcflow.execute.precedents import decided, past_runs
+
+    in_force = decided(store.baseline_decisions(run.chain, run.mode, run.environment))
+    past = past_runs(store, run, in_force.starts, limit=HISTORY)
+    rows = []
+    for about, leg, name in _numbers(store, run, metrics, step):
+        key = f"{about}|{leg}|{name}"
+        values = [one.medians[key] for one in past if key in one.medians]
+        row: dict[str, Any] = {
+            "step": about,
+            "leg": leg,
+            "metric": name,
+            "unit": known_metric(name.removesuffix(".all")).unit,
+        }
+        start = in_force.starts.get(key)
+        kind = f"since {start}" if start else "automatic"
+        rows.append(row | {"value": median(values) if values else None, "kind": kind, "runs": len(values)})
+        pinned = in_force.pins.get(key)
+        if pinned:
+            rows.append(row | {"value": pinned.value, "kind": f"pinned from {pinned.run}", "runs": 1})
+    return rows
+
+
+HISTORY = 20
+
+
+def _word(one: "Baseline") -> str:
+    if not math.isfinite(one.value):
+        return "reset"
+    return "pinned" if one.pinned else "accepted"
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _when(at: float) -> str:
+    from datetime import UTC, datetime
+
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M")

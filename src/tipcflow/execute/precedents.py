@@ -1,0 +1,82 @@
+"""What a run is judged against: earlier accepted runs, and what a person decided about them."""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from tipcflow.check import CheckContext, Pin
+from tipcflow.config.goldens import Goldens
+from tipcflow.config.policy import Policy
+from tipcflow.config.references import References
+from tipcflow.domain import PastRun, Run
+
+if TYPE_CHECKING:
+    from tipcflow.store import Baseline, Store
+
+
+@dataclass
+class Decided:
+    """What is in force for 'step|leg|metric': the pinned value, and the run from which on history counts."""
+
+    pins: dict[str, Pin] = field(default_factory=dict)
+    starts: dict[str, str] = field(default_factory=dict)
+
+
+def decided(decisions: "Iterable[Baseline]") -> Decided:
+    """What is in force after these decisions, given in their order; a reset takes back what was before."""
+    found = Decided()
+    for one in decisions:
+        key = f"{one.step}|{one.leg}|{one.metric}"
+        if not math.isfinite(one.value):
+            found.pins.pop(key, None)
+            found.starts.pop(key, None)
+        elif one.pinned:
+            found.pins[key] = Pin(value=one.value, run=one.run, who=one.who, why=one.why)
+        else:
+            found.starts[key] = one.run
+    return found
+
+
+def context_of(store: "Store", run: Run, *, rules: Policy, references: References) -> CheckContext:
+    """Everything that checks may look at besides the run's own facts.
+
+    Args:
+        rules, references: as they were when the run was resolved; so are the goldens.
+    """
+    in_force = decided(store.baseline_decisions(run.chain, run.mode, run.environment))
+    kept = store.document(run.id, "goldens")
+    return CheckContext(
+        history=past_runs(store, run, in_force.starts, limit=rules.history),
+        references=references,
+        goldens=Goldens.model_validate(kept) if kept else None,
+        pins=in_force.pins,
+        policy=rules,
+        run=run,
+    )
+
+
+def past_runs(store: "Store", run: Run, starts: Mapping[str, str], *, limit: int) -> tuple[PastRun, ...]:
+    """The runs that this one is compared with, oldest first.
+
+    A number whose change was accepted is compared with runs from that one on: what was before belongs to another
+    history. The run whose change was accepted counts for that number, whatever its status.
+
+    Args:
+        starts: 'step|leg|metric' -> the run whose change was accepted.
+    """
+    ids = store.accepted_runs(run.chain, run.mode, run.environment, compat=run.compat, exclude=run.id, limit=limit)
+    well = set(ids)
+    ids += sorted(set(starts.values()) - {*ids, run.id})
+    began = {one: store.get_run(one).created_at for one in {*ids, *starts.values()}}
+    past = []
+    for one in sorted(ids, key=lambda name: (began[name], name)):
+        known = store.past_run(one)
+        medians = {
+            key: value
+            for key, value in known.medians.items()
+            if starts.get(key) == one or (one in well and (key not in starts or began[one] >= began[starts[key]]))
+        }
+        losses = known.losses if one in well else {}
+        past.append(known.model_copy(update={"medians": medians, "losses": losses}))
+    return tuple(past)

@@ -1,0 +1,106 @@
+"""`tipcflow baseline`: decisions change what later runs are compared with, and stay visible."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from tests.support.stories import T0, TRAIN, a_run, tell
+
+from tipcflow.config.policy import Policy
+from tipcflow.config.references import References
+from tipcflow.domain import Measurement, PastRun, Phase, Status
+from tipcflow.execute.precedents import context_of
+from tipcflow.store import Store
+
+COSTS = [0.10, 0.10, 0.10, 0.20, 0.21]
+KEY = f"{TRAIN}||batch_cost"
+
+
+@pytest.fixture
+def weeks(home: Any) -> list[str]:
+    """Five weeks; from the fourth on a batch takes twice as long, and that run is a regression."""
+    names = []
+    with Store.open() as store:
+        for week, cost in enumerate(COSTS):
+            run = tell(store, a_run(f"run-{week}", created_at=T0 + week, environment="cpu"), status=None)
+            known = {"run": run.id, "step": TRAIN, "node": "node-a", "metric": "batch_cost", "unit": "s"}
+            store.add_measurements([Measurement(**known, phase=Phase.TRAIN, value=cost)])
+            store.finish_run(run.id, Status.REGRESSION if week == 3 else Status.PASS, "", T0 + week + 0.5)
+            names.append(run.id)
+    return names
+
+
+def history(store: Store, **fields: Any) -> tuple[dict[str, PastRun], Any]:
+    """What a run of the week after is compared with, and the pins."""
+    store_run = a_run("run-9", created_at=T0 + 9, environment="cpu", **fields)
+    context = context_of(store, store_run, rules=Policy(name="p"), references=References(suite="sample"))
+    return {one.run: one for one in context.history}, context.pins
+
+
+@pytest.fixture
+def next_week(weeks: list[str]) -> Any:
+    with Store.open() as store:
+        store.create_run(a_run("run-9", created_at=T0 + 9, environment="cpu"))
+    return history
+
+
+def numbers(found: dict[str, PastRun]) -> dict[str, float]:
+    return {name: one.medians[KEY] for name, one in found.items() if KEY in one.medians}
+
+
+def test_accepted_runs_make_it_by_themselves(next_week: Any) -> None:
+    with Store.open() as store:
+        found, pins = next_week(store)
+    assert numbers(found) == {"run-0": 0.1, "run-1": 0.1, "run-2": 0.1, "run-4": 0.21}
+    assert not pins
+
+
+def test_an_accepted_change_begins_a_history(next_week: Any, tipcflow: Callable[..., Any]) -> None:
+    said = tipcflow(
+        "baseline", "accept", "run-3", "--because", "a larger net", "--who", "mia", "--metric", "batch_cost"
+    )
+    assert (said.code, said.out) == (
+        0,
+        f"accepted: 1 numbers of {a_run().chain} in {a_run().mode}, run run-3\n",
+    ), said.err
+    with Store.open() as store:
+        found, _ = next_week(store)
+        assert numbers(found) == {"run-3": 0.2, "run-4": 0.21}
+        others = {name for name, one in found.items() if any("loss" in key for key in one.medians)}
+        assert others == {"run-0", "run-1", "run-2", "run-4"}, "other numbers keep their history"
+        assert found["run-3"].losses == {}, "and the run counts for that number alone"
+    said = tipcflow("baseline", "show", "run-4", "--metric", "batch_cost")
+    assert "since run-3" in said.out
+    assert "a larger net" in said.out
+    assert tipcflow("baseline", "reset", "run-3", "--because", "by mistake", "--who", "leo").code == 0
+    with Store.open() as store:
+        assert "run-0" in numbers(next_week(store)[0])
+    told = json.loads(tipcflow("baseline", "show", "run-4", "--json").out)
+    whys = [(one["who"], one["why"]) for one in told["decisions"] if one["metric"] == "batch_cost"]
+    assert whys == [("mia", "a larger net"), ("leo", "by mistake")], "both stay visible"
+
+
+def test_a_pin_stays_beside_the_history(next_week: Any, tipcflow: Callable[..., Any]) -> None:
+    assert tipcflow("baseline", "pin", "run-0", "--because", "release 2.6", "--step", TRAIN).code == 0
+    with Store.open() as store:
+        found, pins = next_week(store)
+    assert (pins[KEY].value, pins[KEY].run, pins[KEY].why) == (0.1, "run-0", "release 2.6")
+    assert len(numbers(found)) == 4
+    assert "pinned from run-0" in tipcflow("baseline", "show", "run-4").out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["run-0", "--because", " "], "a decision needs a reason"),
+        (["run-0", "--because", "x", "--metric", "nonsense"], "run run-0 has no number of nonsense"),
+        (["run-9", "--because", "x"], "run run-9 has no number"),
+        (["run-77", "--because", "x"], "run-77"),
+    ],
+)
+def test_refused(next_week: Any, tipcflow: Callable[..., Any], words: list[str], message: str) -> None:
+    said = tipcflow("baseline", "accept", *words)
+    assert (said.code, message in said.err) == (2, True), said.err
+    with Store.open() as store:
+        assert store.baseline_decisions(a_run().chain, a_run().mode, "cpu") == []
