@@ -9,7 +9,7 @@ import signal
 import subprocess
 import time
 
-from . import oom
+from . import container, oom
 from .ending import DISK_FULL, job_record, write_record
 from .files import PIECE, Json, log_name, save, touch_lease
 from .hang import Hang
@@ -178,6 +178,9 @@ class Job:
         env.update({**self.spec["env"], **command["env"]})
         if self.spec.get("hang_s") and self.spec.get("hang_signal"):
             prepare(env, self.folder)
+        if self.spec.get("container"):
+            with open(self.path(container.MARK), "w") as mark:
+                mark.write(self.spec["container"])
         with open(self.path(log_name(self.leg)), "ab") as log:
             share_log(log.name, command["log"] and os.path.join(root, command["log"]))
             return subprocess.Popen(
@@ -213,6 +216,7 @@ class Job:
         left = [proc.pid for proc in self.workers.find()]
         if left:
             values["message"] += f"; processes {left} outlived SIGKILL"
+        values["message"] = (values["message"] + self.end_container()).lstrip("; ")
         return dict(
             {key: self.spec[key] for key in ("run", "step", "attempt", "node")},
             schema_version=1, leg=self.leg, pid=child.pid,
@@ -220,6 +224,16 @@ class Job:
             peak_rss_bytes=self.workers.peak, peak_gpu_bytes=self.workers.gpu_peak,
             killed=0 if reason else len(sent), **values,
         )  # fmt: skip
+
+    def end_container(self) -> str:
+        """Remove the container that the command has run, if any; why it may still be there, to end a message."""
+        if not os.path.exists(self.path(container.MARK)):
+            return ""
+        trouble = container.remove(self.spec)
+        if trouble:
+            return f"; container {self.spec['container']} was not removed: {trouble}"
+        os.unlink(self.path(container.MARK))
+        return ""
 
     def commands(self) -> str:
         """Run the commands one after the other; the reason why the job had to end before they had, or ''."""
@@ -255,7 +269,7 @@ class Job:
         self.hang.close()
         self.workers.end(self.beat, grace_s=0.0)
         self.workers.gpu.close()
-        record = job_record(self.spec, self.records, reason, message)
+        record = job_record(self.spec, self.records, reason, (message + self.end_container()).lstrip("; "))
         if record["reason"] != "refused" and record.get("exit_code") != 0:
             record["oom"] = oom.killed(self.ooms, self.workers.seen)
             if self.room < DISK_FULL:

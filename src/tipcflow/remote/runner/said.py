@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from typing import Mapping
 
+NOTHING: dict[str, str] = {}
 PLACES = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -21,15 +23,19 @@ def unmarked() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith(ours)}
 
 
-def said(command: list[str], seconds: float) -> tuple[int | None, str]:
+def said(command: list[str], seconds: float, env: Mapping[str, str] = NOTHING) -> tuple[int | None, str]:
     """(exit code, stdout and stderr); the code is None when it did not answer in time or cannot be started.
+
+    Args:
+        env: variables on top of this process's own.
 
     It is not waited for after its end was asked for: a process that hangs in a driver cannot be ended.
     """
     try:
         process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=unmarked()
-        )
+            command, env={**unmarked(), **env},
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
     except OSError as error:
         return None, f"{command[0]}: {error.strerror}"
     try:

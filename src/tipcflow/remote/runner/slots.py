@@ -7,7 +7,8 @@ import json
 import os
 import time
 
-from .files import Json, job_id, load
+from . import container
+from .files import Json, job_folder, job_id, load
 from .processes import end_all, marked
 
 SLOT_WAIT_S = 5.0  # for a job that is just ending
@@ -51,9 +52,39 @@ def take_slot(spec: Json, number: int) -> int:
     if last["job"] not in ("", job_id(spec)):
         wanted = {"TIPCFLOW_WORKSPACE": spec["workspace"], "TIPCFLOW_JOB": last["job"]}
         end_all(marked(wanted), grace_s=0.0, kill_after_s=spec["kill_after_s"])
-    text = json.dumps({"fence": spec["fence"], "job": job_id(spec)})
+        end_container(spec["workspace"], last, number)
+    text = json.dumps(
+        {
+            "fence": spec["fence"],
+            "job": job_id(spec),
+            "container": spec.get("container", ""),
+            "container_engine": spec.get("container_engine", ""),
+        }
+    )
     os.pwrite(slot, text.encode().ljust(SLOT_BYTES), 0)  # padded, in place: a full disk cannot lose the number
     return slot
+
+
+def end_container(workspace: str, last: Json, number: int) -> None:
+    """Remove the container of the slot's last job, if its runner had not done so.
+
+    Args:
+        last: what the slot's file holds: enough where the job's folder is gone.
+
+    Raises:
+        Refused: it cannot be removed.
+    """
+    if not last.get("container"):
+        return
+    folder = job_folder(workspace, last["job"])
+    mark = os.path.join(folder, container.MARK)
+    if os.path.isdir(folder) and not os.path.exists(mark):
+        return  # its runner has done it
+    trouble = container.remove(load(os.path.join(folder, "job.json")) or last)
+    if trouble:
+        raise Refused(f"slot {number}: container {last['container']} of {last['job']} was not removed: {trouble}")
+    if os.path.exists(mark):
+        os.unlink(mark)
 
 
 def take_cpus(cpus: str) -> None:

@@ -61,6 +61,7 @@ def prepare(env: dict[str, str], folder: str) -> None:
     except OSError:
         return
     env["PYTHONPATH"] = ":".join([place, *[part for part in [env.get("PYTHONPATH", "")] if part]])
+    env["TIPCFLOW_PYTHON"] = place  # for a container, whose image may have a PYTHONPATH of its own
     env["PYTHONFAULTHANDLER"] = env.get("PYTHONFAULTHANDLER") or "1"
 
 

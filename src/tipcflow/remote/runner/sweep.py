@@ -6,6 +6,7 @@ import glob
 import os
 import time
 
+from . import container
 from .files import Json, describe, job_folder, load, locked, save
 from .processes import Proc, end_all, marked
 
@@ -67,10 +68,12 @@ def reap(workspace: str, job: str, living: bool) -> Json:
         return found
 
     sent = end_all(victims, grace_s=0.0, kill_after_s=3.0)
+    containers = container.sweep(workspace, alive - named, job)
     left = {proc.pid for proc in victims()}
     return {
         "stopped": sorted(named),
         "killed": [dict(seen[pid], signal=name) for pid, name in sorted(sent.items()) if pid not in left],
+        "containers": containers,
         "left": [seen[pid] for pid in sorted(left)],
     }
 

@@ -11,6 +11,8 @@ from .files import Json
 from .gpu import Gpu
 from .processes import Proc, end_all, family, scan
 
+STRANGE_S = 2.0
+
 
 class Workers:
     """Everything that the runner's commands started, whether it is still their child or not.
@@ -28,6 +30,7 @@ class Workers:
         self.seen: set[int] = set()
         self.helpers: set[int] = set()
         self.strangers: set[int] = set()
+        self.strange = 0.0  # until when strangers are believed to be some, with a container
         self.peak: dict[str, int] = {}
         self.gpu_peak: dict[str, int] = {}
 
@@ -65,7 +68,11 @@ class Workers:
     def sample(self, leg: str) -> Json | None:
         """Memory, CPU seconds and GPU use by rank; None when nothing runs. What was a stranger stays one."""
         alive = set(os.listdir("/proc"))
-        procs = self.find({pid for pid in self.strangers if str(pid) in alive})
+        # But for a container's processes: they descend from the engine, and become ours with a later exec.
+        known = self.strangers if not self.spec.get("container") or time.monotonic() < self.strange else set()
+        procs = self.find({pid for pid in known if str(pid) in alive})
+        if not known:
+            self.strange = time.monotonic() + STRANGE_S
         if not procs:
             return None
         apps, gpus = self.gpu.read()

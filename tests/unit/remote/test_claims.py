@@ -1,0 +1,58 @@
+"""Claims as a node's own interpreter keeps them."""
+
+import json
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tipcflow.domain import Node
+from tipcflow.remote.claims import claim, unclaim
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Node:
+    folder = tmp_path / "odd $(touch x) 'name"
+    return Node(name="a", address="127.0.0.1", python=sys.executable, workspace=str(folder))
+
+
+def asked(command: str) -> list[str]:
+    """The runs that stand in the way."""
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=True, timeout=60)
+    assert done.stderr == ""
+    return [one["run"] for one in json.loads(done.stdout)["others"]]
+
+
+def take(node: Node, run: str, *slots: int, seconds: float = 600, void: tuple[str, ...] = ()) -> list[str]:
+    return asked(claim(node, run, slots=slots, seconds=seconds, owner="it's me", void=void))
+
+
+def test_a_slot_is_claimed_by_one_until_it_is_given_back(node: Node) -> None:
+    assert take(node, "one", 0, 1) == []
+    assert take(node, "one", 0, 1) == [], "again"
+    assert take(node, "two", 1, 2) == ["one"]
+    assert take(node, "three", 2) == [], "two got nothing"
+    assert asked(unclaim(node, "one")) == ["three"]
+    assert take(node, "two", 1) == []
+    assert asked(unclaim(node, "nobody")) == ["three", "two"]
+
+
+def test_what_ran_out_or_is_void_or_broken_counts_no_more(node: Node) -> None:
+    take(node, "late", 0, seconds=0.001)
+    take(node, "ours", 1)
+    folder = Path(node.workspace) / "claims"
+    (folder / "broken.json").write_text("{")
+    assert take(node, "two", 0, 1) == ["ours"]
+    assert take(node, "two", 0, 1, void=("ours",)) == []
+    assert sorted(path.name for path in folder.glob("*.json")) == ["two.json"]
+
+
+def test_of_many_at_once_one_gets_it(node: Node) -> None:
+    with ThreadPoolExecutor(6) as pool:
+        answers = list(pool.map(lambda number: take(node, f"run-{number}", 0), range(6)))
+    assert sum(not others for others in answers) == 1
+    winner = f"run-{next(n for n, others in enumerate(answers) if not others)}"
+    assert all(others in ([], [winner]) for others in answers)
+    assert not list(Path(node.workspace).parent.glob("x"))
