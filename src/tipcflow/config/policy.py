@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from tipcflow.config.base import ConfigModel
+from tipcflow.domain.failure import REMEDIES, FailureClass
 from tipcflow.domain.metrics import judged, metric
 
 
@@ -79,6 +80,36 @@ class AccuracyRule(ConfigModel):
     too_good: float = Field(default=3.0, gt=0)
 
 
+class DetectRule(ConfigModel):
+    """When a series of runs has changed its level (docs/reference/detection.md).
+
+    Scores are standard deviations of normal noise.
+
+    Attributes:
+        min_history: no run is judged before there are this many.
+        window: how many of the last runs of a level are looked at.
+        span: how many of them, at most, may belong to a new level.
+        floor: the smallest relative change that counts.
+        floor_sigmas: the same in standard deviations of one run.
+        drift: the relative change per run that is no change of level (0.0002 is 1 % in a year of weeks).
+        ask: score from which a confirm run is asked for.
+        confirmed: score that is enough with a confirm run that agrees.
+        alone: score that is enough where no confirm run is to be had.
+        alone_runs: how many runs there must be of the new level then, one more where odd runs were seen before.
+    """
+
+    min_history: int = Field(default=8, ge=4)
+    window: int = Field(default=60, ge=16, le=1000)
+    span: int = Field(default=15, ge=1, le=500)
+    floor: float = Field(default=0.012, gt=0)
+    floor_sigmas: float = Field(default=1.0, ge=0)
+    drift: float = Field(default=0.0002, ge=0)
+    ask: float = Field(default=2.7, gt=0)
+    confirmed: float = Field(default=3.8, gt=0)
+    alone: float = Field(default=4.5, gt=0)
+    alone_runs: int = Field(default=2, ge=1)
+
+
 _JUDGED = {
     "batch_cost": MetricRule(),
     "ips": MetricRule(),
@@ -123,6 +154,10 @@ class Policy(ConfigModel):
     Attributes:
         budget_minutes: what a whole run may take.
         step_deadline_minutes: what one step may take before it is stopped.
+        hang_s: seconds without any progress of a rank after which a training hangs; None for what earlier runs of
+            the chain suggest (docs/reference/failures.md), 0 to leave it to the deadline.
+        retries: failure class -> how often a step is tried again that ended so; what is not named has the class's
+            own number.
         lease: what a run leases: the `slots` that it uses, or `nodes` as a whole, so that nobody disturbs what is
             measured; not said, nodes when a metric of speed counts.
         lease_wait_s: how long a run may wait for them, seconds.
@@ -140,6 +175,8 @@ class Policy(ConfigModel):
     description: str = ""
     budget_minutes: float = Field(default=15, gt=0)
     step_deadline_minutes: float = Field(default=15, gt=0)
+    hang_s: float | None = Field(default=None, ge=0)
+    retries: dict[FailureClass, Annotated[int, Field(ge=0, le=5)]] = {}
     lease: Literal["slots", "nodes"] | None = None
     lease_wait_s: float = Field(default=86400, gt=0)
     history: int = Field(default=20, ge=1)
@@ -152,6 +189,7 @@ class Policy(ConfigModel):
     golden: GoldenRule = GoldenRule()
     loss: LossRule = LossRule()
     accuracy: AccuracyRule = AccuracyRule()
+    detect: DetectRule = DetectRule()
     overrides: tuple[Override, ...] = ()
 
     @property
@@ -160,6 +198,10 @@ class Policy(ConfigModel):
         if self.lease is not None:
             return self.lease == "nodes"
         return any(rule.gating and metric(name).family == "speed" for name, rule in self.metrics.items())
+
+    def retries_of(self, kind: FailureClass) -> int:
+        """How often a step is tried again that ended with that class of failure."""
+        return self.retries.get(kind, REMEDIES[kind].retries)
 
     @model_validator(mode="after")
     def _overrides_fit(self) -> Self:
