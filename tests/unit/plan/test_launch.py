@@ -1,0 +1,127 @@
+"""Ways to start a distributed training, as every node's interpreter gets them."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tipcflow.domain import Cluster, Compat, ConfigError, Launch, Plan
+
+Make = Callable[..., Plan]
+FLEET = "fleet_train_gpus_0,1_autocast_False_nodes_2"
+TOLD = ("CUDA_VISIBLE_DEVICES", "PADDLE_DISTRI_BACKEND")
+STAND_IN = f"""#!{sys.executable}
+import json, os, sys
+print(json.dumps([sys.argv[1:], {{name: os.environ[name] for name in {TOLD!r} if name in os.environ}}]))
+"""
+SCRIPT = "train.py"
+
+
+def started(made: Plan, step: str, tmp_path: Path) -> list[tuple[list[str], dict[str, str]]]:
+    """What each node's interpreter was started with, without the script and its own arguments; and its env."""
+    told = []
+    for node, command in made.step(step).commands.items():
+        folder = tmp_path / node
+        folder.mkdir(exist_ok=True)
+        (folder / "python").write_text(STAND_IN)
+        (folder / "python").chmod(0o755)
+        text = command.text.replace(f"/envs/{node}/bin/python", str(folder / "python"), 1)
+        env = {"PATH": os.environ["PATH"], **command.env}
+        done = subprocess.run(["bash", "-c", text], env=env, capture_output=True, text=True, check=True)
+        words, variables = json.loads(done.stdout)
+        place = words.index(SCRIPT)
+        rendezvous = [word for word in words[place:] if word.startswith(("--init", "--rank", "--world", "tcp:"))]
+        tail = words[words.index(rendezvous[0]) :] if rendezvous else []
+        told.append((words[:place] + tail, variables))
+    return told
+
+
+def test_ips(plan: Make, short_text: str, cluster: Callable[..., Cluster], tmp_path: Path) -> None:
+    made = plan(short_text, cluster=cluster(), start_port=20032)
+    common = ["-m", "paddle.distributed.launch", "--ips=10.77.0.1,10.77.0.2"]
+    for place, (words, env) in enumerate(started(made, f"{FLEET}/train", tmp_path), start=1):
+        assert words[:3] == common
+        assert words[3:6] == [f"--host=10.77.0.{place}", "--start_port=20032", "--nproc_per_node=2"]
+        assert env == {"PADDLE_DISTRI_BACKEND": "gloo"}
+
+
+def test_master(plan: Make, short_text: str, cluster: Callable[..., Cluster], tmp_path: Path) -> None:
+    made = plan(short_text, cluster=cluster(), start_port=20032, launch=Launch.MASTER)
+    for rank, (words, env) in enumerate(started(made, f"{FLEET}/train", tmp_path)):
+        assert words[:7] == [
+            "-m", "paddle.distributed.launch", "--master=10.77.0.1:20032", "--nnodes=2", f"--rank={rank}",
+            f"--host=10.77.0.{rank + 1}", "--nproc_per_node=2",
+        ]  # fmt: skip
+        assert env == {"PADDLE_DISTRI_BACKEND": "gloo"}
+
+
+@pytest.mark.parametrize(("device", "env"), [("cpu", {}), ("gpu", {"CUDA_VISIBLE_DEVICES": "0,1"})])
+def test_torchrun(
+    plan: Make,
+    short_text: str,
+    cluster: Callable[..., Cluster],
+    tmp_path: Path,
+    device: str,
+    env: dict[str, str],
+) -> None:
+    made = plan(short_text, cluster=cluster(device=device), start_port=20032, launch=Launch.TORCHRUN)
+    for rank, told in enumerate(started(made, f"{FLEET}/train", tmp_path)):
+        assert told == (
+            ["-m", "torch.distributed.run", "--nnodes=2", "--nproc_per_node=2", f"--node_rank={rank}",
+             "--master_addr=10.77.0.1", "--master_port=20032"],
+            env,
+        )  # fmt: skip
+
+
+def test_torchrun_on_one_node(
+    plan: Make, short_text: str, cluster: Callable[..., Cluster], tmp_path: Path
+) -> None:
+    text = short_text.replace("192.168.0.1,192.168.0.2;0,1", "0,1")
+    made = plan(text, cluster=cluster("a"), start_port=20032, launch=Launch.TORCHRUN)
+    step = next(step.id for step in made.steps if step.id.endswith("/train"))
+    ((words, env),) = started(made, step, tmp_path)
+    assert words[2:] == [
+        "--nnodes=1", "--nproc_per_node=2", "--node_rank=0", "--master_addr=10.77.0.1", "--master_port=20032"
+    ]  # fmt: skip
+    assert env == {}
+
+
+def test_scripts_that_find_their_peers_themselves(
+    plan: Make, short_text: str, cluster: Callable[..., Cluster], tmp_path: Path
+) -> None:
+    text = short_text.replace(";0,1", ";0")
+    made = plan(
+        text, cluster=cluster(), start_port=20032, launch=Launch.INIT_METHOD, seed=3, seed_argument="-s {seed}"
+    )
+    step = next(step.id for step in made.steps if step.id.endswith("/train"))
+    for rank, (words, env) in enumerate(started(made, step, tmp_path)):
+        assert words == ["--init-method", "tcp://10.77.0.1:20032", "--rank", str(rank), "--world-size", "2"]
+        assert env == {}
+    assert made.step(step).world_size == 2
+
+
+def test_such_a_script_is_one_process_per_node(
+    plan: Make, short_text: str, cluster: Callable[..., Cluster]
+) -> None:
+    with pytest.raises(ConfigError, match="one process per node") as caught:
+        plan(short_text, cluster=cluster(), launch=Launch.INIT_METHOD)
+    assert "one id per node, or launch: torchrun" in str(caught.value)
+
+
+def test_what_was_replaced_is_said(plan: Make, short_text: str, cluster: Callable[..., Cluster]) -> None:
+    made = plan(short_text, cluster=cluster(), launch=Launch.MASTER)
+    said = {each.what: (each.found, each.used) for each in made.substitutions}
+    assert said["launch"] == ("ips", "master")
+    assert "launch" not in {each.what for each in plan(short_text, cluster=cluster()).substitutions}
+
+
+@pytest.mark.parametrize("launch", [Launch.MASTER, Launch.TORCHRUN, Launch.INIT_METHOD])
+def test_the_script_knows_its_own_way_only(
+    plan: Make, short_text: str, cluster: Callable[..., Cluster], launch: Launch
+) -> None:
+    plans = [plan(short_text, cluster=cluster(), compat=Compat.BASH, launch=each) for each in (Launch.IPS, launch)]
+    assert plans[0] == plans[1]
