@@ -158,10 +158,10 @@ class Evidence:
 
     def keep(self) -> None:
         """Write what there is so far; a full disk must not prevent that it is printed."""
-        if len(json.dumps(self.found)) > ALL:
-            for name in ("threads", "stack"):
-                for one in self.found["processes"]:
-                    one.pop(name, None)
+        for one, name in ((one, name) for name in ("threads", "stack") for one in self.found["processes"][::-1]):
+            if len(json.dumps(self.found)) <= ALL:
+                break
+            one.pop(name, None)  # those that matter most are first
         try:
             save(os.path.join(self.folder, "evidence.json"), json.dumps(self.found))
         except OSError as error:

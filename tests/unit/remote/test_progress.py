@@ -1,0 +1,176 @@
+"""What logs show of progress: which iteration, how long nothing, and whether that is a hang."""
+
+import os
+import time
+
+import pytest
+
+from tipcflow.remote.runner.hang import Hang
+from tipcflow.remote.runner.progress import Progress, iteration_of, last_line
+from tipcflow.remote.runner.workers import Workers
+
+LINES = [
+    ("[2026/01/01] ppcls INFO: [Train][Epoch 1/2][Iter: 10/20]lr: 0.1, batch_cost: 0.5", 10),
+    ("ppocr INFO: epoch: [1/2], global_step: 12, lr: 0.001, loss: 1.5", 12),
+    ("Epoch: [0]  [ 30/100]  eta: 0:01:00  lr: 0.02", 30),
+    ("[TRAIN] epoch: 1, iter: 40/100, loss: 0.5", 40),
+    ("step 50 loss 1", 50),
+    ("Iteration 60, loss 2\nIteration 61, los", 61),
+    ("batch_id: 7, loss", 7),
+    ("batch_size: 32, 10 iters, steps/s: 3.2, batch_cost: 0.5", None),
+    ("loss: nan", None),
+    ("step 99999999999999999999", None),
+    ("", None),
+]
+
+
+@pytest.mark.parametrize(("line", "expected"), LINES)
+def test_last_iteration(line, expected):
+    assert iteration_of(line.encode()) == expected
+
+
+class Clock:
+    """A clock that goes when it is told to."""
+
+    def __init__(self, monkeypatch):
+        self.now = 1000.0
+        monkeypatch.setattr(time, "monotonic", lambda: self.now)
+
+
+@pytest.fixture
+def root(tmp_path):
+    """A suite's root with a job folder beside it."""
+    (tmp_path / "src" / "log").mkdir(parents=True)
+    (tmp_path / "job" / "logs").mkdir(parents=True)
+    (tmp_path / "job" / "logs" / "main.log").touch()
+    return tmp_path / "src"
+
+
+@pytest.fixture
+def progress(root, monkeypatch):
+    """A command whose workers' logs count, with 10 s of patience; `.go(seconds)` looks once a second."""
+    clock = Clock(monkeypatch)
+    spec = {"root": str(root), "progress": ["log/workerlog.*"], "hang_s": 10}
+    made = Progress(str(root.parent / "job"), spec)
+    made.begin("logs/main.log", time.time_ns())
+
+    def go(seconds, every=1.0, say=()):
+        until = clock.now + seconds
+        while clock.now < until:
+            clock.now += every
+            for name in say:
+                with (root / "log" / name).open("a") as log:
+                    log.write(f"iter {clock.now:.0f}\n")
+            made.look()
+
+    made.go = go
+    return made
+
+
+def test_all_silent_is_a_hang(progress, root):
+    progress.go(9)
+    assert progress.silent() == []
+    progress.go(2)
+    assert progress.silent() == ["logs/main.log"]
+
+
+def test_a_rank_that_counted_is_blamed_alone(progress):
+    progress.go(4, say=["workerlog.0", "workerlog.1"])
+    progress.go(12, say=["workerlog.0"])
+    assert progress.silent() == ["log/workerlog.1"]
+    assert progress.told()["log/workerlog.1"]["iteration"] == 1004
+    assert progress.told()["log/workerlog.0"]["idle_s"] == 0
+
+
+def test_a_rank_that_never_counted_is_not_blamed_alone(progress, root):
+    (root / "log" / "workerlog.1").write_text("only rank 0 logs\n")
+    progress.go(60, say=["workerlog.0"])
+    assert progress.silent() == []
+
+
+def test_who_is_behind_is_named_first(progress, root):
+    progress.go(3, say=["workerlog.0", "workerlog.1"])
+    progress.go(1, say=["workerlog.0"])
+    (root / "log" / "workerlog.2").write_text("no word of iterations")
+    progress.go(12)
+    assert progress.silent() == ["log/workerlog.1", "log/workerlog.0", "logs/main.log", "log/workerlog.2"]
+
+
+def test_nobody_asked(progress):
+    progress.limit_s = 0
+    progress.go(1000)
+    assert progress.silent() == []
+
+
+def test_whoever_was_stopped_did_not_listen(progress):
+    """The runner, or the whole machine, was not there for a while: that is no silence."""
+    progress.go(300, every=300)
+    assert progress.silent() == []
+
+
+def test_an_earlier_attempts_log_counts_once_it_is_written_to(progress, root):
+    old = root / "log" / "workerlog.3"
+    old.write_text("iter 7\n")
+    os.utime(old, (1, 1))
+    progress.go(2)
+    assert "log/workerlog.3" not in progress.told()
+    # A clock that was set back: the file still looks old.
+    old.write_text("iter 7\niter 8\n")
+    os.utime(old, (2, 2))
+    progress.go(2)
+    assert progress.told()["log/workerlog.3"]["iteration"] == 8
+
+
+def test_clocks_do_not_matter(progress, root):
+    progress.go(4, say=["workerlog.0"])
+    for when in (1, 4e9):  # set back for decades, and ahead
+        os.utime(root / "log" / "workerlog.0", (when, when))
+        progress.go(4)
+    assert progress.told()["log/workerlog.0"]["idle_s"] == 8
+
+
+def test_a_log_begun_anew_is_progress(progress, root):
+    progress.go(8, say=["workerlog.0"])
+    progress.go(8)
+    (root / "log" / "workerlog.0").write_text("x")
+    progress.go(1)
+    assert progress.told()["log/workerlog.0"] == {"size": 1, "idle_s": 0.0, "iteration": 1008}
+
+
+def test_one_log_with_two_names_and_the_launchers_secrets(progress, root):
+    os.link(root.parent / "job" / "logs" / "main.log", root / "log" / "workerlog.0")
+    (root / "log" / "workerlog.default.abcdef.log").write_text("the whole environment")
+    progress.go(2)
+    assert list(progress.told()) == ["logs/main.log"]
+
+
+def test_a_rank_that_has_done_its_part_does_not_hang(progress, root):
+    spec = {"workspace": "", "run": "", "step": "", "attempt": 1, "node": ""}
+    hang = Hang(str(root.parent / "job"), spec, Workers(spec), progress)
+    hang.workers.find = lambda: [Me()]
+    progress.go(4, say=["workerlog.0", "workerlog.1"])
+    progress.go(12, say=["workerlog.0"])
+    assert not hang.notice()
+    with (root / "log" / "workerlog.1").open():
+        assert hang.notice()
+    assert hang.message == (
+        "no progress: nothing new in log/workerlog.1 for 12 s, after iteration 1004; 1 other goes on"
+    )
+
+
+class Me:
+    """This process, as the process table has it."""
+
+    pid = os.getpid()
+
+    def var(self, name):
+        return ""
+
+
+def test_last_line_of_garbage(tmp_path):
+    file = tmp_path / "log"
+    file.write_bytes(b"a\n" + b"x" * 100_000 + b"\rlast \xff one\r\n\n")
+    assert last_line(str(file)) == "last � one"
+    assert last_line(str(tmp_path)) == ""
+    file.write_bytes(b"y" * 100_000)
+    assert last_line(str(file)) == "y" * 300

@@ -1,0 +1,172 @@
+"""A command without progress: looked at while it hangs, then ended, and the record says who was behind."""
+
+import json
+import os
+import re
+import signal
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+
+from tipcflow.domain import EndReason
+
+pytestmark = pytest.mark.process
+ours = pytest.mark.parametrize("bench", ["ours"], indirect=True)
+
+# Rank 0 goes on; rank 1 waits for a peer that never answers.
+WORKER = """
+import os, socket, sys, time
+rank, port = os.environ["PADDLE_TRAINER_ID"], int(sys.argv[1])
+peer = socket.create_connection(("127.0.0.1", port))
+def receive():
+    peer.recv(1)
+def train():
+    for i in range(100000):
+        print("[Iter: %d/100000] loss: 1" % i, flush=True)
+        if rank == "1" and os.path.exists("hang"):
+            receive()
+        time.sleep(0.05)
+train()
+"""
+GANG = f"""mkdir -p log
+for rank in 0 1; do PADDLE_TRAINER_ID=$rank {sys.executable} work.py %d > log/workerlog.$rank 2>&1 & done; wait"""
+
+
+@pytest.fixture
+def port():
+    """Where a peer listens that never says a word."""
+    with socket.socket() as peer:
+        peer.bind(("127.0.0.1", 0))
+        peer.listen()
+        yield peer.getsockname()[1]
+
+
+def beat(bench, job):
+    """The job's heartbeat."""
+    return bench.ask("poll", job)["heartbeat"] or {}
+
+
+def iteration(bench, job):
+    """How far rank 1 is."""
+    return beat(bench, job).get("progress", {}).get("log/workerlog.1", {}).get("iteration") or 0
+
+
+@pytest.mark.parametrize("bench", [pytest.param("oldest", marks=pytest.mark.full), "ours"], indirect=True)
+def test_one_of_two_ranks_hangs(bench, wait, port):
+    (bench.root / "work.py").write_text(WORKER)
+    job = bench.job(GANG % port, hang_s=1.0, progress=("log/workerlog.*",), hang_wait_s=600.0)
+    bench.ask("start", job)
+    first = wait(lambda: iteration(bench, job), "an iteration")
+    second = wait(lambda: (now := iteration(bench, job)) > first and now, "the next")
+    wait(lambda: iteration(bench, job) > second, "and one more")
+    (bench.root / "hang").touch()
+    wait(lambda: beat(bench, job)["hang"], "the hang")
+    # The controller, and those of its peers, ask while it hangs; what the runner found is told, once it is whole.
+    seen = bench.ask("evidence", job)
+    assert (seen["why"], seen["complete"]) == ("hang", True)
+    assert re.fullmatch(
+        r"no progress: nothing new in log/workerlog\.1 \(rank 1\) for \d+ s, after iteration \d+; 1 other goes on",
+        seen["message"],
+    )
+    logs = {one["log"]: one for one in seen["logs"]}
+    assert {name: one["rank"] for name, one in logs.items()} == {
+        "logs/main.log": "", "log/workerlog.0": "0", "log/workerlog.1": "1",
+    }  # fmt: skip
+    late = logs["log/workerlog.1"]
+    assert late["last_line"] == f"[Iter: {late['iteration']}/100000] loss: 1"
+    stuck = next(one for one in seen["processes"] if one["rank"] == "1")
+    assert (stuck["stack_by"], stuck["state"].split(", ")[1]) == ("signal", "S (sleeping)")
+    assert re.findall(r"in (<?\w+>?)", stuck["stack"]) == ["receive", "train", "<module>"]
+    peers = {(one["rank"], one["peer"], one["state"]) for one in seen["sockets"]}
+    assert ("1", f"127.0.0.1:{port}", "ESTABLISHED") in peers
+    assert (job / stuck["stack_file"]).read_text().startswith(stuck["stack"])
+    assert seen["machine"]["memory"]["MemTotal"] > 0
+    assert "failed" not in seen
+    assert bench.ask("poll", job)["evidence"]["logs"] == seen["logs"]
+    # It waits for the peers to be asked; a stop is heard nevertheless.
+    assert bench.ask("stop", job, "rank 1 hangs")["state"] == "running"
+    record = bench.ended(job)
+    assert (record.reason, record.message) == (EndReason.STOPPED, "rank 1 hangs")
+    assert bench.ask("evidence", job) == seen, "it stays when the job is over"
+
+
+def test_a_silent_command_is_ended_as_a_hang(bench):
+    (bench.root / "stopped.sh").write_text("echo begun; kill -STOP $$; sleep 300")
+    job = bench.job("bash stopped.sh & wait", hang_s=1.0)
+    bench.ask("start", job)
+    watch = bench.call("watch", job)
+    out, err = watch.communicate(timeout=60)
+    assert not err, err.decode()
+    events = [json.loads(line) for line in out.splitlines()]
+    record = bench.ended(job)
+    assert record.reason is EndReason.HANG
+    assert re.fullmatch(r"no progress: nothing new in logs/main\.log for \d+ s", record.message)
+    told = [event for event in events if event["event"] == "hang"]
+    assert [event["message"] for event in told] == [record.message]
+    assert events[-1]["record"]["reason"] == "hang"
+    seen = json.loads((job / "evidence.json").read_text())
+    assert (seen["complete"], seen["message"]) == (True, record.message)
+    states = [one["state"] for one in seen["processes"]]
+    assert [state for state in states if "T (stopped)" in state], "one that somebody has stopped is seen as such"
+    assert seen["logs"][0]["last_line"] == "begun"
+
+
+@ours
+def test_evidence_of_a_job_that_is_well(bench, wait):
+    """Nobody is hurt by being looked at, also those that cannot answer."""
+    python = f"{sys.executable} -I -c 'import time; print(1, flush=True); time.sleep(300)'"
+    job = bench.job(python)
+    bench.ask("start", job)
+    wait(lambda: (job / "logs/main.log").read_text(), "its first word")
+    seen = bench.ask("evidence", job)
+    assert (seen["why"], seen["message"], seen["state"]) == ("asked", "", "running")
+    assert [one for one in seen["processes"] if sys.executable in one["cmdline"] and "stack" not in one]
+    assert bench.ask("poll", job)["state"] == "running"
+    bench.ask("stop", job, "over")
+    assert bench.ended(job).message == "over"
+
+
+@ours
+def test_py_spy_where_there_is_one(bench, wait):
+    spy = bench.root / "bin" / "py-spy"
+    spy.parent.mkdir()
+    spy.write_text('#!/bin/sh\necho "dumped $1 $2 $3"\n')
+    spy.chmod(0o755)
+    path = f"{spy.parent}:{os.environ['PATH']}"
+    job = bench.job(
+        f"{sys.executable} -c 'print(1, flush=True); import time; time.sleep(300)'", env={"PATH": path}
+    )
+    bench.ask("start", job)
+    wait(lambda: (job / "logs/main.log").read_text(), "its first word")
+    python = next(one for one in bench.ask("evidence", job)["processes"] if "stack" in one)
+    assert (python["stack_by"], python["stack"]) == ("py-spy", f"dumped dump --pid {python['pid']}\n")
+    bench.ask("stop", job, "over")
+    bench.ended(job)
+
+
+@ours
+def test_evidence_of_what_is_not_there(bench, wait):
+    job = bench.job("sleep 300")
+    assert bench.ask("evidence", job)["message"] == "the job is over, and there is no evidence of it"
+    assert bench.ask("evidence", bench.root)["message"].endswith("job.json is missing or not JSON")
+    pid = bench.ask("start", job)["pid"]
+    os.kill(pid, signal.SIGKILL)
+    wait(lambda: not Path(f"/proc/{pid}").exists(), "the runner's end")
+    seen = bench.ask("evidence", job)
+    assert (seen["state"], [one["cmdline"] for one in seen["processes"]]) == ("lost", ["sleep 300"])
+    bench.ask("reap", bench.workspace)
+
+
+@ours
+def test_the_next_leg_is_a_new_chance(bench):
+    """A leg that was silent and then ended in time is no hang of the next one."""
+    beat = '"$TIPCFLOW_WORKSPACE"/jobs/r1/train%2Fnorm_train/1/heartbeat.json'
+    silent = f"until grep -q 'no progress' {beat}; do sleep 0.1; done"
+    job = bench.job(silent, "echo two", legs=True, keep_going=True, hang_s=1.0, hang_wait_s=60.0)
+    bench.ask("start", job)
+    record = bench.ended(job)
+    assert record.ok
+    legs = [json.loads(line) for line in (job / "legs.jsonl").read_text().splitlines()]
+    assert [(leg["reason"], bool(leg["message"])) for leg in legs] == [("exited", True), ("exited", False)]
