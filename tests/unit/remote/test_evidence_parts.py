@@ -82,6 +82,7 @@ def test_tools_and_marks(tmp_path, monkeypatch):
 def test_only_so_much_is_printed(tmp_path, monkeypatch):
     spec = {"workspace": str(tmp_path), "root": str(tmp_path), "run": "r", "step": "s", "attempt": 1, "node": "a"}
     made = evidence.Evidence(str(tmp_path), spec, "asked", "")
+    long = "s" * 500_000
     made.procs = [ME._replace(pid=pid) for pid in range(ME.pid, ME.pid + 200)]
     monkeypatch.setattr(evidence, "process", lambda proc: {"pid": proc.pid, "threads": ["x" * 100] * 24})
     monkeypatch.setattr(
