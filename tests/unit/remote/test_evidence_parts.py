@@ -85,9 +85,7 @@ def test_only_so_much_is_printed(tmp_path, monkeypatch):
     long = "s" * 500_000
     made.procs = [ME._replace(pid=pid) for pid in range(ME.pid, ME.pid + 200)]
     monkeypatch.setattr(evidence, "process", lambda proc: {"pid": proc.pid, "threads": ["x" * 100] * 24})
-    monkeypatch.setattr(
-        evidence, "stacks", lambda procs, logs: {proc.pid: ("signal", "s" * 500_000) for proc in procs}
-    )
+    monkeypatch.setattr(evidence, "stacks", lambda procs, _: {one.pid: ("signal", long) for one in procs})
     monkeypatch.setattr(evidence, "gpus", lambda: "g" * 100_000)
     monkeypatch.setattr(evidence, "sockets", lambda procs, ranks: 1 / 0)
     found = made.collect()
