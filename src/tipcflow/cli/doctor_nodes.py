@@ -29,18 +29,22 @@ def _look(node: Node, cluster: Cluster) -> list[Finding]:
 
     where = f"node {node.name}"
     session = NodeSession(node)
+    found: list[Finding] = []
     try:
         session.prepare()
-        login = Finding(where=where, what="login", ok=True, found=f"{node.address}, workspace {node.workspace}")
+        login = f"{node.address}, workspace {node.workspace}"
+        found.append(Finding(where=where, what="login", ok=True, found=login))
         peers = {
             peer.name: f"{peer.address}:{peer.ssh.port or 22}" for peer in cluster.nodes if peer.name != node.name
         }
         facts = session.facts(peers)
     except InfraError as error:
-        return [of_error(where, "login", error)]
+        return [*found, of_error(where, "container" if found and node.container else "login", error)]
     finally:
         session.close()
-    return [login, _machine(where, facts), _fitness(where, facts, cluster)]
+    if node.container:
+        found.append(Finding(where=where, what="container", ok=True, found=facts.container))
+    return [*found, _machine(where, facts), _fitness(where, facts, cluster)]
 
 
 def _machine(where: str, facts: NodeFacts) -> Finding:

@@ -68,6 +68,11 @@ def _block(run: str, chosen: AbstractSet[int], taken: AbstractSet[int]) -> int:
     )
 
 
+def launch_of(suite: Suite, cluster: Cluster | None) -> Launch:
+    """How distributed trainings start: as the suite says, whose scripts must take it, else as the cluster does."""
+    return suite.launch or (cluster.launch if cluster else None) or Launch.IPS
+
+
 def make_plan(
     request: RunRequest,
     suite: Suite,
@@ -102,7 +107,7 @@ def make_plan(
             seed_argument=suite.seed_argument,
             repeats=request.repeats,
             diagnose=request.diagnose,
-            launch=suite.launch or (cluster.launch if cluster else None) or Launch.IPS,
+            launch=launch_of(suite, cluster),
             start_port=start_port(run) if port is None else port,
             cpu_flags=dict(cpu_flags) if cpu_flags is not None else None,
             step_deadline_s=step_deadline_s,

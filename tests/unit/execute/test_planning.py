@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from tipcflow.config.suite import Suite
-from tipcflow.domain import Compat, ConfigError, Plan
-from tipcflow.execute.planning import DEFAULT_SEED, make_plan, start_port
+from tipcflow.domain import Cluster, Compat, ConfigError, InfraError, Launch, Node, Plan
+from tipcflow.execute.planning import DEFAULT_SEED, launch_of, make_plan, start_port
 from tipcflow.execute.request import RunRequest
 from tipcflow.execute.source import take_snapshot
 
@@ -59,3 +59,28 @@ def test_ports_of_a_run_are_its_own_block() -> None:
     ports = {start_port(f"run-{number}") for number in range(200)}
     assert len(ports) > 100
     assert all(20000 <= port < 32768 - 32 and (port - 20000) % 32 == 0 for port in ports)
+
+
+def test_runs_that_wish_for_the_same_ports_get_others_in_the_order_of_their_leases() -> None:
+    wish = start_port("run-0")
+    twins = [run for run in (f"run-{number}" for number in range(5000)) if start_port(run) == wish][:4]
+    assert len(twins) == 4
+    ports = [start_port(run, before=twins[:place]) for place, run in enumerate(twins)]
+    assert ports == [20000 + (wish - 20000 + 32 * place) % 12000 for place in range(4)]
+
+
+def test_ports_that_a_node_uses_are_passed_over() -> None:
+    wish = start_port("run-0")
+    assert start_port("run-0", taken={wish + 31}) != wish
+    assert start_port("run-0", taken={wish - 1, wish + 32, 80, 40000}) == wish
+    with pytest.raises(InfraError, match="no 32 ports in a row are free"):
+        start_port("run-0", taken=set(range(20000, 32000, 32)))
+
+
+def test_the_suite_says_how_its_trainings_start_else_the_cluster() -> None:
+    suite = Suite(name="toy", folder=str(TOY), dialects=("models/template",))
+    torch = suite.model_copy(update={"launch": Launch.TORCHRUN})
+    node = Node(name="a", address="10.0.0.1", python="/p", workspace="/w")
+    plain, newer = Cluster(name="c", nodes=(node,)), Cluster(name="c", nodes=(node,), launch=Launch.MASTER)
+    assert [launch_of(suite, None), launch_of(suite, plain), launch_of(suite, newer)] == ["ips", "ips", "master"]
+    assert [launch_of(torch, None), launch_of(torch, newer)] == ["torchrun", "torchrun"]

@@ -19,14 +19,12 @@ def test_a_port_that_somebody_listens_on_is_told(family: tuple[socket.AddressFam
     with listener:
         done = subprocess.run(["sh", "-c", list_ports()], capture_output=True, text=True, check=True)
         assert listener.getsockname()[1] in ports_in(done.stdout)
-    after = subprocess.run(["sh", "-c", list_ports()], capture_output=True, text=True, check=True)
-    assert listener.fileno() == -1 and ports_in(after.stdout) >= set()
 
 
 def test_only_local_ports_count() -> None:
     table = (
         "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
-        "   0: 0100007F:4E40 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 1 1 0 100 0 0 10 0\n"
+        "   0: 0100007F:4E40 00000000:0000 0A 00000000:00000000 00:00000000 00000000  0  0 1\n"
         "   1: 00000000000000000000000001000000:4E41 00000000000000000000000001000000:0050 01 00000000:00000000\n"
     )
     assert ports_in(table) == {20032, 20033}
