@@ -25,7 +25,7 @@ test: install ## Unit, cluster and end-to-end tests; installs what they need
 	@tools/test.sh
 
 test-unit: install ## Unit tests of an everyday minute; no root, no server, no Paddle
-	$(BIN)/pytest tests/unit -m "not process and not cluster and not e2e and not full"
+	$(BIN)/pytest tests/unit -n auto -m "not process and not cluster and not e2e and not full"
 
 test-full: install ## All tests, with the long ones
 	@$(BIN)/python -m tipcflow.demo.prepare --tests
