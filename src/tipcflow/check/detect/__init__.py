@@ -1,0 +1,8 @@
+"""Changes of level in series of measurements: pure, no I/O."""
+
+from tipcflow.check.detect.gate import Gate
+from tipcflow.check.detect.judge import judge_series
+from tipcflow.check.detect.read import read_series
+from tipcflow.check.detect.series import Alert, Point, Series
+
+__all__ = ["Alert", "Gate", "Point", "Series", "judge_series", "read_series"]

@@ -1,0 +1,110 @@
+"""Is the end of a history at another level than its beginning, and how sure is that?"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from tipcflow.check.detect.noise import MAD_TO_SIGMA, Noise, Prior, clipped, learn, middle_of
+
+_SPLIT_CLIP = 3.0
+# What a relative change is called at most: JSON has no infinity.
+_LARGEST = 1e9
+# Median of |difference of two neighbours| -> standard deviation of one.
+_DIFFERENCE_TO_SIGMA = MAD_TO_SIGMA / math.sqrt(2)
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The best split of a history into an old level and a new one.
+
+    Attributes:
+        new: how many observations at the end belong to the new level.
+        noise: level and noise of those before.
+        shift: new level - old level, in the series' unit.
+        score: how many standard deviations of normal noise this is worth; 0 when drift explains it.
+    """
+
+    new: int
+    noise: Noise
+    shift: float
+    score: float
+
+    @property
+    def size(self) -> float:
+        """The relative change; from a level of 0 every change is the whole."""
+        level = abs(self.noise.level)
+        size = self.shift / level if level > 0 else math.copysign(1.0, self.shift)
+        return max(-_LARGEST, min(_LARGEST, size))
+
+
+def best_split(values: Sequence[float], middle: float, span: int, least: int) -> int:
+    """How many values at the end differ most from those before.
+
+    Each value counts up to `_SPLIT_CLIP` standard deviations from the middle, so that one odd run splits nothing.
+
+    Args:
+        middle: the median of all values.
+        span: at most so many at the end.
+        least: at least so many before.
+    """
+    count = len(values)
+    steps = sorted([abs(after - one) for one, after in pairwise(values)])
+    limit = _SPLIT_CLIP * max(_DIFFERENCE_TO_SIGMA * middle_of(steps), 1e-3 * abs(middle), 1e-300)
+    near = clipped(values, middle - limit, middle + limit)
+    mean = sum(near) / count
+    best, chosen, end = -1.0, 1, 0.0
+    for new, one in enumerate(near[: -1 - min(span, count - least) : -1], 1):
+        # The sum of deviations from the common mean, squared, in units of its variance but for a common factor.
+        end += one - mean
+        score = end * end / (new * (count - new))
+        if score > best:
+            best, chosen = score, new
+    return chosen
+
+
+def weigh(before: Sequence[float], after: Sequence[float], prior: Prior, drift: float) -> Evidence:
+    """How much speaks for a change of level between `before` and `after`.
+
+    Each observation counts at most as much as the learned share of outliers allows: sqrt(2 ln(1/share)) standard
+    deviations, where the likelihood ratio of a change against an outlier ends.
+
+    Args:
+        drift: relative change per observation that is no change of level.
+    """
+    noise = learn(before, prior)
+    most = math.sqrt(2 * math.log(1 / min(0.5, noise.outliers)))
+    level, scale = noise.level, 1 / noise.sigma
+    new, old = len(after), len(before)
+    shift = middle_of(sorted(after)) - level
+    # Seen from the new level's side, so that a change is positive and what drift explains is taken off.
+    sign = scale if shift > 0 else -scale
+    drifted = drift * abs(level) * scale * (new + old) / 2
+    together = sum([max(-most, min(most, (one - level) * sign - drifted)) for one in after])
+    variance = new * _inflation(noise.correlation, new) + new * new * _inflation(noise.correlation, old) / old
+    score = max(0.0, together) / math.sqrt(variance)
+    return Evidence(
+        new=new,
+        noise=noise,
+        shift=shift,
+        score=_as_normal(score, noise.freedom),
+    )
+
+
+def _inflation(correlation: float, count: int) -> float:
+    """Variance of a mean of `count` neighbours, over that of independent ones."""
+    if correlation == 0:
+        return 1.0
+    rest = 1 - correlation
+    return (1 + correlation) / rest - 2 * correlation * (1 - correlation**count) / (count * rest * rest)
+
+
+def _as_normal(score: float, freedom: float) -> float:
+    """A Student t value as the normal one of about the same probability (Wallace's approximation)."""
+    shrink = 1 - 2 / (8 * freedom + 3)
+    return shrink * math.sqrt(freedom * math.log1p(score * score / freedom))
+
+
+def confidence(score: float) -> float:
+    """1 - the two-sided probability of a normal deviation of that size."""
+    return math.erf(score / math.sqrt(2))

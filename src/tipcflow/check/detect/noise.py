@@ -1,0 +1,107 @@
+"""How much do the runs of one level differ, without there being a change?"""
+
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+# Of a normal distribution: standard deviation / median absolute deviation.
+MAD_TO_SIGMA = 1.4826
+# Deviations count up to so many robust standard deviations; 1.022 makes the clipped variance of normal noise right.
+_CLIP, _CLIP_BIAS = 2.5, 1.022
+_LOCATION_CLIP = 1.5
+# Farther from the level than this, in standard deviations, is an outlier.
+_OUTLIER = 4.0
+# Share of the observations whose deviations carry information on a robust scale.
+_SCALE_EFFICIENCY = 0.7
+
+
+@dataclass(frozen=True, slots=True)
+class Prior:
+    """What is believed of the noise before there are runs, worth `weight` observations.
+
+    Attributes:
+        sigma: relative standard deviation between runs.
+        outliers: share of runs that have nothing to do with the level (a busy node, a full disk).
+        correlation: between one run and the next.
+    """
+
+    sigma: float = 0.008
+    weight: float = 3.0
+    outliers: float = 0.001
+    outliers_weight: float = 25.0
+    correlation: float = 0.0
+    correlation_weight: float = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """The level and the noise of some observations.
+
+    Attributes:
+        level: robust mean, in the series' unit.
+        sigma: robust standard deviation of one run, in the series' unit.
+        freedom: degrees of freedom of `sigma`.
+        outliers: share of runs that are far off.
+        correlation: of neighbours, never below 0.
+    """
+
+    level: float
+    sigma: float
+    freedom: float
+    outliers: float
+    correlation: float
+    count: int
+
+
+def learn(values: Sequence[float], prior: Prior) -> Noise:
+    """Level and noise of at least one observation, in the order in which they were made."""
+    count = len(values)
+    ordered = sorted(values)
+    middle = middle_of(ordered)
+    spread = MAD_TO_SIGMA * middle_of(sorted([abs(one - middle) for one in values]))
+    believed = prior.sigma * abs(middle)
+    rough = max(spread, 0.3 * believed, 1e-300)
+    near = _LOCATION_CLIP * rough
+    level = sum(clipped(values, middle - near, middle + near)) / count
+    limit = _CLIP * rough
+    deviations = [one - level for one in clipped(values, level - limit, level + limit)]
+    squares = sum([one * one for one in deviations])
+    informative = _SCALE_EFFICIENCY * (count - 1)
+    variance = _CLIP_BIAS * squares / (count - 1) if count > 1 else 0.0
+    freedom = prior.weight + informative
+    sigma = math.sqrt((prior.weight * believed * believed + informative * variance) / freedom)
+    low, high = level - _OUTLIER * sigma, level + _OUTLIER * sigma
+    outliers = bisect_left(ordered, low) + count - bisect_right(ordered, high)
+    return Noise(
+        level=level,
+        sigma=max(sigma, 1e-300),
+        freedom=freedom,
+        outliers=(prior.outliers * prior.outliers_weight + outliers) / (prior.outliers_weight + count),
+        correlation=_correlation(deviations, squares, prior),
+        count=count,
+    )
+
+
+def _correlation(deviations: list[float], squares: float, prior: Prior) -> float:
+    count = len(deviations)
+    if squares <= 0:
+        return prior.correlation
+    products = sum([one * after for one, after in pairwise(deviations)])
+    # A mean that was estimated from the same values makes them look 1/n less alike than they are.
+    found = products / squares + 1 / count
+    weight = prior.correlation_weight
+    return max(0.0, min(0.8, (weight * prior.correlation + count * found) / (weight + count)))
+
+
+def clipped(values: Sequence[float], low: float, high: float) -> list[float]:
+    """The values, those beyond a limit put on it."""
+    return [one if low < one < high else (high if one >= high else low) for one in values]
+
+
+def middle_of(ordered: Sequence[float]) -> float:
+    """The median of values in order."""
+    count = len(ordered)
+    half = count // 2
+    return ordered[half] if count % 2 else 0.5 * (ordered[half - 1] + ordered[half])

@@ -1,0 +1,121 @@
+"""JSON Lines to series: one series a line, refused with its place when it is not one."""
+
+import json
+import math
+from collections.abc import Iterable, Iterator
+from typing import Any, NoReturn
+
+from tipcflow.check.detect.noise import middle_of
+from tipcflow.check.detect.series import Point, Series
+from tipcflow.domain import ConfigError
+
+_FORM = (
+    '{"id", "unit", "direction": "higher|lower", "points": [{"run", "node", "samples": […], "confirm": […]}, …]}'
+)
+_NUMBERS = frozenset({int, float})
+_SHOWN = 80
+
+
+def read_series(lines: Iterable[str], *, file: str) -> Iterator[Series]:
+    """The series of a text, in order; empty lines are no series. Keys that are not asked for are left alone.
+
+    A point without samples is a gap. Only medians are kept: what one run's samples scatter is not what runs do.
+
+    Args:
+        file: names the text in errors.
+
+    Raises:
+        ConfigError: at the first line that is no series: file, line, key, what was found and what was expected.
+    """
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            yield _Line(file, number).series(line)
+
+
+class _Line:
+    """One line being read; knows its place."""
+
+    def __init__(self, file: str, number: int) -> None:
+        self.file, self.number = file, number
+
+    def series(self, text: str) -> Series:
+        try:
+            found = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise self._error("", f"is not JSON: {error}", text.strip()[:_SHOWN], _FORM) from error
+        if not isinstance(found, dict):
+            self._wrong("", "is no object", found, _FORM)
+        direction = self._text(found, "direction", "")
+        if direction not in ("higher", "lower"):
+            self._wrong("direction", "unknown", direction, "higher or lower")
+        points = self._get(found, "points", "")
+        if not isinstance(points, list):
+            self._wrong("points", "is no list", points, "a list of points")
+        return Series(
+            id=self._text(found, "id", ""),
+            unit=self._text(found, "unit", ""),
+            higher_is_better=direction == "higher",
+            points=tuple([self._point(point, at) for at, point in enumerate(points)]),
+        )
+
+    def _point(self, point: Any, at: int) -> Point:
+        key = f"points[{at}]"
+        if not isinstance(point, dict):
+            self._wrong(key, "is no object", point, '{"run", "node", "samples": […]}')
+        samples = self._get(point, "samples", key)
+        return Point(
+            run=self._text(point, "run", key),
+            node=self._text(point, "node", key),
+            value=self._median(samples, f"{key}.samples"),
+            confirm=self._median(point["confirm"], f"{key}.confirm") if "confirm" in point else None,
+        )
+
+    def _median(self, samples: Any, key: str) -> float | None:
+        if not isinstance(samples, list):
+            self._wrong(key, "is no list", samples, "a list of numbers")
+        if not samples:
+            return None
+        if not _NUMBERS.issuperset(map(type, samples)):
+            at = next(at for at, one in enumerate(samples) if type(one) not in _NUMBERS)
+            self._wrong(f"{key}[{at}]", "is no number", samples[at], "a finite number")
+        try:
+            ordered = sorted(map(float, samples))
+        except OverflowError:
+            ordered = [math.inf]
+        if not math.isfinite(sum(ordered)):
+            at = next((at for at, one in enumerate(samples) if not _finite(one)), -1)
+            if at >= 0:
+                self._wrong(f"{key}[{at}]", "is not finite", samples[at], "a finite number")
+        return middle_of(ordered)
+
+    def _text(self, holder: dict[str, Any], name: str, key: str) -> str:
+        value = self._get(holder, name, key)
+        if not isinstance(value, str):
+            self._wrong(f"{key}.{name}" if key else name, "is no text", value, "a text")
+        return value
+
+    def _get(self, holder: dict[str, Any], name: str, key: str) -> Any:
+        try:
+            return holder[name]
+        except KeyError:
+            self._wrong(f"{key}.{name}" if key else name, "is missing", None, _FORM)
+
+    def _wrong(self, key: str, message: str, found: Any, expected: str) -> NoReturn:
+        shown = "" if message == "is missing" else _shown(found)
+        raise self._error(key, message, shown, expected)
+
+    def _error(self, key: str, message: str, found: str, expected: str) -> ConfigError:
+        return ConfigError(message, file=self.file, line=self.number, key=key, found=found, expected=expected)
+
+
+def _finite(one: float) -> bool:
+    try:
+        return math.isfinite(one)
+    except OverflowError:
+        return False
+
+
+def _shown(found: Any) -> str:
+    if type(found) is int and abs(found) > 10**_SHOWN:
+        return "an integer of more than 80 digits"
+    return json.dumps(found, ensure_ascii=False)[:_SHOWN]
