@@ -59,5 +59,5 @@ def look(clusters: list[Cluster], *, alone: bool) -> "View":
             queue = [place for place in queue if any(node in nodes for node, _ in place.request.slots)]
         ids = {lease.run for lease in leases} | {place.request.run for place in queue}
         ids |= {run for place in queue for run in runs_in_the_way(place)}
-        runs = store.known_runs(sorted(ids | {run for found in looks for run in found.runs}))
+        runs = store.known_runs(sorted(ids | {run for found in looks for run in (*found.runs, *found.claims)}))
     return View(clusters=tuple(clusters), looks=looks, leases=leases, queue=queue, runs=runs, now=now)

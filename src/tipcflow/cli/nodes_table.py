@@ -60,8 +60,8 @@ class View:
 
     def notes_of(self, look: NodeLook) -> list[str]:
         """What is on a node without being wrong."""
-        strange = [run for run in self._without_lease(look) if run not in self.runs]
-        return [f"run {run} of another controller lives there" for run in strange]
+        strange = [run for run in sorted({*self._without_lease(look), *look.claims}) if run not in self.runs]
+        return [f"run {run} of another controller{_by(look.claims.get(run))} lives there" for run in strange]
 
     def triggers(self) -> dict[str, str]:
         """Run -> what started it."""
@@ -182,6 +182,10 @@ def _queue_rows(view: View) -> list[tuple[str, str, str]]:
         since = clock(place.request.created_at)
         rows.append((str(number), place.request.run, f"{who}, since {since}: {_why(view, place)}"))
     return rows
+
+
+def _by(owner: str | None) -> str:
+    return f" ({owner})" if owner else ""
 
 
 def _who(run: Run | None, owner: str) -> str:

@@ -15,6 +15,7 @@ from tipcflow.execute.inspection import inspect, settle
 from tipcflow.execute.jobs import slots_needed
 from tipcflow.execute.lease import LeaseKeeper
 from tipcflow.execute.lease_words import names_of
+from tipcflow.execute.node_claims import NodeClaims
 from tipcflow.execute.nodes import Nodes
 from tipcflow.execute.progress import Event, Kind, Listener, silent
 from tipcflow.execute.request import RunRequest
@@ -66,17 +67,19 @@ class ChainRun:
     def _guarded(self) -> Run:
         resolved, plan = resolve(self._store, self.request, self.id, home=self._home)
         suite, snapshot = resolved.suite, resolved.snapshot
+        slots = slots_needed(plan, resolved.cluster, whole_nodes=resolved.policy.whole_nodes)
+        budget_s = (suite.budget_minutes or resolved.policy.budget_minutes) * 60
         with Nodes(resolved.cluster, plan.nodes, reconnect_s=self.request.reconnect_s) as nodes:
             self._note(f"connecting to {', '.join(plan.nodes)}")
             nodes.connect()
             with LeaseKeeper(
                 self._store,
                 self.id,
-                slots_needed(plan, resolved.cluster, whole_nodes=resolved.policy.whole_nodes),
+                slots,
                 owner=self.request.owner,
                 wait_s=self.request.waits_s(resolved.policy),
                 empty=nodes.holds_nothing_of,
-                living=nodes.living_runs,
+                claims=NodeClaims(self._store, nodes, self.id, slots, owner=self.request.owner, budget_s=budget_s),
                 names=names_of(resolved.cluster),
                 say=self._note,
                 cancel=self.cancel,
@@ -96,7 +99,7 @@ class ChainRun:
                         listener=self._say,
                         cancel=self.cancel,
                         log_format=suite.log_format,
-                        budget_s=(suite.budget_minutes or resolved.policy.budget_minutes) * 60,
+                        budget_s=budget_s,
                     ).run()
                 finally:
                     leftovers = nodes.clean(self.id)

@@ -10,6 +10,7 @@ from tipcflow.domain import InfraError
 from tipcflow.execute.lease_words import runs_in_the_way, strangers_words, triggers_of, waiting
 
 if TYPE_CHECKING:
+    from tipcflow.execute.node_claims import NodeClaims
     from tipcflow.store import Lease, Place, Store
 
 TTL_S = 120.0
@@ -19,12 +20,6 @@ WAITER_S = 60.0
 # What was found on a node stands for so long, before the node is asked again.
 LOOK_EVERY_S = 10.0
 
-Strangers = Callable[[], Mapping[str, set[str]]]
-
-
-def _nobody() -> Mapping[str, set[str]]:
-    return {}
-
 
 class LeaseKeeper:
     """Holds the leases of one run; use as a context manager.
@@ -32,8 +27,7 @@ class LeaseKeeper:
     Args:
         empty: tells whether a node (by address) was listed and holds no process of a run; an expired lease is
             granted again only then.
-        living: tells which runs live on which of the nodes, by address: one that has no lease here belongs to
-            another controller, with a database of its own, and is waited for too.
+        claims: the run's claims on its nodes: another controller, with a database of its own, is waited for too.
         say: gets one line whenever what we wait for changes.
         ttl_s: how long the lease lives when nobody renews it, seconds.
         waiter_s: how long the request lives when nobody asks again, seconds.
@@ -50,7 +44,7 @@ class LeaseKeeper:
         wait_s: float,
         empty: Callable[[str, str], bool],
         say: Callable[[str], None],
-        living: Strangers = _nobody,
+        claims: "NodeClaims | None" = None,
         cancel: threading.Event | None = None,
         ttl_s: float = TTL_S,
         waiter_s: float = WAITER_S,
@@ -62,7 +56,7 @@ class LeaseKeeper:
         self._owner = owner
         self._wait_s = wait_s
         self._empty = empty
-        self._living = living
+        self._claims = claims
         self._say = say
         self._cancel = cancel or threading.Event()
         self._ttl_s = ttl_s
@@ -71,7 +65,7 @@ class LeaseKeeper:
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._looked: dict[str, float] = {}
-        self._strangers: dict[str, set[str]] = {}
+        self._strangers: Mapping[str, set[str]] = {}
         self.fence = 0
         # Addresses of nodes that could not be listed at the end: their slots are not given back.
         self.keep: set[str] = set()
@@ -124,6 +118,8 @@ class LeaseKeeper:
             fence = self._store.acquire_leases(self._run, self._slots, owner=self._owner, ttl_s=self._ttl_s)
             if fence is not None:
                 return fence, ""
+            if self._claims is not None:
+                self._claims.give_back()
             place = self._place()  # somebody who goes first came between
         if not queue:
             self._store.leave_queue(self._run)
@@ -145,19 +141,12 @@ class LeaseKeeper:
                 dropped += self._store.drop_expired(leases, now)
         return bool(dropped)
 
-    def _strange(self) -> dict[str, set[str]]:
-        """Node -> runs that live there without a lease here."""
-        if self._may_look("strangers"):
-            holders = {(lease.node, lease.run) for lease in self._store.leases()} | {
-                (node, self._run) for node, _ in self._slots
-            }
-            wanted = {node for node, _ in self._slots}
-            found = {
-                node: {run for run in runs if (node, run) not in holders}
-                for node, runs in self._living().items()
-                if node in wanted
-            }
-            self._strangers = {node: runs for node, runs in found.items() if runs}
+    def _strange(self) -> Mapping[str, set[str]]:
+        """Node -> runs that live there without a lease here; when there is none, the nodes are claimed."""
+        if self._claims is None or (self._strangers and not self._may_look("claims")):
+            return self._strangers
+        self._strangers = self._claims.take()
+        self._looked["claims"] = time.monotonic()
         return self._strangers
 
     def _may_look(self, what: str) -> bool:

@@ -25,6 +25,7 @@ class NodeLook(Frozen):
         facts: what it says about itself.
         jobs: run -> its jobs (`run/step/attempt`) that live.
         processes: run -> how many processes it has.
+        claims: run -> owner, of those that claim slots there.
     """
 
     node: Node
@@ -33,6 +34,7 @@ class NodeLook(Frozen):
     facts: NodeFacts | None = None
     jobs: dict[str, tuple[str, ...]] = {}
     processes: dict[str, int] = {}
+    claims: dict[str, str] = {}
 
     @property
     def runs(self) -> list[str]:
@@ -80,11 +82,11 @@ def _look(node: Node, connect: Connect) -> NodeLook:
     with contextlib.closing(NodeSession(node, connect)) as session:
         try:
             session.prepare()
-            facts, listed = session.facts({}), session.list_ours()
+            facts, listed, claims = session.facts({}), session.list_ours(), session.unclaim()
         except InfraError as error:
             return NodeLook(
                 node=node, unreachable=error.message.removeprefix(f"node {node.name}: "), hint=error.hint
             )
     processes = Counter(str(process["job"]).partition("/")[0] for process in listed["processes"])
     jobs = {run: tuple(sorted(names)) for run, names in runs_there(listed).items()}
-    return NodeLook(node=node, facts=facts, jobs=jobs, processes=dict(processes))
+    return NodeLook(node=node, facts=facts, jobs=jobs, processes=dict(processes), claims=claims)

@@ -117,20 +117,19 @@ class Nodes:
             return False
         return not any(str(process["job"]).startswith(f"{run}/") for process in listed["processes"])
 
-    def living_runs(self) -> dict[str, set[str]]:
-        """Node address -> runs that have a job there that lives; nodes that cannot be listed are left out."""
+    def each_that_answers(self, task: Callable[[NodeSession], T]) -> dict[str, T]:
+        """Node address -> the task's answer; nodes that cannot be asked are left out."""
 
-        def one(session: NodeSession) -> set[str] | None:
+        def one(session: NodeSession) -> list[T]:
             try:
-                jobs = session.list_ours()["jobs"]
+                return [task(session)]
             except InfraError:
-                return None
-            return {str(job["job"]).partition("/")[0] for job in jobs if job["state"] in LIVING}
+                return []
 
         sessions = list(self._sessions.values())
         with ThreadPoolExecutor(len(sessions)) as pool:
             found = zip(sessions, pool.map(one, sessions), strict=True)
-            return {session.node.address: runs for session, runs in found if runs is not None}
+            return {session.node.address: answers[0] for session, answers in found if answers}
 
     def clean(self, run: str) -> list[str]:
         """List every node, end what is left of the run, and say what there was; never raises.
@@ -146,6 +145,7 @@ class Nodes:
                 left = [p for p in listed["processes"] if str(p["job"]).startswith(f"{run}/")]
                 for job in sorted({str(process["job"]) for process in left}):
                     session.reap(job)
+                session.unclaim(run)
             except InfraError as error:
                 self.unlisted.add(session.node.address)
                 return f"node {name} could not be listed for leftovers: {error.message}"

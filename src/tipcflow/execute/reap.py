@@ -52,18 +52,23 @@ class Reaper:
         with contextlib.closing(NodeSession(node, self._connect)) as session:
             try:
                 session.prepare()
-                there = runs_there(session.list_ours())
+                there = self._there(session)
                 for run, jobs in sorted(there.items()):
                     if self._run not in ("", run):
                         continue
                     why = self._spared(node, run)
-                    lines.append(f"run {run}: {why}" if why else self._end(session, run, sorted(jobs)))
+                    lines.append(f"run {run}: {why or self._end(session, run, sorted(jobs))}")
                     ended += [] if why else [run]
-                lines += self._drop(node, set(runs_there(session.list_ours())) if ended else set(there))
+                lines += self._drop(node, set(self._there(session)) if ended else set(there))
             except InfraError as error:
                 why = error.message.removeprefix(f"node {node.name}: ")
                 return Reaped(node=node.name, unreachable=why, lines=tuple(lines), ended=tuple(ended))
         return Reaped(node=node.name, lines=tuple(lines), ended=tuple(ended))
+
+    @staticmethod
+    def _there(session: NodeSession) -> dict[str, set[str]]:
+        """Run -> its jobs on the node; none for a run that only claims slots there."""
+        return {run: set[str]() for run in session.unclaim()} | runs_there(session.list_ours())
 
     def _spared(self, node: Node, run: str) -> str:
         """Why a run is left alone, '' when it may be ended."""
@@ -84,13 +89,17 @@ class Reaper:
 
     @staticmethod
     def _end(session: NodeSession, run: str, jobs: list[str]) -> str:
+        if not jobs:
+            session.unclaim(run)
+            return "has nothing there, its claim was taken back"
         killed, left = 0, []
         for job in jobs:
             answer = session.reap(job)
             killed += len(answer["killed"])
             left += [str(process["pid"]) for process in answer["left"]]
+        session.unclaim(run)
         names = ", ".join(job.partition("/")[2] for job in jobs)
-        said = f"run {run}: ended {names} ({killed} processes killed)"
+        said = f"ended {names} ({killed} processes killed)"
         return said + (f"; still there: pid {', '.join(left)}" if left else "")
 
     def _drop(self, node: Node, there: set[str]) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from tipcflow.domain import InfraError, JobSpec, Node, NodeFacts
 from tipcflow.execute.containers import usable_image
-from tipcflow.remote import commands, paths
+from tipcflow.remote import claims, commands, paths
 from tipcflow.remote.bundle import runner_bytes
 from tipcflow.transport import Transport
 from tipcflow.transport.connect import connect as connect_from_here
@@ -157,6 +157,11 @@ class NodeSession:
     def reap(self, job: str = "") -> dict[str, Any]:
         """End the processes of `job` (run/step/attempt), or of all jobs that are over."""
         return self.ask_json(commands.reap(self._node, job=job), "end leftover processes")
+
+    def unclaim(self, run: str = "") -> dict[str, str]:
+        """Take a run's claim back; run -> owner of all that others claim."""
+        told = self.ask_json(claims.unclaim(self._node, run), "tell its claims")
+        return {str(one["run"]): str(one.get("owner", "")) for one in told["others"]}
 
     def remove_run(self, run: str) -> None:
         """Remove the run's folders."""

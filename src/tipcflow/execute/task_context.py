@@ -15,6 +15,7 @@ from tipcflow.execute.jobs import job_spec, slots_needed
 from tipcflow.execute.lease import LeaseKeeper
 from tipcflow.execute.lease_words import names_of
 from tipcflow.execute.member import Member
+from tipcflow.execute.node_claims import NodeClaims
 from tipcflow.execute.nodes import Nodes
 from tipcflow.execute.progress import Event, Kind, Listener
 from tipcflow.execute.request import RunRequest
@@ -168,7 +169,9 @@ class TaskContext:
                 wait_s=0,
                 empty=nodes.holds_nothing_of,
                 say=self.note,
-                living=nodes.living_runs,
+                claims=NodeClaims(
+                    self.store, nodes, self.run, slots, owner=self.request.owner, budget_s=self.budget_s
+                ),
                 ttl_s=LEASE_TTL_S,
                 waiter_s=WAITER_S,
                 names=names_of(self.cluster),

@@ -1,0 +1,82 @@
+"""A run's claims on its nodes: what keeps two controllers apart whose databases know nothing of each other."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from tipcflow.execute.nodes import LIVING, Nodes
+from tipcflow.execute.session import NodeSession
+from tipcflow.remote import claims
+
+if TYPE_CHECKING:
+    from tipcflow.store import Store
+
+# On top of a run's budget: looking at nodes before it, closing and listing after it.
+MORE_S = 1800.0
+
+
+class NodeClaims:
+    """The claims of one run, on all of its nodes or on none.
+
+    Args:
+        slots: (node address, slot) of what the run leases.
+        budget_s: what its steps may take; a claim that nobody takes back counts for half an hour longer.
+    """
+
+    def __init__(
+        self,
+        store: "Store",
+        nodes: Nodes,
+        run: str,
+        slots: Iterable[tuple[str, int]],
+        *,
+        owner: str,
+        budget_s: float,
+    ) -> None:
+        self._store = store
+        self._nodes = nodes
+        self._run = run
+        self._owner = owner
+        self._seconds = budget_s + MORE_S
+        self._slots: dict[str, list[int]] = defaultdict(list)
+        for node, slot in slots:
+            self._slots[node].append(slot)
+
+    def take(self) -> Mapping[str, set[str]]:
+        """Claim the slots; node address -> runs that live there without a lease here.
+
+        When there are any, nothing stays claimed. A node that cannot be asked is left to who uses it next.
+        """
+        holders: dict[str, set[str]] = defaultdict(set)
+        for lease in self._store.leases():
+            holders[lease.node].add(lease.run)
+        found = self._nodes.each_that_answers(lambda session: self._take(session, holders[session.node.address]))
+        strange = {node: runs for node, runs in found.items() if runs}
+        if strange:
+            self.give_back()
+        return strange
+
+    def give_back(self) -> None:
+        """Take the claims back on all nodes that can be asked."""
+        self._nodes.each_that_answers(lambda session: session.unclaim(self._run))
+
+    def _take(self, session: NodeSession, holders: Collection[str]) -> set[str]:
+        """The runs of others on one node; when there is none, its slots are claimed."""
+        slots = self._slots.get(session.node.address)
+        if slots is None:
+            return set()
+        claimed = self._claim(session, slots, ())
+        # What this database knows and leased to nobody is over, whatever the node has heard of it.
+        if over := set(self._store.known_runs(sorted(claimed))) - set(holders):
+            claimed = self._claim(session, slots, over)
+        if claimed:
+            return claimed
+        jobs = session.list_ours()["jobs"]
+        living = {str(job["job"]).partition("/")[0] for job in jobs if job["state"] in LIVING}
+        return living - set(holders) - {self._run}
+
+    def _claim(self, session: NodeSession, slots: Collection[int], void: Iterable[str]) -> set[str]:
+        command = claims.claim(
+            session.node, self._run, slots=slots, seconds=self._seconds, owner=self._owner, void=void
+        )
+        return {str(one["run"]) for one in session.ask_json(command, "take a claim")["others"]}

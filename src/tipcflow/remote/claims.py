@@ -1,0 +1,68 @@
+"""Claims: what runs say of slots on the node itself, for controllers with databases of their own.
+
+`claims/<run>.json` in the workspace holds `run`, `owner`, `slots` and `until` (by the node's own clock). It is taken
+under a lock, and only while no other one wants the same slots.
+"""
+
+import json
+import shlex
+from collections.abc import Iterable
+
+from tipcflow.domain import Node
+from tipcflow.remote import paths
+
+# Python 3.7, standard library: it runs with the node's own interpreter.
+_SCRIPT = r"""
+import fcntl, json, os, sys, time
+folder, asked = sys.argv[1], json.loads(sys.argv[2])
+os.makedirs(folder, mode=0o700, exist_ok=True)
+lock = os.open(os.path.join(folder, ".lock"), os.O_RDWR | os.O_CREAT, 0o600)
+fcntl.flock(lock, fcntl.LOCK_EX)
+now, others = time.time(), []
+mine = os.path.join(folder, asked["file"])
+for name in sorted(os.listdir(folder)):
+    path = os.path.join(folder, name)
+    if not name.endswith(".json") or path == mine:
+        continue
+    try:
+        with open(path) as handle:
+            claim = json.load(handle)
+        over = claim["until"] <= now or claim["run"] in asked["void"]
+    except (OSError, ValueError, KeyError, TypeError):
+        over = True
+    if over:
+        os.unlink(path)
+    elif not asked["slots"] or set(claim["slots"]) & set(asked["slots"]):
+        others.append(claim)
+if asked["seconds"] and not others:
+    claim = {name: asked[name] for name in ("run", "owner", "slots")}
+    claim["until"] = now + asked["seconds"]
+    with open(mine + ".tmp", "w") as handle:
+        json.dump(claim, handle)
+    os.replace(mine + ".tmp", mine)
+elif asked["run"] and not asked["seconds"] and os.path.exists(mine):
+    os.unlink(mine)
+print(json.dumps({"others": others}))
+"""
+
+
+def claim(
+    node: Node, run: str, *, slots: Iterable[int], seconds: float, owner: str, void: Iterable[str] = ()
+) -> str:
+    """Claim slots for a run for so many seconds; prints `others`, the claims that stand in the way, if any do.
+
+    Args:
+        void: runs whose claims count no more: they are removed.
+    """
+    return _command(node, run=run, slots=sorted(slots), seconds=seconds, owner=owner, void=sorted(void))
+
+
+def unclaim(node: Node, run: str) -> str:
+    """Take a run's claim back, if it has one; prints all that others claim."""
+    return _command(node, run=run, slots=[], seconds=0, owner="", void=[])
+
+
+def _command(node: Node, *, run: str, **asked: object) -> str:
+    told = {"run": run, "file": f"{paths.safe_name(run)}.json" if run else "", **asked}
+    words = [node.python, "-I", "-S", "-c", _SCRIPT.strip(), f"{node.workspace}/claims", json.dumps(told)]
+    return shlex.join(words)
