@@ -26,6 +26,8 @@ WAITS = "waits"
 LOOK_S = 0.5
 # Airflow kills a task 5 s after it was told to end.
 KILL_S = 4.0
+# How often a task looks at other nodes' jobs that it waits for.
+PEERS_EVERY_S = 120.0
 
 
 class StepOperator(RunOperator):
@@ -64,7 +66,7 @@ class StepOperator(RunOperator):
         with self.opened(context) as run:
             steps = self._steps(run)
             at = [step.id for step in steps].index(event["step"])
-            self._do(run, context, steps[at:], event["resume"])
+            self._do(run, context, steps[at:], event["resume"], deferred=int(event.get("attempt") or 0))
 
     def on_kill(self) -> None:
         """A person marked or cleared the task: all members of the attempt are stopped."""
@@ -79,15 +81,23 @@ class StepOperator(RunOperator):
         steps = steps_of(run.plan, StepKind(self.kind), self.group, self.variants)
         return [step for step in steps if self.node is None or self.node in step.nodes]
 
-    def _do(self, run: "TaskContext", context: Context, steps: list[Step], resume: dict[str, int] | None) -> None:
+    def _do(
+        self,
+        run: "TaskContext",
+        context: Context,
+        steps: list[Step],
+        resume: dict[str, int] | None,
+        *,
+        deferred: int = 0,
+    ) -> None:
         # Airflow raises it when a task is cleared, and leaves it as it is when a task is tried again.
         generation = int(context["ti"].max_tries) + 1
         known = run.store.step_statuses(run.run)
         # Those before a step that was resumed have ended in an earlier process of this task.
         ended = [known[step.id] for step in self._steps(run) if step not in steps and step.id in known]
         for step in steps:
-            ended.append(self._one(run, context, step, resume, generation))
-            resume = None
+            ended.append(self._one(run, context, step, resume, generation, deferred))
+            resume, deferred = None, 0
             self._await_closed(run, step)
         bad = [said for said in ended if said[0] not in (Status.PASS, Status.NOT_RUN, Status.BLOCKED)]
         if bad:
@@ -104,6 +114,7 @@ class StepOperator(RunOperator):
         step: Step,
         resume: dict[str, int] | None,
         generation: int,
+        deferred: int = 0,
     ) -> tuple[Status, str]:
         from tipcflow.execute.step_task import StepTask
         from tipcflow.execute.task_phases import failed_by_us
@@ -117,13 +128,21 @@ class StepOperator(RunOperator):
             self._wait_for_slots(run, step, generation)
         try:
             with run.nodes(*step.nodes) as nodes:
-                self._task = StepTask(run, step, node, nodes, resume=resume, generation=generation)
+                self._task = StepTask(
+                    run, step, node, nodes, resume=resume, generation=generation, deferred=deferred
+                )
                 if self._killed:
                     self._task.kill()
-                self._task.begin()
-                if not self._task.watch(INLINE_S):
-                    self._defer(run, step, self._task)
-                return self._task.end()
+                while True:
+                    self._task.begin()
+                    if not self._task.watch(INLINE_S):
+                        self._defer(run, step, self._task)
+                    if not self._task.await_peers(INLINE_S):
+                        self._wait_for_peers(run, step, self._task)
+                    said = self._task.end()
+                    if not self._task.try_again():
+                        return said
+                    run.keep_lease(step.deadline_s + SLACK_S)
         except TipcflowError:
             raise
         except Exception as error:
@@ -177,6 +196,18 @@ class StepOperator(RunOperator):
                 trigger = StepTrigger(run=run.run, step=step.id, awaited=first.id, until=deadline)
                 self.defer(trigger=trigger, method_name="resume")
             time.sleep(LOOK_S)
+
+    def _wait_for_peers(self, run: "TaskContext", step: Step, task: "StepTask") -> None:
+        """Leave the worker until the other nodes' parts have ended, and look at them now and then: their own tasks
+        may be dead. After the step's deadline it goes on as it is."""
+        deadline = task.must_end_by
+        if time.time() > deadline:
+            return
+        run.note(f"{step.id} has ended on node {task.mine.name}; other nodes' parts go on")
+        until = min(deadline, time.time() + PEERS_EVERY_S)
+        self.defer(
+            trigger=StepTrigger(run=run.run, step=step.id, awaited=step.id, until=until), method_name="resume"
+        )
 
     def _defer(self, run: "TaskContext", step: Step, task: "StepTask") -> None:
         spec = task.mine.spec

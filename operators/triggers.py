@@ -32,7 +32,8 @@ LOOK_AGAIN_S = 30.0
 class JobTrigger(BaseTrigger):
     """Watches a job on a node until it has ended, and writes its log lines into the task's log.
 
-    Fires {"step", "resume"}: where the job's logs were seen to. What became of the job is for the task to ask.
+    Fires {"step", "resume", "attempt"}: where the logs of that attempt were seen to. What became of the job is
+    for the task to ask.
 
     Args:
         run, step: whose job it is.
@@ -104,7 +105,8 @@ class JobTrigger(BaseTrigger):
                 pause = min(15.0, pause * 2)
         task_log.flush()
         await asyncio.sleep(max(0.0, SETTLE_S - (time.monotonic() - begun)))
-        yield TriggerEvent({"step": self.step, "resume": self.resume})
+        attempt = int(self.job.rpartition("/")[2])
+        yield TriggerEvent({"step": self.step, "resume": self.resume, "attempt": attempt})
 
     async def on_kill(self) -> None:
         """A person marked or cleared the task: all members of the attempt are stopped."""
@@ -137,6 +139,9 @@ class JobTrigger(BaseTrigger):
             leg = str(message.get("leg", ""))
             self.resume[leg] = int(message["offset"]) + int(message["size"])
             say(Event(Kind.LOG, str(message.get("data", "")), step=self.step, node=self.node.name, leg=leg))
+        elif event == "hang":
+            said = f"node {self.node.name} hangs: {message.get('message', '')}; its evidence is collected"
+            say(Event(Kind.NOTE, said, step=self.step, node=self.node.name))
         elif event == "leg":
             record = message["record"]
             code = json.dumps({"exit_code": record.get("exit_code")})

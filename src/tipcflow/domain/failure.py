@@ -123,7 +123,7 @@ REMEDIES = {
         _INFRA,
         "the node could not start its part",
         "The reason is the node's own words; `tipcflow doctor --cluster` looks at all of it. Nothing was trained.",
-        1,
+        0,
     ),
     FailureClass.TIMEOUT: Remedy(
         _FAILED,
@@ -158,6 +158,8 @@ class Failure(Frozen):
         said: the line of a log that the class was told by; '' when the exit record alone tells it.
         followers: nodes that ended badly only because that one did.
         evidence: files in the run's folder with what the nodes looked like before they were stopped.
+        again: whether the step was tried again because of it.
+        why_not: why not, where the policy would have it tried again; '' where it would not.
     """
 
     schema_version: int = 1
@@ -168,6 +170,8 @@ class Failure(Frozen):
     said: str = ""
     followers: tuple[str, ...] = ()
     evidence: tuple[str, ...] = ()
+    again: bool = False
+    why_not: str = ""
 
     @property
     def remedy(self) -> Remedy:
@@ -185,6 +189,11 @@ class Failure(Frozen):
         """Class, meaning and culprit in one line."""
         who = f"; culprit: {self.culprit}" if self.culprit else ""
         return f"{self.failure_class.value} ({self.remedy.means}){who}"
+
+    @property
+    def then(self) -> str:
+        """What was done about it: `tried again`, why it was not, or nothing."""
+        return "tried again" if self.again else f"not tried again: {self.why_not}" if self.why_not else ""
 
 
 # The document of a run that holds its attempts' failures.

@@ -100,6 +100,7 @@ class ChainRun:
                         cancel=self.cancel,
                         log_format=suite.log_format,
                         budget_s=budget_s,
+                        policy=resolved.policy,
                     ).run()
                 finally:
                     leftovers = nodes.clean(self.id)

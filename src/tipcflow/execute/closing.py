@@ -3,7 +3,7 @@
 import contextlib
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,11 +11,13 @@ from tipcflow.domain import InfraError, Status, Step
 from tipcflow.domain.failure import FAILURES, Failure, failure_key
 from tipcflow.execute import outcome
 from tipcflow.execute.collect import Collected, collect, step_folder
+from tipcflow.execute.evidence import gathered
 from tipcflow.execute.file_lock import locked
 from tipcflow.execute.member import Member
 from tipcflow.execute.nodes import Nodes
 from tipcflow.execute.outcome import Outcome
 from tipcflow.execute.progress import Event, Kind, Listener
+from tipcflow.execute.retry import Retries
 from tipcflow.execute.telling import Telling
 
 if TYPE_CHECKING:
@@ -27,9 +29,26 @@ CLOSING_S = 600.0
 
 
 class StepCloser:
-    """Closes attempts of one run's steps."""
+    """Closes attempts of one run's steps.
 
-    def __init__(self, store: "Store", *, run: str, home: Path, log_format: str, say: Listener) -> None:
+    Args:
+        retries: decides what is tried again; None for nothing.
+        left_s: how much is left of the run's budget, seconds.
+    """
+
+    def __init__(
+        self,
+        store: "Store",
+        *,
+        run: str,
+        home: Path,
+        log_format: str,
+        say: Listener,
+        retries: Retries | None = None,
+        left_s: Callable[[], float] = lambda: 0.0,
+    ) -> None:
+        self._retries = retries
+        self._left_s = left_s
         self._store = store
         self._run = run
         self._home = home
@@ -46,6 +65,7 @@ class StepCloser:
         cancelled: bool = False,
         trouble: InfraError | None = None,
         late: str = "",
+        final: bool = False,
     ) -> tuple[Status, str]:
         """Collect, store and judge an attempt whose members have all ended.
 
@@ -53,6 +73,7 @@ class StepCloser:
             cancelled: whether a person stopped it.
             trouble: why the attempt never got under way, None when it did.
             late: the run's budget, in words, when it cut the step short.
+            final: whether nobody would try it again.
 
         Returns:
             the step's status and reason, as they are stored: an attempt that somebody else has closed meanwhile
@@ -63,7 +84,20 @@ class StepCloser:
             if closed is not None:
                 return closed
             self._put_aside(step, attempt)
-            return self._close(step, attempt, members, nodes, cancelled=cancelled, trouble=trouble, late=late)
+            return self._close(
+                step, attempt, members, nodes, cancelled=cancelled, trouble=trouble, late=late, final=final
+            )
+
+    def folder(self, step: Step, attempt: int) -> Path:
+        """Where the files of an attempt are kept, with those of an earlier one put aside."""
+        with self._alone(step):
+            self._put_aside(step, attempt)
+        return step_folder(self._home, self._run, step.id)
+
+    def again(self, step: Step, attempt: int) -> bool:
+        """Whether an attempt that was closed is to be followed by another one."""
+        kept = (self._store.document(self._run, FAILURES) or {}).get(failure_key(step.id, attempt))
+        return bool(kept) and Failure.model_validate(kept).again
 
     def _close(
         self,
@@ -75,6 +109,7 @@ class StepCloser:
         cancelled: bool,
         trouble: InfraError | None,
         late: str,
+        final: bool,
     ) -> tuple[Status, str]:
         collected = collect(step, members, nodes, home=self._home, attempt=attempt, log_format=self._log_format)
         self._store.add_measurements(collected.measurements)
@@ -87,21 +122,36 @@ class StepCloser:
             status, reason = Status.INFRA_FAILURE, "; ".join(collected.lost)
         elif status is Status.PASS and collected.notes:
             reason = "; ".join(collected.notes)
-        self._keep(step, attempt, judged.failure)
+        failure = self._consequence(step, attempt, judged.failure, nodes, final=final)
+        if failure is not None and failure.then:
+            reason = f"{reason}; {failure.then}"
         records = [member.record for member in members if member.record is not None]
         if self._store.close_attempt(self._run, step.id, attempt, status, reason, records, time.time()):
             for note in collected.notes:
                 self._say(Event(Kind.NOTE, note, step=step.id))
-            self.end(step, status, reason)
-            if judged.failure is not None:
-                words = f"{judged.failure.headline}. {judged.failure.remedy.advice}"
-                self._say(Event(Kind.NOTE, f"{step.id}: {words}", step=step.id))
+            self.end(step, status, reason, again=failure is not None and failure.again)
+            if failure is not None:
+                words = "; ".join(filter(None, (failure.headline, failure.then)))
+                self._say(Event(Kind.NOTE, f"{step.id}: {words}. {failure.remedy.advice}", step=step.id))
         return status, reason
 
-    def _keep(self, step: Step, attempt: int, failure: Failure | None) -> None:
-        if failure is not None:
-            kept = failure.model_dump(mode="json")
-            self._store.merge_document(self._run, FAILURES, {failure_key(step.id, attempt): kept})
+    def _consequence(
+        self, step: Step, attempt: int, failure: Failure | None, nodes: Nodes, *, final: bool
+    ) -> Failure | None:
+        """Whether it is tried again; kept before the attempt is closed, so that whoever sees the end sees this."""
+        if failure is None:
+            return None
+        if self._retries is not None and not final:
+            began = next(
+                one.started_at
+                for one in self._store.attempts(self._run)
+                if (one.step, one.attempt) == (step.id, attempt)
+            )
+            took_s = time.time() - began
+            failure = self._retries.decide(step, failure, nodes, took_s=took_s, left_s=self._left_s())
+        kept = failure.model_dump(mode="json")
+        self._store.merge_document(self._run, FAILURES, {failure_key(step.id, attempt): kept})
+        return failure
 
     @contextlib.contextmanager
     def _alone(self, step: Step) -> Iterator[None]:
@@ -130,10 +180,11 @@ class StepCloser:
                 return known.status, known.reason
         return None
 
-    def end(self, step: Step, status: Status, reason: str) -> None:
-        """Say what became of a step."""
+    def end(self, step: Step, status: Status, reason: str, *, again: bool = False) -> None:
+        """Say what became of a step; one that is tried again has not ended for those who watch."""
         self._store.set_step(self._run, step.id, status, reason)
-        self._say(Event(Kind.STEP_ENDED, reason, step=step.id, status=status))
+        if not again:
+            self._say(Event(Kind.STEP_ENDED, reason, step=step.id, status=status))
 
     def leave_out(self, step: Step, status: Status, reason: str) -> None:
         """Say why a step is not started, and its legs with it."""
@@ -161,7 +212,9 @@ class StepCloser:
             return outcome.unready(members, trouble)
         if not step.legs:
             skew = {facts.node: facts.clock_skew_s for facts in self._store.node_facts(self._run)}
-            return outcome.step_outcome(members, collected.told, cancelled=cancelled, skew=skew)
+            said = outcome.step_outcome(members, collected.told, cancelled=cancelled, skew=skew)
+            folder = step_folder(self._home, self._run, step.id)
+            return outcome.with_evidence(said, *gathered(folder, step.nodes), root=folder.parent)
         return self._judge_legs(step, members[0], collected, attempt, cancelled=cancelled)
 
     def _judge_legs(

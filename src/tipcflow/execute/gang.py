@@ -7,15 +7,16 @@ be told from its victims, then `stop` -> ended, when every member has a record o
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from tipcflow.domain import InfraError
 from tipcflow.execute.blame import is_bad, is_culprit
 from tipcflow.execute.member import Member
 
-# Peers of a crashed Paddle worker abort by themselves within 2-3 s (the launcher looks every few seconds).
-PEER_GRACE_S = 4.0
+# Peers of a crashed Paddle worker abort by themselves within 2-3 s (the launcher looks every few seconds), on a
+# loaded node later. So long whoever is missing may still show itself; who does not is what the others gave up for.
+PEER_GRACE_S = 8.0
 # On top of the job's own deadlines, which the runner keeps: after that the node is not answering.
 SLACK_S = 60.0
 # From `stop` to an exit record: TERM, the runner's kill_after_s, KILL, and the record's way here.
@@ -23,11 +24,26 @@ STOP_S = 30.0
 
 
 class Gang:
-    """Runs the members of one attempt of one step."""
+    """Runs the members of one attempt of one step.
 
-    def __init__(self, members: Sequence[Member], cancel: threading.Event) -> None:
+    Args:
+        together: whether one that fails ends the others; nodes that only do the same beside each other go on.
+        look: collects evidence from all nodes, before any is stopped for a hang.
+    """
+
+    def __init__(
+        self,
+        members: Sequence[Member],
+        cancel: threading.Event,
+        *,
+        together: bool = True,
+        look: Callable[[], None] = lambda: None,
+    ) -> None:
         self._members = list(members)
         self._cancel = cancel
+        self._together = together
+        self._look = look
+        self._looked = False
         self._changed = threading.Condition()
 
     def run(self) -> None:
@@ -95,15 +111,28 @@ class Gang:
                 return
             now = time.monotonic()
             if now > deadline:
+                self._look_once()
                 self._stop_all("no exit record in time")
                 return
-            if any(is_bad(member) for member in self._members):
+            if any(member.hangs for member in self._members):
+                self._look_once()
+            if self._together and any(is_bad(member) for member in self._members):
                 trouble_since = trouble_since or now
-                if self._culprit_known() or now - trouble_since > PEER_GRACE_S:
+                if self._culprit_known():
                     self._stop_all("a peer failed")
+                    return
+                if now - trouble_since > PEER_GRACE_S:
+                    self._look_once()
+                    self._stop_all("its peers gave up and it did not")
                     return
             with self._changed:
                 self._changed.wait(0.2)
+
+    def _look_once(self) -> None:
+        """Evidence, while all that can tell something still lives."""
+        if not self._looked:
+            self._looked = True
+            self._look()
 
     def _culprit_known(self) -> bool:
         """Whether a member ended badly in a way that no peer can cause."""

@@ -1,7 +1,8 @@
 """Plan's step -> what each node's runner is asked to do."""
 
-from tipcflow.domain import Cluster, Command, Compat, JobCommand, JobSpec, Node, Plan, Step
+from tipcflow.domain import Cluster, Command, Compat, JobCommand, JobSpec, Node, Plan, Step, StepKind
 from tipcflow.execute.containers import container_name
+from tipcflow.execute.hang import WAIT_S, progress_of
 from tipcflow.remote import paths
 
 # A clean PATH: the run's shims first, so that `python` in a suite's own scripts is the node's interpreter.
@@ -11,8 +12,14 @@ _SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _ENV = {"PYTHONUNBUFFERED": "1", "PYTHONWARNINGS": "ignore", "PADDLE_LOG_OVERWRITE": "1"}
 
 
-def job_spec(plan: Plan, step: Step, node: Node, *, run: str, attempt: int, fence: int) -> JobSpec:
-    """The job of `step` on `node`. Legs that cannot run here are left out."""
+def job_spec(
+    plan: Plan, step: Step, node: Node, *, run: str, attempt: int, fence: int, hang_s: float = 0.0
+) -> JobSpec:
+    """The job of `step` on `node`. Legs that cannot run here are left out.
+
+    Args:
+        hang_s: seconds of silence after which a training hangs; other steps may be silent until their deadline.
+    """
     legs = [(leg.id, leg.command) for leg in step.legs if not leg.not_run]
     commands = legs or [("", step.commands[node.name])]
     first = node.name == step.nodes[0]
@@ -34,6 +41,9 @@ def job_spec(plan: Plan, step: Step, node: Node, *, run: str, attempt: int, fenc
         keep_going=bool(step.legs) or plan.compat is Compat.BASH,
         expects=step.expects if first else (),
         artefacts=step.artefacts,
+        hang_s=hang_s if step.kind is StepKind.TRAIN else 0.0,
+        hang_wait_s=WAIT_S if step.is_gang else 0.0,
+        progress=progress_of(step),
         container=name,
         container_engine=node.container.engine if node.container else "docker",
     )

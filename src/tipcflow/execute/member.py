@@ -39,6 +39,10 @@ class JobSession(Protocol):
         """The runner's events from the given log offsets on, until the job ends or `seconds` have passed."""
         ...
 
+    def evidence(self, spec: JobSpec, seconds: float) -> dict[str, Any]:
+        """What can be seen of a job that may hang; the job goes on."""
+        ...
+
     def reconnect(self) -> None:
         """A fresh connection to the same node."""
         ...
@@ -53,6 +57,7 @@ class Member:
         artefacts: path relative to the suite's root -> size, of the files that the job wrote.
         lost: why nothing is known of it any more, '' while it can be watched.
         recent: the end of what was seen of its log.
+        hangs: why its runner says that it hangs, '' while it does not.
         down_since, known_at: when the link broke (0 while it stands) and when the record came, seconds since the
             epoch.
         released: whether the job was told to go, or needs not be told.
@@ -67,6 +72,7 @@ class Member:
         self.artefacts: dict[str, int] = {}
         self.lost = ""
         self.recent = ""
+        self.hangs = ""
         self.down_since = 0.0
         self.known_at = 0.0
         self.staged = threading.Event()
@@ -203,6 +209,9 @@ class Member:
             self._resume[leg] = int(message["offset"]) + int(message["size"])
             self.recent = (self.recent + data)[-RECENT:]
             self._say(Kind.LOG, data, leg=leg)
+        elif event == "hang":
+            self.hangs = str(message.get("message", "")) or "no progress"
+            self._say(Kind.NOTE, f"node {self.name} hangs: {self.hangs}; its evidence is collected")
         elif event == "leg":
             record = ExitRecord.model_validate(message["record"])
             known = record.leg in self.legs  # each new watch tells all legs again

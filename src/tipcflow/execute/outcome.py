@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 from tipcflow.domain import EndReason, ExitRecord, InfraError, Leg, Status
 from tipcflow.domain.failure import REMEDIES, Failure, FailureClass
@@ -10,6 +12,7 @@ from tipcflow.execute.classify import class_of, signal_of
 from tipcflow.execute.member import Member
 from tipcflow.execute.telling import Telling
 from tipcflow.parse import error_excerpt
+from tipcflow.parse.evidence import behind, hardware
 
 _NOTHING = Telling()
 _OF_THE_RUNNER = (
@@ -116,6 +119,29 @@ def step_outcome(
     if others:
         reason += f"; node {', '.join(others)} followed"
     return Outcome(status, reason, failure and failure.model_copy(update={"followers": others}))
+
+
+def with_evidence(
+    said: Outcome, evidence: Mapping[str, Mapping[str, Any]], files: Sequence[Path], *, root: Path
+) -> Outcome:
+    """The outcome of a gang that hung, with whoever is behind as the culprit, and the files that show it.
+
+    Args:
+        evidence: node -> what was seen there before it was stopped.
+        root: the run's folder.
+    """
+    failure = said.failure
+    if failure is None or not evidence:
+        return said
+    shown = tuple(str(file.relative_to(root)) for file in files)
+    failure = failure.model_copy(update={"evidence": shown})
+    if failure.failure_class not in (FailureClass.HANG, FailureClass.TIMEOUT):
+        return replace(said, failure=failure)
+    late, broken = behind(evidence), hardware(evidence)
+    reason = "; ".join(filter(None, (said.reason, late.why if late else "", broken)))
+    if late is not None:
+        failure = failure.model_copy(update={"node": late.node, "rank": late.rank})
+    return replace(said, reason=reason, failure=failure)
 
 
 def _stayed_behind(member: Member, said: Telling, others: tuple[str, ...]) -> Outcome:

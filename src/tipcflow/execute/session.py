@@ -23,7 +23,7 @@ Connect = Callable[[Node], Transport]
 ASK_S = 30.0
 # The runner says something at least once a second while a job is watched.
 SILENCE_S = 20.0
-JOB_FILES = ("samples.jsonl", "exit.json", "legs.jsonl", "runner.log")
+JOB_FILES = ("samples.jsonl", "exit.json", "legs.jsonl", "runner.log", "evidence.json")
 
 
 class NodeSession:
@@ -150,6 +150,11 @@ class NodeSession:
         if not heard:
             raise InfraError(f"node {self._node.name} said nothing about {spec.step}", node=self._node.name)
 
+    def evidence(self, spec: JobSpec, seconds: float) -> dict[str, Any]:
+        """What can be seen of a job that may hang, or what its runner saw of it; the job goes on."""
+        command = commands.evidence(self._node, self._job(spec))
+        return self._json(self.ask(command, f"show what {spec.step} looks like", timeout=seconds))
+
     def list_ours(self) -> dict[str, Any]:
         """Processes and jobs of our workspace on the node."""
         return self.ask_json(commands.list_ours(self._node), "list its processes")
@@ -196,6 +201,7 @@ class NodeSession:
             if command.log
         }
         notes = self._fetch_from(job, {**dict.fromkeys(JOB_FILES, 0), **logs}, local, limit)
+        notes += self._fetch_from(job, dict.fromkeys(_evidence_files(local), 0), local, limit)
         return notes + self._fetch_from(spec.root, {**own, **artefacts}, local / "files", limit)
 
     def _fetch_from(self, root: str, sizes: Mapping[str, int], local: Path, limit: int) -> list[str]:
@@ -260,3 +266,12 @@ class NodeSession:
 
     def _job(self, spec: JobSpec) -> str:
         return paths.job_dir(self._node, spec.run, spec.step, spec.attempt)
+
+
+def _evidence_files(local: Path) -> list[str]:
+    """The files that a fetched `evidence.json` names, relative to the job folder."""
+    try:
+        told = json.loads((local / "evidence.json").read_text())
+        return [str(name) for name in told["files"] if str(name).startswith("evidence/") and ".." not in str(name)]
+    except (OSError, ValueError, KeyError, TypeError):
+        return []

@@ -9,15 +9,20 @@ that finds all parts ended closes the attempt.
 import contextlib
 import threading
 import time
+from typing import TYPE_CHECKING
 
 from tipcflow.domain import EndReason, InfraError, JobSpec, Status, Step
 from tipcflow.execute import outcome
 from tipcflow.execute.blame import culprit, is_bad, is_culprit, was_stopped
+from tipcflow.execute.evidence import gather
 from tipcflow.execute.gang import PEER_GRACE_S, SLACK_S, STOP_S
 from tipcflow.execute.member import Member
 from tipcflow.execute.nodes import Nodes
 from tipcflow.execute.progress import Event, Kind
 from tipcflow.execute.task_context import TaskContext
+
+if TYPE_CHECKING:
+    from tipcflow.store.members import Joined
 
 # How long the task of a later node leaves the staging of a gang to the task of the first.
 TAKEOVER_S = 15.0
@@ -32,6 +37,7 @@ class StepTask:
     Args:
         nodes: sessions of all nodes of the step.
         resume: leg -> bytes of its log that another process has shown already.
+        deferred: the attempt that this was in; the job of a later one is another.
         generation: the round of tasks that this one belongs to (it grows when a task is cleared): within one round
             an attempt that has ended is taken as it ended. 0 begins a new attempt in any case.
     """
@@ -45,7 +51,9 @@ class StepTask:
         *,
         resume: dict[str, int] | None = None,
         generation: int = 0,
+        deferred: int = 0,
     ) -> None:
+        self._deferred = deferred
         self._context = context
         self._step = step
         self._node = node
@@ -55,6 +63,7 @@ class StepTask:
         self._generation = generation
         self._attempt = 0
         self._closed: tuple[Status, str] | None = None
+        self._beyond = 0
         self._members: dict[str, Member] = {}
 
     @property
@@ -81,15 +90,15 @@ class StepTask:
             InfraError: a node of the gang could not be staged; all others were stopped and the attempt is closed.
         """
         context, step = self._context, self._step
-        joined = context.store.join_attempt(
-            context.run, step.id, step.nodes, node=self._node, generation=self._generation
-        )
+        joined = self._join()
         self._attempt, self._closed = joined.attempt, joined.closed
+        if self._deferred not in (0, joined.attempt):
+            self._resume = None
         self._members = context.members(step, self._attempt, self._nodes)
         if joined.opened:
             self._forget()
             context.say(Event(Kind.STEP_STARTED, step=step.id, node=",".join(step.nodes)))
-        if self._resume is not None:
+        if self._resume is not None and not self.mine.done:
             self.mine.resume_at(self._resume)
         if self._closed is not None or self.mine.done or self._resume is not None:
             return
@@ -101,16 +110,41 @@ class StepTask:
         if step.is_gang:
             self._begin_gang()
         else:
-            self._take_answers([self.mine], self._start([self.mine.spec]))
-            self.mine.released = True
-            self._keep(self.mine)
+            # Another try is made for all nodes by whoever comes: the others' tasks may have ended with the first.
+            for member in list(self._members.values()) if self._beyond else [self.mine]:
+                if not member.done and not member.released:
+                    self._take_answers([member], self._start([member.spec]))
+                    member.released = True
+                    self._keep(member)
+
+    def _join(self) -> "Joined":
+        """The open attempt, the one that has ended in this round, or a new one also when that is tried again."""
+        while True:
+            joined = self._context.store.join_attempt(
+                self._context.run,
+                self._step.id,
+                self._step.nodes,
+                node=self._node,
+                generation=self._generation,
+                beyond=self._beyond,
+            )
+            if joined.closed is None or not self._context.closer.again(self._step, joined.attempt):
+                return joined
+            self._beyond = joined.attempt
+
+    def try_again(self) -> bool:
+        """After `end`: whether the step is tried again; then this is its part of the next attempt, to be begun."""
+        if self._killed.is_set() or not self._context.closer.again(self._step, self._attempt):
+            return False
+        self._beyond, self._resume, self._closed = self._attempt, None, None
+        return True
 
     def watch(self, seconds: float) -> bool:
         """Watch this node's job for so many seconds; whether it has ended."""
         until = time.monotonic() + seconds
         while not self._over and (left := until - time.monotonic()) > 0:
             self.mine.follow(left)
-            if not self.mine.done and self._is_late():
+            if not self.mine.done and time.time() > self.must_end_by:
                 self._nodes.stop([self.mine.spec], "no exit record in time")
                 self._await([self.mine], STOP_S)
         return self._over
@@ -128,10 +162,13 @@ class StepTask:
         if self._closed is not None:
             return self._closed
         self._keep(self.mine)
-        if is_bad(self.mine):
+        if not self._step.is_gang:
+            if self._beyond:
+                self.await_peers(PEERS_END_S)
+        elif is_bad(self.mine):
             self._end_peers()
-        elif self._step.is_gang:
-            self._await_peers()
+        else:
+            self.await_peers(PEERS_END_S)
         self._look()
         if all(member.done for member in self._members.values()):
             return self._close()
@@ -172,7 +209,7 @@ class StepTask:
         self._stop_and_await([member for member in left if not member.done], "the run goes on without it")
         ended = [member for member in self._members.values() if member not in never]
         fine = all(not is_bad(member) or was_stopped(member) for member in ended)
-        return self._close(cancelled=bool(never) and stopped and fine)
+        return self._close(cancelled=bool(never) and stopped and fine, final=True)
 
     def _forget(self) -> None:
         """This step is tried (again): what was said of the run, and of what needs this step, is no longer true."""
@@ -255,21 +292,31 @@ class StepTask:
             if all(member.done for member in members) or any(map(is_culprit, members)):
                 break
             time.sleep(LOOK_S)
-        self._stop_and_await([m for m in self._members.values() if not m.done], "a peer failed")
+        alive = [member for member in self._members.values() if not member.done]
+        known = any(map(is_culprit, self._members.values()))
+        if alive and (not known or (self.mine.record and self.mine.record.reason is EndReason.HANG)):
+            gather(list(self._members.values()), self._context.closer.folder(self._step, self._attempt))
+        self._stop_and_await(alive, "a peer failed" if known else "its peers gave up and it did not")
 
-    def _await_peers(self) -> None:
-        """A gang ends together: look at the others' jobs too, for their tasks may be waiting or dead."""
-        deadline = time.monotonic() + PEERS_END_S
-        while time.monotonic() < deadline:
+    def await_peers(self, seconds: float) -> bool:
+        """Look at the others' jobs too, for their tasks may be waiting or dead; whether all have ended.
+
+        One that ended badly is not waited for: `end` sees to the others.
+        """
+        deadline = time.monotonic() + seconds
+        while self._closed is None and not (self._step.is_gang and is_bad(self.mine)):
             self._look()
             left = [member for member in self._members.values() if not member.done]
             for member in left:
-                self._ask(member)
+                self._ask(member, patient=True)
                 if member.done:
                     self._keep(member)
             if all(member.done for member in left):
-                return
+                return True
+            if time.monotonic() > deadline:
+                return False
             time.sleep(1.0)
+        return True
 
     def _stop_and_await(self, members: list[Member], reason: str) -> None:
         if not members:
@@ -289,13 +336,16 @@ class StepTask:
             if not member.done:
                 member.lost = f"node {member.name}: no exit record {seconds:.0f} s after it was told to stop"
 
-    def _ask(self, member: Member, *, absent: str = "") -> None:
-        """Look at a job that nobody watches."""
+    def _ask(self, member: Member, *, absent: str = "", patient: bool = False) -> None:
+        """Look at a job that nobody watches. `patient`: a node that does not answer may come back."""
         try:
             answer = self._nodes[member.name].poll(member.spec)
         except InfraError as error:
-            member.lost = str(error)
+            member.down_since = member.down_since or time.time()
+            if not patient or time.time() - member.down_since > self._nodes.reconnect_s:
+                member.lost = str(error)
             return
+        member.down_since = 0.0
         member.take_answer(answer)
         if absent and answer.get("state") == "absent":
             member.lost = f"node {member.name}: {absent}"
@@ -319,18 +369,27 @@ class StepTask:
         member.generation = self._generation
         member.restore(context.store.put_member(context.run, self._step.id, self._attempt, member.state))
 
-    def _is_late(self) -> bool:
-        """Whether the job is past all deadlines that its runner keeps: the node is not as it should be."""
+    @property
+    def must_end_by(self) -> float:
+        """When all parts must have ended by all deadlines that their runners keep, seconds since the epoch."""
         spec = self.mine.spec
         began = next(
             one.started_at
             for one in self._context.store.attempts(self._context.run)
             if (one.step, one.attempt) == (self._step.id, self._attempt)
         )
-        return time.time() > began + spec.barrier_s + spec.deadline_s + SLACK_S
+        return began + spec.barrier_s + spec.deadline_s + SLACK_S
 
-    def _close(self, *, cancelled: bool = False) -> tuple[Status, str]:
+    def _close(self, *, cancelled: bool = False, final: bool = False) -> tuple[Status, str]:
         members = list(self._members.values())
         blamed = culprit(members)
         cancelled = cancelled or (blamed is not None and was_stopped(blamed))
-        return self._context.closer.close(self._step, self._attempt, members, self._nodes, cancelled=cancelled)
+        return self._context.closer.close(
+            self._step,
+            self._attempt,
+            members,
+            self._nodes,
+            cancelled=cancelled,
+            late=self._context.cut_short(self._step, self._attempt),
+            final=final or self._killed.is_set(),
+        )

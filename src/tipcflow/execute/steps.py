@@ -5,14 +5,18 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tipcflow.config.policy import Policy
 from tipcflow.domain import InfraError, Plan, Status, Step
 from tipcflow.execute.closing import StepCloser
+from tipcflow.execute.evidence import gather
 from tipcflow.execute.gang import Gang
+from tipcflow.execute.hang import hang_limit
 from tipcflow.execute.jobs import job_spec
 from tipcflow.execute.member import Member
 from tipcflow.execute.needs import why_not
 from tipcflow.execute.nodes import Nodes
 from tipcflow.execute.progress import Event, Kind, Listener
+from tipcflow.execute.retry import Retries
 
 if TYPE_CHECKING:
     from tipcflow.store import Store
@@ -39,6 +43,7 @@ class StepRunner:
         cancel: threading.Event,
         budget_s: float,
         log_format: str,
+        policy: Policy,
     ) -> None:
         self._plan = plan
         self._nodes = nodes
@@ -50,7 +55,16 @@ class StepRunner:
         self._budget_s = budget_s
         self._ends_at = time.monotonic() + budget_s
         self._statuses: dict[str, Status] = {}
-        self._closer = StepCloser(store, run=run, home=home, log_format=log_format, say=listener)
+        self._policy = policy
+        self._closer = StepCloser(
+            store,
+            run=run,
+            home=home,
+            log_format=log_format,
+            say=listener,
+            retries=Retries(store, run, policy),
+            left_s=lambda: self._ends_at - time.monotonic(),
+        )
 
     def run(self) -> None:
         """Execute every step; afterwards each has a status in the store."""
@@ -73,17 +87,31 @@ class StepRunner:
         return reason
 
     def _execute(self, step: Step) -> Status:
+        """Try a step until it ends well, a person stops it, or another try is not worth it."""
+        while True:
+            status, attempt = self._attempt(step)
+            if self._cancel.is_set() or not self._closer.again(step, attempt):
+                return status
+
+    def _attempt(self, step: Step) -> tuple[Status, int]:
         started = time.time()
         left = self._ends_at - time.monotonic()
         cut = left < step.deadline_s
         step = step.model_copy(update={"deadline_s": max(1.0, left)}) if cut else step
         attempt = self._store.open_attempt(self._run, step.id, step.nodes, started)
         self._say(Event(Kind.STEP_STARTED, step=step.id, node=",".join(step.nodes)))
+        hang_s = hang_limit(self._store, self._run, self._plan, self._policy)
         members = [
             Member(
                 self._nodes[name],
                 job_spec(
-                    self._plan, step, self._nodes[name].node, run=self._run, attempt=attempt, fence=self._fence
+                    self._plan,
+                    step,
+                    self._nodes[name].node,
+                    run=self._run,
+                    attempt=attempt,
+                    fence=self._fence,
+                    hang_s=hang_s,
                 ),
                 listener=self._say,
                 reconnect_s=self._nodes.reconnect_s,
@@ -92,7 +120,8 @@ class StepRunner:
         ]
         trouble: InfraError | None = None
         try:
-            Gang(members, self._cancel).run()
+            together = step.is_gang or len(members) == 1
+            Gang(members, self._cancel, together=together, look=lambda: self._look(step, attempt, members)).run()
         except InfraError as error:
             trouble = error
         status, _ = self._closer.close(
@@ -104,7 +133,12 @@ class StepRunner:
             trouble=trouble,
             late=budget_words(self._budget_s) if cut and time.monotonic() >= self._ends_at else "",
         )
-        return status
+        return status, attempt
+
+    def _look(self, step: Step, attempt: int, members: list[Member]) -> None:
+        """Collect evidence from all nodes."""
+        for node, why in gather(members, self._closer.folder(step, attempt)).items():
+            self._say(Event(Kind.NOTE, f"no evidence from node {node}: {why}", step=step.id))
 
 
 def budget_words(budget_s: float) -> str:

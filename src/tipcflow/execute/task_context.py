@@ -11,6 +11,7 @@ from tipcflow.config.references import References
 from tipcflow.config.suite import Suite
 from tipcflow.domain import Cluster, InfraError, JobSpec, Plan, Status, Step
 from tipcflow.execute.closing import StepCloser
+from tipcflow.execute.hang import hang_limit
 from tipcflow.execute.jobs import job_spec, slots_needed
 from tipcflow.execute.lease import LeaseKeeper
 from tipcflow.execute.lease_words import names_of
@@ -20,7 +21,9 @@ from tipcflow.execute.nodes import Nodes
 from tipcflow.execute.progress import Event, Kind, Listener
 from tipcflow.execute.request import RunRequest
 from tipcflow.execute.resolve import kept_request
+from tipcflow.execute.retry import Retries
 from tipcflow.execute.session import Connect
+from tipcflow.execute.steps import budget_words
 
 if TYPE_CHECKING:
     from tipcflow.store import Store
@@ -97,7 +100,15 @@ class TaskContext:
     @cached_property
     def closer(self) -> StepCloser:
         """Who ends attempts."""
-        return StepCloser(self.store, run=self.run, home=self.home, log_format=self.suite.log_format, say=self.say)
+        return StepCloser(
+            self.store,
+            run=self.run,
+            home=self.home,
+            log_format=self.suite.log_format,
+            say=self.say,
+            retries=Retries(self.store, self.run, self.policy),
+            left_s=lambda: self.budget_ends - time.time(),
+        )
 
     def nodes(self, *names: str) -> Nodes:
         """The nodes of these names (of the plan, without one); use as a context manager."""
@@ -114,6 +125,7 @@ class TaskContext:
             run=self.run,
             attempt=attempt,
             fence=fence,
+            hang_s=hang_limit(self.store, self.run, self.plan, self.policy),
         )
         return spec.model_copy(update={"barrier_s": BARRIER_S}) if spec.barrier else spec
 
@@ -122,6 +134,11 @@ class TaskContext:
         mine = [one for one in self.store.attempts(self.run) if (one.step, one.attempt) == (step.id, attempt)]
         left = self.budget_ends - mine[0].started_at if mine else step.deadline_s
         return step.model_copy(update={"deadline_s": max(1.0, left)}) if left < step.deadline_s else step
+
+    def cut_short(self, step: Step, attempt: int) -> str:
+        """In words, that the run's budget ended an attempt before its own deadline; '' when it did not."""
+        cut = self._cut(step, attempt).deadline_s < step.deadline_s
+        return budget_words(self.budget_s) if cut and time.time() >= self.budget_ends else ""
 
     def members(self, step: Step, attempt: int, nodes: Nodes) -> dict[str, Member]:
         """Node -> its member of an attempt, with what is known of it."""

@@ -39,12 +39,14 @@ class MembersMixin(StoreBase):
         *,
         node: str = "",
         generation: int = 0,
+        beyond: int = 0,
     ) -> Joined:
         """The open attempt of a step, or a new one when there is none: decided in one transaction.
 
         Args:
             node, generation: who asks. When the last attempt has ended and knows that node with that generation,
                 the caller comes late or again: it gets that attempt, and none is opened.
+            beyond: attempts up to this one are not taken: the step is tried again.
 
         Raises:
             KeyError: when the run's plan has no such step.
@@ -63,7 +65,7 @@ class MembersMixin(StoreBase):
                 states = {state.node: state for state in map(MemberState.model_validate, rows)}
                 return Joined(attempt=number, members=states)
             last = connection.execute(select(func.max(attempts.c.attempt)).where(*mine)).scalar() or 0
-            if generation and last:
+            if generation and last > beyond:
                 rows = connection.execute(_members(run_id, step_id, last)).scalars()
                 states = {state.node: state for state in map(MemberState.model_validate, rows)}
                 said = select(attempts.c.status, attempts.c.reason).where(*mine, attempts.c.attempt == last)

@@ -1,0 +1,128 @@
+"""What nodes saw of a job that hangs (docs/reference/job-folder.md) -> which rank is behind, and why."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from tipcflow.domain import Frozen
+
+# Frames in which a process waits for its peers: collectives and the stores that ranks meet at.
+_WAITING = re.compile(
+    r"all_?reduce|all_?gather|reduce_?scatter|broadcast|\bbarrier|all_?to_?all|_wait_all|task\.wait|\.wait\(|"
+    r"tcp_?store|rendezvous|init_parallel_env|init_process_group|process_group|/distributed/",
+    re.IGNORECASE,
+)
+# A frame as faulthandler prints it and as py-spy does, innermost first.
+_FRAME = re.compile(
+    r'^\s+File "(?P<file>[^"]+)", line (?P<line>\d+)(?: in (?P<name>\S+))?|^\s+(?P<spy>\S+ \([^)]+:\d+\))'
+)
+_XID = re.compile(r"Xid")
+
+
+class Behind(Frozen):
+    """The rank that the others wait for.
+
+    Attributes:
+        node, rank: -1 when only the node can be told.
+        why: in words, for a reason.
+    """
+
+    node: str
+    rank: int = -1
+    why: str = ""
+
+
+def behind(evidence: Mapping[str, Mapping[str, Any]]) -> Behind | None:
+    """Who is behind; None when it cannot be told.
+
+    First by iterations: a rank whose log ends earlier than every other's. Then by stacks: one that is somewhere
+    else while another waits in a collective. Then by silence: the node whose log is silent for longest.
+
+    Args:
+        evidence: node -> what was seen there.
+    """
+    return _by_iteration(evidence) or _by_stack(evidence) or _by_silence(evidence)
+
+
+def hardware(evidence: Mapping[str, Mapping[str, Any]]) -> str:
+    """What the kernel said of a broken GPU, with the node, '' when nothing."""
+    for node, seen in evidence.items():
+        for line in seen.get("kernel") or []:
+            if _XID.search(str(line)):
+                return f"node {node}: {str(line)[:200]}"
+    return ""
+
+
+def _by_iteration(evidence: Mapping[str, Mapping[str, Any]]) -> Behind | None:
+    reached: dict[tuple[str, int], int] = {}
+    for node, seen in evidence.items():
+        for log in seen.get("logs") or []:
+            rank = _rank(log)
+            if rank >= 0 and log.get("iteration") is not None:
+                reached[node, rank] = int(log["iteration"])
+    if len(reached) < 2:
+        return None
+    (node, rank), least = min(reached.items(), key=lambda one: one[1])
+    others = [count for who, count in reached.items() if who != (node, rank)]
+    if min(others) == least:
+        return None
+    return Behind(
+        node=node,
+        rank=rank,
+        why=f"rank {rank} on node {node} stands at iteration {least}, others at {max(others)}",
+    )
+
+
+def _by_stack(evidence: Mapping[str, Mapping[str, Any]]) -> Behind | None:
+    waiting: list[tuple[str, int]] = []
+    elsewhere: list[tuple[str, int, str]] = []
+    for node, seen in evidence.items():
+        for process in seen.get("processes") or []:
+            stack, rank = str(process.get("stack") or ""), _rank(process)
+            if not stack or rank < 0:
+                continue
+            if _WAITING.search(stack):
+                waiting.append((node, rank))
+            else:
+                elsewhere.append((node, rank, innermost(stack)))
+    if not elsewhere or not waiting or len({(node, rank) for node, rank, _ in elsewhere}) > 1:
+        return None
+    node, rank, frame = elsewhere[0]
+    return Behind(
+        node=node,
+        rank=rank,
+        why=f"rank {rank} on node {node} is in {frame or 'its own code'}, the others wait for it",
+    )
+
+
+def _by_silence(evidence: Mapping[str, Mapping[str, Any]]) -> Behind | None:
+    silence = {
+        (node, _rank(log)): float(log.get("idle_s") or 0.0)
+        for node, seen in evidence.items()
+        for log in seen.get("logs") or []
+    }
+    if not silence:
+        return None
+    (node, rank), idle = max(silence.items(), key=lambda one: one[1])
+    who = f"rank {rank} on node {node}" if rank >= 0 else f"node {node}"
+    return Behind(node=node, rank=rank, why=f"{who} is silent for longest, {idle:.0f} s")
+
+
+def innermost(stack: str) -> str:
+    """Where a process is, as `file:line (function)`: the innermost frame of the thread that is listed last."""
+    frame = ""
+    first = True
+    for line in stack.splitlines():
+        found = _FRAME.match(line)
+        if not found:
+            first = True
+        elif first:
+            spy = found["spy"]
+            frame = spy or f"{found['file'].rpartition('/')[2]}:{found['line']} ({found['name'] or '?'})"
+            first = False
+    return frame
+
+
+def _rank(seen: Mapping[str, Any]) -> int:
+    rank = str(seen.get("rank", ""))
+    return int(rank) if rank.isdigit() else -1
