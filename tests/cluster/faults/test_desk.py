@@ -1,0 +1,30 @@
+"""Faults of runs at the desk (tests/support/faults/table.py)."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from tests.support.faults.case import Case
+from tests.support.faults.fault import Fault
+from tests.support.faults.report import judged, param
+from tests.support.faults.table import FAULTS
+
+from tipcflow.demo.nodes import LocalNodes
+
+pytestmark = pytest.mark.cluster
+
+
+@pytest.fixture
+def case(nodes: LocalNodes, tmp_path: Path) -> Iterator[Case]:
+    if nodes.kind != "namespaces":
+        pytest.skip("a loopback address has no cable and no mounts")
+    with ExitStack() as stack:
+        made = Case(tmp_path, nodes, stack)
+        stack.callback(made.reset)
+        yield made
+
+
+@pytest.mark.parametrize("fault", [param(fault) for fault in FAULTS if fault.needs == "desk"])
+def test_fault(case: Case, fault: Fault) -> None:
+    judged(case, fault)

@@ -1,0 +1,27 @@
+"""Faults of runs in Airflow (tests/support/faults/table.py)."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from tests.support.faults.airflow_case import AirflowCase
+from tests.support.faults.fault import Fault
+from tests.support.faults.report import judged, param
+from tests.support.faults.table import FAULTS
+from tests.support.scheduler import Scheduler
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+
+
+@pytest.fixture
+def case(scheduler: Scheduler, tmp_path: Path) -> Iterator[AirflowCase]:
+    with ExitStack() as stack:
+        made = AirflowCase(tmp_path, scheduler, stack)
+        stack.callback(made.reset)
+        yield made
+
+
+@pytest.mark.parametrize("fault", [param(fault) for fault in FAULTS if fault.needs == "airflow"])
+def test_fault(case: AirflowCase, fault: Fault) -> None:
+    judged(case, fault)

@@ -1,0 +1,109 @@
+"""Faults of Airflow's own processes, and what people do to a run in it."""
+
+import os
+import signal
+import time
+
+from tests.support.faults.airflow_case import AirflowCase
+from tests.support.scheduler import DAG
+
+from tipcflow.demo.processes import children
+
+TRAIN = "train"
+
+
+def scheduler_killed(case: AirflowCase) -> None:
+    """While workers of its executor watch the training."""
+    _restarted(case, "scheduler")
+
+
+def triggerer_killed(case: AirflowCase) -> None:
+    """While it watches the training."""
+    _restarted(case, "triggerer", deferred=True)
+
+
+def api_server_killed(case: AirflowCase) -> None:
+    """While tasks talk to it."""
+    _restarted(case, "api-server")
+
+
+def _restarted(case: AirflowCase, component: str, *, deferred: bool = False) -> None:
+    gate = case.gate()
+    running = case.begin()
+    gate.wait(running, seconds=120)
+    if deferred:
+        case.wait_for(running.is_deferred, "the deferral", 120)
+    case.restart(component)
+    gate.open()
+    case.finish(running)
+    _trained_once(case)
+
+
+def _trained_once(case: AirflowCase) -> None:
+    """The job stayed and was found again: nothing was trained twice."""
+    assert case.run is not None
+    with case.desk.store() as store:
+        tried = [one.step for one in store.attempts(case.run.id)]
+    assert len(tried) == len(set(tried)), f"tried more than once: {tried}"
+
+
+def worker_killed(case: AirflowCase) -> None:
+    """The processes that execute the training's tasks, and the workers they were forked from."""
+    gate = case.gate()
+    running = case.begin()
+    gate.wait(running, seconds=120)
+    case.now()
+    for worker in children(case.scheduler.stack.pids["scheduler"]):
+        below = children(worker)
+        for pid in [*below, worker] if below else []:
+            os.kill(pid, signal.SIGKILL)
+    gate.open()
+    case.finish(running)
+    _trained_once(case)
+
+
+def marked_failed(case: AirflowCase) -> None:
+    """In the middle of the training, while the triggerer watches it."""
+    gate = case.gate()
+    running = case.begin()
+    gate.wait(running, seconds=120)
+    case.wait_for(running.is_deferred, "the deferral", 120)
+    case.now()
+    case.scheduler.api.set_state(running.dag_run.dag_id, running.dag_run.run_id, "failed")
+    case.finish(running)
+
+
+def task_cleared(case: AirflowCase) -> None:
+    """One node's training task, in the middle of the training: the whole gang begins again."""
+    gate = case.gate()
+    running = case.begin()
+    gate.wait(running, seconds=120)
+    gate.shut()
+    train = next(one for one in case.scheduler.tasks(running.dag_run) if one.task_id.endswith(f".{TRAIN}"))
+    case.now()
+    case.clear_mapped(running, train.task_id, 1)
+    gate.wait(running, seconds=180)
+    gate.open()
+    case.finish(running)
+    assert case.run is not None
+    with case.desk.store() as store:
+        tried = {one.attempt: one.nodes for one in store.attempts(case.run.id) if one.step.endswith(TRAIN)}
+    assert max(tried) > 1, "nothing was trained again"
+    assert set(tried[max(tried)]) == {"a", "b"}
+
+
+def queued_run_deleted(case: AirflowCase) -> None:
+    """A run that Airflow has not begun, since its DAG is paused; another one passes afterwards."""
+    path = f"/api/v2/dags/{DAG}"
+    case.scheduler.call("PATCH", path, json={"is_paused": True})
+    try:
+        gone = case.begin()
+        time.sleep(1.0)  # it would have begun by now
+        case.now()
+        case.scheduler.call("DELETE", f"{path}/dagRuns/{gone.dag_run.run_id}")
+    finally:
+        case.scheduler.call("PATCH", path, json={"is_paused": False})
+    with case.desk.store() as store:
+        assert store.known_runs([gone.id]) == {}
+    running = case.begin()
+    case.finish(running)

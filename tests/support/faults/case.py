@@ -1,0 +1,156 @@
+"""One fault at the desk: a run that is started, what is done to it, and what is asked of it afterwards."""
+
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.support.certify import TIPCFLOW, Desk, wait_for
+from tests.support.faults.fault import CLEAN_S, Fault, Seen
+from tests.support.faults.gate import Gate
+from tests.support.faults.ledger import stored_once
+from tests.support.faults.running import Running
+from tests.support.faults.told import told_failure
+from tests.support.faults.watch import Watch
+
+from tipcflow.demo.nodes import LocalNodes, local_nodes
+from tipcflow.domain import Run
+
+NODE_LEASE_S = 12.0
+
+
+class Case:
+    """What a scenario works with.
+
+    Attributes:
+        desk: with the nodes a and b that all cases share, until `nodes_of_its_own` is called.
+        fault_at: when the fault was made, seconds since the epoch.
+        noticed_at: when it was noticed, where no job's folder shows that.
+        away: nodes that nobody could reach when the run ended: they are asked for nothing.
+        env: settings of the runs that are started.
+    """
+
+    def __init__(self, folder: Path, nodes: LocalNodes, stack: ExitStack) -> None:
+        self.folder = folder
+        self.stack = stack
+        self.desk = Desk(folder / "desk", nodes)
+        self.env: dict[str, str] = {}
+        self.fault_at = 0.0
+        self.noticed_at: float | None = None
+        self.away: set[str] = set()
+        self.run: Run | None = None
+        self.text = ""
+        self._watch: Watch | None = None
+        self.began = time.monotonic()
+
+    def nodes_of_its_own(self, **settings: Any) -> LocalNodes:
+        """Other nodes than the shared ones, for a scenario that changes them or needs more; gone afterwards."""
+        nodes = self.stack.enter_context(local_nodes(self.folder / "nodes", **settings))
+        self.desk = Desk(self.folder / "own_desk", nodes, database_url=self.desk.database_url)
+        return nodes
+
+    @property
+    def nodes(self) -> LocalNodes:
+        return self.desk.nodes
+
+    def gate(self, **settings: Any) -> Gate:
+        """A gate in the training."""
+        return Gate(self.desk, self.folder, **settings)
+
+    def start(self, *extra: str, desk: Desk | None = None, **options: str) -> Running:
+        """Start a run."""
+        self.watch()
+        running = Running(desk or self.desk, self.env, *extra, **options)
+        self.stack.callback(running.kill)
+        return running
+
+    def watch(self) -> None:
+        """Look at the nodes from now on."""
+        if self._watch is None:
+            self._watch = Watch(self.nodes)
+            self.stack.callback(self._watch.end)
+
+    def now(self) -> None:
+        """The fault is made now."""
+        self.fault_at = time.time()
+
+    @contextmanager
+    def cut(self, name: str) -> Iterator[None]:
+        """Nobody reaches the node inside the block."""
+        self.nodes.cut(name)
+        if self._watch is not None:
+            self._watch.unseen.add(name)
+        try:
+            yield
+        finally:
+            self.nodes.restore(name)
+
+    def end(self, running: Running, *, seconds: float = 120) -> None:
+        """Wait for a run's end; it is the one that is judged."""
+        running.end(seconds)
+        with self.desk.store() as store:
+            self.run = store.get_run(running.id)
+        self.text = running.output
+
+    def reap(self) -> str:
+        """`tipcflow nodes reap`; what it says."""
+        command = [str(TIPCFLOW), "nodes", "--cluster", "local", "reap"]
+        done = subprocess.run(command, env=self.desk.env, capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def judge(self, fault: Fault) -> Seen:
+        """What became of it, and what is wrong with that."""
+        assert self.run is not None, "the scenario ended no run"
+        assert self._watch is not None
+        wrong = [] if self.run.status is fault.status else [f"{self.run.status}: {self.run.reason}"]
+        told = told_failure(self.desk, self.run)
+        if fault.failure and told.failure != fault.failure:
+            wrong.append(f"class {told.failure!r} instead of {fault.failure!r}: {self.run.reason}")
+        if fault.culprit and fault.culprit not in told.culprit:
+            wrong.append(f"{fault.culprit} is not to blame in: {self.run.reason}")
+        noticed = self.noticed_at or self._watch.noticed(self.fault_at) if fault.detect_s else None
+        if fault.detect_s and noticed is None:
+            wrong.append("nothing shows that it was noticed")
+        left = self._left(noticed or time.time())
+        wrong += [f"left after {CLEAN_S:.0f} s: {what}" for what in left]
+        wrong += self._leases() + stored_once(self.desk, self.run)
+        detect = max(0.0, noticed - self.fault_at) if noticed else None
+        if detect is not None and detect > fault.detect_s:
+            wrong.append(f"noticed only after {detect:.0f} s")
+        clean = next((at - noticed for at in self._watch.empty if at >= noticed), None) if noticed else None
+        return Seen(
+            str(self.run.status), told.failure, told.culprit, detect, clean, self.seconds, "; ".join(wrong)
+        )
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self.began
+
+    def _left(self, noticed: float) -> list[str]:
+        """Processes on nodes that can be reached, when their time is over; nobody has cleaned anything by then."""
+        names = [node.name for node in self.nodes.cluster.nodes if node.name not in self.away]
+
+        def there() -> list[str]:
+            return [f"{name}: {one.cmdline}" for name in names for one in self.nodes.processes(name)]
+
+        while there() and time.time() < noticed + CLEAN_S:
+            time.sleep(0.1)
+        return there()
+
+    def _leases(self) -> list[str]:
+        away = {self.nodes.cluster.node(name).address for name in self.away}
+        with self.desk.store() as store:
+            return [lease.describe(time.time()) for lease in store.leases() if lease.node not in away]
+
+    def reset(self) -> None:
+        """The shared nodes are as they were, whatever a failed scenario left."""
+        for node in self.nodes.cluster.nodes:
+            for process in self.nodes.processes(node.name):
+                self.nodes.exec(node.name, ["kill", "-9", str(process.pid)])
+
+    def wait_for(self, condition: Any, what: str, seconds: float = 60) -> None:
+        """Wait until a condition is true."""
+        wait_for(condition, what=what, seconds=seconds)

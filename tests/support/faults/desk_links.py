@@ -1,0 +1,66 @@
+"""Faults of the network and of the ssh servers."""
+
+import time
+
+from tests.support.faults.case import Case
+from tests.support.faults.hasty import LEASE_TTL, RECONNECT, SILENCE
+
+CUT_S = 20.0
+
+
+def unreachable_at_start(case: Case) -> None:
+    with case.cut("b"):
+        case.now()
+        running = case.start()
+        case.away.add("b")
+        case.end(running)
+        case.noticed_at = time.time()
+
+
+def link_cut_and_back(case: Case) -> None:
+    gate = case.gate()
+    running = case.start()
+    gate.wait(running)
+    with case.cut("b"):
+        case.now()
+        gate.open()
+        time.sleep(CUT_S)  # how long it is away is the fault
+    case.end(running)
+
+
+def sshd_killed(case: Case) -> None:
+    gate = case.gate()
+    running = case.start()
+    gate.wait(running)
+    case.now()
+    case.nodes.kill_sshd("b")
+    try:
+        running.wait_said("node b: connection lost")
+        gate.open()
+    finally:
+        case.nodes.start_sshd("b")
+    running.wait_said("node b: connected again")
+    case.end(running)
+
+
+def link_cut_for_good(case: Case) -> None:
+    """What stays on the node is named; when the node is back, it is ended there."""
+    case.env |= {RECONNECT: "5", LEASE_TTL: "6", SILENCE: "6"}
+    gate = case.gate()
+    running = case.start()
+    gate.wait(running)
+    with case.cut("b"):
+        case.now()
+        case.away.add("b")
+        case.end(running)
+    assert "node b could not be listed" in running.output, running.output
+    assert case.desk.training_runs_on("b"), "nobody could have ended what is there"
+    address = case.nodes.cluster.node("b").address
+    with case.desk.store() as store:
+        kept = [lease for lease in store.leases() if lease.node == address]
+        assert kept, "the slots of a node that could not be listed were given back"
+        case.wait_for(lambda: not any(one.live(time.time()) for one in store.leases()), "the lease's end")
+    said = case.reap()
+    assert f"run {running.id}: ended" in said, said
+    assert "was dropped" in said, said
+    case.away.clear()

@@ -1,0 +1,32 @@
+"""Logs that no program should write."""
+
+from tests.support.faults.case import Case
+
+BLOCKS = 1024
+# One MB of lines; 1024 of them into rank 3's own log.
+FLOOD = f'[os.write(1, (b"x" * 127 + b"\\n") * 8192) for _ in range({BLOCKS})]'
+# Into the worker's log and, through the launcher's output, into the job's own log, which is watched.
+GARBAGE = "; ".join(
+    [
+        'said = os.open(f"/proc/{os.getppid()}/fd/1", os.O_WRONLY | os.O_APPEND)',
+        'dirt = b"".join(os.urandom(99991) + b"\\n" + b"y" * (1 << 20) + b"\\n" for _ in range(3))',
+        "[os.write(where, dirt) for where in (1, said)]",
+    ]
+)
+
+
+def gigabyte(case: Case) -> None:
+    behind_gate(case, FLOOD)
+
+
+def garbage(case: Case) -> None:
+    behind_gate(case, GARBAGE)
+
+
+def behind_gate(case: Case, mine: str) -> None:
+    gate = case.gate(rank=3, mine=mine)
+    running = case.start()
+    gate.wait(running)
+    case.now()
+    gate.open()
+    case.end(running)

@@ -1,0 +1,51 @@
+"""Many nodes at once, and a node with another clock."""
+
+import socket
+import time
+from pathlib import Path
+
+import pytest
+from tests.support.faults.case import Case
+
+NODES = 16
+# sshd with MaxStartups 1 drops whoever comes while one has not logged in yet.
+HOGS_S = 4.0
+AHEAD_S = 600
+FAKETIME = "faketime/libfaketime.so.1"
+LIBRARIES = ("/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/local/lib")
+
+
+def refused_logins(case: Case) -> None:
+    nodes = case.nodes_of_its_own(names=tuple(f"n{number}" for number in range(NODES)), slots=1)
+    for node in nodes.cluster.nodes:
+        config = Path(nodes.folder, node.name, "sshd_config")
+        config.write_text(config.read_text().replace("MaxStartups 100", "MaxStartups 1"))
+        nodes.kill_sshd(node.name)
+        nodes.start_sshd(node.name)
+    addresses = ",".join(f"192.168.0.{number}" for number in range(1, NODES + 1))
+    case.desk.edit_params("192.168.0.1,192.168.0.2;0,1", f"{addresses};0")
+    hogs = [socket.create_connection((node.address, 22)) for node in nodes.cluster.nodes]
+    case.now()
+    running = case.start()
+    running.wait_said("connecting to")
+    time.sleep(HOGS_S)  # how long logins are refused is the fault
+    for hog in hogs:
+        hog.close()
+    case.end(running)
+
+
+def clock_ahead(case: Case) -> None:
+    """All that runs on node b from its runner on, seen through libfaketime."""
+    library = next((path for path in (Path(one, FAKETIME) for one in LIBRARIES) if path.exists()), None)
+    if library is None:
+        pytest.skip("libfaketime is not installed (Debian: apt-get install faketime)")
+    node = case.nodes.cluster.node("b")
+    python = case.folder / "python"
+    settings = f"LD_PRELOAD={library} FAKETIME=+{AHEAD_S} FAKETIME_DONT_FAKE_MONOTONIC=1"
+    python.write_text(f'#!/bin/sh\n{settings} exec {node.python} "$@"\n')
+    python.chmod(0o755)
+    case.desk.configure_node("b", python=str(python))
+    case.now()
+    running = case.start()
+    case.end(running)
+    assert f"the clock of node b is +{AHEAD_S} s off" in running.output, running.output

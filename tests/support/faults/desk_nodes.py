@@ -1,0 +1,47 @@
+"""Faults of whole nodes."""
+
+from pathlib import Path
+
+from tests.support.faults.case import Case
+
+
+def reboot(case: Case) -> None:
+    gate = case.gate()
+    running = case.start()
+    gate.wait(running)
+    case.now()
+    case.nodes.reboot("b")
+    case.end(running)
+
+
+def disk_full(case: Case) -> None:
+    """A workspace of 300 MB is full in the middle of a training, which goes on printing."""
+    mine = f'print("x" * {4 << 20}, flush=True)'
+    workspace = case.nodes.cluster.node("b").workspace
+    case.nodes.exec("b", ["mkdir", "-p", workspace])
+    case.nodes.exec("b", ["mount", "-t", "tmpfs", "-o", "size=300m", "tmpfs", workspace])
+    case.stack.callback(case.nodes.exec, "b", ["umount", "-l", workspace])
+    gate = case.gate(rank=3, mine=mine)
+    running = case.start()
+    gate.wait(running)
+    case.nodes.exec("b", ["dd", "if=/dev/zero", f"of={workspace}/filler", "bs=1M"])
+    case.now()
+    gate.open()
+    case.end(running)
+
+
+def wrong_host_key(case: Case) -> None:
+    """The node was set up anew, or somebody pretends to be it."""
+    folder = Path(case.nodes.folder, "b")
+    keys = {path: path.read_bytes() for path in (folder / "host_key", folder / "host_key.pub")}
+    case.nodes.change_host_key("b")
+    try:
+        case.now()
+        running = case.start()
+        case.end(running)
+        case.noticed_at = running.lines[-1].at
+    finally:
+        for path, data in keys.items():
+            path.write_bytes(data)
+        case.nodes.kill_sshd("b")
+        case.nodes.start_sshd("b")

@@ -1,0 +1,104 @@
+"""Several who want the same nodes, and one who is gone."""
+
+import time
+
+import yaml
+from tests.support.certify import Desk
+from tests.support.faults.case import NODE_LEASE_S, Case
+from tests.support.faults.hasty import LEASE_TTL, NODE_LEASE, TRIGGER
+from tests.support.faults.running import Running
+
+from tipcflow.domain import Status
+from tipcflow.execute.maintenance import DAY_S, Upkeep
+from tipcflow.execute.sweep_runs import runs_without_status
+from tipcflow.transport.connect import connect
+
+HOLDERS = ("ab", "cd")
+WAITERS = (("bc", "weekly"), ("ad", "weekly"), ("ac", "weekly"), ("bc", "cli"), ("ad", "cli"))
+WAITERS += (("ac", "ci"), ("ad", "ci"), ("bd", "ci"))
+
+
+def two_controllers(case: Case) -> None:
+    """Their databases know nothing of each other: the node decides."""
+    other = Desk(case.folder / "other", case.nodes)
+    gate = case.gate()
+    first = case.start()
+    gate.wait(first)
+    case.now()
+    second = case.start(desk=other)
+    second.wait_said("lives there and holds no lease here")
+    assert first.id in second.output
+    gate.open()
+    case.end(first)
+    assert second.end() == 0, second.output
+    with case.desk.store() as ours, other.store() as theirs:
+        assert theirs.leases() == []
+        ended = max(one.ended_at or 0.0 for one in ours.attempts(first.id))
+        began = min(one.started_at for one in theirs.attempts(second.id))
+    assert ended <= began, "two controllers' runs were on one node at the same time"
+
+
+def controller_gone(case: Case) -> None:
+    """Its nodes end its job by themselves; maintenance gives the run a status and frees what it held."""
+    case.env |= {LEASE_TTL: "5", NODE_LEASE: f"{NODE_LEASE_S:g}"}
+    gate = case.gate()
+    running = case.start()
+    gate.wait(running)
+    case.now()
+    running.kill()
+    case.wait_for(lambda: not any(case.nodes.processes(name) for name in "ab"), "the nodes' own end of the job")
+    said = case.reap()
+    assert "was dropped" in said, said
+    with case.desk.store() as store:
+        upkeep = Upkeep(store, case.desk.home, case.desk.configs, connect, print, now=time.time() + DAY_S)
+        assert "1 got one" in runs_without_status(upkeep)
+        case.run = store.get_run(running.id)
+    case.text = f"{running.output}\n{said}"
+
+
+def ten_runs(case: Case) -> None:
+    """Two runs hold all four nodes; eight wait for pairs of them, with three priorities."""
+    case.nodes_of_its_own(names=tuple("abcd"))
+    for pair in {*HOLDERS, *(pair for pair, _ in WAITERS)}:
+        _write_pair(case.desk, pair)
+    gate = case.gate()
+    runs = [case.start(cluster=pair) for pair in HOLDERS]
+    for running in runs:
+        gate.wait(running, ranks=8)
+    for pair, trigger in WAITERS:
+        case.env[TRIGGER] = trigger
+        runs.append(case.start(cluster=pair))
+    for running in runs[len(HOLDERS) :]:
+        running.wait_said("waiting")
+    case.now()
+    gate.open()
+    for running in runs:
+        case.end(running, seconds=240)
+        assert case.run is not None
+        assert case.run.status is Status.PASS, running.output
+    _in_order(case.desk, runs)
+
+
+def _write_pair(desk: Desk, pair: str) -> None:
+    content = yaml.safe_load(desk.cluster_file.read_text())
+    chosen = [node for node in content["nodes"] if node["name"] in pair]
+    desk.cluster_file.with_name(f"{pair}.yaml").write_text(
+        yaml.safe_dump({**content, "name": pair, "nodes": chosen})
+    )
+
+
+def _in_order(desk: Desk, runs: list[Running]) -> None:
+    """Nobody was on a node together with another; who had the higher priority went first."""
+    order = {"ci": 0, "cli": 1, "weekly": 2}
+    spans = []
+    with desk.store() as store:
+        for number, running in enumerate(runs):
+            run, tried = store.get_run(running.id), store.attempts(running.id)
+            began, ended = min(one.started_at for one in tried), max(one.ended_at or 0 for one in tried)
+            spans.append((set(run.nodes), order[run.trigger], began, ended, number >= len(HOLDERS)))
+    for nodes, priority, began, ended, waited in spans:
+        for others, lower, later, _, also_waited in spans:
+            if nodes & others and began < later:
+                assert ended <= later, "two runs were on one node at the same time"
+            if nodes & others and waited and also_waited and priority < lower:
+                assert began < later, "a lower priority went first"

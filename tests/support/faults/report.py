@@ -1,0 +1,106 @@
+"""The suite's table: printed at the end of a test run, kept as JSON, and written into docs/faults.md."""
+
+import json
+import os
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.support.certify import ROOT
+from tests.support.faults.fault import Fault, Seen
+
+if TYPE_CHECKING:
+    from tests.support.faults.case import Case
+
+RESULTS = ROOT / "benchmarks" / "results" / "faults.json"
+PAGE = ROOT / "docs" / "faults.md"
+WRITE = "TIPCFLOW_WRITE_DOCS"
+HEAD = """# Faults
+
+What becomes of a run when something breaks: real sshd in network namespaces, the toy suite as training, and a real
+Airflow for those that need one. This page is written by the tests themselves (`tests/support/faults`): with
+`TIPCFLOW_WRITE_DOCS=1`, `make test-full` writes it again. The faults marked • are also run by CI.
+
+*Noticed*: seconds from the fault to the first sign that a controller or a node's runner had noticed it. *Clean*:
+seconds from there to the last process of ours on every node that can be reached, as the test lists them before
+anything else is cleaned. Waits were shortened for the tests: {waits}.
+
+Every case also checks that leases are released, that every loss that reached the controller is stored exactly
+once, and that nothing of ours runs on a reachable node 30 s after the fault was noticed.
+
+"""
+_seen: dict[str, Seen] = {}
+
+
+def param(fault: Fault) -> Any:
+    """A fault as a test's parameter."""
+    marks = () if fault.everyday else (pytest.mark.full,)
+    return pytest.param(fault, id=fault.name.replace(" ", "_").replace(":", ""), marks=marks)
+
+
+def judged(case: "Case", fault: Fault) -> None:
+    """The test of a fault: make it, and remember what became of it."""
+    try:
+        fault.scenario(case)
+        seen = case.judge(fault)
+    except pytest.skip.Exception:
+        raise
+    except BaseException as error:
+        said = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+        _seen[fault.name] = Seen("", wrong=said, took_s=case.seconds)
+        raise
+    _seen[fault.name] = seen
+    assert not seen.wrong, f"{seen.wrong}\n{case.text}"
+
+
+def print_table(terminal: Any) -> None:
+    """Print what this test run saw, once; write the page when that was asked for."""
+    if not _seen:
+        return
+    terminal.section("faults")
+    terminal.write_line(f"{'fault':<44}{'status':<15}{'class':<14}{'noticed s':>10}{'clean s':>10}{'took s':>9}")
+    for name, seen in _seen.items():
+        line = f"{name:<44}{seen.status:<15}{seen.failure:<14}{_s(seen.detect_s):>10}{_s(seen.clean_s):>10}"
+        terminal.write_line(f"{line}{seen.took_s:>9.1f}{'  WRONG' if seen.wrong else ''}")
+    if os.environ.get(WRITE) == "1":
+        write()
+    _seen.clear()
+
+
+def write() -> None:
+    """Add what this test run saw to the results, and write the page from all of them."""
+    from tests.support.faults.table import FAULTS
+
+    RESULTS.parent.mkdir(exist_ok=True)
+    known = json.loads(RESULTS.read_text()) if RESULTS.is_file() else {}
+    known |= {name: asdict(seen) for name, seen in _seen.items()}
+    names = [fault.name for fault in FAULTS]
+    kept = {name: known[name] for name in names if name in known}
+    RESULTS.write_text(json.dumps(kept, indent=1) + "\n")
+    PAGE.write_text(page(FAULTS, {name: Seen(**told) for name, told in kept.items()}))
+
+
+def page(faults: tuple[Fault, ...], seen: dict[str, Seen]) -> str:
+    """docs/faults.md."""
+    from tests.support.faults.case import NODE_LEASE_S
+
+    lines = [HEAD.format(waits=f"a node waits {NODE_LEASE_S:.0f} s for a controller (shipped: 600 s)")]
+    lines.append("| fault | what is done | goes on | status | class | to blame | noticed s | clean s |\n")
+    lines.append("|---|---|---|---|---|---|---|---|\n")
+    for fault in faults:
+        words = [f"{fault.name}{' •' if fault.everyday else ''}", fault.does, "yes" if fault.goes_on else "no"]
+        lines.append(f"| {' | '.join(words + _cells(fault, seen.get(fault.name)))} |\n")
+    return "".join(lines)
+
+
+def _cells(fault: Fault, seen: Seen | None) -> list[str]:
+    if seen is None:
+        return [f"not yet covered (should be `{fault.status.value}`)", fault.failure, fault.culprit, "", ""]
+    status = f"`{seen.status}`"
+    if seen.wrong:
+        status = f"**not as it should be** (`{fault.status.value}` expected): {seen.wrong}".replace("|", "/")
+    return [status, seen.failure, seen.culprit, _s(seen.detect_s), _s(seen.clean_s)]
+
+
+def _s(seconds: float | None) -> str:
+    return "–" if seconds is None else f"{seconds:.1f}"

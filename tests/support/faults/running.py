@@ -1,0 +1,87 @@
+"""A `tipcflow run` while it goes on: what it says, and when."""
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.support.certify import DEADLINE_S, Desk, wait_for
+
+HASTY = Path(__file__).with_name("hasty.py")
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of the progress, with when it was read (seconds since the epoch)."""
+
+    at: float
+    text: str
+
+
+class Running:
+    """The process of one run. End it with `end` or `kill`."""
+
+    def __init__(self, desk: Desk, env: Mapping[str, str], *extra: str, **options: str) -> None:
+        command = [sys.executable, str(HASTY), *desk.command(*extra, **options)[1:]]
+        self.lines: list[Line] = []
+        self.code: int | None = None
+        self.process = subprocess.Popen(
+            command, env={**desk.env, **env}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.lines.append(Line(time.time(), line.rstrip()))
+
+    @property
+    def output(self) -> str:
+        """All that was printed."""
+        return "\n".join(line.text for line in self.lines)
+
+    @property
+    def id(self) -> str:
+        """The run's id, which is the first thing that is said."""
+        wait_for(lambda: bool(self._ids()), what=f"the run's id: {self.output}")
+        return self._ids()[0]
+
+    def _ids(self) -> list[str]:
+        words = (line.text.partition("  run ") for line in self.lines)
+        return [run for _, found, run in words if found]
+
+    @property
+    def over(self) -> bool:
+        """Whether it has ended."""
+        return self.process.poll() is not None
+
+    def said(self, words: str) -> float | None:
+        """When a line with these words was read, None when there was none."""
+        return next((line.at for line in self.lines if words in line.text), None)
+
+    def wait_said(self, words: str, *, seconds: float = 60) -> float:
+        """Wait for a line with these words; when it was read."""
+        wait_for(lambda: self.said(words) is not None, what=f"{words!r}: {self.output}", seconds=seconds)
+        at = self.said(words)
+        assert at is not None
+        return at
+
+    def end(self, seconds: float = DEADLINE_S) -> int:
+        """Wait for its end; the exit code."""
+        try:
+            self.code = self.process.wait(seconds)
+        finally:
+            self.process.kill()
+            self.process.wait()
+            self._reader.join(10)
+        return self.code
+
+    def kill(self) -> None:
+        """SIGKILL, as a machine that crashes does."""
+        self.process.kill()
+        self.process.wait()
+        self._reader.join(10)

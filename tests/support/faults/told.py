@@ -1,0 +1,31 @@
+"""How a run tells what kind of failure it was, and who is to blame."""
+
+import re
+from dataclasses import dataclass
+
+from tests.support.certify import Desk
+
+from tipcflow.domain import Run
+from tipcflow.domain.failure import FAILURES, failures_of
+
+_NODE = re.compile(r"\bnode (\w+)")
+
+
+@dataclass(frozen=True)
+class Told:
+    """`failure` is the class, '' when none is told; `culprit` is `node b`, with the rank where it is known."""
+
+    failure: str = ""
+    culprit: str = ""
+
+
+def told_failure(desk: Desk, run: Run) -> Told:
+    """What a run says of the first attempt that did not end well; a run that never tried anything has no class."""
+    with desk.store() as store:
+        attempts = store.attempts(run.id)
+        failures = failures_of(store.document(run.id, FAILURES), attempts)
+    first = next((failures[key] for one in attempts if (key := (one.step, one.attempt)) in failures), None)
+    if first is not None:
+        return Told(first.failure_class.value, first.culprit)
+    found = _NODE.search(run.reason)
+    return Told(culprit=f"node {found[1]}" if found else "")

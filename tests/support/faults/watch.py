@@ -1,0 +1,59 @@
+"""What goes on in nodes while a fault is made: who runs there, and when a runner was told to stop."""
+
+import contextlib
+import json
+import threading
+import time
+from pathlib import Path
+
+from tipcflow.demo.nodes import LocalNodes
+
+LOOK_S = 0.2
+
+
+class Watch(threading.Thread):
+    """Looks at nodes a few times a second until `end`.
+
+    Attributes:
+        empty: when all nodes that are looked at were found empty, seconds since the epoch.
+        unseen: nodes that are not looked at, because nobody can reach them.
+    """
+
+    def __init__(self, nodes: LocalNodes) -> None:
+        super().__init__(name="watch", daemon=True)
+        self._nodes = nodes
+        self._workspaces = {node.name: Path(node.workspace) for node in nodes.cluster.nodes}
+        self._over = threading.Event()
+        self._old = self._marks()
+        self.empty: list[float] = []
+        self.unseen: set[str] = set()
+        self.start()
+
+    def run(self) -> None:
+        while not self._over.wait(LOOK_S):
+            with contextlib.suppress(Exception):  # a node that is just being rebooted
+                if not any(self._nodes.processes(name) for name in self._workspaces.keys() - self.unseen):
+                    self.empty.append(time.time())
+
+    def end(self) -> None:
+        self._over.set()
+        self.join()
+
+    def noticed(self, since: float) -> float | None:
+        """When a job was first stopped or had ended badly, as its folder says; None when none was."""
+        times = [at for path, at in self._marks().items() if path not in self._old and at >= since]
+        return min(times, default=None)
+
+    def _marks(self) -> dict[Path, float]:
+        found = {}
+        for workspace in self._workspaces.values():
+            for path in workspace.glob("jobs/*/*/*/*"):
+                with contextlib.suppress(OSError, ValueError):
+                    if path.name == "stop" or (path.name == "exit.json" and _bad(path)):
+                        found[path] = path.stat().st_mtime
+        return found
+
+
+def _bad(record: Path) -> bool:
+    told = json.loads(record.read_text())
+    return (told.get("reason"), told.get("exit_code")) != ("exited", 0)
