@@ -9,12 +9,15 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
 
 from tipcflow.config.settings import safe_url
 from tipcflow.domain import ConfigError, InfraError
 
 BUSY_S = 30.0
+# A database that answered before may be away for so long, as while its server is restarted, before a run gives up.
+AWAY_S = 180.0
+_ASK_AGAIN_S = 1.0
 _DRIVERS = {"postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg", "sqlite": "sqlite"}
 
 
@@ -91,10 +94,22 @@ def _set_wal(connection: sqlite3.Connection) -> None:
             time.sleep(0.02)
 
 
+def _connected(engine: Engine) -> Connection:
+    """A connection; waits for a database server that is away. Whether there is one at all `Store.open` asked."""
+    deadline = time.monotonic() + AWAY_S
+    while True:
+        try:
+            return engine.connect()
+        except OperationalError:
+            if engine.dialect.name == "sqlite" or time.monotonic() > deadline:
+                raise
+            time.sleep(_ASK_AGAIN_S)
+
+
 @contextmanager
 def reading(engine: Engine) -> Iterator[Connection]:
     """A connection whose statements all see one snapshot."""
-    with engine.connect() as connection:
+    with _connected(engine) as connection:
         if engine.dialect.name == "postgresql":
             connection = connection.execution_options(isolation_level="REPEATABLE READ")
         with connection.begin():
@@ -104,7 +119,7 @@ def reading(engine: Engine) -> Iterator[Connection]:
 @contextmanager
 def writing(engine: Engine) -> Iterator[Connection]:
     """One transaction; on SQLite it holds the write lock from its beginning, so it never fails half-way."""
-    with engine.connect() as connection:
+    with _connected(engine) as connection:
         connection = connection.execution_options(tipcflow_write=True)
         with connection.begin():
             yield connection
