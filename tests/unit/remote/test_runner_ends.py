@@ -1,9 +1,12 @@
 """Every way in which a job ends: its record says so, and nothing of it is left running."""
 
+import itertools
 import json
 import os
 import signal
+import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -56,6 +59,58 @@ def test_daemonised_grandchild_without_our_marks_is_ended(bench):
 def test_worker_that_ignores_term_is_killed(bench):
     record = bench.end_of("bash -c 'trap \"\" TERM; while :; do sleep 0.1; done' & sleep 0.3; exit 3")
     assert (record.exit_code, record.killed >= 1) == (3, True)
+
+
+DAEMON = """
+import os, signal, sys, time
+for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+    signal.signal(number, signal.SIG_IGN)
+for _ in (1, 2):
+    if os.fork():
+        os._exit(0)
+    os.setsid()
+os.execve(sys.executable, [sys.executable, "-c", "import time; time.sleep(300)", sys.argv[1]], {})
+"""
+
+
+@pytest.mark.parametrize("bench", ["ours"], indirect=True)
+@pytest.mark.parametrize("ending", ["exit 0", "sleep 300", "kill -9 $$"])
+def test_a_daemon_that_hides_and_ignores_term_is_killed(bench, wait, ending):
+    """Twice forked, in a session of its own, without our marks, deaf to TERM."""
+    (bench.root / "daemon.py").write_text(DAEMON)
+    name = f"daemon-of-{bench.root}"
+    job = bench.job(f'{sys.executable} daemon.py "{name}"; touch begun; {ending}', kill_after_s=0.2)
+    bench.ask("start", job)
+    wait(lambda: (bench.root / "begun").exists(), "the daemon")
+    if ending == "sleep 300":
+        bench.ask("stop", job, "over")
+    bench.ended(job)
+    assert not [pid for pid, words in cmdlines() if name in words]
+
+
+def cmdlines():
+    """Every process's pid and words."""
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            yield int(entry.name), (entry / "cmdline").read_bytes().decode(errors="replace")
+        except OSError:
+            continue
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("bench", ["ours"], indirect=True)
+def test_a_lease_counts_though_clocks_jump(bench):
+    """What renews it is that its time stamp changes, wherever to."""
+    job = bench.job("sleep 300", lease_s=4.0)
+    bench.ask("start", job)
+    begin = time.monotonic()
+    for number in itertools.count(1):
+        os.utime(job / "lease", (1000 - number, 1000 - number))
+        assert not (job / "exit.json").exists()
+        if time.monotonic() - begin > 6:
+            break
+        time.sleep(0.1)
+    assert bench.ended(job).reason is EndReason.LEASE_EXPIRED
 
 
 def test_a_helper_that_is_just_ending_is_no_leftover(bench):

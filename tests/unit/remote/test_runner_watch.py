@@ -126,6 +126,38 @@ def test_long_lines_and_much_of_them(bench):
     assert text(told) == ("x" * 3_000_000 + "\n") * 3
 
 
+def test_who_is_too_far_behind_gets_the_end(bench):
+    """Three times as much as is ever caught up with; offsets stay those of the file."""
+    total = 48 * 1024 * 1024
+    job = bench.job(f"seq 1 100000000 | head -c {total}; echo; echo last")
+    bench.ask("start", job)
+    bench.ended(job)
+    told = [one for one in events(bench, job) if one["event"] == "log"]
+    offset = 0
+    for one in told:
+        assert one["offset"] == offset
+        offset += one["size"]
+    assert offset == total + len("\nlast\n")
+    said = f"\n[tipcflow: {told[0]['size']} bytes of this log are not shown; the whole is on the node]\n"
+    assert told[0]["data"] == said
+    shown = text(told[1:])
+    assert len(shown) <= 1024 * 1024
+    with (job / "logs/main.log").open("rb") as log:
+        log.seek(told[0]["size"])
+        assert log.read().decode() == shown, "what is shown begins with a whole line"
+    assert shown.endswith("\nlast\n")
+
+
+def test_samples_of_days_are_not_read_again(bench):
+    job = bench.job("true")
+    bench.ask("start", job)
+    bench.ended(job)
+    old = json.dumps({"t": 1, "leg": "", "rss": {}, "total": 1, "cpu_s": 0, "procs": 1}) + "\n"
+    last = json.dumps({"t": 2, "leg": "", "rss": {"0": 5}, "total": 5, "cpu_s": 0, "procs": 1}) + "\n"
+    (job / "samples.jsonl").write_text(old * 100_000 + last)
+    assert [one["total"] for one in events(bench, job) if one["event"] == "sample"] == [5]
+
+
 def test_heartbeat_tells_about_the_log(bench, wait):
     job = bench.job("printf 12345; sleep 300")
     bench.ask("start", job)

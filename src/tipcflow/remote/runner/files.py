@@ -68,10 +68,15 @@ def save(path: str, text: str) -> None:
         raise
 
 
-def lines(path: str, offset: int = 0) -> tuple[list[Json], int]:
-    """The whole JSON lines from `offset` on (torn ones are left out), and the offset after them."""
+def lines(path: str, offset: int = 0, *, last: int = 1 << 62) -> tuple[list[Json], int]:
+    """The whole JSON lines from `offset` on (torn ones are left out), and the offset after them.
+
+    Args:
+        last: bytes at the file's end that are enough.
+    """
     try:
         with open(path, "rb") as handle:
+            offset = max(offset, os.fstat(handle.fileno()).st_size - last)
             handle.seek(offset)
             data = handle.read()
     except OSError:

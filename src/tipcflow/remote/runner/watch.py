@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import select
 import time
+from typing import BinaryIO
 
 from .files import PIECE, Json, describe, lines, load, locked, log_name, say, touch_lease
 
 TICK_S, LOOK_S, ALIVE_S = 0.02, 0.1, 1.0
 AT_ONCE = 16  # pieces of one log before the other files get their turn
+BEHIND, KEPT = 16 * 1024 * 1024, 1024 * 1024  # bytes: who is farther behind a log's end gets only the last of it
 
 
 def text_of(data: bytes, final: bool) -> tuple[str, int]:
@@ -58,6 +60,7 @@ class Watch:
         for leg in self.offsets:
             try:
                 with open(self.path(log_name(leg)), "rb") as handle:
+                    self.catch_up(leg, handle)
                     handle.seek(self.offsets[leg])
                     for _ in range(AT_ONCE):
                         data = handle.read(PIECE)
@@ -73,6 +76,18 @@ class Watch:
                 continue
         return more
 
+    def catch_up(self, leg: str, handle: BinaryIO) -> None:
+        """Leave out what nobody could read any more: a command that writes faster than the link is never caught."""
+        offset, size = self.offsets[leg], os.fstat(handle.fileno()).st_size
+        if size - offset <= BEHIND:
+            return
+        handle.seek(size - KEPT)
+        head = handle.read(PIECE)
+        skipped = size - KEPT + (head.find(b"\n") + 1) - offset
+        self.offsets[leg] += skipped
+        text = f"\n[tipcflow: {skipped} bytes of this log are not shown; the whole is on the node]\n"
+        self.say({"event": "log", "leg": leg, "offset": offset, "size": skipped, "data": text})
+
     def news(self, final: bool) -> None:
         """State, samples (the last of each second) and legs since the last look."""
         beat = load(self.path("heartbeat.json"))
@@ -84,7 +99,7 @@ class Watch:
             self.say({"event": "hang", "message": self.hang, "progress": beat["progress"], "t": beat["t"]})
         if final or time.monotonic() - self.sampled >= ALIVE_S:
             self.sampled = time.monotonic()
-            samples, self.samples = lines(self.path("samples.jsonl"), self.samples)
+            samples, self.samples = lines(self.path("samples.jsonl"), self.samples, last=PIECE)
             if samples:
                 self.say(dict(samples[-1], event="sample"))
         records, self.legs = lines(self.path("legs.jsonl"), self.legs)
