@@ -1,0 +1,146 @@
+"""Steps in containers of a real engine: they run, are measured, and end with their container, whatever happens."""
+
+import hashlib
+import io
+import subprocess
+import tarfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support import engine
+
+from tipcflow.demo.nodes import LocalNodes
+from tipcflow.domain import Command, Compat, Container, InfraError, JobSpec, Plan, Step, StepKind
+from tipcflow.execute.jobs import job_spec
+from tipcflow.execute.session import NodeSession
+from tipcflow.plan.container import container_words
+
+pytestmark = [
+    pytest.mark.cluster,
+    pytest.mark.full,
+    pytest.mark.skipif(bool(engine.missing()), reason=engine.missing()),
+]
+# Neither ends when it is asked to, and one carries none of our marks.
+STUBBORN = "trap '' TERM; echo up; (trap '' TERM; exec env -i /bin/sleep 600) & sleep 600"
+
+
+@pytest.fixture(scope="module")
+def docker() -> Iterator[Path]:
+    with engine.real_engine() as made:
+        yield made
+
+
+@pytest.fixture
+def session(docker: Path, make_nodes: Callable[..., LocalNodes]) -> Iterator[NodeSession]:
+    """A node whose steps run in the image, with an empty suite."""
+    (node,) = make_nodes(names=("a",), mode="loopback").cluster.nodes
+    box = Container(image=engine.IMAGE, args=engine.ARGS, engine=str(docker), python=engine.PYTHON)
+    made = NodeSession(node.model_copy(update={"container": box, "env": {"COLOUR": "green"}}))
+    made.prepare()
+    archive = io.BytesIO()
+    tarfile.open(fileobj=archive, mode="w:gz").close()
+    made.deploy("r", archive.getvalue(), hashlib.sha256(archive.getvalue()).hexdigest())
+    yield made
+    made.close()
+
+
+def containers(docker: Path) -> list[str]:
+    words = [docker, "ps", "-a", "--format", "{{.Names}}"]
+    return subprocess.run(words, capture_output=True, text=True, check=True).stdout.split()
+
+
+def started(session: NodeSession, text: str, step: str) -> JobSpec:
+    node = session.node
+    command = Command(text=text, env={"SHADE": ""})
+    command = command.model_copy(update={"container": container_words(node, command)})
+    made = Step(id=step, kind=StepKind.TRAIN, nodes=("a",), commands={"a": command})
+    plan = Plan(
+        chain="c", suite="s", dialect="d", model="m", params_file="p", params_sha256="0", mode="whole_infer",
+        compat=Compat.SPEC, steps=(made,),
+    )  # fmt: skip
+    spec = job_spec(plan, made, node, run="r", attempt=1, fence=1)
+    session.start(spec)
+    return spec
+
+
+def until(condition: Callable[[], Any], what: str) -> Any:
+    end = time.monotonic() + engine.WAIT_S
+    while time.monotonic() < end:
+        if found := condition():
+            return found
+        time.sleep(0.1)
+    pytest.fail(f"waited {engine.WAIT_S:g} s for {what}")
+
+
+def ended(session: NodeSession, spec: JobSpec) -> dict[str, Any]:
+    return until(lambda: session.poll(spec)["record"], "the job's end")
+
+
+def log(session: NodeSession, spec: JobSpec, tmp_path: Path) -> str:
+    session.fetch(spec, {}, {}, tmp_path, limit=10**6)
+    return (tmp_path / "logs" / "main.log").read_text()
+
+
+def test_facts_come_from_inside(session: NodeSession) -> None:
+    facts = session.facts({})
+    assert facts.container.startswith(f"{engine.IMAGE} (sha256:")
+    assert facts.python
+    assert not facts.unfinished
+
+
+def test_a_step_runs_inside_with_log_environment_and_exit_code(
+    session: NodeSession, docker: Path, tmp_path: Path
+) -> None:
+    text = "cat /etc/marker; echo; python -c 'import os; print(os.getcwd())'; env; touch made-$COLOUR; exit 7"
+    spec = started(session, text, "code")
+    assert ended(session, spec)["exit_code"] == 7
+    said = log(session, spec, tmp_path)
+    assert engine.MARKER in said
+    assert f"{spec.root}\n" in said
+    assert "COLOUR=green\n" in said
+    assert "TIPCFLOW_JOB=r/code/1\n" in said
+    assert "SHADE" not in said
+    assert session.ask(f"ls {spec.root}", "look") == b"made-green\n"
+    assert containers(docker) == []
+
+
+def test_memory_is_that_of_the_processes_inside(session: NodeSession) -> None:
+    spec = started(session, "python -c 'import time; held = b\"x\" * 200_000_000; time.sleep(4)'", "memory")
+    assert ended(session, spec)["peak_rss_bytes"]["total"] > 200_000_000
+
+
+def test_stop_ends_the_container(session: NodeSession, docker: Path) -> None:
+    spec = started(session, STUBBORN, "stopped")
+    until(lambda: session.poll(spec)["heartbeat"].get("log_size"), "its first line")
+    assert containers(docker) == [spec.container]
+    session.stop(spec, "stopped by a test")
+    record = ended(session, spec)
+    assert (record["reason"], record["message"]) == ("stopped", "stopped by a test")
+    assert containers(docker) == []
+    assert session.list_ours()["processes"] == []
+
+
+def test_what_a_killed_runner_leaves_is_reaped(session: NodeSession, docker: Path) -> None:
+    spec = started(session, STUBBORN, "killed")
+    told = until(lambda: (found := session.poll(spec))["heartbeat"].get("log_size") and found, "its first line")
+    session.ask(f"kill -9 {told['pid']}", "kill the runner")
+    until(lambda: session.poll(spec)["state"] == "lost", "the loss")
+    assert containers(docker) == [spec.container]
+    session.reap("r/killed/1")
+    assert containers(docker) == []
+    assert session.list_ours()["processes"] == []
+
+
+def test_an_image_that_is_not_there_is_named(session: NodeSession) -> None:
+    box = session.node.container
+    assert box is not None
+    other = NodeSession(session.node.model_copy(update={"container": box.model_copy(update={"image": "no:1"})}))
+    try:
+        with pytest.raises(InfraError, match="there is no image no:1") as caught:
+            other.facts({})
+    finally:
+        other.close()
+    assert "pull no:1`" in caught.value.hint
