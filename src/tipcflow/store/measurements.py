@@ -48,7 +48,7 @@ class MeasurementsMixin(StoreBase):
             fresh = [_row(key, found) for key, found in groups.items() if key not in known]
             for start in range(0, len(fresh), BATCH):
                 _insert(connection, fresh[start : start + BATCH])
-            added = sum(row[_N] for row in fresh)
+            added = sum(int(row[_N]) for row in fresh)
             for key, found in groups.items():
                 if key in known:
                     added += _extend(connection, key, found, known[key])

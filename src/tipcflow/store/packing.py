@@ -8,6 +8,8 @@ databases read the JSON too (view `measurements`). Why it is like this: docs/adr
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import isfinite
+from operator import attrgetter
 from statistics import median
 from typing import Any
 
@@ -17,8 +19,10 @@ from tipcflow.store.types import storable
 SUMMARY = ("n", "last_ordinal", "finite", "mean", "median", "p10", "p90", "lowest", "highest", "last")
 # What a series of that many samples is rolled up to would be no smaller than the samples.
 KEPT = 7
+Packed = list[Sequence[Any]]
 _INFINITE = {math.inf: "Infinity", -math.inf: "-Infinity"}
-Packed = list[list[Any]]
+_ROW = attrgetter("ordinal", "value", "epoch", "iteration", "offset")
+_OWN = attrgetter("unit", "source", "stands_for")
 
 
 def pack(items: Iterable[Measurement], unit: str, source: str) -> Packed:
@@ -30,24 +34,26 @@ def pack(items: Iterable[Measurement], unit: str, source: str) -> Packed:
     Raises:
         ValueError: an ordinal is negative, or a value is no raw sample.
     """
-    found: dict[int, list[Any]] = {}
-    ordered = True
-    last = -1
+    several = list(items)
+    if set(map(_OWN, several)) == {(unit, source, 1)}:
+        rows: Packed = list(map(_ROW, several))
+        if [row[0] for row in rows] == list(range(len(rows))) and all(isfinite(row[1]) for row in rows):
+            return rows
+    return _packed_one_by_one(several, unit, source)
+
+
+def _packed_one_by_one(items: Iterable[Measurement], unit: str, source: str) -> Packed:
+    """The same for what is not as nearly all series are: from 0 on, without gaps, all finite, from one log."""
+    found: dict[int, Sequence[Any]] = {}
     for item in items:
-        ordinal = item.ordinal
-        if ordinal < 0 or item.stands_for != 1:
+        if item.ordinal < 0 or item.stands_for != 1:
             raise ValueError(f"{item.metric}: an ordinal counts from 0, and only raw samples are stored")
-        if ordinal in found:
-            continue
-        ordered = ordered and ordinal > last
-        last = ordinal
-        value = float(item.value)
-        told: Any = value if math.isfinite(value) else _INFINITE.get(value)
-        row = [ordinal, told, item.epoch, item.iteration, item.offset]
+        row = [*_ROW(item)]
+        row[1] = row[1] if isfinite(row[1]) else _INFINITE.get(row[1])
         if item.unit != unit or item.source != source:
             row += [storable(item.unit), storable(item.source)]
-        found[ordinal] = row
-    return list(found.values()) if ordered else [found[ordinal] for ordinal in sorted(found)]
+        found.setdefault(item.ordinal, row)
+    return [found[ordinal] for ordinal in sorted(found)]
 
 
 def text_of(packed: Packed) -> str:
@@ -71,7 +77,7 @@ def values_of(text: str) -> list[float]:
     return [value_of(row[1]) for row in packed_of(text)]
 
 
-def summary(packed: Sequence[Sequence[Any]]) -> tuple[Any, ...]:
+def summary(packed: Packed) -> tuple[Any, ...]:
     """The columns of SUMMARY: how many samples, and of the finite ones mean, median, 10th and 90th percentile
     (interpolated linearly), smallest and largest; None for a series that has none. `last` may be nan or inf."""
     values = sorted(row[1] for row in packed if isinstance(row[1], int | float))

@@ -2,15 +2,15 @@
 
 from collections import Counter
 from dataclasses import dataclass, field
-from statistics import median
 from typing import Any
 
 from sqlalchemy import ColumnElement, RowMapping, Select, and_, func, or_, select
 
 from tipcflow.domain import Run, Status
 from tipcflow.store.base import StoreBase
-from tipcflow.store.packing import packed_of, value_of, values_of
-from tipcflow.store.schema import attempts, runs, series
+from tipcflow.store.packing import packed_of, value_of
+from tipcflow.store.schema import runs, series
+from tipcflow.store.summaries import last_attempts
 
 # Signs of a reason that a list shows; the run's own page has all of it.
 REASON = 400
@@ -112,23 +112,13 @@ class PagesMixin(StoreBase):
             row = connection.execute(select(runs).where(runs.c.id == run_id)).mappings().first()
         return None if row is None else _run(row)
 
-    def leg_medians(self, run_id: str) -> dict[tuple[str, str, str], float]:
-        """(step, leg, metric) -> median over the samples of the step's last attempt; nan and inf are left out."""
-        columns = [series.c[name] for name in ("step", "leg", "metric", "median", "samples")]
-        query = _last_attempts(select(*columns), run_id).where(series.c.leg != "", series.c.finite > 0)
-        found: dict[tuple[str, str, str], list[tuple[float, str | None]]] = {}
-        with self._read() as connection:
-            for step, leg, metric, middle, samples in connection.execute(query):
-                found.setdefault((step, leg, metric), []).append((middle, samples))
-        return {key: _median(several) for key, several in found.items()}
-
     def losses(self, run_id: str) -> list[LossPoint]:
         """Training losses of each step's last attempt, by step, node, rank and in the order they were logged.
 
         None of a series that was rolled up.
         """
         columns = [series.c[name] for name in ("step", "node", "rank", "samples")]
-        query = _last_attempts(select(*columns), run_id).where(
+        query = last_attempts(select(*columns), run_id).where(
             series.c.leg == "",
             series.c.metric == "loss",
             series.c.phase == "train",
@@ -140,16 +130,6 @@ class PagesMixin(StoreBase):
                 for step, node, rank, samples in connection.execute(query.order_by(*columns[:3]))
                 for ordinal, told, epoch, iteration, *_ in packed_of(samples)
             ]
-
-
-def _median(several: list[tuple[float, str | None]]) -> float:
-    """Over all finite samples of several series, given (median, samples) of each; of rolled up ones the median."""
-    if len(several) == 1:
-        return several[0][0]
-    values: list[float] = []
-    for middle, samples in several:
-        values += [middle] if samples is None else values_of(samples)
-    return median(value for value in values if abs(value) < float("inf"))
 
 
 _COLUMNS = [
@@ -197,14 +177,6 @@ def _strips(chains: list[str], history: int) -> Select[Any]:
     numbered = select(runs.c.id, runs.c.chain, runs.c.status, runs.c.created_at, place)
     own = numbered.where(runs.c.chain.in_(chains)).subquery()
     return select(own).where(own.c.place <= history).order_by(own.c.chain, own.c.place)
-
-
-def _last_attempts(query: Select[Any], run_id: str) -> Select[Any]:
-    """Only what the last attempt of each step measured."""
-    last = select(attempts.c.step, func.max(attempts.c.attempt).label("attempt"))
-    own = last.where(attempts.c.run == run_id).group_by(attempts.c.step).subquery()
-    same = and_(series.c.step == own.c.step, series.c.attempt == own.c.attempt)
-    return query.join(own, same).where(series.c.run == run_id)
 
 
 def _word(status: str | None) -> str:

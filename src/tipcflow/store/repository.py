@@ -11,12 +11,14 @@ from tipcflow.store import migrate
 from tipcflow.store.baselines import BaselinesMixin
 from tipcflow.store.engine import make_engine, reachable
 from tipcflow.store.finished import FinishedMixin
+from tipcflow.store.frames import FramesMixin
 from tipcflow.store.history import HistoryMixin
 from tipcflow.store.leases import LeasesMixin
 from tipcflow.store.members import MembersMixin
+from tipcflow.store.rollup import RollupMixin
 
 
-class Store(HistoryMixin, LeasesMixin, BaselinesMixin, MembersMixin, FinishedMixin):
+class Store(HistoryMixin, FramesMixin, LeasesMixin, BaselinesMixin, MembersMixin, FinishedMixin, RollupMixin):
     """The metrics database, SQLite or PostgreSQL. Safe to share between threads, not across a fork."""
 
     def __init__(self, engine: Engine, url: str) -> None:
