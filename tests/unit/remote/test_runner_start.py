@@ -106,6 +106,18 @@ def test_lost_job_is_not_started_again(bench, wait):
     assert not bench.ours()
 
 
+def test_a_python_without_ctypes(bench):
+    """Orphans are found by their marks alone then, and facts know a little less."""
+    bench.ask("list", bench.workspace)  # which unpacks the modules
+    (bench.runner.with_suffix("") / "ctypes.py").write_text("raise ImportError('no _ctypes')")
+    job = bench.job("bash -c 'sleep 300 & kill -9 $$'; exit 5")
+    bench.ask("start", job)
+    record = bench.ended(job)
+    assert (record.exit_code, record.killed) == (5, 1)
+    assert "orphans are found by their marks alone: no _ctypes" in (job / "runner.log").read_text()
+    assert bench.ask("facts", bench.workspace)["hostname"]
+
+
 def test_too_little_room_is_refused(bench):
     record = bench.end_of("touch ran", min_free_bytes=1 << 60)
     assert record.reason is EndReason.REFUSED

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes.util
 import glob
 import json
 import os
@@ -91,8 +90,12 @@ def libraries() -> Json:
                 told["cuda"] = json.load(handle)["cuda"]["version"]
         except (OSError, ValueError, KeyError):
             continue
+    try:
+        from ctypes.util import find_library
+    except ImportError:  # a Python that was built without it
+        return told
     for name in ("cudnn", "nccl"):
-        library = ctypes.util.find_library(name)
+        library = find_library(name)
         if library:
             told[name] = library
     return told

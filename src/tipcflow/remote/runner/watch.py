@@ -77,7 +77,7 @@ class Watch:
         return more
 
     def catch_up(self, leg: str, handle: BinaryIO) -> None:
-        """Leave out what nobody could read any more: a command that writes faster than the link is never caught."""
+        """Leave out what nobody could read any more: a command may write faster than the link for ever."""
         offset, size = self.offsets[leg], os.fstat(handle.fileno()).st_size
         if size - offset <= BEHIND:
             return
