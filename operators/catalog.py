@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tipcflow.config.suite import load_suite
 from tipcflow.domain import Compat, ConfigError, TipcflowError, dag_id_of
-from tipcflow.plan import build_plan
+from tipcflow.plan import ALL_MODES, build_plan, file_modes
 
 # Which mode a graph is drawn for; variants do not depend on it, but for modes that do not train.
 GRAPH_MODE = "lite_train_lite_infer"
@@ -70,6 +70,18 @@ class Chain:
     def params_file(self) -> str:
         """What finds the file in the suite: its folder and name."""
         return f"{self.path.parent.name}/{self.path.name}"
+
+    @cached_property
+    def modes(self) -> tuple[str, ...]:
+        """The modes that its kind of file may have; all, when that cannot be told: then `resolve` says why."""
+        try:
+            text = self.path.read_text(encoding="utf-8")
+            return file_modes(text, file=str(self.path), dialects=self.dialects.names)
+        except (TipcflowError, OSError, UnicodeDecodeError):
+            return ALL_MODES
+        except Exception:
+            _LOG.exception("the modes of %s cannot be told", self.path)
+            return ALL_MODES
 
     @cached_property
     def variants(self) -> tuple[str, ...]:

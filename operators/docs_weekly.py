@@ -3,7 +3,7 @@
 DOC = """### weekly
 
 Certifies all chains, or those that fit `chains`, with whole data: **select → certify, one task per chain →
-summary**.
+summary**. The longest begin first; the queue for slots gives each its nodes.
 
 **When**: the cron expression in `TIPCFLOW_WEEKLY_CRON` (UTC), once the DAG is unpaused; or *Trigger*, at any time.
 
@@ -17,8 +17,9 @@ for, the rest is started.
 """
 
 TASKS = {
-    "select": """Chooses the chains that fit the globs, the longest first. A wrong param ends here as
-`config_error`; nothing was started. **Red?** The log says which param, and what it may be.""",
+    "select": """Chooses the chains that fit the globs, the longest first; those whose kind of file has no such
+mode are left out, which the summary says. A wrong param ends here as `config_error`; nothing was started. **Red?**
+The log says which param, and what it may be.""",
     "certify": """Starts the DAG run of this chain and waits for it, deferred. Red exactly when the chain is not
 well. **Red?** The log ends with the chain's status and reason; the DAG run that it names has the rest.""",
     "summary": """One row per chain: status, accuracy against its target and the last time, duration, reason.

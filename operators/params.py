@@ -5,7 +5,7 @@ from pathlib import Path
 from airflow.sdk import Param
 
 from operators.request import CHAIN_PARAMS, RUN_PARAMS
-from tipcflow.plan import MODES
+from tipcflow.plan import ALL_MODES
 
 DEFAULT_MODE = "lite_train_lite_infer"
 
@@ -17,7 +17,7 @@ def run_params(config_dir: Path) -> dict[str, Param]:
         "mode": Param(
             DEFAULT_MODE,
             type="string",
-            enum=list(MODES),
+            enum=list(ALL_MODES),
             title="Mode",
             description="What is trained and inferred, on which data. `lite_train_lite_infer` takes minutes.",
         ),

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from tipcflow.config.settings import settings
 from tipcflow.domain import ConfigError
 from tipcflow.execute.request import RunRequest
-from tipcflow.plan import MODES
+from tipcflow.plan import ALL_MODES
 
 # What a DAG run may be asked for, whoever asks: the form of the UI, the weekly DAG, a pull request.
 RUN_PARAMS = ("mode", "suite_ref", "framework", "cluster", "seed", "repeats", "diagnose", "policy")
@@ -34,6 +34,7 @@ class Conf(BaseModel):
     policy: str = "pr"
     suite: str | None = None
     params_file: str | None = None
+    confirms: str | None = None
 
 
 def read_conf(params: Mapping[str, Any], *, allowed: tuple[str, ...]) -> Conf:
@@ -61,8 +62,8 @@ def read_conf(params: Mapping[str, Any], *, allowed: tuple[str, ...]) -> Conf:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
         raise ConfigError(first["msg"], key=key, found=repr(first.get("input"))[:80]) from error
-    if conf.mode not in MODES:
-        raise ConfigError("unknown mode", key="mode", found=conf.mode, expected=f"one of {', '.join(MODES)}")
+    if conf.mode not in ALL_MODES:
+        raise ConfigError("unknown mode", key="mode", found=conf.mode, expected=f"one of {', '.join(ALL_MODES)}")
     _check_names(conf)
     return conf
 

@@ -10,8 +10,9 @@ from operators import dag_runs
 from operators.dag_run_trigger import LATE, DagRunTrigger
 from operators.failing import failing_plainly
 from operators.weekly_runs import Move, Seen, next_move
-from operators.weekly_select import ASKED, SELECT, asked_of
+from operators.weekly_select import ASKED, asked_of
 from operators.weekly_turn import TurnTrigger
+from tipcflow.config.settings import settings
 from tipcflow.domain import InfraError, dag_id_of, exit_code, run_id_of
 
 if TYPE_CHECKING:
@@ -42,10 +43,10 @@ class CertifyOperator(BaseOperator):
         return self._go_on(context, may_wait=True)
 
     def take_turn(self, context: Context, event: dict[str, Any]) -> str | None:
-        """Called by Airflow when the chain before this one has its slots."""
+        """Called by Airflow when enough of the chains before this one have ended."""
         with failing_plainly():
             if event["late"]:
-                raise InfraError(f"the chains before this one have no slots after {DEADLINE_S / 86400:.0f} days")
+                raise InfraError(f"the chains before this one go on after {DEADLINE_S / 86400:.0f} days")
         return self._go_on(context, may_wait=False)
 
     def resume(self, context: Context, event: dict[str, Any]) -> str:
@@ -82,21 +83,16 @@ class CertifyOperator(BaseOperator):
     def _turn(self, context: Context, until: float) -> TurnTrigger | None:
         """What to wait for before the chain is started; None when it is its turn."""
         index, dag_run = context["ti"].map_index or 0, context["dag_run"]
-        if index <= 0:
+        at_once = settings().weekly_at_once
+        if index < at_once:
             return None
-        chains = context["ti"].xcom_pull(task_ids=SELECT)
-        turn = TurnTrigger(
-            dag_id=dag_run.dag_id,
-            run_id=dag_run.run_id,
-            run_after=dag_run.run_after,
-            index=index,
-            before=chains[index - 1],
-            until=until,
-        )
+        turn = TurnTrigger(dag_id=dag_run.dag_id, run_id=dag_run.run_id, index=index, at_once=at_once, until=until)
         ahead = turn.ahead()
         if not ahead:
             return None
-        self.log.info("it is started when %s has its slots; %d chains are before it", turn.before, ahead)
+        self.log.info(
+            "%d chains may be on their way at once: it is started when %d more have ended", at_once, ahead
+        )
         return turn
 
     @staticmethod

@@ -2,7 +2,7 @@
 
 import difflib
 import fnmatch
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from operators.catalog import chains_of
@@ -16,6 +16,19 @@ def all_chains(config_dir: Path) -> list[str]:
     root = config_dir / "chains"
     suites = sorted(path.name for path in root.iterdir() if path.is_dir()) if root.is_dir() else []
     return [chain.name for suite in suites for chain in chains_of(suite, config_dir)]
+
+
+def without_mode(names: Iterable[str], mode: str, config_dir: Path) -> list[str]:
+    """Those of the chains whose files are of a kind that has no such mode: of a suite's other scripts.
+
+    A file that is broken is none of them: its run says what is wrong.
+    """
+    wanted, missing = set(names), []
+    for suite in sorted({name.partition("/")[0] for name in wanted}):
+        for chain in chains_of(suite, config_dir):
+            if chain.name in wanted and mode.partition(":")[0] not in chain.modes:
+                missing.append(chain.name)
+    return missing
 
 
 def chosen_chains(globs: object, names: Sequence[str]) -> list[str]:

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -43,15 +43,15 @@ class Seen:
     status: Status | None = None
 
 
-def child_run_id(parent: str, number: int = 1) -> str:
-    """The id of the `number`th DAG run that the weekly DAG run `parent` starts for a chain.
+def child_run_id(parent: str, number: int = 1, *, word: str = "weekly") -> str:
+    """The id of the `number`th DAG run that the DAG run `parent` starts, of a chain that is its trigger `word`.
 
     Source of the rule: Airflow's `[core] allowed_run_id_pattern`, and its column of 250 characters.
     """
     safe = re.sub(r"[^A-Za-z0-9_.~:+-]+", "_", parent)
     if len(safe) > _LONGEST:
         safe = f"{safe[:_LONGEST]}-{hashlib.sha256(parent.encode()).hexdigest()[:8]}"
-    return f"weekly__{safe}" + (f"~{number}" if number > 1 else "")
+    return f"{word}__{safe}" + (f"~{number}" if number > 1 else "")
 
 
 def next_move(parent: str, look: Callable[[str], Seen]) -> tuple[Move, str]:
@@ -81,18 +81,12 @@ def next_move(parent: str, look: Callable[[str], Seen]) -> tuple[Move, str]:
     )
 
 
-def ahead_of(
-    index: int, states: Mapping[str, str | None], before: Collection[str], holding: Collection[str]
-) -> int:
-    """How many chains are ahead of the one at `index` that have no slots yet; 0 when it is its turn.
+def ahead_of(index: int, states: Mapping[str, str | None], at_once: int) -> int:
+    """How many chains must end before the one at `index` may start; 0 when it is its turn.
 
     Args:
         states: of the tasks `certify`, by `certify_<index>` as Airflow names them.
-        before: the runs that the chain right before it may have in this week. That one got its slots after all
-            those before it did.
-        holding: the runs that have slots.
+        at_once: how many may be on their way at once.
     """
-    if index == 0 or states.get(f"{CERTIFY}_{index - 1}") in _FINISHED or not set(before).isdisjoint(holding):
-        return 0
     unfinished = sum(states.get(f"{CERTIFY}_{other}") not in _FINISHED for other in range(index))
-    return max(1, unfinished - len(set(holding)))
+    return max(0, unfinished - at_once + 1)

@@ -10,7 +10,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from operators.failing import failing_plainly
 from operators.verdict import set_note
 from operators.weekly_runs import MOST_RUNS, child_run_id
-from operators.weekly_select import SELECT
+from operators.weekly_select import LEFT_OUT, SELECT
 from operators.weekly_table import Row, accuracies, counted, markdown, values_of
 from tipcflow.config.settings import settings
 from tipcflow.domain import Run, Status, dag_id_of, run_id_of
@@ -37,7 +37,8 @@ class SummaryOperator(BaseOperator):
             )
         with failing_plainly(), Store.open() as store:
             rows = [_row(store, chain, dag_run.run_id, dag_run.run_after) for chain in chains]
-        text = markdown(f"weekly {dag_run.run_id}", rows)
+        left_out = context["ti"].xcom_pull(task_ids=SELECT, key=LEFT_OUT) or []
+        text = markdown(f"weekly {dag_run.run_id}", rows, left_out)
         path = summary_path(settings().home, dag_run.run_id)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")

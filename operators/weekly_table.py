@@ -83,11 +83,18 @@ def counted(rows: Sequence[Row]) -> str:
     return ", ".join(f"{counts[word]} {word}" for word in words)
 
 
-def markdown(title: str, rows: Sequence[Row]) -> str:
-    """The summary, Markdown: the counts, then a table with the worst chains first."""
+def markdown(title: str, rows: Sequence[Row], left_out: Sequence[str] = ()) -> str:
+    """The summary, Markdown: the counts, then a table with the worst chains first.
+
+    Args:
+        left_out: chains whose kind of file has no such mode.
+    """
     severity = {status.value: status.severity for status in Status}
     worst_first = sorted(rows, key=lambda row: -severity.get(row.word, len(severity)))
     lines = [f"## {_cell(title)}", "", f"{len(rows)} chains: {counted(rows)}", ""]
+    if left_out:
+        named = ", ".join(_cell(name) for name in left_out)
+        lines += [f"{len(left_out)} left out, whose kind of file has no such mode: {named}", ""]
     lines += [_line(_HEAD), _line(["---"] * len(_HEAD))]
     lines += [_line([_cell(cell) for cell in _cells(row)]) for row in worst_first]
     return "\n".join(lines) + "\n"

@@ -10,12 +10,12 @@ from airflow.sdk.exceptions import ParamValidationError
 from operators.params import DEFAULT_MODE, allowed, chain_params, run_params
 from operators.request import CHAIN_PARAMS, RUN_PARAMS, read_conf
 from tipcflow.domain import ConfigError
-from tipcflow.plan import MODES
+from tipcflow.plan import ALL_MODES
 
 ROOT = Path(__file__).parents[2]
 VALUES: tuple[Any, ...] = (
     *(None, True, False, "", "x", "7", 0, 1, -1, 7, 19, 20, 21, 1.5, 2**40, [], ["x"], {}, {"a": 1}),
-    *(*MODES, "lite", "pr", "weekly", "local", "paddlepaddle==3.3.1"),
+    *(*ALL_MODES, "lite", "pr", "weekly", "local", "paddlepaddle==3.3.1"),
 )
 # The form offers the policies there are, and lets any cluster be typed: resolve looks whether it is one.
 DIFFER_IN_TEXT = {"policy", "cluster"}
@@ -65,7 +65,7 @@ def test_each_name_has_its_param() -> None:
 
 def test_modes_are_those_that_are_planned() -> None:
     mode = run_params(ROOT / "configs")["mode"]
-    assert mode.schema["enum"] == list(MODES)
+    assert mode.schema["enum"] == list(ALL_MODES)
     assert mode.value == DEFAULT_MODE
 
 

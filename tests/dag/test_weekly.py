@@ -5,7 +5,7 @@ import importlib
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -42,6 +42,7 @@ class Week:
         self.started: list[tuple[str, str, dict[str, Any]]] = []
         self.params = {"chains": ["*"], "mode": MODE, "cluster": "local", "seed": 7, "policy": "weekly"}
         self.order = list(CHAINS)
+        self.pushed: dict[str, Any] = {}
         monkeypatch.setenv("TIPCFLOW_HOME", str(home))
         monkeypatch.setenv("TIPCFLOW_CONFIG_DIR", str(home / "configs"))
         monkeypatch.setenv("TIPCFLOW_DATABASE_URL", "")
@@ -51,10 +52,20 @@ class Week:
         shutil.copytree(ROOT / "configs" / "policies", home / "configs" / "policies")
         (home / "configs" / "clusters").mkdir()
         shutil.copy(ROOT / "configs/clusters/example.yaml", home / "configs/clusters/local.yaml")
+        (home / "configs" / "suites").mkdir()
+        for suite in ("clas", "ocr"):
+            content = f"name: {suite}\nfolder: {home}\ndialects: [PaddleClas]\n"
+            (home / "configs" / "suites" / f"{suite}.yaml").write_text(content)
         for name in CHAINS:
-            path = home / "configs" / "chains" / f"{name}.txt"
-            path.parent.mkdir(parents=True)
-            path.write_text("")
+            self.add_chain(name, "")
+
+    def _push(self, key: str, value: Any) -> None:
+        self.pushed[key] = value
+
+    def add_chain(self, name: str, text: str) -> None:
+        path = self.home / "configs" / "chains" / f"{name}.txt"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
 
     def _start(self, dag_id: str, run_id: str, *, run_after: datetime, conf: dict[str, Any], note: str) -> None:
         assert run_after == AFTER
@@ -67,8 +78,12 @@ class Week:
 
     def context(self, index: int = 0, **conf: Any) -> Any:
         dag_run = SimpleNamespace(dag_id="weekly", run_id=PARENT, run_after=AFTER, conf=conf)
-        ti = SimpleNamespace(map_index=index, xcom_pull=lambda task_ids: self.order)
+        ti = SimpleNamespace(map_index=index, xcom_pull=self._pull, xcom_push=self._push)
         return {"dag_run": dag_run, "params": self.params, "ti": ti}
+
+    def _pull(self, task_ids: str, key: str = "") -> Any:
+        assert task_ids == "select"
+        return self.pushed.get(key) if key else self.order
 
     def ended(self, chain: str, status: Status | None, reason: str = "", suffix: str = "", **fields: Any) -> str:
         """A chain's run of this week, as it ended."""
@@ -127,8 +142,23 @@ def test_select_puts_the_longest_first(week: Week) -> None:
             store.open_attempt(run.id, TRAIN, ["node-a"], run.created_at)
             store.finish_run(run.id, Status.PASS, "", run.created_at + seconds)
     select = SelectOperator(task_id="select")
-    assert select._select(dict(week.params)) == ["ocr/c/train", "clas/b/train", "clas/a/train"]
-    assert select._select({**week.params, "chains": ["clas/*"]}) == ["clas/b/train", "clas/a/train"]
+    assert select._select(dict(week.params))[0] == ["ocr/c/train", "clas/b/train", "clas/a/train"]
+    assert select._select({**week.params, "chains": ["clas/*"]}) == (["clas/b/train", "clas/a/train"], [])
+
+
+def test_chains_whose_files_have_no_such_mode_are_left_out_and_it_is_said(week: Week) -> None:
+    for name in ("clas/a/serving", "ocr/d/serving"):
+        week.add_chain(name, "===========================serving_params===========================\n")
+    select = SelectOperator(task_id="select")
+    assert sorted(select.execute(week.context())) == sorted(CHAINS)
+    assert week.pushed == {"left_out": ["clas/a/serving", "ocr/d/serving"]}
+    for chain in CHAINS:
+        week.ended(chain, Status.PASS)
+    assert SummaryOperator(task_id="summary").execute(week.context()) == "3 chains: 3 pass"
+    text = (week.home / "weekly" / f"{PARENT}.md").read_text(encoding="utf-8")
+    assert "2 left out, whose kind of file has no such mode: clas/a/serving, ocr/d/serving\n" in text
+    with pytest.raises(AirflowFailException, match=r"^config_error: .*no chain that fits has this mode; found"):
+        select.execute(week.context(chains=["*/serving"]))
 
 
 @pytest.mark.parametrize(
@@ -192,24 +222,22 @@ def test_what_has_no_verdict_is_run_again(week: Week, status: Status | None) -> 
     assert [run_id for _, run_id, _ in week.started] == [f"weekly__{PARENT}~2"]
 
 
-def test_a_chain_waits_for_the_one_before_it(week: Week) -> None:
+def test_only_so_many_chains_are_on_their_way_at_once(week: Week, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert week.deferred(2).method_name == "resume", "all three, by default"
+    monkeypatch.setenv("TIPCFLOW_WEEKLY_AT_ONCE", "1")
     week.tasks = {"certify_0": "deferred", "certify_1": None, "certify_2": None}
     waits = week.deferred(1)
-    assert (waits.method_name, week.started) == ("take_turn", [])
-    assert week.deferred(2).trigger.before == CHAINS[1]
-
-    before = week.ended(CHAINS[0], None)
-    with week.store() as store:
-        store.acquire_leases(before, [("192.0.2.1", 0)], owner="test", ttl_s=60)
+    assert (waits.method_name, len(week.started)) == ("take_turn", 1)
+    week.tasks["certify_0"] = "failed"
     assert week.deferred(1).method_name == "resume"
-    assert [dag_id for dag_id, _, _ in week.started] == ["clas.b.train"]
-    assert week.deferred(2).method_name == "take_turn"
+    assert [dag_id for dag_id, _, _ in week.started] == ["ocr.c.train", "clas.b.train"]
 
+    week.states.clear()
     certify = CertifyOperator(task_id="certify", chain=CHAINS[2])
     with pytest.raises(TaskDeferred):
         certify.take_turn(week.context(2), {"late": False})
     assert week.started[-1][0] == "ocr.c.train"
-    with pytest.raises(AirflowFailException, match="infra_failure: the chains before this one have no slots"):
+    with pytest.raises(AirflowFailException, match="infra_failure: the chains before this one go on after 6 days"):
         certify.take_turn(week.context(2), {"late": True})
 
 
@@ -307,14 +335,9 @@ def test_no_wait_is_for_ever(week: Week, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.usefixtures("quick")
-def test_a_turn_comes_when_the_one_before_has_slots_or_ended(week: Week, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_turn_comes_when_enough_have_ended(week: Week, monkeypatch: pytest.MonkeyPatch) -> None:
     waiting, done = {"certify_0": "deferred"}, {"certify_0": "failed"}
     monkeypatch.setattr(dag_runs, "task_states", answers(waiting, RuntimeError("away"), waiting, done))
-    assert fired(turn()) == {"late": False}
-    monkeypatch.setattr(dag_runs, "task_states", answers(waiting))
-    run = week.ended(CHAINS[0], None, suffix="~2")
-    with week.store() as store:
-        store.acquire_leases(run, [("192.0.2.1", 0)], owner="test", ttl_s=60)
     assert fired(turn()) == {"late": False}
 
 
@@ -322,8 +345,7 @@ def turn(until: float | None = None) -> weekly_turn.TurnTrigger:
     return weekly_turn.TurnTrigger(
         dag_id="weekly",
         run_id=PARENT,
-        run_after=AFTER + timedelta(0),
         index=1,
-        before=CHAINS[0],
+        at_once=1,
         until=time.time() + 60 if until is None else until,
     )

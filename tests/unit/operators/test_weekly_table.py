@@ -38,7 +38,8 @@ def test_the_summary_that_a_person_reads() -> None:
         "ocr/never/train",
     ]
     assert counted(rows) == "1 no status, 1 not started, 1 failed, 1 infra_failure, 2 pass"
-    assert markdown("weekly manual__x", rows) == GOLDEN.read_text(encoding="utf-8")
+    left_out = ["ocr/a/serving_infer", "ocr/b/serving_infer"]
+    assert markdown("weekly manual__x", rows, left_out) == GOLDEN.read_text(encoding="utf-8")
 
 
 def test_accuracy_against_its_target_and_the_last_time() -> None:

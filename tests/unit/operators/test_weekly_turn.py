@@ -2,30 +2,24 @@ import pytest
 
 from operators.weekly_runs import ahead_of
 
-RUNS = ["run-2", "run-2-again"]
-
 
 def states(*words: str | None) -> dict[str, str | None]:
     return {f"certify_{index}": word for index, word in enumerate(words)}
 
 
-def test_the_first_does_not_wait() -> None:
-    assert ahead_of(0, states(None), [], []) == 0
+@pytest.mark.parametrize("at_once", [1, 2, 16])
+def test_the_first_do_not_wait(at_once: int) -> None:
+    assert [ahead_of(index, {}, at_once) for index in range(at_once)] == [0] * at_once
+    assert ahead_of(at_once, {}, at_once) == 1, "tasks that Airflow does not list yet are ahead"
 
 
 @pytest.mark.parametrize("word", ["success", "failed", "skipped", "upstream_failed", "removed"])
-def test_one_whose_predecessor_is_done_does_not_wait_whatever_became_of_it(word: str) -> None:
-    assert ahead_of(3, states("deferred", None, word, "running"), RUNS, []) == 0
+def test_a_chain_that_has_ended_makes_room_whatever_became_of_it(word: str) -> None:
+    assert ahead_of(3, states("deferred", None, word, "running"), 3) == 0
 
 
 @pytest.mark.parametrize("word", [None, "scheduled", "queued", "running", "deferred", "up_for_retry"])
-def test_it_waits_until_its_predecessor_has_slots(word: str | None) -> None:
-    now = states("success", "deferred", word, "running")
-    assert ahead_of(3, now, RUNS, []) == 2
-    assert ahead_of(3, now, RUNS, ["run-1"]) == 1
-    assert ahead_of(3, now, RUNS, ["run-1", "of a pull request", "another"]) == 1
-    assert ahead_of(3, now, RUNS, ["run-1", "run-2-again"]) == 0
-
-
-def test_tasks_that_airflow_does_not_list_yet_are_ahead() -> None:
-    assert ahead_of(2, {}, RUNS, []) == 2
+def test_one_that_goes_on_does_not(word: str | None) -> None:
+    now = states("success", "deferred", word, "running", None)
+    assert [ahead_of(index, now, 1) for index in range(5)] == [0, 0, 1, 2, 3]
+    assert [ahead_of(index, now, 2) for index in range(5)] == [0, 0, 0, 1, 2]
