@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import Context
 
 from operators.base import RunOperator
-from operators.request import Conf, read_conf, request_of
+from operators.confirm import CONFIRMS, confirming, waited_for
+from operators.dag_run_trigger import DagRunTrigger
+from operators.request import Conf, read_conf, request_of, trigger_of
 from operators.triggers import LeaseTrigger
 from tipcflow.domain import InfraError, Status, TipcflowError
+from tipcflow.execute.confirm import TRIGGER
 
 if TYPE_CHECKING:
     from tipcflow.execute.task_context import TaskContext
@@ -42,7 +45,8 @@ class ResolveOperator(RunOperator):
             dag_run_id=dag_run.run_id,
         )
         try:
-            conf = read_conf(given, allowed=self.allowed)
+            confirms = trigger_of(dag_run.run_id) == TRIGGER
+            conf = read_conf(given, allowed=(*self.allowed, CONFIRMS) if confirms else self.allowed)
             request = request_of(
                 conf,
                 suite=self.suite,
@@ -50,6 +54,8 @@ class ResolveOperator(RunOperator):
                 dag_id=dag_run.dag_id,
                 dag_run_id=dag_run.run_id,
             )
+            if conf.confirms:
+                request = confirming(run.store, request, conf.confirms)
             open_run(run.store, run.run, request)
             run.store.put_document(run.run, "airflow", {"dag_id": dag_run.dag_id, "run_id": dag_run.run_id})
             plan = resolve_run(run.store, run.run, request, home=run.home)
@@ -151,11 +157,30 @@ class JudgeOperator(RunOperator):
         from tipcflow.execute.task_phases import judge_run
 
         run.note("judging")
-        status, reason = judge_run(run)
+        judge_run(run)
+        waits = None if was_stopped(context) else waited_for(run, context)
+        if waits:
+            child, asked = waits
+            trigger = DagRunTrigger(dag_id=context["dag_run"].dag_id, run_id=child, until=asked.until)
+            self.defer(trigger=trigger, method_name="resume", timeout=None)
+        self._tell(run)
+
+    def resume(self, context: Context, event: dict[str, Any]) -> None:
+        """Called by Airflow when the confirm run has ended, or it is too late for it."""
+        from tipcflow.execute.task_phases import judge_run
+
+        with self.opened(context) as run:
+            run.note("judging again, with what the confirm run said")
+            judge_run(run)
+            self._tell(run)
+
+    def _tell(self, run: "TaskContext") -> None:
+        judged = run.store.document(run.run, "judgement") or {}
         for result in sorted(run.store.check_results(run.run), key=lambda one: -one.status.severity):
             where = " ".join(word for word in (result.step, result.leg, result.metric) if word)
             self.log.info("%-18s %-12s %s  %s", result.status.value, result.check, where, result.reason)
-        self.log.info("%s%s", status.value, f": {reason}" if reason else "")
+        reason = judged.get("reason")
+        self.log.info("%s%s", judged.get("status", "no status yet"), f": {reason}" if reason else "")
 
 
 def was_stopped(context: Context) -> bool:

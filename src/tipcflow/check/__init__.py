@@ -1,6 +1,6 @@
 """Facts to verdicts: one small pure module per question, no I/O."""
 
-from tipcflow.check.context import CheckContext, Pin
+from tipcflow.check.context import CheckContext, Confirmation, Pin
 from tipcflow.check.judge import judge, verdict
 
-__all__ = ["CheckContext", "Pin", "judge", "verdict"]
+__all__ = ["CheckContext", "Confirmation", "Pin", "judge", "verdict"]

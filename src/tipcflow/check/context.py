@@ -20,6 +20,21 @@ class Pin:
 
 
 @dataclass(frozen=True)
+class Confirmation:
+    """What the confirm run of this run measured.
+
+    Attributes:
+        run: its id.
+        medians: 'step|leg|metric' -> median, of the steps and legs that ended well.
+        missing: why a number that is not there is not there.
+    """
+
+    run: str
+    medians: Mapping[str, float]
+    missing: str = ""
+
+
+@dataclass(frozen=True)
 class CheckContext:
     """Everything that checks may look at besides the run's own facts.
 
@@ -27,6 +42,7 @@ class CheckContext:
         history: accepted earlier runs of the same chain, mode and environment class, oldest first.
         references: the suite's targets; None when it has no file.
         pins: 'step|leg|metric' -> the value that is pinned for it.
+        confirmation: what a confirm run said; None when none was asked for.
         goldens: the predictions stored for the chain in this mode; None when there are none.
         run: the run itself, for its framework and the suite's hash; None in tests of checks that need neither.
     """
@@ -35,6 +51,7 @@ class CheckContext:
     history: tuple[PastRun, ...] = ()
     references: References | None = None
     goldens: Goldens | None = None
+    confirmation: Confirmation | None = None
     pins: Mapping[str, Pin] = field(default_factory=dict)
     run: Run | None = None
 

@@ -162,6 +162,7 @@ class Policy(ConfigModel):
             measured; not said, nodes when a metric of speed counts.
         lease_wait_s: how long a run may wait for them, seconds.
         history: how many of the last accepted runs make the baseline.
+        confirm_minutes: how long a confirm run is waited for, within the run's budget; 0: none is asked for.
         min_history: how many of them there must be before a change counts.
         z: how many robust standard deviations (1.4826 * MAD of the runs' medians) a change must exceed as well.
         metrics: the metrics that are compared with the baseline; others are stored and shown.
@@ -179,6 +180,7 @@ class Policy(ConfigModel):
     retries: dict[FailureClass, Annotated[int, Field(ge=0, le=5)]] = {}
     lease: Literal["slots", "nodes"] | None = None
     lease_wait_s: float = Field(default=86400, gt=0)
+    confirm_minutes: float = Field(default=15, ge=0)
     history: int = Field(default=20, ge=1)
     min_history: int = Field(default=5, ge=2)
     z: float = Field(default=5.0, gt=0)

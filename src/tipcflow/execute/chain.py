@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tipcflow.domain import InfraError, Run, Status, TipcflowError, new_run_id
-from tipcflow.execute import judgement
+from tipcflow.execute import confirm, judgement
 from tipcflow.execute.inspection import inspect, settle
 from tipcflow.execute.jobs import slots_needed
 from tipcflow.execute.lease import LeaseKeeper
@@ -37,6 +37,7 @@ class ChainRun:
         home: Path,
         listener: Listener = silent,
         cancel: threading.Event | None = None,
+        run: str = "",
     ) -> None:
         self.request = request
         self._store = store
@@ -44,7 +45,7 @@ class ChainRun:
         self._say = listener
         self.cancel = cancel or threading.Event()
         stem = Path(request.params).parent.name or Path(request.params).stem
-        self.id = new_run_id(stem)
+        self.id = run or new_run_id(stem)
 
     def execute(self) -> Run:
         """Run to the verdict.
@@ -68,7 +69,7 @@ class ChainRun:
         resolved, plan = resolve(self._store, self.request, self.id, home=self._home)
         suite, snapshot = resolved.suite, resolved.snapshot
         slots = slots_needed(plan, resolved.cluster, whole_nodes=resolved.policy.whole_nodes)
-        budget_s = (suite.budget_minutes or resolved.policy.budget_minutes) * 60
+        budget_s = self.request.budget_s or (suite.budget_minutes or resolved.policy.budget_minutes) * 60
         with Nodes(resolved.cluster, plan.nodes, reconnect_s=self.request.reconnect_s) as nodes:
             self._note(f"connecting to {', '.join(plan.nodes)}")
             nodes.connect()
@@ -107,7 +108,7 @@ class ChainRun:
                     lease.keep = nodes.may_hold(self._store.attempts(self.id))
             for line in leftovers:
                 self._note(line)
-            run = self._judge(resolved, leftovers)
+            run = self._judge(resolved, leftovers, budget_s)
             if run.status in (Status.PASS, Status.IMPROVEMENT) and not self.request.keep:
                 nodes.remove_run(self.id)
             return run
@@ -116,9 +117,13 @@ class ChainRun:
         if self.cancel.is_set():
             raise InfraError("stopped by a person")
 
-    def _judge(self, resolved: Resolved, leftovers: list[str]) -> Run:
+    def _judge(self, resolved: Resolved, leftovers: list[str], budget_s: float) -> Run:
         self._note("judging")
         judged = judgement.judge_run(self._store, self.id, rules=resolved.policy, references=resolved.references)
+        if not self.cancel.is_set() and self._confirm(resolved, budget_s):
+            judged = judgement.judge_run(
+                self._store, self.id, rules=resolved.policy, references=resolved.references
+            )
         status, reason = judged.status, judged.reason
         if status is Status.CANCELLED:
             reason = f"stopped by a person{self._where_stopped()}"
@@ -128,6 +133,21 @@ class ChainRun:
         judgement.write_certificate(self._store, self.id, self._home)
         self._say(Event(Kind.CHECKS, reason, status=status))
         return run
+
+    def _confirm(self, resolved: Resolved, budget_s: float) -> bool:
+        """Measure once more what looks like a regression; whether that was asked for."""
+        run = self._store.get_run(self.id)
+        began = min((one.started_at for one in self._store.attempts(self.id)), default=time.time())
+        child = new_run_id(run.model)
+        asked = confirm.ask(self._store, run, resolved.policy, child, budget_ends=began + budget_s)
+        if asked is None:
+            return False
+        self._note(f"confirming {', '.join(asked.keys)}: run {child}")
+        request = confirm.request_for(self.request, run, asked)
+        # Its steps have the names of this run's: only what it says in words is shown.
+        listener = confirm.in_words(self._note)
+        ChainRun(request, self._store, home=self._home, listener=listener, cancel=self.cancel, run=child).execute()
+        return True
 
     def _where_stopped(self) -> str:
         stopped = [

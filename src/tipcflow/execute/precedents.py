@@ -5,11 +5,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tipcflow.check import CheckContext, Pin
+from tipcflow.check import CheckContext, Confirmation, Pin
 from tipcflow.config.goldens import Goldens
 from tipcflow.config.policy import Policy
 from tipcflow.config.references import References
 from tipcflow.domain import PastRun, Run
+from tipcflow.execute import confirm
 
 if TYPE_CHECKING:
     from tipcflow.store import Baseline, Store
@@ -46,10 +47,12 @@ def context_of(store: "Store", run: Run, *, rules: Policy, references: Reference
     """
     in_force = decided(store.baseline_decisions(run.chain, run.mode, run.environment))
     kept = store.document(run.id, "goldens")
+    by, medians, missing = confirm.told(store, run.id)
     return CheckContext(
         history=past_runs(store, run, in_force.starts, limit=rules.history),
         references=references,
         goldens=Goldens.model_validate(kept) if kept else None,
+        confirmation=Confirmation(by, medians, missing) if by else None,
         pins=in_force.pins,
         policy=rules,
         run=run,

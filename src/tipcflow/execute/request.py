@@ -19,6 +19,8 @@ class RunRequest:
         framework: requirement that the nodes must satisfy, '' for any.
         wait_s: how long to wait for free slots; None for what the policy says.
         only_inside: the params file must be one of the suite's; else a path of any file will do.
+        confirms: the run that this one confirms, '' for none; `only` are the steps (or step/leg) in doubt then.
+        budget_s: what all steps together may take; None for what suite and policy say.
         keep: keep the run's working folder on the nodes also when it passed.
     """
 
@@ -40,6 +42,9 @@ class RunRequest:
     owner: str = ""
     keep: bool = False
     only_inside: bool = False
+    confirms: str = ""
+    only: tuple[str, ...] = ()
+    budget_s: float | None = None
     command: tuple[str, ...] = field(default=())
 
     def waits_s(self, policy: Policy) -> float:

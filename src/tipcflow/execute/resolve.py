@@ -14,6 +14,7 @@ from tipcflow.config.references import References
 from tipcflow.config.suite import Suite, load_suite
 from tipcflow.domain import Cluster, Compat, ConfigError, Plan, Run
 from tipcflow.execute import judgement, preflight
+from tipcflow.execute.confirm import cut, turned
 from tipcflow.execute.kept_source import keep_snapshot, kept_snapshot
 from tipcflow.execute.planning import make_plan
 from tipcflow.execute.request import RunRequest, chain_name
@@ -37,7 +38,7 @@ class Resolved:
 
     def plan(self, run: str, flags: dict[str, frozenset[str]] | None = None, *, port: int | None = None) -> Plan:
         """What the run does; with what the nodes' CPUs can do and a free port, once these are known."""
-        return make_plan(
+        plan = make_plan(
             self.request,
             self.suite,
             self.cluster,
@@ -47,6 +48,7 @@ class Resolved:
             cpu_flags=flags,
             port=port,
         )
+        return cut(plan, self.request.only) if self.request.confirms else plan
 
 
 def create_run(store: "Store", request: RunRequest, run_id: str) -> None:
@@ -78,6 +80,8 @@ def resolve(store: "Store", request: RunRequest, run_id: str, *, home: Path) -> 
     """
     suite = load_suite(request.suite, request.config_dir)
     cluster = load_cluster(request.cluster, request.config_dir)
+    if request.confirms:
+        cluster = turned(cluster)
     if request.framework:
         preflight.parse_framework(request.framework)
     policy = judgement.load_policy(request.policy, request.config_dir)
@@ -144,6 +148,7 @@ def kept_request(store: "Store", run_id: str) -> RunRequest:
         "config_dir": Path(kept["config_dir"]),
         "compat": Compat(kept["compat"]),
         "command": tuple(kept["command"]),
+        "only": tuple(kept.get("only", ())),
     }
     return RunRequest(**fields)
 

@@ -12,7 +12,7 @@ import time
 from typing import TYPE_CHECKING
 
 from tipcflow.domain import EndReason, InfraError, JobSpec, Status, Step
-from tipcflow.execute import outcome
+from tipcflow.execute import confirm, outcome
 from tipcflow.execute.blame import culprit, is_bad, is_culprit, was_stopped
 from tipcflow.execute.evidence import gather
 from tipcflow.execute.gang import PEER_GRACE_S, SLACK_S, STOP_S
@@ -216,6 +216,7 @@ class StepTask:
         store, run = self._context.store, self._context.run
         if store.get_run(run).status is not None:
             store.put_document(run, "judgement", None)
+            confirm.forget(store, run)
             store.reopen_run(run)
         store.clear_steps(run, [self._step.id, *self._context.plan.needing(self._step.id)])
 

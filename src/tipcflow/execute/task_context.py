@@ -79,7 +79,7 @@ class TaskContext:
     @property
     def budget_s(self) -> float:
         """What all steps of the run together may take, seconds."""
-        return (self.suite.budget_minutes or self.policy.budget_minutes) * 60
+        return self.request.budget_s or (self.suite.budget_minutes or self.policy.budget_minutes) * 60
 
     @property
     def budget_ends(self) -> float:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tipcflow.domain import Plan, Run, Status, Step, TipcflowError
-from tipcflow.execute import judgement
+from tipcflow.execute import confirm, judgement
 from tipcflow.execute.inspection import inspect, settle
 from tipcflow.execute.needs import why_not
 from tipcflow.execute.request import RunRequest
@@ -33,6 +33,7 @@ def open_run(store: "Store", run_id: str, request: RunRequest) -> bool:
 def begin_again(store: "Store", run_id: str) -> None:
     """Take back what was said of a run and its steps: its first tasks run again, and everything after them."""
     store.put_document(run_id, "judgement", None)
+    confirm.forget(store, run_id)
     if store.get_run(run_id).status is not None:
         store.reopen_run(run_id)
     plan = store.plan_or_none(run_id)

@@ -67,12 +67,12 @@ class HistoryMixin(RunsMixin, StepsMixin, MeasurementsMixin, DocumentsMixin):
         limit: int = 20,
     ) -> list[str]:
         """Ids of runs that one may be compared with, newest first: accepted, of the same chain, mode, semantics
-        (`bash` trains other epochs than `spec`) and environment."""
+        (`bash` trains other epochs than `spec`) and environment. A run that only confirms another one never is."""
         query = (
             select(runs.c.id)
             .where(runs.c.chain == chain, runs.c.mode == mode, runs.c.environment == environment)
             .where(runs.c.compat == compat)
-            .where(runs.c.status.in_(_ACCEPTED), runs.c.id != exclude)
+            .where(runs.c.status.in_(_ACCEPTED), runs.c.id != exclude, runs.c.trigger != "confirm")
             .order_by(runs.c.created_at.desc(), runs.c.id.desc())
             .limit(limit)
         )

@@ -1,0 +1,170 @@
+"""Confirm runs: what looks like a regression is measured once more before it is one.
+
+The judge asks for it; a run of its own does only the steps in doubt, and what they need, on the nodes in another
+order: what was measured on the first node is measured on the second, and with one node at a later time. Meanwhile
+the run that is confirmed has no status. A confirm run never joins a baseline.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from tipcflow.config.policy import Policy
+from tipcflow.domain import CheckResult, Cluster, Facts, Plan, Run, StepKind
+from tipcflow.execute.progress import Event, Kind, Listener
+from tipcflow.execute.request import RunRequest
+
+if TYPE_CHECKING:
+    from tipcflow.store import Store
+
+# A run with this trigger confirms another one.
+TRIGGER = "confirm"
+DOCUMENT = "confirmation"
+# Less than this is not even enough to start the processes of a chain, seconds.
+LEAST_S = 60.0
+# What a whole-data training is confirmed in: batches take as long there, and there are few of them.
+BENCHMARK_MODE = "lite_train_lite_infer"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a run's judge asked for.
+
+    Attributes:
+        run: the confirm run's id.
+        keys: what is in doubt: step id, or step id + '/' + leg id.
+        until: when it is no longer waited for, seconds since the epoch.
+    """
+
+    run: str
+    keys: tuple[str, ...]
+    until: float
+
+
+def doubted(results: Iterable[CheckResult]) -> tuple[str, ...]:
+    """What the answers ask to be measured again: step id, or step id + '/' + leg id."""
+    found = {
+        f"{one.step}/{one.leg}" if one.leg else one.step
+        for one in results
+        if one.values.get("confirm") and one.gating and one.step
+    }
+    return tuple(sorted(found))
+
+
+def asked_of(store: "Store", run: str) -> Asked | None:
+    """What was asked for a run; None when nothing was."""
+    kept = store.document(run, DOCUMENT)
+    if not kept:
+        return None
+    return Asked(run=str(kept["run"]), keys=tuple(kept["keys"]), until=float(kept["until"]))
+
+
+def ask(store: "Store", run: Run, policy: Policy, confirm_run: str, *, budget_ends: float) -> Asked | None:
+    """Ask for a confirm run when the run's answers want one, once per run; None when there is nothing to ask.
+
+    It counts in the run's budget: what is left of that, and no more than the policy's `confirm_minutes`, is the
+    time that it is waited for.
+
+    Args:
+        confirm_run: the id that it gets.
+        budget_ends: seconds since the epoch.
+    """
+    if run.trigger == TRIGGER or asked_of(store, run.id):
+        return None
+    keys, now = doubted(store.check_results(run.id)), time.time()
+    until = min(now + policy.confirm_minutes * 60, budget_ends)
+    if not keys or until - now < LEAST_S:
+        return None
+    made = Asked(run=confirm_run, keys=keys, until=until)
+    store.put_document(run.id, DOCUMENT, {"run": made.run, "keys": list(keys), "until": until})
+    return made
+
+
+def forget(store: "Store", run: str) -> None:
+    """Something of the run is done again: what was asked for before counts no more."""
+    if asked_of(store, run):
+        store.put_document(run, DOCUMENT, None)
+
+
+def open_question(store: "Store", run: str, now: float | None = None) -> bool:
+    """Whether a confirm run is still waited for."""
+    asked = asked_of(store, run)
+    if asked is None or (time.time() if now is None else now) >= asked.until:
+        return False
+    known = store.known_runs([asked.run]).get(asked.run)
+    return known is None or known.status is None
+
+
+def request_for(request: RunRequest, run: Run, asked: Asked) -> RunRequest:
+    """The request of the confirm run: the same chain, of the same commit where there is one."""
+    whole = request.mode.startswith("whole_train")
+    return replace(
+        request,
+        mode=BENCHMARK_MODE if whole else request.mode,
+        # Without a ref the suite's folder is tested as it is, committed or not.
+        suite_ref=request.suite_ref and (run.suite_commit or request.suite_ref),
+        repeats=1,
+        trigger=TRIGGER,
+        wait_s=max(1.0, asked.until - time.time()),
+        budget_s=max(1.0, asked.until - time.time()),
+        confirms=run.id,
+        only=asked.keys,
+    )
+
+
+def in_words(note: Callable[[str], None]) -> Listener:
+    """A listener that tells of a confirm run as notes of the run that it confirms."""
+
+    def take(event: Event) -> None:
+        if event.kind is Kind.STEP_STARTED:
+            note(f"confirming: {event.step} {event.text}".rstrip())
+        elif event.kind is Kind.STEP_ENDED and event.status:
+            note(f"confirming: {event.step} {event.status.value} {event.text}".rstrip())
+        elif event.kind is Kind.CHECKS and event.status:
+            note(f"confirming: {event.status.value}")
+
+    return take
+
+
+def turned(cluster: Cluster) -> Cluster:
+    """The cluster with its nodes in another order: the first one becomes the last."""
+    return cluster.model_copy(update={"nodes": (*cluster.nodes[1:], cluster.nodes[0])})
+
+
+def cut(plan: Plan, keys: Iterable[str]) -> Plan:
+    """Only the steps and legs in doubt, and the steps that they need."""
+    wanted = set(keys)
+    legs = {
+        step.id: tuple(leg for leg in step.legs if f"{step.id}/{leg.id}" in wanted or step.id in wanted)
+        for step in plan.steps
+    }
+    kept = {step.id for step in plan.steps if step.id in wanted or legs[step.id]}
+    for step in reversed(plan.steps):  # in an order in which each comes after what it needs
+        if step.id in kept:
+            kept.update(step.after)
+    steps = [step.model_copy(update={"legs": legs[step.id]}) for step in plan.steps if step.id in kept]
+    return plan.model_copy(update={"steps": tuple(steps)})
+
+
+def told(store: "Store", run: str) -> tuple[str, Mapping[str, float], str]:
+    """(confirm run, 'step|leg|metric' -> what it measured, why there is not more).
+
+    ('', {}, '') when none was asked for. Only steps and legs that ended well count.
+    """
+    asked = asked_of(store, run)
+    if asked is None:
+        return "", {}, ""
+    known = store.known_runs([asked.run]).get(asked.run)
+    if known is None or known.status is None:
+        return asked.run, {}, "has not ended in time" if time.time() >= asked.until else "goes on"
+    facts = store.facts(asked.run)
+    medians = {key: value for key, value in store.past_run(asked.run).medians.items() if _well(facts, key)}
+    return asked.run, medians, f"is {known.status.value}" + (f": {known.reason}" if known.reason else "")
+
+
+def _well(facts: Facts, key: str) -> bool:
+    step, leg, _ = key.split("|")
+    status: Any = facts.leg_status.get(f"{step}/{leg}") if leg else facts.step_status.get(step)
+    preparing = any(one.id == step and one.kind is StepKind.PREPARE for one in facts.plan.steps)
+    return status == "pass" and not preparing

@@ -1,0 +1,141 @@
+"""Confirm runs: what is asked for, what they do, what counts of them."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.stories import INFER, T0, TRAIN, a_plan, a_run, tell
+
+from tipcflow.config.policy import Policy
+from tipcflow.config.references import References
+from tipcflow.domain import CheckResult, Cluster, Measurement, Node, Phase, Status
+from tipcflow.execute import confirm
+from tipcflow.execute.precedents import context_of
+from tipcflow.execute.request import RunRequest
+from tipcflow.store import Store
+
+LEG = "cpu_onednn_on"
+POLICY = Policy(name="p")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Any:
+    with Store.open(f"sqlite:///{tmp_path}/t.db") as opened:
+        yield opened
+
+
+def answer(step: str = TRAIN, leg: str = "", *, asks: bool = True, gating: bool = True) -> CheckResult:
+    return CheckResult(
+        check="speed.batch_cost",
+        status=Status.INSUFFICIENT_DATA,
+        reason="slower; it is measured once more",
+        step=step,
+        leg=leg,
+        metric="batch_cost",
+        gating=gating,
+        values={"confirm": asks},
+    )
+
+
+def in_doubt(store: Store, *answers: CheckResult) -> Any:
+    run = tell(store, a_run(created_at=T0), status=None)
+    store.set_check_results(run.id, answers)
+    return run
+
+
+def test_what_is_in_doubt() -> None:
+    answers = [answer(), answer(), answer(INFER, LEG), answer(asks=False), answer(INFER, "x", gating=False)]
+    assert confirm.doubted(answers) == (f"{INFER}/{LEG}", TRAIN)
+
+
+def test_asked_for_once_within_the_budget(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(confirm.time, "time", lambda: T0)
+    run = in_doubt(store, answer())
+    asked = confirm.ask(store, run, POLICY, "child", budget_ends=T0 + 300)
+    assert asked == confirm.Asked("child", (TRAIN,), T0 + 300)
+    assert confirm.asked_of(store, run.id) == asked
+    assert confirm.ask(store, run, POLICY, "other", budget_ends=T0 + 300) is None
+    confirm.forget(store, run.id)
+    again = confirm.ask(store, run, POLICY, "other", budget_ends=T0 + 9000)
+    assert again
+    assert again.until == T0 + 15 * 60
+
+
+@pytest.mark.parametrize(
+    ("changes", "policy", "left"),
+    [
+        ({}, Policy(name="p", confirm_minutes=0), 900),
+        ({}, POLICY, 59),
+        ({"trigger": "confirm"}, POLICY, 900),
+    ],
+)
+def test_not_asked_for(store: Store, changes: Any, policy: Policy, left: float) -> None:
+    import time
+
+    run = in_doubt(store, answer()).model_copy(update=changes)
+    assert confirm.ask(store, run, policy, "child", budget_ends=time.time() + left) is None
+    assert confirm.asked_of(store, run.id) is None
+
+
+def test_only_what_is_in_doubt_and_what_it_needs() -> None:
+    plan = a_plan()
+    assert [step.id for step in confirm.cut(plan, [TRAIN]).steps] == [TRAIN]
+    made = confirm.cut(plan, [f"{INFER}/{LEG}"])
+    assert [step.id for step in made.steps] == [TRAIN, INFER]
+    assert [leg.id for leg in made.steps[1].legs] == [LEG]
+
+
+def test_the_nodes_change_places() -> None:
+    nodes = tuple(Node(name=n, address=n, python="/p", workspace="/w") for n in "abc")
+    turned = confirm.turned(Cluster(name="c", nodes=nodes))
+    assert [node.name for node in turned.nodes] == ["b", "c", "a"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "ref", "expected"),
+    [
+        ("lite_train_lite_infer", None, ("lite_train_lite_infer", None)),
+        ("whole_train_whole_infer", "main", ("lite_train_lite_infer", "abc")),
+    ],
+)
+def test_the_same_commit_and_never_a_whole_training(mode: str, ref: str | None, expected: Any) -> None:
+    request = RunRequest("f.txt", "s", mode, "c", Path("/x"), suite_ref=ref, repeats=3)
+    asked = confirm.Asked("child", (TRAIN,), T0)
+    made = confirm.request_for(request, a_run(suite_commit="abc"), asked)
+    assert (made.mode, made.suite_ref) == expected
+    assert (made.trigger, made.confirms, made.only, made.repeats) == ("confirm", a_run().id, (TRAIN,), 1)
+
+
+def test_waited_for_until_it_has_ended_or_is_late(store: Store) -> None:
+    run = in_doubt(store, answer())
+    store.put_document(run.id, confirm.DOCUMENT, {"run": "child", "keys": [TRAIN], "until": T0 + 60})
+    assert confirm.open_question(store, run.id, T0)
+    assert not confirm.open_question(store, run.id, T0 + 60)
+    store.create_run(a_run("child", trigger="confirm", created_at=T0))
+    assert confirm.open_question(store, run.id, T0)
+    store.finish_run("child", Status.FAILED, "it fell", T0 + 9)
+    assert not confirm.open_question(store, run.id, T0 + 10)
+
+
+def test_what_it_measured_counts_for_the_confirmed_run_alone(store: Store) -> None:
+    run = in_doubt(store, answer())
+    child = tell(store, a_run("child", trigger="confirm", created_at=T0 + 1))
+    known = {"run": "child", "step": TRAIN, "node": "node-b", "metric": "batch_cost", "unit": "s"}
+    store.add_measurements([Measurement(**known, phase=Phase.TRAIN, value=0.25)])
+    assert confirm.told(store, run.id) == ("", {}, "")
+    store.put_document(run.id, confirm.DOCUMENT, {"run": child.id, "keys": [TRAIN], "until": T0 + 60})
+    context = context_of(store, store.get_run(run.id), rules=POLICY, references=References(suite="s"))
+    assert context.confirmation
+    assert (context.confirmation.run, context.confirmation.medians[f"{TRAIN}||batch_cost"]) == ("child", 0.25)
+    later = a_run("later", created_at=T0 + 9)
+    assert context_of(store, later, rules=POLICY, references=References(suite="s")).history == ()
+
+
+def test_what_did_not_end_well_counts_not(store: Store) -> None:
+    run = in_doubt(store, answer())
+    child = tell(store, a_run("child", trigger="confirm", created_at=T0 + 1), status=Status.FAILED)
+    store.set_step(child.id, TRAIN, Status.FAILED, "exit code 1")
+    store.put_document(run.id, confirm.DOCUMENT, {"run": child.id, "keys": [TRAIN], "until": T0 + 60})
+    by, medians, missing = confirm.told(store, run.id)
+    assert (by, dict(medians)) == ("child", {})
+    assert missing.startswith("is failed")
