@@ -8,7 +8,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -82,7 +82,7 @@ def _die_with_parent() -> None:
 
 
 @contextmanager
-def running() -> Iterator[Server]:
+def running(settings: Sequence[str] = _SETTINGS) -> Iterator[Server]:
     """Start a server, stop it afterwards and remove what it wrote."""
     bin_dir = need_binaries()
     account = _account()
@@ -100,7 +100,7 @@ def running() -> Iterator[Server]:
             timeout=START_S,
             **account,
         )
-        options = [part for setting in _SETTINGS for part in ("-c", setting)]
+        options = [part for setting in settings for part in ("-c", setting)]
         with (base / "log").open("wb") as log:
             server = subprocess.Popen(
                 [bin_dir / "postgres", "-D", base / "data", "-k", base, "-h", "", *options],

@@ -1,0 +1,185 @@
+"""The metrics database with 10 million measurements: 500 chains, a run a week for a year, on both databases.
+
+Runs are filled in with the store's own statements, many to a transaction. Then each question is asked --times
+times, of chains at random, as its users ask it:
+
+    history     Store.history of batch_cost in training on one kind of nodes: 42 of 52 runs, 2 ranks each
+    each        the same, a row per rank, from the summaries alone
+    verdicts    the page of chains with their newest verdicts, 50 chains
+    worst       the same, of the chains whose newest run failed
+    run         all measurements of one run
+
+--rows measures the layout that was not chosen, too: a row per measurement, aggregated by the reader.
+Prints tables and writes benchmarks/results/store_history.json. Needs 2 GB below /tmp (7 GB with --rows).
+"""
+
+import argparse
+import json
+import random
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
+
+from sqlalchemy import Connection, insert, text  # noqa: E402
+from store_data import INFER, TRAIN, V100, a_run, chain_name, database, measured  # noqa: E402
+from store_rows import Rows  # noqa: E402
+
+from tipcflow.domain import Run  # noqa: E402
+from tipcflow.store import Store  # noqa: E402
+from tipcflow.store import measurements as own  # noqa: E402
+from tipcflow.store import schema as tables  # noqa: E402
+from tipcflow.store.pages import Wanted  # noqa: E402
+from tipcflow.store.readonly import ReadonlyStore  # noqa: E402
+
+AIM_MS = 100.0
+TOGETHER = 50
+STEPS = ((TRAIN, "train"), ("norm_train_gpus_0,1_autocast_null/eval", "eval"), (INFER, "infer_gpu"))
+
+
+def fill(store: Store, chains: int, weeks: int, rows: Rows | None) -> int:
+    """All runs, oldest week first; how many measurements that was."""
+    rng, now, count = random.Random(1), time.time(), 0
+    made: list[Run] = []
+    for week in range(weeks):
+        for chain in range(chains):
+            made.append(a_run(chain, week, now=now, weeks=weeks))
+            if len(made) == TOGETHER or (week, chain) == (weeks - 1, chains - 1):
+                count += put(store, made, rng, rows)
+                made = []
+    return count
+
+
+def put(store: Store, made: list[Run], rng: random.Random, rows: Rows | None) -> int:
+    """Some runs in one transaction."""
+    told = [item for run in made for item in measured(run, rng)]
+    groups = own._grouped(told)
+    with store._write() as connection:
+        connection.execute(insert(tables.runs), [run.model_dump() for run in made])
+        connection.execute(insert(tables.steps), [step for run in made for step in steps_of(run)])
+        connection.execute(insert(tables.attempts), [attempt for run in made for attempt in attempts_of(run)])
+        packed = [own._row(key, found) for key, found in groups.items()]
+        for start in range(0, len(packed), own.BATCH):
+            own._insert(connection, packed[start : start + own.BATCH])
+        if rows is not None:
+            rows.put(connection, told)
+    return len(told)
+
+
+def steps_of(run: Run) -> list[dict[str, Any]]:
+    """Rows of table steps."""
+    shared = {"run": run.id, "variant": "", "repeat": 1, "world_size": 2, "status": "pass", "reason": ""}
+    return [shared | {"step": step, "position": place, "kind": kind} for place, (step, kind) in enumerate(STEPS)]
+
+
+def attempts_of(run: Run) -> list[dict[str, Any]]:
+    """Rows of table attempts."""
+    shared = {"run": run.id, "attempt": 1, "nodes": ["node-a"], "status": "pass", "reason": "", "records": []}
+    times = {"started_at": run.created_at, "ended_at": run.ended_at}
+    return [shared | times | {"step": step} for step, _ in STEPS]
+
+
+def asked(store: ReadonlyStore, chains: int, weeks: int, rows: Rows | None) -> dict[str, Callable[[], object]]:
+    """The questions, each of something at random."""
+    rng = random.Random(2)
+
+    def chain() -> str:
+        return chain_name(rng.randrange(chains))
+
+    def run() -> str:
+        return a_run(rng.randrange(chains), rng.randrange(weeks), now=0, weeks=weeks).id
+
+    def rows_of_chain(connection: Connection) -> object:
+        assert rows is not None
+        return rows.history(connection, chain(), TRAIN, "batch_cost", V100)
+
+    def by_rows() -> object:
+        with store._read() as connection:
+            return rows_of_chain(connection)
+
+    found: dict[str, Callable[[], object]] = {
+        "history": lambda: store.history(chain(), TRAIN, "batch_cost", V100),
+        "each": lambda: store.history(chain(), TRAIN, "batch_cost", V100, each=True),
+        "verdicts": lambda: store.chains_page(Wanted(), limit=50),
+        "worst": lambda: store.chains_page(Wanted(status="failed"), limit=50),
+        "run": lambda: store.measurements(run()),
+    }
+    return found | ({"history, rows": by_rows} if rows is not None else {})
+
+
+def times_of(question: Callable[[], object], times: int) -> dict[str, float]:
+    """Milliseconds of an answer; the first is not counted, it imports pandas."""
+    question()
+    took = []
+    for _ in range(times):
+        before = time.perf_counter()
+        question()
+        took.append((time.perf_counter() - before) * 1e3)
+    took.sort()
+    return {"median": took[len(took) // 2], "p95": took[int(len(took) * 0.95)], "max": took[-1]}
+
+
+def size_of(connection: Connection, table: str) -> int:
+    """Bytes of a table with its index."""
+    if connection.dialect.name == "postgresql":
+        return int(connection.execute(text(f"SELECT pg_total_relation_size('{table}')")).scalar_one())
+    query = text("SELECT sum(pgsize) FROM dbstat WHERE aggregate = TRUE AND name = :name")
+    try:
+        return int(connection.execute(query, {"name": table}).scalar_one())
+    except Exception:  # this SQLite was built without dbstat: all of the file then
+        pages = connection.execute(text("PRAGMA page_count")).scalar_one()
+        return int(pages) * int(connection.execute(text("PRAGMA page_size")).scalar_one())
+
+
+def bench(kind: str, args: argparse.Namespace) -> dict[str, Any]:
+    """Fill and ask one database."""
+    with database(kind) as url, Store.open(url) as store:
+        rows = Rows() if args.rows else None
+        with store._write() as connection:
+            if rows is not None:
+                rows.create(connection)
+        before = time.perf_counter()
+        count = fill(store, args.chains, args.weeks, rows)
+        filled = time.perf_counter() - before
+        with store._engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            connection.exec_driver_sql("VACUUM ANALYZE" if kind == "postgresql" else "ANALYZE")
+        with store._read() as connection:
+            sizes = {name: size_of(connection, name) for name in (["series", "rows"] if rows else ["series"])}
+        reader = ReadonlyStore.of(url)
+        answers = {
+            name: times_of(question, args.times)
+            for name, question in asked(reader, args.chains, args.weeks, rows).items()
+        }
+        reader.close()
+    per_million = {name: size / count for name, size in sizes.items()}  # bytes each is MB per million
+    return {"measurements": count, "fill_s": filled, "mb_per_million": per_million, "ms": answers}
+
+
+def main() -> None:
+    """Fill, ask, print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--chains", type=int, default=500)
+    parser.add_argument("--weeks", type=int, default=52)
+    parser.add_argument("--times", type=int, default=200)
+    parser.add_argument("--rows", action="store_true")
+    parser.add_argument("--on", choices=["sqlite", "postgresql"], action="append")
+    args = parser.parse_args()
+    found = {}
+    for kind in args.on or ["sqlite", "postgresql"]:
+        found[kind] = one = bench(kind, args)
+        sizes = ", ".join(f"{name} {size:.0f} MB" for name, size in one["mb_per_million"].items())
+        print(f"{kind}: {one['measurements']:,} measurements in {one['fill_s']:.0f} s; per million {sizes}")
+        print(f"  {'question':14} {'median':>8} {'p95':>8} {'max':>8}  ms, aim p95 {AIM_MS:.0f}")
+        for name, took in one["ms"].items():
+            print(f"  {name:14} {took['median']:8.1f} {took['p95']:8.1f} {took['max']:8.1f}", flush=True)
+    results = ROOT / "benchmarks" / "results"
+    results.mkdir(exist_ok=True)
+    (results / "store_history.json").write_text(json.dumps(found, indent=1))
+
+
+if __name__ == "__main__":
+    main()
