@@ -12,7 +12,7 @@ from tests.support.faults.table import FAULTS
 
 from tipcflow.demo.nodes import LocalNodes
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from tests.support.faults.case import Case
+from tests.support.faults.case import STRICT, Case
 from tests.support.scheduler import DAG, Scheduler
 
 from tipcflow.domain import TipcflowError
@@ -52,8 +52,9 @@ class AirflowCase(Case):
         super().__init__(folder, scheduler.desk.nodes, stack)
         self.scheduler = scheduler
         self.desk = scheduler.desk
-        train = self.desk.suite / "train.py"
-        stack.callback(train.write_text, train.read_text())
+        for path in (self.desk.suite / "train.py", self.desk.configs / "policies" / "pr.yaml"):
+            stack.callback(path.write_text, path.read_text())
+        self.desk.configure_policy(**STRICT)
 
     def begin(self, dag_id: str = DAG, **conf: Any) -> AirflowRunning:
         """Start a run in Airflow."""

@@ -2,7 +2,6 @@
 
 from tests.support.faults.case import Case
 from tests.support.faults.gate import FOR_EVER
-from tests.support.faults.hasty import HANG
 
 LAUNCHER = "paddle.distributed.launch"
 
@@ -16,9 +15,21 @@ def worker_killed(case: Case) -> None:
     behind_gate(case, "os.kill(os.getpid(), signal.SIGKILL)")
 
 
-def behind_gate(case: Case, mine: str, others: str = FOR_EVER) -> None:
+def worker_killed_once(case: Case) -> None:
+    """As an impatient neighbour does; the second attempt is left alone."""
+    case.desk.configure_policy(retries={})
+    mark = str(case.folder / "killed")
+    kill = f'open({mark!r}, "w").close(); os.kill(os.getpid(), signal.SIGKILL)'
+    behind_gate(case, f"os.path.exists({mark!r}) or exec({kill!r})", others="pass")
+    assert case.run is not None
+    with case.desk.store() as store:
+        tried = [one for one in store.attempts(case.run.id) if one.step.endswith("train")]
+    assert [(one.attempt, set(one.nodes)) for one in tried] == [(1, {"a", "b"}), (2, {"a", "b"})]
+
+
+def behind_gate(case: Case, mine: str, others: str = FOR_EVER, later: str = "pass") -> None:
     """Rank 3 does something, and the others wait for it."""
-    gate = case.gate(rank=3, mine=mine, others=others)
+    gate = case.gate(rank=3, mine=mine, others=others, later=later)
     running = case.start()
     gate.wait(running)
     case.now()
@@ -39,9 +50,9 @@ def launcher_killed(case: Case) -> None:
 
 
 def rank_hangs(case: Case) -> None:
-    """The others go on to where they need it."""
-    case.env[HANG] = "8"
-    behind_gate(case, FOR_EVER, others=f"len([0 for _ in range(9) if not print('.', flush=True)]); {FOR_EVER}")
+    """The others go on to where they need it, one iteration further."""
+    case.desk.configure_policy(hang_s=8)
+    behind_gate(case, FOR_EVER, others="pass", later=FOR_EVER)
 
 
 def deadline_passed(case: Case) -> None:

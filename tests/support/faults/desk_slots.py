@@ -64,12 +64,12 @@ def ten_runs(case: Case) -> None:
     gate = case.gate()
     runs = [case.start(cluster=pair) for pair in HOLDERS]
     for running in runs:
-        gate.wait(running, ranks=8)
+        gate.wait(running, ranks=8, seconds=120)
     for pair, trigger in WAITERS:
         case.env[TRIGGER] = trigger
         runs.append(case.start(cluster=pair))
     for running in runs[len(HOLDERS) :]:
-        running.wait_said("waiting")
+        running.wait_said("waiting", seconds=240)
     case.now()
     gate.open()
     for running in runs:

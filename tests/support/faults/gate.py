@@ -16,6 +16,8 @@ CODE = """
                 {mine}
             else:
                 {others}
+        if epoch == 1 and iteration == 4 and rank != {rank}:
+            {later}
 """
 
 
@@ -35,15 +37,23 @@ class Gate:
     """The gate of one desk's training.
 
     Args:
-        rank: who does `mine` (one line of Python) behind the gate; all others do `others`.
+        rank: who does `mine` (one line of Python) behind the gate; all others do `others`, and, one iteration
+            further, `later`.
     """
 
     def __init__(
-        self, desk: Desk, folder: Path, *, rank: int = 3, mine: str = "pass", others: str = "pass"
+        self,
+        desk: Desk,
+        folder: Path,
+        *,
+        rank: int = 3,
+        mine: str = "pass",
+        others: str = "pass",
+        later: str = "pass",
     ) -> None:
         self._open = folder / "gate"
         self._at = folder / "gate.rank"
-        code = CODE.format(at=self._at, gate=str(self._open), rank=rank, mine=mine, others=others)
+        code = CODE.format(at=self._at, gate=str(self._open), rank=rank, mine=mine, others=others, later=later)
         train = desk.suite / "train.py"
         text = train.read_text()
         assert LOOP in text

@@ -38,6 +38,15 @@ FAULTS: tuple[Fault, ...] = (
         failure="killed",
     ),
     Fault(
+        "worker killed once",
+        "rank 3 gets SIGKILL; the whole gang is tried again",
+        desk_processes.worker_killed_once,
+        PASS,
+        goes_on=True,
+        failure="killed",
+        culprit="node b, rank 3",
+    ),
+    Fault(
         "launcher SIGKILLed",
         "the launcher on node b gets SIGKILL, its workers go on",
         desk_processes.launcher_killed,
