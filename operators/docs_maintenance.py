@@ -12,6 +12,9 @@ has ended or, for a run from a desk, it holds no slots and began more than a day
 judged as any other.""",
     "expired_leases": """Gives slots back whose lease has run out, once their node was listed and holds nothing of
 the run. What is left there of a run that has a status is ended.""",
+    "leftovers": """Looks at all nodes of all clusters: what is there of runs that have a status and hold no lease
+is ended; runs of other databases are left alone. Forgets requests for slots whose waiters are gone. At a desk
+`tipcflow nodes reap` does it.""",
     "node_folders": """Removes the folders of ended runs on all nodes of all clusters: a day after a pass, two
 weeks after anything else. Runs that the database does not know are left. Clusters without usable connections are
 passed over.""",

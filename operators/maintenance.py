@@ -58,10 +58,12 @@ def sweeps() -> Mapping[str, Callable[[Upkeep], str]]:
     """Name -> sweep; imported when a task wants one."""
     from tipcflow.execute.retention import retention
     from tipcflow.execute.sweep_leases import expired_leases
+    from tipcflow.execute.sweep_leftovers import leftovers
     from tipcflow.execute.sweep_nodes import node_folders
     from tipcflow.execute.sweep_runs import runs_without_status
 
-    return {sweep.__name__: sweep for sweep in (runs_without_status, expired_leases, node_folders, retention)}
+    known = (runs_without_status, expired_leases, leftovers, node_folders, retention)
+    return {sweep.__name__: sweep for sweep in known}
 
 
 def maintenance_dag() -> DAG:

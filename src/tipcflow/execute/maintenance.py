@@ -11,6 +11,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tipcflow.config.cluster import load_cluster
+from tipcflow.domain import Cluster, ConfigError, Node
 from tipcflow.execute.progress import Listener, silent
 from tipcflow.execute.session import Connect
 
@@ -66,3 +68,19 @@ class Upkeep:
     owner: Callable[[str, str], Owner] = _unknown
     listen: Callable[[str], Listener] = _listen
     now: float = field(default_factory=time.time)
+
+
+def known_clusters(upkeep: Upkeep) -> list[Cluster]:
+    """All clusters in the folder of configurations; a wrong file is said, and passed over."""
+    found = []
+    for path in sorted((upkeep.config_dir / "clusters").glob("*.yaml")):
+        try:
+            found.append(load_cluster(path.stem, upkeep.config_dir))
+        except ConfigError as error:
+            upkeep.say(f"cluster {path.stem} is passed over: {error}")
+    return found
+
+
+def place_of(node: Node) -> tuple[str, str, str]:
+    """What two clusters call the same node by: address, login and workspace."""
+    return node.address, node.connection or node.ssh.model_dump_json(), node.workspace

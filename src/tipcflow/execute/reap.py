@@ -7,6 +7,7 @@ from tipcflow.domain import Frozen, InfraError, Node
 from tipcflow.execute.lease_words import clock, slots_words
 from tipcflow.execute.node_look import runs_there
 from tipcflow.execute.session import Connect, NodeSession
+from tipcflow.remote import housekeeping
 
 if TYPE_CHECKING:
     from tipcflow.store import Lease, Store
@@ -51,6 +52,11 @@ class Reaper:
         ended: list[str] = []
         with contextlib.closing(NodeSession(node, self._connect)) as session:
             try:
+                if not self._leases(node) and not session.ask(
+                    housekeeping.list_runs(node), "list its run folders"
+                ):
+                    # Without making a workspace: a node that no run has used yet stays as it is.
+                    return Reaped(node=node.name)
                 session.prepare()
                 there = self._there(session)
                 for run, jobs in sorted(there.items()):

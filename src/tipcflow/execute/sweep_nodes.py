@@ -4,10 +4,9 @@ import contextlib
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from tipcflow.config.cluster import load_cluster
-from tipcflow.domain import Cluster, ConfigError, InfraError, Node, Run, Status
+from tipcflow.domain import Cluster, InfraError, Node, Run, Status
 from tipcflow.domain.run import RUN_ID
-from tipcflow.execute.maintenance import OTHER_FOLDER_S, PASSED_FOLDER_S, Upkeep
+from tipcflow.execute.maintenance import OTHER_FOLDER_S, PASSED_FOLDER_S, Upkeep, known_clusters, place_of
 from tipcflow.execute.session import NodeSession
 from tipcflow.remote import housekeeping
 
@@ -27,9 +26,9 @@ def node_folders(upkeep: Upkeep) -> str:
     """Remove folders of runs that ended long enough ago; runs that the database does not know are left."""
     seen: set[tuple[str, str, str]] = set()
     removed = kept = asked = 0
-    for cluster in _clusters(upkeep):
-        nodes = [node for node in cluster.nodes if _place(node) not in seen]
-        seen.update(_place(node) for node in nodes)
+    for cluster in known_clusters(upkeep):
+        nodes = [node for node in cluster.nodes if place_of(node) not in seen]
+        seen.update(place_of(node) for node in nodes)
         with ThreadPoolExecutor(AT_ONCE) as pool:
             swept = list(pool.map(lambda node: _sweep(upkeep, node), nodes))
         _say_trouble(upkeep, cluster, [one.trouble for one in swept])
@@ -49,20 +48,6 @@ def may_go(run: Run, now: float, *, keep: bool = False) -> bool:
         return False
     passed = run.status is Status.PASS and not keep
     return now - run.ended_at > (PASSED_FOLDER_S if passed else OTHER_FOLDER_S)
-
-
-def _clusters(upkeep: Upkeep) -> list[Cluster]:
-    found = []
-    for path in sorted((upkeep.config_dir / "clusters").glob("*.yaml")):
-        try:
-            found.append(load_cluster(path.stem, upkeep.config_dir))
-        except ConfigError as error:
-            upkeep.say(f"cluster {path.stem} is passed over: {error}")
-    return found
-
-
-def _place(node: Node) -> tuple[str, str, str]:
-    return node.address, node.connection or node.ssh.model_dump_json(), node.workspace
 
 
 def _say_trouble(upkeep: Upkeep, cluster: Cluster, troubles: list[str]) -> None:

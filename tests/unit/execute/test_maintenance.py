@@ -21,6 +21,7 @@ from tipcflow.execute.maintenance import (
 )
 from tipcflow.execute.retention import retention
 from tipcflow.execute.sweep_leases import expired_leases
+from tipcflow.execute.sweep_leftovers import leftovers
 from tipcflow.execute.sweep_nodes import may_go, node_folders
 from tipcflow.execute.sweep_runs import runs_without_status, why_abandoned
 from tipcflow.store import Store
@@ -133,6 +134,19 @@ def test_leases_of_nodes_that_cannot_be_listed_stay(here: Deployment) -> None:
     assert here.asked == ["b"]
 
 
+def test_who_waits_for_slots_is_not_abandoned_and_requests_of_dead_waiters_are_forgotten(here: Deployment) -> None:
+    here.cluster("local", NODE)
+    waiting, dead = here.run("waiting", hours=99), here.run("dead", hours=99)
+    for run, ttl_s in ((waiting, 60.0), (dead, -60.0)):
+        here.store.queue_for_leases(run.id, [("192.0.2.2", 0)], owner="test", ttl_s=ttl_s, now=NOW)
+    assert [bool(why_abandoned(here.upkeep, run)) for run in (waiting, dead)] == [False, True]
+    assert leftovers(here.upkeep) == (
+        "0 nodes looked at: what was left of 0 runs was ended; 1 dead requests were forgotten"
+    )
+    assert here.asked == ["b"]
+    assert [place.request.run for place in here.store.lease_queue(NOW)] == ["waiting"]
+
+
 def test_a_run_knows_its_own_nodes(here: Deployment) -> None:
     here.cluster("local", {**NODE, "name": "newer"})
     here.store.put_document(here.run("expired").id, "cluster", {"name": "own", "nodes": [NODE | {"name": "own"}]})
@@ -204,6 +218,6 @@ def test_what_nobody_used_for_long_is_removed(here: Deployment) -> None:
 
 
 def test_an_empty_deployment_has_nothing_to_do(here: Deployment) -> None:
-    for sweep in (runs_without_status, expired_leases, node_folders, retention):
+    for sweep in (runs_without_status, expired_leases, leftovers, node_folders, retention):
         assert sweep(here.upkeep).count("0") >= 2
     assert here.said == []
