@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tipcflow.remote.runner import evidence, kmsg, stacks
+from tipcflow.remote.runner import evidence, kmsg, ranks, stacks
 from tipcflow.remote.runner.kmsg import TELLING, telling
 from tipcflow.remote.runner.processes import Proc
 from tipcflow.remote.runner.said import said, tool, unmarked
@@ -106,4 +106,4 @@ def test_nobody_answers_for_a_process_that_is_gone(tmp_path):
     assert stacks.stacks([gone], [str(tmp_path)]) == {}
     assert stacks.answer(process.pid, []) == ""
     assert evidence.process(gone)["state"] == ""
-    assert evidence.holders([gone], (0, 0)) == []
+    assert ranks.holders([gone], (0, 0)) == []

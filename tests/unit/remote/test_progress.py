@@ -93,7 +93,7 @@ def test_who_is_behind_is_named_first(progress, root):
     progress.go(1, say=["workerlog.0"])
     (root / "log" / "workerlog.2").write_text("no word of iterations")
     progress.go(12)
-    assert progress.silent() == ["log/workerlog.1", "log/workerlog.0", "logs/main.log", "log/workerlog.2"]
+    assert progress.silent() == ["log/workerlog.1", "log/workerlog.0", "log/workerlog.2", "logs/main.log"]
 
 
 def test_nobody_asked(progress):

@@ -129,18 +129,23 @@ def test_evidence_of_a_job_that_is_well(bench, wait):
 
 
 @ours
-def test_py_spy_where_there_is_one(bench, wait):
+def test_py_spy_and_nvidia_smi_where_they_are(bench, wait):
     spy = bench.root / "bin" / "py-spy"
     spy.parent.mkdir()
     spy.write_text('#!/bin/sh\necho "dumped $1 $2 $3"\n')
     spy.chmod(0o755)
+    smi = spy.with_name("nvidia-smi")
+    smi.write_text("#!/bin/sh\necho '| NVIDIA-SMI | 87% |'\n")
+    smi.chmod(0o755)
     path = f"{spy.parent}:{os.environ['PATH']}"
     job = bench.job(
         f"{sys.executable} -c 'print(1, flush=True); import time; time.sleep(300)'", env={"PATH": path}
     )
     bench.ask("start", job)
     wait(lambda: (job / "logs/main.log").read_text(), "its first word")
-    python = next(one for one in bench.ask("evidence", job)["processes"] if "stack" in one)
+    seen = bench.ask("evidence", job, env={"PATH": path})
+    assert seen["gpus"] == (job / "evidence" / "nvidia-smi.txt").read_text() == "| NVIDIA-SMI | 87% |\n"
+    python = next(one for one in seen["processes"] if "stack" in one)
     assert (python["stack_by"], python["stack"]) == ("py-spy", f"dumped dump --pid {python['pid']}\n")
     bench.ask("stop", job, "over")
     bench.ended(job)

@@ -12,6 +12,7 @@ from .files import Json, describe, job_id, load, log_name, save
 from .kmsg import telling
 from .processes import Proc, family, scan
 from .progress import last_line
+from .ranks import rank_of, rank_of_log
 from .said import said, tool
 from .sockets import sockets
 from .stacks import stacks
@@ -21,42 +22,6 @@ INLINE = 6 * 1024  # characters of one process's stacks in the JSON
 PROCESSES, THREADS = 64, 24
 LIVING = ("staging", "staged", "running")
 RUNNER_S = 20.0  # for the runner's own evidence, which another one asks for meanwhile
-
-
-def rank_of(proc: Proc) -> str:
-    """Its rank, as Paddle's or PyTorch's launcher told it; '' for none."""
-    return proc.var("PADDLE_TRAINER_ID") or proc.var("RANK")
-
-
-def holders(procs: list[Proc], key: tuple[int, int]) -> list[Proc] | None:
-    """Processes that have this file (device, inode) open; None when one of them may not be looked at."""
-    found = []
-    for proc in procs:
-        try:
-            fds = os.listdir(f"/proc/{proc.pid}/fd")
-        except PermissionError:
-            return None
-        except OSError:
-            continue
-        for fd in fds:
-            try:
-                stat = os.stat(f"/proc/{proc.pid}/fd/{fd}")
-            except OSError:
-                continue
-            if (stat.st_dev, stat.st_ino) == key:
-                found.append(proc)
-                break
-    return found
-
-
-def rank_of_log(procs: list[Proc], path: str) -> str:
-    """The rank that writes to a log, '' when there is none or there are several."""
-    try:
-        stat = os.stat(path)
-    except OSError:
-        return ""
-    ranks = {rank_of(proc) for proc in holders(procs, (stat.st_dev, stat.st_ino)) or []} - {""}
-    return ranks.pop() if len(ranks) == 1 else ""
 
 
 def logs_of(folder: str, spec: Json, beat: Json, procs: list[Proc]) -> list[Json]:

@@ -8,10 +8,10 @@ import subprocess
 import sys
 import time
 
-from .evidence import holders, rank_of_log
 from .files import Json
 from .processes import Proc
 from .progress import Progress
+from .ranks import holders, rank_of_log
 from .said import unmarked
 from .workers import Workers
 
@@ -61,7 +61,8 @@ class Hang:
         text += f" for {log.idle_s:.0f} s"
         text += "" if log.iteration is None else f", after iteration {log.iteration}"
         silent = len(names) - 1
-        others = sum(one.idle_s < self.progress.limit_s for one in self.progress.logs.values())
+        # What fell silent with it, a moment later, does not go on.
+        others = sum(one.idle_s < self.progress.limit_s / 2 for one in self.progress.logs.values())
         if silent:
             text += f"; {silent} other log{'s are' if silent > 1 else ' is'} silent, too"
         return text + (f"; {others} other{'s go' if others > 1 else ' goes'} on" if others else "")

@@ -155,7 +155,7 @@ class Progress:
             quiet = [name for name in quiet if self.logs[name].moves >= 2]
         return sorted(quiet, key=self.order)
 
-    def order(self, name: str) -> tuple[bool, int, float]:
-        """Those with iterations first, and of them who is behind; then the longest silence."""
+    def order(self, name: str) -> tuple[bool, int, bool, float]:
+        """Those with iterations first, of them who is behind; ranks' own logs, then the longest silence."""
         log = self.logs[name]
-        return log.iteration is None, log.iteration or 0, -log.idle_s
+        return log.iteration is None, log.iteration or 0, name == self.own, -log.idle_s

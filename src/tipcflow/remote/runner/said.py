@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from typing import Mapping
 
@@ -13,6 +12,8 @@ PLACES = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 def tool(name: str, *folders: str) -> str:
     """Where a program is: in these folders, on this process's PATH or in the system's; '' when nowhere."""
+    import shutil  # takes longer than most jobs that need no tool may
+
     path = ":".join([*folders, os.environ.get("PATH", ""), PLACES])
     return shutil.which(name, path=path) or ""
 

@@ -10,6 +10,7 @@ from typing import AbstractSet, Callable
 from .files import Json
 from .gpu import Gpu
 from .processes import Proc, end_all, family, scan
+from .ranks import rank_of
 
 STRANGE_S = 2.0
 
@@ -79,7 +80,7 @@ class Workers:
         rss: dict[str, int] = {}
         gpu: dict[str, int] = {}
         for proc in procs:
-            rank = proc.var("PADDLE_TRAINER_ID") or proc.var("RANK")
+            rank = rank_of(proc)
             rss[rank] = rss.get(rank, 0) + proc.rss
             if proc.pid in apps:
                 gpu[rank] = gpu.get(rank, 0) + apps[proc.pid]

@@ -1,0 +1,43 @@
+"""Which rank a process is, and which processes a log belongs to."""
+
+from __future__ import annotations
+
+import os
+
+from .processes import Proc
+
+
+def rank_of(proc: Proc) -> str:
+    """Its rank, as Paddle's or PyTorch's launcher told it; '' for none."""
+    return proc.var("PADDLE_TRAINER_ID") or proc.var("RANK")
+
+
+def holders(procs: list[Proc], key: tuple[int, int]) -> list[Proc] | None:
+    """Processes that have this file (device, inode) open; None when one of them may not be looked at."""
+    found = []
+    for proc in procs:
+        try:
+            fds = os.listdir(f"/proc/{proc.pid}/fd")
+        except PermissionError:
+            return None
+        except OSError:
+            continue
+        for fd in fds:
+            try:
+                stat = os.stat(f"/proc/{proc.pid}/fd/{fd}")
+            except OSError:
+                continue
+            if (stat.st_dev, stat.st_ino) == key:
+                found.append(proc)
+                break
+    return found
+
+
+def rank_of_log(procs: list[Proc], path: str) -> str:
+    """The rank that writes to a log, '' when there is none or there are several."""
+    try:
+        stat = os.stat(path)
+    except OSError:
+        return ""
+    ranks = {rank_of(proc) for proc in holders(procs, (stat.st_dev, stat.st_ino)) or []} - {""}
+    return ranks.pop() if len(ranks) == 1 else ""
