@@ -17,9 +17,11 @@ from tipcflow.cli import (
     lint,
     logs,
     nodes,
+    parse,
     plan,
     run,
     runs,
+    scaling,
     show,
     trigger,
 )
@@ -44,6 +46,8 @@ app.command("runs")(runs.runs)
 app.command("detect")(detect.detect)
 app.command("show")(show.show)
 app.command("logs")(logs.logs)
+app.command("parse")(parse.parse)
+app.command("scaling")(scaling.scaling)
 app.add_typer(certificate.app, name="certificate")
 app.add_typer(golden.app, name="golden")
 app.add_typer(baseline.app, name="baseline")

@@ -21,6 +21,7 @@ from tipcflow.parse.sample import Sample
 from tipcflow.parse.text import lines_of, strip_ansi
 
 _LINE = re.compile(r"^\[\d{4}/\d\d/\d\d \d\d:\d\d:\d\d\] (\S+) INFO: ?(.*)$")
+_STAMPED = re.compile(r"^\[[\d/]+ [\d:]+\] \S+ INFO: ?(.*)$")
 _TITLE = re.compile(r"^-{5,} (Env|Paddle|Conf|Model|Data|Perf) info -{5,}\s*$")
 # An identifier `[det]` may stand before each pair.
 _FIELD = re.compile(r"^\s*(?:\[[^\]]*\]\s*)?([A-Za-z_][\w() ]*?)\s*:\s*(.*?)\s*$")
@@ -38,6 +39,8 @@ _MEASURED = {
     "gpu_util": "gpu_util",
     "data_num": "data_num",
 }
+_WITH_UNIT = re.compile(r"^(\w[\w ]*)\((ms|s|MB)\)$")
+_RENAMED = {"Total time spent": "total_time", "total time spent": "total_time"}
 
 
 class AutologBlock(Frozen):
@@ -53,41 +56,74 @@ class AutologBlock(Frozen):
         return tuple(self._samples())
 
     def _samples(self) -> Iterator[Sample]:
-        for field, metric in _MEASURED.items():
+        for field, text in self.fields.items():
+            name, unit = _measured(field)
             try:
-                value = float(self.fields.get(field, "None").removesuffix("%"))
+                value = float(text.removesuffix("%"))
             except ValueError:
                 continue
-            yield Sample(metric, value, unit_of(metric), Phase.INFER, offset=self.offset)
+            if name:
+                yield Sample(name, value, unit or unit_of(name), Phase.INFER, offset=self.offset)
+
+
+def _measured(field: str) -> tuple[str, str]:
+    """Metric and unit of a field; ('', '') of one that is no measurement."""
+    if field in _MEASURED:
+        return _MEASURED[field], ""
+    # A program may add times of its own (`det_time(ms)`), and C++ prints its total in ms.
+    own = _WITH_UNIT.match(field)
+    return (_RENAMED.get(own[1], own[1]), own[2]) if own else ("", "")
+
+
+class AutologReader:
+    """Reads a log line by line; only what stands in reports is kept."""
+
+    def __init__(self) -> None:
+        self._fields: list[dict[str, str]] = []
+        self._offsets: list[int] = []
+        self._section = self._last = ""
+
+    def line(self, offset: int, line: str) -> bool:
+        """Take the next line, without colours; whether it is part of a report."""
+        stamped = _LINE.match(line)
+        if stamped is None:
+            goes_on = bool(self._last) and _continues(line)
+            if goes_on:
+                self._fields[-1][self._last] = f"{self._fields[-1][self._last]}\n{line.strip()}"
+            # Whatever else stands between belongs to somebody else, and so does what follows it.
+            self._last = ""
+            return goes_on
+        title = _TITLE.match(stamped[2])
+        if title:
+            if not self._section or _ORDER.index(title[1]) <= _ORDER.index(self._section):
+                self._fields.append({})
+                self._offsets.append(offset)
+            self._section, self._last = title[1], ""
+        elif self._section:
+            self._last = _take(self._fields[-1], self._section, stamped[2])
+        return bool(title or self._last)
+
+    @property
+    def blocks(self) -> tuple[AutologBlock, ...]:
+        """All reports so far, in the order of the log; one that was cut off has `complete` False."""
+        return tuple(
+            AutologBlock(fields=dict(fields), offset=offset, complete="inference_time(ms)" in fields)
+            for fields, offset in zip(self._fields, self._offsets, strict=True)
+        )
+
+
+def may_be_autolog(line: str) -> bool:
+    """Whether a line may be part of a report, depending on the lines before it. Digits are interchangeable."""
+    stamped = _STAMPED.match(line)
+    return bool(_TITLE.match(stamped[1]) or _FIELD.match(stamped[1])) if stamped else _continues(line)
 
 
 def parse_autolog(text: str | bytes) -> tuple[AutologBlock, ...]:
     """All reports of a log, in its order; a report that was cut off has `complete` False."""
-    blocks: list[dict[str, str]] = []
-    offsets: list[int] = []
-    section, last = "", ""
+    reader = AutologReader()
     for offset, raw in lines_of(text):
-        line = strip_ansi(raw)
-        stamped = _LINE.match(line)
-        if stamped is None:
-            if last and _continues(line):
-                blocks[-1][last] = f"{blocks[-1][last]}\n{line.strip()}"
-            # Whatever else stands between belongs to somebody else, and so does what follows it.
-            last = ""
-            continue
-        body = stamped[2]
-        title = _TITLE.match(body)
-        if title:
-            if not section or _ORDER.index(title[1]) <= _ORDER.index(section):
-                blocks.append({})
-                offsets.append(offset)
-            section, last = title[1], ""
-        elif section:
-            last = _take(blocks[-1], section, body)
-    return tuple(
-        AutologBlock(fields=fields, offset=offset, complete="inference_time(ms)" in fields)
-        for fields, offset in zip(blocks, offsets, strict=True)
-    )
+        reader.line(offset, strip_ansi(raw))
+    return reader.blocks
 
 
 def _continues(line: str) -> bool:

@@ -17,18 +17,21 @@ _FRAME = re.compile(
     r'^\s+File "(?P<file>[^"]+)", line (?P<line>\d+)(?: in (?P<name>\S+))?|^\s+(?P<spy>\S+ \([^)]+:\d+\))'
 )
 _XID = re.compile(r"Xid")
+_EPOCH = re.compile(r"(?i:epoch)\W{0,4}(\d+)")
+# Ranks that wait for each other fall silent within a moment.
+_CLEARLY_S = 5.0
 
 
 class Behind(Frozen):
     """The rank that the others wait for.
 
     Attributes:
-        node, rank: -1 when only the node can be told.
+        node, rank: who that is.
         why: in words, for a reason.
     """
 
     node: str
-    rank: int = -1
+    rank: int
     why: str = ""
 
 
@@ -36,7 +39,7 @@ def behind(evidence: Mapping[str, Mapping[str, Any]]) -> Behind | None:
     """Who is behind; None when it cannot be told.
 
     First by iterations: a rank whose log ends earlier than every other's. Then by stacks: one that is somewhere
-    else while another waits in a collective. Then by silence: the node whose log is silent for longest.
+    else while another waits in a collective. Then by silence: the one that fell silent clearly before the others.
 
     Args:
         evidence: node -> what was seen there.
@@ -54,23 +57,27 @@ def hardware(evidence: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def _by_iteration(evidence: Mapping[str, Mapping[str, Any]]) -> Behind | None:
-    reached: dict[tuple[str, int], int] = {}
+    reached: dict[tuple[str, int], tuple[int, int]] = {}
     for node, seen in evidence.items():
         for log in seen.get("logs") or []:
             rank = _rank(log)
             if rank >= 0 and log.get("iteration") is not None:
-                reached[node, rank] = int(log["iteration"])
+                # Many suites count iterations anew in every epoch.
+                epoch = _EPOCH.search(str(log.get("last_line") or ""))
+                reached[node, rank] = (int(epoch[1]) if epoch else 0, int(log["iteration"]))
     if len(reached) < 2:
         return None
     (node, rank), least = min(reached.items(), key=lambda one: one[1])
     others = [count for who, count in reached.items() if who != (node, rank)]
     if min(others) == least:
         return None
-    return Behind(
-        node=node,
-        rank=rank,
-        why=f"rank {rank} on node {node} stands at iteration {least}, others at {max(others)}",
-    )
+    why = f"rank {rank} on node {node} stands at {_point(least)}, others at {_point(max(others))}"
+    return Behind(node=node, rank=rank, why=why)
+
+
+def _point(reached: tuple[int, int]) -> str:
+    epoch, iteration = reached
+    return (f"epoch {epoch} " if epoch else "") + f"iteration {iteration}"
 
 
 def _by_stack(evidence: Mapping[str, Mapping[str, Any]]) -> Behind | None:
@@ -100,12 +107,13 @@ def _by_silence(evidence: Mapping[str, Mapping[str, Any]]) -> Behind | None:
         (node, _rank(log)): float(log.get("idle_s") or 0.0)
         for node, seen in evidence.items()
         for log in seen.get("logs") or []
+        if _rank(log) >= 0
     }
-    if not silence:
+    longest = sorted(silence.values())[-2:]
+    if len(longest) < 2 or longest[1] - longest[0] < _CLEARLY_S:
         return None
     (node, rank), idle = max(silence.items(), key=lambda one: one[1])
-    who = f"rank {rank} on node {node}" if rank >= 0 else f"node {node}"
-    return Behind(node=node, rank=rank, why=f"{who} is silent for longest, {idle:.0f} s")
+    return Behind(node=node, rank=rank, why=f"rank {rank} on node {node} is silent for longest, {idle:.0f} s")
 
 
 def innermost(stack: str) -> str:

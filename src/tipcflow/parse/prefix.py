@@ -12,10 +12,10 @@ import re
 from tipcflow.parse.reading import INDEX, Span
 
 _PREFIX = re.compile(
-    rf"(?:\[(?:default|rank)[ _]?(?P<a>{INDEX})\]:?|\[\d{{1,6}},(?P<b>{INDEX})\]<std(?:out|err)>:"
-    rf"|\s{{0,5}}(?P<c>{INDEX}):(?=[ \t])|(?:\S{{0,300}}/)?workerlog\.(?P<d>{INDEX})[:-])[ \t]?"
+    rf"(?:\[(?:default|rank)[ _]?(?P<a>{INDEX})\]:?|\[\d{{1,9}},(?P<b>{INDEX})\]<std(?:out|err)>:"
+    rf"|\s{{0,5}}(?P<c>{INDEX}):(?=[ \t])|(?:\S*/)?workerlog\.(?P<d>{INDEX})[:-])[ \t]?"
 )
-_TITLE = re.compile(rf"==> (?:\S{{0,300}}/)?workerlog\.(?P<rank>{INDEX}) <==\s*$")
+_TITLE = re.compile(rf"==> (?:\S*/)?workerlog\.(?P<rank>{INDEX}) <==\s*$")
 
 
 def rank_prefix(line: str) -> tuple[Span | None, int]:

@@ -3,8 +3,9 @@
 Places, not values, so that one description serves both readers: line by line (`samples_of`) and whole chunks at
 once (`tipcflow.parse.columns`), which reads the same places of every line of the same shape.
 
-The law that rules must keep for that: digits are interchangeable. Whether and how a line is read may depend on
-where digits stand, never on which; only names, whose places are told, may hold particular ones (`top1`).
+The law that rules must keep for that: runs of up to eight digits are interchangeable. Whether and how a line is
+read may depend on where digits stand, never on which and how many; only names, whose places are told, may hold
+particular ones (`top1`).
 """
 
 from collections.abc import Iterator

@@ -79,8 +79,12 @@ class Scan:
         """The samples of the next line."""
         line, spotted = self.line(raw)
         if spotted:
-            for reading in spotted.readings:
-                yield from samples_of(reading, line, offset=offset, rank=self.rank)
+            yield from self.samples_in(line, spotted, offset=offset)
+
+    def samples_in(self, line: str, spotted: Spotted, *, offset: int) -> Iterator[Sample]:
+        """The samples of what was spotted in a line."""
+        for reading in spotted.readings:
+            yield from samples_of(reading, line, offset=offset, rank=self.rank)
 
     def _steered(self, line: str) -> bool:
         """Whether the line does not count, or says which others do not."""

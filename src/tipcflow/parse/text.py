@@ -12,6 +12,14 @@ def strip_ansi(text: str) -> str:
     return _ANSI.sub("", text) if "\x1b" in text else text
 
 
+def visible(text: str) -> tuple[str, list[int]]:
+    """The text without terminal control sequences, and where each of its characters stands in `text`."""
+    columns = list(range(len(text)))
+    for found in reversed(list(_ANSI.finditer(text))):
+        del columns[found.start() : found.end()]
+    return strip_ansi(text), columns
+
+
 def lines_of(data: bytes | str) -> Iterator[tuple[int, str]]:
     """(byte offset of the line's start, line without its end) of a log.
 
@@ -23,6 +31,10 @@ def lines_of(data: bytes | str) -> Iterator[tuple[int, str]]:
     while start < len(raw):
         end = raw.find(b"\n", start)
         end = len(raw) if end < 0 else end
-        line = raw[start:end].rstrip(b"\r")
-        yield start, line.rpartition(b"\r")[2].decode("utf-8", "replace")
+        yield start, last_state(raw[start:end]).decode("utf-8", "replace")
         start = end + 1
+
+
+def last_state(line: bytes) -> bytes:
+    """A line without the CR of its end; of one that redraws itself with CR, the last state."""
+    return line.rstrip(b"\r").rpartition(b"\r")[2] if b"\r" in line else line

@@ -45,8 +45,8 @@ FORMAT = LineFormat(
     evaluation=(
         GroupsRule(
             re.compile(
-                r"Average (?:Precision|Recall)\s{1,4}\((?P<kind>AP|AR)\) @\[ IoU=(?P<iou>[\d.:]{1,12})\s{0,6}\| "
-                r"area=\s{0,6}(?P<area>\w{1,10}) \| maxDets=\s{0,6}(?P<most>\d{1,6}) \] = (?P<value>\d\.\d+)"
+                r"Average (?:Precision|Recall)\s{1,4}\((?P<kind>AP|AR)\) @\[ IoU=(?P<iou>[\d.:]+)\s{0,6}\| "
+                r"area=\s{0,6}(?P<area>[a-z]+) \| maxDets=\s{0,6}(?P<most>\d+) \] = (?P<value>\d+\.\d+)"
             ),
             Phase.EVAL,
             "maxDets=",

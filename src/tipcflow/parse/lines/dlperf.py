@@ -16,9 +16,9 @@ from tipcflow.parse.pairs import NUMBER
 from tipcflow.parse.reading import INDEX, Field, Reading
 from tipcflow.parse.rules import GroupsRule
 
-TOPOLOGY = r"(?<![A-Za-z0-9])(?P<nodes>\d{1,4})n(?P<gpus>\d{1,3})g(?![A-Za-z0-9])"
+TOPOLOGY = r"(?<![A-Za-z0-9])(?P<nodes>\d{1,9})n(?P<gpus>\d{1,9})g(?![A-Za-z0-9])"
 _IPS = re.compile(rf'"ips"\s?:\s?(?P<ips>{NUMBER})\s?[,}}]')
-_UNIT = re.compile(r'"speed_unit"\s?:\s?"(?P<unit>[^"]{0,40})"')
+_UNIT = re.compile(r'"speed_unit"\s?:\s?"(?P<unit>[^"]*)"')
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ FORMAT = LineFormat(
     training=(
         GroupsRule(
             re.compile(
-                rf"{TOPOLOGY}[^\s{{]{{0,200}} \{{(?:\d{{1,6}}: {NUMBER}, )*+"
+                rf"{TOPOLOGY}[^\s{{]*+ \{{(?:\d{{1,9}}: {NUMBER}, )*+"
                 rf"(?P<iteration>{INDEX}): (?P<value>{NUMBER})\}}"
             ),
             Phase.TRAIN,

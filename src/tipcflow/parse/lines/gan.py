@@ -29,7 +29,7 @@ FORMAT = LineFormat(
     ),
     evaluation=(
         GroupsRule(
-            re.compile(rf"\bMetric (?P<which>[A-Za-z]\w{{0,40}}): (?P<value>{NUMBER})(?![\w:/-])"),
+            re.compile(rf"\bMetric (?P<which>[A-Za-z]\w*): (?P<value>{NUMBER})(?![\w:/-])"),
             Phase.EVAL,
             "Metric ",
             name=lambda match: match["which"],

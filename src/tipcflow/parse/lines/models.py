@@ -28,7 +28,7 @@ FORMAT = LineFormat(
     evaluation=(
         WordsRule(
             re.compile(r"^\s*\* (?=Acc@\d)"),
-            re.compile(rf"(?P<name>Acc@\d{{1,3}}) (?P<number>{NUMBER})(?=\s|$)"),
+            re.compile(rf"(?P<name>Acc@\d+) (?P<number>{NUMBER})(?=\s|$)"),
             Phase.EVAL,
             "* Acc@",
             unit="%",

@@ -37,7 +37,7 @@ FORMAT = LineFormat(
         PairsRule(re.compile(r"\bcur metric, "), Phase.EVAL, "cur metric, "),
         PairsRule(re.compile(r"\bbest metric, "), Phase.EVAL, "best metric, ", prefix="best."),
         GroupsRule(
-            re.compile(rf"\bINFO: (?P<which>[A-Za-z_]\w{{0,40}}):(?P<value>{NUMBER})\s*$"),
+            re.compile(rf"\bINFO: (?P<which>[A-Za-z_]\w*):(?P<value>{NUMBER})\s*$"),
             Phase.EVAL,
             " INFO: ",
             name=lambda match: match["which"],

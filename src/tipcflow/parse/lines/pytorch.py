@@ -40,7 +40,7 @@ FORMAT = LineFormat(
         ),
         WordsRule(
             re.compile(rf"\bEpoch: \[(?P<epoch>{INDEX})\]\[\s*(?P<iteration>{INDEX})/\d+\]"),
-            re.compile(rf"(?P<name>[A-Z][\w@]{{0,30}})\s{{1,4}}(?P<number>{NUMBER}) \(\s{{0,4}}{NUMBER}\)"),
+            re.compile(rf"(?P<name>[A-Z][\w@]*)\s{{1,4}}(?P<number>{NUMBER}) \(\s{{0,4}}{NUMBER}\)"),
             Phase.TRAIN,
             "Epoch: [",
         ),
@@ -54,9 +54,7 @@ FORMAT = LineFormat(
     ),
     evaluation=(
         GroupsRule(
-            re.compile(
-                rf"{_EPOCH} [^\n]{{0,80}}?test loss: (?P<loss>{NUMBER})(?:, test acc: (?P<acc>{NUMBER})%)?"
-            ),
+            re.compile(rf"{_EPOCH} .*?test loss: (?P<loss>{NUMBER})(?:, test acc: (?P<acc>{NUMBER})%)?"),
             Phase.EVAL,
             "test loss: ",
             {"acc": "%"},

@@ -1,0 +1,104 @@
+"""What `tipcflow scaling` is given -> speeds: files first, ids of runs where there is no such file."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from tipcflow.cli.parse_inputs import STDIN, pieces_of, rank_of
+from tipcflow.domain import ConfigError
+from tipcflow.parse.scaling import Speed, named, topology_in
+from tipcflow.parse.speeds import PRINTED, Window, counting, results_in, speed_of, steps_in
+from tipcflow.parse.stream import numbered_lines
+from tipcflow.parse.text import last_state, strip_ansi
+
+
+class Inputs:
+    """Collects speeds from files and runs.
+
+    Attributes:
+        speeds: what was found, in the order of the inputs.
+        notes: what was left out, in words.
+    """
+
+    def __init__(self, *, rule: str, batch: int, window: Window) -> None:
+        self.speeds: list[Speed] = []
+        self.notes: list[str] = []
+        self._rule, self._batch, self._window = rule, batch, window
+
+    def read(self, name: str) -> None:
+        """Take one input.
+
+        Raises:
+            ConfigError: it is neither a readable file nor a run, or does not tell a speed or a topology.
+        """
+        if name == STDIN or Path(name).exists() or _is_path(name):
+            self._file(name)
+        else:
+            from tipcflow.cli.scaling_runs import run_speeds
+
+            self.speeds += run_speeds(name, rule=self._rule, batch=self._batch, window=self._window)
+
+    def _file(self, name: str) -> None:
+        results: list[Speed] = []
+        steps = list(counting(steps_in(_watched(_lines(name), results)), self._window))
+        if results:
+            if self._rule != PRINTED:
+                raise ConfigError(
+                    "holds results, not times", file=name, key="--rule", found=self._rule, expected="training logs"
+                )
+            for one in results:
+                self.speeds.append(one if one.repeat else self._next(one))
+            return
+        topology = topology_in(name)
+        if topology is None:
+            what = "nodes and devices, like 4n8g"
+            raise ConfigError(
+                "has no results in it, and no topology in its path"
+                if not steps
+                else "has no topology in its path",
+                file=name,
+                expected=f"{what}, in the path"
+                if steps
+                else f"results, or a training log with {what} in its path",
+            )
+        if rank_of(name) > 0:
+            self.notes.append(f"{name}: left out, rank 0 speaks for all")
+            return
+        speed, how = speed_of(
+            steps, rule=self._rule, batch=self._batch, devices=topology.devices, window=self._window, source=name
+        )
+        model, precision, batch, repeat = named(name)
+        one = Speed(
+            model=model, precision=precision, topology=topology, repeat=repeat, speed=speed, batch=batch,
+            source=name, how=how,
+        )  # fmt: skip
+        self.speeds.append(one if repeat and not self._known(one) else self._next(one))
+
+    def _known(self, one: Speed) -> bool:
+        return any(
+            (old.model, old.precision, old.topology, old.repeat)
+            == (one.model, one.precision, one.topology, one.repeat)
+            and old.source != one.source
+            for old in self.speeds
+        )
+
+    def _next(self, one: Speed) -> Speed:
+        """The same with the next free number of a repeat."""
+        taken = [old.repeat for old in self.speeds if (old.model, old.topology) == (one.model, one.topology)]
+        return one.model_copy(update={"repeat": max(taken, default=0) + 1})
+
+
+def _is_path(name: str) -> bool:
+    """Whether a person who wrote this meant a file: ids of runs have no folder and no ending."""
+    return "/" in name or Path(name).suffix in (".log", ".txt", ".gz", ".json", ".out", ".md")
+
+
+def _lines(name: str) -> Iterator[tuple[int, str]]:
+    for offset, raw in numbered_lines(pieces_of(name)):
+        yield offset, strip_ansi(last_state(raw).decode("utf-8", "replace"))
+
+
+def _watched(lines: Iterable[tuple[int, str]], results: list[Speed]) -> Iterator[tuple[int, str]]:
+    """The lines, while results among them are kept."""
+    for offset, line in lines:
+        results += results_in([line])
+        yield offset, line

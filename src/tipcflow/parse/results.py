@@ -1,0 +1,28 @@
+"""TIPC's results_*.log: what the suites' own script says of each step.
+
+    ESC[33m Run successfully with command - mobilenet_v3_small - python train.py … - log/train.log ! ESC[0m
+    ESC[33m Run failed with command - mobilenet_v3_small - python train.py … ! ESC[0m
+
+The status is the script's word, not proof (it may be that of a `cat`). ` - ` may stand inside commands, so the
+rest of the line is kept whole. A step that was skipped leaves no line.
+"""
+
+import re
+
+from tipcflow.domain import Frozen
+
+# Documents that quote such lines cut their first characters off: `un successfully with command - …`.
+_LINE = re.compile(r"^\s*(?:R?un) (successfully|failed) with command - (.*?)\s*!?\s*$")
+
+
+class ResultLine(Frozen):
+    """One line: whether the script said "successfully", and everything that stands after "command - "."""
+
+    ok: bool
+    command: str
+
+
+def parse_result(line: str) -> ResultLine | None:
+    """What a line without colours says; None when it is none of a results log."""
+    found = _LINE.match(line) if " with command - " in line else None
+    return ResultLine(ok=found[1] == "successfully", command=found[2]) if found else None

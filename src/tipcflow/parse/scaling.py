@@ -1,0 +1,145 @@
+"""Throughput by topology: how much faster a training is on more devices.
+
+The rules are those of DLPerf (seed of PLSC's arcface): several repeats per topology, each one number; average and
+median over the repeats; the speed-up is the median divided by the median of one device on one node. Speeds and
+speed-ups are rounded to two decimals, as it prints them.
+"""
+
+import re
+import statistics
+from collections import defaultdict
+from collections.abc import Iterable
+
+from tipcflow.domain import Frozen
+
+# `4n8g` is 4 nodes with 8 GPUs each; `N4C32` (TIPC's benchmarks) is 4 nodes with 32 cards together.
+_NODES_GPUS = re.compile(r"(?<![A-Za-z0-9])(\d{1,9})n(\d{1,9})g(?![A-Za-z0-9])")
+_NODES_CARDS = re.compile(r"(?<![A-Za-z0-9])N(\d{1,9})C(\d{1,9})(?![A-Za-z0-9])")
+# <model>_b<batch size>_<precision>_<repeat>.log
+_NAME = re.compile(
+    r"(?P<model>[^/]+?)_(?:b|bs|bz)(?P<batch>\d{1,9})_(?P<precision>[a-z0-9]+)(?:_(?P<repeat>\d{1,9}))?\."
+)
+_REPEAT = re.compile(r"_(?P<repeat>\d{1,9})\.[a-z]+(?:\.gz)?$")
+ONE = (1, 1)
+PLACES = 2
+
+
+class Topology(Frozen):
+    """Nodes, and devices of each."""
+
+    nodes: int
+    gpus: int
+
+    @property
+    def name(self) -> str:
+        """As DLPerf writes it: 4n8g."""
+        return f"{self.nodes}n{self.gpus}g"
+
+    @property
+    def devices(self) -> int:
+        """Of all nodes together."""
+        return self.nodes * self.gpus
+
+
+class Speed(Frozen):
+    """One repeat of one training: samples per second of all devices together.
+
+    Attributes:
+        repeat: its number; the same number of the same topology that comes again is the same repeat.
+        batch: the batch size per device that its name tells, 0 when it tells none.
+        how: where the number comes from: `printed`, `batch_cost`, `timestamps`.
+    """
+
+    model: str
+    precision: str = ""
+    topology: Topology
+    repeat: int
+    speed: float
+    batch: int = 0
+    source: str = ""
+    how: str = "printed"
+
+
+class Scaled(Frozen):
+    """One topology of one model. `speedup` and `efficiency` are None without a run on one device.
+
+    Attributes:
+        efficiency: speed-up divided by devices (1.0 is perfect), to four decimals.
+        speeds: repeat -> speed.
+    """
+
+    model: str
+    topology: str
+    devices: int
+    batch_size_per_device: int
+    average_speed: float
+    median_speed: float
+    speedup: float | None
+    efficiency: float | None
+    repeats: int
+    speeds: dict[int, float]
+
+
+def topology_in(text: str) -> Topology | None:
+    """The last topology that a path or a name tells; None when it tells none."""
+    found = _NODES_GPUS.findall(text)
+    if found:
+        nodes, gpus = map(int, found[-1])
+    else:
+        cards = _NODES_CARDS.findall(text)
+        if not cards:
+            return None
+        nodes, total = map(int, cards[-1])
+        gpus = total // nodes if nodes and total % nodes == 0 else 0
+    return Topology(nodes=nodes, gpus=gpus) if nodes and gpus else None
+
+
+def named(path: str) -> tuple[str, str, int, int]:
+    """(model, precision, batch size per device, repeat) as a log's path tells them; '' and 0 where it does not."""
+    name = path.rsplit("/", 1)[-1]
+    found = _NAME.match(name)
+    if found:
+        return found["model"], found["precision"], int(found["batch"]), int(found["repeat"] or 0)
+    repeat = _REPEAT.search(name)
+    return "", "", 0, int(repeat["repeat"]) if repeat else 0
+
+
+def scaled(speeds: Iterable[Speed], batch_size_per_device: int) -> list[Scaled]:
+    """The table, by model and number of devices."""
+    models: defaultdict[str, dict[Topology, dict[int, float]]] = defaultdict(dict)
+    several = list(speeds)
+    mixed = {one.model for one in several} - {model for model, count in _precisions(several).items() if count == 1}
+    for one in several:
+        model = f"{one.model}_{one.precision}" if one.model in mixed and one.precision else one.model
+        models[model].setdefault(one.topology, {})[one.repeat] = round(one.speed, PLACES)
+    table = []
+    for model, topologies in sorted(models.items()):
+        alone = topologies.get(Topology(nodes=1, gpus=1))
+        base = statistics.median(alone.values()) if alone else None
+        for topology, repeats in sorted(topologies.items(), key=lambda item: (item[0].devices, item[0].nodes)):
+            table.append(_row(model, topology, repeats, base, batch_size_per_device))
+    return table
+
+
+def _precisions(speeds: list[Speed]) -> dict[str, int]:
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for one in speeds:
+        found[one.model].add(one.precision)
+    return {model: len(precisions) for model, precisions in found.items()}
+
+
+def _row(model: str, topology: Topology, repeats: dict[int, float], base: float | None, batch: int) -> Scaled:
+    median = statistics.median(repeats.values())
+    speedup = median / base if base else None
+    return Scaled(
+        model=model,
+        topology=topology.name,
+        devices=topology.devices,
+        batch_size_per_device=batch,
+        average_speed=round(statistics.fmean(repeats.values()), PLACES),
+        median_speed=round(median, PLACES),
+        speedup=None if speedup is None else round(speedup, PLACES),
+        efficiency=None if speedup is None else round(speedup / topology.devices, 4),
+        repeats=len(repeats),
+        speeds=dict(sorted(repeats.items())),
+    )

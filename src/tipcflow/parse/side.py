@@ -1,0 +1,77 @@
+"""What a log says besides metrics: AutoLog reports, the launcher's words, TIPC's results, ranks and engines."""
+
+import re
+
+from tipcflow.domain import RankReport
+from tipcflow.parse.autolog import AutologBlock, AutologReader, may_be_autolog
+from tipcflow.parse.engine import parse_engine
+from tipcflow.parse.launch import LaunchFailure, parse_launch
+from tipcflow.parse.rank import parse_ranks
+from tipcflow.parse.results import ResultLine, parse_result
+
+SIDES = ("autolog", "launch", "results", "rank", "engine")
+
+# The launcher of Paddle 2.3 and later, and the older one with its box of settings.
+_LAUNCH = re.compile(
+    r"LAUNCH (?:INFO|WARNING|ERROR) |Container rank \d+ status "
+    r"|(?:INFO|WARNING) [\d-]+ [\d:,]+ launch(?:_utils)?\.py:|launch train in \w+ mode"
+    r"|\s{2,8}(?:\+[=-]{10,}\+|\|\s{2,}\S.*\|)\s*$"
+)
+# More results and words of a launcher than any real log holds: rubbish is not kept.
+_MOST = 10_000
+
+
+class Side:
+    """Collects from single lines; `wanted` names the kinds that are looked for."""
+
+    def __init__(self, wanted: tuple[str, ...] = SIDES) -> None:
+        self._wanted = frozenset(wanted)
+        self._autolog = AutologReader()
+        self._launch: list[str] = []
+        self._ranks: dict[RankReport, None] = {}
+        self.results: list[ResultLine] = []
+        self.engine: dict[str, str] = {}
+
+    def may_want(self, line: str) -> bool:
+        """Whether `line` must be called for this line. Digits are interchangeable."""
+        return (
+            ("autolog" in self._wanted and may_be_autolog(line))
+            or ("launch" in self._wanted and _LAUNCH.match(line) is not None)
+            or ("results" in self._wanted and parse_result(line) is not None)
+            or ("rank" in self._wanted and bool(parse_ranks(line)))
+            or ("engine" in self._wanted and bool(parse_engine(line)))
+        )
+
+    def line(self, offset: int, line: str) -> str:
+        """Take a line that `may_want` answers True for; the kind that it is of, '' for none."""
+        if "autolog" in self._wanted and self._autolog.line(offset, line):
+            return "autolog"
+        if "launch" in self._wanted and _LAUNCH.match(line):
+            self._launch += [line] if len(self._launch) < _MOST else []
+            return "launch"
+        result = parse_result(line) if "results" in self._wanted else None
+        if result:
+            self.results += [result] if len(self.results) < _MOST else []
+            return "results"
+        ranks = parse_ranks(line) if "rank" in self._wanted else ()
+        if ranks:
+            self._ranks |= dict.fromkeys(ranks)
+            return "rank"
+        engine = parse_engine(line) if "engine" in self._wanted else {}
+        self.engine = engine or self.engine
+        return "engine" if engine else ""
+
+    @property
+    def autolog(self) -> tuple[AutologBlock, ...]:
+        """All AutoLog reports."""
+        return self._autolog.blocks
+
+    @property
+    def launch(self) -> LaunchFailure | None:
+        """Which worker the launcher blames; None when nothing failed."""
+        return parse_launch("\n".join(self._launch))
+
+    @property
+    def ranks(self) -> tuple[RankReport, ...]:
+        """What processes said of their place in the world."""
+        return tuple(self._ranks)
