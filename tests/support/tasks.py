@@ -60,9 +60,12 @@ class Tasks:
             context = self.context()
             with context.nodes(*step.nodes) as made:
                 part = StepTask(context, step, node, made, generation=generation)
-                part.begin()
-                assert part.watch(DEADLINE_S)
-                said[node] = part.end()
+                while True:
+                    part.begin()
+                    assert part.watch(DEADLINE_S)
+                    said[node] = part.end()
+                    if not part.try_again():
+                        break
 
         threads = [threading.Thread(target=task, args=(node,)) for node in nodes or step.nodes]
         for thread in threads:

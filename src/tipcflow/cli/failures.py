@@ -19,7 +19,7 @@ def failure_lines(story: "Story", width: int | None) -> list[str]:
             short_step(story.plan, step),
             str(attempt),
             failure.culprit,
-            f"{_sentence(failure.remedy.means)} {failure.remedy.advice}",
+            " ".join(filter(None, map(_sentence, (failure.remedy.means, failure.then, failure.remedy.advice)))),
         )
         for (step, attempt), failure in found.items()
     ]
@@ -29,4 +29,4 @@ def failure_lines(story: "Story", width: int | None) -> list[str]:
 
 
 def _sentence(words: str) -> str:
-    return f"{words[:1].upper()}{words[1:]}."
+    return f"{words[:1].upper()}{words[1:].rstrip('.')}." if words else ""

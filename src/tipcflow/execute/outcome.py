@@ -112,7 +112,9 @@ def step_outcome(
         return _stayed_behind(blamed, said, others)
     status, reason = status_of(blamed.record, said)
     failure = failure_of(blamed.record, said, node=blamed.name)
-    if status is Status.FAILED:
+    if failure is not None and failure.failure_class is FailureClass.HANG:
+        pass  # the end of its log is its stacks, which stand in the evidence
+    elif status is Status.FAILED:
         reason = _with_excerpt(reason, said)
     elif said.trouble is not None and said.trouble.said:
         reason = f"{reason}: {said.trouble.said}"
@@ -138,7 +140,7 @@ def with_evidence(
     if failure.failure_class not in (FailureClass.HANG, FailureClass.TIMEOUT):
         return replace(said, failure=failure)
     late, broken = behind(evidence), hardware(evidence)
-    reason = "; ".join(filter(None, (said.reason, late.why if late else "", broken)))
+    reason = "; ".join(filter(None, (late.why if late else "", said.reason, broken)))
     if late is not None:
         failure = failure.model_copy(update={"node": late.node, "rank": late.rank})
     return replace(said, reason=reason, failure=failure)

@@ -30,12 +30,22 @@ world = int(os.environ.get("PADDLE_TRAINERS_NUM", "1"))
 what, _, who = args.inject.partition("@")
 mine = bool(what) and rank == int(who or 0)
 print(f"rank {rank} of {world}, backend gloo, device cpu, seed {args.seed}", flush=True)
+
+
+def prepare_batch():
+    time.sleep(3600)
+
+
+def all_reduce():
+    time.sleep(3600)
+
+
 generator = random.Random(args.seed * 1000 + rank)
 for epoch in range(1, args.epochs + 1):
     for iteration in range(1, 6):
         time.sleep(args.step_time * (20 if mine and what == "slow" else 1))
         loss = 2.5 / (epoch + iteration / 5) + generator.random() * 0.01
-        if mine and iteration == 3:
+        if mine and iteration == 3 and (what != "stall" or epoch == 2):
             if what == "nan":
                 loss = float("nan")
             elif what == "exit":
@@ -44,6 +54,13 @@ for epoch in range(1, args.epochs + 1):
                 os.kill(os.getpid(), signal.SIGKILL)
             elif what == "hang":
                 time.sleep(3600)
+            elif what == "stall":
+                prepare_batch()
+            elif what == "net" and not os.path.exists("net-was-down"):
+                open("net-was-down", "w").close()
+                raise RuntimeError("NCCL error: unhandled system error, ncclSystemError")
+        elif what == "stall" and epoch == 2 and iteration == 3:
+            all_reduce()
         print(
             f"[Epoch {epoch}, iter: {iteration}] top1: {1 - loss / 3:.5f}, top5: 1.00000, lr: 0.01000, loss: {loss:.5f}, "
             f"avg_reader_cost: 0.00010 sec, avg_batch_cost: {args.step_time:.5f} sec, avg_samples: {args.batch_size}.0, "
