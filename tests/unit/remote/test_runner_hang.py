@@ -171,6 +171,9 @@ def test_the_next_leg_is_a_new_chance(bench):
     silent = f"until grep -q 'no progress' {beat}; do sleep 0.1; done"
     job = bench.job(silent, "echo two", legs=True, keep_going=True, hang_s=1.0, hang_wait_s=60.0)
     bench.ask("start", job)
+    out = bench.call("watch", job).communicate(timeout=60)[0]
+    told = [event for event in map(json.loads, out.splitlines()) if event["event"] == "hang"]
+    assert [bool(event["message"]) for event in told] in ([True], [])  # it may be over before somebody looks
     record = bench.ended(job)
     assert record.ok
     legs = [json.loads(line) for line in (job / "legs.jsonl").read_text().splitlines()]

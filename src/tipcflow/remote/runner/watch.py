@@ -96,7 +96,8 @@ class Watch:
             self.say({"event": "state", "state": self.state, "pid": beat["pid"], "t": beat["t"]})
         if beat and beat.get("hang", "") != self.hang:
             self.hang = beat["hang"]
-            self.say({"event": "hang", "message": self.hang, "progress": beat["progress"], "t": beat["t"]})
+            if self.hang:  # else another leg began
+                self.say({"event": "hang", "message": self.hang, "progress": beat["progress"], "t": beat["t"]})
         if final or time.monotonic() - self.sampled >= ALIVE_S:
             self.sampled = time.monotonic()
             samples, self.samples = lines(self.path("samples.jsonl"), self.samples, last=PIECE)
