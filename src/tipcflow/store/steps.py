@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Table, func, insert, select, update
+from sqlalchemy import Table, delete, func, insert, select, update
 
 from tipcflow.domain import Attempt, ExitRecord, InfraError, Status
 from tipcflow.store.base import StoreBase, upsert
@@ -99,10 +99,15 @@ class StepsMixin(StoreBase):
                 raise KeyError(f"run {run_id} has no step {step_id}")
 
     def clear_steps(self, run_id: str, step_ids: Sequence[str]) -> None:
-        """Take back what was said of steps, because they or what they need are tried again."""
+        """Take back what was said of steps and of their legs, because they or what they need are tried again.
+
+        A leg that is not reached this time must not show what came of it before.
+        """
         mine = update(steps).where(steps.c.run == run_id, steps.c.step.in_(step_ids))
+        own = delete(legs).where(legs.c.run == run_id, legs.c.step.in_(step_ids))
         with self._write() as connection:
             connection.execute(mine.values(status=None, reason=""))
+            connection.execute(own)
 
     def set_leg(
         self,

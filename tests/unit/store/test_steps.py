@@ -142,3 +142,14 @@ def test_only_words_of_the_table_are_taken(begun: Store, status: Status) -> None
 def test_the_database_itself_refuses_what_cannot_be(begun: Store, statement: str) -> None:
     with pytest.raises(IntegrityError), begun._write() as connection:
         connection.execute(text(statement.format(run=RUN, step=TRAIN)))
+
+
+def test_what_is_cleared_shows_nothing_of_its_legs_either(begun: Store) -> None:
+    begun.set_step(RUN, INFER, Status.PASS)
+    begun.set_leg(RUN, INFER, "cpu_onednn_on", 1, Status.PASS)
+    begun.clear_steps(RUN, [INFER])
+    assert begun.step_statuses(RUN) == {}
+    assert begun.leg_statuses(RUN) == {}
+    # Blocked this time: the PASS of the round before must not come back.
+    begun.set_leg(RUN, INFER, "cpu_onednn_on", 0, Status.BLOCKED, "train failed")
+    assert begun.leg_statuses(RUN) == {f"{INFER}/cpu_onednn_on": (Status.BLOCKED, "train failed")}
