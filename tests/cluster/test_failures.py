@@ -1,0 +1,111 @@
+"""What went wrong on real nodes: its class, whose fault it is, what was seen before, and what is tried again."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.support.certify import Desk
+from tests.support.tasks import Tasks
+
+from tipcflow.demo.nodes import LocalNodes
+from tipcflow.domain import EndReason, FailureClass, Status, StepKind
+from tipcflow.domain.failure import FAILURES, failures_of
+from tipcflow.execute import step_task, task_phases
+
+pytestmark = pytest.mark.cluster
+TRAIN = "norm_train_gpus_0,1_autocast_null_nodes_2/train"
+
+
+@pytest.fixture
+def desk(nodes: LocalNodes, tmp_path: Path) -> Desk:
+    return Desk(tmp_path, nodes)
+
+
+@pytest.fixture
+def tasks(desk: Desk) -> Iterator[Tasks]:
+    made = Tasks(desk)
+    yield made
+    task_phases.release_run(made.context())  # a failed test must not break the next
+
+
+def inject(desk: Desk, what: str) -> None:
+    desk.edit_params("norm_train:train.py", f"norm_train:train.py --inject {what}")
+
+
+def test_the_rank_that_stalls_is_named_by_what_every_node_looked_like(desk: Desk) -> None:
+    """Rank 3 is in its own code, the others wait for it in a collective: all are silent."""
+    inject(desk, "stall@3")
+    desk.configure_policy(hang_s=3)
+    outcome = desk.run()
+    assert outcome.code == 1, outcome.output
+    with desk.store() as store:
+        failure = store.facts(outcome.run.id).failures[TRAIN]
+    assert (failure.failure_class, failure.culprit) == (FailureClass.HANG, "node b, rank 3"), outcome.output
+    assert "rank 3 on node b is in" in outcome.run.reason
+    assert "(prepare_batch)" in outcome.run.reason
+    folder = desk.home / "runs" / outcome.run.id
+    assert {name.split("/")[1] for name in failure.evidence} == {"a", "b"}
+    assert all((folder / name).is_file() for name in failure.evidence)
+    assert desk.left_behind() == []
+
+
+def test_a_gang_is_tried_again_by_its_tasks_when_the_network_failed(tasks: Tasks) -> None:
+    inject(tasks.desk, "net@3")
+    tasks.begin()
+    tasks.step(StepKind.PREPARE, generation=1)
+    said = tasks.step(StepKind.TRAIN, generation=1)
+    assert {status for status, _ in said.values()} == {Status.PASS}, said
+    made = [attempt for attempt in tasks.store.attempts(tasks.run) if attempt.step == TRAIN]
+    assert [attempt.status for attempt in made] == [Status.INFRA_FAILURE, Status.PASS]
+    failure = failures_of(tasks.store.document(tasks.run, FAILURES), made)[TRAIN, 1]
+    assert (failure.failure_class, failure.culprit) == (FailureClass.COMMUNICATION, "node b, rank 3")
+    assert failure.again
+    assert tasks.store.step_statuses(tasks.run)[TRAIN] == (Status.PASS, "")
+    assert tasks.desk.left_behind() != []  # the run still holds its lease
+
+
+@pytest.mark.full
+def test_one_node_that_cannot_prepare_does_not_stop_the_others(desk: Desk) -> None:
+    script = desk.suite / "test_tipc" / "prepare.sh"
+    script.write_text(
+        script.read_text()
+        + "case $(pwd) in */b/*) echo 'wget: unable to resolve host address' >&2; exit 4 ;; *) sleep 3 ;; esac\n"
+    )
+    desk.configure_policy(retries={"download": 0})
+    outcome = desk.run()
+    assert outcome.code == 2, outcome.output
+    with desk.store() as store:
+        prepare = store.attempts(outcome.run.id)[0]
+    ends = {record.node: (record.reason, record.exit_code) for record in prepare.records}
+    assert ends == {"a": (EndReason.EXITED, 0), "b": (EndReason.EXITED, 4)}
+    failure = next(iter(desk.facts(outcome.run)["failures"]))
+    assert (failure["failure_class"], failure["node"]) == ("download", "b")
+
+
+def test_clearing_only_the_failed_task_runs_the_whole_gang(tasks: Tasks, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other node's task stays as it ended: nobody but the cleared one sees to its part."""
+    monkeypatch.setattr(step_task, "TAKEOVER_S", 0.5)
+    inject(tasks.desk, "net@3")
+    tasks.desk.configure_policy(retries={"communication": 0})
+    tasks.begin()
+    tasks.step(StepKind.PREPARE, generation=1)
+    assert Status.PASS not in {status for status, _ in tasks.step(StepKind.TRAIN, generation=1).values()}
+    assert tasks.step(StepKind.TRAIN, "b", generation=2) == {"b": (Status.PASS, "")}
+    assert tasks.store.step_statuses(tasks.run)[TRAIN] == (Status.PASS, "")
+    made = [attempt for attempt in tasks.store.attempts(tasks.run) if attempt.step == TRAIN]
+    assert [len(attempt.records) for attempt in made] == [2, 2]
+
+
+@pytest.mark.full
+def test_the_runs_budget_cuts_a_step_of_a_task_and_it_is_said(tasks: Tasks) -> None:
+    tasks.desk.configure_suite(budget_minutes=0.1)
+    inject(tasks.desk, "hang@3")
+    tasks.begin()
+    tasks.step(StepKind.PREPARE, generation=1)
+    tasks.step(StepKind.TRAIN, generation=1)
+    status, reason = tasks.store.step_statuses(tasks.run)[TRAIN]
+    assert status is Status.FAILED
+    assert reason.startswith("the run's budget of 0.1 min is used up: ")
+    run = tasks.finish()
+    assert run.status is Status.FAILED
+    assert tasks.desk.left_behind() == []
