@@ -45,3 +45,26 @@ def current(as_json: AsJson = False) -> None:
     typer.echo(f"{safe_url(url)}: schema {found or 'none'}, this tipcflow needs {needed}")
     if found != needed:
         typer.echo("run `tipcflow db upgrade`, or a newer tipcflow where the database is newer", err=True)
+
+
+@app.command("rollup")
+def rollup(
+    older_than: Annotated[
+        float, typer.Option("--older-than", help="Days since the end of a run.", min=1, metavar="DAYS")
+    ] = 365,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be rolled up.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Give up raw samples of old runs: count, mean, median, p10, p90, smallest, largest and last stay."""
+    from dataclasses import asdict
+
+    from tipcflow.store import Store
+
+    seconds = older_than * 24 * 3600.0
+    with Store.open() as store:
+        done = store.would_roll_up(older_than_s=seconds) if dry_run else store.roll_up(older_than_s=seconds)
+    if as_json:
+        print_json(asdict(done) | {"dry_run": dry_run})
+    else:
+        word = "would be rolled up" if dry_run else "rolled up"
+        typer.echo(f"{done.samples} raw samples in {done.series} series of {done.runs} runs {word}")

@@ -12,7 +12,9 @@ from tipcflow.cli import (
     demo,
     detect,
     doctor,
+    export,
     golden,
+    history,
     import_suite,
     lint,
     logs,
@@ -43,6 +45,8 @@ app.command("plan")(plan.plan)
 app.command("lint")(lint.lint)
 app.command("import")(import_suite.import_suite)
 app.command("runs")(runs.runs)
+app.command("history")(history.history)
+app.command("export")(export.export)
 app.command("detect")(detect.detect)
 app.command("show")(show.show)
 app.command("logs")(logs.logs)

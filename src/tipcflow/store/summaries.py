@@ -50,6 +50,11 @@ class SummariesMixin(StoreBase):
                 found.setdefault((row["step"], row["leg"], row["metric"]), []).append(dict(row))
         return {key: pooled(several)["median"] for key, several in found.items()}
 
+    def chains(self) -> list[str]:
+        """The names of all chains that were ever run, sorted."""
+        with self._read() as connection:
+            return sorted(connection.execute(select(runs.c.chain).distinct()).scalars())
+
     def history_rows(self, asked: Asked, *, each: bool = False) -> list[dict[str, Any]]:
         """What a metric was in each run of a chain, oldest first: one row per run, step, leg and phase.
 

@@ -1,0 +1,37 @@
+"""`tipcflow export RUN`: everything that a run measured, as CSV."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tipcflow.domain import ConfigError
+
+
+class What(StrEnum):
+    """What is exported."""
+
+    SAMPLES = "samples"
+    LEGS = "legs"
+
+
+def export(
+    run: Annotated[str, typer.Argument(help="Run id, its first characters, or latest.")],
+    what: Annotated[What, typer.Argument(help="Every measurement, or one line per inference leg.")] = What.SAMPLES,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="File; `.gz` is compressed.")] = None,
+) -> None:
+    """Write a run's measurements, or its inference legs, as CSV. nan and inf stand as `nan` and `inf`."""
+    from tipcflow.store import Store
+
+    with Store.open() as store:
+        found = store.find_run(run).id
+        frame = store.samples(found) if what is What.SAMPLES else store.legs(found)
+    if output is None:
+        typer.echo(frame.to_csv(index=False, na_rep="nan"), nl=False)
+        return
+    try:
+        frame.to_csv(output, index=False, na_rep="nan")
+    except OSError as error:
+        raise ConfigError(f"cannot be written: {error}", file=str(output)) from error
+    typer.echo(f"{output}: {len(frame)} lines of run {found}", err=True)

@@ -1,0 +1,107 @@
+"""`tipcflow history CHAIN METRIC`: what a metric was in the runs of a chain."""
+
+import time
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tipcflow.cli.output import columns, echo_lines, print_json, terminal_width
+from tipcflow.domain import ConfigError
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from tipcflow.store import Store
+
+_WEEK_S = 7 * 24 * 3600.0
+_NUMBERS = ("median", "mean", "p10", "p90", "lowest", "highest")
+
+
+def history(
+    chain: Annotated[
+        str, typer.Argument(help="Chain, e.g. PaddleClas/ResNet50/train_infer_python, or its model.")
+    ],
+    metric: Annotated[str, typer.Argument(help="Metric, e.g. batch_cost.")],
+    step: Annotated[str, typer.Option("--step", help="Step's id, or its last part.")] = "train",
+    leg: Annotated[str | None, typer.Option("--leg", help="Only this leg of an inference step.")] = None,
+    environment: Annotated[
+        str, typer.Option("--environment", help="Environment class, or a word of one, e.g. v100.")
+    ] = "",
+    mode: Annotated[str, typer.Option("--mode", help="Only runs in this mode.")] = "",
+    weeks: Annotated[float | None, typer.Option("--weeks", help="Only runs of the last weeks.", min=0)] = None,
+    each: Annotated[bool, typer.Option("--each", help="A row per process instead of one over all.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV, with all columns.")] = False,
+) -> None:
+    """Say what a metric was in each run of a chain, oldest first: the median over nodes, ranks and samples."""
+    from tipcflow.store import Store
+
+    since = None if weeks is None else time.time() - weeks * _WEEK_S
+    with Store.open() as store:
+        known = _chain(store, chain)
+        frame = store.history(known, step, metric, environment, leg=leg, mode=mode, since=since, each=each)
+    if frame.empty:
+        asked = {"environment": environment, "leg": leg, "mode": mode, "weeks": weeks}
+        raise ConfigError(
+            f"no run of {known} has {metric} in step {step}",
+            found=", ".join(f"{name} {word}" for name, word in asked.items() if word),
+            hint="`tipcflow export RUN` writes everything that a run measured",
+        )
+    if as_csv:
+        typer.echo(frame.to_csv(index=False, na_rep="nan"), nl=False)
+    elif as_json:
+        print_json([_plain(row) for row in _rows(frame)])
+    else:
+        echo_lines(table(_rows(frame), each=each))
+
+
+def table(rows: list[dict[str, Any]], *, each: bool) -> list[str]:
+    """The lines that a person reads; what all rows share is said once."""
+    shared = {name: rows[0][name] for name in ("unit", "environment", "mode") if len({r[name] for r in rows}) == 1}
+    said = ", ".join(f"{name} {value}" for name, value in shared.items() if value)
+    several = [name for name in ("environment", "mode") if name not in shared]
+    legs = ["leg"] if any(row["leg"] for row in rows) else []
+    process = ["node", "rank"] if each else []
+    numbers = ("median", "p10", "p90", "lowest", "highest")
+    names = ["at", "status", "n", *numbers, *process, *legs, *several, "framework", "run"]
+    cells = [[_cell(name, row[name]) for name in names] for row in rows]
+    head = [name.upper() for name in names]
+    return [*([said] if said else []), *columns(head, cells, width=terminal_width())]
+
+
+def _rows(frame: "DataFrame") -> list[dict[str, Any]]:
+    return [{str(name): value for name, value in row.items()} for row in frame.to_dict("records")]
+
+
+def _cell(name: str, value: Any) -> str:
+    if name == "at":
+        return f"{value:%Y-%m-%d %H:%M}"
+    if name in _NUMBERS:
+        return f"{value:.6g}"
+    if name == "status":
+        return "" if value is None else str(value)
+    return str(value)
+
+
+def _plain(row: dict[str, Any]) -> dict[str, Any]:
+    return row | {"at": row["at"].isoformat()}
+
+
+def _chain(store: "Store", wanted: str) -> str:
+    """The chain of that name, or the only one of that model or with that end.
+
+    Raises:
+        ConfigError: there is none, or more than one; lists what there is.
+    """
+    known = store.chains()
+    if wanted in known:
+        return wanted
+    found = [one for one in known if wanted.lower() in one.lower()]
+    if len(found) == 1:
+        return found[0]
+    raise ConfigError(
+        f"{len(found)} chains have that in their name" if found else "no chain of that name was ever run",
+        key="chain",
+        found=wanted,
+        expected="one of " + ", ".join((found or known)[:10]) if known else "a chain; no run is known yet",
+    )

@@ -1,0 +1,86 @@
+import csv
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.stories import T0, a_run, losses, tell
+
+from tipcflow.store import Store
+
+CHAIN = a_run().chain
+KINDS = ("gpu/8x-tesla-v100/1-nodes", "cpu/some-cpu-4/2-nodes", "gpu/8x-tesla-v100/1-nodes")
+
+
+@pytest.fixture(autouse=True)
+def told(home: Path) -> None:
+    with Store.open() as store:
+        for number, environment in enumerate(KINDS):
+            at = T0 + number * 86_400
+            run = tell(
+                store, a_run(f"run-{number}", environment=environment, created_at=at, framework="paddle 3.3.1")
+            )
+            store.add_measurements(losses(run.id, [0.05, 0.06 + number], metric="batch_cost", unit="s"))
+
+
+def test_history_of_one_kind_of_node(tipcflow: Callable[..., Any]) -> None:
+    said = tipcflow("history", "mobilenet", "batch_cost", "--environment", "v100")
+    assert (said.code, said.err) == (0, "")
+    assert said.out.splitlines() == [
+        "unit s, environment gpu/8x-tesla-v100/1-nodes, mode lite_train_lite_infer",
+        "AT                STATUS  N  MEDIAN  P10    P90    LOWEST  HIGHEST  FRAMEWORK     RUN",
+        "2026-11-18 11:06  pass    2  0.055   0.051  0.059  0.05    0.06     paddle 3.3.1  run-0",
+        "2026-11-20 11:06  pass    2  1.055   0.251  1.859  0.05    2.06     paddle 3.3.1  run-2",
+    ]
+
+
+def test_all_kinds_are_told_apart(tipcflow: Callable[..., Any]) -> None:
+    lines = tipcflow("history", CHAIN, "batch_cost").out.splitlines()
+    assert "ENVIRONMENT" in lines[1]
+    assert [any(kind in line for kind in KINDS) for line in lines[2:]] == [True] * 3
+
+
+def test_history_as_json_and_csv(tipcflow: Callable[..., Any]) -> None:
+    rows = json.loads(tipcflow("history", CHAIN, "loss", "--json").out)
+    assert [(row["run"], row["median"], row["n"]) for row in rows] == [(f"run-{n}", 1.0, 3) for n in range(3)]
+    found = list(csv.DictReader(io.StringIO(tipcflow("history", CHAIN, "loss", "--each", "--csv").out)))
+    assert [(row["run"], row["rank"], row["median"]) for row in found] == [
+        (f"run-{n}", "0", "1.0") for n in range(3)
+    ]
+
+
+def test_nothing_there_is_said(tipcflow: Callable[..., Any]) -> None:
+    said = tipcflow("history", CHAIN, "batch_cost", "--environment", "a100")
+    assert (said.code, said.out) == (2, "")
+    assert f"no run of {CHAIN} has batch_cost in step train; found 'environment a100'" in said.err
+    said = tipcflow("history", "resnet", "batch_cost")
+    assert said.code == 2
+    assert f"no chain of that name was ever run; found 'resnet'; expected one of {CHAIN}" in said.err.replace(
+        ":", ";"
+    )
+
+
+def test_a_run_is_exported(tipcflow: Callable[..., Any], tmp_path: Path) -> None:
+    rows = list(csv.DictReader(io.StringIO(tipcflow("export", "run-0").out)))
+    assert [(row["metric"], row["value"]) for row in rows[:2]] == [("batch_cost", "0.05"), ("batch_cost", "0.06")]
+    legs = list(csv.DictReader(io.StringIO(tipcflow("export", "run-0", "legs").out)))
+    assert [(row["leg"], row["status"]) for row in legs] == [("cpu_onednn_off", "pass"), ("cpu_onednn_on", "pass")]
+    said = tipcflow("export", "run-0", "-o", str(tmp_path / "x.csv"))
+    assert (said.code, said.out) == (0, "")
+    assert len((tmp_path / "x.csv").read_text().splitlines()) == len(rows) + 1
+    assert tipcflow("export", "run-0", "-o", str(tmp_path / "nowhere" / "x.csv")).code == 2
+
+
+def test_rollup_says_what_it_would_do_and_does_it(tipcflow: Callable[..., Any]) -> None:
+    with Store.open() as store:
+        store.add_measurements(losses("run-1", [1.0] * 20, metric="ips"))
+    assert tipcflow("db", "rollup", "--older-than", "30").out == "0 raw samples in 0 series of 0 runs rolled up\n"
+    with Store.open() as store:
+        store.finish_run("run-1", store.get_run("run-1").status, "", 1_700_000_000.0)  # type: ignore[arg-type]
+    said = tipcflow("db", "rollup", "--older-than", "30", "--dry-run").out
+    assert said == "20 raw samples in 1 series of 1 runs would be rolled up\n"
+    done = json.loads(tipcflow("db", "rollup", "--older-than", "30", "--json").out)
+    assert done == {"runs": 1, "series": 1, "samples": 20, "dry_run": False}
+    assert tipcflow("db", "rollup", "--older-than", "0").code == 2
