@@ -58,7 +58,7 @@ def test_one_waits_is_told_why_and_leaves_the_queue_then_what_is_left_is_reaped(
     said = nodes_command(desk, "--cluster", "local")
     assert said.returncode == 0, said.stdout + said.stderr
     assert "queue for slots: 1" in said.stdout
-    assert f"waiting for a slots 0-1, b slots 0-1: held by run {run.id} (cli) since " in said.stdout
+    assert f"    a slots 0-1, b slots 0-1: held by run {run.id} (cli) since " in said.stdout
     told = json.loads(nodes_command(desk, "--cluster", "local", "--json").stdout)
     assert [entry["run"] for entry in told["queue"]] == [place.request.run]
     # The toy's part on node a ends by itself.

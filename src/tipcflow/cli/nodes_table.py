@@ -1,16 +1,21 @@
 """Nodes, leases and the queue as a person reads them, at any width; and as JSON."""
 
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tipcflow.cli.output import columns
 from tipcflow.domain import Cluster, Node, Run
-from tipcflow.execute.lease_words import clock, names_of, slots_words, waiting
+from tipcflow.execute.lease_words import clock, names_of, obstacles, slots_words, waiting
 from tipcflow.execute.node_look import NodeLook
 
 if TYPE_CHECKING:
     from tipcflow.store import Lease, Place
+
+_INDENT = "    "
+# Of a file or a pipe, where lines may be long.
+_ANY_WIDTH = 100_000
 
 
 @dataclass(frozen=True)
@@ -81,16 +86,12 @@ def lines_of(view: View, *, width: int | None) -> Iterator[Line]:
             yield Line("")
         yield Line(f"{cluster.name}: {_summary(view, looks)}", bold=True)
         yield from _node_lines(view, looks, width)
-    for title, headers, rows in (
-        ("slots in use", ("SLOTS", "RUN", "WHO"), _lease_rows(view)),
-        ("queue for slots", ("NO", "RUN", "WHY"), _queue_rows(view)),
-    ):
+    for title, entries in (("slots in use", _lease_entries(view)), ("queue for slots", _queue_entries(view))):
         yield Line("")
-        yield Line(f"{title}: {len(rows) or 'none'}", bold=True)
-        if rows:
-            head, *lines = columns(headers, rows, width=width)
-            yield Line(head, dim=True)
-            yield from (Line(text) for text in lines)
+        yield Line(f"{title}: {len(entries) or 'none'}", bold=True)
+        for head, prose in entries:
+            yield Line(head)
+            yield from (Line(text) for text in _below(prose, width))
 
 
 def as_dict(view: View) -> dict[str, Any]:
@@ -151,37 +152,57 @@ def _node_lines(view: View, looks: Sequence[NodeLook], width: int | None) -> Ite
         facts = look.facts
         disk = f"{facts.disk_free_bytes / 1e9:.0f} GB" if facts else "?"
         skew = f"{facts.clock_skew_s:+.1f} s" if facts else "?"
-        said = "; ".join([*view.troubles_of(look), *view.notes_of(look)]) or "ok"
+        health = "not well" if view.troubles_of(look) else "ok"
         free = f"{_free(view, look)}/{look.node.slots}"
-        rows.append((look.node.name, look.node.device, free, disk, skew, said))
-    head, *lines = columns(("NODE", "DEVICE", "FREE", "DISK", "CLOCK", "HEALTH"), rows, width=width)
+        rows.append((look.node.name, look.node.device, free, disk, skew, health))
+    head, *lines = columns(("NODE", "DEVICE", "FREE", "DISK", "CLOCK", "HEALTH"), rows, width=None)
     yield Line(head, dim=True)
-    number = -1
-    for line in lines:
-        number += not line.startswith(" ")  # else it goes on with the node above
-        yield Line(line, colour="red" if view.troubles_of(looks[number]) else None)
+    for look, line in zip(looks, lines, strict=True):
+        troubles = view.troubles_of(look)
+        yield Line(line, colour="red" if troubles else None)
+        yield from (Line(text, colour="red") for text in _below(troubles, width))
+        yield from (Line(text) for text in _below(view.notes_of(look), width))
 
 
-def _lease_rows(view: View) -> list[tuple[str, str, str]]:
+def _below(prose: Sequence[str], width: int | None) -> list[str]:
+    """Indented lines; an id is never broken, rather a line is too long."""
+    return [
+        line
+        for text in prose
+        for line in textwrap.wrap(
+            text,
+            width or _ANY_WIDTH,
+            initial_indent=_INDENT,
+            subsequent_indent=_INDENT * 2,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+    ]
+
+
+def _lease_entries(view: View) -> list[tuple[str, list[str]]]:
+    """(slots and run, who and how long)."""
     groups: dict[tuple[str, str, float, float], list[tuple[str, int]]] = {}
     for lease in view.leases:
         key = (lease.run, lease.owner, lease.acquired_at, lease.expires_at)
         groups.setdefault(key, []).append((lease.node, lease.slot))
-    rows = []
+    entries = []
     for (run, owner, since, until), slots in groups.items():
         ends = f"until {clock(until)} unless renewed" if until > view.now else f"ran out at {clock(until)}"
-        known = view.runs.get(run)
-        rows.append((slots_words(slots, view.names), run, f"{_who(known, owner)}, since {clock(since)}, {ends}"))
-    return rows
+        prose = [_who(view.runs.get(run), owner), f"since {clock(since)}, {ends}"]
+        entries.append((f"{slots_words(slots, view.names)}: run {run}", prose))
+    return entries
 
 
-def _queue_rows(view: View) -> list[tuple[str, str, str]]:
-    rows = []
+def _queue_entries(view: View) -> list[tuple[str, list[str]]]:
+    """(number and run, who waits since when, for what)."""
+    entries = []
     for number, place in enumerate(view.queue, 1):
         who = _who(view.runs.get(place.request.run), place.request.owner)
-        since = clock(place.request.created_at)
-        rows.append((str(number), place.request.run, f"{who}, since {since}: {_why(view, place)}"))
-    return rows
+        prose = [who, f"waits since {clock(place.request.created_at)}, position {place.position} of {place.of}"]
+        prose += obstacles(place, view.triggers(), view.names, view.now) or ["it is its turn"]
+        entries.append((f"{number}  run {place.request.run}", prose))
+    return entries
 
 
 def _by(owner: str | None) -> str:

@@ -19,6 +19,12 @@ def waiting(place: "Place", triggers: Mapping[str, str], names: Mapping[str, str
         triggers: run -> what started it.
         names: node address -> name.
     """
+    place_words = f"position {place.position} of {place.of}"
+    return f"waiting for {'; '.join([*obstacles(place, triggers, names, now), place_words])}"
+
+
+def obstacles(place: "Place", triggers: Mapping[str, str], names: Mapping[str, str], now: float) -> list[str]:
+    """What stands in the way of a request: which slots, who has them, or for whom they are kept."""
     held = [
         f"{slots_words(slots, names)}: held by {_run(run, triggers)} since {clock(since)}"
         + (f", lease ran out at {clock(ends)}" if ends <= now else "")
@@ -28,7 +34,7 @@ def waiting(place: "Place", triggers: Mapping[str, str], names: Mapping[str, str
     if kept and place.ahead:
         first = place.ahead[0].run
         held.append(f"{slots_words(kept, names)}: kept for {_run(first, triggers)}, which goes first")
-    return f"waiting for {'; '.join(held)}; position {place.position} of {place.of}"
+    return held
 
 
 def strangers_words(found: Mapping[str, Iterable[str]], names: Mapping[str, str]) -> str:
