@@ -162,10 +162,7 @@ class StepTask:
         if self._closed is not None:
             return self._closed
         self._keep(self.mine)
-        if not self._step.is_gang:
-            if self._beyond:
-                self.await_peers(PEERS_END_S)
-        elif is_bad(self.mine):
+        if self._step.is_gang and is_bad(self.mine):
             self._end_peers()
         else:
             self.await_peers(PEERS_END_S)
@@ -261,9 +258,8 @@ class StepTask:
         self._stop_and_await([m for m in self._members.values() if not m.done], "a peer could not be staged")
         for member in self._members.values():
             self._keep(member)
-        self._context.closer.close(
-            self._step, self._attempt, list(self._members.values()), self._nodes, trouble=trouble
-        )
+        members = list(self._members.values())
+        self._context.closer.close(self._step, self._attempt, members, self._nodes, trouble=trouble, final=True)
         return True
 
     def _start(self, specs: list[JobSpec]) -> list[dict[str, object]]:
@@ -302,8 +298,11 @@ class StepTask:
     def await_peers(self, seconds: float) -> bool:
         """Look at the others' jobs too, for their tasks may be waiting or dead; whether all have ended.
 
-        One that ended badly is not waited for: `end` sees to the others.
+        A gang of which this part ended badly is not waited for, as `end` sees to the others; neither are nodes that
+        only do the same beside each other, as their own tasks do.
         """
+        if not self._step.is_gang and not self._beyond:
+            return True
         deadline = time.monotonic() + seconds
         while self._closed is None and not (self._step.is_gang and is_bad(self.mine)):
             self._look()
