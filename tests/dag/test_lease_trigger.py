@@ -1,0 +1,117 @@
+"""What keeps a run's place in the queue while its task is deferred, with a real database."""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.triggers.base import TriggerEvent
+from tests.support.stories import a_run
+
+from operators import triggers
+from operators.triggers import LeaseTrigger
+from tipcflow.store import Store
+
+A0, B0 = ("192.0.2.1", 0), ("192.0.2.2", 0)
+NAMES = {"192.0.2.1": "node-1", "192.0.2.2": "node-2"}
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+    monkeypatch.setenv("TIPCFLOW_HOME", str(tmp_path))
+    monkeypatch.setenv("TIPCFLOW_DATABASE_URL", "")
+    monkeypatch.setattr(triggers, "SETTLE_S", 0.01)
+    with Store.open() as made:
+        for name, trigger in (("mine", "manual"), ("holder", "weekly"), ("change", "ci")):
+            made.create_run(a_run(name, trigger=trigger))
+        yield made
+
+
+def a_trigger(**fields: Any) -> LeaseTrigger:
+    known: dict[str, Any] = {"run": "mine", "slots": [list(A0), list(B0)], "since": 5.0, "until": time.time() + 60}
+    known |= {"owner": "airflow d r", "names": NAMES, "said": "", "looked": False}
+    return LeaseTrigger(**(known | fields))
+
+
+def fired(trigger: LeaseTrigger, meanwhile: Callable[[], None] = lambda: None) -> dict[str, Any]:
+    """What it says after it went through Airflow's database; `meanwhile` happens once it has looked."""
+    _, fields = trigger.serialize()
+    again = LeaseTrigger(**fields)
+    looks = 0
+    held = again._held
+
+    def counted() -> tuple[str, bool]:
+        nonlocal looks
+        looks += 1
+        answer = held()
+        if looks == 2:
+            meanwhile()
+        return answer
+
+    again._held = counted  # type: ignore[method-assign]
+
+    async def first() -> TriggerEvent:
+        return await asyncio.wait_for(anext(again.run()), 60)
+
+    payload = asyncio.run(first()).payload
+    assert isinstance(payload, dict)
+    return {**payload, "looks": looks, "said": again.said}
+
+
+def hold(store: Store, run: str, ttl_s: float = 600, ago: float = 0) -> None:
+    assert store.acquire_leases(run, [A0], owner="somebody", ttl_s=ttl_s, now=time.time() - ago)
+
+
+def test_it_fires_when_its_turn_has_come_and_keeps_the_place_until_then(store: Store) -> None:
+    hold(store, "holder")
+    told = fired(a_trigger(), lambda: store.release_leases("holder") and None)
+    assert (told["since"], told["looks"]) == (5.0, 3)
+    assert told["said"].startswith("waiting for node-1 slot 0: held by run holder (weekly) since 20")
+    (place,) = store.lease_queue()
+    assert (place.request.run, place.request.owner, place.free) == ("mine", "airflow d r", True)
+
+
+def test_who_goes_first_is_let_go_first(store: Store) -> None:
+    store.queue_for_leases("change", [B0], owner="ci", ttl_s=600)
+    told = fired(a_trigger(), lambda: store.leave_queue("change") and None)
+    assert told["said"] == "waiting for node-2 slot 0: kept for run change (ci), which goes first; position 2 of 2"
+
+
+def test_the_task_looks_at_nodes_of_leases_that_ran_out_but_not_again_at_once(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hold(store, "holder", ttl_s=60, ago=3600)
+    assert fired(a_trigger())["looks"] == 1
+    monkeypatch.setattr(triggers, "LOOK_AGAIN_S", 0.1)
+    assert fired(a_trigger(looked=True))["looks"] > 1
+
+
+def test_it_has_an_end_and_a_database_that_is_away_is_asked_again(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hold(store, "holder")
+    assert fired(a_trigger(until=time.time() + 0.3))["since"] == 5.0
+    trigger = a_trigger()
+    answers: list[Any] = [RuntimeError("away"), ("", True)]
+
+    def held() -> tuple[str, bool]:
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer  # type: ignore[no-any-return]
+
+    monkeypatch.setattr(trigger, "_held", held)
+
+    async def first() -> TriggerEvent:
+        return await asyncio.wait_for(anext(trigger.run()), 60)
+
+    asyncio.run(first())
+    assert answers == []
+
+
+def test_a_task_that_a_person_ends_waits_no_more(store: Store) -> None:
+    store.queue_for_leases("mine", [A0], owner="me", ttl_s=600)
+    asyncio.run(a_trigger().on_kill())
+    assert store.lease_queue() == []
