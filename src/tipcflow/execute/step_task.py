@@ -298,9 +298,8 @@ class StepTask:
     def await_peers(self, seconds: float) -> bool:
         """Look at the others' jobs too, for their tasks may be waiting or dead; whether all have ended.
 
-        context = self._context
-        context.closer.close(self._step, self._attempt, members, self._nodes, trouble=trouble, final=True)
-        only do the same beside each other, as their own tasks do.
+        A gang of which this part ended badly is not waited for, as `end` sees to the others; neither are nodes
+        that only do the same beside each other, as their own tasks do.
         """
         if not self._step.is_gang and not self._beyond:
             return True
