@@ -53,10 +53,11 @@ def worker_killed(case: AirflowCase) -> None:
     running = case.begin()
     gate.wait(running, seconds=120)
     case.now()
-    for worker in children(case.scheduler.stack.pids["scheduler"]):
-        below = children(worker)
-        for pid in [*below, worker] if below else []:
-            os.kill(pid, signal.SIGKILL)
+    workers = {one: children(one) for one in children(case.scheduler.stack.pids["scheduler"])}
+    busy = [pid for worker, below in workers.items() if below for pid in (*below, worker)]
+    assert busy, "no worker executes a task"
+    for pid in busy:
+        os.kill(pid, signal.SIGKILL)
     gate.open()
     case.finish(running)
     _trained_once(case)

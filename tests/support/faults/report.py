@@ -12,7 +12,7 @@ from tests.support.faults.fault import Fault, Seen
 if TYPE_CHECKING:
     from tests.support.faults.case import Case
 
-RESULTS = ROOT / "benchmarks" / "results" / "faults.json"
+RESULTS = ROOT / "tests" / "support" / "faults" / "seen.json"
 PAGE = ROOT / "docs" / "faults.md"
 WRITE = "TIPCFLOW_WRITE_DOCS"
 HEAD = """# Faults
@@ -71,7 +71,6 @@ def write() -> None:
     """Add what this test run saw to the results, and write the page from all of them."""
     from tests.support.faults.table import FAULTS
 
-    RESULTS.parent.mkdir(exist_ok=True)
     known = json.loads(RESULTS.read_text()) if RESULTS.is_file() else {}
     known |= {name: asdict(seen) for name, seen in _seen.items()}
     names = [fault.name for fault in FAULTS]
