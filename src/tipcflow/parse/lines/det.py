@@ -45,7 +45,7 @@ FORMAT = LineFormat(
     evaluation=(
         GroupsRule(
             re.compile(
-                r"Average (?:Precision|Recall)\s{1,4}\((?P<kind>AP|AR)\) @\[ IoU=(?P<iou>[\d.:]+)\s{0,6}\| "
+                r"Average (?:Precision|Recall)\s+\((?P<kind>AP|AR)\) @\[ IoU=(?P<iou>[\d.:]+)\s{0,6}\| "
                 r"area=\s{0,6}(?P<area>[a-z]+) \| maxDets=\s{0,6}(?P<most>\d+) \] = (?P<value>\d+\.\d+)"
             ),
             Phase.EVAL,

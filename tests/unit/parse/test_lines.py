@@ -1,0 +1,110 @@
+"""Every format's sample lines give exactly what tests/golden/parse/suites.tsv says."""
+
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+from tipcflow.domain import Phase
+from tipcflow.parse import FORMATS, lines_of, parse_training, strip_ansi
+from tipcflow.parse.formats import line_formats
+from tipcflow.parse.scan import spot
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "parse"
+LOG = (GOLDEN / "suites.log").read_bytes()
+LINES = strip_ansi(LOG.decode()).splitlines()
+
+
+def told(data: bytes) -> str:
+    """Each line's beginning, and what was read from it."""
+    rows = []
+    samples = list(parse_training(lines_of(data), "auto"))
+    for offset, line in lines_of(data):
+        rows.append(strip_ansi(line)[:100].rstrip())
+        for one in samples:
+            if one.offset == offset:
+                where = f"epoch {one.epoch} iteration {one.iteration} rank {one.rank}"
+                rows.append(
+                    f"    {one.phase.value} {one.metric} = {one.value!r} {one.unit}".rstrip() + f"  {where}"
+                )
+    return "\n".join(rows) + "\n"
+
+
+def test_sample_lines_of_all_suites() -> None:
+    assert told(LOG) == (GOLDEN / "suites.txt").read_text()
+
+
+def test_every_sample_line_but_titles_says_something() -> None:
+    titles = ("metric in ckpt", "metric eval", "hmean:0.1", "area= small")
+    said = {one.offset for one in parse_training(lines_of(LOG), "auto")}
+    for offset, line in lines_of(LOG):
+        assert (offset in said) is not any(title in line for title in titles), line
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_line_fits_the_same_format_alone_and_among_all(name: str) -> None:
+    """`auto` does not take a line away from the format that its suite declares."""
+    mine = [line for line in LINES if (found := spot(line, line_formats("auto"))) and found.form == name]
+    assert mine, "there are sample lines of every format"
+    for line in mine:
+        alone, among = spot(line, line_formats(name)), spot(line, line_formats("auto"))
+        assert alone == among, line
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_format_is_documented_with_sample_lines(name: str) -> None:
+    module = importlib.import_module(f"tipcflow.parse.lines.{name}")
+    samples = [line for line in re.split(r"\n(?=    \S)", module.__doc__ or "") if line.startswith("    ")]
+    assert samples
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "W0104 17:59:19.018365 43338 device_context.cc:342] Please NOTE: device: 0, GPU Compute Capability: 7.0",
+        "lr : 0.1",
+        "paddle_version: 3.3.1",
+        "2022-05-01 10:00:00 [INFO] config: {batch_size: 8, iters: 1000}",
+        "[2022/05/01 10:00:00] ppcls INFO:     epochs : 120",
+        "loss is going down: 3",
+        "rank 1 of 2, backend gloo, device cpu, seed 2026",
+        "64 bytes from 192.168.0.1: icmp_seq=0 ttl=64 time=0.090 ms",
+    ],
+)
+def test_what_measures_nothing_is_not_recognised(line: str) -> None:
+    assert list(parse_training(lines_of(line), "auto")) == []
+
+
+@pytest.mark.parametrize(
+    "prefix",
+    [
+        "[rank 3] ",
+        "[rank3]: ",
+        "[default3]:",
+        "[1,3]<stdout>: ",
+        "3: ",
+        "log/workerlog.3:",
+        "==> log/workerlog.3 <==\n",
+    ],
+)
+def test_the_rank_in_front_of_a_line(prefix: str) -> None:
+    for line in LINES:
+        plain = list(parse_training(lines_of(line), "auto"))
+        ranked = list(parse_training(lines_of(prefix + line), "auto"))
+        assert [(one.metric, one.value) for one in plain] == [(one.metric, one.value) for one in ranked], line
+        own = "rank_id" in line
+        assert {one.rank for one in ranked} <= ({0} if own else {3})
+
+
+def test_nan_and_inf_are_values() -> None:
+    for text in ("nan", "inf", "-inf", "NaN"):
+        (loss, _) = parse_training(lines_of(f"[Epoch 1, iter: 2] loss: {text}, lr: 0.1"), "auto")
+        assert repr(loss.value) == text.lower()
+        assert loss.phase is Phase.TRAIN
+
+
+def test_an_appended_log_goes_on_after_what_the_launcher_repeated() -> None:
+    line = "[Epoch 1, iter: 1] loss: 1.5\n"
+    repeat = f"LAUNCH INFO x ---- ERROR LOG DETAIL ----\n{line}LAUNCH INFO x Exit code 1\n"
+    assert [one.value for one in parse_training(lines_of(line + repeat + line))] == [1.5, 1.5]
