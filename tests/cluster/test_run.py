@@ -76,9 +76,9 @@ def test_stopped_by_a_person(desk: Desk, number: signal.Signals) -> None:
 @pytest.mark.parametrize(
     ("inject", "words"),
     [
-        ("exit@2", "training went wrong: the data is broken"),
+        pytest.param("exit@2", "training went wrong: the data is broken", marks=pytest.mark.full),
         ("exit@0", "training went wrong: the data is broken"),
-        ("kill@3", "on node b"),
+        pytest.param("kill@3", "on node b", marks=pytest.mark.full),
         ("silent@0", "did not write"),
     ],
 )

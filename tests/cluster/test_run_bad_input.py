@@ -120,11 +120,13 @@ def test_key_refused(desk: Desk, tmp_path: Path) -> None:
     assert_ends(desk, desk.run(), Status.INFRA_FAILURE, "node b", "refused")
 
 
+@pytest.mark.full
 def test_wrong_host_key(own_desk: Desk) -> None:
     own_desk.nodes.change_host_key("b")
     assert_ends(own_desk, own_desk.run(), Status.INFRA_FAILURE, "node b", "host key")
 
 
+@pytest.mark.full
 def test_unreachable_node(own_desk: Desk) -> None:
     own_desk.nodes.cut("b")
     outcome = own_desk.run()

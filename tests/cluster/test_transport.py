@@ -114,6 +114,7 @@ def test_a_gang_starts_together_and_is_stopped_together(two: list[Controller]) -
         assert one.end(job)["reason"] == "stopped"
 
 
+@pytest.mark.full
 def test_a_job_survives_its_sshd_and_is_watched_on(nodes: LocalNodes, two: list[Controller]) -> None:
     one = two[0]
     job = one.job("for i in 1 2 3 4 5 6 7 8 9; do echo line $i; sleep 0.3; done", "sshd")
@@ -132,6 +133,7 @@ def test_a_job_survives_its_sshd_and_is_watched_on(nodes: LocalNodes, two: list[
     assert rest[-1]["record"]["exit_code"] == 0
 
 
+@pytest.mark.full
 def test_a_cut_link_is_noticed_and_the_job_goes_on(nodes: LocalNodes, two: list[Controller]) -> None:
     if nodes.kind != "namespaces":
         pytest.skip("a loopback address has no cable")
@@ -151,6 +153,7 @@ def test_a_cut_link_is_noticed_and_the_job_goes_on(nodes: LocalNodes, two: list[
     assert one.end(job)["exit_code"] == 0
 
 
+@pytest.mark.full
 def test_a_rebooted_node_has_lost_its_job(make_nodes: Callable[..., LocalNodes]) -> None:
     nodes = make_nodes(names=("a",))
     one = Controller(nodes.cluster.node("a"))

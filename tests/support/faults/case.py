@@ -19,7 +19,7 @@ from tipcflow.demo.nodes import LocalNodes, local_nodes
 from tipcflow.domain import Run
 from tipcflow.domain.failure import FailureClass
 
-NODE_LEASE_S = 12.0
+NODE_LEASE_S = 8.0
 # What ends stays ended, and a gate is no hang: scenarios that are about these say otherwise.
 STRICT: dict[str, Any] = {"retries": {one.value: 0 for one in FailureClass}, "hang_s": 0}
 

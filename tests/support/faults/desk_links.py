@@ -45,7 +45,7 @@ def sshd_killed(case: Case) -> None:
 
 def link_cut_for_good(case: Case) -> None:
     """What stays on the node is named; when the node is back, it is ended there."""
-    case.env |= {RECONNECT: "5", LEASE_TTL: "6", SILENCE: "6"}
+    case.env |= {RECONNECT: "2", LEASE_TTL: "6", SILENCE: "4"}
     gate = case.gate()
     running = case.start()
     gate.wait(running)

@@ -51,7 +51,7 @@ def launcher_killed(case: Case) -> None:
 
 def rank_hangs(case: Case) -> None:
     """The others go on to where they need it, one iteration further."""
-    case.desk.configure_policy(hang_s=8)
+    case.desk.configure_policy(hang_s=6)
     behind_gate(case, FOR_EVER, others="pass", later=FOR_EVER)
 
 

@@ -148,7 +148,6 @@ FAULTS: tuple[Fault, ...] = (
         desk_slots.two_controllers,
         PASS,
         goes_on=True,
-        everyday=True,
     ),
     Fault(
         "controller gone for good",
