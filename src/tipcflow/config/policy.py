@@ -99,13 +99,13 @@ class DetectRule(ConfigModel):
     """
 
     min_history: int = Field(default=8, ge=4)
-    window: int = Field(default=60, ge=16, le=1000)
+    window: int = Field(default=45, ge=16, le=1000)
     span: int = Field(default=15, ge=1, le=500)
     floor: float = Field(default=0.012, gt=0)
     floor_sigmas: float = Field(default=1.0, ge=0)
     drift: float = Field(default=0.0002, ge=0)
-    ask: float = Field(default=2.7, gt=0)
-    confirmed: float = Field(default=3.8, gt=0)
+    ask: float = Field(default=2.5, gt=0)
+    confirmed: float = Field(default=3.6, gt=0)
     alone: float = Field(default=4.5, gt=0)
     alone_runs: int = Field(default=2, ge=1)
 

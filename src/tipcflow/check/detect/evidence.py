@@ -80,15 +80,10 @@ def weigh(before: Sequence[float], after: Sequence[float], prior: Prior, drift: 
     # Seen from the new level's side, so that a change is positive and what drift explains is taken off.
     sign = scale if shift > 0 else -scale
     drifted = drift * abs(level) * scale * (new + old) / 2
-    together = sum([max(-most, min(most, (one - level) * sign - drifted)) for one in after])
+    together = sum(clipped([(one - level) * sign - drifted for one in after], -most, most))
     variance = new * _inflation(noise.correlation, new) + new * new * _inflation(noise.correlation, old) / old
-    score = max(0.0, together) / math.sqrt(variance)
-    return Evidence(
-        new=new,
-        noise=noise,
-        shift=shift,
-        score=_as_normal(score, noise.freedom),
-    )
+    score = _as_normal(max(0.0, together) / math.sqrt(variance), noise.freedom)
+    return Evidence(new=new, noise=noise, shift=shift, score=score)
 
 
 def _inflation(correlation: float, count: int) -> float:

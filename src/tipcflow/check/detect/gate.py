@@ -1,12 +1,11 @@
 """The gate: one series, judged run by run with what was known at that time."""
 
-import math
 from bisect import bisect_left, insort
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tipcflow.check.detect.evidence import Evidence, best_split, confidence, weigh
-from tipcflow.check.detect.noise import Prior, middle_of
+from tipcflow.check.detect.noise import OUTLIER, Prior, middle_of
 from tipcflow.check.detect.series import Alert, Direction
 from tipcflow.config.policy import DetectRule
 
@@ -14,6 +13,14 @@ Ask = Callable[[], float | None]
 
 # Fewer runs than this are no level that one can leave.
 _LEAST = 4
+# A run and its confirm run; one more where runs of this series were odd before.
+_CONFIRMED_RUNS = 2
+# A confirm run must show at least this share of the change.
+_AGREES = 0.5
+# Distance of the quartiles of a normal distribution, in standard deviations.
+_QUARTILES = 1.349
+# An odd run that has left the window stands for this many runs, and counts for good.
+_FORGOTTEN, _MOST_WEIGHT = 20.0, 120.0
 
 
 @dataclass
@@ -31,8 +38,26 @@ class Gate:
         self._ordered: list[float] = []
         self._up = self._down = 0.0
 
-    def judge(self, index: int, value: float, ask: Ask) -> Alert | None:
-        """The alert that this value raises, if any."""
+    def judge(self, index: int, value: float, ask: Ask, *, node_moved: bool = False) -> Alert | None:
+        """The alert that this value raises, if any.
+
+        Args:
+            index: of the run in its series, larger than those before.
+            ask: the median of a confirm run, None when there is none. Called at most once.
+            node_moved: many metrics of this run's node moved together: what the confirm run does not show as well
+                was the node, and enters no history.
+        """
+        if node_moved:
+            self.asked += 1
+            second = ask()
+            if second is None:
+                return None
+            if not self._as_far(second, value):
+                return self._judge(index, second, _nobody)
+            return self._judge(index, value, lambda: second)
+        return self._judge(index, value, ask)
+
+    def _judge(self, index: int, value: float, ask: Ask) -> Alert | None:
         rule = self.rule
         suspicious = self._suspicious(value)
         self._add(index, value)
@@ -44,14 +69,19 @@ class Gate:
         self.asked += 1
         second = ask()
         if second is None:
-            enough = rule.alone_runs if found.noise.outliers < 0.01 else rule.alone_runs + 1
-            return self._raise(index, found, False) if found.score >= rule.alone and found.new >= enough else None
+            enough = found.score >= rule.alone and found.new >= rule.alone_runs + found.noise.odd
+            return self._raise(index, found, False) if enough else None
         self._add(index, second)
         again = self._evidence()
-        agrees = (second - found.noise.level) * math.copysign(1, found.shift) >= 0.5 * abs(found.shift)
-        if not agrees or again.score < rule.confirmed or not self._large(again) or again.shift * found.shift <= 0:
+        sure = again.score >= rule.confirmed and again.new >= _CONFIRMED_RUNS + again.noise.odd
+        agrees = (second - again.noise.level) / again.shift >= _AGREES if again.shift else False
+        if not (sure and agrees and self._large(again) and again.shift * found.shift > 0):
             return None
         return self._raise(index, again, True)
+
+    def _as_far(self, second: float, value: float) -> bool:
+        middle = middle_of(self._ordered) if self._ordered else value
+        return (second - middle) * (1 if value > middle else -1) >= _AGREES * abs(value - middle)
 
     def _suspicious(self, value: float) -> bool:
         ordered = self._ordered
@@ -59,7 +89,7 @@ class Gate:
         if count < 16:
             return True
         middle = ordered[count // 2]
-        spread = max((ordered[count * 3 // 4] - ordered[count // 4]) / 1.349, 1e-3 * abs(middle), 1e-300)
+        spread = max((ordered[count * 3 // 4] - ordered[count // 4]) / _QUARTILES, 1e-3 * abs(middle), 1e-300)
         off = (value - middle) / spread
         off = -4.0 if off < -4 else min(off, 4.0)
         self._up = max(0.0, self._up + off - 0.5)
@@ -71,14 +101,32 @@ class Gate:
         self._points.append(index)
         insort(self._ordered, value)
         if len(self._values) > self.rule.window:
-            old = self._values.pop(0)
-            self._points.pop(0)
-            del self._ordered[bisect_left(self._ordered, old)]
+            self._forget()
+
+    def _forget(self) -> None:
+        """Leave out the oldest value; that it was far off, if so, is remembered."""
+        old = self._values.pop(0)
+        self._points.pop(0)
+        ordered = self._ordered
+        del ordered[bisect_left(ordered, old)]
+        count = len(ordered)
+        spread = (ordered[count * 3 // 4] - ordered[count // 4]) / _QUARTILES
+        if abs(old - ordered[count // 2]) > OUTLIER * spread:
+            known = self._prior
+            weight = known.outliers_weight + _FORGOTTEN
+            share = (known.outliers * known.outliers_weight + 1) / weight
+            self._prior = replace(known, outliers=share, outliers_weight=min(weight, _MOST_WEIGHT))
 
     def _evidence(self) -> Evidence:
+        """The better of two: the split that fits best, and the last run (with its confirm run) alone."""
         rule, values = self.rule, self._values
         new = best_split(values, middle_of(self._ordered), rule.span, _LEAST)
-        return weigh(values[:-new], values[-new:], self._prior, rule.drift)
+        found = weigh(values[:-new], values[-new:], self._prior, rule.drift)
+        last = 2 if self._points[-1] == self._points[-2] else 1
+        if new == last:
+            return found
+        alone = weigh(values[:-last], values[-last:], self._prior, rule.drift)
+        return alone if alone.score > found.score else found
 
     def _large(self, found: Evidence) -> bool:
         level = abs(found.noise.level)
@@ -92,7 +140,7 @@ class Gate:
             sigma=noise.sigma / level if level > 0 else 0.0,
             weight=min(noise.freedom, 30.0),
             outliers=noise.outliers,
-            outliers_weight=min(25.0 + noise.count, 60.0),
+            outliers_weight=min(self._prior.outliers_weight + noise.count, _MOST_WEIGHT),
             correlation=noise.correlation,
             correlation_weight=min(10.0 + noise.count, 40.0),
         )
@@ -103,3 +151,7 @@ class Gate:
         self._up = self._down = 0.0
         worse: Direction = "worse" if (found.shift < 0) == self.higher_is_better else "better"
         return Alert(index, since, worse, found.size, confidence(found.score), confirmed)
+
+
+def _nobody() -> float | None:
+    return None

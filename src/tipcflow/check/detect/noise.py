@@ -8,11 +8,13 @@ from itertools import pairwise
 
 # Of a normal distribution: standard deviation / median absolute deviation.
 MAD_TO_SIGMA = 1.4826
-# Deviations count up to so many robust standard deviations; 1.022 makes the clipped variance of normal noise right.
+# Deviations count up to so many robust standard deviations; 1.022 makes the clipped variance of a normal right.
 _CLIP, _CLIP_BIAS = 2.5, 1.022
 _LOCATION_CLIP = 1.5
 # Farther from the level than this, in standard deviations, is an outlier.
-_OUTLIER = 4.0
+OUTLIER = 4.0
+# A share of outliers that no prior has by itself, and that one outlier in a history of usual length exceeds.
+_ODD = 0.008
 # Share of the observations whose deviations carry information on a robust scale.
 _SCALE_EFFICIENCY = 0.7
 
@@ -54,6 +56,11 @@ class Noise:
     correlation: float
     count: int
 
+    @property
+    def odd(self) -> bool:
+        """Whether any run was far off, of these or of those that the prior knows."""
+        return self.outliers > _ODD
+
 
 def learn(values: Sequence[float], prior: Prior) -> Noise:
     """Level and noise of at least one observation, in the order in which they were made."""
@@ -70,9 +77,13 @@ def learn(values: Sequence[float], prior: Prior) -> Noise:
     squares = sum([one * one for one in deviations])
     informative = _SCALE_EFFICIENCY * (count - 1)
     variance = _CLIP_BIAS * squares / (count - 1) if count > 1 else 0.0
-    freedom = prior.weight + informative
-    sigma = math.sqrt((prior.weight * believed * believed + informative * variance) / freedom)
-    low, high = level - _OUTLIER * sigma, level + _OUTLIER * sigma
+    if variance > believed * believed:
+        # The prior speaks for caution only: noisier than believed is what it is.
+        freedom, sigma = max(informative, 1.0), math.sqrt(variance)
+    else:
+        freedom = prior.weight + informative
+        sigma = math.sqrt((prior.weight * believed * believed + informative * variance) / freedom)
+    low, high = level - OUTLIER * sigma, level + OUTLIER * sigma
     outliers = bisect_left(ordered, low) + count - bisect_right(ordered, high)
     return Noise(
         level=level,
