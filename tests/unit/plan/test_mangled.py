@@ -1,8 +1,13 @@
-"""However a params file is mangled: a plan that does something, or one ConfigError. Never a crash."""
+"""However a params file is mangled: a plan that does something, or one ConfigError. Never a crash.
 
-from collections.abc import Sequence
+Each question is asked some times every day, and often in the full tests.
+"""
+
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,6 +24,22 @@ CLUSTER = Cluster(
         for place, name in enumerate("ab")
     ),
 )
+
+
+def asked(
+    some: int, often: int, *strategies: st.SearchStrategy[Any]
+) -> Callable[[Callable[..., None]], Callable[[int], None]]:
+    """A test with so many examples every day, and so many in the full tests."""
+
+    def make(check: Callable[..., None]) -> Callable[[int], None]:
+        @pytest.mark.parametrize("count", [some, pytest.param(often, marks=pytest.mark.full)])
+        def test(count: int) -> None:
+            settings(deadline=None, max_examples=count)(given(*strategies)(check))()
+
+        return test
+
+    return make
+
 
 noise = st.text(st.characters(codec="utf-8"), max_size=20)
 words = st.sampled_from(
@@ -49,8 +70,9 @@ def mangled(draw: st.DrawFn, bases: Sequence[str] = tuple(BASES)) -> str:
     return "\n".join(text)
 
 
-@settings(deadline=None, max_examples=300)
-@given(mangled(), st.sampled_from(MODES), st.sampled_from(list(Compat)), st.sampled_from([None, CLUSTER]))
+@asked(
+    100, 2000, mangled(), st.sampled_from(MODES), st.sampled_from(list(Compat)), st.sampled_from([None, CLUSTER])
+)
 def test_a_mangled_file_is_planned_or_refused(
     text: str, mode: str, compat: Compat, cluster: Cluster | None
 ) -> None:
@@ -88,8 +110,7 @@ FAMILIES = {
 }
 
 
-@settings(deadline=None, max_examples=200)
-@given(st.data(), st.sampled_from(sorted(FAMILIES)), st.sampled_from(list(Compat)))
+@asked(60, 1000, st.data(), st.sampled_from(sorted(FAMILIES)), st.sampled_from(list(Compat)))
 def test_a_mangled_file_of_another_script_is_planned_or_refused(
     data: st.DataObject, name: str, compat: Compat
 ) -> None:
@@ -111,8 +132,7 @@ def test_a_mangled_file_of_another_script_is_planned_or_refused(
         assert refused.expected
 
 
-@settings(deadline=None, max_examples=200)
-@given(mangled() | noise, st.sampled_from(MODES), st.sampled_from(known_dialects()))
+@asked(60, 1000, mangled() | noise, st.sampled_from(MODES), st.sampled_from(known_dialects()))
 def test_the_scripts_reading_never_fails(text: str, mode: str, name: str) -> None:
     for command in plan_commands(text, file="f.txt", dialect=load_dialect(name), mode=mode):
         assert command.text
@@ -125,8 +145,13 @@ SECTION = (
 WORDS = ["", "dynamic_bs8_fp16_DP_N1C8", "dynamicTostatic_bs8_null_DP_N1C1", "dynamicTostatic", "a_b", "a_b_c_d_e"]
 
 
-@settings(deadline=None, max_examples=150)
-@given(mangled(), st.sampled_from(WORDS), st.sampled_from(["PaddleClas", "PaddleOCR", "PaddleVideo", "PaddleRec"]))
+@asked(
+    50,
+    1000,
+    mangled(),
+    st.sampled_from(WORDS),
+    st.sampled_from(["PaddleClas", "PaddleOCR", "PaddleVideo", "PaddleRec"]),
+)
 def test_a_mangled_benchmark_is_planned_or_refused(text: str, word: str, name: str) -> None:
     dialect = load_dialect(name)
     try:
