@@ -98,3 +98,18 @@ def test_safe_url_never_fails(text: str) -> None:
 @given(st.text(alphabet=st.characters(exclude_characters="/?#", codec="ascii"), min_size=6, max_size=20))
 def test_safe_url_never_shows_a_password(password: str) -> None:
     assert f":{password}@" not in safe_url(f"postgresql://me:{password}@db/x")
+
+
+def test_numbers_of_the_queue(tmp_path: Path) -> None:
+    found = settings({"HOME": "/me"}, tmp_path)
+    assert (found.weekly_at_once, found.queue_rise_s) == (16, 1800.0)
+    chosen = {"HOME": "/me", "TIPCFLOW_WEEKLY_AT_ONCE": "3", "TIPCFLOW_QUEUE_RISE_S": "2.5"}
+    assert (settings(chosen, tmp_path).weekly_at_once, settings(chosen, tmp_path).queue_rise_s) == (3, 2.5)
+
+
+@pytest.mark.parametrize("wrong", ["0", "-1", "nan", "inf", "1e999", "many", "1.5"])
+def test_a_number_that_cannot_be_is_refused(wrong: str, tmp_path: Path) -> None:
+    with pytest.raises(
+        ConfigError, match=r"TIPCFLOW_WEEKLY_AT_ONCE: cannot be; found .*a whole number of at least 1"
+    ):
+        settings({"HOME": "/me", "TIPCFLOW_WEEKLY_AT_ONCE": wrong}, tmp_path)

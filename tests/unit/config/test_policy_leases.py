@@ -1,0 +1,41 @@
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from tipcflow.config.loader import load_yaml
+from tipcflow.config.policy import Policy
+
+POLICIES = Path(__file__).parents[3] / "configs" / "policies"
+
+
+def test_the_shipped_policies() -> None:
+    pr, weekly = (load_yaml(POLICIES / f"{name}.yaml", Policy) for name in ("pr", "weekly"))
+    assert (pr.lease, weekly.lease) == ("slots", "nodes")
+    assert (pr.whole_nodes, weekly.whole_nodes) == (False, True)
+    assert pr.lease_wait_s < weekly.lease_wait_s < 6 * 86400, (
+        "the next weekly run must not queue up behind this one"
+    )
+
+
+@pytest.mark.parametrize(
+    ("fields", "whole"),
+    [
+        ({}, True),
+        ({"lease": "slots"}, False),
+        ({"metrics": {"loss": {}}}, False),
+        ({"metrics": {"loss": {}}, "lease": "nodes"}, True),
+        ({"metrics": {"ips": {"gating": False}, "peak_rss": {}}}, False),
+        ({"metrics": {"inference_time": {}}}, True),
+    ],
+)
+def test_where_speed_counts_nodes_are_leased_as_a_whole_unless_it_is_said(
+    fields: dict[str, object], whole: bool
+) -> None:
+    assert Policy.model_validate({"name": "p", **fields}).whole_nodes is whole
+
+
+@pytest.mark.parametrize("wrong", [{"lease": "racks"}, {"lease_wait_s": 0}, {"lease_wait_s": float("inf")}])
+def test_what_cannot_be_leased(wrong: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        Policy.model_validate({"name": "p", **wrong})
