@@ -83,6 +83,7 @@ def test_only_so_much_is_printed(tmp_path, monkeypatch):
     spec = {"workspace": str(tmp_path), "root": str(tmp_path), "run": "r", "step": "s", "attempt": 1, "node": "a"}
     made = evidence.Evidence(str(tmp_path), spec, "asked", "")
     long = "s" * 500_000
+    made.ranks = dict.fromkeys(range(ME.pid, ME.pid + 200), "3")
     made.procs = [ME._replace(pid=pid) for pid in range(ME.pid, ME.pid + 200)]
     monkeypatch.setattr(evidence, "process", lambda proc: {"pid": proc.pid, "threads": ["x" * 100] * 24})
     monkeypatch.setattr(evidence, "stacks", lambda procs, _: {one.pid: ("signal", long) for one in procs})
@@ -107,3 +108,35 @@ def test_nobody_answers_for_a_process_that_is_gone(tmp_path):
     assert stacks.answer(process.pid, []) == ""
     assert evidence.process(gone)["state"] == ""
     assert ranks.holders([gone], (0, 0)) == []
+
+
+def test_a_ranks_own_process_comes_before_its_helpers(tmp_path, monkeypatch):
+    ranked, plain = b"PADDLE_TRAINER_ID=0", b""
+    table = [
+        Proc(12, 11, 0.0, 0, ranked),  # a data loader
+        Proc(10, 9, 0.0, 0, plain),  # the launcher
+        Proc(11, 10, 0.0, 0, ranked),
+        Proc(21, 10, 0.0, 0, b"RANK=1"),
+    ]
+    monkeypatch.setattr(evidence, "family", lambda *_: table)
+    spec = {"workspace": str(tmp_path), "root": str(tmp_path), "run": "r", "step": "s", "attempt": 1, "node": "a"}
+    made = evidence.Evidence(str(tmp_path), spec, "asked", "")
+    assert [(proc.pid, made.main(proc)) for proc in made.procs] == [
+        (11, True),
+        (21, True),
+        (12, False),
+        (10, False),
+    ]
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="mounting needs root")
+def test_evidence_on_a_full_disk_is_told_all_the_same(tmp_path):
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k", "tmpfs", str(tmp_path)], check=True)
+    try:
+        spec = {"workspace": str(tmp_path), "root": "/", "run": "r", "step": "s", "attempt": 1, "node": "a"}
+        with pytest.raises(OSError, match="No space"):
+            (tmp_path / "full").write_bytes(b"x" * 8192)
+        found = evidence.Evidence(str(tmp_path), spec, "asked", "").collect()
+    finally:
+        subprocess.run(["umount", str(tmp_path)], check=True)
+    assert (found["complete"], found["failed"]) == (True, {"evidence.json": "No space left on device"})

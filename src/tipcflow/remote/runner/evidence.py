@@ -102,16 +102,18 @@ class Evidence:
         told = describe(folder)
         runner = told["pid"] if told["state"] in LIVING else -1  # a dead one's number may be anybody's by now
         self.beat: Json = told["heartbeat"] or {}
-        self.procs = sorted(
-            (proc for proc in family(scan({os.getpid()}), runner, spec) if proc.pid != runner),
-            key=lambda proc: (not rank_of(proc), proc.ppid),
-        )
-        self.ranks = {proc.pid: rank_of(proc) for proc in self.procs}
+        found = [proc for proc in family(scan({os.getpid()}), runner, spec) if proc.pid != runner]
+        self.ranks = {proc.pid: rank_of(proc) for proc in found}
+        self.procs = sorted(found, key=lambda proc: (not rank_of(proc), not self.main(proc), proc.pid))
         self.found: Json = {
             "schema_version": 1, "job": job_id(spec), "node": spec["node"], "t": time.time(),
             "why": why, "message": message, "state": told["state"], "complete": False,
             "logs": [], "processes": [], "sockets": [], "kernel": [], "gpus": "", "machine": {}, "files": [],
         }  # fmt: skip
+
+    def main(self, proc: Proc) -> bool:
+        """Whether it is its rank's training process, not one of its data loaders, which know their rank, too."""
+        return bool(self.ranks[proc.pid]) and self.ranks.get(proc.ppid) != self.ranks[proc.pid]
 
     def take(self, name: str, function: Callable[[], object]) -> None:
         """One part; that it failed is said in its place."""
@@ -130,7 +132,7 @@ class Evidence:
         try:
             save(os.path.join(self.folder, "evidence.json"), json.dumps(self.found))
         except OSError as error:
-            self.found["message"] += f" (not kept: {error.strerror})"
+            self.found.setdefault("failed", {})["evidence.json"] = error.strerror
 
     def file(self, name: str, text: str) -> str:
         """Keep a text beside the JSON; its name relative to the job folder, '' when it could not be kept."""
@@ -146,7 +148,7 @@ class Evidence:
         """Everything; first what the rest might change."""
         spec, procs = self.spec, self.procs
         self.take("logs", lambda: logs_of(self.folder, spec, self.beat, procs))
-        self.take("processes", lambda: [process(proc) for proc in procs[:PROCESSES]])
+        self.take("processes", lambda: [dict(process(one), main=self.main(one)) for one in procs[:PROCESSES]])
         self.take("sockets", lambda: sockets(procs, self.ranks))
         self.take("machine", lambda: machine(spec))
         self.take("kernel", telling)
