@@ -1,3 +1,4 @@
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -5,6 +6,7 @@ from typing import NamedTuple
 import pytest
 
 from tipcflow.cli import main
+from tipcflow.store import Store
 
 
 class Said(NamedTuple):
@@ -20,6 +22,22 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("TIPCFLOW_DATABASE_URL", raising=False)
     monkeypatch.delenv("TIPCFLOW_CONFIG_DIR", raising=False)
     return tmp_path / "home"
+
+
+@pytest.fixture(scope="session")
+def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database without runs, made once: the migrations take longer than most tests."""
+    file = tmp_path_factory.mktemp("database") / "tipcflow.db"
+    with Store.open(f"sqlite:///{file}"):
+        pass
+    return file
+
+
+@pytest.fixture
+def database(home: Path, empty_database: Path) -> Path:
+    """The home's database, without runs."""
+    home.mkdir(exist_ok=True)
+    return Path(shutil.copy(empty_database, home / "tipcflow.db"))
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ KEY = f"{TRAIN}||batch_cost"
 
 
 @pytest.fixture
-def weeks(home: Any) -> list[str]:
+def weeks(database: Any) -> list[str]:
     """Five weeks; from the fourth on a batch takes twice as long, and that run is a regression."""
     names = []
     with Store.open() as store:

@@ -18,7 +18,7 @@ GOLDEN = Path(__file__).parents[2] / "golden" / "cli"
 
 
 @pytest.fixture
-def failed(home: Path) -> str:
+def failed(home: Path, database: Path) -> str:
     with Store.open() as store:
         tell(store)
         return tell_failure(store, home).id
