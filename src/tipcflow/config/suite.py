@@ -6,6 +6,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from tipcflow.config.base import ConfigModel
+from tipcflow.config.formats import definition
 from tipcflow.config.loader import load_yaml
 from tipcflow.domain.errors import ConfigError
 from tipcflow.domain.node import Launch
@@ -23,7 +24,8 @@ class Suite(ConfigModel):
         prepare: the script that gets data and weights, relative to the root; '' for none.
         seed_argument: what is appended to training commands when a run has a seed, with `{seed}` in it; '' when
             the suite's training cannot be seeded.
-        log_format: name of the training-log format (docs/reference/metrics.md).
+        log_format: name of the training-log format (docs/reference/formats.md): one of tipcflow's own, `auto`, or
+            that of a file in configs/formats, whose content `load_suite` puts in its place.
         framework: the distribution that its scripts import (`paddlepaddle`, `torch`), `` for none.
         launch: how its distributed trainings are started, where not as its params files say.
         budget_minutes: what one run may take, where the policy's is not right for this suite.
@@ -59,6 +61,9 @@ def load_suite(name: str, config_dir: Path) -> Suite:
     """
     path = find_config(name, config_dir / "suites", what="suite")
     suite = load_yaml(path, Suite)
+    own = definition(suite.log_format, config_dir)
+    if own:
+        suite = suite.model_copy(update={"log_format": own})
     if suite.folder:
         base = path.resolve().parent.parent.parent
         suite = suite.model_copy(update={"folder": str((base / suite.folder).resolve())})
