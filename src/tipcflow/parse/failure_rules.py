@@ -154,6 +154,14 @@ RULES = (
         anywhere=True,
     ),
     Rule(
+        "container engine",
+        Is.NODE_UNREADY,
+        re(r"^docker: (?:Error response from daemon|Cannot connect to the Docker daemon)"),
+        "docker: Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?",
+        "docker's client 28.2: the container did not start, or lost its daemon",
+        anywhere=True,
+    ),
+    Rule(
         "command missing",
         Is.ENVIRONMENT,
         re(r"^\S*(?:bash|sh): (?:line )?\d*:? ?[\w.+-]+: (?:command )?not found$|No such interpreter"),
