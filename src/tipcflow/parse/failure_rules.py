@@ -157,7 +157,7 @@ RULES = (
         "container engine",
         Is.NODE_UNREADY,
         re(r"^docker: (?:Error response from daemon|Cannot connect to the Docker daemon)"),
-        "docker: Cannot connect to the Docker daemon at unix:///var/run/docker.sock. Is the docker daemon running?",
+        "docker: Cannot connect to the Docker daemon at unix:///run/docker.sock. Is the docker daemon running?",
         "docker's client 28.2: the container did not start, or lost its daemon",
         anywhere=True,
     ),
