@@ -145,7 +145,8 @@ class Nodes:
                 left = [p for p in listed["processes"] if str(p["job"]).startswith(f"{run}/")]
                 for job in sorted({str(process["job"]) for process in left}):
                     session.reap(job)
-                session.unclaim(run)
+                with contextlib.suppress(InfraError):  # it ends by itself
+                    session.unclaim(run)
             except InfraError as error:
                 self.unlisted.add(session.node.address)
                 return f"node {name} could not be listed for leftovers: {error.message}"

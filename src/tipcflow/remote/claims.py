@@ -1,7 +1,7 @@
 """Claims: what runs say of slots on the node itself, for controllers with databases of their own.
 
-`claims/<run>.json` in the workspace holds `run`, `owner`, `slots` and `until` (by the node's own clock). It is taken
-under a lock, and only while no other one wants the same slots.
+`claims/<run>.json` in the workspace holds `run`, `owner`, `slots` and `until` (by the node's own clock). It is
+taken under a lock, and only while no other one wants the same slots.
 """
 
 import json
@@ -15,12 +15,16 @@ from tipcflow.remote import paths
 _SCRIPT = r"""
 import fcntl, json, os, sys, time
 folder, asked = sys.argv[1], json.loads(sys.argv[2])
-os.makedirs(folder, mode=0o700, exist_ok=True)
-lock = os.open(os.path.join(folder, ".lock"), os.O_RDWR | os.O_CREAT, 0o600)
-fcntl.flock(lock, fcntl.LOCK_EX)
+try:
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    lock = os.open(os.path.join(folder, ".lock"), os.O_RDWR | os.O_CREAT, 0o600)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+except OSError:
+    if asked["seconds"]:
+        raise
 now, others = time.time(), []
 mine = os.path.join(folder, asked["file"])
-for name in sorted(os.listdir(folder)):
+for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
     path = os.path.join(folder, name)
     if not name.endswith(".json") or path == mine:
         continue

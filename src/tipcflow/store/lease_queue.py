@@ -129,9 +129,11 @@ def _place(
 ) -> Place:
     wanted = set(request.slots)
     others = [one for one in requests if one.run != request.run and one.live(now)]
+    # What it had and nobody dropped, expired or not, nobody else can get: it is let in whoever waits.
+    has_all = wanted <= {(one.node, one.slot) for one in held if one.run == request.run}
     return Place(
         request=request,
         held=tuple(one for one in held if (one.node, one.slot) in wanted and one.run != request.run),
-        ahead=tuple(before(request, others, now, rise_s)),
+        ahead=() if has_all else tuple(before(request, others, now, rise_s)),
         of=1 + sum(one.wants_one_of(wanted) for one in others),
     )

@@ -168,6 +168,16 @@ def test_asking_without_the_queue_leaves_no_request(store: Store, keeper: Callab
     assert [place.request.run for place in store.lease_queue()] == ["mine"]
 
 
+def test_a_run_gets_its_own_expired_lease_back_whoever_waits(
+    store: Store, keeper: Callable[..., LeaseKeeper]
+) -> None:
+    hold(store, A0, A1, run="mine", ttl_s=60, ago=3600)
+    store.queue_for_leases("change", [A0], owner="ci", ttl_s=600)
+    fence, why = keeper().try_once(queue=False)
+    assert (fence is not None, why) == (True, "")
+    assert all(lease.live(time.time()) for lease in store.leases())
+
+
 def test_a_lease_that_ran_out_is_taken_again(store: Store, keeper: Callable[..., LeaseKeeper]) -> None:
     with keeper(ttl_s=0.3) as held:
         first = held.fence

@@ -49,6 +49,19 @@ def test_what_ran_out_or_is_void_or_broken_counts_no_more(node: Node) -> None:
     assert sorted(path.name for path in folder.glob("*.json")) == ["two.json"]
 
 
+def test_a_workspace_that_cannot_be_written_has_no_claims_and_takes_none(node: Node) -> None:
+    Path(node.workspace).write_text("a file, where the folder should be")
+    assert asked(unclaim(node, "one")) == []
+    done = subprocess.run(
+        claim(node, "one", slots=[0], seconds=5, owner=""),
+        shell=True,
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode != 0
+
+
 def test_of_many_at_once_one_gets_it(node: Node) -> None:
     with ThreadPoolExecutor(6) as pool:
         answers = list(pool.map(lambda number: take(node, f"run-{number}", 0), range(6)))
