@@ -3,7 +3,7 @@
 from enum import StrEnum
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator, model_validator
 
 from tipcflow.domain.base import Frozen
 
@@ -20,6 +20,11 @@ class SshTarget(Frozen):
     user: str = ""
     identity_file: str = ""
     known_hosts: str = ""
+
+
+# Of the words of `docker run`: what tipcflow sets, and what would take its output or its end away from it.
+_OURS = {"--name", "--rm", "--init", "-w", "--workdir", "--net", "--network"}
+_OURS |= {"-d", "--detach", "-t", "--tty", "-it", "-ti", "-dit", "-itd"}
 
 
 class Container(Frozen):
@@ -39,6 +44,15 @@ class Container(Frozen):
     engine: str = Field(default="docker", pattern=r"^[A-Za-z0-9_./-]+$")
     python: str = Field(pattern=r"^/")
     pull: bool = False
+
+    @field_validator("args")
+    @classmethod
+    def _not_ours(cls, args: tuple[str, ...]) -> tuple[str, ...]:
+        # A detached container would let a step pass before it has done anything.
+        for word in args:
+            if word.partition("=")[0] in _OURS:
+                raise ValueError(f"{word} is not for args: tipcflow says itself how and where the container runs")
+        return args
 
 
 class Launch(StrEnum):
@@ -82,6 +96,12 @@ class Node(Frozen):
     env: dict[str, str] = {}
     cpus: str = ""
     container: Container | None = None
+
+    @model_validator(mode="after")
+    def _mountable(self) -> "Node":
+        if self.container and ":" in self.workspace:
+            raise ValueError("a workspace with ':' in its name cannot be mounted into a container")
+        return self
 
     @property
     def step_python(self) -> str:

@@ -1,0 +1,60 @@
+"""Cluster files: containers and ways to start a training, and what is wrong with them."""
+
+from pathlib import Path
+
+import pytest
+
+from tipcflow.config.cluster import load_cluster
+from tipcflow.domain import Cluster, ConfigError, Launch
+
+NODE = """name: box
+launch: master
+nodes:
+  - name: a
+    address: 192.0.2.1
+    python: /usr/bin/python3
+    workspace: /srv/t
+    container:
+      image: registry.example/paddle/paddle:2.6@sha256:ab
+      python: /usr/local/bin/python3
+      args: [--gpus, all]
+"""
+
+
+def load(tmp_path: Path, text: str) -> Cluster:
+    (tmp_path / "box.yaml").write_text(text)
+    return load_cluster(str(tmp_path / "box.yaml"), tmp_path)
+
+
+def test_what_is_declared(tmp_path: Path) -> None:
+    cluster = load(tmp_path, NODE)
+    (node,) = cluster.nodes
+    assert cluster.launch is Launch.MASTER
+    assert node.container is not None
+    assert (node.container.engine, node.container.pull, node.container.args) == (
+        "docker",
+        False,
+        ("--gpus", "all"),
+    )
+    assert (node.python, node.step_python) == ("/usr/bin/python3", "/usr/local/bin/python3")
+    plain = load(tmp_path, NODE[: NODE.index("    container")].replace("launch: master\n", "")).nodes[0]
+    assert (plain.container, plain.step_python) == (None, "/usr/bin/python3")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "words"),
+    [
+        ("--gpus, all", "-d", 11, "-d is not for args"),
+        ("--gpus, all", "--name=x", 11, "--name=x is not for args"),
+        ("/srv/t", "/srv/a:b", 4, "cannot be mounted"),
+        ("image: registry", "image: -registry", 9, "container.image"),
+        ("python: /usr/local", "python: usr/local", 10, "container.python"),
+        ("args: [--gpus, all]", "arg: []", 11, "container.arg"),
+        ("launch: master", "launch: mpi", 2, "'ips', 'master', 'torchrun' or 'init_method'"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_line(tmp_path: Path, old: str, new: str, line: int, words: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path, NODE.replace(old, new))
+    assert words in str(caught.value)
+    assert f"box.yaml:{line}:" in str(caught.value)
