@@ -128,6 +128,9 @@ def release_run(context: TaskContext) -> list[str]:
                 nodes.connect_what_can_be()
                 leftovers = nodes.clean(run)
             unlisted = nodes.may_hold(store.attempts(run))
+        elif store.document(run, "lease") is not None:
+            with context.nodes() as nodes:  # it never began there, but it claimed its slots
+                nodes.each_that_answers(lambda session: session.unclaim(run))
     finally:
         store.release_leases(run, keep=unlisted)
     store.put_document(run, "leftovers", leftovers)
