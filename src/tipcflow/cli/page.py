@@ -178,5 +178,7 @@ def _commands(story: "Story", step: Step) -> list[str]:
 def command_line(command: Command) -> str:
     """A command as one pastes it, from the suite's root."""
     place = "" if command.cwd in ("", ".") else f"cd {shlex.quote(command.cwd)} && "
+    if command.container:  # its words say the folder themselves, by variables that a job has and a person has not
+        place = 'export TIPCFLOW_ROOT="$PWD" TIPCFLOW_BIN="${PWD%/*}/bin" TIPCFLOW_CONTAINER=again; '
     settings = "".join(f"{key}={shlex.quote(value)} " for key, value in sorted(command.env.items()))
     return f"{place}{settings}{command.shell}"
