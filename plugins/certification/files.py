@@ -1,17 +1,23 @@
 """The files of a run's folder: which a person may read here, and nothing outside of it."""
 
+import gzip
+import io
 import os
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path, PurePosixPath
 
+from tipcflow.execute.kept_logs import ZIPPED, open_kept, plain_name
 from tipcflow.parse import strip_ansi
 from tipcflow.remote.paths import safe_name
 from tipcflow.remote.runner.outputs import is_secret
 
 # Bytes of a log's end that the page shows; the download has all of it.
 TAIL = 64 * 1024
+# Bytes of a compressed file that are unpacked to find its end: more than is ever fetched of one log.
+_UNPACKED = 256 * 1024 * 1024
 # Files of one run that are looked at: a run that fetched more is not listed further.
 MOST = 2000
 _READ = frozenset({".log", ".txt", ".out", ".err", ".json", ".jsonl", ".yaml", ".yml", ".csv"})
@@ -19,7 +25,8 @@ _READ = frozenset({".log", ".txt", ".out", ".err", ".json", ".jsonl", ".yaml", "
 
 @dataclass(frozen=True)
 class RunFile:
-    """One fetched file. `path` is relative to the run's folder; `step` is a folder name, made of the step's id.
+    """One fetched file. `path` is relative to the run's folder; `step` is a folder name, made of the step's id;
+    `name` is that of the log, also where the file was compressed.
 
     `readable` says whether it is text that the page serves; weights and the like are only named.
     """
@@ -74,17 +81,27 @@ def readable(folder: Path, relative: str) -> Path | None:
         inside = path.resolve().is_relative_to(folder.resolve())
     except (OSError, ValueError):
         return None
-    return path if inside and _may_read(path.name) else None
+    return path if inside and _may_read(plain_name(path.name)) else None
 
 
 def tail(path: Path, most: int = TAIL) -> str:
     """The end of a log as text, without what a terminal would obey; a cut is said."""
-    size = path.stat().st_size
-    with path.open("rb") as file:
-        file.seek(max(0, size - most))
-        text = strip_ansi(file.read(most).decode("utf-8", errors="replace"))
+    with open_kept(path) as file:
+        try:
+            size = _read_on(file) if path.suffix == ZIPPED else file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - most))
+            text = strip_ansi(file.read(most).decode("utf-8", errors="replace"))
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            return f"… the file cannot be unpacked: {error} …\n"
     clean = "".join(sign for sign in text.replace("\r", "\n") if sign.isprintable() or sign in "\n\t")
     return clean if size <= most else f"… the first {size - most} bytes are in the download …\n{clean}"
+
+
+def _read_on(file: io.BufferedIOBase) -> int:
+    """How long a compressed file's content is; that cannot be known without reading it."""
+    while file.read(1 << 20) and file.tell() < _UNPACKED:
+        pass
+    return file.tell()
 
 
 def _plain_files(folder: Path) -> Iterator[Path]:
@@ -93,7 +110,7 @@ def _plain_files(folder: Path) -> Iterator[Path]:
         for name in sorted(names):
             path = Path(root, name)
             deep = len(path.relative_to(folder).parts) >= 3
-            if deep and path.is_file() and not path.is_symlink() and not is_secret(name):
+            if deep and path.is_file() and not path.is_symlink() and not is_secret(plain_name(name)):
                 yield path
 
 
@@ -103,9 +120,9 @@ def _file(folder: Path, path: Path) -> RunFile:
         path="/".join(parts),
         step=parts[0],
         node=parts[1],
-        name="/".join(parts[2:]),
+        name=plain_name("/".join(parts[2:])),
         bytes=path.stat().st_size,
-        readable=_may_read(path.name),
+        readable=_may_read(plain_name(path.name)),
     )
 
 

@@ -8,6 +8,7 @@ from fastapi.testclient import TestClient
 from tests.support.stories import tell
 from tests.ui.html_text import read
 
+from tipcflow.execute.kept_logs import compress_logs
 from tipcflow.store import Store
 
 SECRET = "PASSWORD=hidden"
@@ -34,6 +35,23 @@ def run(store: Store, home: Path) -> str:
     (folder / "linked").symlink_to(home)
     os.mkfifo(logs / "pipe.log")
     return told
+
+
+LONG = "".join(f"line {number}\n" for number in range(20_000))
+
+
+def test_a_log_that_was_compressed_reads_as_before(browser: TestClient, run: str, home: Path) -> None:
+    logs = home / "runs" / run / "norm_train_cpu%2Ftrain" / "node-a" / "logs"
+    (logs / "long.log").write_text(LONG)
+    (logs / "broken.log.gz").write_bytes(b"\x1f\x8b broken")
+    where = f"/certification/runs/{run}/tail"
+    before = browser.get(where, params={"file": MAIN.replace("main", "long")}).text
+    compress_logs(home / "runs" / run)
+    after = browser.get(where, params={"file": MAIN.replace("main", "long") + ".gz"})
+    assert (after.status_code, after.text) == (200, before)
+    assert "bytes are in the download" in before
+    broken = browser.get(where, params={"file": MAIN.replace("main.log", "broken.log.gz")})
+    assert (broken.status_code, "cannot be unpacked" in broken.text) == (200, True)
 
 
 MAIN = "norm_train_cpu%2Ftrain/node-a/logs/main.log"

@@ -42,8 +42,7 @@ def verify(
     as_json: Annotated[bool, typer.Option("--json", help="The problems as JSON.")] = False,
 ) -> None:
     """Check a certificate's hashes, and those of collected files beside it; exit code 1 if one is wrong."""
-    import hashlib
-
+    from tipcflow.execute.kept_logs import content_hash, is_kept
     from tipcflow.report import verify as problems_of
 
     try:
@@ -54,11 +53,7 @@ def verify(
         raise ConfigError("is no certificate", file=str(file), expected="a JSON object")
     named = document.get("files")
     beside = [file.parent / name for name in named] if isinstance(named, dict) else []
-    hashes = {
-        str(path.relative_to(file.parent)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in beside
-        if path.is_file()
-    }
+    hashes = {str(path.relative_to(file.parent)): content_hash(path) for path in beside if is_kept(path)}
     # A certificate that was sent alone is judged alone.
     problems = problems_of(document, files=hashes or None)
     if as_json:

@@ -8,12 +8,16 @@ import typer
 
 from tipcflow.cli.output import columns, echo_lines, print_json, size, terminal_width
 from tipcflow.domain import ConfigError, Frozen
+from tipcflow.execute.kept_logs import open_kept, plain_name
 
 _PIECE = 1 << 20
 
 
 class LogFile(Frozen):
-    """One fetched file. `step` is the folder's name, which is the step's id made safe as a file name."""
+    """One fetched file. `step` is the folder's name, which is the step's id made safe as a file name.
+
+    `bytes` is what it takes on disk; `path` ends in `.gz` where it was compressed, `name` does not.
+    """
 
     step: str
     node: str
@@ -24,7 +28,8 @@ class LogFile(Frozen):
     @property
     def is_log(self) -> bool:
         """Whether a person would read it; artefacts such as weights are listed, not printed."""
-        return self.path.suffix in (".log", ".txt", ".out", ".err") or self.path.name.startswith("workerlog.")
+        name = plain_name(self.path.name)
+        return Path(name).suffix in (".log", ".txt", ".out", ".err") or name.startswith("workerlog.")
 
 
 def logs(
@@ -73,7 +78,7 @@ def files(folder: Path, *, step: str | None, node: str | None, leg: str | None) 
     found = []
     for path in sorted(folder.glob("*/*/**/*")):
         parts = path.relative_to(folder).parts
-        name = "/".join(parts[2:])
+        name = plain_name("/".join(parts[2:]))
         if not path.is_file() or wanted_step not in (None, parts[0]) or node not in (None, parts[1]):
             continue
         if leg is not None and name != log_name(leg):
@@ -114,7 +119,7 @@ def _print(found: list[LogFile]) -> None:
     for one in found:
         if len(found) > 1:
             out.write(f"==> {one.step}/{one.node}/{one.name} <==\n".encode())
-        with one.path.open("rb") as file:
+        with open_kept(one.path) as file:
             last = b"\n"
             while piece := file.read(_PIECE):
                 out.write(piece)

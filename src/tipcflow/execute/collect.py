@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tipcflow.domain import ExitRecord, InfraError, Measurement, Phase, RankReport, Step, StepKind
+from tipcflow.execute.counted_once import own_samples
 from tipcflow.execute.member import Member
 from tipcflow.execute.nodes import Nodes
 from tipcflow.execute.telling import Telling, telling
@@ -104,8 +105,9 @@ def _read_training(step: Step, member: Member, folder: Path, collected: Collecte
     for rank, path in sorted(logs.items() if logs else {first: _log(member, folder)}.items()):
         if not path.is_file():
             continue
+        samples = parse_training(numbered_lines(path), collected.log_format)
         collected.measurements += to_measurements(
-            parse_training(numbered_lines(path), collected.log_format),
+            own_samples(samples, path, folder),
             run=member.spec.run,
             step=step.id,
             attempt=attempt,

@@ -1,6 +1,5 @@
 """Facts of a finished run -> check results, verdict, certificate; all of it stored."""
 
-import hashlib
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -13,6 +12,7 @@ from tipcflow.config.references import References
 from tipcflow.config.suite import find_config
 from tipcflow.domain import Status
 from tipcflow.execute.events import EVENTS
+from tipcflow.execute.kept_logs import compress_logs, content_hash, is_log, plain_name
 from tipcflow.execute.precedents import context_of
 from tipcflow.report import as_text, certificate
 
@@ -54,7 +54,10 @@ def load_references(suite: str, config_dir: Path) -> References:
 
 
 def write_certificate(store: "Store", run_id: str, home: Path) -> Path:
-    """Make the run's certificate, store it, and write it to `<home>/runs/<run>/certificate.json`."""
+    """Make the run's certificate, store it, and write it to `<home>/runs/<run>/certificate.json`.
+
+    That is the end of a run: its large logs are compressed then.
+    """
     folder = home / "runs" / run_id
     folder.mkdir(parents=True, exist_ok=True)
     document = certificate(
@@ -67,12 +70,16 @@ def write_certificate(store: "Store", run_id: str, home: Path) -> Path:
     store.put_document(run_id, "certificate", document)
     path = folder / "certificate.json"
     path.write_text(as_text(document), encoding="utf-8")
+    compress_logs(folder)
     return path
 
 
 def _hashes(folder: Path) -> dict[str, str]:
-    """SHA-256 of everything that was collected from the nodes, by path in the run's folder."""
+    """SHA-256 of everything that was collected from the nodes, by path in the run's folder; of a log that is
+    compressed already that of its content, by the name it had."""
     ours = {"certificate.json", EVENTS}
     found = (path for path in folder.rglob("*") if path.is_file() and not path.name.startswith("."))
     files = sorted(path for path in found if path.name not in ours)
-    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+    names = [str(path.relative_to(folder)) for path in files]
+    names = [plain_name(name) if is_log(name) else name for name in names]
+    return {name: content_hash(folder / name) for name in names}

@@ -7,6 +7,7 @@ import pytest
 from tests.support.bad_day import tell_failure
 from tests.support.stories import INFER, TRAIN, tell
 
+from tipcflow.execute.kept_logs import compress_logs
 from tipcflow.remote.runner.files import safe_name
 from tipcflow.store import Store
 
@@ -78,3 +79,10 @@ def test_what_is_not_there(failed: str, tipcflow: Callable[..., Any]) -> None:
     said = tipcflow("logs", "20261121")
     assert said.code == 2
     assert "has no logs\n" in said.err
+
+
+def test_a_compressed_log_is_printed_as_before(failed: str, tipcflow: Callable[..., Any], home: Path) -> None:
+    before = tipcflow("logs", failed, TRAIN)
+    assert compress_logs(home / "runs" / failed, least=0) > 0
+    assert tipcflow("logs", failed, TRAIN).out == before.out
+    assert "logs/main.log" in tipcflow("logs", failed).out

@@ -1,0 +1,61 @@
+"""Which lines of a log belong to an attempt, where an earlier attempt wrote into the same file."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from tipcflow.domain import Phase
+from tipcflow.execute.kept_logs import ZIPPED, open_kept
+from tipcflow.parse import Sample
+
+_PIECE = 1 << 20
+
+
+def own_samples(samples: Iterable[Sample], path: Path, folder: Path) -> list[Sample]:
+    """The samples of a log without those that an earlier attempt of the step logged into it.
+
+    A script that opens its log for appending leaves the earlier attempt's lines at its beginning. They are known
+    by two signs: the file begins with all that was fetched of it then, and what follows goes back to an iteration
+    before the last one there. A log that was written anew and only looks the same goes on, and counts whole.
+
+    Args:
+        path: the log, below `folder`.
+        folder: of the step and node; earlier attempts were put aside beside the step's as `<step>~<attempt>`.
+    """
+    found = list(samples)
+    lines = [one for one in found if one.phase is Phase.TRAIN and one.iteration >= 0]
+    for start in sorted(_earlier_sizes(path, folder), reverse=True):
+        before = [one for one in lines if one.offset < start]
+        after = [one for one in lines if one.offset >= start]
+        if before and after and _place(after[0]) < _place(before[-1]):
+            return [one for one in found if one.offset >= start]
+    return found
+
+
+def _place(sample: Sample) -> tuple[int, int]:
+    return (sample.epoch, sample.iteration)
+
+
+def _earlier_sizes(path: Path, folder: Path) -> Iterator[int]:
+    """Sizes of what earlier attempts left of the same log, as far as this one begins with it."""
+    step = folder.parent
+    for aside in step.parent.glob(f"{_escaped(step.name)}~*"):
+        earlier = aside / folder.name / path.relative_to(folder)
+        if earlier.is_file() or earlier.with_name(earlier.name + ZIPPED).is_file():
+            size = _common(earlier, path)
+            if size:
+                yield size
+
+
+def _escaped(name: str) -> str:
+    return "".join(f"[{sign}]" if sign in "*?[" else sign for sign in name)
+
+
+def _common(earlier: Path, path: Path) -> int:
+    """The whole size of the earlier file when the other begins with it, else 0."""
+    size = 0
+    with open_kept(earlier) as old, open_kept(path) as new:
+        while piece := old.read(_PIECE):
+            if new.read(len(piece)) != piece:
+                return 0
+            size += len(piece)
+    return size

@@ -1,0 +1,59 @@
+from pathlib import Path
+
+import pytest
+
+from tipcflow.execute.collect import numbered_lines
+from tipcflow.execute.counted_once import own_samples
+from tipcflow.execute.kept_logs import compress_logs
+from tipcflow.parse import parse_training
+
+FIRST = [(1, 0, 2.5), (1, 10, 2.4), (1, 20, 2.3)]
+EVAL = " * Acc@1 0.833 Acc@5 4.167\n"
+
+
+def _log(lines: list[tuple[int, int, float]]) -> str:
+    return "".join(f"[Epoch {epoch}, iter: {at}] loss: {value}\n" for epoch, at, value in lines)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Of a step's second attempt on one node; the first was put aside."""
+    own = tmp_path / "a[b]%2Ftrain" / "node-a"
+    for path in (own, tmp_path / "a[b]%2Ftrain~1" / "node-a"):
+        (path / "files").mkdir(parents=True)
+    (tmp_path / "a[b]%2Ftrain~1" / "node-a" / "files" / "train.log").write_text("header\n" + _log(FIRST))
+    return own
+
+
+def _losses(folder: Path, text: str) -> list[float]:
+    path = folder / "files" / "train.log"
+    path.write_text(text)
+    samples = parse_training(numbered_lines(path), "models")
+    return [one.value for one in own_samples(samples, path, folder) if one.metric == "loss"]
+
+
+def test_lines_that_an_earlier_attempt_appended_are_left_out(folder: Path) -> None:
+    again = [(1, 0, 2.6), (1, 10, 2.2), (1, 20, 2.1), (1, 30, 2.0)]
+    assert _losses(folder, "header\n" + _log(FIRST) + "header\n" + _log(again)) == [2.6, 2.2, 2.1, 2.0]
+
+
+def test_the_earlier_log_may_be_compressed_by_now(folder: Path) -> None:
+    compress_logs(folder.parents[1], least=0)
+    assert _losses(folder, "header\n" + _log(FIRST) + _log(FIRST)) == [2.5, 2.4, 2.3]
+
+
+def test_one_that_resumed_from_a_checkpoint_counts_its_own(folder: Path) -> None:
+    assert _losses(folder, "header\n" + _log(FIRST) + _log([(1, 10, 2.4), (1, 20, 2.2)])) == [2.4, 2.2]
+
+
+def test_a_log_that_was_written_anew_counts_whole(folder: Path) -> None:
+    """It is deterministic: it begins like the one before, and goes on."""
+    assert _losses(folder, "header\n" + _log([*FIRST, (1, 30, 2.2)])) == [2.5, 2.4, 2.3, 2.2]
+    assert _losses(folder, "header\n" + _log(FIRST) + EVAL + _log([(2, 0, 2.2)])) == [2.5, 2.4, 2.3, 2.2]
+    assert _losses(folder, "header\n" + _log(FIRST)) == [2.5, 2.4, 2.3]
+    assert _losses(folder, "other\n" + _log(FIRST) + _log(FIRST)) == [2.5, 2.4, 2.3] * 2
+
+
+def test_a_first_attempt_counts_whole(folder: Path) -> None:
+    (folder.parents[1] / "a[b]%2Ftrain~1" / "node-a" / "files" / "train.log").unlink()
+    assert _losses(folder, _log(FIRST) + _log(FIRST)) == [2.5, 2.4, 2.3] * 2
