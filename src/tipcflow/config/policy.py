@@ -106,7 +106,7 @@ class DetectRule(ConfigModel):
     drift: float = Field(default=0.0002, ge=0)
     ask: float = Field(default=2.5, gt=0)
     confirmed: float = Field(default=3.6, gt=0)
-    alone: float = Field(default=4.5, gt=0)
+    alone: float = Field(default=4.0, gt=0)
     alone_runs: int = Field(default=2, ge=1)
 
 

@@ -2,12 +2,23 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from tipcflow.check.detect.noise import MAD_TO_SIGMA, Noise, Prior, clipped, learn, middle_of
+from tipcflow.check.detect.noise import (
+    MAD_TO_SIGMA,
+    SCALE_EFFICIENCY,
+    TINY,
+    Noise,
+    Prior,
+    clipped,
+    learn,
+    middle_of,
+)
 
 _SPLIT_CLIP = 3.0
+# From so many runs on, the new level's own scatter says something as well.
+_TELLING = 4
 # What a relative change is called at most: JSON has no infinity.
 _LARGEST = 1e9
 # Median of |difference of two neighbours| -> standard deviation of one.
@@ -50,7 +61,7 @@ def best_split(values: Sequence[float], middle: float, span: int, least: int) ->
     """
     count = len(values)
     steps = sorted([abs(after - one) for one, after in pairwise(values)])
-    limit = _SPLIT_CLIP * max(_DIFFERENCE_TO_SIGMA * middle_of(steps), 1e-3 * abs(middle), 1e-300)
+    limit = _SPLIT_CLIP * max(_DIFFERENCE_TO_SIGMA * middle_of(steps), 1e-3 * abs(middle), TINY)
     near = clipped(values, middle - limit, middle + limit)
     mean = sum(near) / count
     best, chosen, end = -1.0, 1, 0.0
@@ -73,6 +84,8 @@ def weigh(before: Sequence[float], after: Sequence[float], prior: Prior, drift: 
         drift: relative change per observation that is no change of level.
     """
     noise = learn(before, prior)
+    if len(after) >= _TELLING:
+        noise = _pooled(noise, learn(after, prior))
     most = math.sqrt(2 * math.log(1 / min(0.5, noise.outliers)))
     level, scale = noise.level, 1 / noise.sigma
     new, old = len(after), len(before)
@@ -84,6 +97,14 @@ def weigh(before: Sequence[float], after: Sequence[float], prior: Prior, drift: 
     variance = new * _inflation(noise.correlation, new) + new * new * _inflation(noise.correlation, old) / old
     score = _as_normal(max(0.0, together) / math.sqrt(variance), noise.freedom)
     return Evidence(new=new, noise=noise, shift=shift, score=score)
+
+
+def _pooled(old: Noise, new: Noise) -> Noise:
+    """The old level with the noise of both: runs of a new level scatter like those of the old one."""
+    weight = SCALE_EFFICIENCY * (new.count - 1)
+    freedom = old.freedom + weight
+    variance = (old.freedom * old.sigma * old.sigma + weight * new.sigma * new.sigma) / freedom
+    return replace(old, sigma=max(TINY, math.sqrt(variance)), freedom=freedom)
 
 
 def _inflation(correlation: float, count: int) -> float:

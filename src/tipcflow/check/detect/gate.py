@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from tipcflow.check.detect.evidence import Evidence, best_split, confidence, weigh
-from tipcflow.check.detect.noise import OUTLIER, Prior, middle_of
+from tipcflow.check.detect.noise import TINY, Prior, middle_of
 from tipcflow.check.detect.series import Alert, Direction
 from tipcflow.config.policy import DetectRule
 
@@ -21,6 +21,8 @@ _AGREES = 0.5
 _QUARTILES = 1.349
 # An odd run that has left the window stands for this many runs, and counts for good.
 _FORGOTTEN, _MOST_WEIGHT = 20.0, 120.0
+# Quartiles tell a standard deviation only roughly: what is this far off is odd all the same.
+_FAR = 5.0
 
 
 @dataclass
@@ -89,7 +91,7 @@ class Gate:
         if count < 16:
             return True
         middle = ordered[count // 2]
-        spread = max((ordered[count * 3 // 4] - ordered[count // 4]) / _QUARTILES, 1e-3 * abs(middle), 1e-300)
+        spread = max((ordered[count * 3 // 4] - ordered[count // 4]) / _QUARTILES, 1e-3 * abs(middle), TINY)
         off = (value - middle) / spread
         off = -4.0 if off < -4 else min(off, 4.0)
         self._up = max(0.0, self._up + off - 0.5)
@@ -111,7 +113,7 @@ class Gate:
         del ordered[bisect_left(ordered, old)]
         count = len(ordered)
         spread = (ordered[count * 3 // 4] - ordered[count // 4]) / _QUARTILES
-        if abs(old - ordered[count // 2]) > OUTLIER * spread:
+        if abs(old - ordered[count // 2]) > _FAR * spread:
             known = self._prior
             weight = known.outliers_weight + _FORGOTTEN
             share = (known.outliers * known.outliers_weight + 1) / weight

@@ -8,15 +8,17 @@ from itertools import pairwise
 
 # Of a normal distribution: standard deviation / median absolute deviation.
 MAD_TO_SIGMA = 1.4826
+# Stands for a spread of 0; its square is still a number.
+TINY = 1e-150
 # Deviations count up to so many robust standard deviations; 1.022 makes the clipped variance of a normal right.
 _CLIP, _CLIP_BIAS = 2.5, 1.022
 _LOCATION_CLIP = 1.5
 # Farther from the level than this, in standard deviations, is an outlier.
-OUTLIER = 4.0
+_OUTLIER = 4.0
 # A share of outliers that no prior has by itself, and that one outlier in a history of usual length exceeds.
 _ODD = 0.008
 # Share of the observations whose deviations carry information on a robust scale.
-_SCALE_EFFICIENCY = 0.7
+SCALE_EFFICIENCY = 0.7
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +71,13 @@ def learn(values: Sequence[float], prior: Prior) -> Noise:
     middle = middle_of(ordered)
     spread = MAD_TO_SIGMA * middle_of(sorted([abs(one - middle) for one in values]))
     believed = prior.sigma * abs(middle)
-    rough = max(spread, 0.3 * believed, 1e-300)
+    rough = max(spread, 0.3 * believed, TINY)
     near = _LOCATION_CLIP * rough
     level = sum(clipped(values, middle - near, middle + near)) / count
     limit = _CLIP * rough
     deviations = [one - level for one in clipped(values, level - limit, level + limit)]
     squares = sum([one * one for one in deviations])
-    informative = _SCALE_EFFICIENCY * (count - 1)
+    informative = SCALE_EFFICIENCY * (count - 1)
     variance = _CLIP_BIAS * squares / (count - 1) if count > 1 else 0.0
     if variance > believed * believed:
         # The prior speaks for caution only: noisier than believed is what it is.
@@ -83,11 +85,11 @@ def learn(values: Sequence[float], prior: Prior) -> Noise:
     else:
         freedom = prior.weight + informative
         sigma = math.sqrt((prior.weight * believed * believed + informative * variance) / freedom)
-    low, high = level - OUTLIER * sigma, level + OUTLIER * sigma
+    low, high = level - _OUTLIER * sigma, level + _OUTLIER * sigma
     outliers = bisect_left(ordered, low) + count - bisect_right(ordered, high)
     return Noise(
         level=level,
-        sigma=max(sigma, 1e-300),
+        sigma=max(sigma, TINY),
         freedom=freedom,
         outliers=(prior.outliers * prior.outliers_weight + outliers) / (prior.outliers_weight + count),
         correlation=_correlation(deviations, squares, prior),

@@ -101,7 +101,7 @@ class _Line:
             self._wrong(f"{key}.{name}" if key else name, "is missing", None, _FORM)
 
     def _wrong(self, key: str, message: str, found: Any, expected: str) -> NoReturn:
-        shown = "" if message == "is missing" else _shown(found)
+        shown = "" if message == "is missing" else found if isinstance(found, str) else _shown(found)
         raise self._error(key, message, shown, expected)
 
     def _error(self, key: str, message: str, found: str, expected: str) -> ConfigError:

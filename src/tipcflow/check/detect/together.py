@@ -4,6 +4,7 @@ from bisect import bisect_left, insort
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
+from tipcflow.check.detect.noise import TINY
 from tipcflow.check.detect.series import Series
 
 # Metrics that there must be, the share of them that must have moved the same way, and how far (in sigmas).
@@ -62,7 +63,7 @@ def _deviations(series: Series) -> Iterable[tuple[Place, float]]:
         if count >= _HISTORY:
             middle = order[count // 2]
             spread = (order[count * 3 // 4] - order[count // 4]) / _QUARTILES
-            yield (point.run, point.node), worse * (point.value - middle) / max(spread, 2e-3 * abs(middle), 1e-300)
+            yield (point.run, point.node), worse * (point.value - middle) / max(spread, 2e-3 * abs(middle), TINY)
         kept.append(point.value)
         insort(order, point.value)
         if len(kept) > _WINDOW:

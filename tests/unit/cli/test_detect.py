@@ -1,0 +1,80 @@
+"""`tipcflow detect`: JSON lines on stdout, and one clear error for what is no series."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from tipcflow.cli.main import app
+from tipcflow.domain import ConfigError
+
+POINT = {"run": "r", "node": "n", "samples": [1.0]}
+
+
+def detect(path: Path, *more: str) -> str:
+    result = CliRunner().invoke(
+        app, ["detect", "--series", str(path), "--policy", "pr", *more], catch_exceptions=False
+    )
+    assert result.exit_code == 0
+    return result.stdout
+
+
+def series(**changes: object) -> str:
+    value = {"id": "a", "unit": "s", "direction": "lower", "points": [POINT], **changes}
+    return json.dumps({key: one for key, one in value.items() if one is not None})
+
+
+def test_one_line_per_series_in_order(tmp_path: Path) -> None:
+    values = [1.0, 1.01, 0.99, 1.005, 0.995] * 5 + [1.2, 1.21, 1.19, 1.2]
+    points = [{"run": f"r{at}", "node": "n", "samples": [value] * 3} for at, value in enumerate(values)]
+    path = tmp_path / "s.jsonl"
+    path.write_text("\n".join((series(id="b"), series(id="é", points=points), series(points=[]))))
+    lines = [json.loads(line) for line in detect(path, "--json").splitlines()]
+    assert [one["id"] for one in lines] == ["b", "é", "a"]
+    assert [len(one["alerts"]) for one in lines] == [0, 1, 0]
+    (alert,) = lines[1]["alerts"]
+    assert sorted(alert) == ["confidence", "direction", "index", "size"]
+    assert (alert["index"], alert["direction"]) == (26, "worse")
+    assert alert["size"] == pytest.approx(0.2, abs=0.02)
+    assert "worse by +20.5% at point 26 (run r26), since point 25" in detect(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("nonsense", ":2: is not JSON"),
+        ("[]", ":2: is no object; found '[]'"),
+        (series(direction="up"), ":2: direction: unknown; found 'up'; expected higher or lower"),
+        (series(id=None), ":2: id: is missing"),
+        (series(unit=3), ":2: unit: is no text; found '3'"),
+        (series(points={}), ":2: points: is no list"),
+        (series(points=[POINT, 3]), ":2: points[1]: is no object"),
+        (series(points=[{"run": "r", "node": "n"}]), ":2: points[0].samples: is missing"),
+        (
+            series(points=[{**POINT, "samples": [1, "x"]}]),
+            """:2: points[0].samples[1]: is no number; found 'x'""",
+        ),
+        (series(points=[{**POINT, "samples": [True]}]), ":2: points[0].samples[0]: is no number; found 'true'"),
+        (series(points=[{**POINT, "samples": [float("nan")]}]), ":2: points[0].samples[0]: is not finite"),
+        (series(points=[{**POINT, "samples": [10**400]}]), ":2: points[0].samples[0]: is not finite"),
+        (series(points=[{**POINT, "confirm": None}]), ":2: points[0].confirm: is no list; found 'null'"),
+        (series(points=[{**POINT, "confirm": [1, float("inf")]}]), ":2: points[0].confirm[1]: is not finite"),
+    ],
+)
+def test_what_is_no_series(tmp_path: Path, text: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "s.jsonl"
+    path.write_text(f"{series()}\n{text}\n")
+    with pytest.raises(ConfigError) as caught:
+        detect(path, "--json")
+    assert f"{path}{words}" in str(caught.value)
+    assert capsys.readouterr().out == "", "nothing is said of the series before it"
+
+
+@pytest.mark.parametrize("content", [None, b"", b"\n", b"\xff\xfe"])
+def test_no_file_and_no_series(tmp_path: Path, content: bytes | None) -> None:
+    path = tmp_path / "s.jsonl"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(ConfigError, match=r"cannot be read|holds no series"):
+        detect(path)
