@@ -23,9 +23,7 @@ from tipcflow.parse.shapes import Template, Values
 from tipcflow.parse.side import Side
 from tipcflow.parse.text import last_state, visible
 
-CHUNK = 1 << 19
-# Fewer lines of one shape are read one by one: laying them out costs more.
-FEW = 3
+CHUNK = 1 << 20
 # Shapes that are remembered; a log of more kinds of lines than that is none.
 _SHAPES = 20_000
 # How lines of a shape are read when not by a template of its own: blank, unknown ("?"), one by one, too long
@@ -119,7 +117,7 @@ class Columns:
         for template, lines in found:
             if isinstance(template, str):
                 batch.say(template, len(lines))
-            elif template is None or len(lines) < FEW:
+            elif template is None:
                 single += lines.tolist()
             else:
                 single += _lay_out(batch, template, lines)
