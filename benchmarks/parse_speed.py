@@ -42,7 +42,7 @@ def lines(megabytes: int) -> Iterator[str]:
                 f"lr(CosineAnnealingDecay): {0.1 - epoch * 1e-5:.8f}, top1: {rng.random():.5f}, "
                 f"top5: {rng.random():.5f}, CELoss: {loss:.5f}, loss: {loss:.5f}, "
                 f"batch_cost: {cost:.5f}s, reader_cost: {rng.random() / 100:.5f}, "
-                f"ips: {256 / cost:.5f} samples/s, eta: {rng.randrange(30)}:{rng.randrange(60):02}:{rng.randrange(60):02}, "
+                f"ips: {256 / cost:.5f} samples/s, eta: {rng.randrange(30)}:{minute:02}:{second:02}, "
                 "max_mem_reserved: 23140.00 MB, max_mem_allocated: 21817.33 MB\n"
             )
             written += len(line)
@@ -153,7 +153,7 @@ def main() -> None:
         print(f"{name:24} {row['mb_s']:8.1f} {row['cpu_mb_s']:13.1f} {row['peak_mb']:8.0f} {row['samples']:10.0f}")
     load = os.getloadavg()[0]
     print(
-        f"ours is {ratio:.1f} times the loop (aim {AIM_RATIO:.0f}, {AIM_MB_S:.0f} MB/s, {AIM_RSS_MB} MB); load {load:.1f}"
+        f"ours: {ratio:.1f} times the loop (aims {AIM_RATIO:.0f}, {AIM_MB_S:.0f} MB/s, {AIM_RSS_MB} MB), load {load:.0f}"
     )
     results = ROOT / "benchmarks" / "results" / "parse_speed.json"
     results.parent.mkdir(exist_ok=True)

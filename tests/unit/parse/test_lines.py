@@ -5,6 +5,8 @@ import re
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tipcflow.domain import Phase
 from tipcflow.parse import FORMATS, lines_of, parse_training, strip_ansi
@@ -108,3 +110,21 @@ def test_an_appended_log_goes_on_after_what_the_launcher_repeated() -> None:
     line = "[Epoch 1, iter: 1] loss: 1.5\n"
     repeat = f"LAUNCH INFO x ---- ERROR LOG DETAIL ----\n{line}LAUNCH INFO x Exit code 1\n"
     assert [one.value for one in parse_training(lines_of(line + repeat + line))] == [1.5, 1.5]
+
+
+@given(st.binary(max_size=300), st.sampled_from([*LINES, ""]))
+@settings(max_examples=60, deadline=None)
+def test_any_bytes_are_read_without_an_error(data: bytes, line: str) -> None:
+    for glued in (data + line.encode(), line.encode() + data):
+        for one in parse_training(lines_of(glued), "auto"):
+            assert 0 <= one.offset < len(glued)
+
+
+@pytest.mark.timeout(100)
+@pytest.mark.parametrize(
+    "filler", ["a", "a:", "lr(", "1", " ", "loss: ", "epoch ", "1n1g/", "Epoch: 1/1, ", "INFO: a:", "["]
+)
+def test_hostile_lines_do_not_hold_the_reader_up(filler: str) -> None:
+    """A second or so for 20,000 characters at the worst, not minutes."""
+    for line in ("loss: 1, ips: 2 ", "[Train][Epoch 1/2][Iter: 0/1]", "test loss: .log {", ""):
+        list(parse_training(lines_of(line + filler * (19_000 // len(filler))), "auto"))
