@@ -86,7 +86,8 @@ def _by_stack(evidence: Mapping[str, Mapping[str, Any]]) -> Behind | None:
     for node, seen in evidence.items():
         for process in seen.get("processes") or []:
             stack, rank = str(process.get("stack") or ""), _rank(process)
-            if not stack or rank < 0:
+            # A rank's data loaders carry its rank, too: where they are says nothing of it.
+            if not stack or rank < 0 or not process.get("main", True):
                 continue
             if _WAITING.search(stack):
                 waiting.append((node, rank))
