@@ -7,6 +7,7 @@ import typer
 
 from tipcflow.cli.output import columns, echo_lines, print_json, terminal_width
 from tipcflow.domain import ConfigError
+from tipcflow.domain.environment import differences
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -52,7 +53,10 @@ def history(
     elif as_json:
         print_json([_plain(row) for row in _rows(frame)])
     else:
-        echo_lines(table(_rows(frame), each=each))
+        rows = _rows(frame)
+        echo_lines(table(rows, each=each))
+        for line in others(rows):
+            typer.echo(line, err=True)
 
 
 def table(rows: list[dict[str, Any]], *, each: bool) -> list[str]:
@@ -67,6 +71,16 @@ def table(rows: list[dict[str, Any]], *, each: bool) -> list[str]:
     cells = [[_cell(name, row[name]) for name in names] for row in rows]
     head = [name.upper() for name in names]
     return [*([said] if said else []), *columns(head, cells, width=terminal_width())]
+
+
+def others(rows: list[dict[str, Any]]) -> list[str]:
+    """How other environments differ from that of the newest run: such runs are not compared with each other."""
+    newest = rows[-1]["environment"]
+    found = sorted({row["environment"] for row in rows} - {newest})
+    if not found:
+        return []
+    said = [f"{one or 'unknown'}: {', '.join(differences(newest, one))}" for one in found]
+    return [f"not compared with the newest run's environment, {newest or 'unknown'}:", *said]
 
 
 def _rows(frame: "DataFrame") -> list[dict[str, Any]]:

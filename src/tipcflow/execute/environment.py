@@ -1,26 +1,38 @@
-"""The environment class: what makes two runs comparable, as a readable, stable key.
+"""From what a run's nodes say about themselves to its environment class.
 
-Not a hash of everything: a kernel update or another host name must not break a history. What differs beyond the
-key is kept with the run's node facts and shown.
+What differs beyond the class is kept with the run's node facts and shown.
 """
 
 import re
 from collections.abc import Sequence
 
 from tipcflow.domain import NodeFacts
+from tipcflow.domain.environment import EnvironmentClass
 
 
 def environment_class(facts: Sequence[NodeFacts], *, device: str, world_size: int) -> str:
-    """For example `cpu/amd-epyc-7b13/2-nodes/4-ranks/paddle-3.3` or `gpu/8x-tesla-v100/.../driver-440`."""
+    """For example `cpu/amd-epyc-7b13-2/2-nodes/4-ranks/paddlepaddle-3.3`; '' when nothing is known of the nodes.
+
+    Args:
+        facts: of the nodes that the run uses.
+        device: of its cluster.
+        world_size: processes of its largest training.
+    """
     if not facts:
         return ""
-    hardware = sorted({_hardware(fact, device) for fact in facts})
-    framework = sorted({_framework(fact) for fact in facts})
-    parts = [device, "+".join(hardware), f"{len(facts)}-nodes", f"{world_size}-ranks", "+".join(framework)]
-    drivers = sorted({fact.driver.split(".")[0] for fact in facts if fact.driver})
-    if device == "gpu" and drivers:
-        parts.append("driver-" + "+".join(drivers))
-    return "/".join(part for part in parts if part)
+    drivers = {fact.driver.split(".")[0] for fact in facts if fact.driver}
+    return EnvironmentClass(
+        device=device,
+        hardware=_joined({_hardware(fact, device) for fact in facts}),
+        nodes=str(len(facts)),
+        ranks=str(world_size),
+        framework=_joined({_framework(fact) for fact in facts}),
+        driver=_joined(drivers) if device == "gpu" else "",
+    ).key
+
+
+def _joined(several: set[str]) -> str:
+    return "+".join(sorted(several))
 
 
 def _hardware(fact: NodeFacts, device: str) -> str:

@@ -37,7 +37,13 @@ def test_history_of_one_kind_of_node(tipcflow: Callable[..., Any]) -> None:
 
 
 def test_all_kinds_are_told_apart(tipcflow: Callable[..., Any]) -> None:
-    lines = tipcflow("history", CHAIN, "batch_cost").out.splitlines()
+    said = tipcflow("history", CHAIN, "batch_cost")
+    lines = said.out.splitlines()
+    assert said.err.splitlines() == [
+        "not compared with the newest run's environment, gpu/8x-tesla-v100/1-nodes:",
+        "cpu/some-cpu-4/2-nodes: device cpu instead of gpu, hardware some-cpu-4 instead of 8x-tesla-v100, "
+        "number of nodes 2 instead of 1",
+    ]
     assert "ENVIRONMENT" in lines[1]
     assert [any(kind in line for kind in KINDS) for line in lines[2:]] == [True] * 3
 
