@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from tipcflow.domain import Attempt, CheckResult, Compat, Facts, Measurement, Phase, Plan, Run, Status
-from tipcflow.domain.failure import FAILURES, failures_of
+from tipcflow.domain.failure import FAILURES, Failure, failure_before, failures_of
 from tipcflow.store.readonly import ReadonlyStore
 
 
@@ -19,6 +19,7 @@ class Story:
 
     Attributes:
         plan: None when the run ended before it had one, or when this version cannot read it (`plan_problem`).
+        before: why it ended before its first step, where a node is to blame.
         medians: (step, leg, metric) -> median of the last attempt.
         now: seconds since the epoch when it was read.
     """
@@ -31,6 +32,7 @@ class Story:
     checks: tuple[CheckResult, ...]
     medians: dict[tuple[str, str, str], float]
     certificate: Any
+    before: Failure | None = None
     now: float = field(default_factory=time.time)
 
     @cached_property
@@ -80,6 +82,7 @@ def read_story(store: ReadonlyStore, run_id: str) -> Story | None:
         checks=tuple(store.check_results(run_id)),
         medians=medians,
         certificate=store.document(run_id, "certificate"),
+        before=failure_before(store.document(run_id, FAILURES)),
     )
 
 

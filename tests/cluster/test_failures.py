@@ -109,3 +109,17 @@ def test_the_runs_budget_cuts_a_step_of_a_task_and_it_is_said(tasks: Tasks) -> N
     run = tasks.finish()
     assert run.status is Status.FAILED
     assert tasks.desk.left_behind() == []
+
+
+@pytest.mark.full
+def test_a_gang_that_hangs_is_looked_at_by_its_tasks_too(tasks: Tasks) -> None:
+    inject(tasks.desk, "stall@3")
+    tasks.desk.configure_policy(hang_s=3)
+    tasks.begin()
+    tasks.step(StepKind.PREPARE, generation=1)
+    tasks.step(StepKind.TRAIN, generation=1)
+    failure = tasks.store.facts(tasks.run).failures[TRAIN]
+    assert (failure.failure_class, failure.culprit) == (FailureClass.HANG, "node b, rank 3")
+    assert {name.split("/")[1] for name in failure.evidence} == {"a", "b"}
+    assert tasks.finish().status is Status.FAILED
+    assert tasks.desk.left_behind() == []

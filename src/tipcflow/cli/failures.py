@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from tipcflow.cli.names import short_step
 from tipcflow.cli.output import columns
-from tipcflow.domain.failure import failures_of
+from tipcflow.domain.failure import failure_before, failures_of
 
 if TYPE_CHECKING:
     from tipcflow.cli.show import Story
@@ -13,11 +13,14 @@ if TYPE_CHECKING:
 def failure_lines(story: "Story", width: int | None) -> list[str]:
     """One row per attempt that did not end well, in the order in which they were made; none when all did."""
     found = failures_of(story.failures, story.attempts)
+    before = failure_before(story.failures)
+    if before is not None:
+        found = {("", 0): before, **found}
     rows = [
         (
             failure.failure_class.value,
-            short_step(story.plan, step),
-            str(attempt),
+            short_step(story.plan, step) if step else "(before)",
+            str(attempt) if attempt else "",
             failure.culprit,
             " ".join(filter(None, map(_sentence, (failure.remedy.means, failure.then, failure.remedy.advice)))),
         )

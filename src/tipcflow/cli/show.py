@@ -8,7 +8,7 @@ import typer
 
 from tipcflow.cli.output import echo_lines, print_json, terminal_width
 from tipcflow.domain import Attempt, CheckResult, Frozen, NodeFacts, Plan, Run, Status
-from tipcflow.domain.failure import FAILURES, failures_of
+from tipcflow.domain.failure import FAILURES, failure_before, failures_of
 
 Said = dict[str, tuple[Status, str]]
 
@@ -97,7 +97,9 @@ def _as_json(story: Story) -> dict[str, Any]:
 
 
 def _failures(story: Story) -> list[dict[str, Any]]:
-    """Every attempt that did not end well: why, who is to blame, and what to do."""
+    """Every attempt that did not end well, and what to do. Attempt 0 is what came before the first step."""
+    before = failure_before(story.failures)
+    found = {("", 0): before} if before is not None else {}
     return [
         {
             "step": step,
@@ -107,5 +109,5 @@ def _failures(story: Story) -> list[dict[str, Any]]:
             "advice": failure.remedy.advice,
             "retry_helps": failure.remedy.retries > 0,
         }
-        for (step, attempt), failure in failures_of(story.failures, story.attempts).items()
+        for (step, attempt), failure in (found | failures_of(story.failures, story.attempts)).items()
     ]

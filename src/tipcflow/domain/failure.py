@@ -205,6 +205,16 @@ def failure_key(step: str, attempt: int) -> str:
     return f"{step}~{attempt}"
 
 
+# Under which name the failure of a run is kept that ended before its first step.
+BEFORE = "before"
+
+
+def failure_before(kept: Mapping[str, Any] | None) -> Failure | None:
+    """Why the run ended before its first step; None when it did not, or when no node is to blame."""
+    told = (kept or {}).get(BEFORE)
+    return Failure.model_validate(told) if told else None
+
+
 def failures_of(kept: Mapping[str, Any] | None, attempts: Iterable[Attempt]) -> dict[tuple[str, int], Failure]:
     """(step, attempt) -> why it did not end well, of those attempts that did not.
 

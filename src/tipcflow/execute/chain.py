@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from tipcflow.domain import InfraError, Run, Status, TipcflowError, new_run_id
 from tipcflow.execute import confirm, judgement
+from tipcflow.execute.closing import StepCloser
 from tipcflow.execute.inspection import inspect, settle
 from tipcflow.execute.jobs import slots_needed
 from tipcflow.execute.lease import LeaseKeeper
@@ -60,6 +61,8 @@ class ChainRun:
             return self._guarded()
         except TipcflowError as error:
             status = Status.CANCELLED if self.cancel.is_set() else error.status
+            if status is Status.INFRA_FAILURE:
+                StepCloser.keep_before(self._store, self.id, error)
             return self._finish(status, str(error))
         except BaseException as error:
             self._finish(Status.INFRA_FAILURE, f"tipcflow itself failed: {error!r}")

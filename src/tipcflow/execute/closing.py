@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tipcflow.domain import InfraError, Status, Step
-from tipcflow.domain.failure import FAILURES, Failure, failure_key
+from tipcflow.domain.failure import BEFORE, FAILURES, Failure, failure_key
 from tipcflow.execute import outcome
 from tipcflow.execute.collect import Collected, collect, step_folder
 from tipcflow.execute.evidence import gathered
@@ -152,6 +152,13 @@ class StepCloser:
         kept = failure.model_dump(mode="json")
         self._store.merge_document(self._run, FAILURES, {failure_key(step.id, attempt): kept})
         return failure
+
+    @staticmethod
+    def keep_before(store: "Store", run: str, error: Exception) -> None:
+        """Keep why a run ended before its first step, where a node is to blame."""
+        failure = outcome.before_the_first_step(error) if isinstance(error, InfraError) else None
+        if failure is not None and not store.attempts(run):
+            store.merge_document(run, FAILURES, {BEFORE: failure.model_dump(mode="json")})
 
     @contextlib.contextmanager
     def _alone(self, step: Step) -> Iterator[None]:

@@ -13,6 +13,7 @@ from tipcflow.execute.member import Member
 from tipcflow.execute.telling import Telling
 from tipcflow.parse import error_excerpt
 from tipcflow.parse.evidence import behind, hardware
+from tipcflow.parse.failure import trouble_of
 
 _NOTHING = Telling()
 _OF_THE_RUNNER = (
@@ -185,6 +186,16 @@ def unready(members: Sequence[Member], trouble: InfraError) -> Outcome:
     node = trouble.node or (refused.name if refused else "")
     failure = failure or Failure(failure_class=FailureClass.NODE_UNREADY, node=node)
     return Outcome(Status.INFRA_FAILURE, str(trouble), failure)
+
+
+def before_the_first_step(error: InfraError) -> Failure | None:
+    """The failure of a run that a node's trouble ended before its first step; None when no node is to blame."""
+    if not error.node:
+        return None
+    told = trouble_of(error.message)
+    telling = told is not None and told.failure_class in (FailureClass.DISK, FailureClass.ENVIRONMENT)
+    kind = told.failure_class if told is not None and telling else FailureClass.NODE_UNREADY
+    return Failure(failure_class=kind, node=error.node)
 
 
 def whole_job(member: Member, *, cancelled: bool) -> Outcome:

@@ -77,6 +77,7 @@ def prepare_nodes(context: TaskContext) -> Plan:
             nodes.deploy(run, resolved.snapshot.archive, resolved.snapshot.sha256)
         return plan
     except TipcflowError as error:
+        context.closer.keep_before(store, run, error)
         store.finish_run(run, error.status, str(error), time.time())
         raise
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tipcflow.domain import EndReason, ExitRecord, Failure, FailureClass, OutputFile, Status
-from tipcflow.execute.outcome import Outcome, legs_outcome, status_of
+from tipcflow.domain import EndReason, ExitRecord, Failure, FailureClass, InfraError, OutputFile, Status
+from tipcflow.execute.outcome import Outcome, before_the_first_step, legs_outcome, status_of
 from tipcflow.execute.telling import telling
 
 
@@ -78,3 +78,17 @@ def test_a_lost_node_outweighs_the_legs_it_took_along() -> None:
     legs = [Outcome(Status.PASS), Outcome(Status.BLOCKED, "not started")]
     step = Outcome(Status.INFRA_FAILURE, "node a was lost")
     assert legs_outcome(legs, step) == step
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (InfraError("node b cannot be reached: timed out", node="b"), FailureClass.NODE_UNREADY),
+        (InfraError("node b could not make the workspace: No space left on device", node="b"), FailureClass.DISK),
+        (InfraError("the slots are held by run x"), None),
+    ],
+)
+def test_what_ended_a_run_before_its_first_step(error: InfraError, kind: FailureClass | None) -> None:
+    failure = before_the_first_step(error)
+    assert (failure and failure.failure_class) == kind
+    assert failure is None or failure.culprit == "node b"
