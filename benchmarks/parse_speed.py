@@ -153,7 +153,7 @@ def main() -> None:
         print(f"{name:24} {row['mb_s']:8.1f} {row['cpu_mb_s']:13.1f} {row['peak_mb']:8.0f} {row['samples']:10.0f}")
     load = os.getloadavg()[0]
     print(
-        f"ours: {ratio:.1f} times the loop (aims {AIM_RATIO:.0f}, {AIM_MB_S:.0f} MB/s, {AIM_RSS_MB} MB), load {load:.0f}"
+        f"ours: {ratio:.1f} x loop (aims {AIM_RATIO:.0f} x, {AIM_MB_S:.0f} MB/s, {AIM_RSS_MB} MB), load {load:.0f}"
     )
     results = ROOT / "benchmarks" / "results" / "parse_speed.json"
     results.parent.mkdir(exist_ok=True)

@@ -33,14 +33,17 @@ class Digits:
         text = np.frombuffer(self.data, np.uint8)
         is_digit = np.frombuffer(self.data.translate(_IS_DIGIT), np.bool_)
         edges = np.flatnonzero(is_digit[1:] != is_digit[:-1]) + 1
-        self.starts: Indices = edges[::2]
-        self.ends: Indices = edges[1::2]
+        self.starts: Indices = np.ascontiguousarray(edges[::2])
+        self.ends: Indices = np.ascontiguousarray(edges[1::2])
         self.line_ends: Indices = np.flatnonzero(text == _NEWLINE)[MOST_DIGITS:]
         self.line_starts: Indices = np.concatenate(([MOST_DIGITS], self.line_ends[:-1] + 1))
         self.first_run: Indices = np.searchsorted(self.starts, self.line_starts)
-        kept = ~is_digit
-        kept[self.starts] = True
-        self.shapes = text[kept][MOST_DIGITS:].tobytes().translate(_TO_SHAPE).split(b"\n")[:-1]
+        # Of each run the first digit is kept.
+        kept = np.ones(len(text), np.bool_)
+        np.logical_and(is_digit[1:], is_digit[:-1], out=kept[1:])
+        np.logical_not(kept[1:], out=kept[1:])
+        shapes = np.compress(kept, text).tobytes().translate(_TO_SHAPE)
+        self.shapes = shapes.split(b"\n")[MOST_DIGITS:-1]
         self._words: Words = np.ndarray((len(text) - 7,), "<u8", buffer=self.data, strides=(1,))
 
     def __len__(self) -> int:

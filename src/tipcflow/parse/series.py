@@ -47,12 +47,14 @@ class SeriesSummary:
             self.first = float(values[0])
         self.last = float(values[-1])
         self.n += len(values)
-        finite = values[np.isfinite(values)]
+        usual = np.isfinite(values)
+        finite = values if usual.all() else values[usual]
         if not len(finite):
             return
         self._keep(finite)
         self.finite += len(finite)
-        self._sum += float(finite.sum())
+        with np.errstate(over="ignore"):
+            self._sum += float(finite.sum())
         self.min = min(self.min, float(finite.min()))
         self.max = max(self.max, float(finite.max()))
 
