@@ -23,11 +23,9 @@ class Rows:
         tail = " WITHOUT ROWID" if connection.dialect.name == "sqlite" else ""
         connection.exec_driver_sql(f"CREATE TABLE rows ({told}, PRIMARY KEY ({', '.join(KEY)})){tail}")
 
-    def put(self, connection: Connection, items: Iterable[Measurement]) -> None:
-        """Store them."""
-        rows = [
-            tuple(str(v) if n == "phase" else v for n, v in dict(item).items() if n in COLUMNS) for item in items
-        ]
+    def put(self, connection: Connection, run: str, items: Iterable[Measurement]) -> None:
+        """Store them as that run's."""
+        rows = [(run, *(str(v) if n == "phase" else v for n, v in item if n in COLUMNS[1:])) for item in items]
         names = ", ".join(f'"{name}"' for name in Measurement.model_fields if name in COLUMNS)
         if connection.dialect.name == "sqlite":
             marks = ", ".join("?" * len(COLUMNS))
