@@ -223,14 +223,14 @@ class LeaseTrigger(BaseTrigger):
 
     def _held(self) -> tuple[str, bool]:
         """(what is waited for, in words; whether the task may find otherwise)."""
+        from tipcflow.execute.lease import TASK_WAITER_S
         from tipcflow.execute.lease_words import runs_in_the_way, triggers_of, waiting
-        from tipcflow.execute.task_context import WAITER_S
         from tipcflow.store import Store
 
         slots = [(str(node), int(slot)) for node, slot in self.slots]
         now = time.time()
         with Store.open() as store:
-            place = store.queue_for_leases(self.run_id, slots, owner=self.owner, ttl_s=WAITER_S)
+            place = store.queue_for_leases(self.run_id, slots, owner=self.owner, ttl_s=TASK_WAITER_S)
             if place.free:
                 return "", True
             triggers = triggers_of(store, runs_in_the_way(place))

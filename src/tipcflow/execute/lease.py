@@ -15,8 +15,11 @@ if TYPE_CHECKING:
 
 TTL_S = 120.0
 ASK_EVERY_S = 1.0
+SLOWEST = 5
 # Who waits is heard of every second; a node that is being listed may keep it for half a minute.
 WAITER_S = 60.0
+# Between the triggerer and the task that it wakes the request must stand, also when the scheduler is busy.
+TASK_WAITER_S = 300.0
 # What was found on a node stands for so long, before the node is asked again.
 LOOK_EVERY_S = 10.0
 
@@ -65,6 +68,7 @@ class LeaseKeeper:
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._looked: dict[str, float] = {}
+        self._position = 1
         self._strangers: Mapping[str, set[str]] = {}
         self.fence = 0
         # Addresses of nodes that could not be listed at the end: their slots are not given back.
@@ -98,7 +102,8 @@ class LeaseKeeper:
                 said = why
             if time.monotonic() >= deadline:
                 raise InfraError(late_words(self._wait_s, why), hint="see `tipcflow nodes` for who has them")
-            if self._cancel.wait(ASK_EVERY_S):
+            # Who is far behind asks less often: each question locks the queue.
+            if self._cancel.wait(ASK_EVERY_S * min(self._position, SLOWEST)):
                 raise InfraError("stopped while waiting for slots")
 
     def try_once(self, *, queue: bool = True) -> tuple[int | None, str]:
@@ -124,6 +129,7 @@ class LeaseKeeper:
         if not queue:
             self._store.leave_queue(self._run)
         triggers = triggers_of(self._store, runs_in_the_way(place))
+        self._position = place.position
         return None, waiting(place, triggers, self._names, time.time())
 
     def _place(self) -> "Place":

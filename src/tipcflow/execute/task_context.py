@@ -13,7 +13,7 @@ from tipcflow.domain import Cluster, InfraError, JobSpec, Plan, Status, Step
 from tipcflow.execute.closing import StepCloser
 from tipcflow.execute.hang import hang_limit
 from tipcflow.execute.jobs import job_spec, slots_needed
-from tipcflow.execute.lease import LeaseKeeper
+from tipcflow.execute.lease import TASK_WAITER_S, LeaseKeeper
 from tipcflow.execute.lease_words import names_of
 from tipcflow.execute.member import Member
 from tipcflow.execute.node_claims import NodeClaims
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 # Between two tasks of a run the scheduler may be away for a while; the nodes' own locks have the last word.
 LEASE_TTL_S = 1800.0
-# Between the triggerer and the task that it wakes the request must stand, also when the scheduler is busy.
-WAITER_S = 300.0
 # A gang's members wait for each other on their nodes, not in the workers of a scheduler that may be busy.
 BARRIER_S = 600.0
 
@@ -190,7 +188,7 @@ class TaskContext:
                     self.store, nodes, self.run, slots, owner=self.request.owner, budget_s=self.budget_s
                 ),
                 ttl_s=LEASE_TTL_S,
-                waiter_s=WAITER_S,
+                waiter_s=TASK_WAITER_S,
                 names=names_of(self.cluster),
             )
             fence, held = keeper.try_once(queue=queue)

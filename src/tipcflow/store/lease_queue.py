@@ -52,6 +52,15 @@ class Place(Frozen):
 class LeaseQueueMixin(StoreBase):
     """Table lease_requests."""
 
+    _rise_s: float | None = None
+
+    @property
+    def queue_rise_s(self) -> float:
+        """After how long a request rises one priority, seconds; as the settings said when it was first asked."""
+        if self._rise_s is None:
+            self._rise_s = settings().queue_rise_s
+        return self._rise_s
+
     def queue_for_leases(
         self,
         run_id: str,
@@ -78,7 +87,7 @@ class LeaseQueueMixin(StoreBase):
         if not slots:
             raise ValueError("no slots to wait for")
         now = time.time() if now is None else now
-        rise_s = settings().queue_rise_s if rise_s is None else rise_s
+        rise_s = self.queue_rise_s if rise_s is None else rise_s
         with self._write() as connection:
             lock(connection)
             connection.execute(delete(lease_requests).where(lease_requests.c.expires_at < now - FORGET_S))
@@ -109,7 +118,7 @@ class LeaseQueueMixin(StoreBase):
     def lease_queue(self, now: float | None = None, rise_s: float | None = None) -> list[Place]:
         """All runs that wait, who goes first stands first; those whose waiters were not heard of are left out."""
         now = time.time() if now is None else now
-        rise_s = settings().queue_rise_s if rise_s is None else rise_s
+        rise_s = self.queue_rise_s if rise_s is None else rise_s
         with self._read() as connection:
             held, requests = all_leases(connection), all_requests(connection)
         return [_place(one, held, requests, now, rise_s) for one in in_order(requests, now, rise_s)]
@@ -131,7 +140,7 @@ def _place(
     others = [one for one in requests if one.run != request.run and one.live(now)]
     # What it had and nobody dropped, expired or not, nobody else can get: it is let in whoever waits.
     has_all = wanted <= {(one.node, one.slot) for one in held if one.run == request.run}
-    return Place(
+    return Place.model_construct(
         request=request,
         held=tuple(one for one in held if (one.node, one.slot) in wanted and one.run != request.run),
         ahead=() if has_all else tuple(before(request, others, now, rise_s)),

@@ -65,7 +65,7 @@ class LeaseRequest(Frozen):
 
     def wants_one_of(self, slots: Iterable[Slot]) -> bool:
         """Whether it wants any of these slots."""
-        return not set(self.slots).isdisjoint(slots)
+        return not set(slots).isdisjoint(self.slots)
 
 
 def lock(connection: Connection) -> int:
@@ -76,13 +76,18 @@ def lock(connection: Connection) -> int:
 def all_leases(connection: Connection) -> list[Lease]:
     """All leases, expired ones too, by node and slot."""
     rows = connection.execute(select(leases).order_by(leases.c.node, leases.c.slot)).mappings()
-    return [Lease.model_validate(dict(row)) for row in rows]
+    return [Lease.model_construct(**row) for row in rows]
 
 
 def all_requests(connection: Connection) -> list[LeaseRequest]:
     """All requests, also of waiters that were not heard of for long."""
+    rows = connection.execute(select(lease_requests)).mappings()
+    # Not validated again: every waiter reads all of them whenever it asks.
     return [
-        LeaseRequest.model_validate(dict(row)) for row in connection.execute(select(lease_requests)).mappings()
+        LeaseRequest.model_construct(
+            **{**row, "slots": tuple((str(node), int(slot)) for node, slot in row["slots"])}
+        )
+        for row in rows
     ]
 
 
@@ -95,9 +100,10 @@ def before(
     request: LeaseRequest, requests: Iterable[LeaseRequest], now: float, rise_s: float
 ) -> list[LeaseRequest]:
     """The living requests that go before `request` and want one of its slots: it may take nothing of theirs."""
-    mine = request.rank(now, rise_s)
-    return [
+    mine, wanted = request.rank(now, rise_s), set(request.slots)
+    found = [
         one
-        for one in in_order(requests, now, rise_s)
-        if one.run != request.run and one.rank(now, rise_s) < mine and one.wants_one_of(request.slots)
+        for one in requests
+        if one.run != request.run and one.rank(now, rise_s) < mine and one.wants_one_of(wanted)
     ]
+    return in_order(found, now, rise_s)

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 
 from sqlalchemy import Connection, delete, select, update
 
-from tipcflow.config.settings import settings
 from tipcflow.domain import priority_of
 from tipcflow.store.base import upsert
 from tipcflow.store.lease_queue import LeaseQueueMixin
@@ -51,7 +50,7 @@ class LeasesMixin(LeaseQueueMixin):
         if not slots:
             raise ValueError("no slots to lease")
         now = time.time() if now is None else now
-        rise_s = settings().queue_rise_s if rise_s is None else rise_s
+        rise_s = self.queue_rise_s if rise_s is None else rise_s
         wanted = sorted(set(slots))
         with self._write() as connection:
             last = lock(connection)
