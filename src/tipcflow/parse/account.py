@@ -88,9 +88,13 @@ def _add(account: Account, batch: Batch, rank: int) -> None:
     account.lines += batch.lines
     account.blank += batch.blank
     account.kinds.update(batch.kinds)
+    # Metrics of the same lines share their array of ranks.
+    ranks: dict[int, list[int]] = {}
     for (metric, phase, unit), column in batch.columns.items():
-        low, high = int(column.rank.min()), int(column.rank.max())
-        for one in (low,) if low == high else np.unique(column.rank).tolist():
-            values = column.values if low == high else column.values[column.rank == one]
+        told = ranks.get(id(column.rank))
+        if told is None:
+            told = ranks[id(column.rank)] = np.unique(column.rank).tolist()
+        for one in told:
+            values = column.values if len(told) == 1 else column.values[column.rank == one]
             key = SeriesKey(metric, phase, rank if one < 0 else one, unit)
             account.series.setdefault(key, SeriesSummary()).add(values)

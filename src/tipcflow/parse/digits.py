@@ -11,6 +11,9 @@ Words = npt.NDArray[np.uint64]
 
 # A run of digits is read as one 64-bit word, one byte a digit.
 MOST_DIGITS = 8
+_MASKS = np.array(
+    [int.from_bytes(b"\0" * (8 - digits) + b"\x0f" * digits, "little") for digits in range(9)], dtype=np.uint64
+)
 _ZERO, _NEWLINE = ord("0"), ord("\n")
 _IS_DIGIT = bytes(48 <= byte <= 57 for byte in range(256))
 _TO_SHAPE = bytes(_ZERO if 48 <= byte <= 57 else byte for byte in range(256))
@@ -65,11 +68,8 @@ class Digits:
         ends = self.ends[runs]
         lengths = ends - self.starts[runs]
         words = self._words[ends - 8]
-        # The first character is the lowest byte: what stands before the run goes, the digits remain.
-        before = (np.uint64(8) - np.minimum(lengths, 8).astype(np.uint64)) << np.uint64(3)
-        words >>= before
-        words <<= before
-        words &= np.uint64(0x0F0F0F0F0F0F0F0F)
+        # The first character is the lowest byte: what stands before the run goes, of the digits their values remain.
+        words &= _MASKS.take(lengths, mode="clip")
         # Pairs of digits, then of pairs, then of fours: each step multiplies the upper neighbour in.
         words *= np.uint64(10 * 256 + 1)
         words >>= np.uint64(8)

@@ -47,14 +47,18 @@ class SeriesSummary:
             self.first = float(values[0])
         self.last = float(values[-1])
         self.n += len(values)
-        usual = np.isfinite(values)
-        finite = values if usual.all() else values[usual]
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = float(values.sum())
+        finite = values
+        if not math.isfinite(total):
+            finite = values[np.isfinite(values)]
+            with np.errstate(over="ignore"):
+                total = float(finite.sum())
         if not len(finite):
             return
         self._keep(finite)
         self.finite += len(finite)
-        with np.errstate(over="ignore"):
-            self._sum += float(finite.sum())
+        self._sum += total
         self.min = min(self.min, float(finite.min()))
         self.max = max(self.max, float(finite.max()))
 
