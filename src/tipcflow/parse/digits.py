@@ -68,7 +68,7 @@ class Digits:
         ends = self.ends[runs]
         lengths = ends - self.starts[runs]
         words = self._words[ends - 8]
-        # The first character is the lowest byte: what stands before the run goes, of the digits their values remain.
+        # The first character is the lowest byte: what stands before the run goes, of digits their values remain.
         words &= _MASKS.take(lengths, mode="clip")
         # Pairs of digits, then of pairs, then of fours: each step multiplies the upper neighbour in.
         words *= np.uint64(10 * 256 + 1)
