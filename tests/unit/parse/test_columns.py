@@ -91,7 +91,7 @@ def test_random_mixes_of_lines(rng: random.Random, piece: int) -> None:
 
 @pytest.mark.full
 @given(st.randoms(use_true_random=False), st.integers(1, 20_000))
-@settings(max_examples=600, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_many_random_mixes_of_lines(rng: random.Random, piece: int) -> None:
     mix(rng, piece)
 
