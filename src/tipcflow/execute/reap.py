@@ -102,11 +102,16 @@ class Reaper:
         for job in jobs:
             answer = session.reap(job)
             killed += len(answer["killed"])
-            left += [str(process["pid"]) for process in answer["left"]]
+            left += [f"pid {process['pid']}" for process in answer["left"]]
+            left += [
+                f"container {one['container']} ({one['message']})"
+                for one in answer.get("containers", ())
+                if not one["removed"]
+            ]
         session.unclaim(run)
         names = ", ".join(job.partition("/")[2] for job in jobs)
         said = f"ended {names} ({killed} processes killed)"
-        return said + (f"; still there: pid {', '.join(left)}" if left else "")
+        return said + (f"; still there: {', '.join(left)}" if left else "")
 
     def _drop(self, node: Node, there: set[str]) -> list[str]:
         """Drop the expired leases of runs that have nothing left on the node."""
