@@ -65,6 +65,8 @@ def real_engine() -> Iterator[Path]:
     finally:
         daemon.terminate()
         daemon.wait(WAIT_S)
+        # The daemon leaves its handle on the host's network mounted, and a mount keeps its folder.
+        subprocess.run(["umount", folder / "exec" / "netns" / "default"], capture_output=True, check=False)
         shutil.rmtree(folder, ignore_errors=True)
 
 
