@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from weakref import WeakSet
 
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import URL, make_url
@@ -18,6 +19,7 @@ BUSY_S = 30.0
 # A database that answered before may be away for so long, as while its server is restarted, before a run gives up.
 AWAY_S = 180.0
 _ASK_AGAIN_S = 1.0
+_ANSWERED: WeakSet[Engine] = WeakSet()
 _DRIVERS = {"postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg", "sqlite": "sqlite"}
 
 
@@ -95,15 +97,22 @@ def _set_wal(connection: sqlite3.Connection) -> None:
 
 
 def _connected(engine: Engine) -> Connection:
-    """A connection; waits for a database server that is away. Whether there is one at all `Store.open` asked."""
+    """A connection; waits for a database server that is away, if it has ever answered this engine.
+
+    Pages do not wait: nobody would wait for them (option `tipcflow_waits`).
+    """
     deadline = time.monotonic() + AWAY_S
+    waits = engine.dialect.name != "sqlite" and engine.get_execution_options().get("tipcflow_waits", True)
     while True:
         try:
-            return engine.connect()
+            connection = engine.connect()
         except OperationalError:
-            if engine.dialect.name == "sqlite" or time.monotonic() > deadline:
+            if not waits or engine not in _ANSWERED or time.monotonic() > deadline:
                 raise
             time.sleep(_ASK_AGAIN_S)
+        else:
+            _ANSWERED.add(engine)
+            return connection
 
 
 @contextmanager

@@ -68,7 +68,8 @@ def _postgresql(url: URL) -> Engine:
     options = f"{said} -c default_transaction_read_only=on -c statement_timeout={WAIT_S}s".strip()
     connect = {"connect_timeout": WAIT_S, "application_name": "tipcflow pages", "options": options}
     without = url.difference_update_query(["options"])
-    return create_engine(without, pool_pre_ping=True, hide_parameters=True, connect_args=connect)
+    engine = create_engine(without, pool_pre_ping=True, hide_parameters=True, connect_args=connect)
+    return engine.execution_options(tipcflow_waits=False)
 
 
 def _sqlite(url: URL) -> Engine:
