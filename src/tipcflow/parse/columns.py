@@ -23,7 +23,8 @@ from tipcflow.parse.shapes import Template, Values
 from tipcflow.parse.side import Side
 from tipcflow.parse.text import last_state, visible
 
-CHUNK = 1 << 20
+# Larger chunks make arrays that the C library gives back to the system after each one: a third of all time.
+CHUNK = 1 << 19
 # Shapes that are remembered; a log of more kinds of lines than that is none.
 _SHAPES = 20_000
 # How lines of a shape are read when not by a template of its own: blank, unknown ("?"), one by one, too long
