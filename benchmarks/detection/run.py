@@ -93,6 +93,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--otava", default="", help="Python of an environment with apache-otava")
     parser.add_argument("--otava-count", type=int, default=40, help="series a cell for Otava")
+    parser.add_argument("--only", default="", help="only rules whose name has this in it")
     parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results" / "detection.json")
     given = parser.parse_args()
     judges: dict[str, tuple[Judge, int]] = {
@@ -103,6 +104,8 @@ def main() -> None:
     judges |= {name: (_each(rule), given.count) for name, rule in RULES.items()}
     if given.otava:
         judges["Otava"] = (otava(given.otava), min(given.otava_count, given.count))
+    if given.only:
+        judges = {name: judge for name, judge in judges.items() if given.only in name}
     results: dict[str, dict[str, Any]] = {}
     for setting in SETTINGS:
         print(f"\n{setting.name}\n{'':28}false/year " + "".join(f"{step:>19.0%}" for step in STEPS))

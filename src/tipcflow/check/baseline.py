@@ -1,14 +1,17 @@
 """Is the run slower, bigger or worse than its accepted predecessors, by more than noise?"""
 
 import math
+from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
 from tipcflow.check.context import CheckContext
+from tipcflow.check.level import level_of
 from tipcflow.check.node_speed import node_factor
 from tipcflow.check.select import amount, records
 from tipcflow.config.policy import MetricRule, Policy
 from tipcflow.domain import CheckResult, Facts, Status, StepKind, medians_of
+from tipcflow.domain.metrics import Metric
 from tipcflow.parse import metric
 
 # Family of metrics -> prefix of the check's name.
@@ -21,11 +24,26 @@ _MEMORY_KNOWN_AFTER_S = 2.0
 _ALL = ".all"
 
 
+# A confirm run that shows less than this share of a change refutes it.
+_AGREES = 0.5
+_AGAIN = "run again to confirm or refute it"
+
+
+@dataclass(frozen=True)
+class _Confirm:
+    """What the confirm run measured (None: nothing), and why there is no number."""
+
+    value: float | None = None
+    missing: str = ""
+
+
 def against_baseline(facts: Facts, context: CheckContext) -> list[CheckResult]:
     """One result per (step, leg, metric) that the policy compares.
 
-    A change counts when it exceeds both the floor and `z` robust standard deviations of the earlier runs' medians;
-    one for the worse is a regression when the run before shows it as well, else a question for the next run.
+    With enough history it is the gate of `tipcflow detect` that says whether this run has left the level of those
+    before it (`level`). While the history is young, a change counts when it exceeds both the floor and `z` robust
+    standard deviations of the earlier runs' medians, and the run before or the confirm run shows it as well. What
+    may be a change for the worse asks for a confirm run: `values["confirm"]`, and until there is one, a question.
     With too few runs the answer is `insufficient_data`, with the ratio to the last run for the reader. Steps and
     legs that did not end well are not compared: what they did is not the work that the baseline did. Of a speed,
     only what the node's own slowness (`node_speed`) does not explain counts. Preparing data is not judged.
@@ -40,6 +58,16 @@ def against_baseline(facts: Facts, context: CheckContext) -> list[CheckResult]:
         and not (key.endswith(_ALL) and key.removesuffix(_ALL) in medians)
         and _comparable(facts, key)
     ]
+
+
+def _confirm_of(key: str, context: CheckContext) -> _Confirm:
+    told = context.confirmation
+    if told is None:
+        return _Confirm()
+    value = told.medians.get(key)
+    if value is None or not math.isfinite(value):
+        return _Confirm(missing=f"the confirm run {told.run} {told.missing or 'did not measure it'}")
+    return _Confirm(value)
 
 
 def _comparable(facts: Facts, key: str) -> bool:
@@ -62,11 +90,13 @@ def _judged(
         "n": len(past),
         "needed": context.policy.min_history,
     }
-    status, reason = _answer(value, past, rule, known.name, context.policy, values, slower)
+    confirm = _confirm_of(key, context)
+    status, reason = _answer(value, past, rule, known.name, context.policy, values, slower, confirm)
     seconds = max((record.duration_s for record in records(facts, step, leg)), default=_MEMORY_KNOWN_AFTER_S)
     if known.family == "memory" and seconds < _MEMORY_KNOWN_AFTER_S:
         status = Status.INSUFFICIENT_DATA
         reason = f"{amount(value, known.unit)}; it ran {seconds:.1f} s, too short for its peak to be known"
+        values.pop("confirm", None)
     return CheckResult(
         check=f"{_NAMES.get(known.family, 'baseline')}.{known.name}",
         status=status,
@@ -87,6 +117,7 @@ def _answer(
     policy: Policy,
     values: dict[str, Any],
     slower: float,
+    confirm: _Confirm,
 ) -> tuple[Status, str]:
     """(status, reason) of a median against those of earlier runs; adds the numbers to `values`."""
     known = metric(name)
@@ -104,17 +135,78 @@ def _answer(
     if not (math.isfinite(change) and math.isfinite(limit)):
         return Status.INSUFFICIENT_DATA, f"{shown}: numbers that cannot be compared"
     worse = {"lower": change, "higher": -change}.get(known.better, 0.0)
-    if worse > limit and known.family == "speed" and _explained(value / base, limit, slower):
+    floor = floor_of(rule, known.family, policy)
+    if len(past) >= policy.detect.min_history:
+        limit = floor
+        status, why = _by_gate(value, past, known.better == "higher", floor, policy, values, confirm)
+    else:
+        status, why = _young(past, worse, limit, rule, known, policy, values, confirm)
+    doubted = status is Status.REGRESSION or values.get("confirm")
+    if doubted and known.family == "speed" and _explained(value / base, limit, slower):
         values["node_factor"] = slower
-        why = f"the node itself was {slower:.2f} x slower at reading data and starting processes"
-        return Status.INSUFFICIENT_DATA, f"{shown}, but {why}"
+        values.pop("confirm", None)
+        why = f"but the node itself was {slower:.2f} x slower at reading data and starting processes"
+        return Status.INSUFFICIENT_DATA, f"{shown}, {why}"
+    return status, f"{shown}{why}"
+
+
+def _young(
+    past: list[float],
+    worse: float,
+    limit: float,
+    rule: MetricRule,
+    known: Metric,
+    policy: Policy,
+    values: dict[str, Any],
+    confirm: _Confirm,
+) -> tuple[Status, str]:
+    """While there are too few runs for the gate: a floor, robust standard deviations, and a second run."""
     if abs(worse) <= limit:
-        return Status.PASS, f"{shown}, within {limit:.1%}"
+        return Status.PASS, f", within {limit:.1%}"
+    beyond = f"; {limit:.1%} would be noise"
     if worse < 0:
-        return Status.IMPROVEMENT, f"{shown}; {limit:.1%} would be noise"
-    if not _confirmed(past, rule, known.better, known.family, policy):
-        return Status.INSUFFICIENT_DATA, f"{shown}; {limit:.1%} would be noise: run again to confirm or refute it"
-    return Status.REGRESSION, f"{shown}; {limit:.1%} would be noise, and the run before was worse as well"
+        return Status.IMPROVEMENT, beyond
+    if _confirmed(past, rule, known.better, known.family, policy):
+        return Status.REGRESSION, f"{beyond}, and the run before was worse as well"
+    if confirm.value is None:
+        values["confirm"] = True
+        return Status.INSUFFICIENT_DATA, f"{beyond}: {confirm.missing or _AGAIN}"
+    again = (confirm.value - median(past)) / abs(median(past)) * (1 if known.better == "lower" else -1)
+    told = f"the confirm run measured {amount(confirm.value, known.unit)}"
+    if again > limit:
+        return Status.REGRESSION, f"{beyond}, and {told}"
+    return Status.PASS, f", but {told}: not confirmed"
+
+
+def _by_gate(
+    value: float,
+    past: list[float],
+    higher: bool,
+    floor: float,
+    policy: Policy,
+    values: dict[str, Any],
+    confirm: _Confirm,
+) -> tuple[Status, str]:
+    """What the gate of `tipcflow detect` says, with the metric's floor instead of its own."""
+    rule = policy.detect.model_copy(update={"floor": floor})
+    said = level_of(value, past, rule, higher_is_better=higher, confirm=confirm.value)
+    if said.alert is not None:
+        values |= {"size": said.alert.size, "confidence": said.alert.confidence, "since": said.alert.since}
+        worse = said.alert.direction == "worse"
+        how = "confirmed" if said.alert.confirmed else "over several runs"
+        status = Status.REGRESSION if worse else Status.IMPROVEMENT
+        return status, f"; the level changed by {said.alert.size:+.1%}, {how}"
+    if not said.asked:
+        return Status.PASS, ", no change of level"
+    if confirm.value is None:
+        if (value > median(past)) == higher:
+            return Status.PASS, ", better perhaps: further runs will tell"
+        values["confirm"] = True
+        return Status.INSUFFICIENT_DATA, f", more than this history's noise: {confirm.missing or _AGAIN}"
+    told = f", the confirm run measured {confirm.value / median(past):.3f} x"
+    if (confirm.value - median(past)) / (value - median(past) or math.inf) >= _AGREES:
+        return Status.INSUFFICIENT_DATA, f"{told}: not enough for this history's noise, one more run will tell"
+    return Status.PASS, f"{told}: not confirmed"
 
 
 def _confirmed(past: list[float], rule: MetricRule, better: str, family: str, policy: Policy) -> bool:
@@ -139,7 +231,12 @@ def _explained(ratio: float, limit: float, slower: float) -> bool:
 
 def _limit(past: list[float], base: float, rule: MetricRule, family: str, policy: Policy) -> float:
     """The relative change beyond which it is no longer noise."""
-    floors = {"speed": policy.floors.speed, "memory": policy.floors.memory}
-    floor = rule.floor or floors.get(family, policy.floors.quality)
+    floor = floor_of(rule, family, policy)
     spread = _MAD_TO_SIGMA * median(abs(one - base) for one in past) / abs(base)
     return max(floor, policy.z * spread)
+
+
+def floor_of(rule: MetricRule, family: str, policy: Policy) -> float:
+    """The smallest relative change of a metric that counts: its own floor, else its family's."""
+    floors = {"speed": policy.floors.speed, "memory": policy.floors.memory}
+    return rule.floor or floors.get(family, policy.floors.quality)
