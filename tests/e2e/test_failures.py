@@ -1,0 +1,32 @@
+"""A gang that is tried again by its tasks in a real Airflow, each of which has been to the triggerer and back."""
+
+import pytest
+from tests.support.scheduler import Scheduler
+
+from tipcflow.domain import FailureClass, Status
+from tipcflow.domain.failure import FAILURES, failures_of
+from tipcflow.rest import RunState
+
+pytestmark = [pytest.mark.e2e, pytest.mark.full, pytest.mark.timeout(600)]
+TRAIN = "norm_train_gpus_0,1_autocast_null_nodes_2/train"
+
+
+def test_the_network_failed_once(scheduler: Scheduler) -> None:
+    # Each attempt takes longer than a task stays in its worker.
+    scheduler.desk.edit_params("norm_train:train.py", "norm_train:train.py --inject net@3 --step-time 6")
+    dag_run, run = scheduler.certify()
+    assert run.status is Status.PASS, run.reason
+    assert dag_run.state is RunState.SUCCESS
+    with scheduler.desk.store() as store:
+        made = [one for one in store.attempts(run.id) if one.step == TRAIN]
+        failures = failures_of(store.document(run.id, FAILURES), made)
+        losses = store.measurements(run.id, metric="loss")
+    assert [one.status for one in made] == [Status.INFRA_FAILURE, Status.PASS]
+    assert (failures[TRAIN, 1].failure_class, failures[TRAIN, 1].again) == (FailureClass.COMMUNICATION, True)
+    assert len([one for one in losses if one.attempt == 2]) == 40
+    states = scheduler.states(dag_run)
+    assert states["train[a]"] == states["train[b]"] == "success"
+    logs = scheduler.log(dag_run, "train", map_index=0) + scheduler.log(dag_run, "train", map_index=1)
+    assert (
+        "communication (the processes could not talk to each other); culprit: node b, rank 3; tried again" in logs
+    )
