@@ -16,6 +16,7 @@ from tipcflow.domain import Cluster, Compat, ConfigError, Plan, Run
 from tipcflow.execute import judgement, preflight
 from tipcflow.execute.confirm import cut, turned
 from tipcflow.execute.kept_source import keep_snapshot, kept_snapshot
+from tipcflow.execute.placement import load_of, placed, placing
 from tipcflow.execute.planning import make_plan
 from tipcflow.execute.request import RunRequest, chain_name
 from tipcflow.execute.source import Snapshot, take_snapshot
@@ -93,18 +94,23 @@ def resolve(store: "Store", request: RunRequest, run_id: str, *, home: Path) -> 
     )
     resolved = Resolved(request, suite, cluster, snapshot, policy, references)
     plan = resolved.plan(run_id)
-    store.replace_plan(run_id, plan)
-    store.update_run(
-        run_id,
-        chain=plan.chain,
-        suite=suite.name,
-        model=plan.model,
-        cluster=cluster.name,
-        seed=plan.seed,
-        suite_commit=snapshot.commit,
-        suite_sha256=snapshot.sha256,
-        nodes=plan.nodes,
-    )
+    with placing(home):
+        if not request.confirms:
+            cluster = placed(cluster, len(plan.nodes), load_of(store, cluster.name, run_id))
+            resolved = dataclasses.replace(resolved, cluster=cluster)
+            plan = resolved.plan(run_id)
+        store.replace_plan(run_id, plan)
+        store.update_run(
+            run_id,
+            chain=plan.chain,
+            suite=suite.name,
+            model=plan.model,
+            cluster=cluster.name,
+            seed=plan.seed,
+            suite_commit=snapshot.commit,
+            suite_sha256=snapshot.sha256,
+            nodes=plan.nodes,
+        )
     store.put_document(run_id, "request", _as_json(request))
     store.put_document(run_id, "suite", suite.model_dump(mode="json"))
     store.put_document(run_id, "cluster", cluster.model_dump(mode="json"))
