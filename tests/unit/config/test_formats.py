@@ -9,7 +9,6 @@ from tipcflow.config.suite import load_suite
 from tipcflow.domain import ConfigError, Phase
 from tipcflow.parse import Sample, last_training_line, lines_of, parse_training
 
-
 PATTERN = r"step (?P<iteration>\d+) of epoch (?P<epoch>\d+): loss=(?P<loss>\S+) speed=(?P<ips>[0-9.]+)"
 SAMPLE = "step 10 of epoch 1: loss=0.25 speed=120.5"
 
