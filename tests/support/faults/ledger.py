@@ -1,5 +1,7 @@
 """Whether what reached the controller is in the database, exactly once."""
 
+import gzip
+import re
 from collections import Counter
 
 from tests.support.certify import Desk
@@ -8,6 +10,7 @@ from tipcflow.domain import Run
 from tipcflow.execute.collect import step_folder
 
 LOSS = b", loss: "
+ITERATION = re.compile(rb"\[Epoch.*?\]")
 
 
 def stored_once(desk: Desk, run: Run) -> list[str]:
@@ -25,8 +28,10 @@ def stored_once(desk: Desk, run: Run) -> list[str]:
         local = step.world_size // len(step.nodes)
         for log in folder.glob("*/files/**/workerlog.*"):
             node = log.relative_to(folder).parts[0]
-            rank = step.nodes.index(node) * local + int(log.suffix[1:])
-            lines = sum(LOSS in line and line.endswith(b"\n") for line in log.open("rb"))
+            rank = step.nodes.index(node) * local + int(log.name.split(".")[1])
+            with gzip.open(log) if log.suffix == ".gz" else log.open("rb") as file:
+                # A launcher that appends to an earlier attempt's log prints the same iterations again.
+                lines = len({ITERATION.search(line)[0] for line in file if LOSS in line and line.endswith(b"\n")})
             mine = (step.id, last, node, rank, "loss")
             kept = sum((m.step, m.attempt, m.node, m.rank, m.metric) == mine for m in stored)
             if lines != kept:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +41,7 @@ def param(fault: Fault) -> Any:
 
 def judged(case: "Case", fault: Fault) -> None:
     """The test of a fault: make it, and remember what became of it."""
+    case.began = time.monotonic()
     try:
         fault.scenario(case)
         seen = case.judge(fault)
