@@ -27,9 +27,9 @@ test: install ## Unit, cluster and end-to-end tests; installs what they need
 test-unit: install ## Unit tests of an everyday minute; no root, no server, no Paddle
 	$(BIN)/pytest tests/unit -n auto -m "not process and not cluster and not e2e and not full"
 
-test-full: install ## All tests, with the long ones
+test-full: install ## All tests, with the long ones; writes the results of the faults into docs/faults.md
 	@$(BIN)/python -m tipcflow.demo.prepare --tests
-	$(BIN)/pytest
+	TIPCFLOW_WRITE_DOCS=1 $(BIN)/pytest
 
 bench: install ## What a run costs at the desk and in Airflow; how fast plans, graphs and pages are made
 	@$(BIN)/python -m tipcflow.demo.prepare
@@ -38,6 +38,13 @@ bench: install ## What a run costs at the desk and in Airflow; how fast plans, g
 	$(BIN)/python benchmarks/plan_batch.py
 	$(BIN)/python benchmarks/many_dags.py
 	$(BIN)/python benchmarks/pages.py
+	$(BIN)/python benchmarks/parse_speed.py
+	$(BIN)/python benchmarks/store_ingest.py
+	$(BIN)/python benchmarks/store_history.py
+	$(BIN)/python benchmarks/gang_start.py
+	$(BIN)/python benchmarks/step_overhead.py
+	$(BIN)/python benchmarks/makespan.py
+	$(BIN)/python benchmarks/detection/run.py
 
 lint: install ## Check style, types and the import contract
 	$(BIN)/ruff check .

@@ -10,6 +10,8 @@ _SCHEDULES = frozenset({"weekly", "scheduled", "backfill", "asset_triggered"})
 class Priority(IntEnum):
     """A smaller number goes first."""
 
+    # A run waits for it, and it counts in that run's budget.
+    CONFIRM = -1
     PULL_REQUEST = 0
     PERSON = 1
     WEEKLY = 2
@@ -17,6 +19,8 @@ class Priority(IntEnum):
 
 def priority_of(trigger: str) -> Priority:
     """The priority of a run by what started it; whoever is neither a pull request nor a schedule is a person."""
+    if trigger == "confirm":
+        return Priority.CONFIRM
     if trigger in _CHANGES:
         return Priority.PULL_REQUEST
     return Priority.WEEKLY if trigger in _SCHEDULES else Priority.PERSON
@@ -27,4 +31,5 @@ def risen(priority: int, waited_s: float, rise_s: float) -> int:
 
     The oldest of those that are at the top goes first, so that nobody waits for ever.
     """
-    return max(int(Priority.PULL_REQUEST), priority - int(max(0.0, waited_s) // rise_s))
+    best = min(priority, int(Priority.PULL_REQUEST))
+    return max(best, priority - int(max(0.0, waited_s) // rise_s))

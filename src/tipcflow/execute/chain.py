@@ -72,7 +72,7 @@ class ChainRun:
         resolved, plan = resolve(self._store, self.request, self.id, home=self._home)
         suite, snapshot = resolved.suite, resolved.snapshot
         slots = slots_needed(plan, resolved.cluster, whole_nodes=resolved.policy.whole_nodes)
-        budget_s = self.request.budget_s or (suite.budget_minutes or resolved.policy.budget_minutes) * 60
+        budget_s = (suite.budget_minutes or resolved.policy.budget_minutes) * 60
         with Nodes(resolved.cluster, plan.nodes, reconnect_s=self.request.reconnect_s) as nodes:
             self._note(f"connecting to {', '.join(plan.nodes)}")
             nodes.connect()
@@ -103,7 +103,7 @@ class ChainRun:
                         listener=self._say,
                         cancel=self.cancel,
                         log_format=suite.log_format,
-                        budget_s=budget_s,
+                        budget_s=self.request.left_s(budget_s),
                         policy=resolved.policy,
                     ).run()
                 finally:

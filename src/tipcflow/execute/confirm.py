@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tipcflow.config.policy import Policy
-from tipcflow.domain import CheckResult, Cluster, Facts, Plan, Run, StepKind
+from tipcflow.domain import CheckResult, Facts, Plan, Run, StepKind
 from tipcflow.execute.progress import Event, Kind, Listener
 from tipcflow.execute.request import RunRequest
 
@@ -107,7 +107,7 @@ def request_for(request: RunRequest, run: Run, asked: Asked) -> RunRequest:
         repeats=1,
         trigger=TRIGGER,
         wait_s=max(1.0, asked.until - time.time()),
-        budget_s=max(1.0, asked.until - time.time()),
+        ends_at=asked.until,
         confirms=run.id,
         only=asked.keys,
     )
@@ -125,11 +125,6 @@ def in_words(note: Callable[[str], None]) -> Listener:
             note(f"confirming: {event.status.value}")
 
     return take
-
-
-def turned(cluster: Cluster) -> Cluster:
-    """The cluster with its nodes in another order: the first one becomes the last."""
-    return cluster.model_copy(update={"nodes": (*cluster.nodes[1:], cluster.nodes[0])})
 
 
 def cut(plan: Plan, keys: Iterable[str]) -> Plan:
@@ -158,6 +153,8 @@ def told(store: "Store", run: str) -> tuple[str, Mapping[str, float], str]:
     known = store.known_runs([asked.run]).get(asked.run)
     if known is None or known.status is None:
         return asked.run, {}, "has not ended in time" if time.time() >= asked.until else "goes on"
+    if known.environment != store.get_run(run).environment:
+        return asked.run, {}, f"ran in another environment: {known.environment}"
     facts = store.facts(asked.run)
     medians = {key: value for key, value in store.past_run(asked.run).medians.items() if _well(facts, key)}
     return asked.run, medians, f"is {known.status.value}" + (f": {known.reason}" if known.reason else "")

@@ -25,14 +25,18 @@ def gather(members: Sequence[Member], folder: Path, *, seconds: float = GATHER_S
         node -> why nothing came from it in time.
     """
     missing = {member.name: f"no answer within {seconds:.0f} s" for member in members}
+    over, guard = threading.Event(), threading.Lock()
 
     def ask(member: Member) -> None:
         try:
             seen = member.session.evidence(member.spec, seconds)
             place = folder / member.name / EVIDENCE
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_text(json.dumps(seen))
-            missing.pop(member.name, None)
+            with guard:
+                if over.is_set():
+                    return  # the folder may be the next attempt's by now
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.write_text(json.dumps(seen))
+                missing.pop(member.name, None)
         except (InfraError, OSError) as error:
             missing[member.name] = str(error)
 
@@ -42,7 +46,9 @@ def gather(members: Sequence[Member], folder: Path, *, seconds: float = GATHER_S
         thread.start()
     for thread in threads:
         thread.join(max(0.0, deadline - time.monotonic()))
-    return dict(missing)
+    with guard:
+        over.set()
+        return dict(missing)
 
 
 def gathered(folder: Path, nodes: Sequence[str]) -> tuple[dict[str, Mapping[str, Any]], list[Path]]:

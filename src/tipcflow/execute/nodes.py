@@ -1,7 +1,7 @@
 """All nodes of a run, asked at the same time."""
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
@@ -143,8 +143,13 @@ class Nodes:
             try:
                 listed = session.list_ours()
                 left = [p for p in listed["processes"] if str(p["job"]).startswith(f"{run}/")]
+                stayed: list[str] = []
                 for job in sorted({str(process["job"]) for process in left}):
-                    session.reap(job)
+                    stayed += stayed_of(session.reap(job))
+                if stayed:
+                    # Its slots are kept: the next run must not start beside it.
+                    self.unlisted.add(session.node.address)
+                    return f"still on node {name} after SIGKILL: {', '.join(stayed)}; its slots are kept"
                 with contextlib.suppress(InfraError):  # it ends by itself
                     session.unclaim(run)
             except InfraError as error:
@@ -184,3 +189,13 @@ class Nodes:
         with ThreadPoolExecutor(len(self._sessions)) as pool:
             futures = [pool.submit(task, session) for session in self._sessions.values()]
             return [future.result() for future in futures]
+
+
+def stayed_of(answer: Mapping[str, Any]) -> list[str]:
+    """What the runner's `reap` could not end, in words."""
+    stayed = [f"pid {process['pid']}" for process in answer["left"]]
+    return stayed + [
+        f"container {one['container']} ({one['message']})"
+        for one in answer.get("containers", ())
+        if not one["removed"]
+    ]

@@ -48,5 +48,14 @@ def placed(cluster: Cluster, wanted: int, load: Mapping[str, int]) -> Cluster:
     return cluster.model_copy(update={"nodes": tuple(next(queues[_kind(node)]) for node in cluster.nodes)})
 
 
+def turned(cluster: Cluster) -> Cluster:
+    """The cluster with its nodes in another order: of each kind the first one becomes the last."""
+    kinds: dict[tuple[object, ...], list[Node]] = {}
+    for node in cluster.nodes:
+        kinds.setdefault(_kind(node), []).append(node)
+    queues = {kind: iter([*nodes[1:], nodes[0]]) for kind, nodes in kinds.items()}
+    return cluster.model_copy(update={"nodes": tuple(next(queues[_kind(node)]) for node in cluster.nodes)})
+
+
 def _kind(node: Node) -> tuple[object, ...]:
     return node.device, node.slots, node.container.model_dump_json() if node.container else ""

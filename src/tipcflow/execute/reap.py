@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from tipcflow.domain import Frozen, InfraError, Node
 from tipcflow.execute.lease_words import clock, slots_words
 from tipcflow.execute.node_look import runs_there
+from tipcflow.execute.nodes import stayed_of
 from tipcflow.execute.session import Connect, NodeSession
 from tipcflow.remote import housekeeping
 
@@ -102,12 +103,7 @@ class Reaper:
         for job in jobs:
             answer = session.reap(job)
             killed += len(answer["killed"])
-            left += [f"pid {process['pid']}" for process in answer["left"]]
-            left += [
-                f"container {one['container']} ({one['message']})"
-                for one in answer.get("containers", ())
-                if not one["removed"]
-            ]
+            left += stayed_of(answer)
         session.unclaim(run)
         names = ", ".join(job.partition("/")[2] for job in jobs)
         said = f"ended {names} ({killed} processes killed)"

@@ -1,5 +1,6 @@
 """What a person or a scheduler asks for: one run of one chain."""
 
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,7 +21,7 @@ class RunRequest:
         wait_s: how long to wait for free slots; None for what the policy says.
         only_inside: the params file must be one of the suite's; else a path of any file will do.
         confirms: the run that this one confirms, '' for none; `only` are the steps (or step/leg) in doubt then.
-        budget_s: what all steps together may take; None for what suite and policy say.
+        ends_at: when its answer comes too late, seconds since the epoch; 0 for never.
         keep: keep the run's working folder on the nodes also when it passed.
     """
 
@@ -44,8 +45,12 @@ class RunRequest:
     only_inside: bool = False
     confirms: str = ""
     only: tuple[str, ...] = ()
-    budget_s: float | None = None
+    ends_at: float = 0.0
     command: tuple[str, ...] = field(default=())
+
+    def left_s(self, budget_s: float) -> float:
+        """What is left of a budget that begins now, seconds: nobody waits for an answer after `ends_at`."""
+        return min(budget_s, max(1.0, self.ends_at - time.time())) if self.ends_at else budget_s
 
     def waits_s(self, policy: Policy) -> float:
         """How long the run may wait for free slots, seconds."""

@@ -14,9 +14,9 @@ from tipcflow.config.references import References
 from tipcflow.config.suite import Suite, load_suite
 from tipcflow.domain import Cluster, Compat, ConfigError, Plan, Run
 from tipcflow.execute import judgement, preflight
-from tipcflow.execute.confirm import cut, turned
+from tipcflow.execute.confirm import cut
 from tipcflow.execute.kept_source import keep_snapshot, kept_snapshot
-from tipcflow.execute.placement import load_of, placed, placing
+from tipcflow.execute.placement import load_of, placed, placing, turned
 from tipcflow.execute.planning import make_plan
 from tipcflow.execute.request import RunRequest, chain_name
 from tipcflow.execute.source import Snapshot, take_snapshot
@@ -82,7 +82,8 @@ def resolve(store: "Store", request: RunRequest, run_id: str, *, home: Path) -> 
     suite = load_suite(request.suite, request.config_dir)
     cluster = load_cluster(request.cluster, request.config_dir)
     if request.confirms:
-        cluster = turned(cluster)
+        kept = store.document(request.confirms, "cluster")
+        cluster = turned(Cluster.model_validate(kept) if kept else cluster)
     if request.framework:
         preflight.parse_framework(request.framework)
     policy = judgement.load_policy(request.policy, request.config_dir)

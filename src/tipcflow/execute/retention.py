@@ -7,12 +7,19 @@ from tipcflow.execute.maintenance import EVENTS_S, SNAPSHOT_S, Upkeep
 
 
 def retention(upkeep: Upkeep) -> str:
-    """Remove suite snapshots that no run used for long, and progress of runs that ended long ago."""
+    """Remove suite snapshots that no run used for long, and progress of runs that ended long ago.
+
+    Raw samples of old runs are rolled up, never dropped: their summaries stay.
+    """
     unfinished = [run.id for run in upkeep.store.unfinished_runs()]
     used = {str((upkeep.store.document(run, "source") or {}).get("sha256", "")) for run in unfinished}
     snapshots = _snapshots(upkeep, used)
     events = _events(upkeep, {events_path(upkeep.home, run) for run in unfinished})
-    return f"removed: {snapshots} files of suite snapshots, progress of {events} runs"
+    rolled = upkeep.store.roll_up(now=upkeep.now)
+    return (
+        f"removed: {snapshots} files of suite snapshots, progress of {events} runs; "
+        f"rolled up: {rolled.samples} samples of {rolled.runs} runs"
+    )
 
 
 def _snapshots(upkeep: Upkeep, used: set[str]) -> int:

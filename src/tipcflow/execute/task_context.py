@@ -77,7 +77,7 @@ class TaskContext:
     @property
     def budget_s(self) -> float:
         """What all steps of the run together may take, seconds."""
-        return self.request.budget_s or (self.suite.budget_minutes or self.policy.budget_minutes) * 60
+        return (self.suite.budget_minutes or self.policy.budget_minutes) * 60
 
     @property
     def budget_ends(self) -> float:
@@ -88,7 +88,8 @@ class TaskContext:
         """
         leased = float((self.store.document(self.run, "lease") or {}).get("at", 0.0))
         began = [one.started_at for one in self.store.attempts(self.run) if one.started_at >= leased]
-        return min(began) + self.budget_s if began else float("inf")
+        late = self.request.ends_at or float("inf")
+        return min(min(began) + self.budget_s, late) if began else late
 
     @cached_property
     def cluster(self) -> Cluster:

@@ -7,7 +7,16 @@ import pytest
 from pydantic import BaseModel
 
 from tipcflow.check import CheckContext, judge
-from tipcflow.config.policy import AccuracyRule, Floors, GoldenRule, LossRule, MetricRule, Override, ParityRule, Policy
+from tipcflow.config.policy import (
+    AccuracyRule,
+    Floors,
+    GoldenRule,
+    LossRule,
+    MetricRule,
+    Override,
+    ParityRule,
+    Policy,
+)
 from tipcflow.config.references import Reference
 from tipcflow.domain.metrics import METRICS
 from tipcflow.parse import FORMATS
@@ -23,7 +32,9 @@ def test_every_check_is_documented(build: ModuleType) -> None:
         assert f"`{result.check}`" in CHECKS or f"`{family}.*`" in CHECKS, result.check
 
 
-@pytest.mark.parametrize("model", [Policy, Floors, MetricRule, ParityRule, LossRule, AccuracyRule, GoldenRule, Override, Reference])
+@pytest.mark.parametrize(
+    "model", [Policy, Floors, MetricRule, ParityRule, LossRule, AccuracyRule, GoldenRule, Override, Reference]
+)
 def test_every_setting_is_documented(model: type[BaseModel]) -> None:
     for name in set(model.model_fields) - {"schema_version", "name", "description"}:
         assert name in CHECKS, name

@@ -61,7 +61,10 @@ def test_a_wrong_policy(text: str, line: int, words: str) -> None:
     ("text", "words"),
     [
         ("suite: s\nreferences:\n- {model: m, metric: top1, target: 0.5, tolerance: 0.1}\n", "because"),
-        ("suite: s\nreferences:\n- {model: m, metric: acuracy, target: 0.5, tolerance: 0.1, because: b}\n", "'acuracy'"),
+        (
+            "suite: s\nreferences:\n- {model: m, metric: acuracy, target: 0.5, tolerance: 0.1, because: b}\n",
+            "'acuracy'",
+        ),
         (
             "suite: s\nreferences:\n- {model: m, metric: top1, target: .5, tolerance: -1, because: b}\n",
             "tolerance",

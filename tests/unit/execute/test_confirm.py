@@ -10,6 +10,7 @@ from tipcflow.config.policy import Policy
 from tipcflow.config.references import References
 from tipcflow.domain import CheckResult, Cluster, Measurement, Node, Phase, Status
 from tipcflow.execute import confirm
+from tipcflow.execute.placement import turned
 from tipcflow.execute.precedents import context_of
 from tipcflow.execute.request import RunRequest
 from tipcflow.store import Store
@@ -87,8 +88,9 @@ def test_only_what_is_in_doubt_and_what_it_needs() -> None:
 
 def test_the_nodes_change_places() -> None:
     nodes = tuple(Node(name=n, address=n, python="/p", workspace="/w") for n in "abc")
-    turned = confirm.turned(Cluster(name="c", nodes=nodes))
-    assert [node.name for node in turned.nodes] == ["b", "c", "a"]
+    assert [node.name for node in turned(Cluster(name="c", nodes=nodes)).nodes] == ["b", "c", "a"]
+    mixed = (nodes[0], nodes[1].model_copy(update={"device": "gpu"}), nodes[2])
+    assert [node.name for node in turned(Cluster(name="c", nodes=mixed)).nodes] == ["c", "b", "a"]
 
 
 @pytest.mark.parametrize(

@@ -211,10 +211,16 @@ def test_what_nobody_used_for_long_is_removed(here: Deployment) -> None:
         path = aged(events_path(here.home, name), age)
         (gone if name == "ended" else stay).append(path)
         stay.append(aged(path.with_name("certificate.json"), 9 * EVENTS_S))
-    assert retention(here.upkeep) == "removed: 3 files of suite snapshots, progress of 1 runs"
+    assert (
+        retention(here.upkeep)
+        == "removed: 3 files of suite snapshots, progress of 1 runs; rolled up: 0 samples of 0 runs"
+    )
     assert [path.exists() for path in gone] == [False] * 4
     assert all(path.exists() for path in stay)
-    assert retention(here.upkeep) == "removed: 0 files of suite snapshots, progress of 0 runs"
+    assert (
+        retention(here.upkeep)
+        == "removed: 0 files of suite snapshots, progress of 0 runs; rolled up: 0 samples of 0 runs"
+    )
 
 
 def test_an_empty_deployment_has_nothing_to_do(here: Deployment) -> None:

@@ -36,6 +36,14 @@ def remove(spec: Json) -> str:
         time.sleep(0.2)
 
 
+def unmark(path: str) -> None:
+    """The container is gone; the runner and a sweep may both say so."""
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        pass
+
+
 def sweep(workspace: str, alive: set[str], job: str) -> list[Json]:
     """Remove the containers of jobs that are over; what became of each.
 
@@ -50,7 +58,7 @@ def sweep(workspace: str, alive: set[str], job: str) -> list[Json]:
             continue
         trouble = remove(spec)
         if not trouble:
-            os.unlink(path)
+            unmark(path)
         told = {"job": job_id(spec), "container": spec["container"], "removed": not trouble, "message": trouble}
         found.append(told)
     return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import signal
 import sys
 from typing import Any, Dict
 
@@ -66,6 +67,20 @@ def save(path: str, text: str) -> None:
         if os.path.exists(temporary):
             os.unlink(temporary)
         raise
+
+
+def ask_to_stop(folder: str, reason: str) -> None:
+    """Ask a job's runner to end it: on a full disk without the reason, and if that cannot be, by TERM."""
+    path = os.path.join(folder, "stop")
+    try:
+        save(path, reason)
+    except OSError:
+        try:
+            open(path, "ab").close()
+        except OSError:
+            pid = load(os.path.join(folder, "lock")) or 0
+            if isinstance(pid, int) and pid > 1 and locked(folder):
+                os.kill(pid, signal.SIGTERM)
 
 
 def lines(path: str, offset: int = 0, *, last: int = 1 << 62) -> tuple[list[Json], int]:

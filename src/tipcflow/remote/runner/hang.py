@@ -15,6 +15,7 @@ from .ranks import holders, rank_of_log
 from .said import unmarked
 from .workers import Workers
 
+LOOK_S = 1.0
 COLLECT_S = 30.0  # for the process that collects evidence
 
 
@@ -27,7 +28,7 @@ class Hang:
 
     def __init__(self, folder: str, spec: Json, workers: Workers, progress: Progress) -> None:
         self.folder, self.spec, self.workers, self.progress = folder, spec, workers, progress
-        self.message, self.since = "", 0.0
+        self.message, self.since, self.looked = "", 0.0, 0.0
         self.collector: subprocess.Popen[bytes] | None = None
 
     def begin(self) -> None:
@@ -37,7 +38,12 @@ class Hang:
 
     def notice(self) -> bool:
         """Look whether it hangs now; True once, when it begins to be called so."""
-        names = [] if self.message else self.progress.silent()
+        now = time.monotonic()
+        # Looking at all processes costs, and a rank that has done its part stays silent as long as others go on.
+        if self.message or now - self.looked < LOOK_S:
+            return False
+        self.looked = now
+        names = self.progress.silent()
         if not names:
             return False
         procs = self.workers.find()
@@ -70,10 +76,13 @@ class Hang:
     def collect(self) -> None:
         """Start to collect evidence: in a process of its own, whose trouble is not the job's."""
         this = [sys.executable, "-I", "-S", "-X", "utf8", os.path.abspath(sys.argv[0])]
-        self.collector = subprocess.Popen(
-            [*this, "evidence", self.folder, "--hang", self.message], env=unmarked(), start_new_session=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-        )  # fmt: skip
+        try:
+            self.collector = subprocess.Popen(
+                [*this, "evidence", self.folder, "--hang", self.message], env=unmarked(), start_new_session=True,
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            )  # fmt: skip
+        except OSError:
+            return  # out of processes or memory: the hang is ended all the same
         self.workers.helpers.add(self.collector.pid)
 
     def over(self) -> bool:

@@ -232,7 +232,7 @@ class Job:
         trouble = container.remove(self.spec)
         if trouble:
             return f"; container {self.spec['container']} was not removed: {trouble}"
-        os.unlink(self.path(container.MARK))
+        container.unmark(self.path(container.MARK))
         return ""
 
     def commands(self) -> str:
@@ -254,15 +254,24 @@ class Job:
             except OSError as error:
                 record = refused(self.spec, f"cannot start: {error.filename or '/bin/bash'}: {error.strerror}")
                 record["leg"] = command["leg"]
+                # Whatever of it did start must not disturb the next one.
+                self.workers.end(self.beat, grace_s=0.0)
             self.records.append(record)
             if not self.append("legs.jsonl", record):
-                os.unlink(self.path("ballast"))
+                self.drop_ballast()
                 self.append("legs.jsonl", record)
             if record["reason"] in ENDS:
                 return str(record["reason"])
             if record.get("exit_code") != 0 and not self.spec["keep_going"]:
                 break
         return ""
+
+    def drop_ballast(self) -> None:
+        """The disk is full: make room for what must be kept."""
+        try:
+            os.unlink(self.path("ballast"))
+        except OSError:
+            pass  # it was needed before
 
     def finish(self, reason: str, message: str) -> None:
         """Leave nothing running, look at the outputs, let the slots go, write the exit record."""
@@ -277,10 +286,15 @@ class Job:
         root, since = self.spec["root"], self.since_ns
         record["outputs"] = expected(root, self.spec["expects"], since) if self.records else []
         paths = sorted({path for pattern in self.spec["artefacts"] for path in matches(root, pattern)})
+        listed = json.dumps([examine(root, path, since) for path in paths])
         try:
-            save(self.path("artefacts.json"), json.dumps([examine(root, path, since) for path in paths]))
-        except OSError as error:
-            record["message"] += f"; artefacts not listed: {error.strerror}"
+            save(self.path("artefacts.json"), listed)
+        except OSError:
+            self.drop_ballast()
+            try:
+                save(self.path("artefacts.json"), listed)
+            except OSError as error:
+                record["message"] += f"; artefacts not listed: {error.strerror}"
         for slot in self.slots:
             os.close(slot)
         write_record(self.folder, record, self.room)

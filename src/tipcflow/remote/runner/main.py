@@ -6,7 +6,7 @@ import json
 import os
 import sys
 
-from .files import describe, save, say, touch_lease
+from .files import ask_to_stop, describe, save, say, touch_lease
 
 # Subcommand -> operands and options; not argparse, whose import takes longer than most calls.
 USAGE: dict[str, tuple[list[str], dict[str, str]]] = {
@@ -75,8 +75,11 @@ def main() -> None:
         if not options["--hang"]:  # it is no controller
             touch_lease(place)
         say(evidence(place, options["--hang"]))
-    elif do in ("go", "stop"):
-        save(os.path.join(place, do), "".join(operands[1:]))
+    elif do == "go":
+        save(os.path.join(place, do), "")
+        say(describe(place))
+    elif do == "stop":
+        ask_to_stop(place, operands[1])
         say(describe(place))
     elif do == "facts":
         from .facts import facts

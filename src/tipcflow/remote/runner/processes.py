@@ -39,16 +39,18 @@ def scan(skip: AbstractSet[int] = frozenset()) -> Iterator[Proc]:
     for entry in os.listdir("/proc"):
         if not entry.isdigit() or int(entry) in skip:
             continue
-        env = b""
         try:
             with open(f"/proc/{entry}/stat", "rb") as handle:
                 stat = handle.read()
+        except OSError:
+            continue  # it has just ended, or this node hides other users' processes
+        try:
             with open(f"/proc/{entry}/environ", "rb") as handle:
                 env = handle.read()
         except PermissionError:
-            pass
+            env = b""
         except OSError:
-            continue  # it has just ended
+            continue
         field = stat[stat.rindex(b")") + 2 :].split()
         if field[0] not in (b"Z", b"X"):
             cpu = sum(int(ticks) for ticks in field[11:15]) / HZ

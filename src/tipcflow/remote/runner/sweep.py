@@ -7,7 +7,7 @@ import os
 import time
 
 from . import container
-from .files import Json, describe, job_folder, load, locked, save
+from .files import Json, ask_to_stop, describe, job_folder, load, locked
 from .processes import Proc, end_all, marked
 
 LIVING = ("staging", "staged", "running")
@@ -83,7 +83,7 @@ def stop_job(folder: str) -> None:
     spec = load(os.path.join(folder, "job.json"))
     if not spec:
         return
-    save(os.path.join(folder, "stop"), "reaped")
+    ask_to_stop(folder, "reaped")
     until = time.monotonic() + spec["kill_after_s"] + 3.0
     while locked(folder) and time.monotonic() < until:
         time.sleep(0.02)
