@@ -25,6 +25,9 @@ SETTLE_S = 5.0
 WATCH_S = 60.0
 SILENCE_S = 20.0
 STOP_S = 20.0
+# How often a task speaks for the others of its gang: a member whose own task finds no worker for long is not given
+# up by its node, which waits 600 s.
+PEERS_S = 240.0
 # How often a task looks at nodes that stand in the way of its lease.
 LOOK_AGAIN_S = 30.0
 
@@ -90,11 +93,15 @@ class JobTrigger(BaseTrigger):
         say = listener(settings().home, self.run_id, task_log)
         lost_at: float | None = None
         pause = 1.0
+        spoken = begun
         while time.time() < self.until:
             try:
                 if await self._watch(say):
                     break
                 lost_at, pause = None, 1.0
+                if time.monotonic() - spoken > PEERS_S:
+                    spoken = time.monotonic()
+                    await self._speak_for_peers()
             except Exception as error:
                 now = time.monotonic()
                 lost_at = lost_at or now
@@ -116,6 +123,18 @@ class JobTrigger(BaseTrigger):
         ):
             if isinstance(result, BaseException):
                 self.log.warning("node %s could not be told to stop: %r", node["name"], result)
+
+    async def _speak_for_peers(self) -> None:
+        """Let the other members' nodes hear of a controller; who cannot be asked is its own task's business."""
+        others = [(Node.model_validate(node), job) for node, job in self.peers if node["name"] != self.node.name]
+        await asyncio.gather(
+            *(self._ask(node, commands.poll(node, job)) for node, job in others), return_exceptions=True
+        )
+
+    @staticmethod
+    async def _ask(node: Node, command: str) -> None:
+        async with asyncio.timeout(STOP_S), await _connection(node) as connection:
+            await connection.run(command)
 
     async def _watch(self, say: Any) -> bool:
         """Watch for a while; whether the job has ended."""
