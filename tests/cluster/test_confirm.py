@@ -1,0 +1,61 @@
+"""A training that became slower: measured once more, on real nodes, before it is a regression."""
+
+from pathlib import Path
+
+import pytest
+from tests.support.certify import Desk
+
+from tipcflow.demo.nodes import LocalNodes
+from tipcflow.domain import Run, Status
+from tipcflow.execute import confirm
+
+pytestmark = [pytest.mark.cluster, pytest.mark.full]
+WEEKS = 6
+
+
+@pytest.fixture
+def desk(nodes: LocalNodes, tmp_path: Path) -> Desk:
+    return Desk(tmp_path, nodes)
+
+
+def remember(desk: Desk, like: Run) -> None:
+    """Earlier weeks, in which everything was as in this run."""
+    with desk.store() as store:
+        plan, measured = store.plan(like.id), list(store.measurements(like.id))
+        for week in range(1, WEEKS):
+            run = f"week-{week}"
+            at = like.created_at - 1000.0 * (WEEKS - week)
+            store.create_run(
+                like.model_copy(update={"id": run, "created_at": at, "status": None, "ended_at": None})
+            )
+            store.replace_plan(run, plan)
+            for step in {one.step for one in measured}:
+                store.open_attempt(run, step, like.nodes, at)
+            store.add_measurements([one.model_copy(update={"run": run}) for one in measured])
+            store.finish_run(run, Status.PASS, "", at + 60)
+
+
+def test_slower_twice_is_a_regression(desk: Desk) -> None:
+    first = desk.run()
+    assert first.code == 0, first.output
+    remember(desk, first.run)
+    desk.edit_params("norm_train:train.py", "norm_train:train.py --step-time 0.05")
+    slow = desk.run()
+    with desk.store() as store:
+        runs = {run.trigger: run for run in store.runs(limit=2)}
+        confirmed, child = runs["cli"], runs[confirm.TRIGGER]
+        asked = confirm.asked_of(store, confirmed.id)
+        results = [one for one in store.check_results(confirmed.id) if one.check == "speed.batch_cost"]
+        steps = [step.id for step in store.plan(child.id).steps]
+        assert not store.leases()
+    assert slow.code == 1, slow.output
+    assert confirmed.status is Status.REGRESSION
+    assert asked
+    assert asked.run == child.id
+    assert "confirming" in slow.output
+    (result,) = results
+    assert result.status is Status.REGRESSION
+    assert "confirm" in result.reason
+    assert [step.rpartition("/")[2] for step in steps] == ["prepare", "train"], "only what was in doubt"
+    assert child.nodes == tuple(reversed(confirmed.nodes)), "on the nodes in another order"
+    assert desk.left_behind() == []
