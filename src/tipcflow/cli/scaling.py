@@ -9,7 +9,7 @@ from tipcflow.cli.output import columns, echo_lines, print_json, terminal_width
 from tipcflow.domain import ConfigError, Status, exit_code
 
 if TYPE_CHECKING:
-    from tipcflow.parse.scaling import Scaled, Speed
+    from tipcflow.parse.scaling import Scaled
 
 SCHEMA_VERSION = 1
 
@@ -35,6 +35,7 @@ def scaling(
 ) -> None:
     """Show how much faster a training is on more devices: average, median, speed-up and efficiency."""
     from tipcflow.cli.scaling_inputs import Inputs
+    from tipcflow.parse.choice import chosen, short
     from tipcflow.parse.scaling import scaled
     from tipcflow.parse.speeds import Window
 
@@ -45,8 +46,9 @@ def scaling(
             reader.read(name)
         except ConfigError as error:
             errors.append(str(error))
-    table = scaled(reader.speeds, batch)
-    notes = [*reader.notes, *_notes(table, reader.speeds, batch)]
+    speeds, left_out = chosen(reader.speeds, batch)
+    table = scaled(speeds, batch)
+    notes = [*reader.notes, *left_out, *short(speeds, take), *_alone(table)]
     if as_json:
         print_json(document(table, rule.value, batch, notes, errors))
     else:
@@ -59,16 +61,11 @@ def scaling(
         raise typer.Exit(exit_code(Status.CONFIG_ERROR))
 
 
-def _notes(table: "list[Scaled]", speeds: "list[Speed]", batch: int) -> list[str]:
-    notes = [
+def _alone(table: "list[Scaled]") -> list[str]:
+    return [
         f"{model or 'these logs'}: no speed-up, there is no run on 1n1g"
         for model in dict.fromkeys(one.model for one in table if one.speedup is None)
     ]
-    other = sorted({one.batch for one in speeds} - {0, batch})
-    if other:
-        told = ", ".join(map(str, other))
-        notes.append(f"the names tell a batch size per device of {told}; {batch} was given")
-    return notes
 
 
 def document(table: "list[Scaled]", rule: str, batch: int, notes: list[str], errors: list[str]) -> dict[str, Any]:

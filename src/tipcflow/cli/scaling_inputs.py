@@ -5,10 +5,14 @@ from pathlib import Path
 
 from tipcflow.cli.parse_inputs import STDIN, pieces_of, rank_of
 from tipcflow.domain import ConfigError
+from tipcflow.parse.printed_speeds import PrintedSpeeds
 from tipcflow.parse.scaling import Speed, named, topology_in
-from tipcflow.parse.speeds import PRINTED, Window, counting, results_in, speed_of, steps_in
+from tipcflow.parse.speeds import PRINTED, Window, counting, speed_of, steps_in
 from tipcflow.parse.stream import numbered_lines
 from tipcflow.parse.text import last_state, strip_ansi
+
+# So much of a line is quoted.
+_SHOWN = 100
 
 
 class Inputs:
@@ -38,14 +42,15 @@ class Inputs:
             self.speeds += run_speeds(name, rule=self._rule, batch=self._batch, window=self._window)
 
     def _file(self, name: str) -> None:
-        results: list[Speed] = []
+        results = PrintedSpeeds()
         steps = list(counting(steps_in(_watched(_lines(name), results)), self._window))
-        if results:
+        self.notes += _not_understood(name, results.odd)
+        if results.speeds:
             if self._rule != PRINTED:
                 raise ConfigError(
                     "holds results, not times", file=name, key="--rule", found=self._rule, expected="training logs"
                 )
-            for one in results:
+            for one in results.speeds:
                 self.speeds.append(one if one.repeat else self._next(one))
             return
         topology = topology_in(name)
@@ -63,28 +68,31 @@ class Inputs:
         if rank_of(name) > 0:
             self.notes.append(f"{name}: left out, rank 0 speaks for all")
             return
-        speed, how = speed_of(
+        found = speed_of(
             steps, rule=self._rule, batch=self._batch, devices=topology.devices, window=self._window, source=name
         )
         model, precision, batch, repeat = named(name)
         one = Speed(
-            model=model, precision=precision, topology=topology, repeat=repeat, speed=speed, batch=batch,
-            source=name, how=how,
+            model=model, precision=precision, topology=topology, repeat=repeat, speed=found.speed, batch=batch,
+            source=name, how=found.how, iterations=found.iterations,
         )  # fmt: skip
         self.speeds.append(one if repeat and not self._known(one) else self._next(one))
 
     def _known(self, one: Speed) -> bool:
         return any(
-            (old.model, old.precision, old.topology, old.repeat)
-            == (one.model, one.precision, one.topology, one.repeat)
-            and old.source != one.source
+            _series(old) == _series(one) and old.repeat == one.repeat and old.source != one.source
             for old in self.speeds
         )
 
     def _next(self, one: Speed) -> Speed:
         """The same with the next free number of a repeat."""
-        taken = [old.repeat for old in self.speeds if (old.model, old.topology) == (one.model, one.topology)]
+        taken = [old.repeat for old in self.speeds if _series(old) == _series(one)]
         return one.model_copy(update={"repeat": max(taken, default=0) + 1})
+
+
+def _series(one: Speed) -> tuple[object, ...]:
+    """What repeats of one training have in common."""
+    return (one.model, one.precision, one.batch, one.topology)
 
 
 def _is_path(name: str) -> bool:
@@ -97,8 +105,15 @@ def _lines(name: str) -> Iterator[tuple[int, str]]:
         yield offset, strip_ansi(last_state(raw).decode("utf-8", "replace"))
 
 
-def _watched(lines: Iterable[tuple[int, str]], results: list[Speed]) -> Iterator[tuple[int, str]]:
+def _watched(lines: Iterable[tuple[int, str]], results: PrintedSpeeds) -> Iterator[tuple[int, str]]:
     """The lines, while results among them are kept."""
     for offset, line in lines:
-        results += results_in([line])
+        results.line(offset, line)
         yield offset, line
+
+
+def _not_understood(name: str, odd: list[str]) -> list[str]:
+    if not odd:
+        return []
+    more = f" (and {len(odd) - 1} more lines like it)" if len(odd) > 1 else ""
+    return [f"{name}: looks like a result, and is not understood: {odd[0][:_SHOWN]}{more}"]

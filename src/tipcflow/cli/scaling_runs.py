@@ -68,4 +68,5 @@ def _of_step(
         speed=speed,
         source=step.id,
         how="printed" if rule == PRINTED else "batch_cost",
+        iterations=max(map(len, ranks.values())),
     )

@@ -48,6 +48,7 @@ class Speed(Frozen):
         repeat: its number; the same number of the same topology that comes again is the same repeat.
         batch: the batch size per device that its name tells, 0 when it tells none.
         how: where the number comes from: `printed`, `batch_cost`, `timestamps`.
+        iterations: how many of a training log it is of, 0 where nobody knows.
     """
 
     model: str
@@ -58,13 +59,14 @@ class Speed(Frozen):
     batch: int = 0
     source: str = ""
     how: str = "printed"
+    iterations: int = 0
 
 
 class Scaled(Frozen):
     """One topology of one model. `speedup` and `efficiency` are None without a run on one device.
 
     Attributes:
-        efficiency: speed-up divided by devices (1.0 is perfect), to four decimals.
+        efficiency: the speed-up, before it is rounded, divided by devices (1.0 is perfect); to four decimals.
         speeds: repeat -> speed.
     """
 

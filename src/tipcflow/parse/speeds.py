@@ -1,12 +1,9 @@
-"""What one file says of a training's speed: printed results, a benchmark's JSON, or a training log.
+"""What one training log says of its speed: the first iterations are dropped and the next ones counted.
 
-    logs/paddle-plsc/arcface/bz128/4n8g/r50_b128_fp32_4.log {1: 11165.17, 4: 11077.58}
-    {"model_name": "ResNet50_bs256_fp32_MultiP_DP", "ips": 2564.1, "device_num": "N4C32", "speed_unit": "images/s"}
-
-Of a training log the first iterations are dropped and the next ones counted: DLPerf takes 100 after 50.
+DLPerf takes 100 after 50.
 """
 
-import json
+import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
@@ -14,13 +11,9 @@ from typing import NamedTuple
 
 from tipcflow.domain import ConfigError, Phase
 from tipcflow.parse.formats import AUTO, line_formats
-from tipcflow.parse.pairs import NUMBER
-from tipcflow.parse.scaling import Speed, named, topology_in
 from tipcflow.parse.scan import Scan
 
 PRINTED, TIME = "printed", "time"
-_RESULT = re.compile(rf"^\s*(?P<path>\S+)\s+\{{(?P<speeds>(?:\d{{1,9}}: {NUMBER}(?:, )?)+)\}}\s*$")
-_REPEAT = re.compile(rf"(\d{{1,9}}): ({NUMBER})")
 _STAMP = re.compile(
     r"(?P<date>\d{4}[-/]\d\d[-/]\d\d|\d\d/\d\d)[ T](?P<time>\d\d:\d\d:\d\d)(?:[.,](?P<part>\d{1,6}))?"
 )
@@ -35,40 +28,20 @@ class Window(NamedTuple):
     take: int = 100
 
 
+class Found(NamedTuple):
+    """Samples per second of all devices, where that comes from, and of how many iterations it is."""
+
+    speed: float
+    how: str
+    iterations: int
+
+
 class Step(NamedTuple):
     """One training line: its iteration counted over the whole log, when it was printed, what it says."""
 
     iteration: int
     at: float | None
     values: dict[str, float]
-
-
-def results_in(lines: Iterable[str]) -> Iterator[Speed]:
-    """Speeds that stand in a text as results of whole trainings."""
-    for line in lines:
-        found = _RESULT.match(line)
-        topology = topology_in(found["path"]) if found else None
-        if found and topology:
-            model, precision, batch, _ = named(found["path"])
-            for repeat, speed in _REPEAT.findall(found["speeds"]):
-                yield Speed(
-                    model=model, precision=precision, topology=topology, repeat=int(repeat), speed=float(speed),
-                    batch=batch, source=found["path"],
-                )  # fmt: skip
-        elif line.lstrip().startswith("{") and '"ips"' in line:
-            yield from _benchmark(line)
-
-
-def _benchmark(line: str) -> Iterator[Speed]:
-    try:
-        told = json.loads(line)
-        topology = topology_in(str(told["device_num"]))
-        model = re.sub(r"_bs\d+_.*", "", str(told["model_name"]))
-        if topology:
-            yield Speed(model=model, precision=str(told.get("fp_item", "")), topology=topology, repeat=0,
-                        speed=float(told["ips"]), batch=int(told.get("batch_size", 0)), source=model)  # fmt: skip
-    except (ValueError, TypeError, KeyError, RecursionError, OverflowError):
-        return
 
 
 def steps_in(lines: Iterable[tuple[int, str]], log_format: str = AUTO) -> Iterator[Step]:
@@ -103,10 +76,8 @@ def counting(steps: Iterable[Step], window: Window) -> Iterator[Step]:
         yield step
 
 
-def speed_of(
-    steps: Sequence[Step], *, rule: str, batch: int, devices: int, window: Window, source: str
-) -> tuple[float, str]:
-    """(samples per second of all devices, where that comes from) of one training log.
+def speed_of(steps: Sequence[Step], *, rule: str, batch: int, devices: int, window: Window, source: str) -> Found:
+    """What one training log says; nan and inf in it do not count.
 
     Args:
         rule: `printed` takes the speed that the log prints as that of all devices, and averages it; `time` divides
@@ -125,22 +96,38 @@ def speed_of(
             file=source,
             expected="a longer log, or a smaller --skip",
         )
+    iterations = _covered(chosen, first + window.skip, window.take)
     name = next((name for name in SPEEDS if any(name in one.values for one in chosen)), "")
     if rule == PRINTED:
-        if not name:
+        printed = _finite(chosen, name)
+        if not printed:
             raise ConfigError(
-                "prints no speed", file=source, expected=f"one of {', '.join(SPEEDS)}, or --rule time"
+                f"prints no {name} that is a number" if name else "prints no speed",
+                file=source,
+                expected=f"one of {', '.join(SPEEDS)}, or --rule time",
             )
-        printed = [one.values[name] for one in chosen if name in one.values]
-        return sum(printed) / len(printed), PRINTED
-    costs = [one.values["batch_cost"] for one in chosen if "batch_cost" in one.values]
+        return Found(sum(printed) / len(printed), PRINTED, iterations)
+    costs = _finite(chosen, "batch_cost")
     if costs and sum(costs) > 0:
-        return batch * devices * len(costs) / sum(costs), "batch_cost"
+        return Found(batch * devices * len(costs) / sum(costs), "batch_cost", iterations)
     stamped = [one for one in chosen if one.at is not None]
     seconds = (stamped[-1].at or 0.0) - (stamped[0].at or 0.0) if stamped else 0.0
     if seconds <= 0:
         raise ConfigError("tells no time", file=source, expected="batch_cost or time stamps, or --rule printed")
-    return batch * devices * (stamped[-1].iteration - stamped[0].iteration) / seconds, "timestamps"
+    speed = batch * devices * (stamped[-1].iteration - stamped[0].iteration) / seconds
+    return Found(speed, "timestamps", iterations)
+
+
+def _finite(steps: Sequence[Step], name: str) -> list[float]:
+    """What the steps say under that name, as far as it is a number."""
+    return [one.values[name] for one in steps if math.isfinite(one.values.get(name, math.nan))]
+
+
+def _covered(chosen: Sequence[Step], begin: int, take: int) -> int:
+    """How many of the iterations that count the log tells of; a line speaks for those since the line before."""
+    between = len(chosen) - 1
+    every = (chosen[-1].iteration - chosen[0].iteration) // between if between else 1
+    return min(take, chosen[-1].iteration - begin + max(1, every))
 
 
 def _stamp(line: str) -> float | None:

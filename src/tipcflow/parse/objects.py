@@ -1,0 +1,51 @@
+"""JSON objects that stand on several lines, as `json.dump(…, indent=4)` writes them -> one line each.
+
+    {
+        "model_name": "ResNet50_bs256_fp32_MultiP_DP",
+        "ips": 2564.1,
+        "device_num": "N4C32"
+    }
+
+Only flat objects of plain values are put together: that is what benchmarks write.
+"""
+
+import re
+
+# A benchmark's object has some twenty members; what is longer is something else, and not kept.
+_MOST_LINES = 100
+_MEMBER = re.compile(r'^\s*"[^"]*"\s*:\s*(?:"[^"]*"|[^\s"{}\[\],]+)\s*,?\s*$')
+
+
+def may_be_object(line: str) -> bool:
+    """Whether a line may be part of such an object, depending on the lines around it."""
+    return line.strip() in ("{", "}", "},") or _MEMBER.match(line) is not None
+
+
+class ObjectReader:
+    """Puts objects together, line by line.
+
+    Attributes:
+        lines: how many lines the last whole object had.
+        offset: where it began (as the caller counts).
+    """
+
+    def __init__(self) -> None:
+        self.lines = 0
+        self.offset = -1
+        self._parts: list[str] = []
+        self._begin = -1
+
+    def line(self, offset: int, line: str) -> str:
+        """Take the next line; the whole object on one line when it ends here, else ''."""
+        text = line.strip()
+        if text == "{":
+            self._parts, self._begin = [text], offset
+        elif self._parts and text in ("}", "},") and len(self._parts) > 1:
+            self.lines, self.offset = len(self._parts) + 1, self._begin
+            whole, self._parts = " ".join([*self._parts, "}"]), []
+            return whole
+        elif self._parts and len(self._parts) < _MOST_LINES and _MEMBER.match(line):
+            self._parts.append(text)
+        elif text:
+            self._parts = []
+        return ""
