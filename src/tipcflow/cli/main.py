@@ -13,6 +13,7 @@ from tipcflow.cli import (
     detect,
     doctor,
     export,
+    gate,
     golden,
     history,
     import_suite,
@@ -47,6 +48,7 @@ app.command("import")(import_suite.import_suite)
 app.command("runs")(runs.runs)
 app.command("history")(history.history)
 app.command("export")(export.export)
+app.command("gate")(gate.gate)
 app.command("detect")(detect.detect)
 app.command("show")(show.show)
 app.command("logs")(logs.logs)

@@ -216,6 +216,12 @@ class Policy(ConfigModel):
                 raise ValueError(f"override {number}: {where}: {first['msg']}") from None
         return self
 
+    def floor_of(self, name: str) -> float:
+        """The smallest relative change of a metric that counts."""
+        rule = self.metrics.get(name)
+        floors = {"speed": self.floors.speed, "memory": self.floors.memory}
+        return (rule and rule.floor) or floors.get(metric(name).family, self.floors.quality)
+
     def settled(self, suite: str, model: str) -> Self:
         """The policy for one model: what overrides say of it replaces what stands above, the later one wins."""
         return self._with([one for one in self.overrides if one.about(suite, model)])

@@ -1,0 +1,114 @@
+"""`tipcflow gate`: what the gate can see in a chain's numbers, and how often it would be wrong."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tipcflow.cli.output import columns, echo_lines, print_json, terminal_width
+from tipcflow.domain import ConfigError, Run, TipcflowError
+from tipcflow.domain.metrics import metric as known_metric
+
+if TYPE_CHECKING:
+    from tipcflow.config.policy import Policy
+    from tipcflow.store import Store
+
+
+def gate(
+    of: Annotated[
+        str, typer.Argument(help="A chain (its newest run counts), a run id, or latest.", metavar="CHAIN|RUN")
+    ],
+    policy: Annotated[str, typer.Option(help="Judge as by this policy; else by that of the run.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Say of each number that is judged how noisy it is, the smallest change that is found, and false alerts."""
+    from tipcflow.store import Store
+
+    with Store.open() as store:
+        run = _run(store, of)
+        rules = _policy(store, run, policy)
+        rows = limits(store, run, rules)
+    if as_json:
+        about = {"chain": run.chain, "mode": run.mode, "environment": run.environment, "policy": rules.name}
+        print_json(about | {"metrics": rows})
+        return
+    typer.echo(f"{run.chain} in {run.mode} on {run.environment or 'an unknown environment'}, policy {rules.name}")
+    if not rows:
+        typer.echo("no accepted run has a number that is judged")
+        return
+    head = ("STEP", "LEG", "METRIC", "RUNS", "NOISE", "SMALLEST CHANGE", "FALSE ALERTS A YEAR")
+    echo_lines(columns(head, [_cells(row, rules) for row in rows], width=terminal_width()))
+    typer.echo("smallest change: found within 12 runs in 95 of 100 cases; false alerts: per number and 52 runs")
+
+
+def limits(store: "Store", run: Run, rules: "Policy") -> list[dict[str, Any]]:
+    """What is known of the gate on every number of the run's chain, mode and environment that is judged."""
+    from tipcflow.check.detect.limits import limits_of
+    from tipcflow.execute.precedents import decided, past_runs
+
+    starts = decided(store.baseline_decisions(run.chain, run.mode, run.environment)).starts
+    # The run itself belongs to the history of what comes next.
+    after = run.model_copy(update={"id": ""})
+    past = past_runs(store, after, starts, limit=max(rules.history, rules.detect.window))
+    rows = []
+    for key in sorted({key for one in past for key in one.medians}):
+        step, leg, name = key.split("|")
+        plain = name.removesuffix(".all")
+        if plain not in rules.metrics:
+            continue
+        values = [one.medians[key] for one in past if key in one.medians]
+        rule = rules.detect.model_copy(update={"floor": rules.floor_of(plain)})
+        found = limits_of(values, rule, higher_is_better=known_metric(plain).better == "higher")
+        rows.append(
+            {
+                "step": step,
+                "leg": leg,
+                "metric": name,
+                "runs": found.runs,
+                "sigma": found.sigma,
+                "smallest": found.smallest,
+                "false_per_year": found.false_per_year,
+                "simulated_years": found.simulated_years,
+            }
+        )
+    return rows
+
+
+def _run(store: "Store", of: str) -> Run:
+    newest = store.runs(chain=of, limit=1)
+    if newest:
+        return newest[0]
+    try:
+        return store.find_run(of)
+    except TipcflowError as error:
+        raise ConfigError(
+            "is neither a chain nor a run", key="CHAIN|RUN", found=of, hint="`tipcflow runs`"
+        ) from error
+
+
+def _policy(store: "Store", run: Run, name: str) -> "Policy":
+    from tipcflow.config.policy import Policy
+    from tipcflow.config.settings import settings
+    from tipcflow.execute.judgement import load_policy
+
+    kept = None if name else store.document(run.id, "policy")
+    if kept:
+        return Policy.model_validate(kept)
+    return load_policy(name or "pr", settings().config_dir).settled(run.suite, run.model)
+
+
+def _cells(row: dict[str, Any], rules: "Policy") -> tuple[str, ...]:
+    missing = rules.detect.min_history - row["runs"]
+    unknown = f"{missing} runs are missing" if missing > 0 else "unknown"
+    false = "-"
+    if row["false_per_year"] is not None:
+        least = 3 / row["simulated_years"]  # none in so many years: below this with 95 %
+        false = f"{row['false_per_year']:.3f}" if row["false_per_year"] else f"below {least:.2f}"
+    return (
+        row["step"],
+        row["leg"],
+        row["metric"],
+        str(row["runs"]),
+        "-" if row["sigma"] is None else f"{row['sigma']:.2%}",
+        unknown if row["smallest"] is None else f"{row['smallest']:.1%}",
+        false,
+    )

@@ -1,0 +1,56 @@
+"""`tipcflow gate`: from a chain's own history, what can be seen and how often it would be wrong."""
+
+import json
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from tests.support.stories import T0, TRAIN, a_run, tell
+
+from tipcflow.domain import Measurement, Phase
+from tipcflow.store import Store
+
+
+def weeks(count: int, noise: float) -> str:
+    source = random.Random(7)
+    with Store.open() as store:
+        for week in range(count):
+            run = tell(store, a_run(f"run-{week:02}", created_at=T0 + week, environment="cpu"))
+            known = {"run": run.id, "step": TRAIN, "node": "node-a", "metric": "batch_cost", "unit": "s"}
+            value = 0.2 * (1 + source.gauss(0, noise))
+            store.add_measurements([Measurement(**known, phase=Phase.TRAIN, value=value)])
+    return run.chain
+
+
+def row(told: dict[str, Any]) -> dict[str, Any]:
+    (found,) = [one for one in told["metrics"] if one["metric"] == "batch_cost"]
+    return found
+
+
+def test_a_quiet_history_shows_small_changes(tipcflow: Callable[..., Any], home: Any) -> None:
+    chain = weeks(20, 0.005)
+    said = tipcflow("gate", chain, "--policy", "weekly", "--json")
+    assert said.code == 0, said.err
+    told = json.loads(said.out)
+    assert (told["chain"], told["policy"]) == (chain, "weekly")
+    found = row(told)
+    assert (found["step"], found["runs"]) == (TRAIN, 20)
+    assert 0.002 < found["sigma"] < 0.01
+    assert 0.01 < found["smallest"] < 0.08
+    assert found["false_per_year"] < 0.1
+    table = tipcflow("gate", "run-03", "--policy", "weekly").out
+    assert "SMALLEST CHANGE" in table
+    assert "batch_cost" in table
+
+
+def test_a_young_history_says_what_is_missing(tipcflow: Callable[..., Any], home: Any) -> None:
+    chain = weeks(3, 0.005)
+    assert "5 runs are missing" in tipcflow("gate", chain, "--policy", "weekly").out
+
+
+@pytest.mark.parametrize(("word", "said"), [("nonsense", "is neither a chain nor a run"), ("latest", "")])
+def test_nothing_to_say(tipcflow: Callable[..., Any], home: Any, word: str, said: str) -> None:
+    found = tipcflow("gate", word)
+    assert found.code == 2
+    assert said in found.err
