@@ -7,9 +7,15 @@
     [2022/03/22 06:15:51] root INFO:  preprocess_time(ms): 18.6493, inference_time(ms): 139.591, post…
 
 Where the logger named `root` is the real root logger each line comes a second time in Paddle's own format
-(`[2026-11-21 07:24:02,047] [    INFO] autolog.py:263 - …`): only lines of the form above are read. A value that
-spans two lines (`CUDA_version` of a full toolkit) goes on with a line that has no stamp. One log may hold several
-reports. Times are means per call after warm-up; `data_num` counts the warm-up too.
+(`[2026-11-21 07:24:02,047] [    INFO] autolog.py:263 - …`): only lines of the forms here are read. Programs in C++
+print `Config info`, the data before the model, and either through glog or, with Paddle Lite, without any prefix:
+
+    I0322 06:15:51.123456  1234 autolog.h:60] ----------------------- Config info -----------------------
+    runtime_device: cpu
+
+A value that spans two lines (`CUDA_version` of a full toolkit) goes on with a line that has no stamp. One log may
+hold several reports: a new one begins with a section that the report before it has already. Times are means per
+call after warm-up; `data_num` counts the warm-up too.
 """
 
 import re
@@ -20,13 +26,24 @@ from tipcflow.parse.metrics import unit_of
 from tipcflow.parse.sample import Sample
 from tipcflow.parse.text import lines_of, strip_ansi
 
-_LINE = re.compile(r"^\[\d{4}/\d\d/\d\d \d\d:\d\d:\d\d\] (\S+) INFO: ?(.*)$")
-_STAMPED = re.compile(r"^\[[\d/]+ [\d:]+\] \S+ INFO: ?(.*)$")
-_TITLE = re.compile(r"^-{5,} (Env|Paddle|Conf|Model|Data|Perf) info -{5,}\s*$")
-# An identifier `[det]` may stand before each pair.
-_FIELD = re.compile(r"^\s*(?:\[[^\]]*\]\s*)?([A-Za-z_][\w() ]*?)\s*:\s*(.*?)\s*$")
+_LOGGED, _GLOG, _BARE = "logged", "glog", "bare"
+# Digits are interchangeable: neither of the two looks at how many there are.
+_PREFIXES = {
+    _LOGGED: re.compile(r"^\[\d+/\d+/\d+ \d+:\d+:\d+\] \S+ INFO: ?(.*)$"),
+    _GLOG: re.compile(r"^I\d+ \d+:\d+:\d+\.\d+\s{1,6}\d+ [\w./-]+:\d+\] ?(.*)$"),
+}
+# An identifier `[det]` may stand before each title and pair.
+_WHOSE = r"^\s*(?:\[[^\]]*\]\s*)?"
+_TITLE = re.compile(rf"{_WHOSE}-{{5,}} (Env|Paddle|Conf(?:ig)?|Model|Data|Perf) info -{{5,}}\s*$")
+_FIELD = re.compile(rf"{_WHOSE}([A-Za-z_][\w() ]*?)\s*:\s*(.*?)\s*$")
+# Lines without a prefix may be anybody's: only fields of AutoLog are.
+_OWN_FIELD = re.compile(
+    rf"{_WHOSE}(?:OS_version|CUDA_version|CUDNN_version|drivi?er_version|paddle_version|paddle_commit|"
+    r"log_api_version|runtime_device|ir_optim|enable_\w+|cpu_math_library_num_threads|model_name|precision|"
+    r"batch_size|input_shape|data_num|[A-Za-z]\w*(?: \w+){0,3}\((?:ms|s|MB)\))\s*:"
+)
 _FOREIGN = re.compile(r"^\[\d{4}-\d\d-\d\d [\d:,]+\] \[\s*\w+\] ([\w.]+):\d+ - ")
-_ORDER = ("Env", "Paddle", "Conf", "Model", "Data", "Perf")
+_LAST = "inference_time(ms)"
 
 # Field of the report -> metric.
 _MEASURED = {
@@ -81,41 +98,75 @@ class AutologReader:
     def __init__(self) -> None:
         self._fields: list[dict[str, str]] = []
         self._offsets: list[int] = []
-        self._section = self._last = ""
+        self._sections: set[str] = set()
+        self._how = self._section = self._last = ""
 
     def line(self, offset: int, line: str) -> bool:
         """Take the next line, without colours; whether it is part of a report."""
-        stamped = _LINE.match(line)
-        if stamped is None:
-            goes_on = bool(self._last) and _continues(line)
-            if goes_on:
-                self._fields[-1][self._last] = f"{self._fields[-1][self._last]}\n{line.strip()}"
-            # Whatever else stands between belongs to somebody else, and so does what follows it.
-            self._last = ""
-            return goes_on
-        title = _TITLE.match(stamped[2])
+        how, body = _body(line)
+        title = _TITLE.match(body)
         if title:
-            if not self._section or _ORDER.index(title[1]) <= _ORDER.index(self._section):
-                self._fields.append({})
-                self._offsets.append(offset)
-            self._section, self._last = title[1], ""
-        elif self._section:
-            self._last = _take(self._fields[-1], self._section, stamped[2])
-        return bool(title or self._last)
+            self._begin(offset, how, title[1])
+            return True
+        if self._section and how == self._how and not (how == _BARE and not _OWN_FIELD.match(body)):
+            self._last = self._take(body)
+            return bool(self._last)
+        goes_on = bool(self._last) and _continues(line)
+        if goes_on:
+            self._fields[-1][self._last] = f"{self._fields[-1][self._last]}\n{line.strip()}"
+        # Whatever else stands between belongs to somebody else, and so does what follows it.
+        self._last = ""
+        return goes_on
+
+    def _begin(self, offset: int, how: str, title: str) -> None:
+        """A section begins, and a report with it when the one before has that section or came to its end."""
+        section = title.removesuffix("ig")
+        if not self._fields or how != self._how or section in self._sections or _LAST in self._fields[-1]:
+            self._fields.append({})
+            self._offsets.append(offset)
+            self._sections = set()
+        self._sections.add(section)
+        self._how, self._section, self._last = how, section, ""
+
+    def _take(self, body: str) -> str:
+        """Puts a line's fields into the report; returns the name of the last one ('' when there is none)."""
+        block = self._fields[-1]
+        whole = _LAST in block
+        name = ""
+        for part in body.split(", ") if self._section == "Perf" else [body]:
+            field = _FIELD.match(part)
+            # Behind the times of a report only further times are part of it.
+            if field and (not whole or _measured(field[1])[0]):
+                name = field[1]
+                block.setdefault(name, field[2])
+        return name
 
     @property
     def blocks(self) -> tuple[AutologBlock, ...]:
         """All reports so far, in the order of the log; one that was cut off has `complete` False."""
         return tuple(
-            AutologBlock(fields=dict(fields), offset=offset, complete="inference_time(ms)" in fields)
+            AutologBlock(fields=dict(fields), offset=offset, complete=_LAST in fields)
             for fields, offset in zip(self._fields, self._offsets, strict=True)
         )
 
 
 def may_be_autolog(line: str) -> bool:
     """Whether a line may be part of a report, depending on the lines before it. Digits are interchangeable."""
-    stamped = _STAMPED.match(line)
-    return bool(_TITLE.match(stamped[1]) or _FIELD.match(stamped[1])) if stamped else _continues(line)
+    how, body = _body(line)
+    if _TITLE.match(body):
+        return True
+    if how == _BARE:
+        return _continues(line) or _OWN_FIELD.match(body) is not None
+    return _FIELD.match(body) is not None
+
+
+def _body(line: str) -> tuple[str, str]:
+    """(how a line is printed, what it says)."""
+    for how, prefix in _PREFIXES.items():
+        found = prefix.match(line)
+        if found:
+            return how, found[1]
+    return _BARE, line
 
 
 def parse_autolog(text: str | bytes) -> tuple[AutologBlock, ...]:
@@ -129,18 +180,6 @@ def parse_autolog(text: str | bytes) -> tuple[AutologBlock, ...]:
 def _continues(line: str) -> bool:
     """Whether an unstamped line goes on with the value before it: only the build line of nvcc does."""
     return line.startswith("Build ")
-
-
-def _take(block: dict[str, str], section: str, body: str) -> str:
-    """Puts a body line's fields into the block; returns the name of the last one ('' when there is none)."""
-    parts = body.split(", ") if section == "Perf" else [body]
-    name = ""
-    for part in parts:
-        field = _FIELD.match(part)
-        if field:
-            name = field[1]
-            block.setdefault(name, field[2])
-    return name
 
 
 def real_autolog_spoke(text: str) -> bool:
