@@ -69,10 +69,11 @@ def account_of(pieces: Iterable[bytes], log_format: str = AUTO, *, rank: int = -
     account = Account()
     for batch in batches(_counted(pieces, account), Columns(formats, side)):
         _add(account, batch, rank)
-    for block in side.autolog:
-        for sample in block.samples:
-            key = SeriesKey(sample.metric, sample.phase, rank, sample.unit)
-            account.series.setdefault(key, SeriesSummary()).add(np.array([sample.value]))
+    for sample in (*(one for block in side.autolog for one in block.samples), *side.benchmark):
+        key = SeriesKey(sample.metric, sample.phase, rank, sample.unit)
+        account.series.setdefault(key, SeriesSummary()).add(np.array([sample.value]))
+    if side.benchmark:
+        account.kinds["benchmark"] += side.benchmark_lines
     account.autolog, account.results, account.ranks = side.autolog, tuple(side.results), side.ranks
     account.launch, account.engine = side.launch, side.engine
     return account

@@ -15,4 +15,4 @@ def readers_of(log_format: str) -> tuple[tuple[LineFormat, ...], tuple[str, ...]
         return line_formats(AUTO), SIDES
     if log_format in SIDES:
         return (), (log_format,)
-    return line_formats(log_format), ()
+    return line_formats(log_format), ("benchmark",) if log_format == "dlperf" else ()

@@ -15,10 +15,12 @@ import re
 _MOST_LINES = 100
 _MEMBER = re.compile(r'^\s*"[^"]*"\s*:\s*(?:"[^"]*"|[^\s"{}\[\],]+)\s*,?\s*$')
 
+_NESTED = re.compile(r'^\s*"[^"]*"\s*:\s*[\[{]\s*$')
+
 
 def may_be_object(line: str) -> bool:
     """Whether a line may be part of such an object, depending on the lines around it."""
-    return line.strip() in ("{", "}", "},") or _MEMBER.match(line) is not None
+    return line.strip() in ("{", "}", "},") or _MEMBER.match(line) is not None or _NESTED.match(line) is not None
 
 
 class ObjectReader:

@@ -15,7 +15,7 @@ _EPOCH = frozenset({"epoch", "Epoch"})
 _ITERATION = frozenset({"global_step", "iter", "Iter", "step", "Step", "batch_id", "batch"})
 _RANK = frozenset({"rank", "rank_id", "local_rank"})
 # Times of day and of arrival, levels of a logger, places in source code: numbers that measure nothing.
-_NO_METRIC = frozenset({"eta", "ETA", "INFO", "DEBUG", "WARNING", "ERROR"})
+_NO_METRIC = frozenset({"eta", "ETA", "INFO", "DEBUG", "WARNING", "ERROR", "root"})
 _INDEX = re.compile(r"\d{1,9}", re.ASCII)
 
 

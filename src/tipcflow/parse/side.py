@@ -1,4 +1,5 @@
-"""What a log says besides metrics: AutoLog reports, the launcher's words, TIPC's results, ranks and engines."""
+"""What a log says besides its lines of metrics: AutoLog reports, the launcher's words, TIPC's results, ranks,
+engines, and benchmarks' objects that stand on several lines."""
 
 import re
 
@@ -6,10 +7,14 @@ from tipcflow.domain import RankReport
 from tipcflow.parse.autolog import AutologBlock, AutologReader, may_be_autolog
 from tipcflow.parse.engine import parse_engine
 from tipcflow.parse.launch import LaunchFailure, parse_launch
+from tipcflow.parse.lines.dlperf import SpeedRule
+from tipcflow.parse.objects import ObjectReader, may_be_object
 from tipcflow.parse.rank import parse_ranks
+from tipcflow.parse.reading import samples_of
 from tipcflow.parse.results import ResultLine, parse_result
+from tipcflow.parse.sample import Sample
 
-SIDES = ("autolog", "launch", "results", "rank", "engine")
+SIDES = ("autolog", "launch", "results", "rank", "engine", "benchmark")
 
 # The launcher of Paddle 2.3 and later, and the older one with its box of settings.
 _LAUNCH = re.compile(
@@ -22,7 +27,11 @@ _MOST = 10_000
 
 
 class Side:
-    """Collects from single lines; `wanted` names the kinds that are looked for."""
+    """Collects from single lines; `wanted` names the kinds that are looked for.
+
+    Attributes:
+        benchmark: what benchmarks' objects say, and `benchmark_lines` how many lines those have.
+    """
 
     def __init__(self, wanted: tuple[str, ...] = SIDES) -> None:
         self._wanted = frozenset(wanted)
@@ -31,6 +40,9 @@ class Side:
         self._ranks: dict[RankReport, None] = {}
         self.results: list[ResultLine] = []
         self.engine: dict[str, str] = {}
+        self._objects = ObjectReader()
+        self.benchmark: list[Sample] = []
+        self.benchmark_lines = 0
 
     def may_want(self, line: str) -> bool:
         """Whether `line` must be called for this line. Digits are interchangeable."""
@@ -40,10 +52,14 @@ class Side:
             or ("results" in self._wanted and parse_result(line) is not None)
             or ("rank" in self._wanted and bool(parse_ranks(line)))
             or ("engine" in self._wanted and bool(parse_engine(line)))
+            or ("benchmark" in self._wanted and may_be_object(line))
         )
 
     def line(self, offset: int, line: str) -> str:
-        """Take a line that `may_want` answers True for; the kind that it is of, '' for none."""
+        """Take a line that `may_want` answers True for; the kind that it is of, '' for none (or not yet)."""
+        if "benchmark" in self._wanted and may_be_object(line):
+            self._object(offset, line)
+            return ""
         if "autolog" in self._wanted and self._autolog.line(offset, line):
             return "autolog"
         if "launch" in self._wanted and _LAUNCH.match(line):
@@ -60,6 +76,13 @@ class Side:
         engine = parse_engine(line) if "engine" in self._wanted else {}
         self.engine = engine or self.engine
         return "engine" if engine else ""
+
+    def _object(self, offset: int, line: str) -> None:
+        whole = self._objects.line(offset, line)
+        readings = SpeedRule().read(whole) if whole and len(self.benchmark) < _MOST else []
+        for reading in readings:
+            self.benchmark += samples_of(reading, whole, offset=self._objects.offset)
+            self.benchmark_lines += self._objects.lines
 
     @property
     def autolog(self) -> tuple[AutologBlock, ...]:

@@ -10,7 +10,7 @@ from tipcflow.parse.text import last_state
 
 
 def samples_of(pieces: Iterable[bytes], log_format: str) -> Iterator[tuple[str, Sample]]:
-    """(format, sample) of a log, AutoLog reports last."""
+    """(format, sample) of a log, AutoLog reports and benchmarks' objects last."""
     formats, sides = readers_of(log_format)
     scan, side = Scan(formats), Side(sides)
     for offset, raw in numbered_lines(pieces):
@@ -23,6 +23,8 @@ def samples_of(pieces: Iterable[bytes], log_format: str) -> Iterator[tuple[str, 
     for block in side.autolog:
         for sample in block.samples:
             yield "autolog", sample
+    for sample in side.benchmark:
+        yield "benchmark", sample
 
 
 def numbered_lines(pieces: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:

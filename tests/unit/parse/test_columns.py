@@ -31,6 +31,14 @@ LINES = [
     b"[Epoch 1, iter: 2] loss: 3, top1: 0.5, top1: 0.7, x_1: 2, x_2: 3, y: 5., z: -0.0, v: .5, w: +1.5e-3",
     "[Epoch 1, iter: 2] Verlust\N{COMBINING DIAERESIS}: 3, loss: ٣".encode(),
     b"[Epoch 1, iter: 2] loss: 0.1234567890123456, top1: 12345678.87654321",
+    b"{",
+    b'    "ips": 1234.567,',
+    b'    "model_name": "ResNet50_bs32", "device_num": "N1C8"',
+    b"}",
+    b'{"model_name": "r50", "ips": 12.5, "convergence_value": "6.91", "speed_unit": "samples/s"}',
+    b"logs/2n8g/r50_b128_fp32_1.log {'1': 200.5, '2': 300.5}",
+    b"I0322 06:15:51.123456  1234 autolog.h:60] ------ Config info ------",
+    b"cpu_math_library_num_threads: 10",
 ]
 EXACT = struct.Struct("<d")
 

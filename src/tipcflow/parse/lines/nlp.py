@@ -30,6 +30,9 @@ _WHERE = re.compile(
     rf"\A(?=(?:.*?\b[Ee]poch[\W_]{{0,3}}(?P<epoch>{INDEX}+)(?!\.?\d))?)"
     rf"(?=(?:.*?\bglobal[ _]step\W{{0,3}}(?P<iteration>{INDEX}+)(?!\.?\d))?)"
 )
+# A line of an object that stands on several lines: its unit stands on another one (`tipcflow.parse.objects`).
+_NO_MEMBER = r'(?!\s*"[^"]*"\s*:[^:]*\Z)'
+_SPEED_ALONE = re.compile(rf"{_NO_MEMBER}{_WHERE.pattern}")
 
 FORMAT = LineFormat(
     "nlp",
@@ -51,7 +54,7 @@ FORMAT = LineFormat(
 SPEED = LineFormat(
     "speed",
     training=tuple(
-        PairsRule(_WHERE, Phase.TRAIN, needle, anywhere=True, needs=(_SPEED,))
+        PairsRule(_SPEED_ALONE, Phase.TRAIN, needle, anywhere=True, needs=(_SPEED,))
         for needle in ("ips", "throughput", "speed", "qps")
     ),
 )
