@@ -11,9 +11,11 @@ NUMBER = r"(?>[-+]?(?:\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|(?i:
 UNIT = r"[A-Za-z]+/s(?:ec|tep)?|sec|ms|s|[KMGT]i?B|%"
 # The name may hold what the suites' names hold: lr(Cosine), Acc@1, mAP(0.5). Tensors print as [0.5], old logs put
 # names into quotes. A name starts where no other one goes on, and is never taken apart again: linear time on any
-# line. What follows the number must not be more of a word, a date, a time of day or a version.
+# line. What follows the number must not be more of a word, a date, a time of day, a version, or of the number: of
+# `1,234.5` nothing is read, rather than 1.
 _PAIR = re.compile(
-    rf"(?<![\w@/.()-])(?P<name>[A-Za-z_][\w@/.()-]*+)['\"]?\s*+[:=]\s*+\[?(?P<number>{NUMBER})\]?"
+    rf"(?<![\w@/.()-])(?P<name>[A-Za-z_][\w@/.()-]*+)['\"]?\s*+[:=]\s*+"
+    rf"(?P<list>\[)?(?P<number>{NUMBER})\]?(?(list)|(?!,\d))"
     rf"(?:\s*+(?P<unit>{UNIT})(?![\w/:])|(?![\w:/%-])(?!\.\d))",
     re.ASCII,
 )

@@ -1,6 +1,6 @@
 """Which rank a line is of, where several ranks write into one log.
 
-[rank 3] …    [rank3]: …    [default3]:…        torchrun and similar tees
+[rank 3] …  [Rank 3] …  [rank3]: …  [default3]:…   torchrun and similar tees
 [1,3]<stdout>: …                                mpirun --tag-output
 3: …                                            srun --label
 log/workerlog.3:…    workerlog.3-…              grep "" log/workerlog.*
@@ -12,7 +12,7 @@ import re
 from tipcflow.parse.reading import INDEX, Span
 
 _PREFIX = re.compile(
-    rf"(?:\[(?:default|rank)[ _]?(?P<a>{INDEX})\]:?|\[\d{{1,9}},(?P<b>{INDEX})\]<std(?:out|err)>:"
+    rf"(?:\[(?:default|[Rr]ank)[ _]?(?P<a>{INDEX})\]:?|\[\d{{1,9}},(?P<b>{INDEX})\]<std(?:out|err)>:"
     rf"|\s{{0,5}}(?P<c>{INDEX}):(?=[ \t])|(?:\S*/)?workerlog\.(?P<d>{INDEX})[:-])[ \t]?"
 )
 _TITLE = re.compile(rf"==> (?:\S*/)?workerlog\.(?P<rank>{INDEX}) <==\s*$")

@@ -72,10 +72,10 @@ class PairsRule:
 def _fields(line: str, found: Iterator[Pair], places: dict[str, Span | None], prefix: str) -> Iterator[Field]:
     seen: set[str] = set()
     for name, unit, number, at in found:
-        place = _place(name)
-        if place and _INDEX.fullmatch(line, *number):
+        place = index_place(name, line, number)
+        if place:
             places[place] = places[place] or number
-        elif name not in _NO_METRIC and not name.endswith((".py", ".cc", ".cpp", ".h")):
+        elif is_metric(name):
             metric = normalised(name)
             # Several learning rates of one line: the first is `lr`, the others keep their full names.
             metric = name if metric in seen else metric
@@ -83,12 +83,20 @@ def _fields(line: str, found: Iterator[Pair], places: dict[str, Span | None], pr
             yield Field(prefix + metric, unit_of(metric, unit), number, at)
 
 
-def _place(name: str) -> str:
+def index_place(name: str, line: str, number: Span) -> str:
+    """What a pair tells of where the training stands: `epoch`, `iteration`, `rank`, or '' for a value."""
+    if not _INDEX.fullmatch(line, *number):
+        return ""
     if name in _EPOCH:
         return "epoch"
     if name in _ITERATION:
         return "iteration"
     return "rank" if name in _RANK else ""
+
+
+def is_metric(name: str) -> bool:
+    """Whether a pair of that name may measure something."""
+    return name not in _NO_METRIC and not name.endswith((".py", ".cc", ".cpp", ".h"))
 
 
 @dataclass(frozen=True)
@@ -100,6 +108,7 @@ class GroupsRule:
             `name`, only the group `value` is one.
         units: metric -> unit where it is not the registry's.
         name: what the value is called, from the match; '' leaves it out.
+        empty: a line that fits is recognised even when it gives no number.
         listed: the line is one of a list whose title may say that it does not count (`LineFormat.mutes`).
     """
 
@@ -109,13 +118,14 @@ class GroupsRule:
     units: Mapping[str, str] = field(default_factory=dict)
     name: Callable[[re.Match[str]], str] | None = None
     listed: bool = False
+    empty: bool = False
 
     def read(self, line: str) -> list[Reading]:
         """What the line says; nothing when it is none of these."""
         if self.needle not in line:
             return []
         found = (self._reading(match) for match in self.pattern.finditer(line))
-        return [one for one in found if one.fields]
+        return [one for one in found if one.fields or self.empty]
 
     def _reading(self, match: re.Match[str]) -> Reading:
         places: dict[str, Span | None] = dict.fromkeys(("epoch", "iteration", "rank"))

@@ -82,6 +82,7 @@ def test_what_measures_nothing_is_not_recognised(line: str) -> None:
     "prefix",
     [
         "[rank 3] ",
+        "[Rank 3] ",
         "[rank3]: ",
         "[default3]:",
         "[1,3]<stdout>: ",
@@ -94,7 +95,9 @@ def test_the_rank_in_front_of_a_line(prefix: str) -> None:
     for line in LINES:
         plain = list(parse_training(lines_of(line), "auto"))
         ranked = list(parse_training(lines_of(prefix + line), "auto"))
-        assert [(one.metric, one.value) for one in plain] == [(one.metric, one.value) for one in ranked], line
+        assert [(one.metric, repr(one.value)) for one in plain] == [
+            (one.metric, repr(one.value)) for one in ranked
+        ], line
         own = "rank_id" in line
         assert {one.rank for one in ranked} <= ({0} if own else {3})
 
@@ -104,6 +107,60 @@ def test_nan_and_inf_are_values() -> None:
         (loss, _) = parse_training(lines_of(f"[Epoch 1, iter: 2] loss: {text}, lr: 0.1"), "auto")
         assert repr(loss.value) == text.lower()
         assert loss.phase is Phase.TRAIN
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[Train][Epoch 1/2][Iter: 1/12]loss: 1.5, ips: {} samples/s",
+        "loss: 1.5, lr: 0.1, ips: {} samples/s",
+        "loss: 1.5, lr: 0.1, ips: {}",
+        "Epoch 1 | loss 1.5 | ips {} images/s",
+        "Epoch 1, ips: {}, loss: 1.5",
+    ],
+)
+def test_a_number_with_commas_in_it_is_not_cut(line: str) -> None:
+    def read(number: str) -> dict[str, float]:
+        return {one.metric: one.value for one in parse_training(lines_of(line.format(number)), "auto")}
+
+    assert read("1234.5")["ips"] == 1234.5
+    assert read("1,234.5")["loss"] == 1.5
+    assert "ips" not in read("1,234.5")
+
+
+@pytest.mark.parametrize(
+    "line", ["ips: 1,234.5 samples/s", '{"model_name": "r", "ips": 1,234.5}', "Metric fid: 1,234"]
+)
+def test_nothing_is_read_of_a_cut_number(line: str) -> None:
+    assert list(parse_training(lines_of(line), "auto")) == []
+
+
+def test_of_several_numbers_in_brackets_the_first_is_read() -> None:
+    for text in ("[0.1 0.2]", "[0.1, 0.2]", "[0.1,0.2]"):
+        (acc, _) = parse_training(lines_of(f"[Epoch 1, iter: 2] acc: {text}, lr: 0.1"), "auto")
+        assert acc.value == 0.1
+
+
+def test_not_applicable_is_recognised_and_no_value() -> None:
+    line = " Average Precision  (AP) @[ IoU=0.50:0.95 | area= small | maxDets=100 ] = -1.000"
+    found = spot(line, line_formats("auto"))
+    assert found is not None
+    assert (found.form, [reading.fields for reading in found.readings]) == ("det", [()])
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Epoch 3: reducing learning rate of group 0 to 1.0000e-04.",
+        "Epoch 1/20",
+        "Epoch 1: 100 batches, 20 workers",
+        "Epoch 1 | elapsed 3",
+        "Testing 5 models",
+        "Rank 0, Epoch 1",
+    ],
+)
+def test_sentences_with_epochs_measure_nothing(line: str) -> None:
+    assert list(parse_training(lines_of(line), "auto")) == []
 
 
 def test_an_appended_log_goes_on_after_what_the_launcher_repeated() -> None:

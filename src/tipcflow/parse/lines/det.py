@@ -9,7 +9,7 @@
     [05/01 10:00:09] ppdet.engine INFO: Best test bbox ap is 0.123.
 
 (training on one line). Epochs count from 0. Losses are medians of a window. COCO's table becomes AP, AP50,
-AP75, APs, APm, APl, AR1, AR10, AR100, ARs, ARm, ARl; -1.000 (not applicable) is left out.
+AP75, APs, APm, APl, AR1, AR10, AR100, ARs, ARm, ARl; -1.000 (not applicable) is no value.
 """
 
 import re
@@ -46,11 +46,13 @@ FORMAT = LineFormat(
         GroupsRule(
             re.compile(
                 r"Average (?:Precision|Recall)\s+\((?P<kind>AP|AR)\) @\[ IoU=(?P<iou>[\d.:]+)\s{0,6}\| "
-                r"area=\s{0,6}(?P<area>[a-z]+) \| maxDets=\s{0,6}(?P<most>\d+) \] = (?P<value>\d+\.\d+)"
+                r"area=\s{0,6}(?P<area>[a-z]+) \| maxDets=\s{0,6}(?P<most>\d+) \] = "
+                rf"(?:-\d+\.\d+|(?P<value>{NUMBER}))"
             ),
             Phase.EVAL,
             "maxDets=",
             name=_coco,
+            empty=True,
         ),
         GroupsRule(re.compile(rf"\bmAP\([\d.]+, \w+\) = (?P<mAP>{NUMBER})%"), Phase.EVAL, "mAP(", {"mAP": "%"}),
         GroupsRule(

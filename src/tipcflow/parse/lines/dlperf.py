@@ -18,7 +18,7 @@ from tipcflow.parse.reading import INDEX, Field, Reading
 from tipcflow.parse.rules import GroupsRule
 
 TOPOLOGY = r"(?<![A-Za-z0-9])(?P<nodes>\d{1,9})n(?P<gpus>\d{1,9})g(?![A-Za-z0-9])"
-_MEMBER = r'"{name}"\s*+:\s*+"?(?P<value>{number})"?\s*+[,}}]'
+_MEMBER = r'"{name}"\s*+:\s*+"?(?P<value>{number})"?\s*+(?:,\s*+"|\}})'
 # Member of the object -> metric, and the unit where it is not the speed's.
 _MEASURED = {"ips": "throughput", "convergence_value": "convergence_value", "model_run_time": "model_run_time"}
 _UNITS = {"convergence_value": "", "model_run_time": "s"}

@@ -5,6 +5,8 @@
     loss: 2.345, learning_rate: 1e-05, global_step: 10, interval_runtime: 1.2, interval_samples_per_second: 6.6
     2021-05-01 10:00:00 [INFO]	[TRAIN] Epoch=1/12, Step=10/50, loss=1.2, lr=0.001, time_each_step=0.5s, eta=0:10:0
     2021-05-01 10:00:09 [INFO]	[EVAL] Finished, Epoch=1, bbox_map=12.3 .
+    2021-05-01 10:00:09 [INFO]	[TRAIN] Epoch 1 finished, loss=1.3, lr=0.001 .
+    [2021-03-12 10:00:00,123][INFO]  pass 0, batch 150, loss: 40.1, lr: 0.1, elapsed: 0.3, throughput: 400.5 …
     eval loss: 0.39, acc: 0.85
 
 (training on one line). A line is taken for a training line when it has a loss, and with it a speed, a time, a
@@ -41,6 +43,19 @@ FORMAT = LineFormat(
             re.compile(rf"\[TRAIN\]\s+Epoch=(?P<epoch>{INDEX})/\d+, Step=(?P<iteration>{INDEX})/\d+,"),
             Phase.TRAIN,
             "[TRAIN]",
+        ),
+        PairsRule(
+            re.compile(rf"\[TRAIN\]\s+Epoch (?P<epoch>{INDEX}) finished,"),
+            Phase.TRAIN,
+            " finished,",
+            prefix="epoch.",
+        ),
+        PairsRule(
+            re.compile(
+                rf"\b[Pp]ass[ :]\s?(?P<epoch>{INDEX}),?\s{{1,3}}batch[ :]\s?(?P<iteration>{INDEX})(?=[,\s])"
+            ),
+            Phase.TRAIN,
+            "ass",
         ),
         PairsRule(_WHERE, Phase.TRAIN, "loss", anywhere=True, needs=(_LOSS, _BESIDES)),
     ),
