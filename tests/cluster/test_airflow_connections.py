@@ -43,7 +43,7 @@ def ask(nodes: LocalNodes, home: Path, name: str) -> list[str]:
     return said
 
 
-@pytest.mark.parametrize("mode", ["namespaces", "loopback"])
+@pytest.mark.parametrize("mode", ["namespaces", pytest.param("loopback", marks=pytest.mark.full)])
 def test_both_hooks_are_let_in_and_refuse_a_changed_host_key(
     make_nodes: Callable[..., LocalNodes], tmp_path: Path, mode: str
 ) -> None:

@@ -32,6 +32,7 @@ def inject(desk: Desk, what: str) -> None:
     desk.edit_params("norm_train:train.py", f"norm_train:train.py --inject {what}")
 
 
+@pytest.mark.full
 def test_the_rank_that_stalls_is_named_by_what_every_node_looked_like(desk: Desk) -> None:
     """Rank 3 is in its own code, the others wait for it in a collective: all are silent."""
     inject(desk, "stall@3")

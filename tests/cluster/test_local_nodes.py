@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.support.certify import wait_for
 
 from tipcflow.demo.nodes import LocalNodes
 from tipcflow.domain import Cluster, InfraError, Node
@@ -52,7 +53,8 @@ def test_ssh_reaches_every_node_with_the_written_keys(each: LocalNodes) -> None:
 def test_a_process_that_outlives_its_connection_is_listed(each: LocalNodes) -> None:
     assert each.processes("a") == []
     ssh(each.cluster.node("a"), "setsid sleep 1234 >/dev/null 2>&1 </dev/null &")
-    assert [process.cmdline for process in each.processes("a")] == ["sleep 1234"]
+    # It is called `setsid sleep 1234` until it has become what it runs.
+    wait_for(lambda: [one.cmdline for one in each.processes("a")] == ["sleep 1234"], what="the process")
     assert each.processes("b") == []
     each.exec("a", ["kill", "-9", str(each.processes("a")[0].pid)])
     assert each.processes("a") == []

@@ -31,6 +31,10 @@ def test_pass_from_one_command_to_a_verdict(desk: Desk) -> None:
         assert {(m.node, m.rank) for m in losses} == {("a", 0), ("a", 1), ("b", 2), ("b", 3)}
         assert len(losses) == 4 * 10
         assert len(store.node_facts(first.run.id)) == 2
+    fetched = [path.name for path in (desk.home / "runs").rglob("*") if path.is_file()]
+    assert not [name for name in fetched if name.startswith(("envlog", "backup_env"))], (
+        "the launcher's environment"
+    )
     certificate = json.loads((desk.home / "runs" / first.run.id / "certificate.json").read_text())
     assert certificate["verdict"]["status"] == "pass"
 
@@ -39,6 +43,7 @@ def test_pass_from_one_command_to_a_verdict(desk: Desk) -> None:
     assert "equal those of run" in second.output
 
 
+@pytest.mark.full
 def test_launcher_environment_dump_is_never_fetched(desk: Desk) -> None:
     outcome = desk.run()
     assert outcome.code == 0, outcome.output
@@ -47,6 +52,7 @@ def test_launcher_environment_dump_is_never_fetched(desk: Desk) -> None:
     assert not [name for name in fetched if name.startswith(("envlog", "backup_env"))]
 
 
+@pytest.mark.full
 def test_compat_bash_runs_the_scripts_own_commands(desk: Desk) -> None:
     """The toy knows no --gpus, as Paddle on a machine without: the script fails, and it is said."""
     outcome = desk.run("--compat", "bash")
@@ -126,7 +132,11 @@ def test_one_failing_leg_keeps_the_others(desk: Desk) -> None:
 
 @pytest.mark.parametrize(
     ("inject", "words"),
-    [("drift@mkldnn", "parity.onednn"), ("pretend@mkldnn", "ran.engine"), ("silent@mkldnn", "printed nothing")],
+    [
+        ("drift@mkldnn", "parity.onednn"),
+        pytest.param("pretend@mkldnn", "ran.engine", marks=pytest.mark.full),
+        pytest.param("silent@mkldnn", "printed nothing", marks=pytest.mark.full),
+    ],
 )
 def test_onednn_that_differs_or_does_not_run_is_failed(desk: Desk, inject: str, words: str) -> None:
     desk.edit_params("inference:deploy/infer.py", f"inference:deploy/infer.py --inject {inject}")
@@ -135,6 +145,7 @@ def test_onednn_that_differs_or_does_not_run_is_failed(desk: Desk, inject: str, 
     assert words in outcome.run.reason
 
 
+@pytest.mark.full
 def test_hang_ends_at_the_deadline(desk: Desk) -> None:
     desk.configure_policy(step_deadline_minutes=0.1)
     desk.edit_params("norm_train:train.py", "norm_train:train.py --inject hang@3")

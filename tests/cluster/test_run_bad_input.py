@@ -64,16 +64,19 @@ def test_suite_ref_that_does_not_exist(desk: Desk) -> None:
     assert desk.run(suite_ref="HEAD").code == 0
 
 
+@pytest.mark.full
 def test_missing_line(desk: Desk) -> None:
     desk.edit_params("fpgm_train:null\n", "")
     assert_ends(desk, desk.run(), Status.CONFIG_ERROR, "train_infer_python.txt:")
 
 
+@pytest.mark.full
 def test_shifted_line(desk: Desk) -> None:
     desk.edit_params("--use-gpu:True\nnull:null\n", "null:null\n--use-gpu:True\nnull:null\n")
     assert_ends(desk, desk.run(), Status.CONFIG_ERROR, "train_infer_python.txt:")
 
 
+@pytest.mark.full
 def test_every_leg_needs_a_device_that_the_cluster_lacks(desk: Desk) -> None:
     desk.edit_params("--use-gpu:True|False", "--use-gpu:True")
     outcome = desk.run(mode="whole_infer")
@@ -85,16 +88,19 @@ def test_fewer_nodes_than_the_file_wants(desk: Desk) -> None:
     assert_ends(desk, desk.run(), Status.CONFIG_ERROR, "3", "2")
 
 
+@pytest.mark.full
 def test_fewer_slots_than_the_file_wants(desk: Desk) -> None:
     desk.configure_node("b", slots=1)
     assert_ends(desk, desk.run(), Status.CONFIG_ERROR, "slot", "b")
 
 
+@pytest.mark.full
 def test_wrong_key_in_the_cluster_file(desk: Desk) -> None:
     desk.configure_node("b", slotz=1)
     assert_ends(desk, desk.run(), Status.CONFIG_ERROR, "local.yaml:", "nodes.1.slotz", "slots")
 
 
+@pytest.mark.full
 def test_node_without_python(desk: Desk) -> None:
     desk.configure_node("b", python="/opt/nowhere/bin/python")
     assert_ends(desk, desk.run(), Status.INFRA_FAILURE, "node b", "/opt/nowhere/bin/python", "no such interpreter")
@@ -105,6 +111,7 @@ def test_node_without_paddle(desk: Desk) -> None:
     assert_ends(desk, desk.run(), Status.INFRA_FAILURE, "node a", "has no paddlepaddle")
 
 
+@pytest.mark.full
 def test_other_framework_than_asked_for(desk: Desk, node_python: Path) -> None:
     desk.configure_suite(framework="paddlepaddle")
     for name in ("a", "b"):
@@ -113,6 +120,7 @@ def test_other_framework_than_asked_for(desk: Desk, node_python: Path) -> None:
     assert_ends(desk, outcome, Status.INFRA_FAILURE, "node a has paddlepaddle 3.3.1", "paddlepaddle==2.6.2")
 
 
+@pytest.mark.full
 def test_key_refused(desk: Desk, tmp_path: Path) -> None:
     key = tmp_path / "other_key"
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True)

@@ -9,7 +9,7 @@ from tests.support.certify import Desk
 
 from tipcflow.demo.nodes import LocalNodes
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.full]
 
 
 @pytest.fixture
