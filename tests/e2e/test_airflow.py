@@ -70,6 +70,7 @@ def test_a_training_that_fails_makes_the_run_red(scheduler: Scheduler) -> None:
         assert store.step_statuses(run.id)[f"{VARIANT}/export"][0] is Status.BLOCKED
 
 
+@pytest.mark.full
 def test_a_node_that_is_down_is_nobodys_model(scheduler: Scheduler) -> None:
     scheduler.desk.nodes.kill_sshd("b")
     try:

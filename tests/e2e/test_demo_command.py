@@ -57,7 +57,14 @@ def leases(home: Path) -> int:
 
 
 # What stands on the screen when the signal is sent.
-MOMENTS = ["two nodes, a and b", "connecting to", "prepare started", "train started", "eval started"]
+MOMENTS = [
+    "connecting to",
+    "train started",
+    *(
+        pytest.param(moment, marks=pytest.mark.full)
+        for moment in ("two nodes, a and b", "prepare started", "eval started")
+    ),
+]
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
