@@ -71,6 +71,8 @@ class Inputs:
         found = speed_of(
             steps, rule=self._rule, batch=self._batch, devices=topology.devices, window=self._window, source=name
         )
+        if found.not_finite:
+            self.notes.append(f"{name}: {found.not_finite} lines with nan or inf left out of the mean")
         model, precision, batch, repeat = named(name)
         one = Speed(
             model=model, precision=precision, topology=topology, repeat=repeat, speed=found.speed, batch=batch,

@@ -29,11 +29,19 @@ class Window(NamedTuple):
 
 
 class Found(NamedTuple):
-    """Samples per second of all devices, where that comes from, and of how many iterations it is."""
+    """What a training log says.
+
+    Attributes:
+        speed: samples per second of all devices.
+        how: where that comes from.
+        iterations: of how many iterations it is.
+        not_finite: lines that gave nan or inf instead, and do not count.
+    """
 
     speed: float
     how: str
     iterations: int
+    not_finite: int = 0
 
 
 class Step(NamedTuple):
@@ -106,10 +114,11 @@ def speed_of(steps: Sequence[Step], *, rule: str, batch: int, devices: int, wind
                 file=source,
                 expected=f"one of {', '.join(SPEEDS)}, or --rule time",
             )
-        return Found(sum(printed) / len(printed), PRINTED, iterations)
+        return Found(sum(printed) / len(printed), PRINTED, iterations, _told(chosen, name) - len(printed))
     costs = _finite(chosen, "batch_cost")
     if costs and sum(costs) > 0:
-        return Found(batch * devices * len(costs) / sum(costs), "batch_cost", iterations)
+        speed = batch * devices * len(costs) / sum(costs)
+        return Found(speed, "batch_cost", iterations, _told(chosen, "batch_cost") - len(costs))
     stamped = [one for one in chosen if one.at is not None]
     seconds = (stamped[-1].at or 0.0) - (stamped[0].at or 0.0) if stamped else 0.0
     if seconds <= 0:
@@ -121,6 +130,10 @@ def speed_of(steps: Sequence[Step], *, rule: str, batch: int, devices: int, wind
 def _finite(steps: Sequence[Step], name: str) -> list[float]:
     """What the steps say under that name, as far as it is a number."""
     return [one.values[name] for one in steps if math.isfinite(one.values.get(name, math.nan))]
+
+
+def _told(steps: Sequence[Step], name: str) -> int:
+    return sum(name in one.values for one in steps)
 
 
 def _covered(chosen: Sequence[Step], begin: int, take: int) -> int:

@@ -107,7 +107,9 @@ def log(path: Path, speeds: list[str], every: int = 1) -> str:
 @pytest.mark.parametrize("rule", ["printed", "time"])
 def test_nan_in_a_log_is_left_out_of_the_mean(tipcflow: Command, tmp_path: Path, rule: str) -> None:
     name = log(tmp_path / "1n1g" / "r50_b128_fp32_1.log", ["2.0", "nan", "2.0", "inf"] * 50)
-    (rows,) = json.loads(tipcflow("scaling", name, *B, "--rule", rule).out)["models"].values()
+    told = json.loads(tipcflow("scaling", name, *B, "--rule", rule).out)
+    (rows,) = told["models"].values()
+    assert told["notes"] == [f"{name}: 50 lines with nan or inf left out of the mean"]
     assert rows["1n1g"]["median_speed"] == (2.0 if rule == "printed" else 64.0)
     log(Path(name), ["nan"] * 200)
     said = tipcflow("scaling", name, "--batch-size-per-device", "128")

@@ -179,9 +179,31 @@ def test_any_bytes_are_read_without_an_error(data: bytes, line: str) -> None:
 
 @pytest.mark.timeout(100)
 @pytest.mark.parametrize(
-    "filler", ["a", "a:", "lr(", "1", " ", "loss: ", "epoch ", "1n1g/", "Epoch: 1/1, ", "INFO: a:", "["]
+    "filler",
+    [
+        "a",
+        "a:",
+        "lr(",
+        "1",
+        " ",
+        "loss: ",
+        "epoch ",
+        "1n1g/",
+        "Epoch: 1/1, ",
+        "INFO: a:",
+        "[",
+        "Test Acc ",
+        "1: 1, ",
+    ],
 )
 def test_hostile_lines_do_not_hold_the_reader_up(filler: str) -> None:
     """A second or so for 20,000 characters at the worst, not minutes."""
-    for line in ("loss: 1, ips: 2 ", "[Train][Epoch 1/2][Iter: 0/1]", "test loss: .log {", ""):
+    for line in (
+        "loss: 1, ips: 2 ",
+        '{"x": "ips"',
+        "Epoch 1 | loss 1 ",
+        "[Train][Epoch 1/2][Iter: 0/1]",
+        "test loss: .log {",
+        "",
+    ):
         list(parse_training(lines_of(line + filler * (19_000 // len(filler))), "auto"))

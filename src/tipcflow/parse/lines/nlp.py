@@ -33,7 +33,7 @@ _WHERE = re.compile(
     rf"(?=(?:.*?\bglobal[ _]step\W{{0,3}}(?P<iteration>{INDEX}+)(?!\.?\d))?)"
 )
 # A line of an object that stands on several lines: its unit stands on another one (`tipcflow.parse.objects`).
-_NO_MEMBER = r'(?!\s*"[^"]*"\s*:[^:]*\Z)'
+_NO_MEMBER = r'\A(?!\s*"[^"]*"\s*:[^:]*\Z)'
 _SPEED_ALONE = re.compile(rf"{_NO_MEMBER}{_WHERE.pattern}")
 
 FORMAT = LineFormat(
