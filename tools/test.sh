@@ -9,7 +9,8 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 plain=(tests/dag tests/ui)
 nodes=(tests/cluster)
-whole=(tests/e2e)
+airflow=(tests/e2e/test_airflow.py tests/e2e/test_weekly.py tests/e2e/test_failures.py tests/e2e/faults)
+demo=(tests/e2e/test_demo_*.py tests/e2e/test_sample_suite.py)
 for folder in tests/unit/*/; do
     case $(basename "$folder") in
         __pycache__) ;;
@@ -47,22 +48,20 @@ EOF
 # With job control, or it would be started with Ctrl-C ignored, which tests of Ctrl-C are about.
 set -m
 (
-    lane plain "${plain[@]}"
+    lane plain -n 2 "${plain[@]}"
     first=$?
-    lane whole "${whole[@]}"
+    # One Airflow for all of them, which is gone before the others begin.
+    lane airflow "${airflow[@]}"
     second=$?
     exit $((first | second))
 ) >"$work/said" 2>&1 &
 other=$!
 set +m
 status=0
-if [ ${#own[@]} -eq 0 ]; then
-    wait "$other" || status=$?
-    lane nodes "${nodes[@]}" || status=$?
-else
-    lane nodes "${nodes[@]}" || status=$?
-    wait "$other" || status=$?
-fi
+[ ${#own[@]} -gt 0 ] || wait "$other" || status=$?
+lane nodes "${nodes[@]}" || status=$((status | $?))
+lane demo "${demo[@]}" || status=$((status | $?))
+[ ${#own[@]} -eq 0 ] || wait "$other" || status=$((status | $?))
 other=
 printf '\n---- the other lane\n'
 cat "$work/said"
@@ -70,8 +69,9 @@ cat "$work/said"
 if [ "$status" -eq 1 ]; then
     status=0
     again plain "${plain[@]}" || status=1
-    again whole "${whole[@]}" || status=1
+    again airflow "${airflow[@]}" || status=1
     again nodes "${nodes[@]}" || status=1
+    again demo "${demo[@]}" || status=1
 fi
 if [ -s "$work/unsteady" ]; then
     printf '\n---- failed beside the others\n'

@@ -16,7 +16,8 @@ from tipcflow.demo import processes
 from tipcflow.demo.airflow.stack import COMPONENTS, Stack, airflow_stack
 from tipcflow.domain import InfraError
 
-pytestmark = [pytest.mark.process, pytest.mark.timeout(600)]
+# Everyday the end-to-end tests start such an Airflow.
+pytestmark = [pytest.mark.process, pytest.mark.full, pytest.mark.timeout(600)]
 
 CONFIGS = Path(__file__).resolve().parents[4] / "configs"
 OWNER = """
