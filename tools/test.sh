@@ -48,7 +48,7 @@ EOF
 # With job control, or it would be started with Ctrl-C ignored, which tests of Ctrl-C are about.
 set -m
 (
-    lane plain -n 2 "${plain[@]}"
+    lane plain "${plain[@]}"
     first=$?
     # One Airflow for all of them, which is gone before the others begin.
     lane airflow "${airflow[@]}"
