@@ -35,8 +35,7 @@ def build_plan(
     """Everything that a run of a params file will do.
 
     Args:
-        text, file: the params file and its path relative to the suite's root.
-        suite, chain: names, recorded in the plan.
+        text, file: the params file and its path in the suite; `suite`, `chain`: names, recorded in the plan.
         dialects: the suite's dialects; the first whose layout fits the file is taken.
         mode: one of `ALL_MODES`; `benchmark_train:<case>` measures one training alone.
         compat: whose semantics: the script's, defects included, or the file's.
@@ -44,8 +43,7 @@ def build_plan(
         options: see `PlanOptions`.
 
     Raises:
-        ConfigError: the mode is unknown, no dialect fits, the file says something impossible, nothing would
-            run, or the cluster cannot do it.
+        ConfigError: unknown mode, no dialect fits, an impossible file, nothing would run, or not on this cluster.
     """
     options = options or PlanOptions()
     name, word = _split_mode(mode)

@@ -30,10 +30,9 @@ class LeasesMixin(LeaseQueueMixin):
     ) -> int | None:
         """Lease slots, all or none, in one transaction; a request of the run in the queue is over then.
 
-        A run that holds all of them already keeps its fence and gets `ttl_s` from now; its own expired leases are
-        no obstacle, since its steps look at their own jobs first. An expired lease of another run stands in the
-        way as a live one does: find it in `leases()`, list its node, and when nothing of that run is left there,
-        `drop_expired` it and ask again.
+        A run that holds all of them keeps its fence and gets `ttl_s` from now; its own expired leases are no
+        obstacle, since its steps look at their own jobs first. Another run's expired lease is one: find it in
+        `leases()`, list its node, and when nothing of that run is there, `drop_expired` it and ask again.
 
         Args:
             slots: (node, slot index) pairs.
@@ -41,11 +40,10 @@ class LeasesMixin(LeaseQueueMixin):
             rise_s: after how long a request rises one priority; None for what the settings say.
 
         Returns:
-            The fence, larger than every earlier one; None when another run holds one of the slots, or one that
-            waits for it goes first.
+            The fence, larger than every earlier one; None when another run has a slot or goes before.
 
         Raises:
-            ValueError: when no slot is named.
+            ValueError: no slot is named.
         """
         if not slots:
             raise ValueError("no slots to lease")
