@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the tests that CI runs, in two lanes at once. Called by `make test`. Tests that make local nodes, an Airflow or
 # servers look at the whole machine: where we may, each lane gets a machine of its own (namespaces of processes,
-# network and mounts); where we may not, those of the second lane wait for the others.
+# network and mounts); where we may not, only tests that do not mind run beside them.
 #
 # A test that fails in this crowd is asked once more, alone, and named in the last lines: it is unsteady, and that is a
 # defect of the test or of what it tests. More than three such tests, or one that fails alone, fail the whole.
@@ -25,17 +25,20 @@ own=(unshare --pid --fork --mount-proc --mount --net --uts --ipc bash -c
     'mkdir -p /run/netns && mount -t tmpfs tmpfs /run/netns && ip link set lo up && "$@"; exit $?' own)
 "${own[@]}" true 2>/dev/null || own=()
 
-# lane NAME FOLDER...: its failed tests are remembered under its name.
+# lane NAME FOLDER...: its exit status and its failed tests are remembered under its name.
 lane() {
-    local name=$1
+    local name=$1 status=0
     shift
-    "${own[@]}" .venv/bin/pytest -m "not full" -o cache_dir="$work/$name" "$@"
+    "${own[@]}" .venv/bin/pytest -m "not full" -o cache_dir="$work/$name" "$@" || status=$?
+    echo "$status" >"$work/$name.status"
+    return "$status"
 }
 
-# again NAME: the failed tests of a lane, alone; 0 when there were none, or few and they passed.
+# again NAME FOLDER...: the failed tests of a lane, alone; 0 when the lane was well, or few failed and they passed.
 again() {
     local failed="$work/$1/v/cache/lastfailed"
-    [ -f "$failed" ] && [ "$(cat "$failed")" != "{}" ] || return 0
+    [ "$(cat "$work/$1.status")" != 0 ] || return 0
+    [ -f "$failed" ] && [ "$(cat "$failed")" != "{}" ] || return 1
     .venv/bin/python - "$failed" "$1" >>"$work/unsteady" <<'EOF'
 import json, sys
 print(*(f"{sys.argv[2]}: {name}" for name in json.load(open(sys.argv[1]))), sep="\n")
@@ -50,7 +53,8 @@ set -m
 (
     lane plain "${plain[@]}"
     first=$?
-    # One Airflow for all of them, which is gone before the others begin.
+    [ ${#own[@]} -gt 0 ] || exit "$first"
+    # One Airflow for all of them, which is gone at their end.
     lane airflow "${airflow[@]}"
     second=$?
     exit $((first | second))
@@ -58,10 +62,10 @@ set -m
 other=$!
 set +m
 status=0
-[ ${#own[@]} -gt 0 ] || wait "$other" || status=$?
 lane nodes "${nodes[@]}" || status=$((status | $?))
 lane demo "${demo[@]}" || status=$((status | $?))
-[ ${#own[@]} -eq 0 ] || wait "$other" || status=$((status | $?))
+[ ${#own[@]} -gt 0 ] || lane airflow "${airflow[@]}" || status=$((status | $?))
+wait "$other" || status=$((status | $?))
 other=
 printf '\n---- the other lane\n'
 cat "$work/said"
