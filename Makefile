@@ -29,7 +29,7 @@ test-unit: install ## Unit tests of an everyday minute; no root, no server, no P
 
 test-full: install ## All tests, with the long ones; writes the results of the faults into docs/faults.md
 	@$(BIN)/python -m tipcflow.demo.prepare --tests
-	TIPCFLOW_WRITE_DOCS=1 $(BIN)/pytest
+	@TIPCFLOW_WRITE_DOCS=1 tools/test.sh --full
 
 bench: install ## What a run costs at the desk and in Airflow; how fast plans, graphs and pages are made
 	@$(BIN)/python -m tipcflow.demo.prepare

@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
-# Runs the tests that CI runs, in two lanes at once. Called by `make test`. Tests that make local nodes, an Airflow or
-# servers look at the whole machine: where we may, each lane gets a machine of its own (namespaces of processes,
-# network and mounts); where we may not, only tests that do not mind run beside them.
+# Runs the tests that CI runs, in two lanes at once; with --full the long ones too. Called by `make test` and
+# `make test-full`. Tests that make local nodes, an Airflow or servers look at the whole machine: where we may, each
+# lane gets a machine of its own (namespaces of processes, network and mounts); where we may not, only tests that do
+# not mind run beside them.
 #
 # A test that fails in this crowd is asked once more, alone, and named in the last lines: it is unsteady, and that is a
 # defect of the test or of what it tests. More than three such tests, or one that fails alone, fail the whole.
 set -uo pipefail
 cd "$(dirname "$0")/.."
+marks="not full"
+[ "${1:-}" != --full ] || marks="full or not full"
 plain=(tests/dag tests/ui)
 nodes=(tests/cluster)
 airflow=(tests/e2e/test_airflow.py tests/e2e/test_weekly.py tests/e2e/test_failures.py tests/e2e/faults)
@@ -29,7 +32,7 @@ own=(unshare --pid --fork --mount-proc --mount --net --uts --ipc bash -c
 lane() {
     local name=$1 status=0
     shift
-    "${own[@]}" .venv/bin/pytest -m "not full" -o cache_dir="$work/$name" "$@" || status=$?
+    "${own[@]}" .venv/bin/pytest -m "$marks" -o cache_dir="$work/$name" "$@" || status=$?
     echo "$status" >"$work/$name.status"
     return "$status"
 }
