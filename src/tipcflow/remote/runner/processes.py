@@ -87,12 +87,15 @@ def family(table: Iterable[Proc], parent: int, spec: Json) -> list[Proc]:
     return ours
 
 
-def end_all(find: Callable[[], list[Proc]], *, grace_s: float, kill_after_s: float) -> dict[int, str]:
+def end_all(
+    find: Callable[[], list[Proc]], *, grace_s: float, kill_after_s: float, give_up_s: float = UNKILLABLE_S
+) -> dict[int, str]:
     """TERM, later KILL, everything that `find` finds, until it finds nothing.
 
     Args:
         grace_s: seconds that they may take to end by themselves.
         kill_after_s: seconds from TERM to KILL.
+        give_up_s: seconds from KILL until what is still there is left alone.
 
     Returns:
         pid -> the last signal that it was sent.
@@ -101,7 +104,7 @@ def end_all(find: Callable[[], list[Proc]], *, grace_s: float, kill_after_s: flo
     sent: dict[int, str] = {}
     while True:
         found, passed = find(), time.monotonic() - begin - grace_s
-        if not found or passed > kill_after_s + UNKILLABLE_S:
+        if not found or passed > kill_after_s + give_up_s:
             return sent
         name = "SIGKILL" if passed >= kill_after_s else "SIGTERM"
         for proc in found if passed >= 0 else []:

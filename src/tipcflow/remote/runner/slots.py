@@ -13,6 +13,8 @@ from .processes import end_all, marked
 
 SLOT_WAIT_S = 5.0  # for a job that is just ending
 SLOT_BYTES = 4096
+# The last job's runner has waited longer already, and a controller waits for this job to be staged.
+GIVE_UP_S = 5.0
 
 
 class Refused(Exception):
@@ -29,40 +31,69 @@ def take_slot(spec: Json, number: int) -> int:
         The file descriptor that holds the lock.
 
     Raises:
-        Refused: a living job holds the slot, or the slot has seen a newer lease.
+        Refused: a living job holds the slot, the slot has seen a newer lease, or what its last job has left cannot
+            be ended.
     """
     path = os.path.join(spec["workspace"], "slots", f"{number}.lock")
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    slot, until = os.open(path, os.O_RDWR | os.O_CREAT, 0o644), time.monotonic() + SLOT_WAIT_S
+    slot = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        lock_slot(slot, path, spec, number)
+        free_slot(load(path) or {"fence": spec["fence"], "job": ""}, spec, number)
+        text = json.dumps(
+            {
+                "fence": spec["fence"],
+                "job": job_id(spec),
+                "container": spec.get("container", ""),
+                "container_engine": spec.get("container_engine", ""),
+            }
+        )
+        os.pwrite(slot, text.encode().ljust(SLOT_BYTES), 0)  # padded, in place: a full disk cannot lose the number
+    except BaseException:
+        os.close(slot)
+        raise
+    return slot
+
+
+def lock_slot(slot: int, path: str, spec: Json, number: int) -> None:
+    """Wait for the slot's lock, for as long as a job may take that is just ending."""
+    until = time.monotonic() + SLOT_WAIT_S
     while True:
         try:
             fcntl.flock(slot, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            break
+            return
         except BlockingIOError:
             if time.monotonic() > until:
                 holder = (load(path) or {}).get("job", "a job that is starting")
                 raise Refused(f"slot {number} of {spec['node']} is held by {holder}") from None
             time.sleep(0.02)
-    last = load(path) or {"fence": spec["fence"], "job": ""}
+
+
+def free_slot(last: Json, spec: Json, number: int) -> None:
+    """See to it that the job may have the slot that it has locked: nothing newer was there, nothing is left."""
     if spec["fence"] < last["fence"]:
         raise Refused(
             f"slot {number} of {spec['node']} has seen lease {last['fence']} (of {last['job']}); "
             f"this job comes with the older lease {spec['fence']}"
         )
     if last["job"] not in ("", job_id(spec)):
-        wanted = {"TIPCFLOW_WORKSPACE": spec["workspace"], "TIPCFLOW_JOB": last["job"]}
-        end_all(marked(wanted), grace_s=0.0, kill_after_s=spec["kill_after_s"])
+        end_last(spec, last["job"], number)
         end_container(spec["workspace"], last, number)
-    text = json.dumps(
-        {
-            "fence": spec["fence"],
-            "job": job_id(spec),
-            "container": spec.get("container", ""),
-            "container_engine": spec.get("container_engine", ""),
-        }
-    )
-    os.pwrite(slot, text.encode().ljust(SLOT_BYTES), 0)  # padded, in place: a full disk cannot lose the number
-    return slot
+
+
+def end_last(spec: Json, last: str, number: int) -> None:
+    """End what the slot's last job has left: its runner died, or SIGKILL was not enough.
+
+    Until it is gone the slot keeps that job's name, so that every later job looks again.
+
+    Raises:
+        Refused: something is still there.
+    """
+    find = marked({"TIPCFLOW_WORKSPACE": spec["workspace"], "TIPCFLOW_JOB": last})
+    end_all(find, grace_s=0.0, kill_after_s=spec["kill_after_s"], give_up_s=GIVE_UP_S)
+    left = ", ".join(str(proc.pid) for proc in find())
+    if left:
+        raise Refused(f"slot {number} of {spec['node']} is still used by {last}: SIGKILL has not ended pid {left}")
 
 
 def end_container(workspace: str, last: Json, number: int) -> None:
