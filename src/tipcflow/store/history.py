@@ -4,7 +4,7 @@ from typing import Any
 
 from sqlalchemy import and_, func, select
 
-from tipcflow.domain import Compat, Facts, Measurement, PastRun, Plan, Run, Status, losses_of, medians_of
+from tipcflow.domain import Compat, Facts, Measurement, PastRun, Plan, Run, Status, losses_of, numbers_of
 from tipcflow.domain.failure import FAILURES, failures_of
 from tipcflow.store.documents import DocumentsMixin
 from tipcflow.store.measurements import MeasurementsMixin, measurements_of
@@ -92,7 +92,7 @@ class HistoryMixin(RunsMixin, StepsMixin, MeasurementsMixin, DocumentsMixin):
             seed=run.seed,
             framework=run.framework,
             suite_sha256=run.suite_sha256,
-            medians=medians_of(samples),
+            medians=numbers_of(samples),
             losses=losses_of(samples),
         )
 

@@ -4,13 +4,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import Connection, Integer, RowMapping, Select, bindparam, func, select, update
+from sqlalchemy import Connection, Select, select, update
+from sqlalchemy.exc import DBAPIError
 
 from tipcflow.domain import Measurement
 from tipcflow.store.base import StoreBase
 from tipcflow.store.packing import SUMMARY, pack, packed_of, summary, text_of, unpack
 from tipcflow.store.schema import series
-from tipcflow.store.types import Sample, Words, storable
+from tipcflow.store.types import storable
 
 # Series of one statement.
 BATCH = 1000
@@ -20,6 +21,7 @@ COLUMNS = (*KEY, "unit", "source", *SUMMARY, "samples")
 Key = tuple[Any, ...]
 Row = tuple[Any, ...]
 Groups = dict[Key, list[Measurement]]
+Known = Mapping[str, Any]
 _key = attrgetter(*KEY)
 
 
@@ -31,6 +33,9 @@ class MeasurementsMixin(StoreBase):
 
         Calls about the same run wait for each other, so that two that store the same measurements at once store
         them once and do not lock each other out.
+
+        They are on disk, at the latest, with the next commit that waits for the disk: that which closes their
+        attempt. A server that crashes before has both to come again, and neither is lost.
 
         Returns:
             How many were really added, so that a repeated call returns 0.
@@ -97,10 +102,13 @@ def _grouped(items: Iterable[Measurement]) -> Groups:
         if (found := asked.get(key)) is None:
             asked[key] = found = []
         found.append(item)
+    kept: dict[Any, Any] = {}
     groups: Groups = {}
     for key, found in asked.items():
-        kept = tuple(storable(str(part)) if isinstance(part, str) else part for part in key)
-        groups.setdefault(kept, []).extend(found)
+        for part in key:
+            if part not in kept:
+                kept[part] = storable(str(part)) if isinstance(part, str) else part
+        groups.setdefault(tuple(kept[part] for part in key), []).extend(found)
     return groups
 
 
@@ -112,24 +120,27 @@ def _row(key: Key, found: list[Measurement]) -> Row:
 
 
 def _lock(connection: Connection, runs: set[str]) -> None:
-    """Queue up behind other writers of the same runs, until the transaction ends (SQLite did so at BEGIN)."""
+    """Queue up behind other writers of the same runs, until the transaction ends (SQLite did so at BEGIN).
+
+    Commits of one server reach its disk in their order. So this one need not wait for the disk: what tells others
+    that it is there is the commit which closes the attempt, and that one waits for both.
+    """
     if connection.dialect.name == "postgresql":
         for run in sorted(runs):
-            connection.execute(select(func.pg_advisory_xact_lock(_LOCK, func.hashtext(run))))
+            connection.exec_driver_sql(_QUEUE, (_LOCK, run))
 
 
-def _known(connection: Connection, steps: set[tuple[str, str]]) -> dict[Key, RowMapping]:
+def _known(connection: Connection, steps: set[tuple[str, str]]) -> dict[Key, Known]:
     """What is there already of these (run, step)."""
-    columns = [series.c[name] for name in (*KEY, "unit", "source", "n", "last_ordinal", "rolled_up_at")]
-    query = select(*columns).where(series.c.run == bindparam("r"), series.c.step == bindparam("s"))
-    found: dict[Key, RowMapping] = {}
-    for run, step in steps:
-        for row in connection.execute(query, {"r": run, "s": step}).mappings():
-            found[tuple(row[name] for name in KEY)] = row
+    query = _KNOWN.replace("?", "%s") if connection.dialect.name == "postgresql" else _KNOWN
+    found: dict[Key, Known] = {}
+    for step in sorted(steps):
+        for row in connection.exec_driver_sql(query, step):
+            found[tuple(row[: len(KEY)])] = dict(zip(_FOUND, row, strict=True))
     return found
 
 
-def _extend(connection: Connection, key: Key, found: list[Measurement], known: RowMapping) -> int:
+def _extend(connection: Connection, key: Key, found: list[Measurement], known: Known) -> int:
     """Add what is new to a series; how much that was."""
     whole = known["last_ordinal"] == known["n"] - 1
     if whole and all(0 <= item.ordinal <= known["last_ordinal"] for item in found):
@@ -152,19 +163,27 @@ def _extend(connection: Connection, key: Key, found: list[Measurement], known: R
 def _insert(connection: Connection, rows: list[Row]) -> None:
     """Straight to the driver, which is several times as fast."""
     if connection.dialect.name == "postgresql":
-        connection.exec_driver_sql(_POSTGRESQL, tuple(map(list, zip(*rows, strict=True))))
+        _copy(connection, rows)
     else:
         connection.exec_driver_sql(_SQLITE, rows)
 
 
-def _postgresql() -> str:
-    """One statement for the whole batch, with an array per column."""
-    types: dict[Any, str] = {Integer: "int4", Words: "text", Sample: "float8"}
-    arrays = ", ".join(f"%s::{types.get(type(series.c[name].type), 'float8')}[]" for name in COLUMNS)
-    return f"INSERT INTO series ({_NAMES}) SELECT * FROM unnest({arrays})"  # noqa: S608
+def _copy(connection: Connection, rows: list[Row]) -> None:
+    driver: Any = connection.connection.dbapi_connection
+    base: Any = connection.dialect.loaded_dbapi.Error
+    try:
+        with driver.cursor() as cursor, cursor.copy(_POSTGRESQL) as copy:
+            for row in rows:
+                copy.write_row(row)
+    except base as error:
+        # As SQLAlchemy says what it executed itself: callers know its errors.
+        raise DBAPIError.instance(_POSTGRESQL, None, error, base, hide_parameters=True) from error
 
 
 _N = COLUMNS.index("n")
 _NAMES = ", ".join(f'"{name}"' for name in COLUMNS)
 _SQLITE = f"INSERT INTO series ({_NAMES}) VALUES ({', '.join('?' * len(COLUMNS))})"  # noqa: S608
-_POSTGRESQL = _postgresql()
+_FOUND = (*KEY, "unit", "source", "n", "last_ordinal", "rolled_up_at")
+_KNOWN = f"SELECT {', '.join(_FOUND)} FROM series WHERE run = ? AND step = ?"  # noqa: S608
+_QUEUE = "SELECT set_config('synchronous_commit', 'off', true), pg_advisory_xact_lock(%s, hashtext(%s))"
+_POSTGRESQL = f"COPY series ({_NAMES}) FROM STDIN"

@@ -20,6 +20,7 @@ SUMMARY = ("n", "last_ordinal", "finite", "mean", "median", "p10", "p90", "lowes
 # What a series of that many samples is rolled up to would be no smaller than the samples.
 KEPT = 7
 Packed = list[Sequence[Any]]
+_ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 _INFINITE = {math.inf: "Infinity", -math.inf: "-Infinity"}
 _ROW = attrgetter("ordinal", "value", "epoch", "iteration", "offset")
 _OWN = attrgetter("unit", "source", "stands_for")
@@ -58,7 +59,7 @@ def _packed_one_by_one(items: Iterable[Measurement], unit: str, source: str) -> 
 
 def text_of(packed: Packed) -> str:
     """The JSON text of packed samples."""
-    return json.dumps(packed, separators=(",", ":"), allow_nan=False)
+    return _ENCODER.encode(packed)
 
 
 def packed_of(text: str) -> Packed:
