@@ -175,3 +175,45 @@ def test_last_line_of_garbage(tmp_path):
     assert last_line(str(tmp_path)) == ""
     file.write_bytes(b"y" * 100_000)
     assert last_line(str(file)) == "y" * 300
+
+
+class Busy:
+    """The processes of a command, and how often they were looked at."""
+
+    helpers: set = set()
+    statuses: dict = {}
+
+    def __init__(self):
+        self.looks = 0
+
+    def find(self):
+        self.looks += 1
+        return []
+
+
+def test_processes_are_looked_at_once_a_second_while_a_rank_is_silent(progress, monkeypatch):
+    """It has done its part, and stays silent for as long as the others go on."""
+    workers = Busy()
+    found = Hang("/nowhere", {}, workers, progress)
+    monkeypatch.setattr(found, "held", lambda procs, name: False)
+    progress.go(4, say=["workerlog.0", "workerlog.1"])
+    progress.go(12, say=["workerlog.0"])
+    assert progress.silent()
+    for _ in range(100):  # five seconds of the runner's ticks
+        progress.go(0.05, every=0.05, say=["workerlog.0"])
+        assert not found.notice()
+    assert 5 <= workers.looks <= 6
+
+
+def test_a_hang_is_ended_also_where_no_evidence_can_be_collected(progress, monkeypatch):
+    def full(*_words, **_options):
+        raise BlockingIOError(11, "no more processes")
+
+    monkeypatch.setattr("tipcflow.remote.runner.hang.subprocess.Popen", full)
+    found = Hang("/nowhere", {"hang_wait_s": 5}, Busy(), progress)
+    progress.go(12)
+    assert found.notice()
+    found.collect()
+    assert not found.over()
+    progress.go(6)
+    assert found.over()

@@ -1,11 +1,13 @@
 """A disk that is full keeps nobody from stopping a job, and costs no leg its place."""
 
+import json
 import os
 import subprocess
 
 import pytest
 
-from tipcflow.remote.runner import files, processes
+from tipcflow.remote.runner import container, files, processes
+from tipcflow.remote.runner.job import Job
 
 pytestmark = [pytest.mark.process, pytest.mark.skipif(os.getuid() != 0, reason="mounting needs root")]
 
@@ -59,3 +61,65 @@ def test_processes_that_a_node_hides(monkeypatch):
     found = {proc.pid for proc in processes.scan()}
     assert os.getpid() in found
     assert 1 not in found
+
+
+FILL = "yes | head -c 10000000; true"
+
+
+@pytest.mark.parametrize("bench", ["ours"], indirect=True)
+def test_legs_go_on_when_the_disk_stays_full(small):
+    """The ballast's room holds the records of a few legs; then it is gone."""
+    job = small.job(*[FILL] * 16, "touch last", legs=True, keep_going=True)
+    small.ask("start", job)
+    record = small.ended(job)
+    assert (record.reason.value, record.exit_code) == ("exited", 0), record.message
+    assert (small.root / "last").exists()
+
+
+def test_artefacts_are_listed_on_a_full_disk(small):
+    """The last leg's record still has room where the first one's is: what the ballast held is for the list."""
+    (small.root / "made").write_text("1")
+    texts = ("true", f"{FILL}; touch made")
+    job = small.job(*texts, legs=True, keep_going=True, artefacts=("made",), sample_every_s=60.0)
+    small.ask("start", job)
+    record = small.ended(job)
+    assert "artefacts not listed" not in record.message
+    listed = json.loads((job / "artefacts.json").read_text())
+    assert [one["path"] for one in listed] == ["made"]
+
+
+def test_what_a_command_did_start_does_not_disturb_the_next_one(tmp_path, monkeypatch):
+    """It began, and then the disk had no room for what is noted of it."""
+    ended = []
+
+    class Workers:
+        def end(self, meanwhile, *, grace_s):
+            ended.append(grace_s)
+
+    spec = dict.fromkeys(("run", "step", "attempt", "node", "root"), "")
+    spec |= {"commands": [{"leg": "one"}, {"leg": "two"}], "keep_going": True, "deadline_s": 60.0, "lease_s": 60.0}
+    made = Job(str(tmp_path), spec, -1, -1)
+    made.workers = Workers()
+    told = iter(
+        [OSError(28, "No space left on device", "/log"), {"leg": "two", "exit_code": 0, "reason": "exited"}]
+    )
+
+    def command(_):
+        answer = next(told)
+        if isinstance(answer, OSError):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(made, "command", command)
+    assert made.commands() == ""
+    assert ended == [0.0]
+    assert [one["reason"] for one in made.records] == ["refused", "exited"]
+    assert made.records[0]["message"] == "cannot start: /log: No space left on device"
+
+
+def test_two_who_say_that_a_container_is_gone(tmp_path):
+    mark = tmp_path / container.MARK
+    mark.touch()
+    container.unmark(str(mark))
+    container.unmark(str(mark))
+    assert not mark.exists()
