@@ -19,7 +19,9 @@ from tipcflow.config.settings import settings
 
 CERTIFY = "certify"
 # A task that dies with its worker is tried again and finds what it had begun. What a task *says* is final.
-_DEFAULTS = {"retries": 2, "retry_delay": timedelta(seconds=10), "owner": "tipcflow"}
+DEFAULTS = {"retries": 2, "retry_delay": timedelta(seconds=10), "owner": "tipcflow"}
+# The first task of every run.
+RESOLVE = {"task_id": "resolve", "doc_md": docs.TASKS["resolve"]}
 _Task = BaseOperator | MappedOperator
 _NODE_NAME = "{{ task.node }}"
 _LONGEST_TAG = 100
@@ -50,11 +52,14 @@ def chain_dag(chain: Chain, params: Mapping[str, Param]) -> DAG:
         # Without a schedule a pause would only keep runs that somebody asked for.
         is_paused_upon_creation=False,
         tags=[tag[:_LONGEST_TAG] for tag in ("tipcflow", chain.suite, chain.path.parent.name)],
-        default_args=_DEFAULTS,
+        default_args=DEFAULTS,
     )
     with dag:
-        _tasks(chain.suite, chain.params_file, chain.variants, allowed(chain=True))
-    _give(dag, params)
+        resolve = ResolveOperator(
+            suite=chain.suite, params_file=chain.params_file, allowed=allowed(chain=True), **RESOLVE
+        )
+        tasks(resolve, chain.variants)
+    give(dag, params)
     return dag
 
 
@@ -71,15 +76,15 @@ def certify_dag(config_dir: Path | None = None) -> DAG:
         # Without a schedule a pause would only keep runs that somebody asked for.
         is_paused_upon_creation=False,
         tags=["tipcflow"],
-        default_args=_DEFAULTS,
+        default_args=DEFAULTS,
     )
     with dag:
-        _tasks("", "", (), allowed(chain=False))
-    _give(dag, {**chain_params(folder), **run_params(folder)})
+        tasks(ResolveOperator(suite="", params_file="", allowed=allowed(chain=False), **RESOLVE), ())
+    give(dag, {**chain_params(folder), **run_params(folder)})
     return dag
 
 
-def _give(dag: DAG, params: Mapping[str, Param]) -> None:
+def give(dag: DAG, params: Mapping[str, Param]) -> None:
     """Give a DAG its params when it has its tasks.
 
     Airflow copies the params that a DAG has into every task that is made, and validates and serialises each copy;
@@ -88,15 +93,8 @@ def _give(dag: DAG, params: Mapping[str, Param]) -> None:
     dag.params = ParamsDict({name: copy(param) for name, param in params.items()})
 
 
-def _tasks(suite: str, params_file: str, variants: Sequence[str], names: Sequence[str]) -> None:
+def tasks(resolve: ResolveOperator, variants: Sequence[str]) -> None:
     """resolve -> acquire -> prepare -> groups, one after the other -> collect -> release -> judge -> verdict."""
-    resolve = ResolveOperator(
-        task_id="resolve",
-        suite=suite,
-        params_file=params_file,
-        allowed=names,
-        doc_md=docs.TASKS["resolve"],
-    )
     acquire = AcquireOperator(task_id="acquire", doc_md=docs.TASKS["acquire"])
     prepare = StepOperator.partial(
         task_id="prepare", kind="prepare", map_index_template=_NODE_NAME, doc_md=docs.TASKS["prepare"]

@@ -74,7 +74,7 @@ def start(dag_id: str, run_id: str, *, run_after: datetime, conf: Mapping[str, A
             raise InfraError(f"Airflow does not tell about {dag_id}: {error}") from error
         raise ConfigError(
             f"Airflow has no DAG {dag_id}",
-            hint=f"has its dag-processor read dags/chains_{dag_id.partition('.')[0]}.py? See its import errors",
+            hint=f"has its dag-processor read dags/{_file_of(dag_id)}? See its import errors",
         ) from error
     if dag.is_paused:
         raise ConfigError(f"the DAG {dag_id} is paused: its run would never begin", hint="unpause it in Airflow")
@@ -83,3 +83,8 @@ def start(dag_id: str, run_id: str, *, run_after: datetime, conf: Mapping[str, A
         SUPERVISOR_COMMS.send(asked)
     except AirflowRuntimeError as error:
         raise InfraError(f"Airflow does not start {dag_id}: {error}") from error
+
+
+def _file_of(dag_id: str) -> str:
+    suite, dot, _ = dag_id.partition(".")
+    return f"chains_{suite}.py" if dot else f"{dag_id}.py"

@@ -20,7 +20,9 @@ when the cluster has no GPU: then those legs are `not_run`.""",
     "collect": """Gives every step a status: closes what nobody closed, says why what never started did not. Runs whatever
 happened before.""",
     "release": "Lists every node, ends what is left of the run there, gives its slots back. Runs whatever happened before.",
-    "judge": "Asks every check and stores the answers; they stand in the log, the worst first.",
+    "judge": """Asks every check and stores the answers; they stand in the log, the worst first. Does a number look like a
+regression, it is measured once more by a run of the DAG `confirm`; this task waits for it deferred, then asks again. Its
+log says what is waited for, and until when.""",
     "verdict": """Gives the run its status and writes the certificate. **Red exactly when the run is not well**; the
 reason is the last line of the log, and on the page *Certification*.""",
 }
@@ -53,4 +55,15 @@ CERTIFY_DOC = """### certify
 
 Certifies a params file that has no DAG of its own: a model that a pull request adds, or a file that nobody has imported
 yet. Give its suite and the file's path; everything else is as in a chain's DAG.
+"""
+
+
+CONFIRM_DOC = """### confirm
+
+Measures once more what looks like a regression, before it is one. The task `judge` of a chain's run starts it and waits for
+its end: **nobody needs to trigger it by hand**. It does only the steps and legs in doubt and what they need, with the same
+files, on the cluster's nodes in another order, and gets its slots before all others.
+
+**Red?** The number could not be measured again: the run that is confirmed says `insufficient_data` and this run's reason. A
+confirm run that is itself slower is no failure: what its numbers mean is said by the run that it confirms (its note names it).
 """

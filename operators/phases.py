@@ -1,20 +1,20 @@
 """The tasks of a run around its steps: resolve, acquire, collect, release, judge."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Context
 
 from operators.base import RunOperator
-from operators.confirm import CONFIRMS, confirming, waited_for
+from operators.confirm import DAG_ID, waited_for
 from operators.dag_run_trigger import DagRunTrigger
-from operators.request import Conf, read_conf, request_of, trigger_of
+from operators.request import Conf, read_conf, request_of
 from operators.triggers import LeaseTrigger
 from tipcflow.domain import InfraError, Status, TipcflowError
-from tipcflow.execute.confirm import TRIGGER
 
 if TYPE_CHECKING:
+    from tipcflow.execute.request import RunRequest
     from tipcflow.execute.task_context import TaskContext
 
 
@@ -37,41 +37,57 @@ class ResolveOperator(RunOperator):
 
         dag_run = context["dag_run"]
         given = {**context["params"], **(dag_run.conf or {})}
-        fallback = request_of(
-            Conf(mode=str(given.get("mode")), cluster=str(given.get("cluster"))),
-            suite=str(given.get("suite") or self.suite),
-            params_file=str(given.get("params_file") or self.params_file or "?"),
-            dag_id=dag_run.dag_id,
-            dag_run_id=dag_run.run_id,
-        )
         try:
-            confirms = trigger_of(dag_run.run_id) == TRIGGER
-            conf = read_conf(given, allowed=(*self.allowed, CONFIRMS) if confirms else self.allowed)
-            request = request_of(
-                conf,
-                suite=self.suite,
-                params_file=self.params_file,
-                dag_id=dag_run.dag_id,
-                dag_run_id=dag_run.run_id,
-            )
-            if conf.confirms:
-                request = confirming(run.store, request, conf.confirms)
+            request = self.asked(run, context, given)
             open_run(run.store, run.run, request)
             run.store.put_document(run.run, "airflow", {"dag_id": dag_run.dag_id, "run_id": dag_run.run_id})
             plan = resolve_run(run.store, run.run, request, home=run.home)
         except TipcflowError as error:
-            self._fail(run, fallback, error.status, str(error))
+            self._fail(run, self.fallback(run, context, given), error.status, str(error))
             raise
         except Exception as error:
-            self._fail(run, fallback, Status.INFRA_FAILURE, f"tipcflow itself failed in resolve: {error!r}")
+            self._fail(
+                run,
+                self.fallback(run, context, given),
+                Status.INFRA_FAILURE,
+                f"tipcflow itself failed in resolve: {error!r}",
+            )
             raise
         self.log.info("run %s: %s in %s on %s", run.run, plan.chain, plan.mode, ", ".join(plan.nodes))
         for line in plan.substitutions:
             self.log.info("%s: %s in the file, %s used: %s", line.what, line.found, line.used, line.because)
         return list(plan.nodes)
 
+    def asked(self, run: "TaskContext", context: Context, given: Mapping[str, Any]) -> "RunRequest":
+        """What the DAG run is asked for.
+
+        Args:
+            given: the DAG's params with what this run gave on top.
+
+        Raises:
+            ConfigError: a param that is wrong.
+        """
+        conf = read_conf(given, allowed=self.allowed)
+        return self._request(context, conf, suite=self.suite, params_file=self.params_file)
+
+    def fallback(self, run: "TaskContext", context: Context, given: Mapping[str, Any]) -> "RunRequest":
+        """What is kept of the wish of a run that cannot be resolved."""
+        return self._request(
+            context,
+            Conf(mode=str(given.get("mode")), cluster=str(given.get("cluster"))),
+            suite=str(given.get("suite") or self.suite),
+            params_file=str(given.get("params_file") or self.params_file or "?"),
+        )
+
     @staticmethod
-    def _fail(run: "TaskContext", fallback: Any, status: Status, reason: str) -> None:
+    def _request(context: Context, conf: Conf, *, suite: str, params_file: str) -> "RunRequest":
+        dag_run = context["dag_run"]
+        return request_of(
+            conf, suite=suite, params_file=params_file, dag_id=dag_run.dag_id, dag_run_id=dag_run.run_id
+        )
+
+    @staticmethod
+    def _fail(run: "TaskContext", fallback: "RunRequest", status: Status, reason: str) -> None:
         from tipcflow.execute.task_phases import open_run
 
         open_run(run.store, run.run, fallback)
@@ -154,6 +170,7 @@ class JudgeOperator(RunOperator):
 
     def work(self, run: "TaskContext", context: Context) -> None:
         """Judge; runs whatever happened before."""
+        from tipcflow.execute.confirm import asked_of
         from tipcflow.execute.task_phases import judge_run
 
         run.note("judging")
@@ -161,15 +178,21 @@ class JudgeOperator(RunOperator):
         waits = None if was_stopped(context) else waited_for(run, context)
         if waits:
             child, asked = waits
-            trigger = DagRunTrigger(dag_id=context["dag_run"].dag_id, run_id=child, until=asked.until)
+            mine = [context["dag_run"].dag_id, context["dag_run"].run_id]
+            trigger = DagRunTrigger(dag_id=DAG_ID, run_id=child, until=asked.until, waits=mine)
             self.defer(trigger=trigger, method_name="resume", timeout=None)
+        if asked_of(run.store, run.run):
+            judge_run(run)  # by now it is known why there is no confirm run to wait for
         self._tell(run)
 
     def resume(self, context: Context, event: dict[str, Any]) -> None:
         """Called by Airflow when the confirm run has ended, or it is too late for it."""
+        from tipcflow.execute.confirm import refuse
         from tipcflow.execute.task_phases import judge_run
 
         with self.opened(context) as run:
+            if was_stopped(context):
+                refuse(run.store, run.run, "a person stopped this run meanwhile")
             run.note("judging again, with what the confirm run said")
             judge_run(run)
             self._tell(run)

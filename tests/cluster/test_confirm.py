@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 from tests.support.certify import Desk
+from tests.support.precedents import remember
 
 from tipcflow.demo.nodes import LocalNodes
-from tipcflow.domain import Run, Status
+from tipcflow.domain import Status
 from tipcflow.execute import confirm
 
 pytestmark = [pytest.mark.cluster, pytest.mark.full]
-WEEKS = 6
 
 
 @pytest.fixture
@@ -18,27 +18,11 @@ def desk(nodes: LocalNodes, tmp_path: Path) -> Desk:
     return Desk(tmp_path, nodes)
 
 
-def remember(desk: Desk, like: Run) -> None:
-    """Earlier weeks, in which everything was as in this run."""
-    with desk.store() as store:
-        plan, measured = store.plan(like.id), list(store.measurements(like.id))
-        for week in range(1, WEEKS):
-            run = f"week-{week}"
-            at = like.created_at - 1000.0 * (WEEKS - week)
-            store.create_run(
-                like.model_copy(update={"id": run, "created_at": at, "status": None, "ended_at": None})
-            )
-            store.replace_plan(run, plan)
-            for step in {one.step for one in measured}:
-                store.open_attempt(run, step, like.nodes, at)
-            store.add_measurements([one.model_copy(update={"run": run}) for one in measured])
-            store.finish_run(run, Status.PASS, "", at + 60)
-
-
 def test_slower_twice_is_a_regression(desk: Desk) -> None:
     first = desk.run()
     assert first.code == 0, first.output
-    remember(desk, first.run)
+    with desk.store() as store:
+        remember(store, first.run, runs=5)
     desk.edit_params("norm_train:train.py", "norm_train:train.py --step-time 0.05")
     slow = desk.run()
     with desk.store() as store:

@@ -25,7 +25,7 @@ CHAINS = {
     "mobilenet_v3_small.mobilenet_v3_small.train_infer_python",
     "mobilenet_v3_small.mobilenet_v3_small.train_linux_gpu_fleet_normal_infer_python_linux_gpu_cpu",
 }
-OTHERS = {"certify", "weekly", "maintenance"}
+OTHERS = {"certify", "confirm", "weekly", "maintenance"}
 ALL = sorted(CHAINS | OTHERS)
 # What Airflow's form has a widget for.
 WIDGETS = {"string", "integer", "boolean", "array"}

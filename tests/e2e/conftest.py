@@ -38,7 +38,7 @@ def airflow(nodes: LocalNodes, tmp_path_factory: pytest.TempPathFactory) -> Iter
         connections=connections_env(nodes.cluster),
     ) as stack:
         scheduler = Scheduler(desk, stack)
-        scheduler.wait_for_dags(*(f"toy.toy.{name}" for name in CHAINS), "certify")
+        scheduler.wait_for_dags(*(f"toy.toy.{name}" for name in CHAINS), "certify", "confirm")
         yield scheduler
 
 

@@ -34,7 +34,7 @@ def test_a_chain_passes_and_every_task_shows_what_it_did(scheduler: Scheduler) -
 @pytest.mark.parametrize(
     ("conf", "words"),
     [
-        ({"sead": 1}, "sead: unknown param; expected one of mode, suite_ref, framework"),
+        ({"sead": 1}, "sead: unknown param; expected one of mode, suite_ref, base, framework"),
         pytest.param(
             {"cluster": "nowhere"},
             "--cluster: unknown cluster; found 'nowhere'; expected one of local",

@@ -35,11 +35,13 @@ class Asked:
         run: the confirm run's id.
         keys: what is in doubt: step id, or step id + '/' + leg id.
         until: when it is no longer waited for, seconds since the epoch.
+        refused: why nobody waits for it, '' when somebody does or did.
     """
 
     run: str
     keys: tuple[str, ...]
     until: float
+    refused: str = ""
 
 
 def doubted(results: Iterable[CheckResult]) -> tuple[str, ...]:
@@ -57,10 +59,23 @@ def asked_of(store: "Store", run: str) -> Asked | None:
     kept = store.document(run, DOCUMENT)
     if not kept:
         return None
-    return Asked(run=str(kept["run"]), keys=tuple(kept["keys"]), until=float(kept["until"]))
+    return Asked(
+        run=str(kept["run"]),
+        keys=tuple(kept["keys"]),
+        until=float(kept["until"]),
+        refused=str(kept.get("refused", "")),
+    )
 
 
-def ask(store: "Store", run: Run, policy: Policy, confirm_run: str, *, budget_ends: float) -> Asked | None:
+def ask(
+    store: "Store",
+    run: Run,
+    policy: Policy,
+    confirm_run: str,
+    *,
+    budget_ends: float,
+    kept: Mapping[str, str] | None = None,
+) -> Asked | None:
     """Ask for a confirm run when the run's answers want one, once per run; None when there is nothing to ask.
 
     It counts in the run's budget: what is left of that, and no more than the policy's `confirm_minutes`, is the
@@ -69,6 +84,7 @@ def ask(store: "Store", run: Run, policy: Policy, confirm_run: str, *, budget_en
     Args:
         confirm_run: the id that it gets.
         budget_ends: seconds since the epoch.
+        kept: what whoever starts it has to know when it is asked again.
     """
     if run.trigger == TRIGGER or asked_of(store, run.id):
         return None
@@ -77,8 +93,13 @@ def ask(store: "Store", run: Run, policy: Policy, confirm_run: str, *, budget_en
     if not keys or until - now < LEAST_S:
         return None
     made = Asked(run=confirm_run, keys=keys, until=until)
-    store.put_document(run.id, DOCUMENT, {"run": made.run, "keys": list(keys), "until": until})
+    store.put_document(run.id, DOCUMENT, {**(kept or {}), "run": made.run, "keys": list(keys), "until": until})
     return made
+
+
+def refuse(store: "Store", run: str, why: str) -> None:
+    """The confirm run that was asked for cannot be had, or need not, and is waited for no more."""
+    store.merge_document(run, DOCUMENT, {"until": 0.0, "refused": why})
 
 
 def forget(store: "Store", run: str) -> None:
@@ -150,6 +171,8 @@ def told(store: "Store", run: str) -> tuple[str, Mapping[str, float], str]:
     asked = asked_of(store, run)
     if asked is None:
         return "", {}, ""
+    if asked.refused:
+        return asked.run, {}, f"is not waited for: {asked.refused}"
     known = store.known_runs([asked.run]).get(asked.run)
     if known is None or known.status is None:
         return asked.run, {}, "has not ended in time" if time.time() >= asked.until else "goes on"

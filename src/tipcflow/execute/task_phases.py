@@ -196,7 +196,11 @@ def settle_needs(context: TaskContext, step: Step) -> None:
 
 
 def over_budget(context: TaskContext) -> tuple[Status, str] | None:
-    """(status, reason) of a step that comes after the run's budget is used up; None while there is some left."""
+    """(status, reason) of a step that comes after the run's budget is used up, or that confirms what nobody waits
+    to know; None while there is some left."""
+    confirms = context.request.confirms
+    if confirms and not confirm.open_question(context.store, confirms):
+        return Status.CANCELLED, f"not started: run {confirms} waits no more for this confirm run"
     if time.time() > context.budget_ends:
         return Status.FAILED, f"not started: {budget_words(context.budget_s)}"
     return None

@@ -15,10 +15,15 @@ parser.add_argument("--seed", type=int, default=0)
 parser.add_argument("--use-gpu", default="False")
 parser.add_argument("--inject", default="")
 parser.add_argument("--step-time", type=float, default=0.01)
+parser.add_argument(
+    "--slow-while", default="", help="a file: while it is there, each step takes ten times as long"
+)
 parser.add_argument("--test-only", action="store_true")
 parser.add_argument("--pretrained", default="")
 args = parser.parse_args()
 
+if args.slow_while and os.path.exists(args.slow_while):
+    args.step_time *= 10
 if args.test_only:
     if not os.path.exists(args.pretrained):
         sys.exit(f"no weights at {args.pretrained}")

@@ -1,0 +1,116 @@
+"""A training that looks slower, in a real Airflow: measured once more, by a run of its own, before the verdict."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.support.certify import MODE, TIPCFLOW, wait_for
+from tests.support.precedents import remember
+from tests.support.scheduler import Scheduler
+
+from tipcflow.domain import Run, Status
+from tipcflow.execute import confirm
+from tipcflow.rest import DagRun, RunState
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
+FILE = "toy/confirmed.txt"
+TRAIN = "norm_train_gpus_0,1_autocast_null_nodes_2/train"
+DEADLINE_S = 180
+
+
+class Slow:
+    """A chain with enough history, in which everything was fast, and a switch that makes its training slow."""
+
+    def __init__(self, scheduler: Scheduler, switch: Path) -> None:
+        self.scheduler = scheduler
+        self.switch = switch
+        folder = scheduler.desk.suite / "test_tipc" / "configs" / "toy"
+        text = (folder / "train_infer_python.txt").read_text()
+        slow = f"norm_train:train.py --slow-while {switch}"
+        self.file = folder / Path(FILE).name
+        self.file.write_text(text.replace("norm_train:train.py", slow, 1))
+
+    def trigger(self) -> "subprocess.Popen[str]":
+        """`tipcflow trigger … --wait` of somebody who has no more than a login."""
+        stack = self.scheduler.stack
+        wishes = ("--suite", "toy", "--params-file", FILE, "--mode", MODE, "--cluster", "local")
+        login = {"URL": stack.url, "USER": stack.user, "PASSWORD": stack.password}
+        return subprocess.Popen(
+            [str(TIPCFLOW), "trigger", "--wait", "--timeout", "4", *wishes],
+            env={**os.environ, **{f"TIPCFLOW_AIRFLOW_{name}": value for name, value in login.items()}},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def latest(self, trigger: str) -> Run | None:
+        """The newest run of the chain with that trigger."""
+        with self.scheduler.desk.store() as store:
+            runs = store.runs(limit=20)
+        mine = (run for run in runs if run.chain == "toy/toy/confirmed" and run.trigger == trigger)
+        return next(mine, None)
+
+    def asked(self) -> tuple[Run, Run]:
+        """The run in doubt and its confirm run, as soon as there are both."""
+        wait_for(lambda: self.latest(confirm.TRIGGER) is not None, what="a confirm run", seconds=DEADLINE_S)
+        run, again = self.latest("ci"), self.latest(confirm.TRIGGER)
+        assert run
+        assert again
+        return run, again
+
+    def dag_run(self, run: Run) -> DagRun:
+        """Airflow's view of a run."""
+        with self.scheduler.desk.store() as store:
+            known = store.document(run.id, "airflow")
+        return self.scheduler.api.dag_run(known["dag_id"], known["run_id"])
+
+
+@pytest.fixture(scope="module")
+def history(airflow: Scheduler, tmp_path_factory: pytest.TempPathFactory) -> Slow:
+    slow = Slow(airflow, tmp_path_factory.mktemp("confirm") / "slow")
+    _, run = airflow.certify("certify", suite="toy", params_file=FILE)
+    assert run.status is Status.PASS, run.reason
+    with airflow.desk.store() as store:
+        remember(store, run, runs=5)
+    return slow
+
+
+@pytest.fixture
+def slow(history: Slow, scheduler: Scheduler) -> Iterator[Slow]:
+    history.switch.touch()
+    yield history
+    history.switch.unlink(missing_ok=True)
+
+
+def test_slower_twice_is_a_regression(slow: Slow) -> None:
+    process = slow.trigger()
+    doubted, again = slow.asked()
+    assert doubted.status is None
+    parent, child = slow.dag_run(doubted), slow.dag_run(again)
+    assert child.dag_id == confirm.TRIGGER
+    stdout, stderr = process.communicate(timeout=DEADLINE_S)
+    assert process.returncode == 1, stdout + stderr
+    assert stdout.splitlines()[-1] == "regression"
+    scheduler = slow.scheduler
+    with scheduler.desk.store() as store:
+        run, again = store.get_run(doubted.id), store.get_run(again.id)
+        (result,) = [one for one in store.check_results(run.id) if one.check == "speed.batch_cost"]
+        steps = [step.id.rpartition("/")[2] for step in store.plan(again.id).steps]
+        accepted = store.accepted_runs(run.chain, run.mode, run.environment)
+    assert run.ended_at
+    assert again.ended_at
+    assert again.ended_at <= run.ended_at, "the verdict comes after it"
+    assert (result.status, "the confirm run measured" in result.reason) == (Status.REGRESSION, True)
+    assert steps == ["prepare", "train"], "only what is in doubt, and what it needs"
+    assert again.nodes == tuple(reversed(run.nodes)), "on the nodes in another order"
+    assert again.id not in accepted
+    assert run.id not in accepted
+    assert "measuring once more" in stderr, "who waits is told for what"
+    assert scheduler.now(parent).state is RunState.FAILED
+    states = scheduler.states(child)
+    assert (states["train[a]"], states["train[b]"], states["export"]) == ("success", "success", "skipped")
+    log = scheduler.log(parent, "judge")
+    assert f"confirm run {again.id}" in log
+    assert "the confirm run measured" in log
