@@ -61,6 +61,7 @@ def one_run(run_id: str, store: StoreDep) -> Response:
     judged = story.run.status is not None
     told = {
         "run": story.run,
+        "confirming": vars(story.confirmation) if story.waits_for_confirmation else None,
         "checks": story.checks,
         "steps": _steps(story),
         "legs": [_leg(story, step, leg) for step in story.facts.plan.steps for leg in step.legs],

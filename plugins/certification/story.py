@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from tipcflow.domain import Attempt, CheckResult, Compat, Facts, Measurement, Phase, Plan, Run, Status
 from tipcflow.domain.failure import FAILURES, Failure, failure_before, failures_of
+from tipcflow.execute.confirm import Asked, asked_of
 from tipcflow.store.readonly import ReadonlyStore
 
 
@@ -21,6 +22,8 @@ class Story:
         plan: None when the run ended before it had one, or when this version cannot read it (`plan_problem`).
         before: why it ended before its first step, where a node is to blame.
         medians: (step, leg, metric) -> median of the last attempt.
+        confirmation: what was asked to be measured once more before the verdict; None when nothing was.
+        confirms: the run that this one confirms, '' for none.
         now: seconds since the epoch when it was read.
     """
 
@@ -33,12 +36,19 @@ class Story:
     medians: dict[tuple[str, str, str], float]
     certificate: Any
     before: Failure | None = None
+    confirmation: Asked | None = None
+    confirms: str = ""
     now: float = field(default_factory=time.time)
 
     @cached_property
     def last(self) -> dict[str, Attempt]:
         """Step id -> its last attempt."""
         return {attempt.step: attempt for attempt in self.attempts}
+
+    @property
+    def waits_for_confirmation(self) -> bool:
+        """Whether its verdict waits for a confirm run."""
+        return self.run.status is None and self.confirmation is not None and self.now < self.confirmation.until
 
     def said(self, key: str, default: Status) -> str:
         """The word for a step or a leg ('step/leg'): while a run goes on, what was not reached is `waiting`."""
@@ -83,6 +93,8 @@ def read_story(store: ReadonlyStore, run_id: str) -> Story | None:
         medians=medians,
         certificate=store.document(run_id, "certificate"),
         before=failure_before(store.document(run_id, FAILURES)),
+        confirmation=asked_of(store, run_id),
+        confirms=str((store.document(run_id, "request") or {}).get("confirms", "")),
     )
 
 

@@ -12,7 +12,7 @@ from tipcflow.domain import CheckResult, StepKind
 from tipcflow.report import verify
 from tipcflow.report.again import LOCAL, again
 from tipcflow.report.answers import Answers, answers
-from tipcflow.report.meaning import meaning, reasons
+from tipcflow.report.meaning import BEING_CONFIRMED, meaning, reasons
 from tipcflow.report.timeline import Bar, bars, span_s, ticks
 
 # A run that goes on without a sign for so long, in seconds, may have lost whoever ran it.
@@ -41,7 +41,9 @@ class RunView:
     def __init__(self, story: Story, around: Around) -> None:
         self.story, self.around = story, around
         self.run, self.plan, self.facts = story.run, story.plan, story.facts
-        self.meaning, self.variant = meaning(story.run.status), variant_of(story.plan)
+        waits = story.waits_for_confirmation
+        self.meaning = BEING_CONFIRMED if waits else meaning(story.run.status)
+        self.variant = variant_of(story.plan)
         self.again = again(story.run, story.plan)
 
     @property
@@ -55,6 +57,23 @@ class RunView:
         found = [self.shorten(one) for one in reasons(self.run)]
         more = len(found) - _LISTED_REASONS
         return found if more <= 0 else [*found[:_LISTED_REASONS], f"and {more} more"]
+
+    @cached_property
+    def doubted(self) -> str:
+        """What a confirm run measures once more, by short names."""
+        asked = self.story.confirmation
+        return ", ".join(self.shorten(key) for key in asked.keys) if asked else ""
+
+    @cached_property
+    def confirmation(self) -> str:
+        """What of this run is measured once more, and until when that is waited for; '' when nothing is or was."""
+        asked = self.story.confirmation
+        if asked is None:
+            return ""
+        if self.story.waits_for_confirmation:
+            until = f"until {when(asked.until)} UTC at most"
+            return f"{self.doubted} looks worse than before and is measured once more before the verdict, {until}:"
+        return f"{self.doubted} looked worse than before and was to be measured once more:"
 
     @cached_property
     def silent_s(self) -> float:

@@ -133,6 +133,8 @@ def _tell(run: Watched, note: Note) -> None:
             took = f" ({step.seconds:.1f} s)" if step.seconds else ""
             why = f": {step.reason}" if step.reason and step.status is not Status.PASS else ""
             now[step.id] = f"{step.status.value}{took}{why}"
+    if run.facts and (asked := run.facts.confirming):
+        now["no verdict yet"] = f"measuring once more: {', '.join(asked.keys)} (confirm run {asked.run})"
     for what, word in now.items():
         if run.told.get(what) != word:
             note(f"{run.wish.chain}: {what}: {word}")

@@ -13,6 +13,8 @@ RUN_MEANS = {
 }
 NO_STATUS = "It goes on, or a check of it is being confirmed."
 
+BEING_CONFIRMED = "Its steps have ended; a check of it is being confirmed."
+
 
 def meaning(status: Status | None) -> str:
     """One sentence about a run's status."""

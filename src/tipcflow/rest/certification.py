@@ -54,10 +54,19 @@ class ToldLeg(_Told):
     latency_ms: float | None = None
 
 
+class Confirming(_Told):
+    """What a run's verdict waits for: a run that measures once more; `keys` are steps, or step/leg."""
+
+    run: str
+    keys: tuple[str, ...] = ()
+    until: float = 0.0
+
+
 class RunFacts(_Told):
     """What is known of a run so far; `run.status` is None until it is judged."""
 
     run: Annotated[Run, _only(Run)]
+    confirming: Confirming | None = None
     checks: tuple[Annotated[CheckResult, _only(CheckResult)], ...] = ()
     steps: tuple[ToldStep, ...] = ()
     legs: tuple[ToldLeg, ...] = ()
