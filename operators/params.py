@@ -35,6 +35,13 @@ def run_params(config_dir: Path) -> dict[str, Param]:
             title="Suite ref",
             description="Branch, tag or commit of the suite that is tested; empty for its folder as it is.",
         ),
+        "base": Param(
+            None,
+            type=["null", "string"],
+            title="Base",
+            description="Of a change: its target branch, or a commit of that; it is compared with what the branch "
+            "measured up to where the change begins. Empty for what is no change.",
+        ),
         "framework": Param(
             None,
             type=["null", "string"],

@@ -14,7 +14,7 @@ from tipcflow.execute.request import RunRequest
 from tipcflow.plan import ALL_MODES
 
 # What a DAG run may be asked for, whoever asks: the form of the UI, the weekly DAG, a pull request.
-RUN_PARAMS = ("mode", "suite_ref", "framework", "cluster", "seed", "repeats", "diagnose", "policy")
+RUN_PARAMS = ("mode", "suite_ref", "base", "framework", "cluster", "seed", "repeats", "diagnose", "policy")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 CHAIN_PARAMS = ("suite", "params_file")
 
@@ -27,6 +27,7 @@ class Conf(BaseModel):
     mode: str
     cluster: str = Field(min_length=1)
     suite_ref: str | None = None
+    base: str | None = None
     framework: str | None = None
     seed: int | None = None
     repeats: int = Field(default=1, ge=1, le=20)
@@ -34,7 +35,6 @@ class Conf(BaseModel):
     policy: str = "pr"
     suite: str | None = None
     params_file: str | None = None
-    confirms: str | None = None
 
 
 def read_conf(params: Mapping[str, Any], *, allowed: tuple[str, ...]) -> Conf:
@@ -111,6 +111,7 @@ def request_of(conf: Conf, *, suite: str, params_file: str, dag_id: str, dag_run
         cluster=conf.cluster,
         config_dir=settings().config_dir,
         suite_ref=conf.suite_ref or None,
+        base=conf.base or None,
         framework=conf.framework or "",
         seed=conf.seed,
         repeats=conf.repeats,

@@ -15,8 +15,8 @@ SELECT = "select"
 CHAINS = "chains"
 # Under this key the names of the chains that are left out are told to the summary.
 LEFT_OUT = "left_out"
-# What a chain of a weekly run may be asked for; verbose logs would be measured too.
-ASKED = tuple(name for name in RUN_PARAMS if name != "diagnose")
+# What a chain of a weekly run may be asked for: it is no change, and verbose logs would be measured too.
+ASKED = tuple(name for name in RUN_PARAMS if name not in ("base", "diagnose"))
 
 
 class SelectOperator(BaseOperator):

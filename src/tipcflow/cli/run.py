@@ -6,6 +6,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from enum import StrEnum
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,6 +19,14 @@ if TYPE_CHECKING:
     from tipcflow.execute.request import RunRequest
 
 
+class Trigger(StrEnum):
+    """What may say that it asks for a run at the desk: it decides the place in the queue for slots."""
+
+    CI = "ci"
+    CLI = "cli"
+    WEEKLY = "weekly"
+
+
 def run(
     params: Annotated[str, typer.Argument(help="Params file: a path, or relative to the suite's root.")],
     suite: Annotated[str, typer.Option("--suite", "-s", help="Suite: a name in configs/suites, or a YAML file.")],
@@ -27,6 +36,9 @@ def run(
     ],
     suite_ref: Annotated[
         str | None, typer.Option(help="Git ref of the suite to test; without it, its folder as it is.")
+    ] = None,
+    base: Annotated[
+        str | None, typer.Option(help="Of a change: its target branch, or a commit of that, to compare with.")
     ] = None,
     framework: Annotated[
         str, typer.Option(help="What the nodes must have, for example paddlepaddle==3.3.1.")
@@ -46,6 +58,9 @@ def run(
         bool, typer.Option("--keep", help="Keep the working folder on the nodes after a pass.")
     ] = False,
     policy: Annotated[str, typer.Option(help="Checks and tolerances: a name in configs/policies.")] = "pr",
+    trigger: Annotated[
+        Trigger, typer.Option(help="What asks for the run: ci goes before cli, cli before weekly.")
+    ] = Trigger.CLI,
     as_json: Annotated[bool, typer.Option("--json", help="The verdict as JSON on stdout.")] = False,
 ) -> None:
     """Run a chain on a cluster and judge it; the exit code is that of its status."""
@@ -60,6 +75,7 @@ def run(
         cluster=cluster,
         config_dir=settings().config_dir,
         suite_ref=suite_ref,
+        base=base,
         framework=framework,
         seed=seed,
         repeats=repeats,
@@ -68,6 +84,7 @@ def run(
         wait_s=None if wait_minutes is None else wait_minutes * 60,
         keep=keep,
         policy=policy,
+        trigger=trigger.value,
         owner=owner_of_this_process(),
         command=tuple(sys.argv),
     )

@@ -34,6 +34,9 @@ def trigger(
     suite_ref: Annotated[
         str | None, typer.Option(help="Git ref of the suite to test; a full commit makes retries join one run.")
     ] = None,
+    base: Annotated[
+        str | None, typer.Option(help="Of a change: its target branch, or a commit of that, to compare with.")
+    ] = None,
     framework: Annotated[
         str | None, typer.Option(help="What the nodes must have, for example paddlepaddle==3.3.1.")
     ] = None,
@@ -68,7 +71,7 @@ def trigger(
 
     _check_outputs(wait, junit, markdown)
     file = _given(suite=suite, params_file=params_file)
-    conf = _given(mode=mode, suite_ref=suite_ref, framework=framework, cluster=cluster, policy=policy)
+    conf = _given(mode=mode, suite_ref=suite_ref, base=base, framework=framework, cluster=cluster, policy=policy)
     conf |= _given(seed=seed, repeats=repeats, diagnose=diagnose or None)
     with _airflow() as airflow:
         if wait:

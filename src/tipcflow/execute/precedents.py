@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tipcflow.check import CheckContext, Confirmation, Pin
@@ -10,7 +11,7 @@ from tipcflow.config.goldens import Goldens
 from tipcflow.config.policy import Policy
 from tipcflow.config.references import References
 from tipcflow.domain import PastRun, Run
-from tipcflow.execute import confirm
+from tipcflow.execute import confirm, merge_base
 
 if TYPE_CHECKING:
     from tipcflow.store import Baseline, Store
@@ -62,13 +63,23 @@ def context_of(store: "Store", run: Run, *, rules: Policy, references: Reference
 def past_runs(store: "Store", run: Run, starts: Mapping[str, str], *, limit: int) -> tuple[PastRun, ...]:
     """The runs that this one is compared with, oldest first.
 
+    A change is compared with its merge base's history. Earlier runs of the very same commit tell whether it is
+    reproducible, not whether it is slower.
+
     A number whose change was accepted is compared with runs from that one on: what was before belongs to another
     history. The run whose change was accepted counts for that number, whatever its status.
 
     Args:
         starts: 'step|leg|metric' -> the run whose change was accepted.
     """
-    ids = store.accepted_runs(run.chain, run.mode, run.environment, compat=run.compat, exclude=run.id, limit=limit)
+    accepted = partial(
+        store.accepted_runs, run.chain, run.mode, run.environment, compat=run.compat, exclude=run.id
+    )
+    base = store.document(run.id, merge_base.DOCUMENT)
+    ids = accepted(commits=base and base["commits"], limit=limit)
+    numbers = set(ids)
+    if base and run.suite_commit not in base["commits"]:
+        ids += accepted(commits=[run.suite_commit], limit=1)
     well = set(ids)
     ids += sorted(set(starts.values()) - {*ids, run.id})
     began = {one: store.get_run(one).created_at for one in {*ids, *starts.values()}}
@@ -78,7 +89,8 @@ def past_runs(store: "Store", run: Run, starts: Mapping[str, str], *, limit: int
         medians = {
             key: value
             for key, value in known.medians.items()
-            if starts.get(key) == one or (one in well and (key not in starts or began[one] >= began[starts[key]]))
+            if starts.get(key) == one
+            or (one in numbers and (key not in starts or began[one] >= began[starts[key]]))
         }
         losses = known.losses if one in well else {}
         past.append(known.model_copy(update={"medians": medians, "losses": losses}))

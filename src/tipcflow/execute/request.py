@@ -17,6 +17,7 @@ class RunRequest:
         params: the params file as given (a path, or relative to the suite's root).
         suite, cluster: names, or paths of YAML files.
         suite_ref: git ref of the suite, None for its folder as it is.
+        base: the branch that a change is for, or a commit of it; None for what is no change.
         framework: requirement that the nodes must satisfy, '' for any.
         wait_s: how long to wait for free slots; None for what the policy says.
         only_inside: the params file must be one of the suite's; else a path of any file will do.
@@ -31,13 +32,13 @@ class RunRequest:
     cluster: str
     config_dir: Path
     suite_ref: str | None = None
+    base: str | None = None
     framework: str = ""
     seed: int | None = None
     repeats: int = 1
     diagnose: bool = False
     compat: Compat = Compat.SPEC
     wait_s: float | None = None
-    reconnect_s: float = 120.0
     policy: str = "pr"
     trigger: str = "cli"
     owner: str = ""

@@ -13,7 +13,7 @@ from tipcflow.config.policy import Policy
 from tipcflow.config.references import References
 from tipcflow.config.suite import Suite, load_suite
 from tipcflow.domain import Cluster, Compat, ConfigError, Plan, Run
-from tipcflow.execute import judgement, preflight
+from tipcflow.execute import judgement, merge_base, preflight
 from tipcflow.execute.confirm import cut
 from tipcflow.execute.kept_source import keep_snapshot, kept_snapshot
 from tipcflow.execute.placement import load_of, placed, placing, turned
@@ -90,9 +90,13 @@ def resolve(store: "Store", request: RunRequest, run_id: str, *, home: Path) -> 
     policy = policy.settled(suite.name, Path(request.params).parent.name)
     references = judgement.load_references(suite.name, request.config_dir)
     line_format(suite.log_format)
-    snapshot = take_snapshot(
-        suite, request.params, request.suite_ref, cache=home / "suites", only_inside=request.only_inside
-    )
+    if request.confirms:
+        # The same bytes, whatever became of the folder or the ref meanwhile.
+        snapshot = kept_snapshot(home, store.document(request.confirms, "source") or {})
+    else:
+        snapshot = take_snapshot(
+            suite, request.params, request.suite_ref, cache=home / "suites", only_inside=request.only_inside
+        )
     resolved = Resolved(request, suite, cluster, snapshot, policy, references)
     plan = resolved.plan(run_id)
     with placing(home):
@@ -112,6 +116,8 @@ def resolve(store: "Store", request: RunRequest, run_id: str, *, home: Path) -> 
             suite_sha256=snapshot.sha256,
             nodes=plan.nodes,
         )
+    if base := _base(store, request, resolved, plan.chain, home):
+        store.put_document(run_id, merge_base.DOCUMENT, base)
     store.put_document(run_id, "request", _as_json(request))
     store.put_document(run_id, "suite", suite.model_dump(mode="json"))
     store.put_document(run_id, "cluster", cluster.model_dump(mode="json"))
@@ -121,6 +127,21 @@ def resolve(store: "Store", request: RunRequest, run_id: str, *, home: Path) -> 
     store.put_document(run_id, "goldens", goldens.model_dump(mode="json") if goldens else None)
     store.put_document(run_id, "source", keep_snapshot(home, snapshot) | catalog_hash(request, snapshot))
     return resolved, plan
+
+
+def _base(
+    store: "Store", request: RunRequest, resolved: Resolved, chain: str, home: Path
+) -> dict[str, Any] | None:
+    """Where the change that is tested begins; None for what is no change."""
+    if request.confirms or not request.base:
+        return None
+    return merge_base.merge_base(
+        resolved.suite,
+        request.base,
+        resolved.snapshot.commit,
+        cache=home / "suites",
+        measured=store.suite_commits(chain),
+    )
 
 
 def resolved_run(store: "Store", run_id: str, *, home: Path) -> Resolved:
@@ -150,8 +171,9 @@ def kept_request(store: "Store", run_id: str) -> RunRequest:
     kept = store.document(run_id, "request")
     if kept is None:
         raise ConfigError("the run was never resolved", key="run", found=run_id)
+    known = {one.name for one in dataclasses.fields(RunRequest)}  # an earlier version may have kept more
     fields: dict[str, Any] = {
-        **kept,
+        **{key: value for key, value in kept.items() if key in known},
         "config_dir": Path(kept["config_dir"]),
         "compat": Compat(kept["compat"]),
         "command": tuple(kept["command"]),

@@ -75,7 +75,7 @@ def take_snapshot(
         ConfigError: no such folder, ref, or params file.
         InfraError: the suite's git server cannot be reached.
     """
-    root = _checkout(suite, cache)
+    root = checkout(suite, cache)
     inside, outside = (params, root) if only_inside else _locate(params, root)
     files, commit = _files_at(root, ref, clone=bool(suite.git)) if ref else _files_now(root, suite)
     if inside is None:
@@ -106,7 +106,13 @@ def _text(data: bytes, name: str) -> str:
         ) from error
 
 
-def _checkout(suite: Suite, cache: Path) -> Path:
+def checkout(suite: Suite, cache: Path) -> Path:
+    """The suite's folder on this machine; of a `git:` suite a clone, which has what the server has now.
+
+    Raises:
+        ConfigError: no such folder.
+        InfraError: the suite's git server cannot be reached.
+    """
     if suite.folder:
         root = Path(suite.folder)
         if not root.is_dir():
@@ -118,12 +124,12 @@ def _checkout(suite: Suite, cache: Path) -> Path:
     # Runs that are resolved at the same time share the clone.
     with locked(cache / f".{suite.name}.lock", seconds=2 * GIT_DEADLINE_S):
         if clone.is_dir():
-            _git(clone, "fetch", "--quiet", "--prune", "--tags", "origin", network=True)
+            git(clone, "fetch", "--quiet", "--prune", "--tags", "origin", network=True)
         else:
             # Under its own name only when it is whole: a clone that was cut short would stay broken.
             aside = cache / f".{suite.name}.cloning"
             shutil.rmtree(aside, ignore_errors=True)
-            _git(cache, "clone", "--quiet", suite.git, aside.name, network=True)
+            git(cache, "clone", "--quiet", suite.git, aside.name, network=True)
             aside.rename(clone)
     return clone / suite.subfolder
 
@@ -166,7 +172,15 @@ def _matches(name: str, glob: str) -> bool:
     return fnmatch.fnmatch(name, glob) or fnmatch.fnmatch(name, glob.replace("**/", ""))
 
 
-def _git(folder: Path, *args: str, network: bool = False) -> bytes:
+def git(folder: Path, *args: str, network: bool = False) -> bytes:
+    """What a git command prints.
+
+    Args:
+        network: whether it talks to a server, whose fault a failure is then.
+
+    Raises:
+        ConfigError, InfraError: it failed; with its last words.
+    """
     # core.quotePath=off keeps non-ASCII file names as they are.
     command = ["git", "-C", str(folder), "-c", "core.quotePath=off", *args]
     try:
@@ -193,38 +207,42 @@ def _is_git(root: Path) -> bool:
     return done.returncode == 0
 
 
-def _files_at(root: Path, ref: str, *, clone: bool) -> tuple[Files, str]:
-    """Files of the suite at a ref: name -> (content, executable); and the full commit id."""
+def commit_at(root: Path, ref: str, *, clone: bool, key: str = "--suite-ref") -> str:
+    """The full id of the commit that a ref means.
+
+    Args:
+        clone: whether it is a clone of ours.
+        key: who asks, for messages.
+
+    Raises:
+        ConfigError: no such ref, or the suite is no git checkout.
+    """
     if not _is_git(root):
-        raise ConfigError("the suite is not a git checkout, so it has no refs", key="--suite-ref", found=ref)
-    commit = ""
+        raise ConfigError("the suite is not a git checkout, so it has no refs", key=key, found=ref)
     # In a clone of ours, branches are what the server has; the local one of that name is from when it was made.
     if clone and _FULL_COMMIT.fullmatch(ref) and not _has_commit(root, ref):
         # Commits that no branch of the server holds, as those of pull requests from forks, come when asked for.
         with contextlib.suppress(InfraError):
-            _git(root, "fetch", "--quiet", "origin", ref, network=True)
+            git(root, "fetch", "--quiet", "origin", ref, network=True)
     for name in (f"origin/{ref}", ref) if clone else (ref,):
         try:
-            commit = (
-                _git(root, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
-                .decode()
-                .strip()
-            )
-            break
+            words = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+            return git(root, *words).decode().strip()
         except ConfigError:
             continue
-    if not commit:
-        raise ConfigError(
-            "the suite has no such ref",
-            key="--suite-ref",
-            found=ref,
-            expected=f"a branch, tag or commit of {root}",
-        )
-    prefix = _git(root, "rev-parse", "--show-prefix").decode().strip()
+    raise ConfigError(
+        "the suite has no such ref", key=key, found=ref, expected=f"a branch, tag or commit of {root}"
+    )
+
+
+def _files_at(root: Path, ref: str, *, clone: bool) -> tuple[Files, str]:
+    """Files of the suite at a ref: name -> (content, executable); and the full commit id."""
+    commit = commit_at(root, ref, clone=clone)
+    prefix = git(root, "rev-parse", "--show-prefix").decode().strip()
     try:
         # From the top: in a subfolder, git archive would apply the subfolder a second time.
-        top = Path(_git(root, "rev-parse", "--show-toplevel").decode().strip())
-        tar = _git(top, "archive", "--format=tar", f"{commit}:{prefix}")
+        top = Path(git(root, "rev-parse", "--show-toplevel").decode().strip())
+        tar = git(top, "archive", "--format=tar", f"{commit}:{prefix}")
     except ConfigError as error:
         raise ConfigError(
             f"the suite's folder {prefix or '.'} does not exist at that ref", key="--suite-ref", found=ref
@@ -244,12 +262,12 @@ def _files_now(root: Path, suite: Suite) -> tuple[Files, str]:
     """Files as they are in the folder: what git tracks and what it does not ignore; else all but caches."""
     commit = ""
     if suite.git:
-        head = _git(root, "rev-parse", "--abbrev-ref", "origin/HEAD").decode().strip()
+        head = git(root, "rev-parse", "--abbrev-ref", "origin/HEAD").decode().strip()
         return _files_at(root, head, clone=False)
     if _is_git(root):
-        names = _git(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard").decode().split("\0")
-        commit = _git(root, "rev-parse", "--quiet", "--verify", "HEAD").decode().strip() if _has_head(root) else ""
-        if _git(root, "status", "--porcelain", "--", ".").strip():
+        names = git(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard").decode().split("\0")
+        commit = git(root, "rev-parse", "--quiet", "--verify", "HEAD").decode().strip() if _has_head(root) else ""
+        if git(root, "status", "--porcelain", "--", ".").strip():
             commit += "+local"
     else:
         names = [str(path.relative_to(root)) for path in sorted(root.rglob("*"))]
@@ -270,7 +288,7 @@ def _files_now(root: Path, suite: Suite) -> tuple[Files, str]:
 
 def _has_commit(root: Path, commit: str) -> bool:
     try:
-        _git(root, "cat-file", "-e", f"{commit}^{{commit}}")
+        git(root, "cat-file", "-e", f"{commit}^{{commit}}")
     except ConfigError:
         return False
     return True
@@ -278,7 +296,7 @@ def _has_commit(root: Path, commit: str) -> bool:
 
 def _has_head(root: Path) -> bool:
     try:
-        return bool(_git(root, "rev-parse", "--quiet", "--verify", "HEAD"))
+        return bool(git(root, "rev-parse", "--quiet", "--verify", "HEAD"))
     except ConfigError:
         return False
 

@@ -1,8 +1,9 @@
 """Facts of a run for the checks, and the past runs that it is compared with."""
 
+from collections.abc import Collection
 from typing import Any
 
-from sqlalchemy import and_, func, select
+from sqlalchemy import and_, exists, func, select
 
 from tipcflow.domain import Compat, Facts, Measurement, PastRun, Plan, Run, Status, losses_of, numbers_of
 from tipcflow.domain.failure import FAILURES, failures_of
@@ -64,20 +65,34 @@ class HistoryMixin(RunsMixin, StepsMixin, MeasurementsMixin, DocumentsMixin):
         *,
         compat: str = "spec",
         exclude: str = "",
+        commits: Collection[str] | None = None,
         limit: int = 20,
     ) -> list[str]:
         """Ids of runs that one may be compared with, newest first: accepted, of the same chain, mode, semantics
-        (`bash` trains other epochs than `spec`) and environment. A run that only confirms another one never is."""
+        (`bash` trains other epochs than `spec`) and environment. A run that only confirms another one never is.
+
+        Args:
+            commits: only runs of these commits of the suite, whatever they were made for. Without: runs of changes
+                (that have a merge base) are left out, for nobody knows what became of those.
+        """
+        change = exists().where(documents.c.run == runs.c.id, documents.c.name == "base")
+        wanted = ~change if commits is None else runs.c.suite_commit.in_(commits)
         query = (
             select(runs.c.id)
             .where(runs.c.chain == chain, runs.c.mode == mode, runs.c.environment == environment)
-            .where(runs.c.compat == compat)
+            .where(runs.c.compat == compat, wanted)
             .where(runs.c.status.in_(_ACCEPTED), runs.c.id != exclude, runs.c.trigger != "confirm")
             .order_by(runs.c.created_at.desc(), runs.c.id.desc())
             .limit(limit)
         )
         with self._read() as connection:
             return list(connection.execute(query).scalars())
+
+    def suite_commits(self, chain: str) -> set[str]:
+        """The commits of the suite that a chain was run at."""
+        query = select(runs.c.suite_commit).where(runs.c.chain == chain).distinct()
+        with self._read() as connection:
+            return set(connection.execute(query).scalars()) - {""}
 
     def past_run(self, run_id: str) -> PastRun:
         """The numbers of a run that later ones are compared with.
