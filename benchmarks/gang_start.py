@@ -159,7 +159,9 @@ def report(rows: list[dict[str, Any]]) -> None:
             said = "  ".join(f"{statistics.median(cell):.2f} ({max(cell):.2f})" for cell in cells)
             print(f"{size:>6} {way:<6}  {said}")
     facts = {"unit": "s", "cores": os.cpu_count(), "load": os.getloadavg(), "rows": rows}
-    (desk.ROOT / "benchmarks" / "results" / "gang_start.json").write_text(json.dumps(facts, indent=1) + "\n")
+    results = desk.ROOT / "benchmarks" / "results"
+    results.mkdir(exist_ok=True)
+    (results / "gang_start.json").write_text(json.dumps(facts, indent=1) + "\n")
 
 
 if __name__ == "__main__":

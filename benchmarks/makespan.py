@@ -160,6 +160,7 @@ def main() -> None:
     for name, one in rows.items():
         print(f"{name:<14}{one['step']:>8.0f}{one['one']:>11.1f}{one['all']:>11.1f}", end="")
         print(f"{one['speed_up']:>10.2f}{one['load']:>6.1f}")
+    results.parent.mkdir(exist_ok=True)
     results.write_text(json.dumps({"unit": "s", "cores": os.cpu_count(), "rows": rows}, indent=1) + "\n")
 
 
