@@ -223,7 +223,9 @@ class StepOperator(RunOperator):
             peers=peers,
             resume=task.mine.log_bytes,
             until=time.time() + spec.barrier_s + spec.deadline_s + SLACK_S,
-            lost_after_s=run.request.reconnect_s,
+            lost_after_s=run.policy.waits.reconnect_s,
+            silence_s=run.policy.waits.silence_s,
+            peers_every_s=run.policy.waits.peers_every_s,
         )
         run.note(f"{step.id} on node {spec.node} goes on; the triggerer watches it")
         self.defer(trigger=trigger, method_name="resume")

@@ -12,6 +12,7 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from operators.listen import TaskLog, listener
 from tipcflow.config.settings import settings
+from tipcflow.config.waits import Waits
 from tipcflow.domain import Node
 from tipcflow.execute.progress import Event, Kind
 from tipcflow.remote import commands
@@ -23,11 +24,7 @@ if TYPE_CHECKING:
 # a task is marked failed (apache/airflow issues 72716 and 71580).
 SETTLE_S = 5.0
 WATCH_S = 60.0
-SILENCE_S = 20.0
 STOP_S = 20.0
-# How often a task speaks for the others of its gang: a member whose own task finds no worker for long is not given
-# up by its node, which waits 600 s.
-PEERS_S = 240.0
 # How often a task looks at nodes that stand in the way of its lease.
 LOOK_AGAIN_S = 30.0
 
@@ -46,6 +43,9 @@ class JobTrigger(BaseTrigger):
         resume: leg -> bytes of its log that were seen.
         until: when the job must have ended by all deadlines, seconds since the epoch.
         lost_after_s: how long a lost node is asked for.
+        silence_s: a connection that says nothing for so long counts as broken.
+        peers_every_s: how often it speaks for the others of its gang: a member whose own task finds no worker for
+            long is not given up by its node.
     """
 
     def __init__(
@@ -59,6 +59,8 @@ class JobTrigger(BaseTrigger):
         resume: dict[str, int],
         until: float,
         lost_after_s: float,
+        silence_s: float = Waits().silence_s,
+        peers_every_s: float = Waits().peers_every_s,
     ) -> None:
         super().__init__()
         self.run_id = run
@@ -69,6 +71,8 @@ class JobTrigger(BaseTrigger):
         self.resume = resume
         self.until = until
         self.lost_after_s = lost_after_s
+        self.silence_s = silence_s
+        self.peers_every_s = peers_every_s
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Called by Airflow."""
@@ -83,6 +87,8 @@ class JobTrigger(BaseTrigger):
                 "resume": self.resume,
                 "until": self.until,
                 "lost_after_s": self.lost_after_s,
+                "silence_s": self.silence_s,
+                "peers_every_s": self.peers_every_s,
             },
         )
 
@@ -99,7 +105,7 @@ class JobTrigger(BaseTrigger):
                 if await self._watch(say):
                     break
                 lost_at, pause = None, 1.0
-                if time.monotonic() - spoken > PEERS_S:
+                if time.monotonic() - spoken > self.peers_every_s:
                     spoken = time.monotonic()
                     await self._speak_for_peers()
             except Exception as error:
@@ -143,7 +149,7 @@ class JobTrigger(BaseTrigger):
             process = await connection.create_process(command, stdin=-3, encoding=None)
             async with process:
                 heard = False
-                while line := await asyncio.wait_for(process.stdout.readline(), SILENCE_S):
+                while line := await asyncio.wait_for(process.stdout.readline(), self.silence_s):
                     heard = True
                     if self._take(json.loads(line), say):
                         return True

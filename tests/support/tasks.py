@@ -27,10 +27,11 @@ class Tasks:
         self.home: Path = desk.home
         self.events: list[Event] = []
         self.store = desk.store()
+        desk.configure_policy(waits={"reconnect_s": 5})
 
     def request(self, **wishes: object) -> RunRequest:
         fields: dict[str, object] = {"params": "/".join(PARAMS.split("/")[-2:]), "suite": "toy", "mode": MODE}
-        fields |= {"cluster": "local", "config_dir": self.desk.configs, "owner": "test", "reconnect_s": 5.0}
+        fields |= {"cluster": "local", "config_dir": self.desk.configs, "owner": "test"}
         return RunRequest(**{**fields, **wishes})  # type: ignore[arg-type]
 
     def context(self) -> TaskContext:

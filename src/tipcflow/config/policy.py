@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from tipcflow.config.base import ConfigModel
+from tipcflow.config.waits import Waits
 from tipcflow.domain.failure import REMEDIES, FailureClass
 from tipcflow.domain.metrics import judged, metric
 
@@ -161,6 +162,7 @@ class Policy(ConfigModel):
         lease: what a run leases: the `slots` that it uses, or `nodes` as a whole, so that nobody disturbs what is
             measured; not said, nodes when a metric of speed counts.
         lease_wait_s: how long a run may wait for them, seconds.
+        waits: how long a controller and its nodes wait for each other.
         history: how many of the last accepted runs make the baseline.
         confirm_minutes: how long a confirm run is waited for, within the run's budget; 0: none is asked for.
         min_history: how many of them there must be before a change counts.
@@ -180,6 +182,7 @@ class Policy(ConfigModel):
     retries: dict[FailureClass, Annotated[int, Field(ge=0, le=5)]] = {}
     lease: Literal["slots", "nodes"] | None = None
     lease_wait_s: float = Field(default=86400, gt=0)
+    waits: Waits = Waits()
     confirm_minutes: float = Field(default=15, ge=0)
     history: int = Field(default=20, ge=1)
     min_history: int = Field(default=5, ge=2)

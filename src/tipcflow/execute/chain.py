@@ -73,7 +73,7 @@ class ChainRun:
         suite, snapshot = resolved.suite, resolved.snapshot
         slots = slots_needed(plan, resolved.cluster, whole_nodes=resolved.policy.whole_nodes)
         budget_s = (suite.budget_minutes or resolved.policy.budget_minutes) * 60
-        with Nodes(resolved.cluster, plan.nodes, reconnect_s=self.request.reconnect_s) as nodes:
+        with Nodes(resolved.cluster, plan.nodes, waits=resolved.policy.waits) as nodes:
             self._note(f"connecting to {', '.join(plan.nodes)}")
             nodes.connect()
             with LeaseKeeper(
@@ -82,6 +82,7 @@ class ChainRun:
                 slots,
                 owner=self.request.owner,
                 wait_s=self.request.waits_s(resolved.policy),
+                ttl_s=resolved.policy.waits.lease_ttl_s,
                 empty=nodes.holds_nothing_of,
                 claims=NodeClaims(self._store, nodes, self.id, slots, owner=self.request.owner, budget_s=budget_s),
                 names=names_of(resolved.cluster),

@@ -1,5 +1,6 @@
 """Plan's step -> what each node's runner is asked to do."""
 
+from tipcflow.config.waits import Waits
 from tipcflow.domain import Cluster, Command, Compat, JobCommand, JobSpec, Node, Plan, Step, StepKind
 from tipcflow.execute.containers import container_name
 from tipcflow.execute.hang import WAIT_S, progress_of
@@ -13,12 +14,21 @@ _ENV = {"PYTHONUNBUFFERED": "1", "PYTHONWARNINGS": "ignore", "PADDLE_LOG_OVERWRI
 
 
 def job_spec(
-    plan: Plan, step: Step, node: Node, *, run: str, attempt: int, fence: int, hang_s: float = 0.0
+    plan: Plan,
+    step: Step,
+    node: Node,
+    *,
+    run: str,
+    attempt: int,
+    fence: int,
+    hang_s: float = 0.0,
+    lease_s: float = Waits().node_lease_s,
 ) -> JobSpec:
     """The job of `step` on `node`. Legs that cannot run here are left out.
 
     Args:
         hang_s: seconds of silence after which a training hangs; other steps may be silent until their deadline.
+        lease_s: seconds without a controller after which the node ends the job.
     """
     legs = [(leg.id, leg.command) for leg in step.legs if not leg.not_run]
     commands = legs or [("", step.commands[node.name])]
@@ -38,6 +48,7 @@ def job_spec(
         cpus=node.cpus,
         barrier=step.is_gang,
         deadline_s=step.deadline_s,
+        lease_s=lease_s,
         keep_going=bool(step.legs) or plan.compat is Compat.BASH,
         expects=step.expects if first else (),
         artefacts=step.artefacts,

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
+from tipcflow.config.waits import Waits
 from tipcflow.domain import Attempt, Cluster, InfraError, JobSpec, NodeFacts
 from tipcflow.execute.session import Connect, NodeSession
 from tipcflow.remote import ports
@@ -20,10 +21,12 @@ class Nodes:
     """The sessions of a run's nodes; a context manager that closes them."""
 
     def __init__(
-        self, cluster: Cluster, names: Sequence[str], *, reconnect_s: float, connect: Connect = connect_from_here
+        self, cluster: Cluster, names: Sequence[str], *, waits: Waits, connect: Connect = connect_from_here
     ) -> None:
-        self._sessions = {name: NodeSession(cluster.node(name), connect) for name in names}
-        self.reconnect_s = reconnect_s
+        self._sessions = {
+            name: NodeSession(cluster.node(name), connect, silence_s=waits.silence_s) for name in names
+        }
+        self.reconnect_s = waits.reconnect_s
         # Addresses of nodes that `clean` could not list.
         self.unlisted: set[str] = set()
 

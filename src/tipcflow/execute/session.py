@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+from tipcflow.config.waits import Waits
 from tipcflow.domain import InfraError, JobSpec, Node, NodeFacts
 from tipcflow.execute.containers import usable_image
 from tipcflow.remote import claims, commands, paths
@@ -21,15 +22,20 @@ T = TypeVar("T")
 Connect = Callable[[Node], Transport]
 
 ASK_S = 30.0
-# The runner says something at least once a second while a job is watched.
-SILENCE_S = 20.0
 JOB_FILES = ("samples.jsonl", "exit.json", "legs.jsonl", "runner.log", "evidence.json")
 
 
 class NodeSession:
-    """A node that was connected to and can be asked. Methods raise InfraError, which names the node."""
+    """A node that was connected to and can be asked. Methods raise InfraError, which names the node.
 
-    def __init__(self, node: Node, connect: Connect = connect_from_here) -> None:
+    Args:
+        silence_s: a connection that says nothing for so long while a job is watched counts as broken.
+    """
+
+    def __init__(
+        self, node: Node, connect: Connect = connect_from_here, *, silence_s: float = Waits().silence_s
+    ) -> None:
+        self._silence_s = silence_s
         self._node = node
         self._connect = connect
         self._transport: Transport | None = None
@@ -143,7 +149,7 @@ class NodeSession:
         """The runner's events from the given log offsets on, until the job ends or `seconds` have passed."""
         command = commands.watch(self._node, self._job(spec), seconds=seconds, resume=resume)
         heard = False
-        with self.transport.stream(command, timeout=SILENCE_S) as lines:
+        with self.transport.stream(command, timeout=self._silence_s) as lines:
             for line in lines:
                 heard = True
                 yield self._json(line)

@@ -112,6 +112,7 @@ class StepRunner:
                     attempt=attempt,
                     fence=self._fence,
                     hang_s=hang_s,
+                    lease_s=self._policy.waits.node_lease_s,
                 ),
                 listener=self._say,
                 reconnect_s=self._nodes.reconnect_s,

@@ -112,7 +112,7 @@ class TaskContext:
     def nodes(self, *names: str) -> Nodes:
         """The nodes of these names (of the plan, without one); use as a context manager."""
         chosen = names or self.plan.nodes
-        return Nodes(self.cluster, chosen, reconnect_s=self.request.reconnect_s, connect=self.connect)
+        return Nodes(self.cluster, chosen, waits=self.policy.waits, connect=self.connect)
 
     def spec(self, step: Step, node: str, attempt: int) -> JobSpec:
         """The job of a step on a node in an attempt: the same whichever task asks."""
@@ -125,6 +125,7 @@ class TaskContext:
             attempt=attempt,
             fence=fence,
             hang_s=hang_limit(self.store, self.run, self.plan, self.policy),
+            lease_s=self.policy.waits.node_lease_s,
         )
         return spec.model_copy(update={"barrier_s": BARRIER_S}) if spec.barrier else spec
 
@@ -148,7 +149,7 @@ class TaskContext:
                 nodes[name],
                 self.spec(step, name, attempt),
                 listener=self.say,
-                reconnect_s=self.request.reconnect_s,
+                reconnect_s=self.policy.waits.reconnect_s,
             )
             if name in known:
                 member.restore(known[name])

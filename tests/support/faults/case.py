@@ -32,7 +32,6 @@ class Case:
         fault_at: when the fault was made, seconds since the epoch.
         noticed_at: when it was noticed, where no job's folder shows that.
         away: nodes that nobody could reach when the run ended: they are asked for nothing.
-        env: settings of the runs that are started.
     """
 
     def __init__(self, folder: Path, nodes: LocalNodes, stack: ExitStack) -> None:
@@ -40,7 +39,6 @@ class Case:
         self.stack = stack
         self.desk = Desk(folder / "desk", nodes)
         self.desk.configure_policy(**STRICT)
-        self.env: dict[str, str] = {}
         self.fault_at = 0.0
         self.noticed_at: float | None = None
         self.away: set[str] = set()
@@ -67,7 +65,7 @@ class Case:
     def start(self, *extra: str, desk: Desk | None = None, **options: str) -> Running:
         """Start a run."""
         self.watch()
-        running = Running(desk or self.desk, self.env, *extra, **options)
+        running = Running(desk or self.desk, *extra, **options)
         self.stack.callback(running.kill)
         return running
 

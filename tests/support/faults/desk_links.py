@@ -3,7 +3,6 @@
 import time
 
 from tests.support.faults.case import Case
-from tests.support.faults.hasty import LEASE_TTL, RECONNECT, SILENCE
 
 CUT_S = 20.0
 
@@ -45,7 +44,7 @@ def sshd_killed(case: Case) -> None:
 
 def link_cut_for_good(case: Case) -> None:
     """What stays on the node is named; when the node is back, it is ended there."""
-    case.env |= {RECONNECT: "2", LEASE_TTL: "6", SILENCE: "4"}
+    case.desk.configure_policy(waits={"reconnect_s": 2, "lease_ttl_s": 6, "silence_s": 4})
     gate = case.gate()
     running = case.start()
     gate.wait(running)

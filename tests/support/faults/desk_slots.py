@@ -5,7 +5,6 @@ import time
 import yaml
 from tests.support.certify import Desk
 from tests.support.faults.case import NODE_LEASE_S, Case
-from tests.support.faults.hasty import LEASE_TTL, NODE_LEASE, TRIGGER
 from tests.support.faults.running import Running
 
 from tipcflow.domain import Status
@@ -40,7 +39,7 @@ def two_controllers(case: Case) -> None:
 
 def controller_gone(case: Case) -> None:
     """Its nodes end its job by themselves; maintenance gives the run a status and frees what it held."""
-    case.env |= {LEASE_TTL: "5", NODE_LEASE: f"{NODE_LEASE_S:g}"}
+    case.desk.configure_policy(waits={"lease_ttl_s": 5, "node_lease_s": NODE_LEASE_S})
     gate = case.gate()
     running = case.start()
     gate.wait(running)
@@ -66,8 +65,7 @@ def ten_runs(case: Case) -> None:
     for running in runs:
         gate.wait(running, ranks=8, seconds=120)
     for pair, trigger in WAITERS:
-        case.env[TRIGGER] = trigger
-        runs.append(case.start(cluster=pair))
+        runs.append(case.start(cluster=pair, trigger=trigger))
     for running in runs[len(HOLDERS) :]:
         running.wait_said("waiting", seconds=240)
     case.now()

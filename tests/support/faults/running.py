@@ -1,16 +1,11 @@
 """A `tipcflow run` while it goes on: what it says, and when."""
 
 import subprocess
-import sys
 import threading
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from tests.support.certify import DEADLINE_S, Desk, wait_for
-
-HASTY = Path(__file__).with_name("hasty.py")
 
 
 @dataclass(frozen=True)
@@ -24,12 +19,15 @@ class Line:
 class Running:
     """The process of one run. End it with `end` or `kill`."""
 
-    def __init__(self, desk: Desk, env: Mapping[str, str], *extra: str, **options: str) -> None:
-        command = [sys.executable, str(HASTY), *desk.command(*extra, **options)[1:]]
+    def __init__(self, desk: Desk, *extra: str, **options: str) -> None:
         self.lines: list[Line] = []
         self.code: int | None = None
         self.process = subprocess.Popen(
-            command, env={**desk.env, **env}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            desk.command(*extra, **options),
+            env=desk.env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
         )
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()

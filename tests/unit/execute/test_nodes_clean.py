@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from tipcflow.config.waits import Waits
 from tipcflow.domain import Attempt, Cluster, InfraError, Node
 from tipcflow.execute.nodes import Nodes, stayed_of
 
@@ -44,7 +45,7 @@ def node() -> Node:
 
 
 def nodes_with(told: Told) -> Nodes:
-    made = Nodes(Cluster(name="c", nodes=(told.node,)), ["a"], reconnect_s=0)
+    made = Nodes(Cluster(name="c", nodes=(told.node,)), ["a"], waits=Waits())
     made._sessions = {"a": told}  # type: ignore[dict-item]
     return made
 
