@@ -54,6 +54,11 @@ class ResolveOperator(RunOperator):
             )
             raise
         self.log.info("run %s: %s in %s on %s", run.run, plan.chain, plan.mode, ", ".join(plan.nodes))
+        if base := run.store.document(run.run, "base"):
+            measured = ", ".join(one[:12] for one in base["commits"])
+            self.log.info(
+                "compared with runs up to the merge base %s, of commits %s", base["commit"][:12], measured
+            )
         for line in plan.substitutions:
             self.log.info("%s: %s in the file, %s used: %s", line.what, line.found, line.used, line.because)
         return list(plan.nodes)

@@ -23,6 +23,7 @@ class Story:
         before: why it ended before its first step, where a node is to blame.
         medians: (step, leg, metric) -> median of the last attempt.
         confirmation: what was asked to be measured once more before the verdict; None when nothing was.
+        merge_base: the commit up to which the runs count that a change is compared with; '' for what is no change.
         confirms: the run that this one confirms, '' for none.
         now: seconds since the epoch when it was read.
     """
@@ -38,6 +39,7 @@ class Story:
     before: Failure | None = None
     confirmation: Asked | None = None
     confirms: str = ""
+    merge_base: str = ""
     now: float = field(default_factory=time.time)
 
     @cached_property
@@ -94,6 +96,7 @@ def read_story(store: ReadonlyStore, run_id: str) -> Story | None:
         certificate=store.document(run_id, "certificate"),
         before=failure_before(store.document(run_id, FAILURES)),
         confirmation=asked_of(store, run_id),
+        merge_base=str((store.document(run_id, "base") or {}).get("commit", "")),
         confirms=str((store.document(run_id, "request") or {}).get("confirms", "")),
     )
 

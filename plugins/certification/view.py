@@ -90,11 +90,13 @@ class RunView:
         run = self.run
         commit = run.suite_commit[:12] or ("its folder as it was" if run.suite_sha256 else "")
         commit += " with local changes" if run.suite_commit.endswith(LOCAL) else ""
+        base = self.story.merge_base[:12]
         spent = (run.ended_at or self.story.now) - run.created_at
         rows = [
             ("mode", f"{run.mode}, {run.compat}"),
             ("variant", self.variant),
             ("suite", " at ".join(filter(None, (run.suite, commit)))),
+            ("compared with", f"runs up to the merge base {base}" if base else ""),
             ("params file", self.plan.params_file if self.plan else ""),
             ("framework", run.framework),
             ("cluster", f"{run.cluster}: {', '.join(run.nodes)}" if run.nodes else run.cluster),

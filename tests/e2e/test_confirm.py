@@ -3,6 +3,7 @@
 import os
 import subprocess
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,11 +11,11 @@ from tests.support.certify import MODE, TIPCFLOW, wait_for
 from tests.support.precedents import remember
 from tests.support.scheduler import Scheduler
 
-from tipcflow.domain import Run, Status
+from tipcflow.domain import Run, Status, exit_code
 from tipcflow.execute import confirm
 from tipcflow.rest import DagRun, RunState
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 FILE = "toy/confirmed.txt"
 TRAIN = "norm_train_gpus_0,1_autocast_null_nodes_2/train"
 DEADLINE_S = 180
@@ -52,13 +53,25 @@ class Slow:
         mine = (run for run in runs if run.chain == "toy/toy/confirmed" and run.trigger == trigger)
         return next(mine, None)
 
+    def doubted(self) -> Run | None:
+        """The newest run, once its judge has asked for a confirm run."""
+        run = self.latest("ci")
+        if run is None or run.status is not None:
+            return None
+        with self.scheduler.desk.store() as store:
+            return run if confirm.asked_of(store, run.id) else None
+
     def asked(self) -> tuple[Run, Run]:
         """The run in doubt and its confirm run, as soon as there are both."""
-        wait_for(lambda: self.latest(confirm.TRIGGER) is not None, what="a confirm run", seconds=DEADLINE_S)
-        run, again = self.latest("ci"), self.latest(confirm.TRIGGER)
+        wait_for(lambda: bool(self.doubted()), what="a doubt", seconds=DEADLINE_S)
+        run = self.doubted()
         assert run
-        assert again
-        return run, again
+        with self.scheduler.desk.store() as store:
+            asked = confirm.asked_of(store, run.id)
+            assert asked
+            known = partial(store.known_runs, [asked.run])
+            wait_for(lambda: bool(known()), what="the confirm run", seconds=DEADLINE_S)
+            return run, known()[asked.run]
 
     def dag_run(self, run: Run) -> DagRun:
         """Airflow's view of a run."""
@@ -107,10 +120,78 @@ def test_slower_twice_is_a_regression(slow: Slow) -> None:
     assert again.nodes == tuple(reversed(run.nodes)), "on the nodes in another order"
     assert again.id not in accepted
     assert run.id not in accepted
-    assert "measuring once more" in stderr, "who waits is told for what"
+    assert f"measuring once more: {TRAIN} (confirm run {again.id})" in stderr, "who waits is told for what"
     assert scheduler.now(parent).state is RunState.FAILED
     states = scheduler.states(child)
     assert (states["train[a]"], states["train[b]"], states["export"]) == ("success", "success", "skipped")
     log = scheduler.log(parent, "judge")
     assert f"confirm run {again.id}" in log
     assert "the confirm run measured" in log
+
+
+def finished(slow: Slow, doubted: Run, process: "subprocess.Popen[str]") -> tuple[Run, str, str]:
+    """The run that was in doubt, what the check of its speed says, and the last word on stdout."""
+    stdout, stderr = process.communicate(timeout=DEADLINE_S)
+    with slow.scheduler.desk.store() as store:
+        run = store.get_run(doubted.id)
+        (result,) = [one for one in store.check_results(run.id) if one.check == "speed.batch_cost"]
+    assert run.status, stdout + stderr
+    assert process.returncode == exit_code(run.status)
+    return run, result.reason, stdout.splitlines()[-1]
+
+
+@pytest.mark.full
+def test_slow_once_is_no_regression(slow: Slow) -> None:
+    process = slow.trigger()
+    doubted, again = slow.asked()
+    slow.switch.unlink()
+    run, reason, word = finished(slow, doubted, process)
+    assert (run.status, word) == (Status.PASS, "pass")
+    assert "not confirmed" in reason
+    with slow.scheduler.desk.store() as store:
+        accepted = store.accepted_runs(run.chain, run.mode, run.environment)
+        assert store.get_run(again.id).status is Status.PASS
+    assert run.id in accepted
+    assert again.id not in accepted
+
+
+@pytest.mark.full
+def test_a_confirm_run_that_comes_too_late_confirms_nothing(slow: Slow) -> None:
+    desk = slow.scheduler.desk
+    desk.configure_policy(confirm_minutes=1.01)
+    process = slow.trigger()
+    try:
+        wait_for(lambda: bool(slow.doubted()), what="a doubt", seconds=DEADLINE_S)
+        with desk.store() as store:
+            doubted = slow.doubted()
+            assert doubted
+            somebody = doubted.model_copy(update={"id": "somebody-else", "status": None, "ended_at": None})
+            store.create_run(somebody)
+            slots = [(node.address, slot) for node in desk.nodes.cluster.nodes for slot in range(node.slots)]
+            assert store.acquire_leases(somebody.id, slots, owner="somebody", ttl_s=600)
+            run, reason, word = finished(slow, doubted, process)
+            store.finish_run(somebody.id, Status.FAILED, "", doubted.created_at)
+            store.release_leases(somebody.id)
+        again = slow.latest(confirm.TRIGGER)
+        assert again
+        ended = slow.scheduler.ended(slow.dag_run(again))
+    finally:
+        desk.configure_policy(confirm_minutes=15)
+    assert (run.status, word) == (Status.PASS, "pass")
+    assert "has not ended in time" in reason
+    assert ended.state is RunState.FAILED
+    with desk.store() as store:
+        assert store.get_run(again.id).status in (Status.CANCELLED, Status.INFRA_FAILURE)
+
+
+@pytest.mark.full
+def test_who_stops_the_run_stops_its_confirm_run(slow: Slow) -> None:
+    process = slow.trigger()
+    doubted, again = slow.asked()
+    parent = slow.dag_run(doubted)
+    slow.scheduler.api.set_state(parent.dag_id, parent.run_id, "failed")
+    finished(slow, doubted, process)
+    ended = slow.scheduler.ended(slow.dag_run(again))
+    with slow.scheduler.desk.store() as store:
+        again = store.get_run(again.id)
+    assert (again.status, ended.state) == (Status.CANCELLED, RunState.FAILED)

@@ -256,6 +256,23 @@ def test_a_verdict_that_is_being_confirmed_is_waited_for(
     assert tipcflow("trigger", CHAIN, "--wait").code == 0
 
 
+def test_who_waits_is_told_that_it_is_measured_once_more(tipcflow: Tipcflow, airflow: FakeAirflow) -> None:
+    asked = {"run": "again", "keys": ["norm_train/train"], "until": 9e9, "refused": "", "a_field_of_tomorrow": 1}
+    airflow.add(
+        DAG, *[("running", facts(None, confirming=asked))] * 3, ("success", facts("pass", confirming=None))
+    )
+    said = tipcflow("trigger", CHAIN, "--wait")
+    assert said.code == 0
+    assert said.err.count("no verdict yet: measuring once more: norm_train/train (confirm run again)") == 1
+
+
+def test_a_change_says_what_branch_it_is_for(tipcflow: Tipcflow, airflow: FakeAirflow) -> None:
+    airflow.add(DAG)
+    tipcflow("trigger", CHAIN, "--suite-ref", COMMIT, "--base", "b" * 40)
+    ((_, run),) = airflow.runs.items()
+    assert run["conf"] == {"suite_ref": COMMIT, "base": "b" * 40}
+
+
 def test_a_verdict_that_never_comes_ends_the_waiting(tipcflow: Tipcflow, airflow: FakeAirflow) -> None:
     airflow.add(DAG, ("success", facts(None)))
     said = tipcflow("trigger", CHAIN, "--wait")

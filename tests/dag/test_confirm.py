@@ -1,0 +1,190 @@
+"""What a judge asks the scheduler for when a number looks worse, with a real database."""
+
+import asyncio
+import time
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from tests.support.stories import TRAIN, a_run, tell
+
+from operators import confirm as asking
+from operators import dag_run_trigger, dag_runs
+from operators.chains import certify_dag
+from operators.confirm_run import ConfirmResolveOperator, confirm_dag
+from tipcflow.config.policy import Policy
+from tipcflow.config.suite import Suite
+from tipcflow.domain import CheckResult, ConfigError, InfraError, Status, run_id_of
+from tipcflow.execute import confirm, task_phases
+from tipcflow.execute.request import RunRequest
+from tipcflow.execute.resolve import _as_json
+from tipcflow.execute.task_context import TaskContext
+from tipcflow.store import Store
+
+ROOT = Path(__file__).parents[2]
+DAG = "sample.mobilenet_v3_small.train_infer_python"
+
+
+class World:
+    """A run in doubt, and what Airflow is told."""
+
+    def __init__(self, store: Store, home: Path) -> None:
+        self.store, self.home = store, home
+        self.started: dict[str, tuple[datetime, Any]] = {}
+        self.refuses: Exception | None = None
+        self.notes: list[str] = []
+        self.run = tell(store, a_run(created_at=time.time()), status=None)
+        self.keep(self.run.id, RunRequest("f.txt", "sample", "lite_train_lite_infer", "local", home))
+        doubt = {"check": "speed.batch_cost", "status": Status.INSUFFICIENT_DATA, "reason": "slower"}
+        store.set_check_results(self.run.id, [CheckResult(**doubt, step=TRAIN, values={"confirm": True})])
+
+    def keep(self, run: str, request: RunRequest) -> None:
+        self.store.put_document(run, "request", _as_json(request))
+        self.store.put_document(run, "policy", Policy(name="pr").model_dump(mode="json"))
+        suite = Suite(name="sample", folder=str(self.home), dialects=("d",))
+        self.store.put_document(run, "suite", suite.model_dump(mode="json"))
+
+    def context(self, run: str) -> TaskContext:
+        def connect(*_: Any) -> Any:
+            raise AssertionError("no node is asked")
+
+        return TaskContext(run, self.store, self.home, connect, lambda event: self.notes.append(event.text))
+
+    def state_of(self, dag_id: str, run_id: str) -> str | None:
+        return "queued" if dag_id == "confirm" and run_id in self.started else None
+
+    def start(self, dag_id: str, run_id: str, *, run_after: datetime, conf: Any, note: str) -> None:
+        if self.refuses:
+            raise self.refuses
+        assert dag_id == "confirm"
+        self.started[run_id] = (run_after, conf)
+
+    def wait(self, dag_id: str = DAG) -> tuple[str, confirm.Asked] | None:
+        """What the judge of the run's DAG run waits for."""
+        dag_run = SimpleNamespace(dag_id=dag_id, run_id="weekly__2026")
+        return asking.waited_for(self.context(self.run.id), {"dag_run": dag_run})  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    with Store.open(f"sqlite:///{tmp_path}/t.db") as store:
+        made = World(store, tmp_path)
+        monkeypatch.setattr(dag_runs, "state_of", made.state_of)
+        monkeypatch.setattr(dag_runs, "start", made.start)
+        yield made
+
+
+def test_a_confirm_run_is_started_once_and_found_again(world: World) -> None:
+    first = world.wait()
+    assert first
+    child, asked = first
+    run_after, conf = world.started[child]
+    assert conf == {"confirms": world.run.id}
+    assert asked.run == run_id_of("confirm", child, run_after)
+    assert asked.keys == (TRAIN,)
+    assert any(f"until confirm run {asked.run}" in note for note in world.notes)
+    assert world.wait() == first, "also for a judge that died and is tried again"
+    # It died between asking and starting.
+    world.started.clear()
+    assert world.wait() == first
+    assert world.started == {child: (run_after, conf)}
+
+
+def test_chains_of_one_weekly_run_have_confirm_runs_of_their_own(world: World) -> None:
+    first = world.wait()
+    confirm.forget(world.store, world.run.id)
+    second = world.wait("sample.other.train_infer_python")
+    assert first
+    assert second
+    assert first[0] != second[0]
+
+
+def test_what_airflow_refuses_is_not_waited_for_and_said(world: World) -> None:
+    world.refuses = ConfigError("the DAG confirm is paused: its run would never begin")
+    assert world.wait() is None
+    asked, medians, why = confirm.told(world.store, world.run.id)
+    assert (bool(asked), dict(medians)) == (True, {})
+    assert why == "is not waited for: the DAG confirm is paused: its run would never begin"
+    world.refuses = None
+    assert world.wait() is None, "nor asked for again, before the run is cleared"
+
+
+def test_after_its_deadline_nobody_waits(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = (world.wait() or ("", None))[1]
+    assert asked
+    monkeypatch.setattr(confirm.time, "time", lambda: asked.until + 1)
+    assert world.wait() is None
+    assert confirm.told(world.store, world.run.id) == (asked.run, {}, "has not ended in time")
+
+
+def resolve(world: World, run: str, **conf: Any) -> RunRequest:
+    """What a DAG run of `confirm` that is our run `run` is asked for."""
+    context: Any = {"dag_run": SimpleNamespace(dag_id="confirm", run_id="confirm__x")}
+    operator = ConfirmResolveOperator(task_id="resolve")
+    return operator.asked(world.context(run), context, conf)
+
+
+def test_the_confirm_run_does_what_was_asked_for(world: World) -> None:
+    asked = (world.wait() or ("", None))[1]
+    assert asked
+    made = resolve(world, asked.run, confirms=world.run.id)
+    assert (made.trigger, made.confirms, made.only) == ("confirm", world.run.id, (TRAIN,))
+    assert made.ends_at == asked.until
+    assert made.owner == "airflow confirm confirm__x"
+
+
+@pytest.mark.parametrize("conf", [{}, {"confirms": ""}, {"confirms": 7}, {"confirms": "x", "mode": "y"}])
+def test_by_hand_it_is_a_config_error(world: World, conf: Any) -> None:
+    with pytest.raises(ConfigError, match="a judge starts this DAG"):
+        resolve(world, "other", **conf)
+
+
+def test_another_dag_run_than_the_one_that_was_asked_for_does_nothing(world: World) -> None:
+    with pytest.raises(InfraError, match="does not ask for this confirm run"):
+        resolve(world, "other", confirms=world.run.id)
+    assert world.wait()
+    with pytest.raises(InfraError, match="does not ask for this confirm run"):
+        resolve(world, "other", confirms=world.run.id)
+
+
+def test_a_confirm_run_that_nobody_waits_for_begins_nothing_more(world: World) -> None:
+    asked = (world.wait() or ("", None))[1]
+    assert asked
+    world.store.create_run(a_run(asked.run, trigger="confirm", created_at=time.time()))
+    world.keep(asked.run, resolve(world, asked.run, confirms=world.run.id))
+    assert task_phases.over_budget(world.context(asked.run)) is None
+    confirm.refuse(world.store, world.run.id, "a person stopped this run meanwhile")
+    said = task_phases.over_budget(world.context(asked.run))
+    assert said
+    assert said[0] is Status.CANCELLED
+    assert "waits no more" in said[1]
+
+
+def test_it_stands_behind_no_limit_and_before_all_tasks() -> None:
+    chain, again = certify_dag(ROOT / "configs"), confirm_dag()
+    # Behind runs of the chain, all of which wait for their confirm runs, it would never begin.
+    assert again.max_active_runs > 10 * chain.max_active_runs
+    assert sorted(again.task_ids) == sorted(chain.task_ids)
+    # Airflow adds up what stands downstream of a task.
+    most = sum(task.priority_weight for task in chain.tasks)
+    assert min(task.priority_weight for task in again.tasks) > most
+
+
+def test_a_judge_whose_run_was_stopped_waits_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("SETTLE_S", "LOOK_S"):
+        monkeypatch.setattr(dag_run_trigger, name, 0.01)
+    states = {"confirm": ["running"] * 9, "chain": ["running", "running", "failed"]}
+    monkeypatch.setattr(dag_runs, "state_of", lambda dag_id, _: states[dag_id].pop(0))
+    made = dag_run_trigger.DagRunTrigger(
+        dag_id="confirm", run_id="r", until=time.time() + 60, waits=["chain", "manual__1"]
+    )
+    trigger = dag_run_trigger.DagRunTrigger(**made.serialize()[1])
+
+    async def first() -> Any:
+        return await asyncio.wait_for(anext(trigger.run()), 60)
+
+    assert asyncio.run(first()).payload == {"run_id": "r", "state": "alone"}
+    assert len(states["confirm"]) == 6

@@ -1,0 +1,57 @@
+"""What a person sees of a run that is measured once more, and of the run that does it."""
+
+import time
+
+from fastapi.testclient import TestClient
+from tests.support.stories import TRAIN, a_run, tell
+from tests.ui.html_text import read
+
+from tipcflow.domain import Run, Status
+from tipcflow.execute import confirm
+from tipcflow.store import Store
+
+RUNS = "/certification/runs"
+
+
+def in_doubt(store: Store, until: float) -> tuple[Run, Run]:
+    run = tell(store, a_run(created_at=time.time() - 60), status=None)
+    again = a_run("again", trigger="confirm", created_at=time.time())
+    store.create_run(again)
+    store.put_document(again.id, "request", {"confirms": run.id})
+    store.put_document(run.id, confirm.DOCUMENT, {"run": again.id, "keys": [TRAIN], "until": until})
+    return run, again
+
+
+def test_what_is_waited_for_and_until_when(browser: TestClient, machine: TestClient, store: Store) -> None:
+    until = time.time() + 300
+    run, again = in_doubt(store, until)
+    shown = browser.get(f"{RUNS}/{run.id}").text
+    assert "train looks worse than before and is measured once more before the verdict, until" in read(shown).text
+    assert f'href="/certification/runs/{again.id}">confirm run</a>' in shown
+    told = machine.get(f"/certification/api/runs/{run.id}").json()
+    assert told["run"]["status"] is None
+    assert told["confirming"] == {"run": again.id, "keys": [TRAIN], "until": until, "refused": ""}
+
+
+def test_the_confirm_run_names_the_run_that_waits(browser: TestClient, store: Store) -> None:
+    run, again = in_doubt(store, time.time() + 300)
+    shown = browser.get(f"{RUNS}/{again.id}").text
+    assert "This is a confirm run" in read(shown).text
+    assert f'href="/certification/runs/{run.id}">another run</a>' in shown
+
+
+def test_afterwards_the_confirm_run_is_still_found(browser: TestClient, machine: TestClient, store: Store) -> None:
+    run, again = in_doubt(store, time.time() + 300)
+    confirm.refuse(store, run.id, "the DAG confirm is paused")
+    store.finish_run(run.id, Status.PASS, "", time.time())
+    shown = browser.get(f"{RUNS}/{run.id}").text
+    assert "train looked worse than before and was to be measured once more" in read(shown).text
+    assert "It was not waited for: the DAG confirm is paused" in read(shown).text
+    assert again.id in shown
+    assert machine.get(f"/certification/api/runs/{run.id}").json()["confirming"] is None
+
+
+def test_a_change_says_what_it_is_compared_with(browser: TestClient, store: Store) -> None:
+    run = tell(store)
+    store.put_document(run.id, "base", {"commit": "0123456789abcdef", "commits": ["0123456789abcdef"]})
+    assert "runs up to the merge base 0123456789ab" in read(browser.get(f"{RUNS}/{run.id}").text).text
