@@ -1,10 +1,13 @@
 """A process of its own that does one thing to a database when it reads a line: `contend.py WHAT URL …`."""
 
 import json
+import os
+import signal
 import sys
+from typing import Any
 
 from tipcflow.domain import Measurement
-from tipcflow.store import Store
+from tipcflow.store import Store, measurements
 
 
 def main() -> None:
@@ -31,6 +34,27 @@ def main() -> None:
                     for n in ordinals
                 )
             )
+        elif what == "die":
+            _die_between_statements()
+            run, step, count = rest
+            store.add_measurements(
+                Measurement(
+                    run=run, step=step, node="node-a", metric=f"m{n:05}", phase="train", ordinal=ordinal, value=n
+                )
+                for n in range(int(count))
+                for ordinal in range(2)
+            )
+
+
+def _die_between_statements() -> None:
+    """SIGKILL when the first statement of a transaction with several is done."""
+    insert = measurements._insert
+
+    def once(*arguments: Any) -> None:
+        insert(*arguments)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    measurements._insert = once
 
 
 def _ready() -> None:

@@ -23,8 +23,10 @@ _SETTINGS = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "max
 class Server:
     """A running server; every database on it is created empty."""
 
-    def __init__(self, socket_dir: Path) -> None:
+    def __init__(self, socket_dir: Path, settings: Sequence[str] = ()) -> None:
         self.socket_dir = socket_dir
+        self._settings = settings
+        self._process: subprocess.Popen[bytes] | None = None
         self._made = 0
 
     def url(self, database: str) -> str:
@@ -41,6 +43,27 @@ class Server:
     def drop(self, url: str) -> None:
         with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
             connection.execute(f'DROP DATABASE IF EXISTS "{name_of(url)}" WITH (FORCE)')
+
+    def start(self) -> None:
+        """Start it and wait until it answers."""
+        options = [part for setting in self._settings for part in ("-c", setting)]
+        base = self.socket_dir
+        with (base / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [need_binaries() / "postgres", "-D", base / "data", "-k", base, "-h", "", *options],
+                cwd=base,
+                stdout=log,
+                stderr=log,
+                preexec_fn=_die_with_parent,
+                **_account(),
+            )
+        _wait(self._process, base)
+
+    def stop(self) -> None:
+        """As a power cut would: without what it had not written."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGQUIT)
+            self._process.wait(30)
 
 
 def name_of(url: str) -> str:
@@ -100,22 +123,12 @@ def running(settings: Sequence[str] = _SETTINGS) -> Iterator[Server]:
             timeout=START_S,
             **account,
         )
-        options = [part for setting in settings for part in ("-c", setting)]
-        with (base / "log").open("wb") as log:
-            server = subprocess.Popen(
-                [bin_dir / "postgres", "-D", base / "data", "-k", base, "-h", "", *options],
-                cwd=base,
-                stdout=log,
-                stderr=log,
-                preexec_fn=_die_with_parent,
-                **account,
-            )
+        server = Server(base, settings)
         try:
-            _wait(server, base)
-            yield Server(base)
+            server.start()
+            yield server
         finally:
-            server.send_signal(signal.SIGQUIT)
-            server.wait(30)
+            server.stop()
     finally:
         shutil.rmtree(base, ignore_errors=True)
 

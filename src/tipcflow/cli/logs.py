@@ -81,6 +81,8 @@ def files(folder: Path, *, step: str | None, node: str | None, leg: str | None) 
         name = plain_name("/".join(parts[2:]))
         if not path.is_file() or wanted_step not in (None, parts[0]) or node not in (None, parts[1]):
             continue
+        if path.name.startswith("."):  # of a fetch that was interrupted
+            continue
         if leg is not None and name != log_name(leg):
             continue
         found.append(LogFile(step=parts[0], node=parts[1], name=name, path=path, bytes=path.stat().st_size))

@@ -3,6 +3,7 @@
 Logs are kept below TIPCFLOW_HOME/runs/<run>/<step>/<node>/. The launcher's environment dumps are never fetched.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,9 +24,10 @@ from tipcflow.parse import (
 )
 from tipcflow.remote import paths
 
-# More of one log than this is not fetched; the cut is said in the file itself and in the step's reason.
+# More of one file than this is not fetched; the cut is said in the step's reason.
 LOG_LIMIT = 64 * 1024 * 1024
 TAIL = 64 * 1024
+_WORKER = re.compile(r"workerlog\.(\d+)")
 
 
 @dataclass
@@ -67,9 +69,9 @@ def collect(
         folder = step_folder(home, run, step.id) / member.name
         folder.mkdir(parents=True, exist_ok=True)
         try:
-            collected.notes += nodes.fetch(
-                member.spec, member.artefacts, member.log_bytes, folder, limit=LOG_LIMIT
-            )
+            fetched = nodes.fetch(member.spec, member.artefacts, folder, limit=LOG_LIMIT)
+            collected.notes += fetched.notes
+            collected.lost += fetched.spoiled
         except InfraError as error:
             collected.lost.append(f"the logs of node {member.name} could not be fetched: {error}")
         _read_member(step, member, folder, collected, attempt)
@@ -173,9 +175,13 @@ def _first_rank(step: Step, member: Member) -> int:
 
 
 def _worker_logs(step: Step, member: Member, folder: Path) -> dict[int, Path]:
-    """Rank -> that worker's own log, where a launcher wrote one."""
-    found = ((path.name.split(".")[1], path) for path in sorted(folder.rglob("workerlog.*")))
-    return {_first_rank(step, member) + int(local): path for local, path in found if local.isdigit()}
+    """Rank -> that worker's own log, where a launcher wrote one: of several the largest, the others are copies.
+
+    Logs of other names (`workerlog.0.bak`, `workerlog.0.1`) are nobody's: a copy counts no rank twice.
+    """
+    found = ((_WORKER.fullmatch(path.name), path) for path in folder.rglob("workerlog.*"))
+    logs = sorted((path.stat().st_size, str(path), int(name[1])) for name, path in found if name)
+    return {_first_rank(step, member) + local: Path(path) for _, path, local in logs}
 
 
 def _tell(step: Step, member: Member, folder: Path) -> Telling:

@@ -14,21 +14,32 @@ def own_samples(samples: Iterable[Sample], path: Path, folder: Path) -> list[Sam
     """The samples of a log without those that an earlier attempt of the step logged into it.
 
     A script that opens its log for appending leaves the earlier attempt's lines at its beginning. They are known
-    by two signs: the file begins with all that was fetched of it then, and what follows goes back to an iteration
-    before the last one there. A log that was written anew and only looks the same goes on, and counts whole.
+    by two signs: the file begins with all that was fetched of it then, and what follows goes back, to an iteration
+    before the last one there or to that one's own numbers again. A log that was written anew and only looks the
+    same goes on, and counts whole. Logs without iterations are looked at by their epochs.
 
     Args:
         path: the log, below `folder`.
         folder: of the step and node; earlier attempts were put aside beside the step's as `<step>~<attempt>`.
     """
     found = list(samples)
-    lines = [one for one in found if one.phase is Phase.TRAIN and one.iteration >= 0]
+    trained = [one for one in found if one.phase is Phase.TRAIN]
+    lines = [one for one in trained if one.iteration >= 0] or [one for one in trained if one.epoch >= 0]
     for start in sorted(_earlier_sizes(path, folder), reverse=True):
         before = [one for one in lines if one.offset < start]
         after = [one for one in lines if one.offset >= start]
-        if before and after and _place(after[0]) < _place(before[-1]):
+        if before and after and _goes_back(before, after):
             return [one for one in found if one.offset >= start]
     return found
+
+
+def _goes_back(before: list[Sample], after: list[Sample]) -> bool:
+    last, first = _place(before[-1]), _place(after[0])
+    if first != last:
+        return first < last
+    # One iteration may be logged in several lines, but none of its numbers twice.
+    told = {one.metric for one in before if _place(one) == last}
+    return any(one.metric in told for one in after if _place(one) == first)
 
 
 def _place(sample: Sample) -> tuple[int, int]:

@@ -1,13 +1,14 @@
 """All nodes of a run, asked at the same time."""
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
 from tipcflow.config.waits import Waits
 from tipcflow.domain import Attempt, Cluster, InfraError, JobSpec, NodeFacts
+from tipcflow.execute.fetch import Fetched
 from tipcflow.execute.session import Connect, NodeSession
 from tipcflow.remote import ports
 from tipcflow.transport.connect import connect as connect_from_here
@@ -105,11 +106,9 @@ class Nodes:
         answers = self._at_once(specs, one)
         return {spec.node: said for spec, said in zip(specs, answers, strict=True) if said}
 
-    def fetch(
-        self, spec: JobSpec, artefacts: dict[str, int], log_bytes: dict[str, int], local: Path, *, limit: int
-    ) -> list[str]:
+    def fetch(self, spec: JobSpec, artefacts: Iterable[str], local: Path, *, limit: int) -> Fetched:
         """Fetch a job's logs and artefacts; see NodeSession.fetch."""
-        return self._sessions[spec.node].fetch(spec, artefacts, log_bytes, local, limit=limit)
+        return self._sessions[spec.node].fetch(spec, artefacts, local, limit=limit)
 
     def holds_nothing_of(self, node: str, run: str) -> bool:
         """Whether the node of that address was listed and is empty of that run; False when it cannot be listed."""

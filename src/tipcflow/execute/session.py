@@ -1,17 +1,17 @@
 """One node during one run: what is asked of it, in its own words (tipcflow.remote), over one connection."""
 
-import functools
 import json
 import posixpath
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 from tipcflow.config.waits import Waits
 from tipcflow.domain import InfraError, JobSpec, Node, NodeFacts
 from tipcflow.execute.containers import usable_image
+from tipcflow.execute.fetch import Fetched, FolderFetch, changed_since
 from tipcflow.remote import claims, commands, paths
 from tipcflow.remote.bundle import runner_bytes
 from tipcflow.transport import Transport
@@ -22,7 +22,7 @@ T = TypeVar("T")
 Connect = Callable[[Node], Transport]
 
 ASK_S = 30.0
-JOB_FILES = ("samples.jsonl", "exit.json", "legs.jsonl", "runner.log", "evidence.json")
+JOB_FILES = ("samples.jsonl", "exit.json", "legs.jsonl", "runner.log", "evidence.json", "artefacts.json")
 
 
 class NodeSession:
@@ -178,56 +178,24 @@ class NodeSession:
         """Remove the run's folders."""
         self.ask(commands.remove_run(self._node, run), "remove the run's folder", timeout=120)
 
-    def fetch(
-        self,
-        spec: JobSpec,
-        artefacts: Mapping[str, int],
-        log_bytes: Mapping[str, int],
-        local: Path,
-        *,
-        limit: int,
-    ) -> list[str]:
+    def fetch(self, spec: JobSpec, artefacts: Iterable[str], local: Path, *, limit: int) -> Fetched:
         """Fetch a job's logs and records into `local`, and artefacts into `local`/files.
 
         Args:
-            artefacts: path relative to the suite's root -> size in bytes.
-            log_bytes: leg -> how long its log is, as far as it was watched.
+            artefacts: paths relative to the suite's root.
             limit: more of one file than this is left on the node.
-
-        Returns:
-            what was cut, in words.
         """
-        job = self._job(spec)
-        logs = {
-            paths.log_file("", command.leg).lstrip("/"): log_bytes.get(command.leg, 0) for command in spec.commands
-        }
-        own = {
-            posixpath.normpath(command.log): log_bytes.get(command.leg, 0)
-            for command in spec.commands
-            if command.log
-        }
-        notes = self._fetch_from(job, {**dict.fromkeys(JOB_FILES, 0), **logs}, local, limit)
-        notes += self._fetch_from(job, dict.fromkeys(_evidence_files(local), 0), local, limit)
-        return notes + self._fetch_from(spec.root, {**own, **artefacts}, local / "files", limit)
+        logs = [paths.log_file("", command.leg).lstrip("/") for command in spec.commands]
+        found = self._folder(self._job(spec), local, limit).fetch(dict.fromkeys([*JOB_FILES, *logs]))
+        found.add(self._folder(self._job(spec), local, limit).fetch(_evidence_files(local)))
+        own = [posixpath.normpath(command.log) for command in spec.commands if command.log]
+        files = self._folder(spec.root, local / "files", limit).fetch(dict.fromkeys([*own, *artefacts]))
+        files.notes += changed_since(local, files.listed, node=self._node.name, limit=limit)
+        found.add(files)
+        return found
 
-    def _fetch_from(self, root: str, sizes: Mapping[str, int], local: Path, limit: int) -> list[str]:
-        """Small files at once, the beginnings of large ones one by one; what was cut, in words."""
-        small = [name for name, size in sizes.items() if size <= limit]
-        if small:
-            self._twice(lambda transport: transport.get_many(root, small, local))
-        notes = []
-        for name in (name for name, size in sizes.items() if size > limit):
-            beginning = functools.partial(self._get_beginning, f"{root}/{name}", local / name, limit)
-            self._twice(beginning)
-            notes.append(
-                f"{name} on node {self._node.name} has {sizes[name]} bytes: only the first {limit} were fetched"
-            )
-        return notes
-
-    @staticmethod
-    def _get_beginning(remote: str, local: Path, limit: int, transport: Transport) -> None:
-        local.parent.mkdir(parents=True, exist_ok=True)
-        transport.get(remote, local, limit=limit)
+    def _folder(self, root: str, local: Path, limit: int) -> FolderFetch:
+        return FolderFetch(self._twice, node=self._node.name, root=root, local=local, limit=limit)
 
     def _put_once(self, data: bytes, remote: str) -> None:
         """Put a file there unless there is one."""

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from tipcflow.domain import Node
 from tipcflow.remote import paths
 from tipcflow.remote.containers import inside
-from tipcflow.remote.runner.outputs import SECRET
 
 _RUNNER = ("-I", "-S", "-X", "utf8")
 SHIMS = ("python", "python3", "python3.7", "pip", "pip3", "pip3.7")
@@ -91,26 +90,6 @@ def read_file(path: str, *, offset: int = 0, limit: int | None = None) -> str:
         path,
         str(offset + 1),
         *([] if limit is None else [str(limit)]),
-    )
-
-
-def pack_files(root: str, names: Sequence[str]) -> str:
-    """Print a tar archive of those files (relative to `root`) that exist; never one that may hold secrets."""
-    excludes = " ".join(f"--exclude={shlex.quote(pattern)}" for pattern in SECRET)
-    return _script(
-        f"""
-set -eu
-cd -- "$1"
-shift
-for name do
-    shift
-    if [ -e "$name" ]; then set -- "$@" "./$name"; fi
-done
-[ $# -gt 0 ] || set -- --files-from=/dev/null
-exec tar -cf - {excludes} "$@"
-""",
-        root,
-        *names,
     )
 
 

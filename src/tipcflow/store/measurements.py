@@ -34,9 +34,6 @@ class MeasurementsMixin(StoreBase):
         Calls about the same run wait for each other, so that two that store the same measurements at once store
         them once and do not lock each other out.
 
-        They are on disk, at the latest, with the next commit that waits for the disk: that which closes their
-        attempt. A server that crashes before has both to come again, and neither is lost.
-
         Returns:
             How many were really added, so that a repeated call returns 0.
 
@@ -120,11 +117,7 @@ def _row(key: Key, found: list[Measurement]) -> Row:
 
 
 def _lock(connection: Connection, runs: set[str]) -> None:
-    """Queue up behind other writers of the same runs, until the transaction ends (SQLite did so at BEGIN).
-
-    Commits of one server reach its disk in their order. So this one need not wait for the disk: what tells others
-    that it is there is the commit which closes the attempt, and that one waits for both.
-    """
+    """Queue up behind other writers of the same runs, until the transaction ends (SQLite did so at BEGIN)."""
     if connection.dialect.name == "postgresql":
         for run in sorted(runs):
             connection.exec_driver_sql(_QUEUE, (_LOCK, run))
@@ -185,5 +178,5 @@ _NAMES = ", ".join(f'"{name}"' for name in COLUMNS)
 _SQLITE = f"INSERT INTO series ({_NAMES}) VALUES ({', '.join('?' * len(COLUMNS))})"  # noqa: S608
 _FOUND = (*KEY, "unit", "source", "n", "last_ordinal", "rolled_up_at")
 _KNOWN = f"SELECT {', '.join(_FOUND)} FROM series WHERE run = ? AND step = ?"  # noqa: S608
-_QUEUE = "SELECT set_config('synchronous_commit', 'off', true), pg_advisory_xact_lock(%s, hashtext(%s))"
+_QUEUE = "SELECT pg_advisory_xact_lock(%s, hashtext(%s))"
 _POSTGRESQL = f"COPY series ({_NAMES}) FROM STDIN"

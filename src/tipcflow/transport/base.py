@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from tipcflow.remote.fetching import Listed
+
 
 @dataclass(frozen=True)
 class Completed:
@@ -65,11 +67,28 @@ class Transport(Protocol):
         """
         ...
 
-    def get_many(self, root: str, names: Sequence[str], local: Path, *, timeout: float = 300.0) -> list[str]:
-        """Fetch files below `root` into the folder `local` in one go.
+    def get_more(self, remote: str, local: Path, *, limit: int, timeout: float = 300.0) -> None:
+        """Append a file's bytes to `local`, from behind what is there on, until that has `limit` bytes.
+
+        What arrived before an error stays, so that another call goes on there.
+
+        Raises:
+            FileNotFoundError: there is no such file on the node.
+        """
+        ...
+
+    def get_many(
+        self, root: str, names: Sequence[str], local: Path, *, limit: int, timeout: float = 300.0
+    ) -> dict[str, Listed]:
+        """List files below `root`, and fetch the small ones into the folder `local` in one go.
+
+        Links and launcher files that may hold secrets are neither listed nor fetched.
+
+        Args:
+            limit: bytes that their hashes are of; larger files are listed only.
 
         Returns:
-            The names of those that were there; launcher files that may hold secrets are never fetched.
+            name -> size and SHA-256, of those that are there; which of them arrived is to be looked at.
         """
         ...
 

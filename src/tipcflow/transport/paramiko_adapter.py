@@ -13,6 +13,7 @@ import paramiko
 
 from tipcflow.domain import InfraError, Node
 from tipcflow.remote import commands
+from tipcflow.remote.fetching import Listed, listed_in, pack_files
 from tipcflow.remote.runner.outputs import is_secret
 from tipcflow.transport.base import Completed
 from tipcflow.transport.login import connect_client
@@ -83,32 +84,49 @@ class ParamikoTransport:
             aside.unlink(missing_ok=True)
         return b""
 
-    def get_many(self, root: str, names: Sequence[str], local: Path, *, timeout: float = 300.0) -> list[str]:
-        """Fetch files below `root` into the folder `local`; returns the names that were there."""
+    def get_more(self, remote: str, local: Path, *, limit: int, timeout: float = 300.0) -> None:
+        """Append a file's bytes to `local`, from behind what is there on; what arrived before an error stays."""
+        local.parent.mkdir(parents=True, exist_ok=True)
+        with local.open("ab") as file:
+            offset = file.tell()
+            if offset < limit:
+                command = commands.read_file(remote, offset=offset, limit=limit - offset)
+                self._check_read(remote, self._run(command, io.BytesIO(), timeout, file))
+
+    def get_many(
+        self, root: str, names: Sequence[str], local: Path, *, limit: int, timeout: float = 300.0
+    ) -> dict[str, Listed]:
+        """List files below `root`, and fetch the small ones into the folder `local`."""
         wanted = [name for name in names if not is_secret(name)]
         if not wanted:
-            return []
+            return {}
         local.mkdir(parents=True, exist_ok=True)
-        archive = local / ".incoming.tar"
+        incoming = local / ".incoming"
         try:
-            with archive.open("wb") as file:
-                done = self._run(commands.pack_files(root, wanted), io.BytesIO(), timeout, file)
+            with incoming.open("wb") as file:
+                done = self._run(pack_files(root, wanted, limit=limit), io.BytesIO(), timeout, file)
             if done.exit_code:
                 raise self._error(f"cannot read files of {root}: {_last_line(done.stderr)}")
-            return self._unpack(archive, local)
+            with incoming.open("rb") as file:
+                head = list(iter(lambda: file.readline().rstrip(b"\n"), b""))
+                try:
+                    listed = listed_in(head, wanted)
+                except ValueError as error:
+                    raise self._error(f"lists files in an unknown way: {head[:1]!r}") from error
+                self._unpack(file, local)
+            return listed
         finally:
-            archive.unlink(missing_ok=True)
+            incoming.unlink(missing_ok=True)
 
     def close(self) -> None:
         """End the connection."""
         self.client.close()
 
-    def _unpack(self, archive: Path, local: Path) -> list[str]:
+    def _unpack(self, archive: io.BufferedReader, local: Path) -> None:
         """Regular files only (a link could point anywhere), and below `local` only."""
         # tarfile's own filters are younger than Debian 12's Python.
-        found = []
         root = local.resolve()
-        with tarfile.open(archive) as tar:
+        with tarfile.open(fileobj=archive, mode="r:") as tar:
             for member in tar:
                 if is_secret(member.name) or not member.isreg():
                     continue
@@ -119,8 +137,6 @@ class ParamikoTransport:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 with target.open("wb") as file:
                     shutil.copyfileobj(content, file)
-                found.append(member.name.removeprefix("./"))
-        return found
 
     def _check_read(self, remote: str, done: Completed) -> None:
         if done.exit_code == commands.NO_SUCH_FILE:

@@ -1,9 +1,20 @@
 /bin/sh -c 'set -eu
 cd -- "$1"
-shift
+limit=$2 each=$3 left=$4 number=0
+shift 4
 for name do
     shift
-    if [ -e "$name" ]; then set -- "$@" "./$name"; fi
+    number=$((number + 1))
+    if [ ! -f "./$name" ] || [ -h "./$name" ]; then continue; fi
+    size=$(wc -c < "./$name")
+    size=$((size))
+    hash=$(head -c "$limit" < "./$name" | sha256sum)
+    printf '"'"'%s %s %s\n'"'"' "$number" "$size" "${hash%% *}"
+    if [ "$size" -le "$each" ] && [ "$size" -le "$left" ]; then
+        left=$((left - size))
+        set -- "$@" "./$name"
+    fi
 done
+echo
 [ $# -gt 0 ] || set -- --files-from=/dev/null
-exec tar -cf - --exclude='"'"'envlog.*'"'"' --exclude='"'"'backup_env.*'"'"' --exclude='"'"'*.??????.log'"'"' "$@"' tipcflow /data/root 'a b' c
+exec tar -cf - --exclude='"'"'envlog.*'"'"' --exclude='"'"'backup_env.*'"'"' --exclude='"'"'*.??????.log'"'"' "$@"' tipcflow /data/root 100 100 16777216 'a b' c

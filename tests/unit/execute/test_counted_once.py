@@ -2,10 +2,11 @@ from pathlib import Path
 
 import pytest
 
+from tipcflow.domain import Phase
 from tipcflow.execute.collect import numbered_lines
 from tipcflow.execute.counted_once import own_samples
 from tipcflow.execute.kept_logs import compress_logs
-from tipcflow.parse import parse_training
+from tipcflow.parse import Sample, parse_training
 
 FIRST = [(1, 0, 2.5), (1, 10, 2.4), (1, 20, 2.3)]
 EVAL = " * Acc@1 0.833 Acc@5 4.167\n"
@@ -23,6 +24,10 @@ def folder(tmp_path: Path) -> Path:
         (path / "files").mkdir(parents=True)
     (tmp_path / "a[b]%2Ftrain~1" / "node-a" / "files" / "train.log").write_text("header\n" + _log(FIRST))
     return own
+
+
+def _earlier(folder: Path) -> Path:
+    return folder.parents[1] / "a[b]%2Ftrain~1" / "node-a" / "files" / "train.log"
 
 
 def _losses(folder: Path, text: str) -> list[float]:
@@ -44,6 +49,53 @@ def test_the_earlier_log_may_be_compressed_by_now(folder: Path) -> None:
 
 def test_one_that_resumed_from_a_checkpoint_counts_its_own(folder: Path) -> None:
     assert _losses(folder, "header\n" + _log(FIRST) + _log([(1, 10, 2.4), (1, 20, 2.2)])) == [2.4, 2.2]
+
+
+def test_one_that_had_logged_a_single_line_is_left_out(folder: Path) -> None:
+    _earlier(folder).write_text(_log(FIRST[:1]))
+    assert _losses(folder, _log(FIRST[:1]) + "header\n" + _log(FIRST)) == [2.5, 2.4, 2.3]
+
+
+def test_one_that_died_within_a_line_is_left_out(folder: Path) -> None:
+    torn = _log(FIRST)[:-3]
+    _earlier(folder).write_text(torn)
+    assert _losses(folder, torn + "\n" + _log(FIRST)) == [2.5, 2.4, 2.3]
+
+
+def test_an_iteration_in_two_lines_goes_on(folder: Path) -> None:
+    """The earlier log ends between them; it was written anew, not appended to."""
+    lines = _log(FIRST[:1]), "[Epoch 1, iter: 0] ips: 7.0\n", _log(FIRST[1:])
+    _earlier(folder).write_text(lines[0])
+    assert _losses(folder, "".join(lines)) == [2.5, 2.4, 2.3]
+    _earlier(folder).write_text(lines[0] + lines[1])
+    assert _losses(folder, lines[0] + lines[1] + "".join(lines)) == [2.5, 2.4, 2.3]
+
+
+def test_epochs_tell_where_there_are_no_iterations(folder: Path) -> None:
+    path = folder / "files" / "train.log"
+
+    def samples(text: str) -> list[float]:
+        path.write_text(text)
+        rows = [row.split() for row in text.splitlines()]
+        offsets = [len("".join(text.splitlines(True)[:number])) for number in range(len(rows))]
+        found = [
+            Sample("loss", float(value), "", Phase.TRAIN, epoch=int(epoch), offset=offset)
+            for (epoch, value), offset in zip(rows, offsets, strict=True)
+        ]
+        return [one.value for one in own_samples(found, path, folder)]
+
+    _earlier(folder).write_text("1 2.5\n2 2.4\n")
+    assert samples("1 2.5\n2 2.4\n1 2.6\n2 2.2\n") == [2.6, 2.2]
+    assert samples("1 2.5\n2 2.4\n2 2.6\n") == [2.6], "resumed"
+    assert samples("1 2.5\n2 2.4\n3 2.3\n") == [2.5, 2.4, 2.3], "written anew"
+
+
+def test_two_earlier_attempts_in_one_log(folder: Path) -> None:
+    second = folder.parents[1] / "a[b]%2Ftrain~2" / "node-a" / "files"
+    second.mkdir(parents=True)
+    (second / "train.log").write_text("header\n" + _log(FIRST) + _log(FIRST[:2]))
+    third = [(1, 0, 2.9), (1, 10, 2.8)]
+    assert _losses(folder, "header\n" + _log(FIRST) + _log(FIRST[:2]) + _log(third)) == [2.9, 2.8]
 
 
 def test_a_log_that_was_written_anew_counts_whole(folder: Path) -> None:

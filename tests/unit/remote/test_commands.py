@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from tipcflow.domain import Node
-from tipcflow.remote import commands, paths
+from tipcflow.remote import commands, fetching, paths
+from tipcflow.remote.fetching import Listed
 
 pytestmark = pytest.mark.process
 
@@ -27,7 +28,8 @@ EVERY = {
     "write_file": commands.write_file("/data/it's here", mode=0o600),
     "read_file": commands.read_file("/data/file"),
     "read_file_part": commands.read_file("/data/file", offset=10, limit=5),
-    "pack_files": commands.pack_files("/data/root", ["a b", "c"]),
+    "pack_files": fetching.pack_files("/data/root", ["a b", "c"], limit=100),
+    "hash_beginning": fetching.hash_beginning("/data/it's here", 7),
     "unpack": commands.unpack(NODE, "r1", "0" * 64),
     "make_shims": commands.make_shims(NODE, "r1", ["python", "pip"]),
     "remove_run": commands.remove_run(NODE, "r1"),
@@ -143,19 +145,60 @@ def test_a_full_disk_leaves_the_old_file_and_no_rest(shell, tmp_path):
 def test_pack_takes_what_is_there(shell, tmp_path):
     root = tmp_path / "it's $(touch injected)"
     (root / "log").mkdir(parents=True)
-    for name in [*HOSTILE, "log/envlog.0", "log/workerlog.0"]:
+    secret = "log/envlog.0"
+    for name in [*HOSTILE, secret, "log/workerlog.0"]:
         (root / name).write_text(name)
-    packed = shell(commands.pack_files(str(root), [*HOSTILE, "missing", "log"])).stdout
-    names = {name.removeprefix("./") for name in members(packed)}
-    assert names == {*HOSTILE, "log", "log/workerlog.0"}
-    nothing = shell(commands.pack_files(str(root), ["missing"])).stdout
-    assert members(nothing) == []
+    (root / "link").symlink_to(root / secret)
+    asked = [*HOSTILE, "missing", "link", "log", "log/workerlog.0"]
+    listed, packed = pack(shell, root, asked)
+    assert names_of(packed) == {*HOSTILE, "log/workerlog.0"}
+    assert listed == {name: Listed(len(name), sha256(name.encode())) for name in [*HOSTILE, "log/workerlog.0"]}
+    assert pack(shell, root, ["missing"]) == ({}, pack(shell, root, [])[1])
+    assert names_of(pack(shell, root, [secret])[1]) == set()
 
 
-def members(data):
+def test_large_files_are_listed_and_left(shell, tmp_path):
+    for name, size in (("a", 100), ("b", 101), ("c", 40), ("d", 300)):
+        (tmp_path / name).write_bytes(name.encode() * size)
+    listed, packed = pack(shell, tmp_path, "abcd", limit=200, each=100, together=120)
+    assert names_of(packed) == {"a"}
+    assert listed["c"] == Listed(40, sha256(b"c" * 40))
+    assert listed["d"] == Listed(300, sha256(b"d" * 200))
+    beginning = shell(fetching.hash_beginning(str(tmp_path / "d"), 7)).stdout
+    assert beginning.split()[0].decode() == sha256(b"d" * 7)
+
+
+def test_what_a_login_script_printed_is_no_listing():
+    for line in (b"Welcome to node a", b"9 1 x", b"\xff"):
+        with pytest.raises(ValueError, match=r"."):
+            fetching.listed_in([line], ["a"])
+
+
+def test_names_are_asked_for_in_portions():
+    names = [f"{number:05} it's" for number in range(20_000)]
+    portions = fetching.portions(names)
+    assert [name for some in portions for name in some] == names
+    assert 2 < len(portions) < 20
+    assert max(len(fetching.pack_files("/r", some, limit=1)) for some in portions) < 128 * 1024
+    assert fetching.portions([]) == []
+
+
+def pack(shell, root, names, **limits):
+    """What is listed, and the archive."""
+    printed = shell(fetching.pack_files(str(root), names, **{"limit": 10**6, **limits})).stdout
+    head, _, packed = (b"\n" + printed).partition(b"\n\n")
+    return fetching.listed_in(head.split(b"\n")[1:], names), packed
+
+
+def sha256(data):
+    """In hexadecimal."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def names_of(data):
     """Names in a tar archive."""
     with tarfile.open(fileobj=io.BytesIO(data)) as tar:
-        return tar.getnames()
+        return {name.removeprefix("./") for name in tar.getnames()}
 
 
 def names_in(folder):

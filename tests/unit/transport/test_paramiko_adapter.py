@@ -1,5 +1,6 @@
 """Commands, streams and files over a real sshd."""
 
+import hashlib
 import os
 import threading
 import time
@@ -143,21 +144,41 @@ def test_get_many(transport, tmp_path):
     (root / "log").mkdir()
     for name in ("logs/a b.log", "-x", "log/workerlog.0", "log/envlog.0", "it's"):
         (root / name).write_text(name)
-    wanted = ["logs/a b.log", "-x", "missing", "log", "log/envlog.0", "it's"]
-    found = transport.get_many(str(root), wanted, tmp_path / "here")
-    assert sorted(found) == ["-x", "it's", "log/workerlog.0", "logs/a b.log"]
+    (root / "large").write_bytes(b"x" * 2_000_000)
+    wanted = ["logs/a b.log", "-x", "missing", "log", "log/envlog.0", "it's", "large"]
+    found = transport.get_many(str(root), wanted, tmp_path / "here", limit=10**6)
+    assert {name: one.size for name, one in found.items()} == {
+        "logs/a b.log": 12,
+        "-x": 2,
+        "it's": 4,
+        "large": 2_000_000,
+    }
+    assert found["large"].sha256 == hashlib.sha256(b"x" * 10**6).hexdigest()
+    here = sorted(str(path.relative_to(tmp_path / "here")) for path in (tmp_path / "here").rglob("*"))
+    assert here == ["-x", "it's", "logs", "logs/a b.log"]
     assert (tmp_path / "here" / "logs" / "a b.log").read_text() == "logs/a b.log"
-    assert not (tmp_path / "here" / "log" / "envlog.0").exists()
-    assert transport.get_many(str(root), ["missing"], tmp_path / "none") == []
-    assert transport.get_many(str(root), [], tmp_path / "none") == []
+    assert transport.get_many(str(root), ["missing"], tmp_path / "none", limit=1) == {}
+    assert transport.get_many(str(root), [], tmp_path / "none", limit=1) == {}
 
 
 def test_get_many_stays_in_its_folder(transport, tmp_path):
     root = tmp_path / "root"
     root.mkdir()
     (root / "link").symlink_to("/etc/passwd")
-    assert transport.get_many(str(root), ["link"], tmp_path / "here") == []
+    assert transport.get_many(str(root), ["link"], tmp_path / "here", limit=10**6) == {}
     assert not (tmp_path / "here" / "link").exists()
+
+
+def test_get_more_goes_on_where_it_stopped(transport, tmp_path):
+    data = os.urandom(300_000)
+    (tmp_path / "file").write_bytes(data)
+    local = tmp_path / "to" / "part"
+    transport.get_more(str(tmp_path / "file"), local, limit=1000)
+    transport.get_more(str(tmp_path / "file"), local, limit=200_000)
+    transport.get_more(str(tmp_path / "file"), local, limit=200_000)
+    assert local.read_bytes() == data[:200_000]
+    with pytest.raises(FileNotFoundError):
+        transport.get_more("/no/such", local, limit=200_001)
 
 
 def test_one_stream_and_many_commands_at_once(transport):

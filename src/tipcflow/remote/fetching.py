@@ -1,0 +1,95 @@
+"""The text of the commands that fetch files, and how what they print is read.
+
+A fetched file is compared with what the node says of it, so every listing has sizes and SHA-256.
+"""
+
+import shlex
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from tipcflow.remote.runner.outputs import SECRET
+
+# Files up to this size come along with their listing, so much of them in all; larger ones one by one.
+EACH, TOGETHER = 1 << 20, 16 << 20
+# Of a command's words: the kernel of a node takes 128 KiB.
+_WORDS = 60_000
+
+_PACK = """
+set -eu
+cd -- "$1"
+limit=$2 each=$3 left=$4 number=0
+shift 4
+for name do
+    shift
+    number=$((number + 1))
+    if [ ! -f "./$name" ] || [ -h "./$name" ]; then continue; fi
+    size=$(wc -c < "./$name")
+    size=$((size))
+    hash=$(head -c "$limit" < "./$name" | sha256sum)
+    printf '%s %s %s\\n' "$number" "$size" "${hash%% *}"
+    if [ "$size" -le "$each" ] && [ "$size" -le "$left" ]; then
+        left=$((left - size))
+        set -- "$@" "./$name"
+    fi
+done
+echo
+[ $# -gt 0 ] || set -- --files-from=/dev/null
+exec tar -cf - EXCLUDES "$@"
+"""
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A regular file on a node: its size in bytes, and the SHA-256 of what may be fetched of its beginning."""
+
+    size: int
+    sha256: str
+
+
+def pack_files(root: str, names: Sequence[str], *, limit: int, each: int = EACH, together: int = TOGETHER) -> str:
+    """List those files (relative to `root`) that exist, and print a tar archive of the small ones.
+
+    First a line per file: its number among `names` (from 1), size, SHA-256 of its first `limit` bytes; then an
+    empty line; then the archive. Links are no files, and what may hold secrets is never packed.
+
+    Args:
+        each, together: bytes of the largest file, and of all files, in the archive.
+    """
+    excludes = " ".join(f"--exclude={shlex.quote(pattern)}" for pattern in SECRET)
+    numbers = (str(number) for number in (limit, min(each, limit), together))
+    text = _PACK.strip().replace("EXCLUDES", excludes)
+    return shlex.join(["/bin/sh", "-c", text, "tipcflow", root, *numbers, *names])
+
+
+def hash_beginning(path: str, size: int) -> str:
+    """Print the SHA-256 of a file's first `size` bytes."""
+    return shlex.join(["/bin/sh", "-c", 'head -c "$2" < "$1" | sha256sum', "tipcflow", path, str(size)])
+
+
+def listed_in(head: Iterable[bytes], names: Sequence[str]) -> dict[str, Listed]:
+    """What the first lines of `pack_files` say, by name.
+
+    Raises:
+        ValueError: they are none: a login script of the node printed something.
+    """
+    found = {}
+    for line in head:
+        number, size, sha256 = line.decode("ascii").split()
+        if not 1 <= int(number) <= len(names):
+            raise ValueError(number)
+        found[names[int(number) - 1]] = Listed(int(size), sha256)
+    return found
+
+
+def portions(names: Sequence[str]) -> list[list[str]]:
+    """The names in lists that are short enough for one command."""
+    found: list[list[str]] = []
+    room = 0
+    for name in names:
+        length = len(shlex.quote(name).encode()) + 1
+        if length > room:
+            found.append([])
+            room = _WORDS
+        room -= length
+        found[-1].append(name)
+    return found

@@ -1,0 +1,130 @@
+"""A real sshd of our own on loopback: own host key, own configuration, no privileges."""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tipcflow.domain import Node, SshTarget
+
+SSHD = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
+
+
+def free_port() -> int:
+    """A TCP port that nobody listens on."""
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return int(sock.getsockname()[1])
+
+
+def keygen(path: Path, *options: str) -> Path:
+    """A new key pair."""
+    argv = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "test", "-f", str(path), *options]
+    subprocess.run(argv, check=True, capture_output=True)
+    return path
+
+
+@dataclass
+class Server:
+    """A running sshd.
+
+    Attributes:
+        folder: its keys and files: `id` may log in, `stranger` may not.
+    """
+
+    folder: Path
+    port: int
+    process: subprocess.Popen[bytes]
+
+    def node(self, **ssh: object) -> Node:
+        """The node that it is; `ssh` replaces parts of the address."""
+        target = {
+            "host": "127.0.0.1",
+            "port": self.port,
+            "identity_file": str(self.folder / "id"),
+            "known_hosts": str(self.folder / "known_hosts"),
+        }
+        return Node(
+            name="a",
+            address="127.0.0.1",
+            ssh=SshTarget(**{**target, **ssh}),
+            python=sys.executable,
+            workspace=str(self.folder / "work"),
+        )
+
+    def learn(self, key: Path | None = None, *, port: int | None = None) -> None:
+        """Write known_hosts: with the server's key, or with another one."""
+        kind, data = (key or self.folder / "host_key").with_suffix(".pub").read_text().split()[:2]
+        line = f"[127.0.0.1]:{port or self.port} {kind} {data}\n"
+        (self.folder / "known_hosts").write_text(line)
+
+    def close(self) -> None:
+        """End it, with its connections."""
+        for line in subprocess.run(
+            ["pgrep", "-P", str(self.process.pid)], capture_output=True, text=True, check=False
+        ).stdout.split():
+            subprocess.run(["kill", line], check=False, capture_output=True)
+        self.process.terminate()
+        self.process.wait(timeout=10)
+
+
+@pytest.fixture
+def make_server(tmp_path: Path) -> Iterator[Callable[..., Server]]:
+    """`make_server("Option value", …)`: an sshd with further options."""
+    if SSHD is None:
+        pytest.skip("no sshd here (apt-get install openssh-server)")
+    if os.getuid() == 0:
+        Path("/run/sshd").mkdir(exist_ok=True)
+    made: list[Server] = []
+
+    def make(*options: str) -> Server:
+        folder = tmp_path / f"server{len(made)}"
+        folder.mkdir()
+        for name in ("host_key", "id", "stranger"):
+            keygen(folder / name)
+        (folder / "authorized_keys").write_text((folder / "id.pub").read_text())
+        port = free_port()
+        (folder / "sshd_config").write_text(
+            "\n".join(
+                [
+                    *options,
+                    f"ListenAddress 127.0.0.1:{port}",
+                    f"HostKey {folder}/host_key",
+                    f"AuthorizedKeysFile {folder}/authorized_keys",
+                    f"PidFile {folder}/pid",
+                    "PasswordAuthentication no",
+                    "KbdInteractiveAuthentication no",
+                    "StrictModes no",
+                    "UsePAM no",
+                    "Subsystem sftp internal-sftp",
+                ]
+            )
+            + "\n"
+        )
+        argv = [SSHD, "-D", "-f", str(folder / "sshd_config"), "-E", str(folder / "log")]
+        server = Server(folder, port, subprocess.Popen(argv))
+        made.append(server)
+        server.learn()
+        end = time.monotonic() + 20
+        while "Server listening" not in ((folder / "log").read_text() if (folder / "log").exists() else ""):
+            assert server.process.poll() is None, (folder / "log").read_text()
+            assert time.monotonic() < end, "sshd did not come up"
+            time.sleep(0.01)
+        return server
+
+    yield make
+    for server in made:
+        server.close()
+
+
+@pytest.fixture
+def server(make_server: Callable[..., Server]) -> Server:
+    """An sshd as usual."""
+    return make_server()
