@@ -1,5 +1,6 @@
 """What a run is judged against."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -54,6 +55,11 @@ class CheckContext:
     confirmation: Confirmation | None = None
     pins: Mapping[str, Pin] = field(default_factory=dict)
     run: Run | None = None
+
+    def past(self, key: str) -> list[float]:
+        """A number (`numbers_of`) in the last accepted runs that count and have it, oldest first; finite."""
+        known = [run.medians[key] for run in self.history if math.isfinite(run.medians.get(key, math.nan))]
+        return known[-self.policy.history :]
 
     def framework(self, facts: Facts) -> str:
         """The framework that the run used, as the run says, else as its nodes say; '' when unknown."""

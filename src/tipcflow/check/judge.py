@@ -8,6 +8,7 @@ from tipcflow.check.baseline import against_baseline
 from tipcflow.check.context import CheckContext
 from tipcflow.check.golden import golden_results
 from tipcflow.check.loss import loss_falling, loss_finite
+from tipcflow.check.node_health import node_health
 from tipcflow.check.parity import parity_onednn
 from tipcflow.check.parity_chain import parity_chain
 from tipcflow.check.pinned import against_pinned
@@ -25,6 +26,7 @@ CHECKS: tuple[Check, ...] = (
     ran_steps,
     ran_world_size,
     ran_engine,
+    node_health,
     loss_finite,
     loss_falling,
     loss_reproducible,

@@ -1,12 +1,12 @@
 """Has a number drifted away from the baseline that a person pinned?"""
 
-import math
 from statistics import median
 
 from tipcflow.check.context import CheckContext, Pin
+from tipcflow.check.excuse import Excuses, excuses_of
 from tipcflow.check.select import amount
 from tipcflow.config.policy import MetricRule
-from tipcflow.domain import CheckResult, Facts, Status, medians_of
+from tipcflow.domain import CheckResult, Facts, Status, numbers_of, plain_metric
 from tipcflow.domain.metrics import metric
 
 NAME = "baseline.pinned"
@@ -20,22 +20,22 @@ def against_pinned(facts: Facts, context: CheckContext) -> list[CheckResult]:
     Compared is the median of this run and the two before it with the pinned value; a change beyond the metric's
     floor counts. This alone finds a drift that is too slow for the other rules, whose history drifts along.
     """
-    medians = medians_of(facts.measurements)
+    if not context.pins:
+        return []
+    excuses = excuses_of(facts, context)
     return [
-        _judged(key, value, pin, context)
-        for key, value in medians.items()
+        _judged(key, value, pin, context, excuses)
+        for key, value in numbers_of(facts.measurements).items()
         if (pin := context.pins.get(key)) is not None
     ]
 
 
-def _judged(key: str, value: float, pin: Pin, context: CheckContext) -> CheckResult:
+def _judged(key: str, value: float, pin: Pin, context: CheckContext, excuses: Excuses) -> CheckResult:
     step, leg, name = key.split("|")
-    known = metric(name.removesuffix(".all").removeprefix("eval."))
-    rule = context.policy.metrics.get(known.name, MetricRule())
-    floors = context.policy.floors
-    floor = rule.floor or {"speed": floors.speed, "memory": floors.memory}.get(known.family, floors.quality)
-    recent = [run.medians[key] for run in context.history if math.isfinite(run.medians.get(key, math.nan))]
-    recent = [*recent[-(RUNS - 1) :], value]
+    known = metric(plain_metric(name))
+    rule = context.policy.rule_of(name) or context.policy.metrics.get(known.name, MetricRule())
+    floor = context.policy.floor_of(name)
+    recent = [*context.past(key)[-(RUNS - 1) :], value]
     values = {
         "pinned": pin.value,
         "run": pin.run,
@@ -67,6 +67,9 @@ def _judged(key: str, value: float, pin: Pin, context: CheckContext) -> CheckRes
         f"{amount(now, known.unit)} over {RUNS} runs, {now / pin.value:.3f} x what {pin.who} pinned "
         f"({amount(pin.value, known.unit)}, run {pin.run})"
     )
+    excuse = excuses.node(key, 1 + worse, floor) if worse > floor else ""
+    if excuse:
+        return result(Status.INSUFFICIENT_DATA, f"{shown}, {excuse}")
     if worse > floor:
         return result(Status.REGRESSION, f"{shown}; {floor:.1%} was allowed")
     return result(Status.IMPROVEMENT if worse < -floor else Status.PASS, shown)

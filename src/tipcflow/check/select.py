@@ -2,7 +2,17 @@
 
 import math
 
-from tipcflow.domain import ExitRecord, Facts, Measurement, Phase, Status, Step, StepKind, last_attempts
+from tipcflow.domain import (
+    ExitRecord,
+    Facts,
+    Measurement,
+    Phase,
+    Status,
+    Step,
+    StepKind,
+    last_attempts,
+    without_repeat,
+)
 
 RankKey = tuple[str, int]
 
@@ -38,6 +48,17 @@ def losses(facts: Facts, step: Step) -> dict[RankKey, tuple[Measurement, ...]]:
 def trained(facts: Facts, step: Step) -> bool:
     """Whether the training step ended well and logged iterations: an exit code alone proves nothing."""
     return facts.step_status.get(step.id) is Status.PASS and bool(iterations(facts, step))
+
+
+def passed(facts: Facts, step: str, leg: str) -> bool:
+    """Whether a step, or a leg of it, ended well: what else it measured is not the work that others did."""
+    said = facts.leg_status.get(f"{step}/{leg}") if leg else facts.step_status.get(step)
+    return said is Status.PASS
+
+
+def repeats_of(facts: Facts, step: str) -> tuple[Step, ...]:
+    """The planned steps that a number of `numbers_of` stands for: all repeats of one, or the step itself."""
+    return tuple(one for one in facts.plan.steps if without_repeat(one.id) == step)
 
 
 def records(facts: Facts, step_id: str, leg: str = "") -> tuple[ExitRecord, ...]:

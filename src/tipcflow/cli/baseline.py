@@ -8,7 +8,7 @@ import typer
 
 from tipcflow.cli.output import columns, echo_lines, print_json, terminal_width
 from tipcflow.cli.person import person
-from tipcflow.domain import ConfigError, Run
+from tipcflow.domain import ConfigError, Run, plain_metric
 from tipcflow.domain.metrics import metric as known_metric
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def show(run: RunName = "latest", metric: Metrics = None, step: Steps = "", as_j
         decisions = [
             one
             for one in store.baseline_decisions(found.chain, found.mode, found.environment)
-            if (not metric or one.metric in metric) and step in ("", one.step)
+            if (not metric or {one.metric, plain_metric(one.metric)} & set(metric)) and step in ("", one.step)
         ]
     if as_json:
         decided = [one.model_dump(mode="json") | {"value": _finite(one.value)} for one in decisions]
@@ -146,7 +146,7 @@ def _decide(
                 metric=name,
                 environment=found.environment,
                 value=number if value is None else value,
-                unit=known_metric(name.removesuffix(".all")).unit,
+                unit=known_metric(plain_metric(name)).unit,
                 pinned=pinned,
                 run=found.id,
                 who=person(who),
@@ -171,7 +171,7 @@ def _numbers(store: "Store", run: Run, metrics: list[str], step: str) -> dict[tu
     found: dict[tuple[str, str, str], float] = {}
     for key, number in store.past_run(run.id).medians.items():
         about, leg, name = key.split("|")
-        plain = name.removesuffix(".all").removeprefix("eval.")
+        plain = plain_metric(name)
         if known_metric(plain).better == "none" or (metrics and not {name, plain} & set(metrics)):
             continue
         if step in ("", about):
@@ -195,7 +195,7 @@ def _in_force(store: "Store", run: Run, metrics: list[str], step: str) -> list[d
             "step": about,
             "leg": leg,
             "metric": name,
-            "unit": known_metric(name.removesuffix(".all")).unit,
+            "unit": known_metric(plain_metric(name)).unit,
         }
         start = in_force.starts.get(key)
         kind = f"since {start}" if start else "automatic"

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tipcflow.cli.output import columns, echo_lines, print_json, terminal_width
-from tipcflow.domain import ConfigError, Run, TipcflowError
+from tipcflow.domain import ConfigError, Run, TipcflowError, plain_metric
 from tipcflow.domain.metrics import metric as known_metric
 
 if TYPE_CHECKING:
@@ -52,9 +52,9 @@ def limits(store: "Store", run: Run, rules: "Policy") -> list[dict[str, Any]]:
     rows = []
     for key in sorted({key for one in past for key in one.medians}):
         step, leg, name = key.split("|")
-        plain = name.removesuffix(".all")
-        if plain not in rules.metrics:
+        if rules.rule_of(name) is None:
             continue
+        plain = plain_metric(name)
         values = [one.medians[key] for one in past if key in one.medians]
         rule = rules.detect.model_copy(update={"floor": rules.floor_of(plain)})
         found = limits_of(values, rule, higher_is_better=known_metric(plain).better == "higher")

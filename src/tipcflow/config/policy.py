@@ -8,6 +8,7 @@ from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from tipcflow.config.base import ConfigModel
 from tipcflow.config.waits import Waits
+from tipcflow.domain import plain_metric
 from tipcflow.domain.failure import REMEDIES, FailureClass
 from tipcflow.domain.metrics import judged, metric
 
@@ -21,9 +22,11 @@ class Floors(ConfigModel):
 
 
 class MetricRule(ConfigModel):
-    """What one metric has of its own. `floor` replaces the family's; `gating` false shows without counting."""
+    """What one metric has of its own. `floor` replaces the family's, `z` the policy's; `gating` false shows
+    without counting."""
 
     floor: float | None = Field(default=None, gt=0)
+    z: float | None = Field(default=None, gt=0)
     gating: bool = True
 
 
@@ -32,6 +35,14 @@ class Tolerance(ConfigModel):
 
     rtol: float = Field(default=1e-4, ge=0)
     atol: float = Field(default=1e-5, ge=0)
+
+
+def budget_of(budgets: Mapping[str, Tolerance], leg: str, precision: str) -> Tolerance:
+    """What a leg may differ by: as its own id says (the first pattern that fits), else its precision, or fp32."""
+    for pattern, budget in budgets.items():
+        if fnmatchcase(leg, pattern):
+            return budget
+    return budgets.get(precision) or budgets.get("fp32") or Tolerance()
 
 
 class ParityRule(Tolerance):
@@ -76,9 +87,29 @@ class LossRule(ConfigModel):
 
 
 class AccuracyRule(ConfigModel):
-    """`too_good`: this many tolerances above the target is suspect (training that silently did less work)."""
+    """How evaluations are judged.
+
+    Attributes:
+        too_good: this many tolerances above the target is suspect (training that silently did less work).
+        history: whether a change against earlier runs counts; on the few images of lite runs it is only shown.
+    """
 
     too_good: float = Field(default=3.0, gt=0)
+    history: bool = True
+
+
+class NodeRule(ConfigModel):
+    """When a slow node, not the model, is to blame (docs/reference/checks.md).
+
+    Attributes:
+        gating: whether a sick node makes the run an `infra_failure`; what it explains is set aside either way.
+        share: how much of what was measured on it must be slower, beyond its floor and `sigmas`.
+        sigmas: robust standard deviations of the earlier runs.
+    """
+
+    gating: bool = True
+    share: float = Field(default=0.6, gt=0, le=1)
+    sigmas: float = Field(default=2.0, gt=0)
 
 
 class DetectRule(ConfigModel):
@@ -168,7 +199,8 @@ class Policy(ConfigModel):
         min_history: how many of them there must be before a change counts.
         z: how many robust standard deviations (1.4826 * MAD of the runs' medians) a change must exceed as well.
         metrics: the metrics that are compared with the baseline; others are stored and shown.
-        chain: precision -> how far a leg's scores may be from those of the network before its export.
+        chain: precision, or a leg's id with `*` and `?`, -> how far its scores may be from those of the network
+            before its export.
         golden: how legs are compared with stored goldens.
         overrides: what some suites or models have of their own.
     """
@@ -194,6 +226,7 @@ class Policy(ConfigModel):
     golden: GoldenRule = GoldenRule()
     loss: LossRule = LossRule()
     accuracy: AccuracyRule = AccuracyRule()
+    node_health: NodeRule = NodeRule()
     detect: DetectRule = DetectRule()
     overrides: tuple[Override, ...] = ()
 
@@ -220,10 +253,25 @@ class Policy(ConfigModel):
         return self
 
     def floor_of(self, name: str) -> float:
-        """The smallest relative change of a metric that counts."""
-        rule = self.metrics.get(name)
+        """The smallest relative change of a metric, or of a number of one (`numbers_of`), that counts."""
+        known = metric(plain_metric(name))
+        rule = self.metrics.get(known.name)
         floors = {"speed": self.floors.speed, "memory": self.floors.memory}
-        return (rule and rule.floor) or floors.get(metric(name).family, self.floors.quality)
+        return (rule and rule.floor) or floors.get(known.family, self.floors.quality)
+
+    def rule_of(self, name: str) -> MetricRule | None:
+        """How a number (as `numbers_of` names it) is compared with earlier runs; None when it is not.
+
+        What evaluations say is always compared: it counts as `accuracy.history` says.
+        """
+        known = metric(plain_metric(name))
+        rule = self.metrics.get(known.name)
+        if not name.startswith("eval."):
+            return rule
+        if known.family != "quality" or known.better == "none":
+            return None
+        rule = rule or MetricRule()
+        return rule.model_copy(update={"gating": rule.gating and self.accuracy.history})
 
     def settled(self, suite: str, model: str) -> Self:
         """The policy for one model: what overrides say of it replaces what stands above, the later one wins."""

@@ -10,7 +10,15 @@ from tipcflow.domain.check import CheckResult, Facts, RankReport
 from tipcflow.domain.errors import ConfigError, InfraError, TipcflowError
 from tipcflow.domain.exit_record import EndReason, ExitRecord, OutputFile
 from tipcflow.domain.failure import Failure, FailureClass
-from tipcflow.domain.history import PastRun, last_attempts, losses_of, medians_of
+from tipcflow.domain.history import (
+    PastRun,
+    last_attempts,
+    losses_of,
+    medians_of,
+    numbers_of,
+    plain_metric,
+    without_repeat,
+)
 from tipcflow.domain.job import JobCommand, JobSpec
 from tipcflow.domain.measurement import Measurement, Phase
 from tipcflow.domain.member import MemberState
@@ -74,7 +82,10 @@ __all__ = [
     "losses_of",
     "medians_of",
     "new_run_id",
+    "numbers_of",
+    "plain_metric",
     "priority_of",
     "run_id_of",
     "run_status",
+    "without_repeat",
 ]

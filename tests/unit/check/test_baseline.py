@@ -8,7 +8,7 @@ import pytest
 from tipcflow.check import CheckContext
 from tipcflow.check.baseline import against_baseline
 from tipcflow.config.policy import Floors, MetricRule, Policy
-from tipcflow.domain import CheckResult, Facts, Measurement, PastRun, Phase, Status, medians_of
+from tipcflow.domain import CheckResult, Facts, Measurement, PastRun, Phase, Status, numbers_of
 
 KEY = "v/train||batch_cost"
 
@@ -30,7 +30,7 @@ def judged(
 def test_the_first_run_has_nothing_to_compare_with(build: ModuleType) -> None:
     result = judged(build, 0.05, ())
     assert (result.check, result.status) == ("speed.batch_cost", Status.INSUFFICIENT_DATA)
-    assert result.reason == "0.05 s; no earlier run to compare with"
+    assert result.reason == "0.05 s; no earlier run to compare with, 5 are missing"
 
 
 def test_the_second_run_shows_the_ratio_to_the_first(build: ModuleType) -> None:
@@ -118,8 +118,8 @@ def busy_node(build: ModuleType, train: float, controls: float) -> list[CheckRes
             *build.series((1.0 * controls,), "preprocess_time", step=build.INFER, leg=build.ON, phase=Phase.INFER),
         ]
 
-    usual = medians_of(numbers(1.0, 1.0))
-    before = medians_of(numbers(train, 1.0))
+    usual = numbers_of(numbers(1.0, 1.0))
+    before = numbers_of(numbers(train, 1.0))
     past = tuple(PastRun(run=f"r{n}", medians=usual if n < 5 else before) for n in range(6))
     facts = build.facts(measurements=tuple(numbers(train, controls)))
     return against_baseline(facts, CheckContext(policy=Policy(name="x"), history=past))
@@ -128,7 +128,7 @@ def busy_node(build: ModuleType, train: float, controls: float) -> list[CheckRes
 def test_a_busy_node_is_not_a_slower_model(build: ModuleType) -> None:
     (result,) = busy_node(build, train=3.0, controls=2.9)
     assert result.status is Status.INSUFFICIENT_DATA
-    assert result.reason.endswith("but the node itself was 2.90 x slower at reading data and starting processes")
+    assert result.reason.endswith("node alpha was 2.90 x slower at work that is not the model's: node_health")
 
 
 def test_a_slower_model_is_not_a_busy_node(build: ModuleType) -> None:
@@ -150,24 +150,36 @@ def test_what_did_not_end_well_is_not_compared(build: ModuleType) -> None:
     assert {result.leg for result in against_baseline(facts, CheckContext())} == {build.ON}
 
 
-def memory(build: ModuleType, *peaks: tuple[float, int], **changes: object) -> list[CheckResult]:
+def memory(
+    build: ModuleType, *peaks: tuple[float, int], name: str = "peak_rss", **changes: object
+) -> list[CheckResult]:
     measured = [
-        one for peak, rank in peaks for one in build.series((peak,), "peak_rss", rank=rank, phase=Phase.RESOURCE)
+        one for peak, rank in peaks for one in build.series((peak,), name, rank=rank, phase=Phase.RESOURCE)
     ]
     past = tuple(
-        PastRun(run=f"r{n}", medians={"v/train||peak_rss": rank, "v/train||peak_rss.all": 6.6e8})
+        PastRun(
+            run=f"r{n}",
+            medians={f"v/train||{name}.rank{at}": rank for at in (0, 1)} | {f"v/train||{name}.all": 6.6e8},
+        )
         for n, rank in enumerate((*(3.4e8,) * 5, 5e8))
     )
     facts = build.facts(measurements=tuple(measured), **changes)
     return against_baseline(facts, CheckContext(history=past))
 
 
-def test_memory_is_compared_rank_by_rank(build: ModuleType) -> None:
-    (result,) = memory(build, (5e8, 0), (5e8, 1), (1.3e9, -1))
-    assert (result.check, result.status) == ("memory.peak_rss", Status.REGRESSION)
+@pytest.mark.parametrize("name", ["peak_rss", "peak_gpu"])
+def test_memory_is_compared_rank_by_rank(build: ModuleType, name: str) -> None:
+    """One of two ranks needs more: the median of both would hide it, and so would a large sum."""
+    (result,) = memory(build, (3.4e8, 0), (5e8, 1), (6.6e8, -1), name=name)
+    assert (result.check, result.status) == (f"memory.{name}", Status.REGRESSION)
     shown = "500.0 MB, 1.471 x the baseline 340.0 MB of 6 runs; 15.0% would be noise"
-    assert result.reason == f"{shown}, and the run before was worse as well"
-    (result,) = memory(build, (1.3e9, -1))
+    assert result.reason == f"rank 1 of 2: {shown}, and the run before was worse as well"
+    assert result.values["ranks"] == {"0": 3.4e8, "1": 5e8}
+    (less,) = memory(build, (1.7e8, 0), (3.4e8, 1), name=name)
+    assert (less.status, less.reason.startswith("rank 0 of 2: 170.0 MB")) == (Status.IMPROVEMENT, True)
+    (same,) = memory(build, (3.4e8, 0), (3.4e8, 1), name=name)
+    assert same.status is Status.PASS
+    (result,) = memory(build, (1.3e9, -1), name=name)
     assert result.values["baseline"] == 6.6e8, "the sum is compared with sums, never with single ranks"
 
 
