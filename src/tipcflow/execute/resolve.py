@@ -133,7 +133,10 @@ def _base(
     store: "Store", request: RunRequest, resolved: Resolved, chain: str, home: Path
 ) -> dict[str, Any] | None:
     """Where the change that is tested begins; None for what is no change."""
-    if request.confirms or not request.base:
+    if request.confirms:
+        found: dict[str, Any] | None = store.document(request.confirms, merge_base.DOCUMENT)
+        return found
+    if not request.base:
         return None
     return merge_base.merge_base(
         resolved.suite,

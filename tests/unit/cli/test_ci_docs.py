@@ -29,11 +29,13 @@ def test_there_are_commands() -> None:
 
 @pytest.mark.parametrize("command", commands())
 def test_every_command_is_one(command: str) -> None:
-    words = shlex.split(re.sub(r"\$\([^)]*\)", "x", command).replace("$AGAIN", "--again"))
+    command = re.sub(r"\$\([^)]*\)", "x", command).replace("$AGAIN", "--again").replace("$BASE", "--base x")
+    words = shlex.split(re.sub(r"\$\{\w+:\+(.*?)\}", r"\1", command))
     trigger = get_command(app).commands["trigger"]  # type: ignore[attr-defined]
     made = trigger.make_context("trigger", words[2:], resilient_parsing=False)
     assert made.params["wait"] is True
     assert made.params["chains"]
+    assert made.params["base"] or command in COMPOSE, "a pull request is compared with its merge base"
 
 
 def test_the_workflow_is_yaml_with_what_the_command_needs() -> None:
