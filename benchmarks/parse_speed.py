@@ -23,7 +23,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 AIM_MB_S, AIM_RATIO, AIM_RSS_MB = 100.0, 3.0, 400
 PEER_MB = 60
-PIECE = 1 << 19
+PIECE = 1 << 21
 
 
 def lines(megabytes: int) -> Iterator[str]:

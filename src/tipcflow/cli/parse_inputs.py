@@ -11,7 +11,7 @@ from typing import IO
 from tipcflow.domain import ConfigError
 
 STDIN = "-"
-PIECE = 1 << 19  # as `tipcflow.parse.columns.CHUNK`
+PIECE = 1 << 21  # as `tipcflow.parse.chunk.CHUNK`
 _GZIP = b"\x1f\x8b"
 _WORKER = re.compile(r"workerlog\.(\d{1,9})(?:\.gz)?$")
 

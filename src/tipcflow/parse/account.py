@@ -9,7 +9,8 @@ import numpy as np
 
 from tipcflow.domain import RankReport
 from tipcflow.parse.autolog import AutologBlock
-from tipcflow.parse.columns import Batch, Columns, batches
+from tipcflow.parse.batch import Batch
+from tipcflow.parse.columns import Columns, batches
 from tipcflow.parse.formats import AUTO
 from tipcflow.parse.kinds import readers_of
 from tipcflow.parse.launch import LaunchFailure
@@ -94,7 +95,9 @@ def _add(account: Account, batch: Batch, rank: int) -> None:
     for (metric, phase, unit), column in batch.columns.items():
         told = ranks.get(id(column.rank))
         if told is None:
-            told = ranks[id(column.rank)] = np.unique(column.rank).tolist()
+            first = int(column.rank[0])
+            told = [first] if (column.rank == first).all() else np.unique(column.rank).tolist()
+            ranks[id(column.rank)] = told
         for one in told:
             values = column.values if len(told) == 1 else column.values[column.rank == one]
             key = SeriesKey(metric, phase, rank if one < 0 else one, unit)

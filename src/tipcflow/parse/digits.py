@@ -3,6 +3,8 @@
 import numpy as np
 import numpy.typing as npt
 
+from tipcflow.parse.chunk import LEAD, newlines
+
 Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int32]
@@ -10,11 +12,11 @@ Indices = npt.NDArray[np.intp]
 Words = npt.NDArray[np.uint64]
 
 # A run of digits is read as one 64-bit word, one byte a digit.
-MOST_DIGITS = 8
+MOST_DIGITS = LEAD
 _MASKS = np.array(
     [int.from_bytes(b"\0" * (8 - digits) + b"\x0f" * digits, "little") for digits in range(9)], dtype=np.uint64
 )
-_ZERO, _NEWLINE = ord("0"), ord("\n")
+_ZERO = ord("0")
 _IS_DIGIT = bytes(48 <= byte <= 57 for byte in range(256))
 _TO_SHAPE = bytes(_ZERO if 48 <= byte <= 57 else byte for byte in range(256))
 
@@ -38,7 +40,7 @@ class Digits:
         edges = np.flatnonzero(is_digit[1:] != is_digit[:-1]) + 1
         self.starts: Indices = np.ascontiguousarray(edges[::2])
         self.ends: Indices = np.ascontiguousarray(edges[1::2])
-        self.line_ends: Indices = np.flatnonzero(text == _NEWLINE)[MOST_DIGITS:]
+        self.line_ends: Indices = newlines(text[MOST_DIGITS:]) + MOST_DIGITS
         self.line_starts: Indices = np.concatenate(([MOST_DIGITS], self.line_ends[:-1] + 1))
         self.first_run: Indices = np.searchsorted(self.starts, self.line_starts)
         # Of each run the first digit is kept.
@@ -70,13 +72,18 @@ class Digits:
         words = self._words[ends - 8]
         # The first character is the lowest byte: what stands before the run goes, of digits their values remain.
         words &= _MASKS.take(lengths, mode="clip")
-        # Pairs of digits, then of pairs, then of fours: each step multiplies the upper neighbour in.
-        words *= np.uint64(10 * 256 + 1)
-        words >>= np.uint64(8)
-        words &= np.uint64(0x00FF00FF00FF00FF)
-        words *= np.uint64(100 * 65536 + 1)
-        words >>= np.uint64(16)
-        words &= np.uint64(0x0000FFFF0000FFFF)
-        words *= np.uint64(10000 * 4294967296 + 1)
-        words >>= np.uint64(32)
-        return words, lengths
+        return joined_digits(words), lengths
+
+
+def joined_digits(words: Words) -> Words:
+    """Words of eight digits' values, the first digit in the lowest byte -> integers, in place."""
+    # Pairs of digits, then of pairs, then of fours: each step multiplies the upper neighbour in.
+    words *= np.uint64(10 * 256 + 1)
+    words >>= np.uint64(8)
+    words &= np.uint64(0x00FF00FF00FF00FF)
+    words *= np.uint64(100 * 65536 + 1)
+    words >>= np.uint64(16)
+    words &= np.uint64(0x0000FFFF0000FFFF)
+    words *= np.uint64(10000 * 4294967296 + 1)
+    words >>= np.uint64(32)
+    return words

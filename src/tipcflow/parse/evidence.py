@@ -47,6 +47,12 @@ def behind(evidence: Mapping[str, Mapping[str, Any]]) -> Behind | None:
     return _by_iteration(evidence) or _by_stack(evidence) or _by_silence(evidence)
 
 
+def stood_still(evidence: Mapping[str, Mapping[str, Any]], seconds: float) -> bool:
+    """Whether a rank's log had been silent for so long when it was looked at."""
+    logs = [log for seen in evidence.values() for log in seen.get("logs") or []]
+    return any(_rank(log) >= 0 and float(log.get("idle_s") or 0.0) >= seconds for log in logs)
+
+
 def hardware(evidence: Mapping[str, Mapping[str, Any]]) -> str:
     """What the kernel said of a broken GPU, with the node, '' when nothing."""
     for node, seen in evidence.items():

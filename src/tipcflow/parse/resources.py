@@ -64,7 +64,8 @@ def _ranks(told: Mapping[str, int]) -> dict[int, int]:
 def peak_measurements(record: ExitRecord) -> list[Measurement]:
     """Peak memory of a job or leg: one `peak_rss` (and `peak_gpu`) per rank; rank -1 is the sum of all processes.
 
-    The key '' of a record (processes of no rank) is part of the sum and gives no measurement of its own.
+    The key '' of a record (processes of no rank) is part of the sum and gives no measurement of its own; of GPU
+    memory, of which no sum is kept, it stands for the sum where no process has a rank.
     """
     return [
         Measurement(
@@ -73,7 +74,7 @@ def peak_measurements(record: ExitRecord) -> list[Measurement]:
             leg=record.leg,
             attempt=record.attempt,
             node=record.node,
-            rank=-1 if key == _TOTAL else int(key),
+            rank=int(key) if key.isdecimal() else -1,
             metric=metric,
             phase=Phase.RESOURCE,
             value=float(peak),
@@ -82,5 +83,5 @@ def peak_measurements(record: ExitRecord) -> list[Measurement]:
         )
         for metric, peaks in (("peak_rss", record.peak_rss_bytes), ("peak_gpu", record.peak_gpu_bytes))
         for key, peak in sorted(peaks.items())
-        if key == _TOTAL or key.isdecimal()
+        if key == _TOTAL or key.isdecimal() or set(peaks) == {""}
     ]

@@ -17,7 +17,7 @@ from tipcflow.parse.scan import Spotted
 # So many digits fit exactly into a double, and so do the powers of ten that they are divided by: then the
 # quotient is
 # what `float` makes of the text (both are correctly rounded).
-_EXACT = 15
+EXACT = 15
 _TENS = 10 ** np.arange(MOST_DIGITS + 1, dtype=np.uint64)
 _SCALES = 10.0 ** np.arange(MOST_DIGITS + 1)
 
@@ -54,12 +54,16 @@ class Template:
         line: one line of the shape, without colours.
         columns: of each of its characters, the place in the line as it stands in the log.
         raw: the line as it stands in the log.
+
+    Attributes:
+        numbers: where each number stands, by its place in the line without colours.
+        names: runs of digits that are part of names.
     """
 
     def __init__(self, line: str, columns: Sequence[int], raw: bytes, spotted: Spotted) -> None:
         self.form = spotted.form
         self.readings = spotted.readings
-        runs = _runs(raw)
+        runs = runs_of(raw)
         of_column = {column: run for run, (start, end) in enumerate(runs) for column in range(start, end)}
         at = [of_column.get(column, -1) for column in columns]
         fields = [field for reading in spotted.readings for field in reading.fields]
@@ -68,10 +72,10 @@ class Template:
         for reading in spotted.readings:
             spans |= dict.fromkeys(span for span in (reading.epoch, reading.iteration, reading.rank) if span)
         wanted = dict.fromkeys(names)
-        self._numbers = {span: _number(line, span, at, wanted) for span in spans}
+        self.numbers = {span: _number(line, span, at, wanted) for span in spans}
         self._runs = np.array(list(wanted), dtype=np.intp)
-        self._names = len(names)
-        texts = [raw[slice(*runs[run])] for run in names]
+        self.names = tuple(names)
+        self._named_texts = texts = [raw[slice(*runs[run])] for run in names]
         self._named = np.array([int(text) for text in texts], dtype=np.uint64)[:, None]
         self._lengths = np.array([len(text) for text in texts], dtype=np.intp)[:, None]
 
@@ -79,16 +83,21 @@ class Template:
         """All numbers of these lines of a chunk."""
         runs = self._runs[:, None] + digits.first_run[lines]
         values, lengths = digits.integers(runs)
-        return Values(digits, lines, values, lengths, self._numbers)
+        return Values(digits, lines, values, lengths, self.numbers)
 
     def odd(self, values: "Values") -> Bools | None:
         """Which lines have other names than the template's, and so must be read one by one; None for none."""
-        if not self._names:
+        if not self.names:
             return None
-        other = values.integers[: self._names] != self._named
-        other |= values.lengths[: self._names] != self._lengths
+        other = values.integers[: len(self.names)] != self._named
+        other |= values.lengths[: len(self.names)] != self._lengths
         odd: Bools = other.any(axis=0)
         return odd if odd.any() else None
+
+    def has_names_of(self, raw: bytes) -> bool:
+        """Whether the names of a line of the shape are the template's."""
+        runs = runs_of(raw)
+        return [raw[slice(*runs[run])] for run in self.names] == self._named_texts
 
 
 @dataclass(frozen=True)
@@ -119,7 +128,7 @@ class Values:
         else:
             decimals = self.lengths[number.part]
             values = (found * _TENS[decimals] + self.integers[number.part]) / _SCALES[decimals]
-            long = np.flatnonzero(self.lengths[number.whole] + decimals > _EXACT)
+            long = np.flatnonzero(self.lengths[number.whole] + decimals > EXACT)
             if len(long):
                 values[long] = np.abs(self._texts(number, long))
         return np.negative(values, dtype=np.float64) if number.negative else np.asarray(values, np.float64)
@@ -141,7 +150,7 @@ class Values:
         )
 
 
-def _runs(raw: bytes) -> list[Span]:
+def runs_of(raw: bytes) -> list[Span]:
     """The runs of digits of a line."""
     runs: list[Span] = []
     for column, byte in enumerate(raw):

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
+from tipcflow.parse.chunk import chunks
 from tipcflow.parse.kinds import readers_of
 from tipcflow.parse.sample import Sample
 from tipcflow.parse.scan import Scan
@@ -28,12 +29,8 @@ def samples_of(pieces: Iterable[bytes], log_format: str) -> Iterator[tuple[str, 
 
 
 def numbered_lines(pieces: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
-    """(byte offset, line) of a file that comes in pieces."""
-    rest, offset = b"", 0
-    for piece in pieces:
-        *lines, rest = (rest + piece).split(b"\n")
-        for line in lines:
+    """(byte offset, line) of a file that comes in pieces; a line that is too long to be anything is cut."""
+    for offset, chunk in chunks(pieces):
+        for line in chunk.removesuffix(b"\n").split(b"\n"):
             yield offset, line
             offset += len(line) + 1
-    if rest:
-        yield offset, rest
