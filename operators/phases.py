@@ -183,6 +183,7 @@ class JudgeOperator(RunOperator):
         waits = None if was_stopped(context) else waited_for(run, context)
         if waits:
             child, asked = waits
+            self._tell_doubts(run)
             mine = [context["dag_run"].dag_id, context["dag_run"].run_id]
             trigger = DagRunTrigger(dag_id=DAG_ID, run_id=child, until=asked.until, waits=mine)
             self.defer(trigger=trigger, method_name="resume", timeout=None)
@@ -201,6 +202,11 @@ class JudgeOperator(RunOperator):
             run.note("judging again, with what the confirm run said")
             judge_run(run)
             self._tell(run)
+
+    def _tell_doubts(self, run: "TaskContext") -> None:
+        for result in run.store.check_results(run.run):
+            if result.values.get("confirm"):
+                self.log.info("in doubt: %s %s %s  %s", result.check, result.step, result.leg, result.reason)
 
     def _tell(self, run: "TaskContext") -> None:
         judged = run.store.document(run.run, "judgement") or {}

@@ -188,3 +188,14 @@ def test_a_judge_whose_run_was_stopped_waits_no_more(monkeypatch: pytest.MonkeyP
 
     assert asyncio.run(first()).payload == {"run_id": "r", "state": "alone"}
     assert len(states["confirm"]) == 6
+
+
+def test_it_counts_in_the_budget_of_the_run_that_waits(world: World) -> None:
+    asked = (world.wait() or ("", None))[1]
+    assert asked
+    ends = world.context(world.run.id).budget_ends
+    assert asked.until == ends == world.run.created_at + 15 * 60
+    world.store.create_run(a_run(asked.run, trigger="confirm", created_at=time.time()))
+    world.keep(asked.run, resolve(world, asked.run, confirms=world.run.id))
+    world.store.open_attempt(asked.run, TRAIN, ("node-a",), ends - 100)
+    assert world.context(asked.run).budget_ends == ends, "its steps are cut short then"

@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -16,7 +15,6 @@ from tipcflow.execute import confirm
 from tipcflow.rest import DagRun, RunState
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
-FILE = "toy/confirmed.txt"
 TRAIN = "norm_train_gpus_0,1_autocast_null_nodes_2/train"
 DEADLINE_S = 180
 
@@ -24,19 +22,18 @@ DEADLINE_S = 180
 class Slow:
     """A chain with enough history, in which everything was fast, and a switch that makes its training slow."""
 
-    def __init__(self, scheduler: Scheduler, switch: Path) -> None:
-        self.scheduler = scheduler
-        self.switch = switch
+    def __init__(self, scheduler: Scheduler, name: str, switch: Path) -> None:
+        self.scheduler, self.switch = scheduler, switch
+        self.chain, self.params = f"toy/toy/{name}", f"toy/{name}.txt"
         folder = scheduler.desk.suite / "test_tipc" / "configs" / "toy"
         text = (folder / "train_infer_python.txt").read_text()
         slow = f"norm_train:train.py --slow-while {switch}"
-        self.file = folder / Path(FILE).name
-        self.file.write_text(text.replace("norm_train:train.py", slow, 1))
+        (folder / f"{name}.txt").write_text(text.replace("norm_train:train.py", slow, 1))
 
     def trigger(self) -> "subprocess.Popen[str]":
         """`tipcflow trigger … --wait` of somebody who has no more than a login."""
         stack = self.scheduler.stack
-        wishes = ("--suite", "toy", "--params-file", FILE, "--mode", MODE, "--cluster", "local")
+        wishes = ("--suite", "toy", "--params-file", self.params, "--mode", MODE, "--cluster", "local")
         login = {"URL": stack.url, "USER": stack.user, "PASSWORD": stack.password}
         return subprocess.Popen(
             [str(TIPCFLOW), "trigger", "--wait", "--timeout", "4", *wishes],
@@ -50,7 +47,7 @@ class Slow:
         """The newest run of the chain with that trigger."""
         with self.scheduler.desk.store() as store:
             runs = store.runs(limit=20)
-        mine = (run for run in runs if run.chain == "toy/toy/confirmed" and run.trigger == trigger)
+        mine = (run for run in runs if run.chain == self.chain and run.trigger == trigger)
         return next(mine, None)
 
     def doubted(self) -> Run | None:
@@ -60,6 +57,18 @@ class Slow:
             return None
         with self.scheduler.desk.store() as store:
             return run if confirm.asked_of(store, run.id) else None
+
+    def training(self) -> bool:
+        """Whether the newest run has begun its training."""
+        run = self.latest("ci")
+        with self.scheduler.desk.store() as store:
+            begun = store.attempts(run.id) if run and run.status is None else []
+        return TRAIN in {attempt.step for attempt in begun}
+
+    def queued(self) -> list[str]:
+        """The runs that wait for slots."""
+        with self.scheduler.desk.store() as store:
+            return [place.request.run for place in store.lease_queue()]
 
     def asked(self) -> tuple[Run, Run]:
         """The run in doubt and its confirm run, as soon as there are both."""
@@ -81,20 +90,21 @@ class Slow:
 
 
 @pytest.fixture(scope="module")
-def history(airflow: Scheduler, tmp_path_factory: pytest.TempPathFactory) -> Slow:
-    slow = Slow(airflow, tmp_path_factory.mktemp("confirm") / "slow")
-    _, run = airflow.certify("certify", suite="toy", params_file=FILE)
+def once(airflow: Scheduler) -> Run:
+    """A run in which everything was fast."""
+    _, run = airflow.certify("certify", suite="toy", params_file="toy/train_infer_python.txt")
     assert run.status is Status.PASS, run.reason
-    with airflow.desk.store() as store:
-        remember(store, run, runs=5)
-    return slow
+    return run
 
 
 @pytest.fixture
-def slow(history: Slow, scheduler: Scheduler) -> Iterator[Slow]:
-    history.switch.touch()
-    yield history
-    history.switch.unlink(missing_ok=True)
+def slow(once: Run, scheduler: Scheduler, tmp_path: Path, request: pytest.FixtureRequest) -> Slow:
+    """Of its own for each test: what one leaves behind is history for the next."""
+    made = Slow(scheduler, request.node.name, tmp_path / "slow")
+    with scheduler.desk.store() as store:
+        remember(store, once, runs=6, chain=made.chain)
+    made.switch.touch()
+    return made
 
 
 def test_slower_twice_is_a_regression(slow: Slow) -> None:
@@ -195,3 +205,27 @@ def test_who_stops_the_run_stops_its_confirm_run(slow: Slow) -> None:
     with slow.scheduler.desk.store() as store:
         again = store.get_run(again.id)
     assert (again.status, ended.state) == (Status.CANCELLED, RunState.FAILED)
+
+
+@pytest.mark.full
+def test_a_busy_chain_holds_up_no_confirm_run(slow: Slow) -> None:
+    """As many runs of the DAG as may be active wait for slots: the confirm run goes before all of them."""
+    scheduler = slow.scheduler
+    process = slow.trigger()
+    wait_for(lambda: slow.training(), what="the training", seconds=DEADLINE_S)
+    wishes = {"suite": "toy", "params_file": slow.params}
+    others = [scheduler.start("certify", **wishes) for _ in range(16)]
+    try:
+        wait_for(lambda: len(slow.queued()) >= 10, what="runs that wait for slots", seconds=DEADLINE_S)
+        doubted, again = slow.asked()
+        run, _, word = finished(slow, doubted, process)
+        with scheduler.desk.store() as store:
+            began = [attempt.started_at for one in others for attempt in store.attempts(one.run)]
+            confirmed_at = min(attempt.started_at for attempt in store.attempts(again.id))
+    finally:
+        for one in others:
+            scheduler.api.set_state(one.dag_id, one.run_id, "failed")
+        for one in others:
+            scheduler.ended(one)
+    assert (run.status, word) == (Status.REGRESSION, "regression")
+    assert all(confirmed_at < at for at in began)

@@ -4,11 +4,17 @@ from tipcflow.domain import Run, Status
 from tipcflow.store import Store
 
 
-def remember(store: Store, like: Run, *, runs: int) -> None:
-    """Earlier accepted runs in which everything was as in this one."""
-    plan, measured = store.plan(like.id), list(store.measurements(like.id))
+def remember(store: Store, like: Run, *, runs: int, chain: str = "") -> None:
+    """Earlier accepted runs in which everything was as in this one.
+
+    Args:
+        chain: whose runs they are; '' for the run's own.
+    """
+    like = like.model_copy(update={"chain": chain or like.chain})
+    plan = store.plan(like.id).model_copy(update={"chain": like.chain})
+    measured = list(store.measurements(like.id))
     for number in range(1, runs + 1):
-        run = f"before-{number}-{like.id}"
+        run = f"{like.chain.rpartition('/')[2]}-{number}-{like.id}"
         at = like.created_at - 1000.0 * (runs + 1 - number)
         store.create_run(like.model_copy(update={"id": run, "created_at": at, "status": None, "ended_at": None}))
         store.replace_plan(run, plan)
