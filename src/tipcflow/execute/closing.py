@@ -217,12 +217,13 @@ class StepCloser:
         if trouble is not None and not cancelled:
             self.skip_legs(step, Status.BLOCKED, str(trouble))
             return outcome.unready(members, trouble)
-        if not step.legs:
+        if step.legs:
+            said = self._judge_legs(step, members[0], collected, attempt, cancelled=cancelled)
+        else:
             skew = {facts.node: facts.clock_skew_s for facts in self._store.node_facts(self._run)}
             said = outcome.step_outcome(members, collected.told, cancelled=cancelled, skew=skew)
-            folder = step_folder(self._home, self._run, step.id)
-            return outcome.with_evidence(said, *gathered(folder, step.nodes), root=folder.parent)
-        return self._judge_legs(step, members[0], collected, attempt, cancelled=cancelled)
+        folder = step_folder(self._home, self._run, step.id)
+        return outcome.with_evidence(said, *gathered(folder, step.nodes), root=folder.parent)
 
     def _judge_legs(
         self, step: Step, member: Member, collected: Collected, attempt: int, *, cancelled: bool

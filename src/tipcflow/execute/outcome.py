@@ -12,10 +12,12 @@ from tipcflow.execute.classify import class_of, signal_of
 from tipcflow.execute.member import Member
 from tipcflow.execute.telling import Telling
 from tipcflow.parse import error_excerpt
-from tipcflow.parse.evidence import behind, hardware
+from tipcflow.parse.evidence import behind, hardware, stood_still
 from tipcflow.parse.failure import trouble_of
 
 _NOTHING = Telling()
+# A rank that has said nothing for so long before the deadline, seconds, does not go on.
+_STILL_S = 30.0
 _OF_THE_RUNNER = (
     EndReason.DEADLINE,
     EndReason.HANG,
@@ -129,6 +131,8 @@ def with_evidence(
 ) -> Outcome:
     """The outcome of a gang that hung, with whoever is behind as the culprit, and the files that show it.
 
+    Of one that was only late nobody is behind while all go on: at any moment ranks are an iteration apart.
+
     Args:
         evidence: node -> what was seen there before it was stopped.
         root: the run's folder.
@@ -140,7 +144,8 @@ def with_evidence(
     failure = failure.model_copy(update={"evidence": shown})
     if failure.failure_class not in (FailureClass.HANG, FailureClass.TIMEOUT):
         return replace(said, failure=failure)
-    late, broken = behind(evidence), hardware(evidence)
+    stood = failure.failure_class is FailureClass.HANG or stood_still(evidence, _STILL_S)
+    late, broken = behind(evidence) if stood else None, hardware(evidence)
     reason = "; ".join(filter(None, (late.why if late else "", said.reason, broken)))
     if late is not None:
         failure = failure.model_copy(update={"node": late.node, "rank": late.rank})

@@ -1,5 +1,7 @@
 """Faults of the training's own processes."""
 
+import json
+
 from tests.support.faults.case import Case
 from tests.support.faults.gate import FOR_EVER
 
@@ -63,3 +65,7 @@ def deadline_passed(case: Case) -> None:
     gate.wait(running)
     case.now()
     case.end(running)
+    assert case.run is not None
+    folder = case.desk.home / "runs" / case.run.id
+    kept = [json.loads(path.read_text()) for path in folder.glob("*/*/evidence.json")]
+    assert {(one["node"], one["why"]) for one in kept} >= {("a", "deadline")}, kept

@@ -1,9 +1,12 @@
 """Exit records become the right status word and a reason that names the node."""
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from tipcflow.domain import EndReason, ExitRecord, Failure, FailureClass, InfraError, OutputFile, Status
-from tipcflow.execute.outcome import Outcome, before_the_first_step, legs_outcome, status_of
+from tipcflow.execute.outcome import Outcome, before_the_first_step, legs_outcome, status_of, with_evidence
 from tipcflow.execute.telling import telling
 
 
@@ -92,3 +95,29 @@ def test_what_ended_a_run_before_its_first_step(error: InfraError, kind: Failure
     failure = before_the_first_step(error)
     assert (failure and failure.failure_class) == kind
     assert failure is None or failure.culprit == "node b"
+
+
+def seen(node: str, rank: int, iteration: int, idle_s: float) -> dict[str, Any]:
+    log = {"log": f"workerlog.{rank}", "rank": str(rank), "iteration": iteration, "idle_s": idle_s}
+    return {"why": "deadline", "node": node, "logs": [log]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "idle_s", "blamed", "reason"),
+    [
+        (FailureClass.TIMEOUT, 0.2, "a", "late"),
+        (FailureClass.TIMEOUT, 45.0, "b", "rank 1 on node b stands at iteration 40, others at iteration 41; late"),
+        (FailureClass.HANG, 6.0, "b", "rank 1 on node b stands at iteration 40, others at iteration 41; late"),
+    ],
+)
+def test_who_only_was_late_has_nobody_behind(
+    tmp_path: Path, kind: FailureClass, idle_s: float, blamed: str, reason: str
+) -> None:
+    """Ranks that go on are an iteration apart at any moment."""
+    said = Outcome(Status.FAILED, "late", Failure(failure_class=kind, node="a"))
+    evidence = {"a": seen("a", 0, 41, 0.1), "b": seen("b", 1, 40, idle_s)}
+    files = [tmp_path / "train" / "b" / "evidence.json"]
+    told = with_evidence(said, evidence, files, root=tmp_path)
+    assert told.failure
+    assert (told.failure.node, told.reason) == (blamed, reason)
+    assert told.failure.evidence == ("train/b/evidence.json",)

@@ -213,7 +213,7 @@ def test_a_hang_is_ended_also_where_no_evidence_can_be_collected(progress, monke
     found = Hang("/nowhere", {"hang_wait_s": 5}, Busy(), progress)
     progress.go(12)
     assert found.notice()
-    found.collect()
+    found.collect("hang", "no progress")
     assert not found.over()
     progress.go(6)
     assert found.over()

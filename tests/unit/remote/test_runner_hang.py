@@ -178,3 +178,28 @@ def test_the_next_leg_is_a_new_chance(bench):
     assert record.ok
     legs = [json.loads(line) for line in (job / "legs.jsonl").read_text().splitlines()]
     assert [(leg["reason"], bool(leg["message"])) for leg in legs] == [("exited", True), ("exited", False)]
+
+
+def test_what_is_late_is_looked_at_before_it_is_ended(bench):
+    job = bench.job("echo begun; sleep 300", deadline_s=1.0)
+    bench.ask("start", job)
+    record = bench.ended(job)
+    assert (record.reason, record.message) == (EndReason.DEADLINE, "not done within 1 s")
+    seen = json.loads((job / "evidence.json").read_text())
+    assert (seen["why"], seen["message"], seen["complete"]) == ("deadline", "not done within 1 s", True)
+    assert [one["cmdline"] for one in seen["processes"] if one["cmdline"].startswith("sleep")] == ["sleep 300"]
+    assert seen["logs"][0]["last_line"] == "begun"
+
+
+@ours
+def test_looking_at_what_is_late_has_an_end(bench):
+    """As where the kernel does not answer: the deadline is not put off for long."""
+    source = bench.runner.read_bytes()
+    slow = source.replace(b"LATE_S = 10.0", b"LATE_S = 0.2").replace(
+        b"def collect(self) -> Json:", b"def collect(self) -> Json:\n        time.sleep(300)", 1
+    )
+    assert slow.count(b"time.sleep(300)") == 1
+    assert b"LATE_S = 0.2" in slow
+    bench.runner.write_bytes(slow)
+    record = bench.end_of("sleep 300", deadline_s=0.2)
+    assert record.reason is EndReason.DEADLINE

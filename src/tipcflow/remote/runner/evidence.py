@@ -1,4 +1,4 @@
-"""What can be seen of a job that hangs, while it still does: collected on its node, kept in its folder."""
+"""What can be seen of a job that hangs or is late, while it lives: collected on its node, kept in its folder."""
 
 from __future__ import annotations
 
@@ -177,17 +177,18 @@ class Evidence:
         return text[:INLINE]
 
 
-def evidence(folder: str, message: str) -> Json:
+def evidence(folder: str, why: str, message: str) -> Json:
     """Collect what can be seen of a job, or tell what its runner has collected because it hangs.
 
     Args:
-        message: why it hangs, from its runner; '' when somebody asks, who then gets what the runner found, too.
+        why: `hang` or `deadline` from its runner; '' when somebody asks, who then gets what the runner found, too.
+        message: the runner's, in words.
     """
     spec = load(os.path.join(folder, "job.json"))
     if not spec:
         return dict(describe(folder), message=f"{folder}/job.json is missing or not JSON")
-    if message:
-        return Evidence(folder, spec, "hang", message).collect()
+    if why:
+        return Evidence(folder, spec, why, message).collect()
     until = time.monotonic() + RUNNER_S
     while (describe(folder)["heartbeat"] or {}).get("hang") and time.monotonic() < until:
         known = load(os.path.join(folder, "evidence.json")) or {}

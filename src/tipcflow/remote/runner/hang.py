@@ -1,4 +1,4 @@
-"""A command that makes no progress: noticed, its evidence collected while it still hangs, and only then ended."""
+"""A command that makes no progress, or has no time left: its evidence is collected before it is ended."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from .workers import Workers
 
 LOOK_S = 1.0
 COLLECT_S = 30.0  # for the process that collects evidence
+LATE_S = 10.0  # the same, of what is not done at its deadline
 
 
 class Hang:
@@ -28,7 +29,7 @@ class Hang:
 
     def __init__(self, folder: str, spec: Json, workers: Workers, progress: Progress) -> None:
         self.folder, self.spec, self.workers, self.progress = folder, spec, workers, progress
-        self.message, self.since, self.looked = "", 0.0, 0.0
+        self.message, self.since, self.looked, self.late = "", 0.0, 0.0, 0.0
         self.collector: subprocess.Popen[bytes] | None = None
 
     def begin(self) -> None:
@@ -40,7 +41,7 @@ class Hang:
         """Look whether it hangs now; True once, when it begins to be called so."""
         now = time.monotonic()
         # Looking at all processes costs, and a rank that has done its part stays silent as long as others go on.
-        if self.message or now - self.looked < LOOK_S:
+        if self.message or self.late or now - self.looked < LOOK_S:
             return False
         self.looked = now
         names = self.progress.silent()
@@ -73,12 +74,28 @@ class Hang:
             text += f"; {silent} other log{'s are' if silent > 1 else ' is'} silent, too"
         return text + (f"; {others} other{'s go' if others > 1 else ' goes'} on" if others else "")
 
-    def collect(self) -> None:
+    def seen(self, message: str) -> bool:
+        """The deadline has passed: whether it was looked at, too, or that took too long.
+
+        Args:
+            message: why it has to end.
+        """
+        if not self.late:
+            self.late = time.monotonic()
+            if not self.message:  # else its evidence is there, or on its way
+                self.collect("deadline", message)
+        busy = self.collector is not None and self.collector.pid not in self.workers.statuses
+        if busy and time.monotonic() - self.late < LATE_S:
+            return False
+        self.close()
+        return True
+
+    def collect(self, why: str, message: str) -> None:
         """Start to collect evidence: in a process of its own, whose trouble is not the job's."""
         this = [sys.executable, "-I", "-S", "-X", "utf8", os.path.abspath(sys.argv[0])]
         try:
             self.collector = subprocess.Popen(
-                [*this, "evidence", self.folder, "--hang", self.message], env=unmarked(), start_new_session=True,
+                [*this, "evidence", self.folder, f"--{why}", message], env=unmarked(), start_new_session=True,
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             )  # fmt: skip
         except OSError:

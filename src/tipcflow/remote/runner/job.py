@@ -161,6 +161,8 @@ class Job:
             reason = self.end_reason()
             if not reason and self.hang.over():
                 self.why, reason = self.hang.message, "hang"
+            if reason == "deadline" and not self.hang.seen(self.why):
+                reason = ""
             if reason and pid not in self.workers.statuses:
                 return reason
             self.beat()
@@ -168,7 +170,7 @@ class Job:
             if self.hang.notice():
                 self.next_beat = 0.0
                 self.beat()  # it is told at once: peers have to be looked at before they notice
-                self.hang.collect()
+                self.hang.collect("hang", self.hang.message)
         return ""
 
     def launch(self, command: Json) -> subprocess.Popen[bytes]:

@@ -14,7 +14,7 @@ USAGE: dict[str, tuple[list[str], dict[str, str]]] = {
     "poll": (["JOB"], {}),
     "go": (["JOB"], {}),
     "stop": (["JOB", "REASON"], {}),
-    "evidence": (["JOB"], {"--hang": ""}),
+    "evidence": (["JOB"], {"--hang": "", "--deadline": ""}),
     "watch": (["JOB"], {"--for": "60", "--resume": "{}"}),
     "daemon": (["JOB", "LOCK", "WRITER"], {}),
     "list": (["WORKSPACE"], {}),
@@ -72,9 +72,10 @@ def main() -> None:
     elif do == "evidence":
         from .evidence import evidence
 
-        if not options["--hang"]:  # it is no controller
+        why = next((name for name in ("hang", "deadline") if options[f"--{name}"]), "")
+        if not why:  # else it is the runner, no controller
             touch_lease(place)
-        say(evidence(place, options["--hang"]))
+        say(evidence(place, why, options.get(f"--{why}", "")))
     elif do == "go":
         save(os.path.join(place, do), "")
         say(describe(place))
