@@ -40,6 +40,19 @@ def test_one_line_per_series_in_order(tmp_path: Path) -> None:
     assert "worse by +20.5% at point 26 (run r26), since point 25" in detect(path)
 
 
+@pytest.mark.parametrize("confirm", [[], None])
+def test_a_confirm_run_without_samples_is_none(tmp_path: Path, confirm: object) -> None:
+    path = tmp_path / "s.jsonl"
+    path.write_text(json.dumps({**json.loads(series()), "points": [{**POINT, "confirm": confirm}]}))
+    assert detect(path, "--json") == '{"id": "a", "alerts": []}\n'
+
+
+def test_what_only_the_slower_reader_reads(tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    path.write_text(series(id="\ud800"))
+    assert json.loads(detect(path, "--json"))["id"] == "\ud800"
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -58,7 +71,7 @@ def test_one_line_per_series_in_order(tmp_path: Path) -> None:
         (series(points=[{**POINT, "samples": [True]}]), ":2: points[0].samples[0]: is no number; found 'true'"),
         (series(points=[{**POINT, "samples": [float("nan")]}]), ":2: points[0].samples[0]: is not finite"),
         (series(points=[{**POINT, "samples": [10**400]}]), ":2: points[0].samples[0]: is not finite"),
-        (series(points=[{**POINT, "confirm": None}]), ":2: points[0].confirm: is no list; found 'null'"),
+        (series(points=[{**POINT, "confirm": 1.0}]), ":2: points[0].confirm: is no list; found '1.0'"),
         (series(points=[{**POINT, "confirm": [1, float("inf")]}]), ":2: points[0].confirm[1]: is not finite"),
     ],
 )

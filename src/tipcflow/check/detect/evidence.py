@@ -3,7 +3,8 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import islice
+from operator import sub
 
 from tipcflow.check.detect.noise import (
     MAD_TO_SIGMA,
@@ -60,7 +61,7 @@ def best_split(values: Sequence[float], middle: float, span: int, least: int) ->
         least: at least so many before.
     """
     count = len(values)
-    steps = sorted([abs(after - one) for one, after in pairwise(values)])
+    steps = sorted(map(abs, map(sub, values, islice(values, 1, None))))
     limit = _SPLIT_CLIP * max(_DIFFERENCE_TO_SIGMA * middle_of(steps), 1e-3 * abs(middle), TINY)
     near = clipped(values, middle - limit, middle + limit)
     mean = sum(near) / count

@@ -23,6 +23,8 @@ _QUARTILES = 1.349
 _FORGOTTEN, _MOST_WEIGHT = 20.0, 120.0
 # Quartiles tell a standard deviation only roughly: what is this far off is odd all the same.
 _FAR = 5.0
+# Nearer to the middle than this, in standard deviations, the last run alone is no change.
+_NEAR = 1.5
 
 
 @dataclass
@@ -86,17 +88,21 @@ class Gate:
         return (second - middle) * (1 if value > middle else -1) >= _AGREES * abs(value - middle)
 
     def _suspicious(self, value: float) -> bool:
-        ordered = self._ordered
-        count = len(ordered)
-        if count < 16:
+        if len(self._ordered) < 16:
             return True
-        middle = ordered[count // 2]
-        spread = max((ordered[count * 3 // 4] - ordered[count // 4]) / _QUARTILES, 1e-3 * abs(middle), TINY)
+        middle, spread = self._middle_and_spread()
         off = (value - middle) / spread
         off = -4.0 if off < -4 else min(off, 4.0)
         self._up = max(0.0, self._up + off - 0.5)
         self._down = max(0.0, self._down - off - 0.5)
         return off > 2.2 or off < -2.2 or self._up > 3.5 or self._down > 3.5
+
+    def _middle_and_spread(self) -> tuple[float, float]:
+        """Of all values, roughly: what decides whether it is worth to look closer."""
+        ordered = self._ordered
+        count = len(ordered)
+        middle = ordered[count // 2]
+        return middle, max((ordered[count * 3 // 4] - ordered[count // 4]) / _QUARTILES, 1e-3 * abs(middle), TINY)
 
     def _add(self, index: int, value: float) -> None:
         self._values.append(value)
@@ -122,10 +128,11 @@ class Gate:
     def _evidence(self) -> Evidence:
         """The better of two: the split that fits best, and the last run (with its confirm run) alone."""
         rule, values = self.rule, self._values
-        new = best_split(values, middle_of(self._ordered), rule.span, _LEAST)
+        middle, spread = self._middle_and_spread()
+        new = best_split(values, middle, rule.span, _LEAST)
         found = weigh(values[:-new], values[-new:], self._prior, rule.drift)
         last = 2 if self._points[-1] == self._points[-2] else 1
-        if new == last:
+        if new == last or abs(sum(values[-last:]) / last - middle) < _NEAR * spread:
             return found
         alone = weigh(values[:-last], values[-last:], self._prior, rule.drift)
         return alone if alone.score > found.score else found

@@ -5,24 +5,21 @@ from functools import partial
 
 from tipcflow.check.detect.gate import Gate
 from tipcflow.check.detect.series import Alert, Point, Series
-from tipcflow.check.detect.together import Place, moved_together
+from tipcflow.check.detect.together import moved_together
 from tipcflow.config.policy import DetectRule
 
 
 def judge_series(series: Sequence[Series], rule: DetectRule) -> Iterator[tuple[Alert, ...]]:
     """The alerts of each series, in order."""
-    moved = moved_together(series)
-    for one in series:
+    for one, moved in zip(series, moved_together(series), strict=True):
         yield tuple(_alerts(one, rule, moved))
 
 
-def _alerts(series: Series, rule: DetectRule, moved: frozenset[Place]) -> Iterator[Alert]:
+def _alerts(series: Series, rule: DetectRule, moved: frozenset[int]) -> Iterator[Alert]:
     gate = Gate(series.higher_is_better, rule)
     for index, point in enumerate(series.points):
         if point.value is not None:
-            alert = gate.judge(
-                index, point.value, partial(_second, point), node_moved=(point.run, point.node) in moved
-            )
+            alert = gate.judge(index, point.value, partial(_second, point), node_moved=index in moved)
             if alert is not None:
                 yield alert
 

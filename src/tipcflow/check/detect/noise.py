@@ -4,7 +4,8 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import islice
+from operator import mul
 
 # Of a normal distribution: standard deviation / median absolute deviation.
 MAD_TO_SIGMA = 1.4826
@@ -69,14 +70,16 @@ def learn(values: Sequence[float], prior: Prior) -> Noise:
     count = len(values)
     ordered = sorted(values)
     middle = middle_of(ordered)
-    spread = MAD_TO_SIGMA * middle_of(sorted([abs(one - middle) for one in values]))
+    # Of values in order these are two rows in order: quickly sorted.
+    spread = MAD_TO_SIGMA * middle_of(sorted([abs(one - middle) for one in ordered]))
     believed = prior.sigma * abs(middle)
     rough = max(spread, 0.3 * believed, TINY)
     near = _LOCATION_CLIP * rough
-    level = sum(clipped(values, middle - near, middle + near)) / count
+    level = _clipped_sum(ordered, middle - near, middle + near) / count
     limit = _CLIP * rough
-    deviations = [one - level for one in clipped(values, level - limit, level + limit)]
-    squares = sum([one * one for one in deviations])
+    inside = level - limit <= ordered[0] and ordered[-1] <= level + limit
+    deviations = [one - level for one in (values if inside else clipped(values, level - limit, level + limit))]
+    squares: float = sum(map(mul, deviations, deviations))
     informative = SCALE_EFFICIENCY * (count - 1)
     variance = _CLIP_BIAS * squares / (count - 1) if count > 1 else 0.0
     if variance > believed * believed:
@@ -101,11 +104,19 @@ def _correlation(deviations: list[float], squares: float, prior: Prior) -> float
     count = len(deviations)
     if squares <= 0:
         return prior.correlation
-    products = sum([one * after for one, after in pairwise(deviations)])
+    products: float = sum(map(mul, deviations, islice(deviations, 1, None)))
     # A mean that was estimated from the same values makes them look 1/n less alike than they are.
     found = products / squares + 1 / count
     weight = prior.correlation_weight
     return max(0.0, min(0.8, (weight * prior.correlation + count * found) / (weight + count)))
+
+
+def _clipped_sum(ordered: Sequence[float], low: float, high: float) -> float:
+    """The sum of values in order, those beyond a limit put on it."""
+    # Finite limits: 0 times an infinite one is no number.
+    low, high = max(low, ordered[0]), min(high, ordered[-1])
+    first, last = bisect_left(ordered, low), bisect_right(ordered, high)
+    return first * low + sum(ordered[first:last]) + (len(ordered) - last) * high
 
 
 def clipped(values: Sequence[float], low: float, high: float) -> list[float]:

@@ -5,6 +5,8 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import Any, NoReturn
 
+from pydantic_core import from_json
+
 from tipcflow.check.detect.noise import middle_of
 from tipcflow.check.detect.series import Point, Series
 from tipcflow.domain import ConfigError
@@ -39,10 +41,7 @@ class _Line:
         self.file, self.number = file, number
 
     def series(self, text: str) -> Series:
-        try:
-            found = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise self._error("", f"is not JSON: {error}", text.strip()[:_SHOWN], _FORM) from error
+        found = self._json(text)
         if not isinstance(found, dict):
             self._wrong("", "is no object", found, _FORM)
         direction = self._text(found, "direction", "")
@@ -58,6 +57,16 @@ class _Line:
             points=tuple([self._point(point, at) for at, point in enumerate(points)]),
         )
 
+    def _json(self, text: str) -> Any:
+        try:
+            return from_json(text)
+        except ValueError:
+            # Three times as slow: says what is wrong in terms of the line, and reads what the other does not.
+            try:
+                return json.loads(text)
+            except (ValueError, RecursionError) as error:
+                raise self._error("", f"is not JSON: {error}", text.strip()[:_SHOWN], _FORM) from error
+
     def _point(self, point: Any, at: int) -> Point:
         key = f"points[{at}]"
         if not isinstance(point, dict):
@@ -67,7 +76,7 @@ class _Line:
             run=self._text(point, "run", key),
             node=self._text(point, "node", key),
             value=self._median(samples, f"{key}.samples"),
-            confirm=self._median(point["confirm"], f"{key}.confirm") if "confirm" in point else None,
+            confirm=None if point.get("confirm") is None else self._median(point["confirm"], f"{key}.confirm"),
         )
 
     def _median(self, samples: Any, key: str) -> float | None:

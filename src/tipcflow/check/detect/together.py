@@ -14,24 +14,28 @@ _QUARTILES = 1.349
 # A node that is slow for longer than this has another level.
 _RUNS = 3
 
-Place = tuple[str, str]
+# Run, node, and which of the points with this run's id it is: usually the first and only one.
+Place = tuple[str, str, int]
 
 
-def moved_together(series: Sequence[Series]) -> frozenset[Place]:
-    """The (run, node) in which most metrics moved to the same side, judged by what was known at that time.
+def moved_together(series: Sequence[Series]) -> list[frozenset[int]]:
+    """Of each series, the points at which most metrics of that run on that node moved to the same side.
 
-    Series that share run ids are metrics of the same runs. Where the run before, on another node, had moved as
-    well, it is not the node; and after `_RUNS` such runs in a row it is a change, wherever it comes from.
+    Judged by what was known at that time, from the metrics of the same runs alone: series that share run ids.
+    Where the run before, on another node, had moved as well, it is not the node; and after `_RUNS` such runs in a
+    row it is a change, wherever it comes from.
     """
+    nowhere: frozenset[int] = frozenset()
     shared = _shared(series)
     if not shared:
-        return frozenset()
+        return [nowhere] * len(series)
     moves: dict[Place, list[float]] = defaultdict(list)
     for one in series:
         if any(point.run in shared for point in one.points):
             for place, off in _deviations(one):
                 moves[place].append(off)
-    return _of_nodes([(place, one_sided(offs)) for place, offs in moves.items()])
+    moved = frozenset(place for place, offs in moves.items() if one_sided(offs))
+    return [_of_nodes(one, moved) if moved else nowhere for one in series]
 
 
 def one_sided(offs: Sequence[float]) -> bool:
@@ -43,12 +47,24 @@ def one_sided(offs: Sequence[float]) -> bool:
 
 
 def _shared(series: Iterable[Series]) -> frozenset[str]:
-    """Runs that at least `_METRICS` series have."""
+    """Runs that at least `_METRICS` series have; those without a name are not the same run."""
     having: dict[str, int] = defaultdict(int)
     for one in series:
         for run in {point.run for point in one.points}:
             having[run] += 1
-    return frozenset(run for run, count in having.items() if count >= _METRICS)
+    return frozenset(run for run, count in having.items() if count >= _METRICS and run)
+
+
+def _places(series: Series) -> list[Place]:
+    runs = [point.run for point in series.points]
+    if len(set(runs)) == len(runs):
+        return [(point.run, point.node, 0) for point in series.points]
+    count: dict[str, int] = defaultdict(int)
+    places = []
+    for point in series.points:
+        places.append((point.run, point.node, count[point.run]))
+        count[point.run] += 1
+    return places
 
 
 def _deviations(series: Series) -> Iterable[tuple[Place, float]]:
@@ -56,26 +72,28 @@ def _deviations(series: Series) -> Iterable[tuple[Place, float]]:
     worse = -1.0 if series.higher_is_better else 1.0
     order: list[float] = []
     kept: list[float] = []
-    for point in series.points:
+    for place, point in zip(_places(series), series.points, strict=True):
         if point.value is None:
             continue
         count = len(order)
-        if count >= _HISTORY:
+        if count >= _HISTORY and point.run:
             middle = order[count // 2]
             spread = (order[count * 3 // 4] - order[count // 4]) / _QUARTILES
-            yield (point.run, point.node), worse * (point.value - middle) / max(spread, 2e-3 * abs(middle), TINY)
+            yield place, worse * (point.value - middle) / max(spread, 2e-3 * abs(middle), TINY)
         kept.append(point.value)
         insort(order, point.value)
         if len(kept) > _WINDOW:
             del order[bisect_left(order, kept.pop(0))]
 
 
-def _of_nodes(places: Iterable[tuple[Place, bool]]) -> frozenset[Place]:
-    found: set[Place] = set()
-    row: list[Place] = []
-    for place, moved in places:
-        row = [*row, place] if moved else []
-        same_node = len({node for _, node in row}) == 1
-        if row and same_node and len(row) <= _RUNS:
-            found.add(place)
+def _of_nodes(series: Series, moved: frozenset[Place]) -> frozenset[int]:
+    """The points of one series at which it was the node, seen along its own runs."""
+    found: set[int] = set()
+    row: list[str] = []
+    for index, (place, point) in enumerate(zip(_places(series), series.points, strict=True)):
+        if point.value is None:
+            continue
+        row = [*row, point.node] if place in moved else []
+        if row and len(set(row)) == 1 and len(row) <= _RUNS:
+            found.add(index)
     return frozenset(found)
