@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.support.stories import TRAIN, a_run, tell
+from tests.support.stories import TRAIN, a_plan, a_run, tell
 
 from operators import confirm as asking
 from operators import dag_run_trigger, dag_runs
@@ -195,7 +195,7 @@ def test_it_counts_in_the_budget_of_the_run_that_waits(world: World) -> None:
     assert asked
     ends = world.context(world.run.id).budget_ends
     assert asked.until == ends == world.run.created_at + 15 * 60
-    world.store.create_run(a_run(asked.run, trigger="confirm", created_at=time.time()))
+    world.store.create_run(a_run(asked.run, trigger="confirm", created_at=time.time()), a_plan())
     world.keep(asked.run, resolve(world, asked.run, confirms=world.run.id))
     world.store.open_attempt(asked.run, TRAIN, ("node-a",), ends - 100)
     assert world.context(asked.run).budget_ends == ends, "its steps are cut short then"
