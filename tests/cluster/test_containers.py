@@ -2,6 +2,8 @@
 
 import hashlib
 import io
+import posixpath
+import shlex
 import subprocess
 import tarfile
 import time
@@ -17,6 +19,7 @@ from tipcflow.domain import Command, Compat, Container, InfraError, JobSpec, Pla
 from tipcflow.execute.jobs import job_spec
 from tipcflow.execute.session import NodeSession
 from tipcflow.plan.container import container_words
+from tipcflow.remote import paths
 
 pytestmark = [
     pytest.mark.cluster,
@@ -52,7 +55,7 @@ def containers(docker: Path) -> list[str]:
     return subprocess.run(words, capture_output=True, text=True, check=True).stdout.split()
 
 
-def started(session: NodeSession, text: str, step: str) -> JobSpec:
+def started(session: NodeSession, text: str, step: str, *, hang_s: float = 0.0) -> JobSpec:
     node = session.node
     command = Command(text=text, env={"SHADE": ""})
     command = command.model_copy(update={"container": container_words(node, command)})
@@ -61,7 +64,7 @@ def started(session: NodeSession, text: str, step: str) -> JobSpec:
         chain="c", suite="s", dialect="d", model="m", params_file="p", params_sha256="0", mode="whole_infer",
         compat=Compat.SPEC, steps=(made,),
     )  # fmt: skip
-    spec = job_spec(plan, made, node, run="r", attempt=1, fence=1)
+    spec = job_spec(plan, made, node, run="r", attempt=1, fence=1, hang_s=hang_s)
     session.start(spec)
     return spec
 
@@ -79,9 +82,10 @@ def ended(session: NodeSession, spec: JobSpec) -> dict[str, Any]:
     return until(lambda: session.poll(spec)["record"], "the job's end")
 
 
-def log(session: NodeSession, spec: JobSpec, tmp_path: Path) -> str:
-    session.fetch(spec, {}, {}, tmp_path, limit=10**6)
-    return (tmp_path / "logs" / "main.log").read_text()
+def log(session: NodeSession, spec: JobSpec) -> str:
+    """What its command has printed."""
+    place = shlex.quote(f"{posixpath.dirname(paths.job_file(spec))}/logs/main.log")
+    return session.ask(f"cat {place}", "show the log").decode()
 
 
 def test_facts_come_from_inside(session: NodeSession) -> None:
@@ -91,13 +95,11 @@ def test_facts_come_from_inside(session: NodeSession) -> None:
     assert not facts.unfinished
 
 
-def test_a_step_runs_inside_with_log_environment_and_exit_code(
-    session: NodeSession, docker: Path, tmp_path: Path
-) -> None:
+def test_a_step_runs_inside_with_log_environment_and_exit_code(session: NodeSession, docker: Path) -> None:
     text = "cat /etc/marker; echo; python -c 'import os; print(os.getcwd())'; env; touch made-$COLOUR; exit 7"
     spec = started(session, text, "code")
     assert ended(session, spec)["exit_code"] == 7
-    said = log(session, spec, tmp_path)
+    said = log(session, spec)
     assert engine.MARKER in said
     assert f"{spec.root}\n" in said
     assert "COLOUR=green\n" in said
@@ -110,6 +112,17 @@ def test_a_step_runs_inside_with_log_environment_and_exit_code(
 def test_memory_is_that_of_the_processes_inside(session: NodeSession) -> None:
     spec = started(session, "python -c 'import time; held = b\"x\" * 200_000_000; time.sleep(4)'", "memory")
     assert ended(session, spec)["peak_rss_bytes"]["total"] > 200_000_000
+
+
+def test_a_process_inside_that_hangs_shows_its_stack_without_py_spy(session: NodeSession) -> None:
+    text = "python -c 'def stuck():\n import time\n time.sleep(600)\nprint(1, flush=True)\nstuck()'"
+    spec = started(session, text, "hangs", hang_s=2.0)
+    record = ended(session, spec)
+    assert record["reason"] == "hang"
+    seen = session.evidence(spec, 60.0)
+    (python,) = [one for one in seen["processes"] if one.get("stack") and "def stuck" in one["cmdline"]]
+    assert python["stack_by"] == "signal"
+    assert "in stuck" in python["stack"]
 
 
 def test_stop_ends_the_container(session: NodeSession, docker: Path) -> None:

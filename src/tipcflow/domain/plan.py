@@ -27,6 +27,12 @@ class StepKind(StrEnum):
     INFER_GPU = "infer_gpu"
 
 
+# An empty part of PYTHONPATH would be the working folder.
+_INSIDE = (
+    "PATH=$TIPCFLOW_BIN:$PATH; export PYTHONPATH=$TIPCFLOW_PYTHON${TIPCFLOW_PYTHON:+${PYTHONPATH:+:}}$PYTHONPATH"
+)
+
+
 class Command(Frozen):
     """One shell command, as `bash -c` gets it.
 
@@ -49,11 +55,12 @@ class Command(Frozen):
     def shell(self) -> str:
         """What the node's shell gets: the command, in its container where it has one.
 
-        The run's own `python`, `pip` … come first on the image's PATH.
+        The run's own `python`, `pip` … come first on the image's PATH, and what lets Python processes show their
+        stacks on its PYTHONPATH.
         """
         if not self.container:
             return self.text
-        return f"{self.container} bash -c {shlex.quote(f'PATH=$TIPCFLOW_BIN:$PATH; {self.text}')}"
+        return f"{self.container} bash -c {shlex.quote(f'{_INSIDE}; {self.text}')}"
 
 
 class Leg(Frozen):

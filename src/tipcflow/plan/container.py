@@ -6,14 +6,17 @@ from collections.abc import Sequence
 from tipcflow.domain import Cluster, Command, Node, Step
 
 # What every job has in its environment (tipcflow.execute.jobs): the marks by which its processes are found, also
-# inside a container, the folder of the run's interpreters, and how logs are to be written.
+# inside a container, the folder of the run's interpreters, how logs are to be written, and what the runner adds so
+# that a process that hangs or crashes shows where (tipcflow.remote.runner.stack_signal).
 JOB_VARIABLES = (
     "PADDLE_LOG_OVERWRITE",
+    "PYTHONFAULTHANDLER",
     "PYTHONUNBUFFERED",
     "PYTHONWARNINGS",
     "TIPCFLOW_BIN",
     "TIPCFLOW_JOB",
     "TIPCFLOW_NODE",
+    "TIPCFLOW_PYTHON",
     "TIPCFLOW_WORKSPACE",
 )
 

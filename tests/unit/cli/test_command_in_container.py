@@ -27,4 +27,7 @@ def test_it_runs_without_a_job_around_it(tmp_path: Path) -> None:
     assert words[0] == "0"
     assert words[words.index("-w") + 1] == f"{root}/deploy"
     assert words[words.index("--name") + 1]
-    assert words[-4:] == ["bash", "-c", "PATH=$TIPCFLOW_BIN:$PATH; make it", f"{root.parent}/bin"]
+    assert words[-4:-2] == ["bash", "-c"]
+    assert words[-2].startswith("PATH=$TIPCFLOW_BIN:$PATH; export PYTHONPATH=")
+    assert words[-2].endswith("; make it")
+    assert words[-1] == f"{root.parent}/bin"

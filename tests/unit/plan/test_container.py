@@ -12,6 +12,7 @@ import pytest
 from tipcflow.domain import Cluster, Command, Compat, Container, Node, Plan
 from tipcflow.plan.container import JOB_VARIABLES, container_words
 from tipcflow.plan.diff import differences
+from tipcflow.remote.runner.stack_signal import prepare
 
 Make = Callable[..., Plan]
 FLEET = "fleet_train_gpus_0,1_autocast_False_nodes_2"
@@ -107,6 +108,31 @@ def test_variables_are_passed_and_empty_ones_are_unset_in_the_image_too(engine: 
     assert (told["CUDA_VISIBLE_DEVICES"], told["TIPCFLOW_NODE"], told["FROM_IMAGE"]) == ("0", "a", "1")
     assert not {"EMPTIED", "FROM_NODE", "FROM_LOGIN"} & set(told)
     assert "/never" not in told["PATH"]
+
+
+@pytest.mark.parametrize(
+    ("python", "image", "seen"),
+    [
+        ("/job/python", "/image/lib", "/job/python:/image/lib"),
+        ("/job/python", "", "/job/python"),
+        ("", "/image/lib", "/image/lib"),
+        ("", "", ""),
+    ],
+)
+def test_the_module_that_shows_stacks_stands_before_the_images_own(
+    engine: Path, tmp_path: Path, python: str, image: str, seen: str
+) -> None:
+    if image:
+        engine.write_text(engine.read_text().replace('"FROM_IMAGE": "1"', f'"PYTHONPATH": "{image}"'))
+    given = {"TIPCFLOW_PYTHON": python, "PYTHONPATH": "/the/nodes"} if python else {}
+    done = run(boxed("env", engine, tmp_path), tmp_path, **given)
+    assert dict(line.split("=", 1) for line in done.stdout.splitlines())["PYTHONPATH"] == seen
+
+
+def test_what_the_runner_adds_at_the_last_moment_is_passed(tmp_path: Path) -> None:
+    env: dict[str, str] = {}
+    prepare(env, str(tmp_path))
+    assert set(env) - {"PYTHONPATH"} <= {*JOB_VARIABLES}
 
 
 def test_every_variable_of_a_job_is_passed(plan: Make, short_text: str, cluster: Callable[..., Cluster]) -> None:
