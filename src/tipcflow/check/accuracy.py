@@ -19,8 +19,11 @@ def accuracy_final(facts: Facts, context: CheckContext) -> list[CheckResult]:
     if not plan.trains:
         return []
     if not targets:
-        reason = f"no target stands in the references for {plan.model} in {plan.mode}"
-        return [CheckResult(check=NAME, status=Status.INSUFFICIENT_DATA, reason=reason)]
+        evaluated = _metrics(facts)
+        missing = f": 1 is missing, for one of {', '.join(evaluated)}" if evaluated else ""
+        reason = f"no target stands in the references for {plan.model} in {plan.mode}{missing}"
+        values = {"evaluated": evaluated}
+        return [CheckResult(check=NAME, status=Status.INSUFFICIENT_DATA, reason=reason, values=values)]
     variants = dict.fromkeys(step.variant for step in training_steps(facts))
     judged = [
         _judged(facts, target, variant, context)
@@ -29,6 +32,12 @@ def accuracy_final(facts: Facts, context: CheckContext) -> list[CheckResult]:
         if target.variant in ("", variant)
     ]
     return judged + [_nobodys(one, list(variants)) for one in targets if one.variant not in ("", *variants)]
+
+
+def _metrics(facts: Facts) -> list[str]:
+    """What the run's evaluations logged and a target could be given for."""
+    evaluated = {one.metric for one in facts.measurements if one.phase is Phase.EVAL}
+    return sorted(name for name in evaluated if metric(name).family == "quality" and metric(name).better != "none")
 
 
 def _nobodys(target: Reference, known: list[str]) -> CheckResult:

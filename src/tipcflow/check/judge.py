@@ -14,6 +14,7 @@ from tipcflow.check.parity_chain import parity_chain
 from tipcflow.check.pinned import against_pinned
 from tipcflow.check.ran_engine import ran_engine
 from tipcflow.check.ran_steps import executed_steps, ran_steps
+from tipcflow.check.ran_training import ran_training
 from tipcflow.check.ran_world import ran_world_size
 from tipcflow.check.reproducible import loss_reproducible
 from tipcflow.check.select import trained, training_steps
@@ -25,6 +26,7 @@ Check = Callable[[Facts, CheckContext], list[CheckResult]]
 CHECKS: tuple[Check, ...] = (
     ran_steps,
     ran_world_size,
+    ran_training,
     ran_engine,
     node_health,
     loss_finite,

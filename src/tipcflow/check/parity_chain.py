@@ -3,17 +3,25 @@
 from tipcflow.check.context import CheckContext
 from tipcflow.check.scores import Scores, apart, classes, compare, same, told
 from tipcflow.check.select import inference_steps, leg_key
-from tipcflow.config.policy import Tolerance
-from tipcflow.domain import CheckResult, Facts, Leg, Status, Step, StepKind
+from tipcflow.config.policy import budget_of
+from tipcflow.domain import CheckResult, Facts, Status, Step, StepKind
 
 NAME = "parity.chain"
 
 
 def parity_chain(facts: Facts, context: CheckContext) -> list[CheckResult]:
     """One result per leg that passed, against the predictions that the variant's export (else its evaluation)
-    printed of the network itself, within the budget of the leg's precision; one `insufficient_data` per inference
-    step whose network printed none."""
-    results = []
+    printed of the network itself, within the budget of the leg; one `insufficient_data` per inference step whose
+    network printed none. Where export and evaluation both printed some, they are compared as well, as fp32."""
+    results = [
+        _compared(
+            facts.predictions[export.id], evaluation.id, facts.predictions[evaluation.id], "fp32", export, context
+        )
+        for export in facts.plan.steps
+        if export.kind is StepKind.EXPORT and _printed(facts, export)
+        for evaluation in facts.plan.steps
+        if evaluation.kind is StepKind.EVAL and _same(export, evaluation) and _printed(facts, evaluation)
+    ]
     for step in inference_steps(facts):
         passed = [leg for leg in step.legs if facts.leg_status.get(leg_key(step, leg.id)) is Status.PASS]
         source, expected = _network(facts, step)
@@ -21,31 +29,38 @@ def parity_chain(facts: Facts, context: CheckContext) -> list[CheckResult]:
             reason = "neither the export nor the evaluation printed predictions of the network itself"
             results.append(CheckResult(check=NAME, status=Status.INSUFFICIENT_DATA, reason=reason, step=step.id))
             continue
-        results += [_judged(facts, step, leg, source, expected, context) for leg in passed]
+        for leg in passed:
+            scores = facts.predictions.get(leg_key(step, leg.id), {})
+            results.append(_compared(scores, source, expected, leg.precision, step, context, leg.id))
     return results
+
+
+def _same(one: Step, other: Step) -> bool:
+    """Whether two steps are of the same variant and repeat."""
+    return (one.variant, one.repeat) == (other.variant, other.repeat)
+
+
+def _printed(facts: Facts, step: Step) -> bool:
+    return facts.step_status.get(step.id) is Status.PASS and bool(facts.predictions.get(step.id))
 
 
 def _network(facts: Facts, step: Step) -> tuple[str, Scores]:
     """(step that printed them, predictions) of the network whose export the step infers with."""
     for kind in (StepKind.EXPORT, StepKind.EVAL):
         for one in facts.plan.steps:
-            if one.kind is kind and one.variant == step.variant and facts.step_status.get(one.id) is Status.PASS:
-                answers = facts.predictions.get(one.id)
-                if answers:
-                    return one.id, answers
+            if one.kind is kind and _same(one, step) and _printed(facts, one):
+                return one.id, facts.predictions[one.id]
     return "", {}
 
 
-def _judged(
-    facts: Facts, step: Step, leg: Leg, source: str, expected: Scores, context: CheckContext
+def _compared(
+    scores: Scores, source: str, expected: Scores, precision: str, step: Step, context: CheckContext, leg: str = ""
 ) -> CheckResult:
-    budgets = context.policy.chain
-    allowed = budgets.get(leg.precision) or budgets.get("fp32") or Tolerance()
-    scores = facts.predictions.get(leg_key(step, leg.id), {})
+    allowed = budget_of(context.policy.chain, leg, precision)
 
     def result(status: Status, reason: str, **values: object) -> CheckResult:
         values |= {"compared_with": source, "rtol": allowed.rtol, "atol": allowed.atol}
-        return CheckResult(check=NAME, status=status, reason=reason, step=step.id, leg=leg.id, values=values)
+        return CheckResult(check=NAME, status=status, reason=reason, step=step.id, leg=leg, values=values)
 
     if not scores:
         return result(Status.INSUFFICIENT_DATA, "the leg printed no predictions")

@@ -4,7 +4,7 @@ import math
 
 from tipcflow.check.context import CheckContext
 from tipcflow.check.select import losses, training_steps
-from tipcflow.domain import CheckResult, Facts, PastRun, Status, Step
+from tipcflow.domain import CheckResult, Facts, PastRun, Status, Step, without_repeat
 
 NAME = "loss.reproducible"
 Curves = dict[str, tuple[float, ...]]
@@ -56,12 +56,23 @@ def _with_past(facts: Facts, step: Step, context: CheckContext) -> CheckResult:
         )
         return _result(step, context, Status.INSUFFICIENT_DATA, reason, differs=differences[-1])
     for past in reversed(equal):
-        before = {key: past.losses[f"{step.id}|{key}"] for key in curves if f"{step.id}|{key}" in past.losses}
+        known = _of_step(past, step)
+        before = {key: known[key] for key in curves if key in known}
         if before:
             return _compared(step, context, curves, before, f"run {past.run}")
     return _result(
         step, context, Status.INSUFFICIENT_DATA, f"{equal[-1].run} has no losses of this step, node and rank"
     )
+
+
+def _of_step(past: PastRun, step: Step) -> Curves:
+    """The losses of the same step, or of the first repeat where only one of the two runs repeated it."""
+    found: dict[str, tuple[bool, str, tuple[float, ...]]] = {}
+    for key, curve in past.losses.items():
+        name, _, who = key.partition("|")
+        if without_repeat(name) == without_repeat(step.id):
+            found[who] = min(found.get(who, (True, "~", ())), (name != step.id, name, curve))
+    return {who: curve for who, (_, _, curve) in found.items()}
 
 
 def _differences(facts: Facts, past: PastRun, context: CheckContext) -> list[str]:

@@ -41,6 +41,7 @@ class RankReport(Frozen):
     world_size: int
     backend: str = ""
     device: str = ""
+    precision: str = ""
     seed: int | None = None
 
 

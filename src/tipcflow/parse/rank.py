@@ -2,7 +2,8 @@
 
     rank 1 of 2, backend gloo, device cpu, seed 2026
 
-is what the sample suite prints once per process, after the process group stands.
+is what the sample suite prints once per process, after the process group stands. `, precision amp` may stand
+before the seed.
 """
 
 import re
@@ -12,7 +13,8 @@ from tipcflow.parse.text import lines_of, strip_ansi
 
 _LINE = re.compile(
     r"^\s*rank (?P<rank>\d+) of (?P<world>\d+)"
-    r"(?:, backend (?P<backend>[\w.-]+))?(?:, device (?P<device>[\w.:-]+))?(?:, seed (?P<seed>-?\d+|None))?\s*$"
+    r"(?:, backend (?P<backend>[\w.-]+))?(?:, device (?P<device>[\w.:-]+))?(?:, precision (?P<precision>[\w.-]+))?"
+    r"(?:, seed (?P<seed>-?\d+|None))?\s*$"
 )
 
 
@@ -33,6 +35,7 @@ def parse_ranks(text: str | bytes, *, node: str = "") -> tuple[RankReport, ...]:
                 world_size=int(match["world"]),
                 backend=match["backend"] or "",
                 device=match["device"] or "",
+                precision=match["precision"] or "",
                 seed=None if seed in (None, "None") else int(seed),
             )
             found.pop(line, None)

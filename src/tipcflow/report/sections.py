@@ -177,4 +177,5 @@ def _end(record: ExitRecord) -> dict[str, Any]:
         "seconds": round(record.duration_s, 3),
         "killed": record.killed,
         "peak_rss_bytes": record.peak_rss_bytes,
+        "peak_gpu_bytes": record.peak_gpu_bytes,
     }

@@ -7,8 +7,10 @@ import pytest
 
 from tipcflow.check import CheckContext
 from tipcflow.check.accuracy import accuracy_final
+from tipcflow.check.baseline import against_baseline
+from tipcflow.config.policy import AccuracyRule, Floors, MetricRule, Policy
 from tipcflow.config.references import Reference, References
-from tipcflow.domain import CheckResult, Facts, Phase, Status
+from tipcflow.domain import CheckResult, Facts, PastRun, Phase, Status
 
 
 def judged(facts: Facts, **changes: object) -> CheckResult:
@@ -47,7 +49,8 @@ def test_target_and_tolerance(build: ModuleType, changes: dict[str, object], sta
 def test_the_reason_has_the_numbers(build: ModuleType) -> None:
     assert judged(build.facts(), target=0.95).reason == "top1 0.85, target 0.95 ± 0.05: too low"
     assert judged(build.facts(), model="x").reason == (
-        "no target stands in the references for mobilenet_v3_small in lite_train_lite_infer"
+        "no target stands in the references for mobilenet_v3_small in lite_train_lite_infer: "
+        "1 is missing, for one of top1"
     )
 
 
@@ -103,3 +106,68 @@ def test_an_evaluation_that_did_not_pass_is_not_judged_twice(build: ModuleType, 
         statuses[build.EVAL] = said
     facts = build.facts(measurements=tuple(build.series(build.CURVE)), step_status=statuses)
     assert judged(facts).status is Status.INSUFFICIENT_DATA
+
+
+def beside(
+    build: ModuleType, value: float, past: tuple[float, ...], metric: str = "top1", **rules: object
+) -> CheckResult:
+    """`accuracy.history` of a run after others."""
+    facts = build.facts(measurements=tuple(build.series((value,), metric, step=build.EVAL, phase=Phase.EVAL)))
+    history = tuple(
+        PastRun(run=f"r{n}", medians={f"{build.EVAL}||eval.{metric}": one}) for n, one in enumerate(past)
+    )
+    policy = Policy(**{"name": "x", "floors": Floors(quality=0.02), **rules})
+    (result,) = against_baseline(facts, CheckContext(policy=policy, history=history))
+    return result
+
+
+USUAL = (0.750, 0.752, 0.749, 0.751, 0.750)
+
+
+@pytest.mark.parametrize(
+    ("value", "past", "metric", "status"),
+    [
+        (0.751, USUAL, "top1", Status.PASS),
+        # Worse is asked about, and is one when the run before was worse as well.
+        (0.70, USUAL, "top1", Status.INSUFFICIENT_DATA),
+        (0.70, (*USUAL, 0.70), "top1", Status.REGRESSION),
+        # Better is to be looked at: too good may be less work.
+        (0.80, USUAL, "top1", Status.IMPROVEMENT),
+        # A loss is the other way round.
+        (0.80, (*USUAL, 0.80), "loss", Status.REGRESSION),
+        (0.70, USUAL, "loss", Status.IMPROVEMENT),
+        # What is noisy by itself is no change.
+        (0.70, (0.70, 0.80, 0.75, 0.66, 0.84), "top1", Status.PASS),
+    ],
+)
+def test_accuracy_has_a_history(
+    build: ModuleType, value: float, past: tuple[float, ...], metric: str, status: Status
+) -> None:
+    result = beside(build, value, past, metric)
+    assert (result.check, result.metric, result.status) == ("accuracy.history", metric, status), result.reason
+
+
+def test_a_young_accuracy_says_how_many_runs_are_missing(build: ModuleType) -> None:
+    assert beside(build, 0.7, ()).reason == "0.7; no earlier run to compare with, 5 are missing"
+    result = beside(build, 0.7, USUAL[:2])
+    assert (result.status, result.reason) == (
+        Status.INSUFFICIENT_DATA,
+        "0.7, 0.931 x the last run; 2 of 5 earlier runs",
+    )
+
+
+def test_whether_accuracy_counts_is_the_policys_and_the_metrics_choice(build: ModuleType) -> None:
+    lite = {"accuracy": AccuracyRule(history=False)}
+    assert beside(build, 0.70, (*USUAL, 0.70), **lite).gating is False
+    own = beside(build, 0.70, (*USUAL, 0.70), metrics={"top1": MetricRule(floor=0.2)})
+    assert (own.status, own.gating) == (Status.PASS, True)
+    assert beside(build, 0.70, USUAL, metrics={"top1": MetricRule(gating=False)}).gating is False
+
+
+def test_without_a_target_it_is_said_what_was_evaluated(build: ModuleType) -> None:
+    (result,) = accuracy_final(build.facts(), CheckContext(references=References(suite="sample")))
+    assert (result.status, result.values["evaluated"]) == (Status.INSUFFICIENT_DATA, ["top1"])
+    assert result.reason == (
+        "no target stands in the references for mobilenet_v3_small in lite_train_lite_infer: "
+        "1 is missing, for one of top1"
+    )

@@ -1,5 +1,6 @@
 """The reference pages name everything that there is."""
 
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -7,12 +8,15 @@ import pytest
 from pydantic import BaseModel
 
 from tipcflow.check import CheckContext, judge
+from tipcflow.check.judge import CHECKS as CHECKS_ASKED
+from tipcflow.check.judge import Check
 from tipcflow.config.policy import (
     AccuracyRule,
     Floors,
     GoldenRule,
     LossRule,
     MetricRule,
+    NodeRule,
     Override,
     ParityRule,
     Policy,
@@ -26,6 +30,14 @@ CHECKS = (DOCS / "checks.md").read_text()
 METRICS_PAGE = (DOCS / "metrics.md").read_text()
 
 
+@pytest.mark.parametrize("check", CHECKS_ASKED, ids=lambda check: check.__name__)
+def test_every_check_asks_one_question(check: Check) -> None:
+    """The module's first line is the question that the page points to."""
+    first = str(sys.modules[check.__module__].__doc__).partition("\n")[0]
+    assert first.endswith("?"), first
+    assert first in CHECKS, "and stands there"
+
+
 def test_every_check_is_documented(build: ModuleType) -> None:
     for result in judge(build.facts(), CheckContext()):
         family = result.check.split(".")[0]
@@ -33,7 +45,8 @@ def test_every_check_is_documented(build: ModuleType) -> None:
 
 
 @pytest.mark.parametrize(
-    "model", [Policy, Floors, MetricRule, ParityRule, LossRule, AccuracyRule, GoldenRule, Override, Reference]
+    "model",
+    [Policy, Floors, MetricRule, ParityRule, LossRule, AccuracyRule, NodeRule, GoldenRule, Override, Reference],
 )
 def test_every_setting_is_documented(model: type[BaseModel]) -> None:
     for name in set(model.model_fields) - {"schema_version", "name", "description"}:

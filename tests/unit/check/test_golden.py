@@ -75,3 +75,32 @@ def test_what_is_missing_is_said(build: ModuleType, changes: dict[str, Any] | No
 
 def test_gating_is_the_policys_choice(build: ModuleType) -> None:
     assert not any(one.gating for one in judged(build, goldens(build), gating=False))
+
+
+def test_a_leg_without_predictions_does_not_escape_its_golden(build: ModuleType) -> None:
+    """It printed its report, so it ran; what it answered is missing."""
+    both = build.predictions()
+    both.pop(f"{build.INFER}/{build.ON}")
+    on, off = judged(build, goldens(build), build.facts(predictions=both))
+    assert (on.leg, on.status, off.status) == (build.ON, FAILED, PASS)
+    assert on.reason == f"the leg printed no predictions; a golden of {build.OFF} is stored"
+    (nothing,) = judged(build, None, build.facts(predictions={}))
+    assert (nothing.status, nothing.step) == (OPEN, build.INFER)
+    assert nothing.reason == "its legs printed no predictions: there is nothing to store or to compare"
+
+
+@pytest.mark.parametrize(
+    ("precision", "status"), [("fp32", FAILED), ("fp16", PASS), ("bf16", PASS), ("int8", PASS)]
+)
+def test_every_precision_has_its_own_tolerance(build: ModuleType, precision: str, status: Status) -> None:
+    scores = build.predictions()[f"{build.INFER}/{build.OFF}"]
+    kept = goldens(build, answers={f"{build.INFER}|{precision}": GoldenAnswers(leg="x", scores=scores)})
+    off = {name: tuple(one * 1.004 for one in row) for name, row in scores.items()}
+    infer = next(step for step in build.plan().steps if step.id == build.INFER)
+    legs = tuple(leg.model_copy(update={"precision": precision}) for leg in infer.legs)
+    steps = tuple(
+        step.model_copy(update={"legs": legs}) if step.id == infer.id else step for step in build.plan().steps
+    )
+    predictions = {f"{infer.id}/{leg.id}": off for leg in legs}
+    facts = build.facts(plan=build.plan(steps=steps), predictions=predictions)
+    assert {one.status for one in judged(build, kept, facts)} == {status}

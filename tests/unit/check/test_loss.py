@@ -163,3 +163,20 @@ def test_repeats_within_a_run_are_compared(build: ModuleType) -> None:
     other = [*build.measurements(), *build.series((*build.CURVE[:3], 7.0, *build.CURVE[4:]), step="v/train_2")]
     results = loss_reproducible(build.facts(plan=both, measurements=tuple(other)), context(build))
     assert (results[-1].status, results[-1].values["first_divergent"]) == (FAILED, 4)
+
+
+def test_a_repeated_training_is_compared_with_one_that_was_not(build: ModuleType) -> None:
+    plan = build.plan()
+    train = plan.step(build.TRAIN)
+    twice = [train.model_copy(update={"id": f"v_repeat_{n}/train", "repeat": n}) for n in (1, 2)]
+    steps = (*(one for one in plan.steps if one.id != train.id), *twice)
+    logged = [one for step in twice for one in build.series(build.CURVE, step=step.id)]
+    facts = build.facts(plan=plan.model_copy(update={"steps": steps}), measurements=tuple(logged))
+    results = loss_reproducible(facts, context(build, past(build)))
+    assert [(one.status, one.values["compared_with"]) for one in results] == [
+        (PASS, "run earlier"),
+        (PASS, "run earlier"),
+        (PASS, "v_repeat_1/train"),
+    ]
+    before = past(build, losses=losses_of(logged))
+    assert loss_reproducible(build.facts(), context(build, before))[0].status is PASS

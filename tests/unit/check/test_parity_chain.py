@@ -6,6 +6,7 @@ import pytest
 
 from tipcflow.check import CheckContext
 from tipcflow.check.parity_chain import parity_chain
+from tipcflow.config.policy import Policy, Tolerance
 from tipcflow.domain import CheckResult, Facts, Status
 
 PASS, FAILED, OPEN = Status.PASS, Status.FAILED, Status.INSUFFICIENT_DATA
@@ -53,3 +54,51 @@ def test_a_network_that_printed_nothing_is_said_once(build: ModuleType) -> None:
     (result,) = judged(build.facts())
     assert (result.status, result.leg) == (OPEN, "")
     assert result.reason == "neither the export nor the evaluation printed predictions of the network itself"
+
+
+def test_evaluation_export_and_legs_are_one_chain(build: ModuleType) -> None:
+    facts = with_network(build, build.EXPORT)
+    scores = facts.predictions[build.EXPORT]
+    same = facts.model_copy(update={"predictions": {**facts.predictions, build.EVAL: scores}})
+    export, *legs = judged(same)
+    assert (export.step, export.leg, export.status) == (build.EXPORT, "", PASS)
+    assert (export.values["compared_with"], len(legs)) == (build.EVAL, 2)
+    other = {**scores, "b.png": (0.7, 0.1, 0.2)}
+    export, *legs = judged(facts.model_copy(update={"predictions": {**facts.predictions, build.EVAL: other}}))
+    assert (export.status, [leg.status for leg in legs]) == (FAILED, [PASS, PASS])
+    assert "image b.png, against the network in v/eval" in export.reason
+
+
+def test_a_leg_may_have_a_budget_of_its_own(build: ModuleType) -> None:
+    facts = with_network(build, build.EXPORT, b=(0.1, 0.702, 0.198))
+    assert [one.status for one in judged(facts)] == [FAILED, FAILED]
+    wide = Policy(name="p", chain={"cpu_onednn*": Tolerance(rtol=0, atol=0.01), "fp32": Tolerance()})
+    on, off = parity_chain(facts, CheckContext(policy=wide))
+    assert (on.leg, on.status, on.values["atol"]) == (build.ON, PASS, 0.01)
+    assert (off.leg, off.status) == (build.OFF, FAILED)
+
+
+def test_each_repeat_is_compared_with_its_own_network(build: ModuleType) -> None:
+    facts = with_network(build, build.EXPORT)
+    steps = tuple(
+        again
+        for step in facts.plan.steps
+        for again in (
+            step,
+            step.model_copy(update={"repeat": 2, "id": f"again/{step.id}"}),
+        )
+    )
+    other = {name: tuple(reversed(row)) for name, row in facts.predictions[build.EXPORT].items()}
+    second = {
+        f"again/{build.EXPORT}": other,
+        **{f"again/{build.INFER}/{leg}": other for leg in (build.ON, build.OFF)},
+    }
+    facts = facts.model_copy(
+        update={
+            "plan": facts.plan.model_copy(update={"steps": steps}),
+            "predictions": {**facts.predictions, **second},
+            "step_status": {**facts.step_status, f"again/{build.EXPORT}": PASS},
+            "leg_status": facts.leg_status | {f"again/{build.INFER}/{leg}": PASS for leg in (build.ON, build.OFF)},
+        }
+    )
+    assert [one.status for one in judged(facts)] == [PASS] * 4

@@ -1,13 +1,17 @@
 """The shipped policies and references are read, and a wrong one is refused with its place."""
 
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
+from tipcflow.check import CheckContext
+from tipcflow.check.baseline import against_baseline
+from tipcflow.check.reproducible import loss_reproducible
 from tipcflow.config.loader import load_yaml, parse_yaml
 from tipcflow.config.policy import Policy
 from tipcflow.config.references import References
-from tipcflow.domain import ConfigError
+from tipcflow.domain import ConfigError, PastRun, Status, losses_of
 
 CONFIGS = Path(__file__).parents[3] / "configs"
 
@@ -121,3 +125,52 @@ def test_a_wrong_override_is_refused(wrong: str, words: str) -> None:
     with pytest.raises(ConfigError) as error:
         parse_yaml(f"name: x\noverrides:\n  - because: why\n    set: {wrong}\n", Policy, file="p.yaml")
     assert words in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("override", "suite", "model", "status"),
+    [
+        # 30 % slower is a question by the policy as it stands.
+        ({"suite": "other", "set": {"floors": {"speed": 0.5}}}, "PaddleClas", "resnet", Status.INSUFFICIENT_DATA),
+        ({"suite": "Paddle*", "set": {"floors": {"speed": 0.5}}}, "PaddleClas", "resnet", Status.PASS),
+        ({"model": "res*", "set": {"floors": {"speed": 0.5}}}, "PaddleClas", "resnet", Status.PASS),
+        ({"model": "vgg*", "set": {"floors": {"speed": 0.5}}}, "PaddleClas", "resnet", Status.INSUFFICIENT_DATA),
+        ({"set": {"metrics": {"batch_cost": {"floor": 0.5}}}}, "PaddleClas", "resnet", Status.PASS),
+        ({"set": {"metrics": {"batch_cost": {"z": 100}}}}, "PaddleClas", "resnet", Status.PASS),
+        ({"set": {"metrics": {"ips": {"floor": 0.5}}}}, "PaddleClas", "resnet", Status.INSUFFICIENT_DATA),
+    ],
+)
+def test_overrides_change_answers(
+    build: ModuleType, override: dict[str, object], suite: str, model: str, status: Status
+) -> None:
+    """Per suite, per model and per metric: what a run is told, not only what the policy says."""
+    whole = {"name": "x", "floors": {"speed": 0.1}, "overrides": [{"because": "so", **override}]}
+    policy = Policy.model_validate(whole).settled(suite, model)
+    past = tuple(PastRun(run=f"r{n}", medians={"v/train||batch_cost": 1 + n / 50}) for n in range(5))
+    facts = build.facts(measurements=tuple(build.series((1.35,), "batch_cost")))
+    (result,) = against_baseline(facts, CheckContext(policy=policy, history=past))
+    assert result.status is status, result.reason
+
+
+def test_reproducibility_is_exact_or_within_a_tolerance_by_model(build: ModuleType) -> None:
+    override = {
+        "model": "gan_*",
+        "because": "atomics",
+        "set": {"loss": {"reproducible": "tolerance", "rtol": 0.01}},
+    }
+    policy = Policy.model_validate({"name": "x", "overrides": [override]})
+    nearly = {key: tuple(one * 1.001 for one in curve) for key, curve in losses_of(build.measurements()).items()}
+    past = PastRun(run="r", seed=2026, framework="paddlepaddle 3.3.1", suite_sha256="12" * 32, losses=nearly)
+    for model, status in (("resnet", Status.FAILED), ("gan_large", Status.PASS)):
+        context = CheckContext(policy=policy.settled("s", model), history=(past,), run=build.run())
+        assert loss_reproducible(build.facts(), context)[0].status is status
+
+
+def test_the_shipped_policies_judge_accuracy_by_what_they_evaluate() -> None:
+    """Lite runs look at a few images: what earlier runs reached is shown, targets count."""
+    shipped = {name: load_yaml(CONFIGS / "policies" / f"{name}.yaml", Policy) for name in ("pr", "weekly")}
+    assert [shipped[name].accuracy.history for name in ("pr", "weekly")] == [False, True]
+    for policy in shipped.values():
+        assert policy.node_health.gating
+        assert {"batch_cost", "inference_time", "peak_rss", "peak_gpu", "loss"} <= set(policy.metrics)
+        assert all(rule.gating for name, rule in policy.metrics.items() if name != "ips")

@@ -287,3 +287,28 @@ def test_a_told_precision_proves_only_a_difference(build: ModuleType) -> None:
     assert one(ran_engine(facts, CONTEXT)).status is OPEN
     lied = facts.model_copy(update={"autolog": {key: {"precision": "fp32"} for key in told}})
     assert {result.status for result in ran_engine(lied, CONTEXT)} == {FAILED}
+
+
+def gpu_leg(build: ModuleType, **really: str) -> CheckResult:
+    """A leg on a GPU, with TensorRT, that says what it really used."""
+    infer = next(step for step in build.plan().steps if step.id == build.GPU)
+    leg = infer.legs[0].model_copy(update={"not_run": "", "tensorrt": True, "onednn": False})
+    steps = tuple(
+        step.model_copy(update={"not_run": "", "legs": (leg,)}) if step.id == build.GPU else step
+        for step in build.plan().steps
+        if step.id != build.INFER
+    )
+    key = f"{build.GPU}/{leg.id}"
+    said = {"device": "gpu:0", "tensorrt": "True", "precision": "fp32", "batch_size": "1", **really}
+    facts = build.facts(plan=build.plan(steps=steps), leg_status={key: PASS}, engine={key: said}, autolog={})
+    return one(ran_engine(facts, CONTEXT))
+
+
+def test_tensorrt_must_really_be_active(build: ModuleType) -> None:
+    assert gpu_leg(build).status is PASS
+    assert gpu_leg(build, onednn="True").status is PASS, "oneDNN is nothing to a GPU"
+    wrong = gpu_leg(build, tensorrt="False")
+    assert (wrong.status, wrong.reason) == (FAILED, "declared tensorrt=True, really False")
+    assert gpu_leg(build, device="cpu").reason == "declared device=gpu, really cpu"
+    silent = gpu_leg(build, tensorrt="")
+    assert (silent.status, "(tensorrt)" in silent.reason) == (OPEN, True)

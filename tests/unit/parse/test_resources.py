@@ -25,6 +25,18 @@ def test_peaks_by_rank_and_in_all() -> None:
     assert {one.attempt for one in made} == {2}
 
 
+def test_gpu_memory_of_processes_without_a_rank() -> None:
+    """Inference and trainings without a launcher: no sum is kept of GPU memory, and there is only one."""
+    known = {"run": "r", "step": "infer", "leg": "l", "node": "a", "reason": EndReason.EXITED, "exit_code": 0}
+    alone = ExitRecord(**known, peak_rss_bytes={"": 5, "total": 6}, peak_gpu_bytes={"": 9})
+    assert [(one.metric, one.rank, one.value) for one in peak_measurements(alone)] == [
+        ("peak_rss", -1, 6.0),
+        ("peak_gpu", -1, 9.0),
+    ]
+    beside = ExitRecord(**known, peak_gpu_bytes={"": 9, "1": 7})
+    assert [(one.rank, one.value) for one in peak_measurements(beside)] == [(1, 7.0)]
+
+
 def test_samples_of_the_runner() -> None:
     text = (
         '{"t": 12.5, "leg": "", "rss": {"0": 100, "": 20}, "total": 120, "cpu_s": 1.5, "procs": 3}\n'
