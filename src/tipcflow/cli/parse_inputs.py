@@ -28,6 +28,8 @@ def pieces_of(name: str) -> Iterator[bytes]:
                 yield piece
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise ConfigError(f"is broken gzip: {error}", file=name, expected="a whole .gz file, or text") from error
+    except IsADirectoryError as error:
+        raise ConfigError("is a folder", file=name, expected=f"files, like {name.rstrip('/')}/*") from error
     except OSError as error:
         raise ConfigError(
             f"cannot be read: {error.strerror or error}", file=name, expected="a readable log"

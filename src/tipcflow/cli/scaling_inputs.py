@@ -1,5 +1,7 @@
 """What `tipcflow scaling` is given -> speeds: files first, ids of runs where there is no such file."""
 
+import os
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -11,6 +13,8 @@ from tipcflow.parse.speeds import PRINTED, Window, counting, speed_of, steps_in
 from tipcflow.parse.stream import numbered_lines
 from tipcflow.parse.text import last_state, strip_ansi
 
+# What is looked for in folders.
+_LOG = re.compile(r"(?:\.(?:log|txt|out|json)|^workerlog\.\d+)(?:\.gz)?$")
 # So much of a line is quoted.
 _SHOWN = 100
 
@@ -29,17 +33,47 @@ class Inputs:
         self._rule, self._batch, self._window = rule, batch, window
 
     def read(self, name: str) -> None:
-        """Take one input.
+        """Take one input: a file, a folder with all that is below it, or a run.
 
         Raises:
-            ConfigError: it is neither a readable file nor a run, or does not tell a speed or a topology.
+            ConfigError: it is none of these, cannot be read, or does not tell a speed or a topology.
         """
-        if name == STDIN or Path(name).exists() or _is_path(name):
+        if name != STDIN and Path(name).is_dir():
+            self._folder(name)
+        elif name == STDIN or Path(name).exists() or _is_path(name):
             self._file(name)
         else:
             from tipcflow.cli.scaling_runs import run_speeds
 
-            self.speeds += run_speeds(name, rule=self._rule, batch=self._batch, window=self._window)
+            of_run = run_speeds(name, rule=self._rule, batch=self._batch, window=self._window)
+            self.notes += of_run.notes
+            given = {one.source for one in self.speeds}
+            for one in of_run.speeds:
+                # Runs are repeats of each other; one that was named twice counts once.
+                if one.source not in given:
+                    self.speeds.append(self._next(one) if self._known(one) else one)
+
+    def _folder(self, name: str) -> None:
+        """Take the logs below a folder; what is no log of a training, or of no topology, is left out."""
+        logs = sorted(
+            str(Path(folder) / file) for folder, _, files in os.walk(name) for file in files if _is_log(file)
+        )
+        before = len(self.speeds)
+        left_out: list[str] = []
+        for log in logs:
+            try:
+                self._file(log)
+            except ConfigError as error:
+                left_out.append(str(error))
+        if len(self.speeds) == before:
+            raise ConfigError(
+                f"is a folder in which no log tells a speed and a topology ({len(logs)} logs below it)",
+                file=name,
+                expected=left_out[0] if left_out else "logs like 4n8g/r50_b128_fp32_1.log below it",
+            )
+        if left_out:
+            more = f" (and {len(left_out) - 1} more logs)" if len(left_out) > 1 else ""
+            self.notes.append(f"left out: {left_out[0]}{more}")
 
     def _file(self, name: str) -> None:
         results = PrintedSpeeds()
@@ -100,6 +134,11 @@ def _series(one: Speed) -> tuple[object, ...]:
 def _is_path(name: str) -> bool:
     """Whether a person who wrote this meant a file: ids of runs have no folder and no ending."""
     return "/" in name or Path(name).suffix in (".log", ".txt", ".gz", ".json", ".out", ".md")
+
+
+def _is_log(file: str) -> bool:
+    """Whether a file of a folder is looked at; of the ranks of a training 0 speaks for all."""
+    return _LOG.search(file) is not None and rank_of(file) <= 0
 
 
 def _lines(name: str) -> Iterator[tuple[int, str]]:

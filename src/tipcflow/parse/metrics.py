@@ -2,7 +2,7 @@
 
 from tipcflow.domain.metrics import METRICS, Metric, metric
 
-__all__ = ["METRICS", "Metric", "metric", "normalised", "unit_of"]
+__all__ = ["METRICS", "RATES", "Metric", "metric", "normalised", "unit_of"]
 
 # Spelled differently by the suites, the same quantity.
 _SAME_AS = {
@@ -28,6 +28,8 @@ _SAME_AS = {
     "Data": "reader_cost",
     "AUC": "auc",
 }
+# So many per second, of what differs: images, samples, words, instances.
+RATES = frozenset({"ips", "throughput", "qps", "speed"})
 # PaddleClas names its learning rates after their schedules: lr(CosineAnnealingDecay).
 _SCHEDULED = "lr("
 
@@ -39,7 +41,7 @@ def normalised(printed: str) -> str:
 
 def unit_of(name: str, printed: str = "") -> str:
     """The unit of a value: as printed, in our spelling (values are never converted); else the registry's, '' when
-    nobody knows."""
+    nobody knows, as with a speed: what it counts, only the log can tell."""
     if not printed:
-        return metric(name).unit
+        return "" if name in RATES else metric(name).unit
     return "s" if printed == "sec" else printed.removesuffix("ec") if printed.endswith("/sec") else printed

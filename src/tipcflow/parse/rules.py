@@ -32,6 +32,7 @@ class PairsRule:
         anywhere: the pairs may stand before the head too.
         needs: sets of metrics; of each set one at least must be there.
         prefix: stands before the metrics' names, where they are not the phase's main ones.
+        units: metric -> unit where the line prints none, and the suite's other lines tell it.
     """
 
     head: re.Pattern[str]
@@ -40,6 +41,7 @@ class PairsRule:
     anywhere: bool = False
     needs: tuple[frozenset[str], ...] = ()
     prefix: str = ""
+    units: Mapping[str, str] = field(default_factory=dict)
 
     def read(self, line: str) -> list[Reading]:
         """What the line says; nothing when it is none of these."""
@@ -62,14 +64,14 @@ class PairsRule:
             name: head.span(name) if name in groups and head.start(name) >= 0 else None
             for name in ("epoch", "iteration", "rank")
         }
-        fields = tuple(_fields(line, pairs(line, start, end), places, self.prefix))
+        fields = tuple(_fields(line, pairs(line, start, end), places, self))
         names = {one.metric for one in fields}
         if not fields or not all(needed & names for needed in self.needs):
             return None
         return Reading(self.phase, fields, places["epoch"], places["iteration"], places["rank"])
 
 
-def _fields(line: str, found: Iterator[Pair], places: dict[str, Span | None], prefix: str) -> Iterator[Field]:
+def _fields(line: str, found: Iterator[Pair], places: dict[str, Span | None], rule: PairsRule) -> Iterator[Field]:
     seen: set[str] = set()
     for name, unit, number, at in found:
         place = index_place(name, line, number)
@@ -80,7 +82,8 @@ def _fields(line: str, found: Iterator[Pair], places: dict[str, Span | None], pr
             # Several learning rates of one line: the first is `lr`, the others keep their full names.
             metric = name if metric in seen else metric
             seen.add(metric)
-            yield Field(prefix + metric, unit_of(metric, unit), number, at)
+            known = unit_of(metric, unit or rule.units.get(metric, ""))
+            yield Field(rule.prefix + metric, known, number, at)
 
 
 def index_place(name: str, line: str, number: Span) -> str:

@@ -52,26 +52,35 @@ class Step(NamedTuple):
     values: dict[str, float]
 
 
+class Counter:
+    """Iterations that start again with every epoch -> iterations counted over the whole training."""
+
+    def __init__(self) -> None:
+        self._base, self._last, self._gap = 0, -1, 1
+
+    def at(self, iteration: int) -> int:
+        """Where the next line stands; -1 where it does not say: one behind the line before."""
+        if iteration < 0:
+            iteration = self._last + 1
+        elif iteration <= self._last:
+            self._base += self._last + self._gap
+        elif self._last >= 0:
+            self._gap = iteration - self._last
+        self._last = iteration
+        return self._base + iteration
+
+
 def steps_in(lines: Iterable[tuple[int, str]], log_format: str = AUTO) -> Iterator[Step]:
     """The training lines of a log of one rank."""
     scan = Scan(line_formats(log_format))
-    base, last, gap = 0, -1, 1
+    counter = Counter()
     for offset, raw in lines:
         line, spotted = scan.line(raw)
         samples = [] if spotted is None else list(scan.samples_in(line, spotted, offset=offset))
         values = {one.metric: one.value for one in samples if one.phase is Phase.TRAIN}
         if not values or not {*SPEEDS, "batch_cost", "loss"} & set(values):
             continue
-        iteration = samples[0].iteration
-        if iteration < 0:
-            iteration = last + 1
-        elif iteration <= last:
-            # Iterations start again with every epoch.
-            base += last + gap
-        elif last >= 0:
-            gap = iteration - last
-        last = iteration
-        yield Step(base + iteration, _stamp(line), values)
+        yield Step(counter.at(samples[0].iteration), _stamp(line), values)
 
 
 def counting(steps: Iterable[Step], window: Window) -> Iterator[Step]:
@@ -104,7 +113,7 @@ def speed_of(steps: Sequence[Step], *, rule: str, batch: int, devices: int, wind
             file=source,
             expected="a longer log, or a smaller --skip",
         )
-    iterations = _covered(chosen, first + window.skip, window.take)
+    iterations = covered(chosen, first + window.skip, window.take)
     name = next((name for name in SPEEDS if any(name in one.values for one in chosen)), "")
     if rule == PRINTED:
         printed = _finite(chosen, name)
@@ -136,7 +145,7 @@ def _told(steps: Sequence[Step], name: str) -> int:
     return sum(name in one.values for one in steps)
 
 
-def _covered(chosen: Sequence[Step], begin: int, take: int) -> int:
+def covered(chosen: Sequence[Step], begin: int, take: int) -> int:
     """How many of the iterations that count the log tells of; a line speaks for those since the line before."""
     between = len(chosen) - 1
     every = (chosen[-1].iteration - chosen[0].iteration) // between if between else 1

@@ -91,7 +91,7 @@ def test_bad_inputs_are_named_and_others_answered(tipcflow: Command, log: Path, 
         assert said.code == 2
         assert [line.split(": ")[0] for line in said.err.splitlines()] == ["config_error"] * 2
         assert f"{missing}: cannot be read: No such file or directory" in said.err
-        assert f"{tmp_path}: cannot be read: Is a directory" in said.err
+        assert f"{tmp_path}: is a folder; expected files, like {tmp_path}/*" in said.err
         assert "loss" in said.out
 
 

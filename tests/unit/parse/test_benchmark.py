@@ -48,11 +48,9 @@ def test_pieces_of_any_size_and_lines_around(piece: int) -> None:
     ]
 
 
-def test_a_unit_that_is_not_told_is_that_of_throughput() -> None:
+def test_a_unit_that_is_not_told_is_not_made_up() -> None:
     told = {name: value for name, value in OBJECT.items() if name != "speed_unit"}
-    assert (
-        read(json.dumps(told))[0] == read(json.dumps(told, indent=4))[0] == ("throughput", 1234.567, "samples/s")
-    )
+    assert read(json.dumps(told))[0] == read(json.dumps(told, indent=4))[0] == ("throughput", 1234.567, "")
 
 
 @pytest.mark.parametrize(

@@ -163,3 +163,18 @@ def test_an_unknown_format_is_said() -> None:
     ):
         list(parse_training(lines_of(LINE), "tea"))
     assert len(list(parse_training(lines_of(LINE), "models"))) == 8
+
+
+@pytest.mark.parametrize(
+    ("line", "unit"),
+    [
+        ("loss: 2.3, ips: 10.5", ""),
+        ("loss: 2.3, ips: 10.5 sequences/sec", "sequences/s"),
+        ("throughput: 400.5", ""),
+        ("[Epoch 1, iter: 2] loss: 1, avg_ips: 3.0", ""),
+        ("[2021/08/08 16:28:28] root INFO: epoch: [1/200], iter: 10, 'loss': 4.1, ips: 224.79344", "samples/s"),
+    ],
+)
+def test_the_unit_of_a_speed_is_the_logs_own(line: str, unit: str) -> None:
+    (speed,) = [one for one in parse_training(lines_of(line), "auto") if one.metric in ("ips", "throughput")]
+    assert speed.unit == unit

@@ -31,6 +31,7 @@ FORMAT = LineFormat(
             ),
             Phase.TRAIN,
             "epoch: [",
+            units={"ips": "samples/s"},  # the lines of 2021 print the number alone
         ),
     ),
     evaluation=(

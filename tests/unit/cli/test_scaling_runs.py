@@ -1,0 +1,141 @@
+"""`tipcflow scaling` of runs in the metrics database, and of folders of logs."""
+
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.stories import a_plan, a_run
+
+from tipcflow.domain import Command, Measurement, Phase, Plan, Step, StepKind, Variant
+from tipcflow.store import Store
+
+Tipcflow = Callable[..., Any]
+B = ("--batch-size-per-device", "128")
+# Topology -> repeats -> speed of all devices.
+SPEEDS = {
+    "1n1g": (397.44, 398.05, 397.64),
+    "1n4g": (1555.18, 1534.62, 1539.66),
+    "2n4g": (2900.0, 2910.0, 2950.0),
+}
+
+
+def trained(nodes: int, gpus: int, repeats: int, **fields: Any) -> Plan:
+    """A plan of nothing but trainings on so many devices."""
+    names = tuple(f"node-{number}" for number in range(nodes))
+    steps = tuple(
+        Step(
+            id=f"norm_train_repeat_{repeat}/train", kind=StepKind.TRAIN, variant="norm_train", repeat=repeat,
+            nodes=names, commands={name: Command(text="python train.py") for name in names},
+            world_size=nodes * gpus,
+        )
+        for repeat in range(1, repeats + 1)
+    )  # fmt: skip
+    variant = Variant(id="norm_train", trainer="norm_train", node_count=nodes, world_size=nodes * gpus)
+    return a_plan(model="r50", nodes=names, variants=(variant,), steps=steps, **fields)
+
+
+def samples(
+    run: str, step: Step, speed: float, *, every: int = 1, ranks: Iterable[int] | None = None, epoch: int = 100
+) -> list[Measurement]:
+    """What each rank says: 150 iterations in epochs, of which the first 50 are ten times as slow."""
+    found = []
+    for rank in range(step.world_size) if ranks is None else ranks:
+        node = step.nodes[rank * len(step.nodes) // step.world_size]
+        for ordinal, at in enumerate(range(0, 150, every)):
+            own = speed / step.world_size / (10 if at < 50 else 1)
+            where = {"ordinal": ordinal, "epoch": at // epoch, "iteration": at % epoch, "phase": Phase.TRAIN}
+            for metric, value in (("ips", own), ("batch_cost", 128 / own)):
+                one = {"run": run, "step": step.id, "node": node, "rank": rank, "metric": metric, "value": value}
+                found.append(Measurement.model_validate(one | where))
+    return found
+
+
+def kept(store: Store, run_id: str, plan: Plan, speeds: Iterable[float], **fields: Any) -> None:
+    store.create_run(a_run(run_id, nodes=plan.nodes), plan)
+    for step, speed in zip(plan.steps, speeds, strict=True):
+        store.open_attempt(run_id, step.id, step.nodes, 1_795_000_000.0)
+        store.add_measurements(samples(run_id, step, speed, **fields))
+
+
+def rows(said: Any) -> dict[str, Any]:
+    assert said.code == 0, said.err
+    return dict(json.loads(said.out)["models"]["r50"])
+
+
+@pytest.mark.parametrize("rule", ["printed", "time"])
+@pytest.mark.parametrize("every", [1, 10])
+def test_runs_on_several_topologies(tipcflow: Tipcflow, database: Path, rule: str, every: int) -> None:
+    with Store.open() as store:
+        for topology, speeds in SPEEDS.items():
+            plan = trained(int(topology[0]), int(topology[2]), len(speeds))
+            kept(store, f"20261121t093005-r50-{topology}", plan, speeds, every=every)
+    runs = [f"20261121t093005-r50-{topology}" for topology in SPEEDS]
+    said = tipcflow("scaling", *runs, *B, "--rule", rule, "--json")
+    assert {
+        name: (row["average_speed"], row["median_speed"], row["speedup"], row["repeats"])
+        for name, row in rows(said).items()
+    } == {
+        "1n1g": (397.71, 397.64, 1.0, 3),
+        "1n4g": (1543.15, 1539.66, 3.87, 3),
+        "2n4g": (2920.0, 2910.0, 7.32, 3),
+    }
+    assert json.loads(said.out)["notes"] == []
+
+
+def test_several_runs_of_one_topology_are_repeats(tipcflow: Tipcflow, database: Path) -> None:
+    with Store.open() as store:
+        for number, speed in enumerate((100.0, 110.0, 150.0)):
+            kept(store, f"20261121t093005-r50-{number}", trained(1, 1, 1), [speed])
+    runs = [f"20261121t093005-r50-{number}" for number in (0, 1, 2, 0)]
+    row = rows(tipcflow("scaling", *runs, *B, "--json"))["1n1g"]
+    assert (row["repeats"], row["average_speed"], row["median_speed"]) == (3, 120.0, 110.0)
+
+
+def test_a_run_whose_first_rank_alone_prints(tipcflow: Tipcflow, database: Path) -> None:
+    with Store.open() as store:
+        kept(store, "20261121t093005-r50-a", trained(2, 4, 1), [800.0], ranks=[0])
+    said = tipcflow("scaling", "20261121t093005-r50-a", *B, "--json")
+    assert rows(said)["2n4g"]["median_speed"] == 800.0
+    assert json.loads(said.out)["notes"] == [
+        "20261121t093005-r50-a norm_train_repeat_1/train: 1 of 8 ranks print a speed, taken for all",
+        "r50: no speed-up, there is no run on 1n1g",
+    ]
+
+
+def test_a_run_that_ended_too_early(tipcflow: Tipcflow, database: Path) -> None:
+    with Store.open() as store:
+        kept(store, "20261121t093005-r50-a", trained(1, 1, 1), [800.0])
+    said = tipcflow("scaling", "20261121t093005-r50-a", *B, "--skip", "150")
+    assert said.code == 2
+    assert "tells no ips after the first 150 iterations" in said.err
+
+
+def write(folder: Path, topology: str, repeat: int, ips: float) -> None:
+    path = folder / topology / f"r50_b128_fp32_{repeat}.log"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(
+        "".join(f"[Epoch 1, iter: {step}] loss: 1.0, avg_ips: {ips} images/s\n" for step in range(150))
+    )
+
+
+def test_a_folder_of_logs(tipcflow: Tipcflow, tmp_path: Path) -> None:
+    for topology, ips in (("1n1g", 100.0), ("2n8g", 1500.0)):
+        for repeat in (1, 2):
+            write(tmp_path / "logs", topology, repeat, ips + repeat)
+    (tmp_path / "logs" / "README.md").write_text("no log\n")
+    (tmp_path / "logs" / "2n8g" / "nccl.log").write_text("NCCL INFO\n")
+    said = tipcflow("scaling", str(tmp_path / "logs"), *B, "--json")
+    assert {name: (row["median_speed"], row["repeats"]) for name, row in rows(said).items()} == {
+        "1n1g": (101.5, 2),
+        "2n8g": (1501.5, 2),
+    }
+    (note,) = json.loads(said.out)["notes"]
+    assert "nccl.log: has no training line" in note
+
+
+def test_a_folder_without_logs(tipcflow: Tipcflow, tmp_path: Path) -> None:
+    said = tipcflow("scaling", str(tmp_path), *B)
+    assert (said.code, said.out) == (2, "")
+    assert "is a folder in which no log tells a speed and a topology (0 logs below it)" in said.err
