@@ -43,8 +43,9 @@ REDIS = Need("redis-server", "redis-server", "is what Celery workers are tested 
 CHROMIUM = Need("chromium", "chromium", "is what pages are tested in")
 COMPOSE = Need("docker-compose", "docker-compose", "checks docker-compose.yaml")
 POSTGRES = Need("initdb", "postgresql", "is tested against", ("postgresql.service",))
+FAKETIME = Need("faketime", "faketime", "sets a node's clock ahead")
 
-FOR_TESTS = (POSTGRES, REDIS, CHROMIUM, COMPOSE)
+FOR_TESTS = (POSTGRES, REDIS, CHROMIUM, COMPOSE, FAKETIME)
 FOR_NODES = (SSHD, SSH_KEYGEN, PING)
 FOR_NAMESPACES = (IP, UNSHARE)
 

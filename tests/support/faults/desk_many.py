@@ -4,8 +4,8 @@ import socket
 import time
 from pathlib import Path
 
-import pytest
 from tests.support.faults.case import Case
+from tests.support.faults.report import absent
 
 NODES = 16
 # sshd with MaxStartups 1 drops whoever comes while one has not logged in yet.
@@ -41,7 +41,7 @@ def clock_ahead(case: Case) -> None:
     """
     library = next((path for path in (Path(one, FAKETIME) for one in LIBRARIES) if path.exists()), None)
     if library is None:
-        pytest.skip("libfaketime is not installed (Debian: apt-get install faketime)")
+        absent("libfaketime is not installed (Debian: apt-get install faketime)")
     ahead = f"LD_PRELOAD={library} FAKETIME=+{AHEAD_S}"
     # What it shares with its children must outlive the process that made it, as a runner's `start` does not.
     keeper = case.nodes.exec("b", ["sh", "-c", f"{ahead} sleep 300 >/dev/null 2>&1 & echo $!"]).stdout.strip()

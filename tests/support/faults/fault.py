@@ -47,6 +47,8 @@ class Seen:
         detect_s: seconds from the fault to its detection, None when nothing had to be detected.
         clean_s: seconds from the detection to the last process of ours on nodes that could be reached.
         wrong: what was not as it should be, '' when all was.
+        commit: which one of this repository was tested: short hash, `+` for changes on top of it, and its date; ''
+            where nobody wrote it down.
     """
 
     status: str
@@ -56,3 +58,4 @@ class Seen:
     clean_s: float | None = None
     took_s: float = 0.0
     wrong: str = ""
+    commit: str = ""

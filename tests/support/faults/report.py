@@ -1,10 +1,16 @@
 """The suite's table: printed at the end of a test run, kept as JSON, and written into docs/faults.md."""
 
+import fcntl
+import functools
 import json
 import os
+import subprocess
 import time
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 from tests.support.certify import ROOT
@@ -24,11 +30,12 @@ Airflow for those that need one. This page is written by the tests themselves (`
 
 *Noticed*: seconds from the fault to the first sign that a controller or a node's runner had noticed it. *Clean*:
 seconds from there to the last process of ours on every node that can be reached, as the test lists them before
-anything else is cleaned. Waits were shortened for the tests: {waits}.
+anything else is cleaned. Some tests have shorter `waits` in their policy than the
+shipped ones: {waits}.
 
 Every case also checks that leases are released, that every loss that reached the controller is stored exactly
 once, and that nothing of ours runs on a reachable node 30 s after the fault was noticed.
-
+{commit}
 """
 _seen: dict[str, Seen] = {}
 
@@ -73,24 +80,68 @@ def write() -> None:
     """Add what this test run saw to the results, and write the page from all of them."""
     from tests.support.faults.table import FAULTS
 
-    known = json.loads(RESULTS.read_text()) if RESULTS.is_file() else {}
-    known |= {name: asdict(seen) for name, seen in _seen.items()}
-    names = [fault.name for fault in FAULTS]
-    kept = {name: known[name] for name in names if name in known}
-    RESULTS.write_text(json.dumps(kept, indent=1) + "\n")
-    PAGE.write_text(page(FAULTS, {name: Seen(**told) for name, told in kept.items()}))
+    with alone():
+        known = json.loads(RESULTS.read_text()) if RESULTS.is_file() else {}
+        known |= {name: asdict(replace(seen, commit=commit())) for name, seen in _seen.items()}
+        names = [fault.name for fault in FAULTS]
+        kept = {name: known[name] for name in names if name in known}
+        _put(RESULTS, json.dumps(kept, indent=1) + "\n")
+        _put(PAGE, page(FAULTS, {name: Seen(**told) for name, told in kept.items()}))
 
 
-def page(faults: tuple[Fault, ...], seen: dict[str, Seen]) -> str:
-    """docs/faults.md."""
+@contextmanager
+def alone() -> Iterator[None]:
+    """Nobody else reads or writes the results meanwhile: the desk's faults and Airflow's run side by side."""
+    with Path(__file__).open() as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _put(path: Path, text: str) -> None:
+    """All of it or nothing."""
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    aside.write_text(text)
+    aside.replace(path)
+
+
+@functools.cache
+def commit() -> str:
+    """What is tested; the results themselves are no change."""
+    results = [f":!{path.relative_to(ROOT)}" for path in (RESULTS, PAGE)]
+    head = _git("log", "-1", "--format=%h %cs", "--abbrev=7").split()
+    changed = _git("status", "--porcelain", "--untracked-files=no", "--", ".", *results)
+    return f"{head[0]}{'+' if changed else ''} {head[1]}" if len(head) == 2 else ""
+
+
+def _git(*words: str) -> str:
+    done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False)
+    return done.stdout.strip()
+
+
+def absent(why: str) -> NoReturn:
+    """Something that a fault needs is not on this machine: who writes the page, or is CI, must have it."""
+    if os.environ.get(WRITE) == "1" or os.environ.get("CI"):
+        pytest.fail(why)
+    pytest.skip(why)
+
+
+def page(faults: tuple[Fault, ...], seen: Mapping[str, Seen]) -> str:
+    """docs/faults.md. The commit stands above the table when it is one, else in each row."""
     from tests.support.faults.case import NODE_LEASE_S
 
-    lines = [HEAD.format(waits=f"a node waits {NODE_LEASE_S:.0f} s for a controller (shipped: 600 s)")]
-    lines.append("| fault | what is done | goes on | status | class | to blame | noticed s | clean s |\n")
-    lines.append("|---|---|---|---|---|---|---|---|\n")
+    commits = {seen[fault.name].commit for fault in faults if fault.name in seen}
+    one = commits.pop() if len(commits) == 1 else ""
+    by_row = bool(commits - {""})
+    waits = f"a node waits {NODE_LEASE_S:.0f} s for a controller that is gone (shipped: 600 s)"
+    lines = [HEAD.format(waits=waits, commit=f"\nAll rows were seen with commit {one}.\n" if one else "")]
+    names = ["fault", "what is done", "goes on", "status", "class", "to blame", "noticed s", "clean s"]
+    names += ["commit"] if by_row else []
+    lines.append(f"| {' | '.join(names)} |\n{'|---' * len(names)}|\n")
     for fault in faults:
         words = [f"{fault.name}{' •' if fault.everyday else ''}", fault.does, "yes" if fault.goes_on else "no"]
-        lines.append(f"| {' | '.join(words + _cells(fault, seen.get(fault.name)))} |\n")
+        told = seen.get(fault.name)
+        words += _cells(fault, told) + ([told.commit if told else ""] if by_row else [])
+        lines.append(f"| {' | '.join(words)} |\n")
     return "".join(lines)
 
 
