@@ -1,10 +1,11 @@
 """What pages ask of the database: lists with their filters, and one run without its raw samples."""
 
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import ColumnElement, RowMapping, Select, and_, func, or_, select
+from sqlalchemy import ColumnElement, FromClause, RowMapping, Select, and_, func, or_, select
 
 from tipcflow.domain import Run, Status
 from tipcflow.store.base import StoreBase
@@ -72,19 +73,17 @@ class PagesMixin(StoreBase):
 
     def chains_page(self, wanted: Wanted, *, limit: int, offset: int = 0, history: int = 20) -> Listed:
         """Chains by their newest run, newest first: rows are `ChainRow`, counts are of newest runs."""
-        latest = _latest(wanted)
         with self._read() as connection:
-            once: dict[str, tuple[str, str, str | None]] = {}
-            for row in connection.execute(latest):
-                once.setdefault(row.chain, (row.id, row.chain, row.status))
-            found = list(once.values())
+            found = connection.execute(_latest(wanted)).all()
             matching = [row for row in found if not wanted.status or _word(row[2]) == wanted.status]
             page = matching[offset : offset + limit]
-            newest = {row["id"]: row for row in connection.execute(_shown([one[0] for one in page])).mappings()}
+            ids = [one[0] for one in page]
+            newest = {row["id"]: row for row in connection.execute(_shown(ids)).mappings()}
             strips: dict[str, list[Past]] = {}
-            for row in connection.execute(_strips([one[1] for one in page], history)):
-                past = Past(row.id, Status(row.status) if row.status else None, row.created_at)
-                strips.setdefault(row.chain, []).append(past)
+            for run_id, chain, status, at in connection.execute(_strips(ids, history)).all():
+                strip = strips.setdefault(chain, [])
+                if len(strip) < history:
+                    strip.append(Past(run_id, _STATUS[status], at))
         rows = tuple(
             ChainRow(chain, _run(newest[run_id]), tuple(reversed(strips[chain]))) for run_id, chain, _ in page
         )
@@ -135,7 +134,14 @@ class PagesMixin(StoreBase):
 _COLUMNS = [
     func.substr(column, 1, REASON).label("reason") if column.name == "reason" else column for column in runs.c
 ]
-_NEWEST = (runs.c.created_at.desc(), runs.c.id.desc())
+
+
+def _newest(table: FromClause) -> tuple[ColumnElement[Any], ColumnElement[Any]]:
+    return (table.c.created_at.desc(), table.c.id.desc())
+
+
+_NEWEST = _newest(runs)
+_STATUS: dict[str | None, Status | None] = {None: None} | {status.value: status for status in Status}
 
 
 def _match(wanted: Wanted) -> list[ColumnElement[bool]]:
@@ -159,12 +165,17 @@ def _of_status(status: str) -> list[ColumnElement[bool]]:
 def _latest(wanted: Wanted) -> Select[Any]:
     """The newest run of each chain, if it matches; the text is looked for in newest runs only.
 
-    An index gives the newest time of each chain; numbering all runs would cost six times as much. Runs of a chain
-    that began in the same instant all come: the caller takes the first.
+    It steps through an index from chain to chain, so that it costs as much as there are chains: a maximum over all
+    runs, or numbering them, costs as much as there are runs.
     """
-    newest = select(runs.c.chain, func.max(runs.c.created_at).label("at")).group_by(runs.c.chain).subquery()
-    query = select(runs.c.id, runs.c.chain, runs.c.status)
-    query = query.join(newest, and_(runs.c.chain == newest.c.chain, runs.c.created_at == newest.c.at))
+    other, one = runs.alias(), runs.alias()
+    names = select(func.min(runs.c.chain).label("chain")).cte("names", recursive=True)
+    following = select(func.min(other.c.chain)).where(other.c.chain > names.c.chain).scalar_subquery()
+    names = names.union_all(select(following).where(names.c.chain.is_not(None)))
+    newest = (
+        select(one.c.id).where(one.c.chain == names.c.chain).order_by(*_newest(one)).limit(1).scalar_subquery()
+    )
+    query = select(runs.c.id, runs.c.chain, runs.c.status).select_from(names.join(runs, runs.c.id == newest))
     return query.where(*_match(wanted)).order_by(*_NEWEST)
 
 
@@ -172,18 +183,22 @@ def _shown(ids: list[str]) -> Select[Any]:
     return select(*_COLUMNS).where(runs.c.id.in_(ids))
 
 
-def _strips(chains: list[str], history: int) -> Select[Any]:
-    place = func.row_number().over(partition_by=runs.c.chain, order_by=_NEWEST).label("place")
-    numbered = select(runs.c.id, runs.c.chain, runs.c.status, runs.c.created_at, place)
-    own = numbered.where(runs.c.chain.in_(chains)).subquery()
-    return select(own).where(own.c.place <= history).order_by(own.c.chain, own.c.place)
+def _strips(ids: list[str], history: int) -> Select[Any]:
+    """The newest runs of the chains of these newest ones, newest first; a few more where times are equal."""
+    newest, one = runs.alias(), runs.alias()
+    last = select(one.c.created_at).where(one.c.chain == newest.c.chain).order_by(*_newest(one))
+    since = func.coalesce(last.limit(1).offset(max(history, 1) - 1).scalar_subquery(), 0.0)
+    own = and_(runs.c.chain == newest.c.chain, runs.c.created_at >= since)
+    columns = (runs.c.id, runs.c.chain, runs.c.status, runs.c.created_at)
+    query = select(*columns).select_from(newest.join(runs, own))
+    return query.where(newest.c.id.in_(ids)).order_by(*_NEWEST)
 
 
 def _word(status: str | None) -> str:
     return status or "running"
 
 
-def _counts(found: list[tuple[str, str, str | None]]) -> dict[str, int]:
+def _counts(found: Iterable[Sequence[Any]]) -> dict[str, int]:
     return dict(Counter(_word(status) for _, _, status in found))
 
 

@@ -107,6 +107,7 @@ runs = Table(
     CheckConstraint("(status IS NULL) = (ended_at IS NULL)", name="ended"),
     Index(None, "created_at"),
     Index(None, "chain", "mode", "environment", "created_at"),
+    Index(None, "chain", "created_at", "id"),  # the newest runs of each chain (pages.py)
 )
 
 plans = Table(

@@ -7,7 +7,7 @@ from tests.support.stories import INFER, T0, TRAIN, a_plan, a_run, losses, tell
 
 from tipcflow.domain import Measurement, Phase, Status
 from tipcflow.store import Store
-from tipcflow.store.pages import REASON, ChainRow, Wanted
+from tipcflow.store.pages import REASON, ChainRow, Wanted, _latest, _strips
 from tipcflow.store.readonly import ReadonlyStore
 
 
@@ -88,6 +88,24 @@ def test_two_runs_of_a_chain_in_the_same_instant(store: Store, pages: ReadonlySt
     for run_id in ("a", "b"):
         store.create_run(a_run(run_id))
     assert shown(pages, Wanted()) == [(a_run().chain, "b", ["a", "b"])]
+
+
+def test_several_runs_in_the_same_instant_are_no_more_than_asked_for(store: Store, pages: ReadonlyStore) -> None:
+    for run_id in ("d", "a", "c", "b"):
+        store.create_run(a_run(run_id))
+    assert shown(pages, Wanted(), history=2) == [(a_run().chain, "d", ["c", "d"])]
+
+
+def test_no_question_about_chains_reads_all_runs(three_chains: None, pages: ReadonlyStore) -> None:
+    """It costs as much as there are chains: with 26,000 runs that is the difference."""
+    if pages._engine.dialect.name != "sqlite":
+        pytest.skip("of so few rows PostgreSQL reads all, whatever indexes there are")
+    with pages._read() as connection:
+        for query in (_latest(Wanted()), _strips(["r004", "r005"], 20)):
+            text = query.compile(connection.engine, compile_kwargs={"literal_binds": True})
+            plan = [row[-1] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {text}")]
+            assert any("ix_runs_chain_created_at_id" in line for line in plan)
+            assert [line for line in plan if line.startswith("SCAN runs")] == []
 
 
 def test_a_huge_reason_stays_where_it_is(store: Store, pages: ReadonlyStore) -> None:
