@@ -65,9 +65,11 @@ class FormatRule(ConfigModel):
                 _number(group, text)
         for text in _CHOKING:
             searched(self.pattern, text)
-        # The same behind every beginning of the sample, which gets the pattern to its later parts.
+        # The same behind every beginning of the sample, which gets the pattern to its later parts; and within the
+        # sample, which gets it past the words that it must find.
         for end, last in enumerate(self.sample[:_PUMPED], 1):
             searched(self.pattern, f"{self.sample[:end]}{last * 2000}\N{NULL}")
+            searched(self.pattern, f"{self.sample[:end]}{last * 1000}{self.sample[end:]}\N{NULL}")
 
 
 class CustomFormat(ConfigModel):
@@ -123,7 +125,12 @@ def load_format(path: Path) -> CustomFormat:
     Raises:
         ConfigError: it is wrong; says file, line and key.
     """
-    return load_yaml(path, CustomFormat)
+    form = load_yaml(path, CustomFormat)
+    if form.name != path.stem:
+        raise ConfigError(
+            "is not the name of the file", file=str(path), key="name", found=form.name, expected=path.stem
+        )
+    return form
 
 
 def definition(name: str, config_dir: Path) -> str:

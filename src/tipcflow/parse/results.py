@@ -11,8 +11,9 @@ import re
 
 from tipcflow.domain import Frozen
 
-# Documents that quote such lines cut their first characters off: `un successfully with command - …`.
-_LINE = re.compile(r"^\s*(?:R?un) (successfully|failed) with command - (.*?)\s*!?\s*$")
+# Documents that quote such lines cut their first characters off: `un successfully with command - …`, or the ESC of
+# their colours: `[33m Run …! [0m`.
+_LINE = re.compile(r"^\s*(?:\[\d+m\s*)?(?:R?un) (successfully|failed) with command - (.*?)\s*!?\s*(?:\[0m\s*)?$")
 
 
 class ResultLine(Frozen):

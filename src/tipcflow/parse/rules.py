@@ -33,6 +33,7 @@ class PairsRule:
         needs: sets of metrics; of each set one at least must be there.
         prefix: stands before the metrics' names, where they are not the phase's main ones.
         units: metric -> unit where the line prints none, and the suite's other lines tell it.
+        names: names as printed -> metric, where they mean something else than in other formats.
     """
 
     head: re.Pattern[str]
@@ -42,6 +43,7 @@ class PairsRule:
     needs: tuple[frozenset[str], ...] = ()
     prefix: str = ""
     units: Mapping[str, str] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)
 
     def read(self, line: str) -> list[Reading]:
         """What the line says; nothing when it is none of these."""
@@ -78,7 +80,7 @@ def _fields(line: str, found: Iterator[Pair], places: dict[str, Span | None], ru
         if place:
             places[place] = places[place] or number
         elif is_metric(name):
-            metric = normalised(name)
+            metric = rule.names.get(name) or normalised(name)
             # Several learning rates of one line: the first is `lr`, the others keep their full names.
             metric = name if metric in seen else metric
             seen.add(metric)

@@ -49,6 +49,7 @@ def test_a_suite_brings_its_format_along(tmp_path: Path) -> None:
         ("cost=(?P<loss>[0-9.]+)", SAMPLE, "does not find its own sample"),
         (r"loss=(?P<loss>\S+ speed)", SAMPLE, "which is not a number"),
         (r"loss=(?P<loss>\S+) ((?P<x>\d+|\d+x)+)+$", "loss=0.25 1", "takes more than 0.1 s"),
+        (r"(\w+\s?)*loss=(?P<loss>\d+)$", "foo bar loss=1", "takes more than 0.1 s"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_line(tmp_path: Path, pattern: str, sample: str, said: str) -> None:
@@ -67,3 +68,10 @@ def test_a_line_that_takes_too_long_is_left_out(tmp_path: Path, monkeypatch: pyt
     form = definition("tea", tmp_path)
     log = "\n".join(["1a11", *["1" + "a" * 5000 + "c"] * 3, "2a12"])
     assert [one.value for one in parse_training(lines_of(log), form)] == [1.0, 1.0, 2.0, 1.0]
+
+
+def test_a_format_has_the_name_of_its_file(tmp_path: Path) -> None:
+    path = write(tmp_path)
+    other = path.rename(path.with_name("coffee.yaml"))
+    with pytest.raises(ConfigError, match=r"coffee\.yaml: name: is not the name of the file"):
+        load_format(other)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tipcflow.domain import Phase
 from tipcflow.parse import FORMATS, lines_of, parse_training, strip_ansi
+from tipcflow.parse.account import account_of
 from tipcflow.parse.formats import line_formats
 from tipcflow.parse.scan import spot
 
@@ -207,3 +208,17 @@ def test_hostile_lines_do_not_hold_the_reader_up(filler: str) -> None:
         "",
     ):
         list(parse_training(lines_of(line + filler * (19_000 // len(filler))), "auto"))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "\x1b[33m Run {} with command - r50 - python a - b ! \x1b[0m",
+        "[33m Run {} with command - r50 - python a - b ! [0m",
+        "un {} with command - r50 - python a - b!",
+    ],
+)
+def test_results_also_without_the_escapes_of_their_colours(line: str) -> None:
+    for word, ok in (("successfully", True), ("failed", False)):
+        (found,) = account_of([line.format(word).encode()]).results
+        assert (found.ok, found.command) == (ok, "r50 - python a - b")

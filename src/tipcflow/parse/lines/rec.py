@@ -24,5 +24,12 @@ FORMAT = LineFormat(
             "batch_id: ",
         ),
     ),
-    evaluation=(PairsRule(re.compile(rf"\bepoch: (?P<epoch>{INDEX}) done, "), Phase.EVAL, " done, "),),
+    evaluation=(
+        PairsRule(
+            re.compile(rf"\bepoch: (?P<epoch>{INDEX}) done, "),
+            Phase.EVAL,
+            " done, ",
+            names={"time": "epoch_time"},  # `epoch time: 3.21 s`
+        ),
+    ),
 )
