@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tipcflow.cli.output import columns, echo_lines, print_json, terminal_width
+from tipcflow.cli.narrow import fitting
+from tipcflow.cli.output import echo_lines, print_json, terminal_width
 from tipcflow.cli.parse_inputs import pieces_of, rank_of
 from tipcflow.domain import ConfigError, Status, exit_code
 
@@ -119,7 +120,7 @@ def page(answer: Answer, width: int | None) -> list[str]:
     if account.series:
         headers = ("METRIC", "PHASE", "RANK", "N", "FIRST", "LAST", "MEAN", "MEDIAN", "MIN", "MAX", "UNIT")
         rows = [_row(key, summary) for key, summary in account.series.items()]
-        lines += columns(headers, rows, width=width)
+        lines += fitting(headers, rows, width=width, spare=("MIN", "MAX", "LAST", "FIRST", "MEAN"))
     for block in account.autolog:
         cut = "" if block.complete else ", cut off"
         model = block.fields.get("model_name", "a model without a name")

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tipcflow.cli.output import columns, echo_lines, print_json, terminal_width
+from tipcflow.cli.narrow import fitting
+from tipcflow.cli.output import echo_lines, print_json, terminal_width
 from tipcflow.domain import ConfigError, Status, exit_code
 
 if TYPE_CHECKING:
@@ -101,4 +102,4 @@ def page(table: "list[Scaled]", width: int | None) -> list[str]:
         )
         for one in table
     ]
-    return columns(headers, rows, width=width)
+    return fitting(headers, rows, width=width, spare=("AVERAGE", "REPEATS", "DEVICES"))
