@@ -16,6 +16,8 @@ from tipcflow.parse import metric
 _MAD_TO_SIGMA = 1.4826
 # A confirm run that shows less than this share of a change refutes it.
 _AGREES = 0.5
+# With this many times the history that the gate needs, it is as sure as it gets.
+_GROWN = 2
 _AGAIN = "run again to confirm or refute it"
 
 Answer = tuple[Status, str]
@@ -46,6 +48,7 @@ class Question:
     policy: Policy
     confirm: Confirm
     values: dict[str, Any] = field(default_factory=dict)
+    _asked: bool = field(default=False, init=False)
 
     @property
     def known(self) -> Metric:
@@ -90,10 +93,15 @@ class Question:
         if not (math.isfinite(change) and math.isfinite(limit)):
             return Status.INSUFFICIENT_DATA, f"{self.shown}: numbers that cannot be compared"
         self.values["limit"] = limit
-        if len(past) < policy.detect.min_history:
-            return self._young(self._worse(change), limit)
+        worse, young = self._worse(change), policy.detect.min_history
+        if len(past) < young:
+            return self._young(worse, limit)
+        said = self._by_gate()
+        if said[0] is Status.PASS and worse > limit and not self._asked and len(past) < _GROWN * young:
+            # From few runs the gate believes anything to be an outlier, however far off it is.
+            return self._young(worse, limit)
         self.values["limit"] = policy.floor_of(self.name)
-        return self._by_gate()
+        return said
 
     def _worse(self, change: float) -> float:
         return {"lower": change, "higher": -change}.get(self.known.better, 0.0)
@@ -145,6 +153,7 @@ class Question:
             how = "confirmed" if one.confirmed else "over several runs"
             status = Status.REGRESSION if one.direction == "worse" else Status.IMPROVEMENT
             return status, f"{self.shown}; the level changed by {one.size:+.1%}, {how}"
+        self._asked = said.asked
         if not said.asked:
             return Status.PASS, f"{self.shown}, no change of level"
         if confirm is None:

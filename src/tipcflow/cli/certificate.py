@@ -1,6 +1,7 @@
 """`tipcflow certificate …`: the JSON that links a run's configuration to its verdict."""
 
 import json
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -16,18 +17,39 @@ def _group() -> None:
     """The certificate of a run."""
 
 
+class Format(StrEnum):
+    """How the facts are printed."""
+
+    JSON = "json"
+    MARKDOWN = "markdown"
+    JUNIT = "junit"
+
+
 @app.command("show")
 def show(
     run: Annotated[str, typer.Argument(help="Run id, its first characters, or latest.")],
+    form: Annotated[
+        Format,
+        typer.Option("--format", help="JSON as in the run's file; Markdown or JUnit XML of the same facts."),
+    ] = Format.JSON,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, as without this.")] = False,
 ) -> None:
-    """Print a run's certificate: JSON, as in the file that the run wrote."""
+    """Print a run's certificate: JSON, as in the file that the run wrote, or the same facts otherwise."""
+    from tipcflow.report import junit, markdown
     from tipcflow.report.certificate import as_text
     from tipcflow.store import Store
 
+    if as_json and form is not Format.JSON:
+        raise ConfigError(
+            "contradict each other", key="--json, --format", found=form.value, expected="one of them"
+        )
     with Store.open() as store:
         found = store.find_run(run)
         document = store.document(found.id, "certificate")
+        if document is not None and form is not Format.JSON:
+            written = markdown if form is Format.MARKDOWN else junit
+            typer.echo(written(store.facts(found.id), found, store.check_results(found.id)), nl=False)
+            return
     if document is None:
         raise ConfigError(
             f"run {found.id} has no certificate",

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tipcflow.cli.output import columns, echo_lines, print_json, terminal_width
-from tipcflow.domain import ConfigError, Run, TipcflowError, plain_metric
-from tipcflow.domain.metrics import metric as known_metric
+from tipcflow.domain import ConfigError, Run, TipcflowError
 
 if TYPE_CHECKING:
     from tipcflow.config.policy import Policy
@@ -42,35 +41,13 @@ def gate(
 
 def limits(store: "Store", run: Run, rules: "Policy") -> list[dict[str, Any]]:
     """What is known of the gate on every number of the run's chain, mode and environment that is judged."""
-    from tipcflow.check.detect.limits import limits_of
+    from tipcflow.check.gate_limits import gate_limits
     from tipcflow.execute.precedents import decided, past_runs
 
     starts = decided(store.baseline_decisions(run.chain, run.mode, run.environment)).starts
     # The run itself belongs to the history of what comes next.
     after = run.model_copy(update={"id": ""})
-    past = past_runs(store, after, starts, limit=max(rules.history, rules.detect.window))
-    rows = []
-    for key in sorted({key for one in past for key in one.medians}):
-        step, leg, name = key.split("|")
-        if rules.rule_of(name) is None:
-            continue
-        plain = plain_metric(name)
-        values = [one.medians[key] for one in past if key in one.medians]
-        rule = rules.detect.model_copy(update={"floor": rules.floor_of(plain)})
-        found = limits_of(values, rule, higher_is_better=known_metric(plain).better == "higher")
-        rows.append(
-            {
-                "step": step,
-                "leg": leg,
-                "metric": name,
-                "runs": found.runs,
-                "sigma": found.sigma,
-                "smallest": found.smallest,
-                "false_per_year": found.false_per_year,
-                "simulated_years": found.simulated_years,
-            }
-        )
-    return rows
+    return gate_limits(past_runs(store, after, starts, limit=max(rules.history, rules.detect.window)), rules)
 
 
 def _run(store: "Store", of: str) -> Run:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tipcflow.check import judge, verdict
+from tipcflow.check.gate_limits import gate_section
 from tipcflow.config.loader import load_yaml
 from tipcflow.config.policy import Policy
 from tipcflow.config.references import References
@@ -18,6 +19,11 @@ from tipcflow.report import as_text, certificate
 
 if TYPE_CHECKING:
     from tipcflow.store import Store
+
+
+# How long a verdict may take over what the gate knows of itself, seconds: counting well takes 0.15 s a number.
+GATE_S = 1.0
+GATE = "gate"
 
 
 @dataclass(frozen=True)
@@ -39,6 +45,7 @@ def judge_run(store: "Store", run_id: str, *, rules: Policy, references: Referen
     context = context_of(store, run, rules=rules, references=references)
     results = judge(facts, context)
     store.set_check_results(run_id, results)
+    store.put_document(run_id, GATE, gate_section(context.history, rules, within_s=GATE_S))
     return Judged(*verdict(facts, results))
 
 
@@ -64,6 +71,7 @@ def write_certificate(store: "Store", run_id: str, home: Path) -> Path:
         store.facts(run_id),
         store.get_run(run_id),
         store.check_results(run_id),
+        gate=store.document(run_id, GATE),
         files=_hashes(folder),
         versions={"tipcflow": version("tipcflow")},
     )

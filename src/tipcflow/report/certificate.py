@@ -28,7 +28,7 @@ from tipcflow.report.sections import (
 
 SCHEMA = "tipcflow.certificate/1"
 
-# The sections in the order in which a model goes through them.
+# The sections in the order in which a model goes through them. `gate` came later: certificates without it hold.
 LINKS = (
     "config",
     "suite",
@@ -40,9 +40,14 @@ LINKS = (
     "legs",
     "measurements",
     "checks",
+    "gate",
     "files",
     "verdict",
 )
+
+
+# What certificates of before had not.
+ADDED = frozenset({"gate"})
 
 
 def certificate(
@@ -50,6 +55,7 @@ def certificate(
     run: Run,
     results: Iterable[CheckResult],
     *,
+    gate: Mapping[str, Any] | None = None,
     files: Mapping[str, str] | None = None,
     versions: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
@@ -57,6 +63,7 @@ def certificate(
 
     Args:
         run: with its status and reason.
+        gate: what the gate knows of itself on the numbers that were compared; None when nobody asked.
         files: path in the run's folder -> SHA-256 of what was collected (logs, artefacts).
         versions: what judged it (`{"tipcflow": "0.1.0"}`).
     """
@@ -75,6 +82,7 @@ def certificate(
         "measurements": measurements_section(facts),
         "reporter": facts.reporter,
         "checks": [check_entry(result) for result in answers],
+        "gate": dict(gate or {}),
         "files": dict(files or {}),
         "verdict": {
             "run": run.id,
@@ -100,10 +108,15 @@ def certificate(
 def links(content: Mapping[str, Any]) -> list[dict[str, str]]:
     """The hash chain over the certificate's sections."""
     found, before = [], ""
-    for name in LINKS:
+    for name in sections(content):
         before = hashlib.sha256(before.encode() + canonical(content.get(name))).hexdigest()
         found.append({"section": name, "sha256": before})
     return found
+
+
+def sections(content: Mapping[str, Any]) -> tuple[str, ...]:
+    """The names of the sections that a certificate must have."""
+    return tuple(name for name in LINKS if name in content or name not in ADDED)
 
 
 def as_text(made: Mapping[str, Any]) -> str:

@@ -5,7 +5,8 @@ from typing import Any
 
 from tipcflow.domain import Status, StepKind, run_status
 from tipcflow.report.canonical import sha256
-from tipcflow.report.certificate import LINKS, SCHEMA, links
+from tipcflow.report.certificate import SCHEMA, links, sections
+from tipcflow.report.sections import counts
 
 _EXECUTED = {Status.PASS, Status.IMPROVEMENT, Status.REGRESSION, Status.FAILED}
 
@@ -20,7 +21,7 @@ def verify(made: Any, *, files: Mapping[str, str] | None = None) -> list[str]:
     if not isinstance(made, dict) or made.get("schema") != SCHEMA:
         found = made.get("schema") if isinstance(made, dict) else type(made).__name__
         return [f"this is no certificate: schema {found!r}, expected {SCHEMA!r}"]
-    missing = [name for name in (*LINKS, "links", "sha256") if name not in made]
+    missing = [name for name in (*sections(made), "links", "sha256") if name not in made]
     if missing:
         return [f"section {name} is missing" for name in missing]
     if not isinstance(made["links"], list) or not isinstance(made["files"], dict):
@@ -42,7 +43,7 @@ def _broken_link(made: dict[str, Any]) -> list[str]:
     for stated, real in zip(made["links"], links(made), strict=False):
         if stated != real:
             return [f"section {real['section']} was changed after the certificate was written"]
-    return [] if len(made["links"]) == len(LINKS) else ["links are missing"]
+    return [] if len(made["links"]) == len(sections(made)) else ["links are missing"]
 
 
 def _unfounded(made: dict[str, Any]) -> list[str]:
@@ -61,6 +62,11 @@ def _unfounded(made: dict[str, Any]) -> list[str]:
         trained=bool(trainings) and all(status is Status.PASS for status in trainings),
         trains=any(kind == StepKind.TRAIN for kind, _ in steps),
     )
+    problems = []
     if follows is not stated:
-        return [f"the verdict says {stated}, but what stands in it comes to {follows}"]
-    return []
+        problems.append(f"the verdict says {stated}, but what stands in it comes to {follows}")
+    every = [Status(check["status"]) for check in made["checks"]]
+    counted = {"steps": counts(status for _, status in steps), "legs": counts(legs), "checks": counts(every)}
+    if made["verdict"].get("counts") != counted:
+        problems.append("the verdict's counts are not those of the steps, legs and checks in it")
+    return problems

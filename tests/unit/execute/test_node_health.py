@@ -1,7 +1,9 @@
 """node_health in the judge: runs in a database, judged by the shipped policies."""
 
 import random
+import shutil
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -83,18 +85,35 @@ def stored(store: Store, week: int, slower: Callable[[Number], float], nodes: tu
     return run.id
 
 
-@pytest.fixture(params=["pr", "weekly"])
-def judged(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
-    """Judges the run after some usual ones: (status, reason, answers by check)."""
-    policy = judgement.load_policy(request.param, CONFIGS)
+@pytest.fixture(scope="module")
+def usual_weeks(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int, tuple[str, ...]], Path]:
+    """Databases with so many usual runs on these nodes, each made once."""
 
-    def judge(
-        slower: Callable[[Number], float], *, weeks: int = 12, nodes: tuple[str, ...] = NODES
-    ) -> tuple[Status, str, dict[str, list[CheckResult]]]:
-        with Store.open(f"sqlite:///{tmp_path / 'tipcflow.db'}") as store:
+    @cache
+    def database(weeks: int, nodes: tuple[str, ...]) -> Path:
+        path = tmp_path_factory.mktemp("weeks") / "tipcflow.db"
+        with Store.open(f"sqlite:///{path}") as store:
             for week in range(weeks):
                 run = stored(store, week, lambda _: 1.0, nodes)
                 store.finish_run(run, Status.PASS, "", T0 + week * 100 + 50)
+        return path
+
+    return database
+
+
+@pytest.fixture(params=["pr", "weekly"])
+def judged(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, usual_weeks: Any
+) -> Any:
+    """Judges the run after some usual ones: (status, reason, answers by check)."""
+    monkeypatch.setattr(judgement, "GATE_S", 0.0)
+    policy = judgement.load_policy(request.param, CONFIGS)
+
+    def judge(
+        slower: Callable[[Number], float], *, weeks: int = 9, nodes: tuple[str, ...] = NODES
+    ) -> tuple[Status, str, dict[str, list[CheckResult]]]:
+        path = shutil.copy(usual_weeks(weeks, nodes), tmp_path)
+        with Store.open(f"sqlite:///{path}") as store:
             run = stored(store, weeks, slower, nodes)
             said = judgement.judge_run(store, run, rules=policy, references=References(suite="sample"))
             answers: dict[str, list[CheckResult]] = {}

@@ -42,7 +42,7 @@ def limits_of(values: Sequence[float], rule: DetectRule, *, higher_is_better: bo
 
     Args:
         values: medians of accepted runs, oldest first.
-        years: how many series-years are simulated (1 to 2 ms each).
+        years: how many series-years are simulated (1 to 2 ms each); 0 for none: then false alerts are not known.
     """
     recent = list(values[-rule.window :])
     if len(recent) < rule.min_history:
@@ -51,13 +51,13 @@ def limits_of(values: Sequence[float], rule: DetectRule, *, higher_is_better: bo
     level = abs(noise.level)
     if level == 0:
         return Limits(len(recent), None, None, 0.0, None)
-    series = max(1, round(years * _YEAR / _LENGTH))
+    series = max(1, round(years * _YEAR / _LENGTH)) if years else 0
     false = sum(_alerts(recent, rule, higher_is_better, seed) for seed in range(series))
     simulated = series * _LENGTH / _YEAR
     return Limits(
         runs=len(recent),
         sigma=noise.sigma / level,
-        false_per_year=false / simulated,
+        false_per_year=false / simulated if simulated else None,
         simulated_years=simulated,
         smallest=_smallest(len(recent), noise.sigma / level, noise.correlation, rule),
     )
