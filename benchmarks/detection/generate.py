@@ -10,6 +10,7 @@ from tipcflow.check.detect.series import Point, Series
 POINTS = 104
 REPEATS = 5
 GROUP = 10
+NODES = 4
 # Before this there is history to learn from; after the last there are twelve runs to find it in.
 FIRST_STEP, LAST_STEP = 26, 91
 
@@ -92,17 +93,20 @@ def cases(setting: Setting, *, step: float, count: int, seed: int, points: int =
     source = np.random.default_rng(
         [seed, round(step * 1000), SETTINGS.index(setting) if setting in SETTINGS else 99]
     )
-    slow = np.zeros(points)
+    slow, together = np.zeros(points), np.zeros(points, int)
     for number in range(count):
         if number % GROUP == 0:
+            together = source.integers(0, NODES, points)
             # A slow node: in 5 % of weeks everything that it ran is 3 to 15 % slower, by about the same factor.
             slow = np.where(source.random(points) < 0.05, source.uniform(0.03, 0.15, points), 0.0)
-        yield _case(setting, source, number, step, points, slow if setting.grouped else np.zeros(points))
+        nodes = together if setting.grouped else source.integers(0, NODES, points)
+        yield _case(setting, source, number, step, nodes, slow if setting.grouped else np.zeros(points))
 
 
 def _case(
-    setting: Setting, source: np.random.Generator, number: int, step: float, points: int, slow: Array
+    setting: Setting, source: np.random.Generator, number: int, step: float, nodes: Array, slow: Array
 ) -> Case:
+    points = len(nodes)
     higher = number % 2 == 0
     at = int(source.integers(FIRST_STEP, LAST_STEP)) if step else None
     runs, confirms = setting.noise(source, points, setting.between)
@@ -117,7 +121,6 @@ def _case(
     samples = unit * (1 + sign * (means[..., None] + source.normal(0, setting.within, (2, points, REPEATS))))
     values = np.median(samples, axis=2)
     group = f"g{number // GROUP}" if setting.grouped else f"s{number}"
-    nodes = source.integers(0, 4, points)
     made = tuple(
         Point(f"{group}-w{week}", f"n{nodes[week]}", float(values[0, week]), float(values[1, week]))
         for week in range(points)

@@ -123,9 +123,10 @@ class DetectRule(ConfigModel):
         span: how many of them, at most, may belong to a new level.
         floor: the smallest relative change that counts.
         floor_sigmas: the same in standard deviations of one run.
-        drift: the relative change per run that is no change of level (0.0002 is 1 % in a year of weeks).
+        drift: the relative change per run that is no change of level (0.0002 are 1 % in a year of weeks).
         ask: score from which a confirm run is asked for.
-        confirmed: score that is enough with a confirm run that agrees.
+        first: score that is enough of a run and its confirm run alone, where runs are hardly ever far off.
+        confirmed: score that is enough with a confirm run that agrees, when more runs were looked at.
         alone: score that is enough where no confirm run is to be had.
         alone_runs: how many runs there must be of the new level then, one more where odd runs were seen before.
     """
@@ -135,9 +136,10 @@ class DetectRule(ConfigModel):
     span: int = Field(default=15, ge=1, le=500)
     floor: float = Field(default=0.012, gt=0)
     floor_sigmas: float = Field(default=1.0, ge=0)
-    drift: float = Field(default=0.0002, ge=0)
+    drift: float = Field(default=0.00015, ge=0)
     ask: float = Field(default=2.5, gt=0)
-    confirmed: float = Field(default=3.6, gt=0)
+    first: float = Field(default=3.5, gt=0)
+    confirmed: float = Field(default=3.8, gt=0)
     alone: float = Field(default=4.0, gt=0)
     alone_runs: int = Field(default=2, ge=1)
 

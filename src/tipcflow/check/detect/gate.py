@@ -15,6 +15,8 @@ Ask = Callable[[], float | None]
 _LEAST = 4
 # A run and its confirm run; one more where runs of this series were odd before.
 _CONFIRMED_RUNS = 2
+# Where runs are often far off, two of them alone must be so much surer.
+_BOTH_ODD = 0.2
 # A confirm run must show at least this share of the change.
 _AGREES = 0.5
 # Distance of the quartiles of a normal distribution, in standard deviations.
@@ -73,15 +75,21 @@ class Gate:
         self.asked += 1
         second = ask()
         if second is None:
-            enough = found.score >= rule.alone and found.new >= rule.alone_runs + found.noise.odd
-            return self._raise(index, found, False) if enough else None
+            alone = found.score >= rule.alone and found.new >= rule.alone_runs + found.noise.odd
+            return self._raise(index, found, False) if alone else None
         self._add(index, second)
         again = self._evidence()
-        sure = again.score >= rule.confirmed and again.new >= _CONFIRMED_RUNS + again.noise.odd
+        sure = again.score >= self._needed(again) and again.new >= _CONFIRMED_RUNS + again.noise.odd
         agrees = (second - again.noise.level) / again.shift >= _AGREES if again.shift else False
         if not (sure and agrees and self._large(again) and again.shift * found.shift > 0):
             return None
         return self._raise(index, again, True)
+
+    def _needed(self, found: Evidence) -> float:
+        """Fewer splits were tried for a run and its confirm run alone; where many runs are odd, both may be."""
+        if found.new > _CONFIRMED_RUNS:
+            return self.rule.confirmed
+        return self.rule.confirmed + _BOTH_ODD if found.noise.heavy else self.rule.first
 
     def _as_far(self, second: float, value: float) -> bool:
         middle = middle_of(self._ordered) if self._ordered else value

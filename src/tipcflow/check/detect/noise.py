@@ -18,6 +18,8 @@ _LOCATION_CLIP = 1.5
 _OUTLIER = 4.0
 # A share of outliers that no prior has by itself, and that one outlier in a history of usual length exceeds.
 _ODD = 0.008
+# Beyond `_CLIP` are 1.2 % of normal deviations, believed as if seen in so many. More than 3 %: heavy tails.
+_TAIL, _TAIL_WEIGHT, _HEAVY = 0.012, 20, 0.03
 # Share of the observations whose deviations carry information on a robust scale.
 SCALE_EFFICIENCY = 0.7
 
@@ -50,6 +52,7 @@ class Noise:
         freedom: degrees of freedom of `sigma`.
         outliers: share of runs that are far off.
         correlation: of neighbours, never below 0.
+        tails: share of runs beyond `_CLIP` standard deviations, outliers among them.
     """
 
     level: float
@@ -57,7 +60,13 @@ class Noise:
     freedom: float
     outliers: float
     correlation: float
+    tails: float
     count: int
+
+    @property
+    def heavy(self) -> bool:
+        """Whether far deviations are more frequent than those of normal noise."""
+        return self.tails > _HEAVY
 
     @property
     def odd(self) -> bool:
@@ -88,14 +97,14 @@ def learn(values: Sequence[float], prior: Prior) -> Noise:
     else:
         freedom = prior.weight + informative
         sigma = math.sqrt((prior.weight * believed * believed + informative * variance) / freedom)
-    low, high = level - _OUTLIER * sigma, level + _OUTLIER * sigma
-    outliers = bisect_left(ordered, low) + count - bisect_right(ordered, high)
+    outliers = _beyond(ordered, level, _OUTLIER * sigma)
     return Noise(
         level=level,
         sigma=max(sigma, TINY),
         freedom=freedom,
         outliers=(prior.outliers * prior.outliers_weight + outliers) / (prior.outliers_weight + count),
         correlation=_correlation(deviations, squares, prior),
+        tails=(_TAIL * _TAIL_WEIGHT + (0 if inside else _beyond(ordered, level, limit))) / (_TAIL_WEIGHT + count),
         count=count,
     )
 
@@ -109,6 +118,11 @@ def _correlation(deviations: list[float], squares: float, prior: Prior) -> float
     found = products / squares + 1 / count
     weight = prior.correlation_weight
     return max(0.0, min(0.8, (weight * prior.correlation + count * found) / (weight + count)))
+
+
+def _beyond(ordered: Sequence[float], level: float, limit: float) -> int:
+    """How many of values in order are farther from the level than the limit."""
+    return bisect_left(ordered, level - limit) + len(ordered) - bisect_right(ordered, level + limit)
 
 
 def _clipped_sum(ordered: Sequence[float], low: float, high: float) -> float:
