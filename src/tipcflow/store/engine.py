@@ -16,6 +16,8 @@ from tipcflow.config.settings import safe_url
 from tipcflow.domain import ConfigError, InfraError
 
 BUSY_S = 30.0
+# Another writer may hold a SQLite file for half a minute, as while it is copied: that costs a run time and no more.
+LOCKED_S = 60.0
 # A database that answered before may be away for so long, as while its server is restarted, before a run gives up.
 AWAY_S = 180.0
 _ASK_AGAIN_S = 1.0
@@ -59,7 +61,7 @@ def make_engine(url: str, *, foreign_keys: bool = True) -> Engine:
         return create_engine(parsed, pool_pre_ping=True, hide_parameters=True, connect_args=options)
     if parsed.database and parsed.database != ":memory:":
         _make_folder(Path(parsed.database).parent, url)
-    engine = create_engine(parsed, hide_parameters=True, connect_args={"timeout": BUSY_S})
+    engine = create_engine(parsed, hide_parameters=True, connect_args={"timeout": LOCKED_S})
 
     @event.listens_for(engine, "connect")
     def _configure(connection: sqlite3.Connection, _: Any) -> None:

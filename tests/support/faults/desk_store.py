@@ -3,6 +3,7 @@
 import contextlib
 import shutil
 import socket
+import sqlite3
 import tempfile
 import threading
 import time
@@ -71,6 +72,21 @@ def _pump(source: socket.socket, sink: socket.socket) -> None:
         with contextlib.suppress(OSError):
             one.shutdown(socket.SHUT_RDWR)
             one.close()
+
+
+def database_locked(case: Case) -> None:
+    """Another writer holds the SQLite file while the training ends."""
+    gate = case.gate()
+    running = case.start()
+    gate.wait(running)
+    with contextlib.closing(sqlite3.connect(case.desk.home / "tipcflow.db", isolation_level=None)) as other:
+        other.execute("PRAGMA busy_timeout=60000")
+        other.execute("BEGIN EXCLUSIVE")
+        case.now()
+        gate.open()
+        time.sleep(AWAY_S)  # how long it is locked is the fault
+        other.execute("ROLLBACK")
+    case.end(running)
 
 
 def database_away(case: Case) -> None:

@@ -166,9 +166,23 @@ FAULTS: tuple[Fault, ...] = (
         goes_on=True,
     ),
     Fault(
+        "metrics database locked for 30 s",
+        "another writer holds the SQLite file when the training ends",
+        desk_store.database_locked,
+        PASS,
+        goes_on=True,
+    ),
+    Fault(
         "1 GB of log",
         "rank 3 writes 1 GB in the middle of a training",
         desk_logs.gigabyte,
+        PASS,
+        goes_on=True,
+    ),
+    Fault(
+        "1 GB of output",
+        "the same through the launcher's output, which is watched",
+        desk_logs.gigabyte_said,
         PASS,
         goes_on=True,
     ),
