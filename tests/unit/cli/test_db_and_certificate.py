@@ -63,3 +63,16 @@ def test_a_certificate_is_verified(tipcflow: Callable[..., Any], tmp_path: Path)
     said = tipcflow("certificate", "verify", str(mine))
     assert said.code == 2
     assert "is no certificate" in said.err
+
+
+def test_a_certificate_is_shown_as_markdown_and_junit(tipcflow: Callable[..., Any], home: Path) -> None:
+    with Store.open() as store:
+        run = tell(store)
+        store.put_document(run.id, "certificate", {"run": run.id})
+    said = tipcflow("certificate", "show", run.id, "--format", "markdown")
+    assert (said.code, said.out.startswith("## pass: ")) == (0, True), said.err
+    assert run.id in said.out
+    said = tipcflow("certificate", "show", run.id, "--format", "junit")
+    assert (said.code, said.out.startswith("<?xml"), f'name="{run.id}"' in said.out) == (0, True, True)
+    said = tipcflow("certificate", "show", run.id, "--format", "junit", "--json")
+    assert (said.code, "--json, --format" in said.err) == (2, True)

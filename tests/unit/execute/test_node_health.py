@@ -1,6 +1,5 @@
 """node_health in the judge: runs in a database, judged by the shipped policies."""
 
-import random
 import shutil
 from collections.abc import Callable
 from functools import cache
@@ -8,81 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.stories import T0, a_plan, a_record, a_run, losses
+from tests.support.stories import T0
+from tests.support.two_nodes import NODES, TRAIN, Number, stored
 
 from tipcflow.config.references import References
-from tipcflow.domain import CheckResult, Command, Leg, Measurement, Phase, Status, Step, StepKind
+from tipcflow.domain import CheckResult, Status
 from tipcflow.execute import judgement
 from tipcflow.store import Store
 
 CONFIGS = Path(__file__).parents[3] / "configs"
-NODES = ("node-a", "node-b")
-PREPARE, TRAIN, EXPORT, INFER, LEG = "prepare", "v/train", "v/export", "v/infer_cpu", "cpu"
-# (step, leg, node, rank, metric, unit, phase, usual value)
-Number = tuple[str, str, str, int, str, str, Phase, float]
-
-
-def usual(nodes: tuple[str, ...]) -> list[Number]:
-    found: list[Number] = []
-    for rank, node in enumerate(nodes):
-        found += [
-            (PREPARE, "", node, -1, "wall_time", "s", Phase.RESOURCE, 3.0),
-            (TRAIN, "", node, rank, "reader_cost", "s", Phase.TRAIN, 0.01),
-            (TRAIN, "", node, rank, "batch_cost", "s", Phase.TRAIN, 0.05),
-            (TRAIN, "", node, rank, "ips", "images/s", Phase.TRAIN, 80.0),
-            (TRAIN, "", node, -1, "wall_time", "s", Phase.RESOURCE, 20.0),
-            (TRAIN, "", node, rank, "peak_rss", "bytes", Phase.RESOURCE, 3.4e8),
-        ]
-    first = nodes[0]
-    return [
-        *found,
-        (EXPORT, "", first, -1, "wall_time", "s", Phase.RESOURCE, 6.0),
-        (INFER, LEG, first, -1, "preprocess_time", "ms", Phase.INFER, 1.2),
-        (INFER, LEG, first, -1, "inference_time", "ms", Phase.INFER, 6.0),
-    ]
-
-
-def plan(nodes: tuple[str, ...]) -> Any:
-    there = dict.fromkeys(nodes, Command(text="true"))
-    first = {"nodes": nodes[:1], "variant": "v"}
-    legs = (Leg(id=LEG, command=Command(text="true"), device="cpu"),)
-    return a_plan(
-        nodes=nodes,
-        steps=(
-            Step(id=PREPARE, kind=StepKind.PREPARE, nodes=nodes, commands=there),
-            Step(id=TRAIN, kind=StepKind.TRAIN, variant="v", nodes=nodes, commands=there, world_size=len(nodes)),
-            Step(id=EXPORT, kind=StepKind.EXPORT, after=(TRAIN,), **first),
-            Step(id=INFER, kind=StepKind.INFER_CPU, after=(EXPORT,), legs=legs, **first),
-        ),
-    )
-
-
-def stored(store: Store, week: int, slower: Callable[[Number], float], nodes: tuple[str, ...]) -> str:
-    """A run whose numbers are as always but for noise, times `slower`."""
-    run = a_run(f"run-{week:02}", created_at=T0 + week * 100, environment="cpu", nodes=nodes)
-    store.create_run(run, plan(nodes))
-    for step in (PREPARE, TRAIN, EXPORT, INFER):
-        where = nodes if step in (PREPARE, TRAIN) else nodes[:1]
-        number = store.open_attempt(run.id, step, where, run.created_at)
-        if step == INFER:
-            record = a_record(run.id, step=INFER, leg=LEG, ended_at=T0 + 5)
-            store.set_leg(run.id, INFER, LEG, number, Status.PASS, "", record)
-        records = [a_record(run.id, step=step, node=node) for node in where]
-        store.close_attempt(run.id, step, number, Status.PASS, "", records, run.created_at + 12)
-        store.set_step(run.id, step, Status.PASS)
-    source = random.Random(week)
-    for one in usual(nodes):
-        step, leg, node, rank, metric, unit, phase, value = one
-        factor = slower(one) * (1 + source.gauss(0, 0.01))
-        value = value / factor if metric == "ips" else value * factor
-        known = {"run": run.id, "step": step, "leg": leg, "node": node, "rank": rank, "metric": metric}
-        store.add_measurements([Measurement(**known, unit=unit, phase=phase, value=value)])
-    for rank, node in enumerate(nodes):
-        falling = [2.0 - at / 5 for at in range(8)]
-        store.add_measurements(losses(run.id, falling, node=node, step=TRAIN, rank=rank))
-    predictions = {f"{INFER}/{LEG}": {"a.png": (0.9, 0.1), "b.png": (0.2, 0.8)}}
-    store.put_document(run.id, "predictions", predictions)
-    return run.id
 
 
 @pytest.fixture(scope="module")
