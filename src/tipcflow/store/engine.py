@@ -16,7 +16,7 @@ from tipcflow.config.settings import safe_url
 from tipcflow.domain import ConfigError, InfraError
 
 BUSY_S = 30.0
-# Another writer may hold a SQLite file for half a minute, as while it is copied: that costs a run time and no more.
+# Another writer may hold a SQLite file for half a minute, as while it is copied: that costs a run time, no more.
 LOCKED_S = 60.0
 # A database that answered before may be away for so long, as while its server is restarted, before a run gives up.
 AWAY_S = 180.0
