@@ -40,6 +40,7 @@ class Story:
     confirmation: Asked | None = None
     confirms: str = ""
     merge_base: str = ""
+    unlike_before: str = ""
     now: float = field(default_factory=time.time)
 
     @cached_property
@@ -97,6 +98,7 @@ def read_story(store: ReadonlyStore, run_id: str) -> Story | None:
         before=failure_before(store.document(run_id, FAILURES)),
         confirmation=asked_of(store, run_id),
         merge_base=str((store.document(run_id, "base") or {}).get("commit", "")),
+        unlike_before=store.unlike_before(run),
         confirms=str((store.document(run_id, "request") or {}).get("confirms", "")),
     )
 

@@ -101,6 +101,7 @@ class RunView:
             ("framework", run.framework),
             ("cluster", f"{run.cluster}: {', '.join(run.nodes)}" if run.nodes else run.cluster),
             ("environment class", run.environment),
+            ("unlike before", self.story.unlike_before),
             ("seed", "" if run.seed is None else str(run.seed)),
             ("trigger", run.trigger),
             ("started", f"{when(run.created_at)} UTC"),

@@ -37,6 +37,8 @@ def history(
     """Say what a metric was in each run of a chain, oldest first: the median over nodes, ranks and samples."""
     from tipcflow.store import Store
 
+    if as_json and as_csv:
+        raise ConfigError("give either --json or --csv", key="--csv")
     since = None if weeks is None else time.time() - weeks * _WEEK_S
     with Store.open() as store:
         known = _chain(store, chain)

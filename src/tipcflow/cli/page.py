@@ -54,6 +54,7 @@ def _header(story: "Story", width: int | None) -> list[str]:
         ("cluster", f"{run.cluster}: {', '.join(run.nodes)}" if run.nodes else run.cluster),
         ("framework", run.framework),
         ("environment", run.environment),
+        ("unlike before", story.unlike_before),
         ("started", f"{when(run.created_at)} UTC by {run.trigger}{ended}"),
         *((name, _counted(counts)) for name, counts in story.counts.items()),
     ]

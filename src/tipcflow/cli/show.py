@@ -26,6 +26,7 @@ class Story(Frozen):
     checks: tuple[CheckResult, ...] = ()
     nodes: tuple[NodeFacts, ...] = ()
     failures: dict[str, Any] = {}
+    unlike_before: str = ""
     logs: Path
 
     @property
@@ -74,6 +75,7 @@ def _story(wanted: str) -> Story:
             checks=tuple(store.check_results(run.id)),
             nodes=tuple(store.node_facts(run.id)),
             failures=store.document(run.id, FAILURES) or {},
+            unlike_before=store.unlike_before(run),
             logs=settings().runs_dir / run.id,
         )
 
@@ -92,6 +94,7 @@ def _as_json(story: Story) -> dict[str, Any]:
         "failures": _failures(story),
         "nodes": [facts.model_dump() for facts in story.nodes],
         "plan": story.plan.model_dump() if story.plan else None,
+        "unlike_before": story.unlike_before,
         "logs": str(story.logs),
     }
 

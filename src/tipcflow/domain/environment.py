@@ -78,3 +78,15 @@ def differences(key: str, other: str) -> list[str]:
         for name, called in _CALLED.items()
         if getattr(one, name) != getattr(two, name)
     ]
+
+
+def unlike_before(key: str, before: str, run: str) -> str:
+    """That a run has another environment than the one before it, in words; '' when it has the same, or one of them
+    is not known.
+
+    Args:
+        before: the class of the run before, `run` its id.
+    """
+    if not key or not before or key == before:
+        return ""
+    return f"{', '.join(differences(before, key))}: not compared with {run}, the run before"

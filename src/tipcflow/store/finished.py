@@ -7,6 +7,7 @@ from statistics import median
 from sqlalchemy import func, select
 
 from tipcflow.domain import Run, Status
+from tipcflow.domain.environment import unlike_before
 from tipcflow.store.base import StoreBase
 from tipcflow.store.schema import attempts, runs
 
@@ -58,6 +59,12 @@ class FinishedMixin(StoreBase):
                 if len(took[chain]) < _RECENT:
                     took[chain].append(float(seconds))
         return {chain: median(several) for chain, several in took.items()}
+
+    def unlike_before(self, run: Run) -> str:
+        """In what a run's environment differs from that of its chain's run before in that mode, in words; '' when
+        it does not, or there is none."""
+        before = next(iter(self.earlier_runs(run, 1)), None)
+        return "" if before is None else unlike_before(run.environment, before.environment, before.id)
 
     def earlier_runs(self, run: Run, limit: int) -> list[Run]:
         """Runs of the same chain and mode that began before a run and say something of it, newest first."""

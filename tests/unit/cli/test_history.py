@@ -68,6 +68,22 @@ def test_nothing_there_is_said(tipcflow: Callable[..., Any]) -> None:
     )
 
 
+def test_two_forms_at_once_are_refused(tipcflow: Callable[..., Any]) -> None:
+    said = tipcflow("history", CHAIN, "batch_cost", "--json", "--csv")
+    assert (said.code, said.out) == (2, "")
+    assert "give either --json or --csv" in said.err
+
+
+def test_a_run_in_another_environment_says_what_it_is_not_compared_with(tipcflow: Callable[..., Any]) -> None:
+    assert json.loads(tipcflow("show", "run-0", "--json").out)["unlike_before"] == ""
+    said = json.loads(tipcflow("show", "run-2", "--json").out)["unlike_before"]
+    assert said == (
+        "device gpu instead of cpu, hardware 8x-tesla-v100 instead of some-cpu-4, number of nodes 1 instead of 2: "
+        "not compared with run-1, the run before"
+    )
+    assert said in " ".join(tipcflow("show", "run-2").out.split())
+
+
 def test_a_run_is_exported(tipcflow: Callable[..., Any], tmp_path: Path) -> None:
     rows = list(csv.DictReader(io.StringIO(tipcflow("export", "run-0").out)))
     assert [(row["metric"], row["value"]) for row in rows[:2]] == [("batch_cost", "0.05"), ("batch_cost", "0.06")]

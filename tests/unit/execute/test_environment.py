@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from tipcflow.domain import NodeFacts
-from tipcflow.domain.environment import EnvironmentClass, differences
+from tipcflow.domain.environment import EnvironmentClass, differences, unlike_before
 from tipcflow.execute.environment import environment_class
 
 EPYC = "AMD EPYC 7B13 64-Core Processor"
@@ -76,3 +76,12 @@ def test_a_key_says_its_parts() -> None:
         "framework unknown instead of paddlepaddle-3.3",
     ]
     assert EnvironmentClass.of("something/of/old").key == "something/of"
+
+
+def test_a_run_says_how_it_differs_from_the_one_before() -> None:
+    new = GPU_KEY.replace("535", "570")
+    assert unlike_before(new, GPU_KEY, "r1") == (
+        "GPU driver 570 instead of 535: not compared with r1, the run before"
+    )
+    for now, before in ((GPU_KEY, GPU_KEY), ("", GPU_KEY), (GPU_KEY, "")):
+        assert unlike_before(now, before, "r1") == ""
