@@ -106,10 +106,11 @@ def _unproven(facts: Facts, step: Step) -> list[str]:
 
 def _without_proof(facts: Facts, step: Step, name: str, leg: str, nodes: tuple[str, ...]) -> list[str]:
     """A passed step or leg needs an exit record that agrees, a step one from each of its nodes."""
-    if step.kind is StepKind.PREPARE:
-        return []
     found = records(facts, step.id, leg)
+    if step.kind is StepKind.PREPARE and not found:
+        return []
     silent = [node for node in nodes if node not in {record.node for record in found}]
+    silent = [] if step.kind is StepKind.PREPARE else silent
     if not found or silent:
         return [f"{name} has no exit record" + (f" from {some(silent)}" if silent else "")]
     bad = [record for record in found if not record.ok]

@@ -4,6 +4,7 @@ One case per defect of the scripts that ends in a false success. Defects of what
 lost, entries that train nothing) are quirks: tests/unit/plan/test_quirks.py.
 """
 
+import math
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -11,7 +12,10 @@ from typing import Any
 import pytest
 
 from tipcflow.check import CheckContext, judge, verdict
+from tipcflow.config.goldens import GoldenAnswers, Goldens
+from tipcflow.config.references import Reference, References
 from tipcflow.domain import EndReason, Facts, OutputFile, Phase, RankReport, Status
+from tipcflow.plan.quirks import catalogue
 
 FAILED, PASS = Status.FAILED, Status.PASS
 Day = Callable[[ModuleType], Facts]
@@ -100,6 +104,104 @@ def died_on_the_second_node(build: ModuleType) -> Facts:
     return build.facts(records=changed(build, build.TRAIN, "beta", exit_code=250))
 
 
+def each_node_for_itself(build: ModuleType) -> Facts:
+    """One GPU on each of two nodes: two plain processes, each of which is rank 0 and trains alone."""
+    alone = tuple(RankReport(node=node, rank=0, world_size=2, device="cpu", seed=2026) for node in build.NODES)
+    return build.facts(ranks={build.TRAIN: alone})
+
+
+def cut_off_after_five_minutes(build: ModuleType) -> Facts:
+    """`timeout 5m` ends a whole training as well; what follows uses the weights of an epoch in between."""
+    return build.facts(records=changed(build, build.TRAIN, exit_code=124))
+
+
+def status_of_the_conversion(build: ModuleType) -> Facts:
+    """The converted model does not run, but what is logged is the status of converting it."""
+    return build.facts(records=changed(build, build.INFER, leg=build.ON, exit_code=1))
+
+
+def started_in_the_background(build: ModuleType) -> Facts:
+    """A pipeline is started with `&`: its status is that of having been started, and then it is gone."""
+    lost = {"reason": EndReason.LOST, "exit_code": None}
+    return build.facts(records=changed(build, build.INFER, leg=build.OFF, **lost))
+
+
+def inference_on_an_old_export(build: ModuleType) -> Facts:
+    """The export failed; nothing is aborted, and the model of last week answers well."""
+    return build.facts(
+        records=changed(build, build.EXPORT, exit_code=1, outputs=()),
+        step_status={**build.facts().step_status, build.EXPORT: FAILED},
+        step_reason={**build.facts().step_reason, build.EXPORT: "ended with 1 on alpha"},
+    )
+
+
+def device_argument_lost(build: ModuleType) -> Facts:
+    """One word where two are needed: the second device group trains without --device=gpu, on the CPU."""
+    return build.facts()
+
+
+def image_argument_lost(build: ModuleType) -> Facts:
+    """The variable with the images is never set: the leg looks at others, its own default."""
+    both = build.predictions()
+    both[f"{build.INFER}/{build.ON}"] = {"demo.jpg": (0.9, 0.05, 0.05)}
+    return build.facts(predictions=both)
+
+
+def epochs_lost(build: ModuleType) -> Facts:
+    """The mode table is looked up without its mode: 2 epochs, and a network that has hardly learnt."""
+    kept = [one for one in build.measurements() if one.metric != "top1"]
+    poor = build.series((12.0,), "top1", step=build.EVAL, phase=Phase.EVAL, unit="%", rank=-1)
+    return build.facts(measurements=(*kept, *poor))
+
+
+def lines_of_an_earlier_attempt(build: ModuleType) -> Facts:
+    """Logs are appended to: the lines of yesterday stand above a training that printed nothing."""
+    again = tuple(
+        one.model_copy(update={"attempt": 2}) if one.step == build.TRAIN else one for one in build.records()
+    )
+    kept = [one for one in build.measurements() if one.step != build.TRAIN or one.metric == "batch_cost"]
+    other = [
+        one.model_copy(update={"attempt": 2, "phase": Phase.RESOURCE}) for one in kept if one.step == build.TRAIN
+    ]
+    return build.facts(records=again, measurements=(*build.measurements(), *other))
+
+
+def logs_collide(build: ModuleType) -> Facts:
+    """Two legs write to one log, because its name lacks what tells them apart: the first one's is lost."""
+    return build.facts(engine={f"{build.INFER}/{leg}": build.engine(True) for leg in (build.ON, build.OFF)})
+
+
+def a_missing_line_shifts_all_others(build: ModuleType) -> Facts:
+    """A line is missing in the file: the training runs, export and inference do not, and nobody says so."""
+    left = {build.TRAIN: PASS, build.EVAL: PASS, "prepare": PASS, build.GPU: Status.NOT_RUN}
+    kept = tuple(one for one in build.records() if one.step in left)
+    return build.facts(records=kept, step_status=left, leg_status={}, predictions={}, engine={}, autolog={})
+
+
+def python_false(build: ModuleType) -> Facts:
+    """The same in another mode: the command is `python False`, and ends with 2."""
+    return build.facts(records=changed(build, build.EXPORT, exit_code=2, outputs=()))
+
+
+def nothing_was_prepared(build: ModuleType) -> Facts:
+    """A download broke off, or the model has no entry in prepare.sh: what lies there is half a data set."""
+    return build.facts(records=(*build.records(), build.record("prepare", "alpha", exit_code=8)))
+
+
+def loss_is_nan(build: ModuleType) -> Facts:
+    """Nothing looks at the numbers."""
+    kept = [m if m.metric != "loss" else m.model_copy(update={"value": math.nan}) for m in build.measurements()]
+    return build.facts(measurements=tuple(kept))
+
+
+def mismatch_is_only_printed(build: ModuleType) -> Facts:
+    """The comparison with the golden results prints that they differ, and ends with 0."""
+    both = build.predictions()
+    for row in both.values():
+        row["b.png"] = (0.1, 0.6, 0.3)
+    return build.facts(predictions=both)
+
+
 DAYS: list[tuple[Day, Status, str]] = [
     (
         crash_beside_an_old_log,
@@ -117,13 +219,106 @@ DAYS: list[tuple[Day, Status, str]] = [
     (skipped_work, FAILED, "left no trace of having run"),
     (too_few_lines, FAILED, "logged no training iteration"),
     (died_on_the_second_node, FAILED, "ended with 250 (exited) on beta"),
+    (each_node_for_itself, FAILED, "rank 0 ran on alpha and on beta: the nodes did not train as one group"),
+    (cut_off_after_five_minutes, FAILED, "ended with 124 (exited) on alpha"),
+    (status_of_the_conversion, FAILED, "is said to have passed but ended with 1 (exited) on alpha"),
+    (started_in_the_background, FAILED, "is said to have passed but ended with None (lost) on alpha"),
+    (inference_on_an_old_export, FAILED, "v/export: ended with 1 on alpha"),
+    (device_argument_lost, FAILED, "rank 0 on alpha trained with device cpu"),
+    (image_argument_lost, FAILED, "4 images were judged by one side only"),
+    (epochs_lost, FAILED, "top1 0.12, target 0.75 ± 0.25: too low"),
+    (lines_of_an_earlier_attempt, FAILED, "logged no training iteration"),
+    (logs_collide, FAILED, "declared onednn=False, really True"),
+    (a_missing_line_shifts_all_others, FAILED, "v/export was planned and left no trace"),
+    (python_false, FAILED, "ended with 2 (exited) on alpha"),
+    (nothing_was_prepared, FAILED, "prepare is said to have passed but ended with 8 (exited) on alpha"),
+    (loss_is_nan, FAILED, "loss is nan at epoch 1, iteration 0"),
+    (mismatch_is_only_printed, FAILED, "against the golden of"),
 ]
+
+# The defects, as users meet them; each with the days on which it says success, and with the quirks (what the
+# planner does instead, so that such a day does not come) that are about it.
+DEFECTS: dict[str, tuple[tuple[Day, ...], tuple[str, ...]]] = {
+    "several nodes are started by hand": (
+        (died_on_the_second_node, one_node_of_two, each_node_for_itself),
+        ("every-node-infers", "benchmark-nodes"),
+    ),
+    "the meaning of addresses and ids depends on their length": (
+        (one_node_of_two, each_node_for_itself),
+        ("ips-by-length", "launcher-by-length", "ids-by-length", "two-digit-id"),
+    ),
+    "work is left out without a word": (
+        (training_left_out, nothing_ran, skipped_work),
+        ("multi-not-trained", "whole-infer-nothing", "klquant-reads-nothing", "legs-skipped"),
+    ),
+    "the status is that of something else": (
+        (crash_beside_an_old_log, status_of_the_conversion, started_in_the_background),
+        ("train-status", "onnx-status", "pipeline-background"),
+    ),
+    "nothing has a deadline, or everything the same": (
+        (hung_and_ended, cut_off_after_five_minutes),
+        ("time-limit",),
+    ),
+    "nothing is aborted": (
+        (export_on_stale_weights, inference_on_an_old_export),
+        ("no-abort",),
+    ),
+    "arguments get lost": (
+        (argument_lost, device_argument_lost, image_argument_lost, epochs_lost),
+        ("mode-entry", "paired-missing", "colon-cut", "image-dropped", "epochs-ignored", "export-weights-lost"),
+    ),
+    "other weights are exported": (
+        (other_weights_exported,),
+        ("first-epoch-weights", "weights-fallback", "exports-overwrite"),
+    ),
+    "logs are overwritten, appended to, and belong to nobody": (
+        (log_of_another_run, lines_of_an_earlier_attempt, logs_collide),
+        ("benchmark-names", "benchmark-appends"),
+    ),
+    "lines are known by their position": (
+        (a_missing_line_shifts_all_others, python_false),
+        ("cut", "section-by-line", "benchmark-empty-line", "benchmark-section", "trailing-blank"),
+    ),
+    "data are prepared in place, and half a download is kept": ((nothing_was_prepared,), ()),
+    "CUDA_VISIBLE_DEVICES leaks": ((), ("cuda-leak", "gpu-unset")),
+    "success is that nobody wrote `failed`": (
+        (skipped_work, loss_is_nan, mismatch_is_only_printed),
+        ("losses-as-text",),
+    ),
+    "a speed of too few lines is 0, and a success": ((too_few_lines,), ("benchmark-analysis",)),
+}
+# Where only the planner can prevent it: the environment of each command is part of the plan.
+BY_PLAN_ALONE = {"CUDA_VISIBLE_DEVICES leaks"}
+
+
+def against(build: ModuleType, day: Day, facts: Facts) -> CheckContext:
+    """What that day is judged by: references and goldens as they stand, on the cluster that was asked for."""
+    target = Reference(model=facts.plan.model, metric="top1", target=0.75, tolerance=0.25, because="measured")
+    answers = {
+        f"{build.INFER}|fp32": GoldenAnswers(
+            leg=build.OFF, scores=build.predictions()[f"{build.INFER}/{build.OFF}"]
+        )
+    }
+    known = {
+        "chain": "c",
+        "mode": "m",
+        "run": "r",
+        "who": "mia",
+        "because": "b",
+        "at": "2026-11-21T00:00:00+00:00",
+    }
+    device = "gpu" if day is device_argument_lost else "cpu"
+    return CheckContext(
+        run=build.run(environment=f"{device}/two"),
+        references=References(suite="sample", references=(target,)),
+        goldens=Goldens(**known, seed=build.run().seed, answers=answers),
+    )
 
 
 @pytest.mark.parametrize(("day", "status", "why"), DAYS, ids=lambda value: getattr(value, "__name__", None))
 def test_no_false_success(build: ModuleType, day: Day, status: Status, why: str) -> None:
     facts = day(build)
-    results = judge(facts, CheckContext(run=build.run()))
+    results = judge(facts, against(build, day, facts))
     said, reason = verdict(facts, results)
     assert said is status, reason
     told = [result.reason for result in results if result.status is status]
@@ -133,4 +328,19 @@ def test_no_false_success(build: ModuleType, day: Day, status: Status, why: str)
 def test_the_good_day_is_green(build: ModuleType) -> None:
     """Or the cases above would prove nothing."""
     facts = build.facts()
-    assert verdict(facts, judge(facts, CheckContext(run=build.run())))[0] is PASS
+    results = judge(facts, against(build, one_node_of_two, facts))
+    assert verdict(facts, results)[0] is PASS
+    assert {one.status for one in results if one.check in ("golden.results", "accuracy.final")} == {PASS}
+
+
+@pytest.mark.parametrize("defect", DEFECTS)
+def test_no_defect_is_without_its_day(defect: str) -> None:
+    """Each is met by a check, by a named difference of the plan, or by both; and no day belongs to none."""
+    days, quirks = DEFECTS[defect]
+    assert days or defect in BY_PLAN_ALONE
+    assert set(days) <= {day for day, _, _ in DAYS}
+    assert set(quirks) <= set(catalogue())
+
+
+def test_every_day_is_about_a_defect() -> None:
+    assert {day for day, _, _ in DAYS} == {day for days, _ in DEFECTS.values() for day in days}
