@@ -107,6 +107,8 @@ def test_the_runs_budget_cuts_a_step_of_a_task_and_it_is_said(tasks: Tasks) -> N
     status, reason = tasks.store.step_statuses(tasks.run)[TRAIN]
     assert status is Status.FAILED
     assert reason.startswith("the run's budget of 0.1 min is used up: ")
+    late = (Status.FAILED, "not started: the run's budget of 0.1 min is used up")
+    assert task_phases.over_budget(tasks.context()) == late
     run = tasks.finish()
     assert run.status is Status.FAILED
     assert tasks.desk.left_behind() == []
