@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 from tests.support.stories import T0, TRAIN, a_run, tell
+from tests.support.two_nodes import NODES, Number, stored
 
 from tipcflow.config.policy import Policy
 from tipcflow.config.references import References
-from tipcflow.domain import Measurement, PastRun, Phase, Status
+from tipcflow.domain import CheckResult, Measurement, PastRun, Phase, Status
+from tipcflow.execute import judgement
 from tipcflow.execute.precedents import context_of
 from tipcflow.store import Store
 
@@ -104,3 +106,71 @@ def test_refused(next_week: Any, tipcflow: Callable[..., Any], words: list[str],
     assert (said.code, message in said.err) == (2, True), said.err
     with Store.open() as store:
         assert store.baseline_decisions(a_run().chain, a_run().mode, "cpu") == []
+
+
+def slower(one: Number) -> float:
+    """The model's work takes three times as long; reading data and starting processes takes as long as ever."""
+    return 3.0 if one[4] in ("batch_cost", "ips") else 1.0
+
+
+def judged(store: Store, week: int, how: Callable[[Number], float]) -> tuple[Status, dict[str, CheckResult]]:
+    """A run of that week, judged and ended with what it was told."""
+    run = stored(store, week, how, NODES)
+    said = judgement.judge_run(store, run, rules=Policy(name="mine"), references=References(suite="sample"))
+    store.finish_run(run, said.status, said.reason, T0 + week * 100 + 50)
+    return said.status, {one.check: one for one in store.check_results(run)}
+
+
+def test_a_wanted_change_is_accepted_and_the_runs_after_it_are_judged_by_it(
+    database: Any, tipcflow: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From the command line to the verdict of the next runs, in one database."""
+    monkeypatch.setattr(judgement, "GATE_S", 0.0)
+    with Store.open() as store:
+        for week in range(6):
+            assert judged(store, week, lambda _: 1.0)[0] is Status.PASS
+        status, answers = judged(store, 6, slower)
+        assert (status, answers["speed.batch_cost"].values["confirm"]) == (Status.PASS, True)
+        status, answers = judged(store, 7, slower)
+        assert (status, answers["speed.batch_cost"].status) == (Status.REGRESSION, Status.REGRESSION)
+    said = tipcflow("baseline", "accept", "run-07", "--because", "larger images", "--who", "mia")
+    assert (said.code, said.out.startswith("accepted: ")) == (0, True), said.err
+    with Store.open() as store:
+        status, answers = judged(store, 8, slower)
+        assert (status, answers["speed.batch_cost"].status) == (Status.PASS, Status.INSUFFICIENT_DATA)
+        assert answers["speed.batch_cost"].reason.endswith("1 of 5 earlier runs"), answers[
+            "speed.batch_cost"
+        ].reason
+        for week in range(9, 13):
+            judged(store, week, slower)
+        status, answers = judged(store, 13, slower)
+        assert (status, answers["speed.batch_cost"].status) == (Status.PASS, Status.PASS)
+    shown = json.loads(tipcflow("baseline", "show", "run-13", "--metric", "batch_cost", "--json").out)
+    (row,) = shown["baselines"]
+    assert (row["kind"], row["runs"], round(row["value"], 2)) == ("since run-07", 6, 0.15)
+    (decision,) = shown["decisions"]
+    assert (decision["who"], decision["why"], decision["run"]) == ("mia", "larger images", "run-07")
+    assert decision["accepted_at"] > T0 / 2
+    assert tipcflow("baseline", "reset", "run-13", "--because", "it was a mistake", "--who", "leo").code == 0
+    table = tipcflow("baseline", "show", "run-13", "--metric", "batch_cost").out
+    assert "automatic" in table
+    assert [word in table for word in ("larger images", "mia", "it was a mistake", "leo")] == [True] * 4
+
+
+def test_a_drift_too_slow_for_its_history_is_found_against_a_pin(
+    database: Any, tipcflow: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(judgement, "GATE_S", 0.0)
+
+    def drifting(week: int) -> Callable[[Number], float]:
+        return lambda one: 1.04**week if one[4] == "batch_cost" else 1.0
+
+    with Store.open() as store:
+        judged(store, 0, drifting(0))
+    assert tipcflow("baseline", "pin", "run-00", "--because", "release", "--metric", "batch_cost").code == 0
+    with Store.open() as store:
+        told = [judged(store, week, drifting(week))[1] for week in range(1, 9)]
+    found = [one["baseline.pinned"].status for one in told]
+    assert found[0] is Status.INSUFFICIENT_DATA
+    assert found[-1] is Status.REGRESSION
+    assert Status.REGRESSION not in {one["speed.batch_cost"].status for one in told}, "its history drifts along"
