@@ -32,7 +32,9 @@ def waited_for(run: "TaskContext", context: Context) -> tuple[str, "Asked"] | No
     if asked is None or not confirm.open_question(run.store, run.run):
         return None
     kept = run.store.document(run.run, confirm.DOCUMENT) or {}
-    child, at = str(kept["dag_run_id"]), datetime.fromisoformat(kept["run_after"])
+    if not asked.dag_run_id:
+        return None
+    child, at = asked.dag_run_id, datetime.fromisoformat(kept["run_after"])
     try:
         # Also when this task died between asking and starting.
         if dag_runs.state_of(DAG_ID, child) is None:
@@ -47,6 +49,27 @@ def waited_for(run: "TaskContext", context: Context) -> tuple[str, "Asked"] | No
         f"(DAG {DAG_ID}) has ended, for at most {asked.until - time.time():.0f} s"
     )
     return child, asked
+
+
+def ask_early(run: "TaskContext", context: Context) -> None:
+    """Ask while the run still has its slots, and queue for them: who waits for slots now would have them first.
+
+    Else a confirm run on a busy cluster begins when another run has ended, and may be too late then.
+    """
+    from tipcflow.execute import judgement
+    from tipcflow.execute.lease import TASK_WAITER_S
+    from tipcflow.execute.resolve import create_run
+
+    store = run.store
+    if store.plan_or_none(run.run) is None or not store.attempts(run.run):
+        return
+    judgement.judge_run(store, run.run, rules=run.policy, references=run.references)
+    asked = confirm.asked_of(store, run.run) or _ask(run, context)
+    if asked is None or not confirm.open_question(store, run.run) or store.known_runs([asked.run]):
+        return
+    request = confirm.request_for(run.request, store.get_run(run.run), asked)
+    create_run(store, request, asked.run)
+    store.queue_for_leases(asked.run, run.slots, owner=run.request.owner, ttl_s=TASK_WAITER_S)
 
 
 def _ask(run: "TaskContext", context: Context) -> "Asked | None":

@@ -15,34 +15,30 @@ from operators.weekly_runs import LIVING
 # How often it is asked.
 LOOK_S = 5.0
 LATE = "late"
-ALONE = "alone"
 
 
 class DagRunTrigger(BaseTrigger):
     """Waits until a DAG run has ended, has been deleted, or until it is too late.
 
-    Fires {"run_id", "state"}: Airflow's state, None for a DAG run that is no longer there, LATE at the deadline,
-    ALONE when a person has stopped the DAG run that waits.
+    Fires {"run_id", "state"}: Airflow's state, None for a DAG run that is no longer there, LATE at the deadline.
     Nothing happens to the DAG run when the waiting task is stopped: it goes on, and is found again.
 
     Args:
         dag_id, run_id: which DAG run.
         until: when to give up, seconds since the epoch.
-        waits: [DAG id, run id] of the DAG run that waits, when its end ends the waiting.
     """
 
-    def __init__(self, *, dag_id: str, run_id: str, until: float, waits: list[str] | None = None) -> None:
+    def __init__(self, *, dag_id: str, run_id: str, until: float) -> None:
         super().__init__()
         self.dag_id = dag_id
         self.run_id = run_id
         self.until = until
-        self.waits = waits
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Called by Airflow."""
         return (
             "operators.dag_run_trigger.DagRunTrigger",
-            {"dag_id": self.dag_id, "run_id": self.run_id, "until": self.until, "waits": self.waits},
+            {"dag_id": self.dag_id, "run_id": self.run_id, "until": self.until},
         )
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
@@ -53,15 +49,11 @@ class DagRunTrigger(BaseTrigger):
             try:
                 # As Airflow's own triggers ask: its channel belongs to the event loop of this process.
                 now = await sync_to_async(dag_runs.state_of)(self.dag_id, self.run_id)
-                mine = await sync_to_async(dag_runs.state_of)(*self.waits) if self.waits else "running"
             except Exception as error:
                 self.log.warning("Airflow does not tell about %s: %r", self.run_id, error)
             else:
                 if now not in LIVING:
                     state = now
-                    break
-                if mine not in LIVING:
-                    state = ALONE
                     break
             await asyncio.sleep(LOOK_S)
         yield TriggerEvent({"run_id": self.run_id, "state": state})

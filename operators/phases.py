@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import Context
 
 from operators.base import RunOperator
-from operators.confirm import DAG_ID, waited_for
+from operators.confirm import DAG_ID, ask_early, waited_for
 from operators.dag_run_trigger import DagRunTrigger
 from operators.request import Conf, read_conf, request_of
 from operators.triggers import LeaseTrigger
@@ -166,6 +166,12 @@ class ReleaseOperator(RunOperator):
         """Release; runs whatever happened before."""
         from tipcflow.execute.task_phases import release_run
 
+        if not was_stopped(context):
+            try:
+                ask_early(run, context)
+            except Exception as error:
+                # The task `judge` asks for it again; nothing may keep slots and processes from being released.
+                self.log.warning("whether to measure once more is not known yet: %r", error)
         for line in release_run(run):
             self.log.warning("%s", line)
 
@@ -184,8 +190,7 @@ class JudgeOperator(RunOperator):
         if waits:
             child, asked = waits
             self._tell_doubts(run)
-            mine = [context["dag_run"].dag_id, context["dag_run"].run_id]
-            trigger = DagRunTrigger(dag_id=DAG_ID, run_id=child, until=asked.until, waits=mine)
+            trigger = DagRunTrigger(dag_id=DAG_ID, run_id=child, until=asked.until)
             self.defer(trigger=trigger, method_name="resume", timeout=None)
         if asked_of(run.store, run.run):
             judge_run(run)  # by now it is known why there is no confirm run to wait for
@@ -193,12 +198,9 @@ class JudgeOperator(RunOperator):
 
     def resume(self, context: Context, event: dict[str, Any]) -> None:
         """Called by Airflow when the confirm run has ended, or it is too late for it."""
-        from tipcflow.execute.confirm import refuse
         from tipcflow.execute.task_phases import judge_run
 
         with self.opened(context) as run:
-            if was_stopped(context):
-                refuse(run.store, run.run, "a person stopped this run meanwhile")
             run.note("judging again, with what the confirm run said")
             judge_run(run)
             self._tell(run)

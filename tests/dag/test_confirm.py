@@ -1,6 +1,5 @@
 """What a judge asks the scheduler for when a number looks worse, with a real database."""
 
-import asyncio
 import time
 from collections.abc import Iterator
 from datetime import datetime
@@ -12,12 +11,23 @@ import pytest
 from tests.support.stories import TRAIN, a_plan, a_run, tell
 
 from operators import confirm as asking
-from operators import dag_run_trigger, dag_runs
+from operators import dag_runs
 from operators.chains import certify_dag
 from operators.confirm_run import ConfirmResolveOperator, confirm_dag
 from tipcflow.config.policy import Policy
+from tipcflow.config.references import References
 from tipcflow.config.suite import Suite
-from tipcflow.domain import CheckResult, ConfigError, InfraError, Status, run_id_of
+from tipcflow.domain import (
+    CheckResult,
+    Cluster,
+    ConfigError,
+    InfraError,
+    Measurement,
+    Node,
+    Phase,
+    Status,
+    run_id_of,
+)
 from tipcflow.execute import confirm, task_phases
 from tipcflow.execute.request import RunRequest
 from tipcflow.execute.resolve import _as_json
@@ -62,6 +72,18 @@ class World:
         assert dag_id == "confirm"
         self.started[run_id] = (run_after, conf)
 
+    def measure(self, run: str, batch_cost: float) -> None:
+        known: dict[str, Any] = {"step": TRAIN, "node": "node-a", "metric": "batch_cost", "unit": "s"}
+        self.store.add_measurements(
+            Measurement(run=run, phase=Phase.TRAIN, ordinal=number, value=batch_cost, **known)
+            for number in range(6)
+        )
+
+    def ask_early(self) -> None:
+        """What the release of the run's DAG run does before it releases anything."""
+        dag_run = SimpleNamespace(dag_id=DAG, run_id="weekly__2026")
+        asking.ask_early(self.context(self.run.id), {"dag_run": dag_run})  # type: ignore[arg-type]
+
     def wait(self, dag_id: str = DAG) -> tuple[str, confirm.Asked] | None:
         """What the judge of the run's DAG run waits for."""
         dag_run = SimpleNamespace(dag_id=dag_id, run_id="weekly__2026")
@@ -81,6 +103,7 @@ def test_a_confirm_run_is_started_once_and_found_again(world: World) -> None:
     first = world.wait()
     assert first
     child, asked = first
+    assert asked.dag_run_id == child
     run_after, conf = world.started[child]
     assert conf == {"confirms": world.run.id}
     assert asked.run == run_id_of("confirm", child, run_after)
@@ -100,6 +123,31 @@ def test_chains_of_one_weekly_run_have_confirm_runs_of_their_own(world: World) -
     assert first
     assert second
     assert first[0] != second[0]
+
+
+def test_who_waits_for_slots_does_not_come_before_it(world: World) -> None:
+    store, slots = world.store, [("192.0.2.1", 0), ("192.0.2.2", 0)]
+    nodes = tuple(
+        Node(name=f"node-{n}", address=a, python="/p", workspace="/w", slots=1)
+        for n, (a, _) in zip("ab", slots, strict=True)
+    )
+    store.put_document(world.run.id, "cluster", Cluster(name="local", nodes=nodes).model_dump(mode="json"))
+    store.put_document(world.run.id, "references", References(suite="sample").model_dump(mode="json"))
+    for number in range(1, 7):
+        tell(store, a_run(f"before-{number}", created_at=number))
+        world.measure(f"before-{number}", 0.1)
+    world.measure(world.run.id, 1.0)
+    assert store.acquire_leases(world.run.id, slots, owner="o", ttl_s=60)
+    store.create_run(a_run("change", trigger="ci"))
+    store.queue_for_leases("change", slots, owner="o", ttl_s=60)
+    world.ask_early()
+    store.release_leases(world.run.id)
+    assert store.acquire_leases("change", slots, owner="o", ttl_s=60) is None, "it is not its turn"
+    child, asked = world.wait() or ("", None)
+    assert asked
+    assert list(world.started) == [child]
+    assert store.acquire_leases(asked.run, slots, owner="o", ttl_s=60)
+    assert store.get_run(asked.run).trigger == "confirm"
 
 
 def test_what_airflow_refuses_is_not_waited_for_and_said(world: World) -> None:
@@ -156,7 +204,7 @@ def test_a_confirm_run_that_nobody_waits_for_begins_nothing_more(world: World) -
     world.store.create_run(a_run(asked.run, trigger="confirm", created_at=time.time()))
     world.keep(asked.run, resolve(world, asked.run, confirms=world.run.id))
     assert task_phases.over_budget(world.context(asked.run)) is None
-    confirm.refuse(world.store, world.run.id, "a person stopped this run meanwhile")
+    confirm.refuse(world.store, world.run.id, "the DAG confirm is paused")
     said = task_phases.over_budget(world.context(asked.run))
     assert said
     assert said[0] is Status.CANCELLED
@@ -171,23 +219,6 @@ def test_it_stands_behind_no_limit_and_before_all_tasks() -> None:
     # Airflow adds up what stands downstream of a task.
     most = sum(task.priority_weight for task in chain.tasks)
     assert min(task.priority_weight for task in again.tasks) > most
-
-
-def test_a_judge_whose_run_was_stopped_waits_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("SETTLE_S", "LOOK_S"):
-        monkeypatch.setattr(dag_run_trigger, name, 0.01)
-    states = {"confirm": ["running"] * 9, "chain": ["running", "running", "failed"]}
-    monkeypatch.setattr(dag_runs, "state_of", lambda dag_id, _: states[dag_id].pop(0))
-    made = dag_run_trigger.DagRunTrigger(
-        dag_id="confirm", run_id="r", until=time.time() + 60, waits=["chain", "manual__1"]
-    )
-    trigger = dag_run_trigger.DagRunTrigger(**made.serialize()[1])
-
-    async def first() -> Any:
-        return await asyncio.wait_for(anext(trigger.run()), 60)
-
-    assert asyncio.run(first()).payload == {"run_id": "r", "state": "alone"}
-    assert len(states["confirm"]) == 6
 
 
 def test_it_counts_in_the_budget_of_the_run_that_waits(world: World) -> None:

@@ -16,7 +16,7 @@ from tipcflow.domain import ConfigError, TipcflowError, exit_code
 if TYPE_CHECKING:
     from tipcflow.cli.trigger_choice import Wish
     from tipcflow.cli.trigger_wait import Watched
-    from tipcflow.rest import Airflow
+    from tipcflow.rest import Airflow, DagRun
 
 # An id that no run has: whether the page is there is asked before anything is started.
 _NO_RUN = "20000101t000000-none-00000000"
@@ -135,11 +135,21 @@ def _follow(airflow: "Airflow", runs: Sequence["Watched"], *, timeout_s: float, 
                 _note(f"{run.wish.chain}: the run goes on in Airflow")
                 continue
             try:
-                airflow.set_state(run.dag_run.dag_id, run.dag_run.run_id, "failed", deadline_s=_STOP_S)
+                _stop(airflow, run.dag_run)
                 _note(f"{run.wish.chain}: the run is told to stop and to clean up")
                 run.reason += "; it is told to stop"
             except TipcflowError as error:
                 _note(f"{run.wish.chain}: the run could not be stopped: {error}")
+
+
+def _stop(airflow: "Airflow", dag_run: "DagRun") -> None:
+    from tipcflow.cli.trigger_choice import CONFIRM_DAG
+
+    airflow.set_state(dag_run.dag_id, dag_run.run_id, "failed", deadline_s=_STOP_S)
+    facts = airflow.certification(dag_run.run, deadline_s=_STOP_S)
+    if facts and facts.confirming and facts.confirming.dag_run_id:
+        # Waiting for it is all that is left of the run, and Airflow stops no teardown task.
+        airflow.set_state(CONFIRM_DAG, facts.confirming.dag_run_id, "failed", deadline_s=_STOP_S)
 
 
 @contextmanager

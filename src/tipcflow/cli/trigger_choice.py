@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tipcflow.rest import Airflow, Dag
 
 GENERIC_DAG = "certify"
+CONFIRM_DAG = "confirm"
 _LONGEST_HINT = 1000
 _GLOB = re.compile(r"[*?\[]")
 _PREFIX = re.compile(r"^[A-Za-z0-9.~:+-]+(_[A-Za-z0-9.~:+-]+)*$")

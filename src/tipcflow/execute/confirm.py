@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tipcflow.config.policy import Policy
-from tipcflow.domain import CheckResult, Facts, Plan, Run, StepKind
+from tipcflow.domain import CheckResult, Facts, Plan, Run, Status, StepKind
 from tipcflow.execute.progress import Event, Kind, Listener
 from tipcflow.execute.request import RunRequest
 
@@ -36,12 +36,14 @@ class Asked:
         keys: what is in doubt: step id, or step id + '/' + leg id.
         until: when it is no longer waited for, seconds since the epoch.
         refused: why nobody waits for it, '' when somebody does or did.
+        dag_run_id: Airflow's id of it, a run of the DAG `confirm`; '' at the desk.
     """
 
     run: str
     keys: tuple[str, ...]
     until: float
     refused: str = ""
+    dag_run_id: str = ""
 
 
 def doubted(results: Iterable[CheckResult]) -> tuple[str, ...]:
@@ -64,6 +66,7 @@ def asked_of(store: "Store", run: str) -> Asked | None:
         keys=tuple(kept["keys"]),
         until=float(kept["until"]),
         refused=str(kept.get("refused", "")),
+        dag_run_id=str(kept.get("dag_run_id", "")),
     )
 
 
@@ -92,14 +95,17 @@ def ask(
     until = min(now + policy.confirm_minutes * 60, budget_ends)
     if not keys or until - now < LEAST_S:
         return None
-    made = Asked(run=confirm_run, keys=keys, until=until)
-    store.put_document(run.id, DOCUMENT, {**(kept or {}), "run": made.run, "keys": list(keys), "until": until})
-    return made
+    store.put_document(run.id, DOCUMENT, {**(kept or {}), "run": confirm_run, "keys": list(keys), "until": until})
+    return asked_of(store, run.id)
 
 
 def refuse(store: "Store", run: str, why: str) -> None:
-    """The confirm run that was asked for cannot be had, or need not, and is waited for no more."""
+    """The confirm run that was asked for cannot be had, and is waited for no more."""
     store.merge_document(run, DOCUMENT, {"until": 0.0, "refused": why})
+    asked = asked_of(store, run)
+    if asked and asked.run in store.known_runs([asked.run]):
+        store.leave_queue(asked.run)
+        store.finish_run(asked.run, Status.INFRA_FAILURE, f"never begun: {why}", time.time())
 
 
 def forget(store: "Store", run: str) -> None:

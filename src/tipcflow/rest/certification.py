@@ -55,11 +55,15 @@ class ToldLeg(_Told):
 
 
 class Confirming(_Told):
-    """What a run's verdict waits for: a run that measures once more; `keys` are steps, or step/leg."""
+    """What a run's verdict waits for: a run that measures once more; `keys` are steps, or step/leg.
+
+    `dag_run_id` is Airflow's, of the DAG `confirm`.
+    """
 
     run: str
     keys: tuple[str, ...] = ()
     until: float = 0.0
+    dag_run_id: str = ""
 
 
 class RunFacts(_Told):

@@ -266,6 +266,16 @@ def test_who_waits_is_told_that_it_is_measured_once_more(tipcflow: Tipcflow, air
     assert said.err.count("no verdict yet: measuring once more: norm_train/train (confirm run again)") == 1
 
 
+def test_who_stops_a_run_stops_its_confirm_run_too(tipcflow: Tipcflow, airflow: FakeAirflow) -> None:
+    asked = {"run": "again", "dag_run_id": "confirm__x"}
+    airflow.add(DAG, ("running", facts(None, confirming=asked)))
+    airflow.add("confirm", ("running", None))
+    airflow._trigger("confirm", {"dag_run_id": "confirm__x", "conf": {}})
+    tipcflow("trigger", CHAIN, "--wait", "--timeout", "0.005", "--stop")
+    patched = [path for method, path in airflow.asked if method == "PATCH"]
+    assert [path.split("/")[-3] for path in patched] == [DAG, "confirm"]
+
+
 def test_a_change_says_what_branch_it_is_for(tipcflow: Tipcflow, airflow: FakeAirflow) -> None:
     airflow.add(DAG)
     tipcflow("trigger", CHAIN, "--suite-ref", COMMIT, "--base", "b" * 40)
