@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import ColumnElement, FromClause, RowMapping, Select, and_, func, or_, select
+from sqlalchemy import ColumnElement, FromClause, RowMapping, Select, and_, bindparam, func, or_, select
 
 from tipcflow.domain import Run, Status
 from tipcflow.store.base import StoreBase
@@ -80,7 +80,7 @@ class PagesMixin(StoreBase):
             ids = [one[0] for one in page]
             newest = {row["id"]: row for row in connection.execute(_shown(ids)).mappings()}
             strips: dict[str, list[Past]] = {}
-            for run_id, chain, status, at in connection.execute(_strips(ids, history)).all():
+            for run_id, chain, status, at in connection.execute(_strips(history), {"ids": ids}).all():
                 strip = strips.setdefault(chain, [])
                 if len(strip) < history:
                     strip.append(Past(run_id, _STATUS[status], at))
@@ -168,30 +168,30 @@ def _latest(wanted: Wanted) -> Select[Any]:
     It steps through an index from chain to chain, so that it costs as much as there are chains: a maximum over all
     runs, or numbering them, costs as much as there are runs.
     """
-    other, one = runs.alias(), runs.alias()
+    return _NEWEST_OF_CHAINS.where(*_match(wanted)).order_by(*_NEWEST)
+
+
+def _newest_of_chains() -> Select[Any]:
     names = select(func.min(runs.c.chain).label("chain")).cte("names", recursive=True)
-    following = select(func.min(other.c.chain)).where(other.c.chain > names.c.chain).scalar_subquery()
+    following = select(func.min(_OTHER.c.chain)).where(_OTHER.c.chain > names.c.chain).scalar_subquery()
     names = names.union_all(select(following).where(names.c.chain.is_not(None)))
-    newest = (
-        select(one.c.id).where(one.c.chain == names.c.chain).order_by(*_newest(one)).limit(1).scalar_subquery()
-    )
-    query = select(runs.c.id, runs.c.chain, runs.c.status).select_from(names.join(runs, runs.c.id == newest))
-    return query.where(*_match(wanted)).order_by(*_NEWEST)
+    own = select(_OTHER.c.id).where(_OTHER.c.chain == names.c.chain)
+    newest = own.order_by(*_newest(_OTHER)).limit(1).scalar_subquery()
+    return select(runs.c.id, runs.c.chain, runs.c.status).select_from(names.join(runs, runs.c.id == newest))
 
 
 def _shown(ids: list[str]) -> Select[Any]:
     return select(*_COLUMNS).where(runs.c.id.in_(ids))
 
 
-def _strips(ids: list[str], history: int) -> Select[Any]:
-    """The newest runs of the chains of these newest ones, newest first; a few more where times are equal."""
-    newest, one = runs.alias(), runs.alias()
-    last = select(one.c.created_at).where(one.c.chain == newest.c.chain).order_by(*_newest(one))
+def _strips(history: int) -> Select[Any]:
+    """The newest runs of the chains of given runs (`ids`), newest first; a few more where times are equal."""
+    last = select(_OTHER.c.created_at).where(_OTHER.c.chain == _LAST.c.chain).order_by(*_newest(_OTHER))
     since = func.coalesce(last.limit(1).offset(max(history, 1) - 1).scalar_subquery(), 0.0)
-    own = and_(runs.c.chain == newest.c.chain, runs.c.created_at >= since)
+    own = and_(runs.c.chain == _LAST.c.chain, runs.c.created_at >= since)
     columns = (runs.c.id, runs.c.chain, runs.c.status, runs.c.created_at)
-    query = select(*columns).select_from(newest.join(runs, own))
-    return query.where(newest.c.id.in_(ids)).order_by(*_NEWEST)
+    query = select(*columns).select_from(_LAST.join(runs, own))
+    return query.where(_LAST.c.id.in_(bindparam("ids", expanding=True))).order_by(*_NEWEST)
 
 
 def _word(status: str | None) -> str:
@@ -204,3 +204,8 @@ def _counts(found: Iterable[Sequence[Any]]) -> dict[str, int]:
 
 def _run(row: RowMapping) -> Run:
     return Run.model_validate(dict(row))
+
+
+# Made once: an alias has all columns of its table, which takes longer to make than to ask for.
+_OTHER, _LAST = runs.alias(), runs.alias()
+_NEWEST_OF_CHAINS = _newest_of_chains()

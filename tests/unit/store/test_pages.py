@@ -101,7 +101,7 @@ def test_no_question_about_chains_reads_all_runs(three_chains: None, pages: Read
     if pages._engine.dialect.name != "sqlite":
         pytest.skip("of so few rows PostgreSQL reads all, whatever indexes there are")
     with pages._read() as connection:
-        for query in (_latest(Wanted()), _strips(["r004", "r005"], 20)):
+        for query in (_latest(Wanted()), _strips(20).params(ids=["r004", "r005"])):
             text = query.compile(connection.engine, compile_kwargs={"literal_binds": True})
             plan = [row[-1] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {text}")]
             assert any("ix_runs_chain_created_at_id" in line for line in plan)
