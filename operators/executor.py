@@ -13,7 +13,9 @@ from airflow.executors import local_executor
 
 import operators
 from tipcflow import check, config, execute, parse, plan, remote, report, store, transport
+from tipcflow.config.settings import settings
 from tipcflow.params import known_dialects, load_dialect
+from tipcflow.store.rehearsal import rehearse
 
 _LOG = logging.getLogger(__name__)
 # What tasks import inside functions, by the time they run.
@@ -45,6 +47,10 @@ def warm() -> None:
             importlib.import_module(name)
         except Exception as error:
             _LOG.warning("%s cannot be imported before the tasks: %s", name, error)
+    try:
+        rehearse(settings().database_url)
+    except Exception as error:
+        _LOG.warning("the database cannot be rehearsed before the tasks: %s", error)
     # Every graph of a chain is drawn with a dialect; they are read once and kept.
     for dialect in known_dialects():
         load_dialect(dialect)

@@ -92,9 +92,10 @@ class StepOperator(RunOperator):
     ) -> None:
         # Airflow raises it when a task is cleared, and leaves it as it is when a task is tried again.
         generation = int(context["ti"].max_tries) + 1
-        known = run.store.step_statuses(run.run)
         # Those before a step that was resumed have ended in an earlier process of this task.
-        ended = [known[step.id] for step in self._steps(run) if step not in steps and step.id in known]
+        before = [step.id for step in self._steps(run) if step not in steps]
+        known = run.store.step_statuses(run.run) if before else {}
+        ended = [known[step] for step in before if step in known]
         for step in steps:
             ended.append(self._one(run, context, step, resume, generation, deferred))
             resume, deferred = None, 0
@@ -116,40 +117,47 @@ class StepOperator(RunOperator):
         generation: int,
         deferred: int = 0,
     ) -> tuple[Status, str]:
+        from tipcflow.execute.needs import why_not
         from tipcflow.execute.step_task import StepTask
         from tipcflow.execute.task_phases import failed_by_us
 
         node = self.node or step.nodes[0]
-        if not run.store.is_under_way(run.run, step.id, node=node, generation=generation):
-            left_out = self._why_not(run, context, step)
-            if left_out is not None:
-                run.closer.leave_out(step, *left_out)
-                return left_out
-            self._wait_for_slots(run, step, generation)
-        try:
-            with run.nodes(*step.nodes) as nodes:
+        with run.nodes(*step.nodes) as nodes:
+            if why_not(step, dict.fromkeys(step.after, Status.PASS)) is None:
+                nodes[node].connect_ahead()  # the database is asked meanwhile
+            if not run.store.is_under_way(run.run, step.id, node=node, generation=generation):
+                left_out = self._why_not(run, context, step)
+                if left_out is not None:
+                    run.closer.leave_out(step, *left_out)
+                    return left_out
+                self._wait_for_slots(run, step, generation)
+            try:
                 self._task = StepTask(
                     run, step, node, nodes, resume=resume, generation=generation, deferred=deferred
                 )
                 if self._killed:
                     self._task.kill()
-                while True:
-                    self._task.begin()
-                    if not self._task.watch(INLINE_S):
-                        self._defer(run, step, self._task)
-                    if not self._task.await_peers(INLINE_S):
-                        self._wait_for_peers(run, step, self._task)
-                    said = self._task.end()
-                    if not self._task.try_again():
-                        return said
-                    run.keep_lease(step.deadline_s + SLACK_S)
-        except TipcflowError:
-            raise
-        except Exception as error:
-            failed_by_us(run, step.id, error)
-            raise
-        finally:
-            self._task = None
+                return self._attempts(run, step, self._task)
+            except TipcflowError:
+                raise
+            except Exception as error:
+                failed_by_us(run, step.id, error)
+                raise
+            finally:
+                self._task = None
+
+    def _attempts(self, run: "TaskContext", step: Step, task: "StepTask") -> tuple[Status, str]:
+        """This node's part, tried again as often as the step is."""
+        while True:
+            task.begin(INLINE_S)
+            if not task.watch(INLINE_S):
+                self._defer(run, step, task)
+            if not task.await_peers(INLINE_S):
+                self._wait_for_peers(run, step, task)
+            said = task.end()
+            if not task.try_again():
+                return said
+            run.keep_lease(step.deadline_s + SLACK_S)
 
     def _why_not(self, run: "TaskContext", context: Context, step: Step) -> tuple[Status, str] | None:
         """Why a step that nobody has begun is left out; None when it may begin, with a lease.
@@ -160,9 +168,10 @@ class StepOperator(RunOperator):
         from tipcflow.execute.needs import why_not
         from tipcflow.execute.task_phases import ended_before_it_began, over_budget, settle_needs
 
-        if (early := ended_before_it_began(run)) is not None:
-            return early
-        refuse_without_verdict(run, context)
+        if run.store.get_run(run.run).status is not None:
+            if (early := ended_before_it_began(run)) is not None:
+                return early
+            refuse_without_verdict(run, context)
         settle_needs(run, step)
         if (missing := why_not(step, run.statuses())) is not None:
             return missing

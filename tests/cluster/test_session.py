@@ -7,6 +7,8 @@ import pytest
 
 from tipcflow.demo.nodes import LocalNodes
 from tipcflow.domain import JobCommand, JobSpec
+from tipcflow.execute.member import Member
+from tipcflow.execute.progress import silent
 from tipcflow.execute.session import NodeSession
 from tipcflow.remote import paths
 
@@ -42,7 +44,7 @@ def job(session: NodeSession) -> JobSpec:
 
 
 def test_large_files_are_cut_and_it_is_said(session: NodeSession, tmp_path: Path) -> None:
-    notes = session.fetch(job(session), {"launch/workerlog.0": 1000}, {"": 1000}, tmp_path, limit=105)
+    notes = session.fetch(job(session), ["launch/workerlog.0"], tmp_path, limit=105).notes
     assert (tmp_path / "exit.json").read_text() == "{}"
     for name in ("logs/main.log", "files/launch/workerlog.0"):
         assert (tmp_path / name).read_bytes() == b"0123456789" * 10 + b"01234"
@@ -51,7 +53,7 @@ def test_large_files_are_cut_and_it_is_said(session: NodeSession, tmp_path: Path
 
 
 def test_small_files_are_whole(session: NodeSession, tmp_path: Path) -> None:
-    assert session.fetch(job(session), {"launch/workerlog.0": 1000}, {"": 1000}, tmp_path, limit=1000) == []
+    assert session.fetch(job(session), ["launch/workerlog.0"], tmp_path, limit=1000).notes == []
     assert (tmp_path / "logs" / "main.log").stat().st_size == 1000
 
 
@@ -59,3 +61,41 @@ def test_a_broken_connection_is_made_again(session: NodeSession) -> None:
     session.transport.close()
     assert session.list_ours()["processes"] == []
     assert session.was_connected
+
+
+def sleeper(session: NodeSession, run: str) -> JobSpec:
+    """A job that ends by itself, of a run of its own."""
+    node = session.node
+    session.ask(f"mkdir -p {paths.run_root(node, run)}", "make a folder")
+    return JobSpec(
+        run=run,
+        step="train",
+        node="a",
+        fence=1,
+        workspace=node.workspace,
+        root=paths.run_root(node, run),
+        commands=(JobCommand(text="echo begun | tee -a begun", cwd="."),),
+        artefacts=("begun",),
+    )
+
+
+@pytest.mark.parametrize("trouble", ["none", "broken", "no runner"])
+def test_a_job_is_begun_and_watched_in_one_go(session: NodeSession, tmp_path: Path, trouble: str) -> None:
+    spec = sleeper(session, f"begun-{trouble.replace(' ', '-')}")
+    if trouble == "broken":
+        session.transport.close()
+    if trouble == "no runner":  # as after an update of the controller
+        session.ask(f"rm {paths.runner_path(session.node)}", "remove it")
+    try:
+        member = Member(session, spec, listener=silent, reconnect_s=5.0)
+        assert member.begin(30.0)["state"] == "running"
+        assert member.follow(30.0)
+        assert member.record is not None
+        assert member.record.ok
+        session.transport.close()  # what was sent along need not be fetched
+        found = session.fetch(spec, member.artefacts, tmp_path, limit=1000, sent=member.sent)
+        assert (found.notes, found.spoiled) == ([], [])
+        assert (tmp_path / "logs" / "main.log").read_text() == "begun\n"
+        assert (tmp_path / "files" / "begun").read_text() == "begun\n"
+    finally:
+        session.remove_run(spec.run)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from tipcflow.domain import InfraError, Status, Step
 from tipcflow.domain.failure import BEFORE, FAILURES, Failure, failure_key
 from tipcflow.execute import outcome
+from tipcflow.execute.blame import is_bad
 from tipcflow.execute.collect import Collected, collect, step_folder
 from tipcflow.execute.evidence import gathered
 from tipcflow.execute.file_lock import locked
@@ -220,7 +221,8 @@ class StepCloser:
         if step.legs:
             said = self._judge_legs(step, members[0], collected, attempt, cancelled=cancelled)
         else:
-            skew = {facts.node: facts.clock_skew_s for facts in self._store.node_facts(self._run)}
+            facts = self._store.node_facts(self._run) if any(map(is_bad, members)) else []
+            skew = {one.node: one.clock_skew_s for one in facts}
             said = outcome.step_outcome(members, collected.told, cancelled=cancelled, skew=skew)
         folder = step_folder(self._home, self._run, step.id)
         return outcome.with_evidence(said, *gathered(folder, step.nodes), root=folder.parent)

@@ -69,7 +69,7 @@ def collect(
         folder = step_folder(home, run, step.id) / member.name
         folder.mkdir(parents=True, exist_ok=True)
         try:
-            fetched = nodes.fetch(member.spec, member.artefacts, folder, limit=LOG_LIMIT)
+            fetched = nodes.fetch(member.spec, member.artefacts, folder, limit=LOG_LIMIT, sent=member.sent)
             collected.notes += fetched.notes
             collected.lost += fetched.spoiled
         except InfraError as error:

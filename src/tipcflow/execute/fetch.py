@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Protocol, TypeVar
 
 from tipcflow.domain import InfraError
@@ -60,10 +61,21 @@ class FolderFetch:
         root: the folder there.
         local: the folder here.
         limit: bytes of the beginning of a file that are fetched; the cut is told.
+        sent: files that are here already, by name; None for those that are not there.
     """
 
-    def __init__(self, twice: Twice, *, node: str, root: str, local: Path, limit: int) -> None:
+    def __init__(
+        self,
+        twice: Twice,
+        *,
+        node: str,
+        root: str,
+        local: Path,
+        limit: int,
+        sent: Mapping[str, bytes | None] = MappingProxyType({}),
+    ) -> None:
         self._twice, self._node, self._root, self._local, self._limit = twice, node, root, local, limit
+        self._sent = {name: data for name, data in sent.items() if data is None or len(data) <= limit}
 
     def fetch(self, names: Iterable[str]) -> Fetched:
         """Fetch those of the files that are there.
@@ -72,7 +84,9 @@ class FolderFetch:
             InfraError: the node cannot be reached, or a name leads out of the folder; what arrived stays.
         """
         found = Fetched()
-        for some in portions([self._inside(name) for name in names]):
+        wanted = [self._inside(name) for name in names]
+        found.listed |= self._keep_sent(wanted)
+        for some in portions([name for name in wanted if name not in self._sent]):
             for name, listed in self._list(some).items():
                 now = self._one(name, listed)
                 found.listed[name] = now or listed
@@ -92,6 +106,17 @@ class FolderFetch:
         if not (self._local / name).resolve().is_relative_to(self._local.resolve()):
             raise InfraError(f"node {self._node} named {name!r}, which would leave the folder", node=self._node)
         return name
+
+    def _keep_sent(self, wanted: Iterable[str]) -> dict[str, Listed]:
+        """Keep those that came already."""
+        kept = {}
+        for name in wanted:
+            if (data := self._sent.get(name)) is not None:
+                path = self._local / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(data)
+                kept[name] = Listed(len(data), hashlib.sha256(data).hexdigest())
+        return kept
 
     def _list(self, names: list[str]) -> dict[str, Listed]:
         """What the node says of them; small ones arrive along with it."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
 from tipcflow.domain import EndReason, ExitRecord, InfraError, JobSpec, MemberState, Node
+from tipcflow.execute.parcel import NOTHING_SENT, unpack
 from tipcflow.execute.progress import Event, Kind, Listener
 
 WATCH_S = 60.0
@@ -25,6 +26,10 @@ class JobSession(Protocol):
 
     def start(self, spec: JobSpec) -> dict[str, Any]:
         """Start the job or re-attach to it; the runner's answer."""
+        ...
+
+    def begin(self, spec: JobSpec, resume: dict[str, int], seconds: float) -> Iterator[dict[str, Any]]:
+        """`start` and `watch` in one: the answer to `start` is the first event."""
         ...
 
     def go(self, spec: JobSpec) -> None:
@@ -55,6 +60,7 @@ class Member:
         record: how it ended, once it has.
         legs: leg id -> how that leg ended.
         artefacts: path relative to the suite's root -> size, of the files that the job wrote.
+        sent: small files of the job that came along with its end.
         lost: why nothing is known of it any more, '' while it can be watched.
         recent: the end of what was seen of its log.
         hangs: why its runner says that it hangs, '' while it does not.
@@ -70,6 +76,7 @@ class Member:
         self.record: ExitRecord | None = None
         self.legs: dict[str, ExitRecord] = {}
         self.artefacts: dict[str, int] = {}
+        self.sent = NOTHING_SENT
         self.lost = ""
         self.recent = ""
         self.hangs = ""
@@ -83,6 +90,7 @@ class Member:
         self._reconnect_s = reconnect_s
         self._thread: threading.Thread | None = None
         self._wake: Callable[[], None] = lambda: None
+        self._events: Iterator[dict[str, Any]] | None = None
 
     @property
     def name(self) -> str:
@@ -133,11 +141,26 @@ class Member:
             self.staged.set()
             self._wake()
 
+    def begin(self, seconds: float) -> dict[str, Any]:
+        """Start the job on its node, or find it; what the next `follow` shows comes along, for so many seconds.
+
+        Returns:
+            the runner's answer.
+
+        Raises:
+            InfraError: the node cannot be reached or refuses.
+        """
+        self._events = self.session.begin(self.spec, self._resume, seconds)
+        return next(self._events)
+
     def follow(self, seconds: float) -> bool:
         """Watch for so many seconds, or until the job has ended; whether nothing more will be heard of it."""
+        events, self._events = self._events, None
         try:
-            for message in self.session.watch(self.spec, self._resume, seconds):
+            for message in events or self.session.watch(self.spec, self._resume, seconds):
                 self._take(message)
+                if self.done:
+                    break  # nothing more is said: how the runner's own process ends is not waited for
         except InfraError as error:
             self._reattach(str(error))
         return self.done
@@ -218,6 +241,8 @@ class Member:
             self.legs[record.leg] = record
             if not known:
                 self._say(Kind.LEG, json.dumps({"exit_code": record.exit_code}), leg=record.leg)
+        elif event == "files":
+            self.sent = unpack(message)
         elif event == "end":
             files = message.get("artefacts") or []
             self.artefacts = {str(file["path"]): int(file["size"]) for file in files if file.get("fresh", True)}

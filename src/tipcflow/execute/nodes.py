@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from tipcflow.config.waits import Waits
 from tipcflow.domain import Attempt, Cluster, InfraError, JobSpec, NodeFacts
 from tipcflow.execute.fetch import Fetched
+from tipcflow.execute.parcel import NOTHING_SENT, Sent
 from tipcflow.execute.session import Connect, NodeSession
 from tipcflow.remote import ports
 from tipcflow.transport.connect import connect as connect_from_here
@@ -106,9 +107,11 @@ class Nodes:
         answers = self._at_once(specs, one)
         return {spec.node: said for spec, said in zip(specs, answers, strict=True) if said}
 
-    def fetch(self, spec: JobSpec, artefacts: Iterable[str], local: Path, *, limit: int) -> Fetched:
+    def fetch(
+        self, spec: JobSpec, artefacts: Iterable[str], local: Path, *, limit: int, sent: Sent = NOTHING_SENT
+    ) -> Fetched:
         """Fetch a job's logs and artefacts; see NodeSession.fetch."""
-        return self._sessions[spec.node].fetch(spec, artefacts, local, limit=limit)
+        return self._sessions[spec.node].fetch(spec, artefacts, local, limit=limit, sent=sent)
 
     def holds_nothing_of(self, node: str, run: str) -> bool:
         """Whether the node of that address was listed and is empty of that run; False when it cannot be listed."""

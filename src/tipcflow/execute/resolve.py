@@ -171,7 +171,15 @@ def kept_request(store: "Store", run_id: str) -> RunRequest:
     Raises:
         ConfigError: the run was never resolved.
     """
-    kept = store.document(run_id, "request")
+    return request_from(store.document(run_id, "request"), run_id)
+
+
+def request_from(kept: dict[str, Any] | None, run_id: str) -> RunRequest:
+    """The request that a document of the run holds.
+
+    Raises:
+        ConfigError: there is no such document: the run was never resolved.
+    """
     if kept is None:
         raise ConfigError("the run was never resolved", key="run", found=run_id)
     known = {one.name for one in dataclasses.fields(RunRequest)}  # an earlier version may have kept more

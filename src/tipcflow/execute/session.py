@@ -1,10 +1,12 @@
 """One node during one run: what is asked of it, in its own words (tipcflow.remote), over one connection."""
 
+import itertools
 import json
 import posixpath
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,6 +14,7 @@ from tipcflow.config.waits import Waits
 from tipcflow.domain import InfraError, JobSpec, Node, NodeFacts
 from tipcflow.execute.containers import usable_image
 from tipcflow.execute.fetch import Fetched, FolderFetch, changed_since
+from tipcflow.execute.parcel import NOTHING_SENT, Sent
 from tipcflow.remote import claims, commands, paths
 from tipcflow.remote.bundle import runner_bytes
 from tipcflow.transport import Transport
@@ -41,6 +44,7 @@ class NodeSession:
         self._transport: Transport | None = None
         self._was_connected = False
         self._reconnecting = threading.RLock()
+        self._ahead: Future[Transport] | None = None
 
     @property
     def node(self) -> Node:
@@ -51,9 +55,23 @@ class NodeSession:
     def transport(self) -> Transport:
         """The living connection."""
         if self._transport is None:
-            self._transport = self._connect(self._node)
+            ahead, self._ahead = self._ahead, None
+            self._transport = ahead.result() if ahead else self._connect(self._node)
             self._was_connected = True
         return self._transport
+
+    def connect_ahead(self) -> None:
+        """Begin to connect; whoever asks the node first waits for it, and gets its error."""
+        connecting: Future[Transport] = Future()
+
+        def connect() -> None:
+            try:
+                connecting.set_result(self._connect(self._node))
+            except BaseException as error:
+                connecting.set_exception(error)
+
+        self._ahead = connecting
+        threading.Thread(target=connect, name=f"connect-{self._node.name}", daemon=True).start()
 
     @property
     def was_connected(self) -> bool:
@@ -66,6 +84,9 @@ class NodeSession:
 
     def close(self) -> None:
         """End the connection; the next question opens a new one."""
+        if self._ahead is not None:
+            self._ahead.add_done_callback(_close_late)
+            self._ahead = None
         if self._transport is not None:
             self._transport.close()
             self._transport = None
@@ -147,9 +168,36 @@ class NodeSession:
 
     def watch(self, spec: JobSpec, resume: dict[str, int], seconds: float) -> Iterator[dict[str, Any]]:
         """The runner's events from the given log offsets on, until the job ends or `seconds` have passed."""
-        command = commands.watch(self._node, self._job(spec), seconds=seconds, resume=resume)
+        command = commands.watch(self._node, self._job(spec), seconds=seconds, resume=resume, files=True)
+        return self._events(spec, command, timeout=self._silence_s)
+
+    def begin(self, spec: JobSpec, resume: dict[str, int], seconds: float) -> Iterator[dict[str, Any]]:
+        """What `start` does and then `watch`, in one go: the runner's answer to `start` is the first event.
+
+        The job has been started, or found, when this returns.
+        """
+        command = commands.begin(self._node, self._job(spec), seconds=seconds, resume=resume)
+        described = spec.model_dump_json().encode()
+        _ = self.transport  # a node that cannot be reached is not asked twice
+        try:
+            events = self._events(spec, command, input=described, timeout=ASK_S)
+            answer = next(events)
+        except InfraError:  # broken, or the runner is not there: put there by another version, under another name
+            self.reconnect()
+            events = self._events(spec, command, input=described, timeout=ASK_S)
+            answer = next(events)
+        return itertools.chain((answer,), events)
+
+    def _events(
+        self,
+        spec: JobSpec,
+        command: str,
+        *,
+        timeout: float,
+        input: bytes = b"",  # noqa: A002
+    ) -> Iterator[dict[str, Any]]:
         heard = False
-        with self.transport.stream(command, timeout=self._silence_s) as lines:
+        with self.transport.stream(command, input=input, timeout=timeout) as lines:
             for line in lines:
                 heard = True
                 yield self._json(line)
@@ -178,24 +226,29 @@ class NodeSession:
         """Remove the run's folders."""
         self.ask(commands.remove_run(self._node, run), "remove the run's folder", timeout=120)
 
-    def fetch(self, spec: JobSpec, artefacts: Iterable[str], local: Path, *, limit: int) -> Fetched:
+    def fetch(
+        self, spec: JobSpec, artefacts: Iterable[str], local: Path, *, limit: int, sent: Sent = NOTHING_SENT
+    ) -> Fetched:
         """Fetch a job's logs and records into `local`, and artefacts into `local`/files.
 
         Args:
             artefacts: paths relative to the suite's root.
             limit: more of one file than this is left on the node.
+            sent: files that came along with the job's end.
         """
         logs = [paths.log_file("", command.leg).lstrip("/") for command in spec.commands]
-        found = self._folder(self._job(spec), local, limit).fetch(dict.fromkeys([*JOB_FILES, *logs]))
-        found.add(self._folder(self._job(spec), local, limit).fetch(_evidence_files(local)))
+        job = self._folder(self._job(spec), local, limit, sent.job)
+        found = job.fetch(dict.fromkeys([*JOB_FILES, *logs]))
+        found.add(job.fetch(_evidence_files(local)))
         own = [posixpath.normpath(command.log) for command in spec.commands if command.log]
-        files = self._folder(spec.root, local / "files", limit).fetch(dict.fromkeys([*own, *artefacts]))
+        root = self._folder(spec.root, local / "files", limit, sent.root)
+        files = root.fetch(dict.fromkeys([*own, *artefacts]))
         files.notes += changed_since(local, files.listed, node=self._node.name, limit=limit)
         found.add(files)
         return found
 
-    def _folder(self, root: str, local: Path, limit: int) -> FolderFetch:
-        return FolderFetch(self._twice, node=self._node.name, root=root, local=local, limit=limit)
+    def _folder(self, root: str, local: Path, limit: int, sent: Mapping[str, bytes | None]) -> FolderFetch:
+        return FolderFetch(self._twice, node=self._node.name, root=root, local=local, limit=limit, sent=sent)
 
     def _put_once(self, data: bytes, remote: str) -> None:
         """Put a file there unless there is one."""
@@ -240,6 +293,12 @@ class NodeSession:
 
     def _job(self, spec: JobSpec) -> str:
         return paths.job_dir(self._node, spec.run, spec.step, spec.attempt)
+
+
+def _close_late(connecting: "Future[Transport]") -> None:
+    """Close a connection that nobody waited for."""
+    if connecting.exception() is None:
+        connecting.result().close()
 
 
 def _evidence_files(local: Path) -> list[str]:

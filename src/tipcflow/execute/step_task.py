@@ -12,7 +12,7 @@ import time
 from typing import TYPE_CHECKING
 
 from tipcflow.domain import EndReason, InfraError, JobSpec, Status, Step
-from tipcflow.execute import confirm, outcome
+from tipcflow.execute import outcome
 from tipcflow.execute.blame import culprit, is_bad, is_culprit, was_stopped
 from tipcflow.execute.evidence import gather
 from tipcflow.execute.gang import PEER_GRACE_S, SLACK_S, STOP_S
@@ -81,10 +81,13 @@ class StepTask:
         """The jobs of all members."""
         return [member.spec for member in self._members.values()]
 
-    def begin(self) -> None:
+    def begin(self, seconds: float = 0.0) -> None:
         """Join the step's open attempt or open a new one, and see to it that this node's job runs.
 
         A job that lives is found again, one that has ended is taken as it ended; nothing is started twice.
+
+        Args:
+            seconds: how long `watch` is going to be called for right after: what it will show comes along.
 
         Raises:
             InfraError: a node of the gang could not be staged; all others were stopped and the attempt is closed.
@@ -96,14 +99,14 @@ class StepTask:
             self._resume = None
         self._members = context.members(step, self._attempt, self._nodes)
         if joined.opened:
-            self._forget()
+            context.forget(step)
             context.say(Event(Kind.STEP_STARTED, step=step.id, node=",".join(step.nodes)))
         if self._resume is not None and not self.mine.done:
             self.mine.resume_at(self._resume)
         if self._closed is not None or self.mine.done or self._resume is not None:
             return
         if not joined.opened and self._was_stopped():
-            self.begin()
+            self.begin(seconds)
             return
         if self.mine.released:
             return  # it runs; when its node cannot be reached, watching it says so
@@ -113,7 +116,9 @@ class StepTask:
             # Another try is made for all nodes by whoever comes: the others' tasks may have ended with the first.
             for member in list(self._members.values()) if self._beyond else [self.mine]:
                 if not member.done and not member.released:
-                    self._take_answers([member], self._start([member.spec]))
+                    self._check_killed()
+                    answer = member.begin(seconds) if member is self.mine else self._start([member.spec])[0]
+                    self._take_answers([member], [answer])
                     member.released = True
                     self._keep(member)
 
@@ -207,15 +212,6 @@ class StepTask:
         ended = [member for member in self._members.values() if member not in never]
         fine = all(not is_bad(member) or was_stopped(member) for member in ended)
         return self._close(cancelled=bool(never) and stopped and fine, final=True)
-
-    def _forget(self) -> None:
-        """This step is tried (again): what was said of the run, and of what needs this step, is no longer true."""
-        store, run = self._context.store, self._context.run
-        if store.get_run(run).status is not None:
-            store.put_document(run, "judgement", None)
-            confirm.forget(store, run)
-            store.reopen_run(run)
-        store.clear_steps(run, [self._step.id, *self._context.plan.needing(self._step.id)])
 
     def _begin_gang(self) -> None:
         if self._node != self._step.nodes[0] and not self._members[self._step.nodes[0]].released:
@@ -358,6 +354,8 @@ class StepTask:
 
     def _look(self) -> None:
         """Take what the other tasks know by now."""
+        if self.mine.done and len(self._members) == 1:
+            return
         known = self._context.store.members(self._context.run, self._step.id, self._attempt)
         for name, state in known.items():
             member = self._members[name]
@@ -390,6 +388,6 @@ class StepTask:
             members,
             self._nodes,
             cancelled=cancelled,
-            late=self._context.cut_short(self._step, self._attempt),
+            late=self._context.cut_short(self._step, self._attempt) if any(map(is_bad, members)) else "",
             final=final or self._killed.is_set(),
         )

@@ -1,15 +1,17 @@
 """What a task of a run needs, read from the database: a task is a process of its own, maybe on another worker."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tipcflow.config.policy import Policy
 from tipcflow.config.references import References
 from tipcflow.config.suite import Suite
-from tipcflow.domain import Cluster, InfraError, JobSpec, Plan, Status, Step
+from tipcflow.domain import Attempt, Cluster, InfraError, JobSpec, Plan, Status, Step, StepKind
+from tipcflow.execute import confirm
 from tipcflow.execute.closing import StepCloser
 from tipcflow.execute.hang import hang_limit
 from tipcflow.execute.jobs import job_spec, slots_needed
@@ -20,7 +22,7 @@ from tipcflow.execute.node_claims import NodeClaims
 from tipcflow.execute.nodes import Nodes
 from tipcflow.execute.progress import Event, Kind, Listener
 from tipcflow.execute.request import RunRequest
-from tipcflow.execute.resolve import kept_request
+from tipcflow.execute.resolve import request_from
 from tipcflow.execute.retry import Retries
 from tipcflow.execute.session import Connect
 from tipcflow.execute.steps import budget_words
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 LEASE_TTL_S = 1800.0
 # A gang's members wait for each other on their nodes, not in the workers of a scheduler that may be busy.
 BARRIER_S = 600.0
+_SETTLED = ("request", "suite", "policy", "references", "cluster")
 
 
 @dataclass(frozen=True)
@@ -50,9 +53,14 @@ class TaskContext:
     say: Listener
 
     @cached_property
+    def _settled(self) -> dict[str, Any]:
+        """What `resolve` has kept, and never changes: read at once."""
+        return self.store.several_documents(self.run, _SETTLED)
+
+    @cached_property
     def request(self) -> RunRequest:
         """What was asked for."""
-        return kept_request(self.store, self.run)
+        return request_from(self._settled.get("request"), self.run)
 
     @cached_property
     def plan(self) -> Plan:
@@ -62,17 +70,17 @@ class TaskContext:
     @cached_property
     def suite(self) -> Suite:
         """The suite as it was when the run was resolved."""
-        return Suite.model_validate(self.store.document(self.run, "suite"))
+        return Suite.model_validate(self._settled.get("suite"))
 
     @cached_property
     def policy(self) -> Policy:
         """The policy as it was when the run was resolved."""
-        return Policy.model_validate(self.store.document(self.run, "policy"))
+        return Policy.model_validate(self._settled.get("policy"))
 
     @cached_property
     def references(self) -> References:
         """The suite's accuracy targets as they were when the run was resolved."""
-        return References.model_validate(self.store.document(self.run, "references"))
+        return References.model_validate(self._settled.get("references"))
 
     @property
     def budget_s(self) -> float:
@@ -86,15 +94,18 @@ class TaskContext:
         It counts from the first attempt under the present lease: neither waiting for slots nor a night of trouble
         with nodes, after which somebody clears the run, is the chain's fault.
         """
+        return self._budget_ends(self.store.attempts(self.run))
+
+    def _budget_ends(self, attempts: Sequence[Attempt]) -> float:
         leased = float((self.store.document(self.run, "lease") or {}).get("at", 0.0))
-        began = [one.started_at for one in self.store.attempts(self.run) if one.started_at >= leased]
+        began = [one.started_at for one in attempts if one.started_at >= leased]
         late = self.request.ends_at or float("inf")
         return min(min(began) + self.budget_s, late) if began else late
 
     @cached_property
     def cluster(self) -> Cluster:
         """The cluster as it was when the run was resolved."""
-        return Cluster.model_validate(self.store.document(self.run, "cluster"))
+        return Cluster.model_validate(self._settled.get("cluster"))
 
     @cached_property
     def closer(self) -> StepCloser:
@@ -124,15 +135,18 @@ class TaskContext:
             run=self.run,
             attempt=attempt,
             fence=fence,
-            hang_s=hang_limit(self.store, self.run, self.plan, self.policy),
+            hang_s=hang_limit(self.store, self.run, self.plan, self.policy)
+            if step.kind is StepKind.TRAIN
+            else 0.0,
             lease_s=self.policy.waits.node_lease_s,
         )
         return spec.model_copy(update={"barrier_s": BARRIER_S}) if spec.barrier else spec
 
     def _cut(self, step: Step, attempt: int) -> Step:
         """The step with no more time than is left of the run's budget; the same whichever task asks."""
-        mine = [one for one in self.store.attempts(self.run) if (one.step, one.attempt) == (step.id, attempt)]
-        left = self.budget_ends - mine[0].started_at if mine else step.deadline_s
+        attempts = self.store.attempts(self.run)
+        mine = [one for one in attempts if (one.step, one.attempt) == (step.id, attempt)]
+        left = self._budget_ends(attempts) - mine[0].started_at if mine else step.deadline_s
         return step.model_copy(update={"deadline_s": max(1.0, left)}) if left < step.deadline_s else step
 
     def cut_short(self, step: Step, attempt: int) -> str:
@@ -155,6 +169,14 @@ class TaskContext:
                 member.restore(known[name])
             made[name] = member
         return made
+
+    def forget(self, step: Step) -> None:
+        """A step is tried (again): what was said of the run, and of what needs the step, is no longer true."""
+        if self.store.get_run(self.run).status is not None:
+            self.store.put_document(self.run, "judgement", None)
+            confirm.forget(self.store, self.run)
+            self.store.reopen_run(self.run)
+        self.store.clear_steps(self.run, [step.id, *self.plan.needing(step.id)])
 
     def statuses(self) -> dict[str, Status]:
         """Step id -> status of the steps that have ended."""

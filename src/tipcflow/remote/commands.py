@@ -148,6 +148,15 @@ def start(node: Node, job: str) -> str:
     return _runner(node, "start", job)
 
 
+def begin(node: Node, job: str, *, seconds: float, resume: Mapping[str, int] | None = None) -> str:
+    """As `start`, with the job's description on stdin, which is kept unless there is one; then as `watch`.
+
+    Prints what `start` prints as an event `answer`, then the job's events.
+    """
+    seen = json.dumps(dict(resume or {}), separators=(",", ":"))
+    return _runner(node, "begin", job, "--for", f"{seconds:g}", "--resume", seen, "--files")
+
+
 def poll(node: Node, job: str) -> str:
     """Print the job's state, heartbeat, exit record and legs; renews its node lease."""
     return _runner(node, "poll", job)
@@ -172,14 +181,17 @@ def evidence(node: Node, job: str) -> str:
     return _runner(node, "evidence", job)
 
 
-def watch(node: Node, job: str, *, seconds: float, resume: Mapping[str, int] | None = None) -> str:
+def watch(
+    node: Node, job: str, *, seconds: float, resume: Mapping[str, int] | None = None, files: bool = False
+) -> str:
     """Print the job's events as JSON lines, for at most so many seconds; renews its node lease.
 
     Args:
         resume: leg -> how many bytes of its log are here already.
+        files: print the small files that the job leaves, too, before its end.
     """
     seen = json.dumps(dict(resume or {}), separators=(",", ":"))
-    return _runner(node, "watch", job, "--for", f"{seconds:g}", "--resume", seen)
+    return _runner(node, "watch", job, "--for", f"{seconds:g}", "--resume", seen, *(["--files"] if files else []))
 
 
 def list_ours(node: Node) -> str:

@@ -39,6 +39,13 @@ class DocumentsMixin(StoreBase):
         with self._read() as connection:
             return connection.execute(query).scalar()
 
+    def several_documents(self, run_id: str, names: Iterable[str]) -> dict[str, Any]:
+        """Those of the documents that there are, by name."""
+        query = select(documents.c.name, documents.c.body)
+        query = query.where(documents.c.run == run_id, documents.c.name.in_(list(names)))
+        with self._read() as connection:
+            return {name: body for name, body in connection.execute(query) if body is not None}
+
     def documents(self, run_id: str) -> list[str]:
         """The names of a run's documents, sorted."""
         query = select(documents.c.name).where(documents.c.run == run_id)

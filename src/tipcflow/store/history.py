@@ -52,10 +52,7 @@ class HistoryMixin(RunsMixin, StepsMixin, MeasurementsMixin, DocumentsMixin):
         )
 
     def _fact_documents(self, run_id: str) -> dict[str, Any]:
-        query = select(documents.c.name, documents.c.body)
-        query = query.where(documents.c.run == run_id, documents.c.name.in_(_DOCUMENTS))
-        with self._read() as connection:
-            return {name: body for name, body in connection.execute(query) if body is not None}
+        return self.several_documents(run_id, _DOCUMENTS)
 
     def accepted_runs(
         self,

@@ -17,6 +17,8 @@ from tipcflow.store.leases import LeasesMixin
 from tipcflow.store.members import MembersMixin
 from tipcflow.store.rollup import RollupMixin
 
+_KEPT: dict[str, Engine] = {}
+
 
 class Store(HistoryMixin, FramesMixin, LeasesMixin, BaselinesMixin, MembersMixin, FinishedMixin, RollupMixin):
     """The metrics database, SQLite or PostgreSQL. Safe to share between threads, not across a fork."""
@@ -38,7 +40,7 @@ class Store(HistoryMixin, FramesMixin, LeasesMixin, BaselinesMixin, MembersMixin
             InfraError: when it cannot be reached.
         """
         url = settings().database_url if url is None else url
-        engine = make_engine(url)
+        engine = _KEPT.get(url) or make_engine(url)
         try:
             _bring_up_to_date(engine, url, allowed=migrate)
         except BaseException:
@@ -57,6 +59,15 @@ class Store(HistoryMixin, FramesMixin, LeasesMixin, BaselinesMixin, MembersMixin
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def keep_engine(url: str, engine: Engine) -> None:
+    """Use this engine for every store of that URL from now on, here and in processes that are forked from here.
+
+    Args:
+        engine: without a connection.
+    """
+    _KEPT[url] = engine
 
 
 def _bring_up_to_date(engine: Engine, url: str, *, allowed: bool) -> None:

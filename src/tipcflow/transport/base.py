@@ -33,12 +33,19 @@ class Transport(Protocol):
         """
         ...
 
-    def stream(self, command: str, *, timeout: float = 30.0) -> AbstractContextManager[Iterator[bytes]]:
+    def stream(
+        self,
+        command: str,
+        *,
+        input: bytes = b"",  # noqa: A002
+        timeout: float = 30.0,
+    ) -> AbstractContextManager[Iterator[bytes]]:
         """Run a command and yield its output line by line, without line ends.
 
         The iterator ends with the command's output; leaving the context closes the remote command's channel.
 
         Args:
+            input: its stdin, all of which the command reads before it says anything.
             timeout: seconds that the node may be silent.
         """
         ...

@@ -44,11 +44,17 @@ class ParamikoTransport:
         return self._run(command, io.BytesIO(input or b""), timeout)
 
     @contextmanager
-    def stream(self, command: str, *, timeout: float = 30.0) -> Iterator[Iterator[bytes]]:
+    def stream(
+        self,
+        command: str,
+        *,
+        input: bytes = b"",  # noqa: A002
+        timeout: float = 30.0,
+    ) -> Iterator[Iterator[bytes]]:
         """Run a command and yield its output lines; `timeout` is how many seconds the node may be silent."""
         channel = self._open(command, timeout)
         try:
-            yield self._lines(channel, timeout)
+            yield self._lines(channel, input, timeout)
         finally:
             channel.close()
 
@@ -214,9 +220,11 @@ class ParamikoTransport:
         text = output.getvalue() if sink is None and isinstance(output, io.BytesIO) else b""
         return Completed(code, text, bytes(errors))
 
-    def _lines(self, channel: paramiko.Channel, timeout: float) -> Iterator[bytes]:
+    def _lines(self, channel: paramiko.Channel, source: bytes, timeout: float) -> Iterator[bytes]:
         errors, rest = bytearray(), b""
-        channel.shutdown_write()
+        with self._guard(timeout), _closed_at(channel, time.monotonic() + timeout):
+            _sent(channel, source)  # one that does not read it says why, below
+            channel.shutdown_write()
         for piece in self._received(channel, errors, timeout):
             *lines, rest = (rest + piece).split(b"\n")
             yield from lines

@@ -36,6 +36,7 @@ EVERY = {
 }
 RUNNER = {
     "start": lambda: commands.start(NODE, JOB),
+    "begin": lambda: commands.begin(NODE, JOB, seconds=15, resume={"": 7}),
     "poll": lambda: commands.poll(NODE, JOB),
     "go": lambda: commands.go(NODE, JOB),
     "stop": lambda: commands.stop(NODE, JOB, "node b: it's gone"),

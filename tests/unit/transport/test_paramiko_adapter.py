@@ -53,6 +53,13 @@ def test_time_limit(transport):
     assert transport.run("true").exit_code == 0
 
 
+def test_stream_sends_its_input_first(transport):
+    with transport.stream("wc -c; echo read", input=b"x" * 300_000) as lines:
+        assert [line.strip() for line in lines] == [b"300000", b"read"]
+    with transport.stream("echo does not read", input=b"x" * 300_000) as lines:
+        assert next(lines) == b"does not read"
+
+
 def test_stream_gives_lines_as_they_come(transport):
     with transport.stream("echo one; printf 'two\\nth'; sleep 0.2; echo ree; printf rest") as lines:
         assert list(lines) == [b"one", b"two", b"three", b"rest"]

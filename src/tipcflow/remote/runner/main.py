@@ -11,16 +11,19 @@ from .files import ask_to_stop, describe, save, say, touch_lease
 # Subcommand -> operands and options; not argparse, whose import takes longer than most calls.
 USAGE: dict[str, tuple[list[str], dict[str, str]]] = {
     "start": (["JOB"], {}),
+    "begin": (["JOB"], {"--for": "60", "--resume": "{}", "--files": ""}),
     "poll": (["JOB"], {}),
     "go": (["JOB"], {}),
     "stop": (["JOB", "REASON"], {}),
     "evidence": (["JOB"], {"--hang": "", "--deadline": ""}),
-    "watch": (["JOB"], {"--for": "60", "--resume": "{}"}),
+    "watch": (["JOB"], {"--for": "60", "--resume": "{}", "--files": ""}),
     "daemon": (["JOB", "LOCK", "WRITER"], {}),
     "list": (["WORKSPACE"], {}),
     "reap": (["WORKSPACE"], {"--job": "", "--living": ""}),
     "facts": (["WORKSPACE"], {"--python": "", "--peers": "", "--port": "22"}),
 }
+
+FLAGS = ("--living", "--files")  # without a value
 
 
 def arguments(words: list[str]) -> tuple[str, list[str], dict[str, str]]:
@@ -31,7 +34,7 @@ def arguments(words: list[str]) -> tuple[str, list[str], dict[str, str]]:
     names, defaults = USAGE[do]
     operands, rest, options = words[1 : len(names) + 1], words[len(names) + 1 :], dict(defaults)
     while rest and rest[0] in options:
-        flag = rest[0] == "--living"
+        flag = rest[0] in FLAGS
         if not flag and len(rest) < 2:
             fail(f"{rest[0]} needs a value")
         options[rest[0]] = "1" if flag else rest[1]
@@ -47,6 +50,16 @@ def fail(message: str) -> None:
     sys.exit(2)
 
 
+def watch(place: str, options: dict[str, str]) -> None:
+    """Print a job's events until the reader is gone."""
+    from .watch import Watch
+
+    try:
+        Watch(place, json.loads(options["--resume"]), files=bool(options["--files"])).run(float(options["--for"]))
+    except BrokenPipeError:
+        os._exit(0)
+
+
 def main() -> None:
     """Run one subcommand. Only what it needs is imported: most of them live for milliseconds."""
     do, operands, options = arguments(sys.argv[1:])
@@ -55,17 +68,18 @@ def main() -> None:
         from .start import start
 
         say(start(place))
+    elif do == "begin":
+        from .start import describe_job, start
+
+        describe_job(place, sys.stdin.read())
+        say(dict(start(place), event="answer"))
+        watch(place, options)
     elif do == "daemon":  # called by `start` alone
         from .daemon import daemon
 
         daemon(place, int(operands[1]), int(operands[2]))
     elif do == "watch":
-        from .watch import Watch
-
-        try:
-            Watch(place, json.loads(options["--resume"])).run(float(options["--for"]))
-        except BrokenPipeError:
-            os._exit(0)  # the reader is gone
+        watch(place, options)
     elif do == "poll":
         touch_lease(place)
         say(describe(place))

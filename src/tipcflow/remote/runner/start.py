@@ -9,7 +9,7 @@ import select
 import sys
 import time
 
-from .files import Json, describe, load, touch_lease
+from .files import Json, describe, load, save, touch_lease
 from .processes import marks
 
 PATIENCE_S = 60.0
@@ -34,6 +34,20 @@ def environment(spec: Json) -> dict[str, str]:
     return dict(env, TIPCFLOW_RUNNER="1", **marks(spec))
 
 
+def describe_job(folder: str, text: str) -> None:
+    """Keep a job's description, and make its folder, unless there is one: it stays what it was started with."""
+    path = os.path.join(folder, "job.json")
+    if os.path.exists(path):
+        return
+    try:
+        before = os.umask(0o077)
+        os.makedirs(folder, exist_ok=True)
+        os.umask(before)
+        save(path, text)
+    except OSError as error:
+        sys.exit(f"cannot write {path}: {error.strerror}")
+
+
 def start(folder: str) -> Json:
     """Start the job of this folder unless it was ever started; what `describe` says, once it is settled."""
     spec = load(os.path.join(folder, "job.json"))
@@ -56,6 +70,7 @@ def start(folder: str) -> Json:
             continue
         told = describe(folder)
         if told["record"] or told["pid"]:  # it ran before: an attempt is never started twice
+            os.close(lock)  # this process may go on to watch, and would take its own lock for a living runner's
             return dict(told, state="ended" if told["record"] else "lost")
         return launch(folder, spec, lock)
 

@@ -33,10 +33,11 @@ class Watch:
 
     Args:
         resume: leg -> bytes of its log that the controller has already.
+        files: send the small files that the job leaves, before its end is told.
     """
 
-    def __init__(self, folder: str, resume: dict[str, int]) -> None:
-        self.folder = folder
+    def __init__(self, folder: str, resume: dict[str, int], *, files: bool = False) -> None:
+        self.folder, self.files = folder, files
         spec = load(self.path("job.json")) or {"commands": []}
         self.offsets = {command["leg"]: int(resume.get(command["leg"], 0)) for command in spec["commands"]}
         self.samples = self.legs = 0
@@ -109,6 +110,14 @@ class Watch:
         if beat and time.monotonic() - self.said >= ALIVE_S:
             self.say(dict(beat, event="alive"))
 
+    def parcel(self) -> None:
+        """The files, for a controller that wants them."""
+        spec = load(self.path("job.json"))
+        if self.files and spec:
+            from .parcel import parcel
+
+            self.say(dict(parcel(self.folder, spec), event="files"))
+
     def run(self, seconds: float) -> None:
         """Print events until the job has ended or is lost, the reader is gone, or so many seconds have passed."""
         now = time.monotonic()
@@ -130,6 +139,7 @@ class Watch:
                 told = describe(self.folder)
                 if told["record"]:
                     if ended:
+                        self.parcel()
                         return self.say({"event": "end", "record": told["record"], "artefacts": told["artefacts"]})
                 elif told["state"] != "staging":
                     return self.say({"event": told["state"] if told["state"] == "absent" else "lost"})

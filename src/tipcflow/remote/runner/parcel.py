@@ -1,0 +1,55 @@
+"""The small files that a job leaves, sent along with its end: fetching them takes longer than many a job."""
+
+from __future__ import annotations
+
+import binascii
+import os
+import stat
+
+from .files import Json, load, log_name
+from .outputs import is_secret
+
+ALL = 96 * 1024  # bytes of all files together: more is fetched
+RECORDS = ("samples.jsonl", "exit.json", "legs.jsonl", "runner.log", "evidence.json", "artefacts.json")
+
+
+def parcel(folder: str, spec: Json) -> Json:
+    """`job` (the job's folder) and `root` (the suite's) -> name -> [CRC-32, Base64], or null for no such file.
+
+    Names that are not in it were not looked for. Links are no files, and what may hold secrets is left out.
+    """
+    seen = load(os.path.join(folder, "evidence.json")) or {}
+    artefacts = load(os.path.join(folder, "artefacts.json")) or []
+    commands = spec["commands"]
+    logs = [log_name(command["leg"]) for command in commands]
+    own = [os.path.normpath(command["log"]) for command in commands if command.get("log")]
+    written = [one["path"] for one in artefacts if one.get("exists") and one.get("fresh")]
+    room = ALL
+    packed: Json = {}
+    wanted = (("job", folder, [*RECORDS, *logs, *seen.get("files", [])]), ("root", spec["root"], [*own, *written]))
+    for key, root, names in wanted:
+        packed[key] = {}
+        for name in names:
+            path = os.path.join(root, name)
+            if name in packed[key] or is_secret(name):
+                continue
+            try:
+                size = regular(path)
+                if 0 <= size <= room:
+                    with open(path, "rb") as handle:
+                        data = handle.read(room + 1)
+                    if len(data) <= room:
+                        room -= len(data)
+                        text = binascii.b2a_base64(data, newline=False).decode()
+                        packed[key][name] = [binascii.crc32(data), text]
+            except FileNotFoundError:
+                packed[key][name] = None
+            except OSError:
+                continue  # whoever fetches it hears why
+    return packed
+
+
+def regular(path: str) -> int:
+    """The size of a regular file, -1 of anything else."""
+    found = os.lstat(path)
+    return found.st_size if stat.S_ISREG(found.st_mode) else -1

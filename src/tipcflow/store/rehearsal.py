@@ -1,0 +1,80 @@
+"""What a step's task asks the database, asked once beforehand: processes that are forked later find it prepared.
+
+SQLAlchemy makes a statement's text when an engine sees it first, which was a third of a short task's CPU time. An
+engine that has seen them is kept for the processes that are forked from this one; no connection of it is.
+"""
+
+import sqlite3
+import time
+from typing import Any
+
+from sqlalchemy import event, insert
+
+from tipcflow.domain import Measurement, MemberState, Phase, Plan, Run, Status, Step, StepKind
+from tipcflow.domain.plan import Compat
+from tipcflow.store.engine import make_engine, normal_url, writing
+from tipcflow.store.repository import Store, keep_engine
+from tipcflow.store.schema import fences, metadata
+
+_RUN, _STEP, _NODE = "rehearsal", "rehearsal", "rehearsal"
+
+
+def rehearse(url: str) -> None:
+    """Make the statements of a step's task, on an empty database in memory, for a SQLite database of that URL.
+
+    The database itself is not touched, nor need it be there. Other databases cannot be rehearsed: their dialect
+    asks a server first.
+
+    Raises:
+        ConfigError: it is no URL of a database.
+    """
+    parsed = normal_url(url)
+    if parsed.get_backend_name() != "sqlite" or parsed.database in (None, "", ":memory:"):
+        return
+    engine = make_engine(url)
+
+    def in_memory(*_: Any) -> sqlite3.Connection:
+        return sqlite3.connect(":memory:", check_same_thread=False)
+
+    event.listen(engine, "do_connect", in_memory)
+    try:
+        metadata.create_all(engine)
+        with writing(engine) as connection:
+            connection.execute(insert(fences), {"id": 1, "last": 0})
+        _ask(Store(engine, url))
+    finally:
+        event.remove(engine, "do_connect", in_memory)
+        engine.dispose()
+    keep_engine(url, engine)
+
+
+def _ask(store: Store) -> None:
+    """A run of one step, as its task asks for it."""
+    now = time.time()
+    step = Step(id=_STEP, kind=StepKind.EVAL, nodes=(_NODE,))
+    words = dict.fromkeys(("chain", "suite", "dialect", "model", "params_file", "params_sha256", "mode"), "")
+    plan = Plan(**words, compat=Compat.SPEC, steps=(step,))  # type: ignore[arg-type]
+    store.create_run(
+        Run(id=_RUN, chain="", suite="", model="", mode="", cluster="", trigger="", created_at=now), plan
+    )
+    store.put_document(_RUN, "rehearsal", {})
+    store.acquire_leases(_RUN, [(_NODE, 0)], owner="", ttl_s=1.0)
+    store.is_under_way(_RUN, _STEP, node=_NODE, generation=1)
+    store.get_run(_RUN), store.plan(_RUN), store.step_statuses(_RUN), store.node_facts(_RUN)
+    store.open_attempt_number(_RUN, _STEP)
+    store.document(_RUN, "rehearsal"), store.several_documents(_RUN, ["rehearsal"])
+    store.renew_leases(_RUN, ttl_s=1.0)
+    store.clear_steps(_RUN, [_STEP])
+    attempt = store.join_attempt(_RUN, _STEP, [_NODE], node=_NODE, generation=1).attempt
+    store.attempts(_RUN)
+    store.put_member(_RUN, _STEP, attempt, MemberState(node=_NODE))
+    store.members(_RUN, _STEP, attempt)
+    told = Measurement(
+        run=_RUN, step=_STEP, attempt=attempt, node=_NODE, metric="m", phase=Phase.EVAL, value=1.0, unit=""
+    )
+    store.add_measurements([told])
+    store.merge_document(_RUN, "rehearsal", {"a": 1})
+    store.close_attempt(_RUN, _STEP, attempt, Status.PASS, "", [], now)
+    store.set_step(_RUN, _STEP, Status.PASS)
+    store.set_leg(_RUN, _STEP, "leg", attempt, Status.PASS)
+    store.join_attempt(_RUN, _STEP, [_NODE], node=_NODE, generation=1)

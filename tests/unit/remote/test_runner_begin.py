@@ -1,0 +1,94 @@
+"""`begin`: a job is described, started and watched in one call, and its small files come along with its end."""
+
+import base64
+import json
+import os
+import signal
+import subprocess
+
+import pytest
+
+from tipcflow.remote.runner.parcel import ALL, parcel
+
+pytestmark = pytest.mark.process
+
+
+def begin(bench, job, described="", *words):
+    """All events of one call."""
+    argv = [bench.node.python, "-I", "-S", "-X", "utf8", str(bench.runner), "begin", str(job), *words]
+    done = subprocess.run(argv, input=described.encode(), capture_output=True, timeout=90, check=False)
+    assert (done.returncode, done.stderr) == (0, b""), done.stderr.decode()
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def described(bench, *texts, **values):
+    """A job's folder, which is not there yet, and its description."""
+    job = bench.job(*texts, **values)
+    text = (job / "job.json").read_text()
+    (job / "job.json").unlink()
+    job.rmdir()
+    return job, text
+
+
+def test_one_call_does_it_all(bench):
+    job, text = described(bench, "echo one; echo two > made", artefacts=("made",))
+    told = begin(bench, job, text, "--files")
+    assert (told[0]["event"], told[0]["state"]) == ("answer", "running")
+    assert "".join(one["data"] for one in told if one["event"] == "log") == "one\n"
+    assert [one["event"] for one in told[-2:]] == ["files", "end"]
+    assert told[-1]["record"]["exit_code"] == 0
+    files = {name: file and base64.b64decode(file[1]) for name, file in told[-2]["job"].items()}
+    assert files["logs/main.log"] == b"one\n"
+    assert files["exit.json"] == (job / "exit.json").read_bytes()
+    assert files["evidence.json"] is None
+    assert base64.b64decode(told[-2]["root"]["made"][1]) == b"two\n"
+    assert (job.stat().st_mode & 0o777, (job / "job.json").stat().st_mode & 0o777) == (0o700, 0o644)
+    bench.ended(job)
+
+
+def test_a_second_call_finds_the_job_as_it_was_described_first(bench):
+    job, text = described(bench, "echo begun >> begun")
+    begin(bench, job, text)
+    told = begin(bench, job, text.replace("echo begun", "echo again"))
+    assert (told[0]["event"], told[0]["state"], told[-1]["event"]) == ("answer", "ended", "end")
+    assert "files" not in {one["event"] for one in told}
+    assert (job / "job.json").read_text() == text
+    assert (bench.root / "begun").read_text() == "begun\n"
+
+
+def test_a_job_whose_runner_died_is_lost_also_for_who_has_just_looked(bench):
+    """The one that looks holds the job's lock for a moment: it must not take that for a living runner."""
+    job, text = described(bench, "sleep 300")
+    told = begin(bench, job, text, "--for", "0")
+    os.kill(told[0]["pid"], signal.SIGKILL)
+    bench.close()
+    told = begin(bench, job, text, "--for", "30")
+    assert (told[0]["state"], told[-1]["event"]) == ("lost", "lost")
+
+
+def test_a_folder_that_cannot_be_made_is_told(bench):
+    job, text = described(bench, "true")
+    job.parent.rmdir()
+    job.parent.write_text("in the way")
+    with pytest.raises(AssertionError, match=r"cannot write .*job\.json: Not a directory"):
+        begin(bench, job, text)
+
+
+def test_what_is_sent_along_is_small_regular_and_no_secret(bench):
+    job = bench.job("true", artefacts=("*",))
+    spec = json.loads((job / "job.json").read_text())
+    names = ("small", "link", "envlog.0", "gone", "large", "next")
+    for name in ("small", "envlog.0", "next"):
+        (bench.root / name).write_text(name)
+    (bench.root / "link").symlink_to(bench.root / "small")
+    (bench.root / "large").write_bytes(b"x" * ALL)
+    listed = [{"path": name, "exists": True, "fresh": True} for name in names]
+    (job / "artefacts.json").write_text(json.dumps([*listed, {"path": "old", "exists": True, "fresh": False}]))
+    (bench.root / "old").write_text("old")
+    packed = parcel(str(job), spec)
+    assert {name: file and base64.b64decode(file[1]) for name, file in packed["root"].items()} == {
+        "small": b"small",
+        "gone": None,
+        "next": b"next",
+    }
+    assert packed["job"]["exit.json"] is None
