@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.support.bulk import LINES, counted, redrawn, same
+from tests.support.bulk import EXACT, LINES, counted, quickly, redrawn, same
 
 from tipcflow.parse import layouts
 from tipcflow.parse.account import account_of
@@ -85,11 +85,26 @@ def test_layouts_are_what_is_read_by(monkeypatch: pytest.MonkeyPatch) -> None:
     assert told == {"others": 100, "known": 900}
 
 
-@given(st.lists(st.floats(0, 1e9).map(lambda value: round(value, 6)), min_size=1, max_size=200))
-def test_every_number_of_a_layout_round_trips(values: list[float]) -> None:
-    lines = [f"[Epoch 1, iter: 2] loss: {value:.6f}, x: -{value:016.5f}\n" for value in values]
-    data = "".join(lines * 2).encode()
-    same(data, "models", piece=len(data) // 2)
+@pytest.mark.parametrize("sign", ["", "-", "+"])
+@pytest.mark.parametrize("part", range(9))
+def test_every_number_of_every_width_round_trips(sign: str, part: int) -> None:
+    rng = random.Random(part)
+    for whole in range(1, 9):
+        texts = []
+        for _ in range(30):
+            # Many nines: near the end of what a double holds exactly.
+            digits = "".join(rng.choices(rng.choice(("0123456789", "9", "99998")), k=whole + part))
+            texts.append(f"{sign}{digits[:whole]}" + (f".{digits[whole:]}" if part else ""))
+        data = "".join(f"[Epoch 1, iter: 2] loss: {text}, lr: 0.5\n" for text in texts).encode()
+        losses = [one.value for one in quickly(data, "models", len(data) // 2) if one.metric == "loss"]
+        assert [EXACT.pack(value) for value in losses] == [EXACT.pack(float(text)) for text in texts]
+
+
+@pytest.mark.parametrize("other", [b"/", b":", b" ", b"\xff", b"\x00", b"\x1b", b"a", b"."])
+def test_what_is_nearly_a_layout(other: bytes) -> None:
+    line = b"[Epoch 10, iter: 1000] loss: 0.25, top1: 12.5, batch_cost: 0.25 sec\n"
+    near = [line[:at] + other + line[at + 1 :] for at in range(len(line) - 1)]
+    same(line * 10 + b"".join(near) + line * 10, piece=len(line) * 10)
 
 
 def test_lines_that_steer_among_lines_of_a_layout() -> None:
