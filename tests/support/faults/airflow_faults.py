@@ -93,6 +93,26 @@ def task_cleared(case: AirflowCase) -> None:
     assert set(tried[max(tried)]) == {"a", "b"}
 
 
+def one_worker_slot(case: AirflowCase) -> None:
+    """All tasks of a run, and so those of a gang, take turns in the only slot that there is."""
+    path = "/api/v2/pools/default_pool"
+    slots = case.scheduler.call("GET", path).json()["slots"]
+
+    def resize(number: int) -> None:
+        case.scheduler.call("PATCH", path, params={"update_mask": "slots"}, json={"slots": number})
+
+    case.stack.callback(resize, slots)
+    resize(1)
+    running = case.begin()
+    case.now()
+    case.finish(running, seconds=420)
+    _trained_once(case)
+    assert case.run is not None
+    with case.desk.store() as store:
+        (train,) = [one for one in store.attempts(case.run.id) if one.step.endswith(TRAIN)]
+    assert {record.node for record in train.records} == {"a", "b"}
+
+
 def queued_run_deleted(case: AirflowCase) -> None:
     """A run that Airflow has not begun, since its DAG is paused; another one passes afterwards."""
     path = f"/api/v2/dags/{DAG}"

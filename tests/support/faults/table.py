@@ -240,6 +240,14 @@ FAULTS: tuple[Fault, ...] = (
         goes_on=True,
     ),
     Fault(
+        "Airflow: one worker slot",
+        "no more than one task of Airflow runs at any time: a gang needs no more",
+        airflow_faults.one_worker_slot,
+        PASS,
+        needs="airflow",
+        goes_on=True,
+    ),
+    Fault(
         "Airflow: run marked failed",
         "a person marks the run as failed in the middle of a training",
         airflow_faults.marked_failed,
