@@ -180,11 +180,11 @@ class NodeSession:
         described = spec.model_dump_json().encode()
         _ = self.transport  # a node that cannot be reached is not asked twice
         try:
-            events = self._events(spec, command, input=described, timeout=ASK_S)
+            events = self._events(spec, command, input=described, timeout=self._silence_s)
             answer = next(events)
         except InfraError:  # broken, or the runner is not there: put there by another version, under another name
             self.reconnect()
-            events = self._events(spec, command, input=described, timeout=ASK_S)
+            events = self._events(spec, command, input=described, timeout=self._silence_s)
             answer = next(events)
         return itertools.chain((answer,), events)
 
@@ -197,7 +197,7 @@ class NodeSession:
         input: bytes = b"",  # noqa: A002
     ) -> Iterator[dict[str, Any]]:
         heard = False
-        with self.transport.stream(command, input=input, timeout=timeout) as lines:
+        with self.transport.stream(command, input=input, timeout=timeout, first=ASK_S if input else 0.0) as lines:
             for line in lines:
                 heard = True
                 yield self._json(line)

@@ -39,6 +39,7 @@ class Transport(Protocol):
         *,
         input: bytes = b"",  # noqa: A002
         timeout: float = 30.0,
+        first: float = 0.0,
     ) -> AbstractContextManager[Iterator[bytes]]:
         """Run a command and yield its output line by line, without line ends.
 
@@ -47,6 +48,7 @@ class Transport(Protocol):
         Args:
             input: its stdin, all of which the command reads before it says anything.
             timeout: seconds that the node may be silent.
+            first: as long it may be before its first word, if that is longer.
         """
         ...
 

@@ -50,11 +50,13 @@ class ParamikoTransport:
         *,
         input: bytes = b"",  # noqa: A002
         timeout: float = 30.0,
+        first: float = 0.0,
     ) -> Iterator[Iterator[bytes]]:
-        """Run a command and yield its output lines; `timeout` is how many seconds the node may be silent."""
+        """Run a command and yield its output lines; `timeout` is how many seconds the node may be silent, `first`
+        how many before its first word."""
         channel = self._open(command, timeout)
         try:
-            yield self._lines(channel, input, timeout)
+            yield self._lines(channel, input, timeout, first)
         finally:
             channel.close()
 
@@ -194,10 +196,16 @@ class ParamikoTransport:
             channel.close()
 
     def _received(
-        self, channel: paramiko.Channel, errors: bytearray, timeout: float, until: float | None = None
+        self,
+        channel: paramiko.Channel,
+        errors: bytearray,
+        timeout: float,
+        until: float | None = None,
+        *,
+        first: float = 0.0,
     ) -> Iterator[bytes]:
         with self._guard(timeout):
-            yield from _pieces(channel, until, errors, silence=timeout)
+            yield from _pieces(channel, until, errors, silence=timeout, first=first)
 
     def _run(
         self, command: str, source: io.BufferedIOBase, timeout: float, sink: io.BufferedIOBase | None = None
@@ -220,12 +228,12 @@ class ParamikoTransport:
         text = output.getvalue() if sink is None and isinstance(output, io.BytesIO) else b""
         return Completed(code, text, bytes(errors))
 
-    def _lines(self, channel: paramiko.Channel, source: bytes, timeout: float) -> Iterator[bytes]:
+    def _lines(self, channel: paramiko.Channel, source: bytes, timeout: float, first: float) -> Iterator[bytes]:
         errors, rest = bytearray(), b""
         with self._guard(timeout), _closed_at(channel, time.monotonic() + timeout):
             _sent(channel, source)  # one that does not read it says why, below
             channel.shutdown_write()
-        for piece in self._received(channel, errors, timeout):
+        for piece in self._received(channel, errors, timeout, first=first):
             *lines, rest = (rest + piece).split(b"\n")
             yield from lines
         code = self._exit_code(channel, time.monotonic() + timeout)
@@ -299,10 +307,15 @@ def _sent(channel: paramiko.Channel, piece: bytes) -> bool:
 
 
 def _pieces(
-    channel: paramiko.Channel, until: float | None, errors: bytearray, *, silence: float = 0.0
+    channel: paramiko.Channel,
+    until: float | None,
+    errors: bytearray,
+    *,
+    silence: float = 0.0,
+    first: float = 0.0,
 ) -> Iterator[bytes]:
     """The command's stdout as it comes; its stderr is put aside meanwhile, so that neither can block the other."""
-    deadline = until if until is not None else time.monotonic() + silence
+    deadline = until if until is not None else time.monotonic() + max(first, silence)
     while True:
         channel.settimeout(max(0.001, min(STDERR_LOOK_S, deadline - time.monotonic())))
         piece = b""

@@ -53,6 +53,13 @@ def test_time_limit(transport):
     assert transport.run("true").exit_code == 0
 
 
+def test_stream_waits_longer_for_the_first_word(transport):
+    with transport.stream("sleep 1.5; echo a; sleep 60", timeout=1.0, first=30.0) as lines:
+        assert next(lines) == b"a"
+        with pytest.raises(InfraError, match=r"within 1 s"):
+            next(lines)
+
+
 def test_stream_sends_its_input_first(transport):
     with transport.stream("wc -c; echo read", input=b"x" * 300_000) as lines:
         assert [line.strip() for line in lines] == [b"300000", b"read"]
