@@ -182,7 +182,8 @@ def told(store: "Store", run: str) -> tuple[str, Mapping[str, float], str]:
     known = store.known_runs([asked.run]).get(asked.run)
     if known is None or known.status is None:
         return asked.run, {}, "has not ended in time" if time.time() >= asked.until else "goes on"
-    if known.environment != store.get_run(run).environment:
+    # Without one it ended before it began, and its own reason says why.
+    if known.environment and known.environment != store.get_run(run).environment:
         return asked.run, {}, f"ran in another environment: {known.environment}"
     facts = store.facts(asked.run)
     medians = {key: value for key, value in store.past_run(asked.run).medians.items() if _well(facts, key)}

@@ -133,6 +133,14 @@ def test_what_it_measured_counts_for_the_confirmed_run_alone(store: Store) -> No
     assert context_of(store, later, rules=POLICY, references=References(suite="s")).history == ()
 
 
+def test_one_that_never_began_says_why(store: Store) -> None:
+    run = tell(store, a_run(created_at=T0, environment="cpu/x/2-nodes"), status=None)
+    store.create_run(a_run("child", trigger="confirm", created_at=T0 + 1))
+    store.put_document(run.id, confirm.DOCUMENT, {"run": "child", "keys": [TRAIN], "until": T0 + 60})
+    store.finish_run("child", Status.CANCELLED, "stopped by a person", T0 + 9)
+    assert confirm.told(store, run.id) == ("child", {}, "is cancelled: stopped by a person")
+
+
 def test_what_did_not_end_well_counts_not(store: Store) -> None:
     run = in_doubt(store, answer())
     child = tell(store, a_run("child", trigger="confirm", created_at=T0 + 1), status=Status.FAILED)
