@@ -11,6 +11,11 @@ if TYPE_CHECKING:
     from tipcflow.config.policy import Policy
     from tipcflow.store import Store
 
+_MEANING = (
+    "smallest change: found within 12 runs in 95 of 100 cases, never below the policy's floor; "
+    "false alerts: per number and 52 runs"
+)
+
 
 def gate(
     of: Annotated[
@@ -36,7 +41,7 @@ def gate(
         return
     head = ("STEP", "LEG", "METRIC", "RUNS", "NOISE", "SMALLEST CHANGE", "FALSE ALERTS A YEAR")
     echo_lines(columns(head, [_cells(row, rules) for row in rows], width=terminal_width()))
-    typer.echo("smallest change: found within 12 runs in 95 of 100 cases; false alerts: per number and 52 runs")
+    typer.echo(_MEANING)
 
 
 def limits(store: "Store", run: Run, rules: "Policy") -> list[dict[str, Any]]:

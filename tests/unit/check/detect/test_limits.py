@@ -2,7 +2,10 @@
 
 import random
 
-from tipcflow.check.detect.limits import limits_of
+import pytest
+
+from tipcflow.check.detect import Gate
+from tipcflow.check.detect.limits import RUNS, _smallest, limits_of
 from tipcflow.config.policy import DetectRule
 
 RULE = DetectRule()
@@ -25,3 +28,24 @@ def test_too_few_runs_say_nothing() -> None:
     found = limits_of(history(0.01, 5), RULE, higher_is_better=True)
     assert (found.runs, found.sigma, found.false_per_year, found.smallest) == (5, None, None, None)
     assert limits_of([0.0] * 20, RULE, higher_is_better=True).smallest is None
+
+
+@pytest.mark.parametrize(("sigma", "least", "runs"), [(0.005, 0.015, 30), (0.01, 0.025, 30), (0.03, 0.07, 45)])
+def test_the_smallest_change_is_found_as_often_as_it_says(sigma: float, least: float, runs: int) -> None:
+    """Eighty series without confirm runs: nearly all show it within twelve runs, few show half of it."""
+    said = limits_of(history(sigma, runs), RULE, higher_is_better=True, years=0)
+    assert said.smallest == pytest.approx(least, rel=0.5)
+    # What the history says depends on its luck; the promise is made for a noise, so it is asked for this one.
+    true = _smallest(runs, sigma, 0.0, RULE)
+    assert found(true, sigma, runs) >= 0.93
+    assert found(true / 2, sigma, runs) < 0.7
+
+
+def found(step: float, sigma: float, runs: int, series: int = 80) -> float:
+    source = random.Random(11)
+    hits = 0
+    for _ in range(series):
+        gate = Gate(True, RULE)
+        values = [source.gauss(0, sigma) - (step if at >= runs else 0) for at in range(runs + RUNS)]
+        hits += any(gate.judge(at, 100 * (1 + one), lambda: None) and at >= runs for at, one in enumerate(values))
+    return hits / series
