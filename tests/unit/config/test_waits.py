@@ -52,7 +52,7 @@ def test_sessions_are_silent_for_as_long_as_the_policy_says() -> None:
     heard: list[float] = []
 
     class Line:
-        def stream(self, command: str, *, timeout: float) -> None:
+        def stream(self, command: str, *, timeout: float, **_: object) -> None:
             heard.append(timeout)
             raise ConnectionError
 
