@@ -45,6 +45,7 @@ bench: install ## What a run costs at the desk and in Airflow; how fast plans, g
 	$(BIN)/python benchmarks/step_overhead.py
 	$(BIN)/python benchmarks/makespan.py
 	$(BIN)/python benchmarks/detection/run.py
+	$(BIN)/python benchmarks/detection/speed.py
 
 lint: install ## Check style, types and the import contract
 	$(BIN)/ruff check .

@@ -81,11 +81,15 @@ def _first_error(error: ValidationError, lines: Lines, file: str, model: type[Ba
     first = details[0]
     more = f" (and {len(details) - 1} more after it)" if len(details) > 1 else ""
     key = ".".join(str(part) for part in first["loc"])
-    found = "" if first["type"] == "missing" else str(first["input"])[:120]
+    # What is wrong with several keys together has the whole mapping as its input, which says nothing.
+    whole = isinstance(first["input"], dict) and first["type"] == "value_error"
+    found = "" if first["type"] == "missing" or whole else str(first["input"])[:120]
     expected = ""
     if first["type"] == "extra_forbidden":
         expected = f"one of {', '.join(_known_keys(first['loc'], model))}"
-    message = first["msg"][0].lower() + first["msg"][1:]
+    # A rule of ours says itself what is wrong; pydantic puts its kind before it.
+    message = first["msg"].removeprefix("Value error, ")
+    message = message[0].lower() + message[1:]
     return ConfigError(
         message + more, file=file, line=_line(first["loc"], lines), key=key, found=found, expected=expected
     )
