@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
-from tipcflow.check.level import level_of
+from tipcflow.check.level import Level, level_of
 from tipcflow.check.select import amount
 from tipcflow.config.policy import MetricRule, Policy
 from tipcflow.domain import Status, plain_metric
@@ -18,6 +18,8 @@ _MAD_TO_SIGMA = 1.4826
 _AGREES = 0.5
 # With this many times the history that the gate needs, it is as sure as it gets.
 _GROWN = 2
+# So many times beyond the limit no gate is asked whether that is an outlier.
+_FAR = 2
 _AGAIN = "run again to confirm or refute it"
 
 Answer = tuple[Status, str]
@@ -48,7 +50,12 @@ class Question:
     policy: Policy
     confirm: Confirm
     values: dict[str, Any] = field(default_factory=dict)
-    _asked: bool = field(default=False, init=False)
+    # The earlier runs that count, and whether the last of all is one of them.
+    _level: list[float] = field(init=False)
+    _reaches: bool = field(default=True, init=False)
+
+    def __post_init__(self) -> None:
+        self._level = self.past
 
     @property
     def known(self) -> Metric:
@@ -57,8 +64,8 @@ class Question:
 
     @property
     def base(self) -> float:
-        """The median of the earlier runs."""
-        return median(self.past)
+        """The median of the earlier runs; where their level changed, of those of the level that counts."""
+        return median(self._level)
 
     @property
     def now(self) -> str:
@@ -69,7 +76,7 @@ class Question:
     def shown(self) -> str:
         """The number and its baseline."""
         ratio = f"{self.value / self.base:.3f} x the baseline {amount(self.base, self.known.unit)}"
-        return f"{self.now}, {ratio} of {len(self.past)} runs"
+        return f"{self.now}, {ratio} of {len(self._level)} runs"
 
     @property
     def cost(self) -> float:
@@ -84,24 +91,39 @@ class Question:
         self.values |= {"value": self.value, "unit": self.known.unit, "n": len(past), "needed": needed}
         if not past:
             return Status.INSUFFICIENT_DATA, f"{self.now}; no earlier run to compare with, {needed} are missing"
-        if len(past) < needed or self.base == 0:
+        if len(past) < needed:
             ratio = f"{self.value / past[-1]:.3f} x the last run" if past[-1] else "the last run had 0"
             return Status.INSUFFICIENT_DATA, f"{self.now}, {ratio}; {len(past)} of {needed} earlier runs"
+        said = self._gate() if len(past) >= policy.detect.min_history else None
+        if said is not None:
+            self._level, self._reaches = past[said.start : said.end], said.end == len(past)
+            self.values["n"] = len(self._level)
         base = self.base
+        if base == 0:
+            return Status.INSUFFICIENT_DATA, f"{self.now}; the baseline of {len(self._level)} runs is 0"
         self.values |= {"baseline": base, "last": past[-1], "ratio": self.value / base}
-        change, limit = (self.value - base) / abs(base), self._limit(past)
+        change, limit = (self.value - base) / abs(base), self._limit(self._level)
         if not (math.isfinite(change) and math.isfinite(limit)):
             return Status.INSUFFICIENT_DATA, f"{self.shown}: numbers that cannot be compared"
         self.values["limit"] = limit
-        worse, young = self._worse(change), policy.detect.min_history
-        if len(past) < young:
+        worse = self._worse(change)
+        if said is None or said.worse_before:
             return self._young(worse, limit)
-        said = self._by_gate()
-        if said[0] is Status.PASS and worse > limit and not self._asked and len(past) < _GROWN * young:
-            # From few runs the gate believes anything to be an outlier, however far off it is.
+        answer = self._by_gate(said)
+        # From few runs, or a history of two levels, the gate believes anything to be an outlier, however far off,
+        # and of the first runs of a level it says nothing at all.
+        sure = said.held >= _GROWN * policy.detect.min_history
+        if worse > (_FAR * limit if sure else limit) and answer[0] is not Status.REGRESSION:
+            self.values.pop("confirm", None)
             return self._young(worse, limit)
         self.values["limit"] = policy.floor_of(self.name)
-        return said
+        return answer
+
+    def _gate(self) -> Level:
+        """What the gate of `tipcflow detect` says, with the metric's floor instead of its own."""
+        rule = self.policy.detect.model_copy(update={"floor": self.policy.floor_of(self.name)})
+        higher = self.known.better == "higher"
+        return level_of(self.value, self.past, rule, higher_is_better=higher, confirm=self.confirm.value)
 
     def _worse(self, change: float) -> float:
         return {"lower": change, "higher": -change}.get(self.known.better, 0.0)
@@ -136,24 +158,20 @@ class Question:
         Source of the rule: two in a row is what PyTorch's HUD asks for; a single run on a shared machine may be
         slow for reasons that nothing in that run shows.
         """
-        last, before = self.past[-1], self.past[:-1]
+        last, level = self.past[-1], self._level
+        before = level[:-1] if self._reaches else level
         if len(before) < self.policy.min_history or not (base := median(before)):
             return False
         return self._worse((last - base) / abs(base)) > self._limit(before)
 
-    def _by_gate(self) -> Answer:
-        """What the gate of `tipcflow detect` says, with the metric's floor instead of its own."""
-        higher, base = self.known.better == "higher", self.base
-        rule = self.policy.detect.model_copy(update={"floor": self.policy.floor_of(self.name)})
-        confirm = self.confirm.value
-        said = level_of(self.value, self.past, rule, higher_is_better=higher, confirm=confirm)
+    def _by_gate(self, said: Level) -> Answer:
+        higher, base, confirm = self.known.better == "higher", self.base, self.confirm.value
         if said.alert is not None:
             one = said.alert
             self.values |= {"size": one.size, "confidence": one.confidence, "since": one.since}
             how = "confirmed" if one.confirmed else "over several runs"
             status = Status.REGRESSION if one.direction == "worse" else Status.IMPROVEMENT
             return status, f"{self.shown}; the level changed by {one.size:+.1%}, {how}"
-        self._asked = said.asked
         if not said.asked:
             return Status.PASS, f"{self.shown}, no change of level"
         if confirm is None:

@@ -84,3 +84,65 @@ def test_no_history_is_too_young_for_a_run_that_takes_three_times_as_long(
     assert against_baseline(facts, told)[0].status in (Status.REGRESSION, Status.INSUFFICIENT_DATA)
     told = CheckContext(policy=policy, history=history, confirmation=confirmed(0.0502))
     assert against_baseline(facts, told)[0].status is Status.PASS
+
+
+def wavy(level: float, runs: int) -> list[float]:
+    return [level * (1 + 0.003 * ((at * 7) % 5 - 2)) for at in range(runs)]
+
+
+def weekly(
+    build: ModuleType, value: float, past: list[float], confirm: float | None = None, name: str = "weekly"
+) -> CheckResult:
+    history = tuple(PastRun(run=f"r{at}", medians={KEY: one}) for at, one in enumerate(past))
+    facts = build.facts(measurements=tuple(build.series((value,), "batch_cost")))
+    told = confirmed(confirm) if confirm else None
+    policy = load_yaml(CONFIGS / f"{name}.yaml", Policy)
+    (result,) = against_baseline(facts, CheckContext(policy=policy, history=history, confirmation=told))
+    return result
+
+
+@pytest.mark.parametrize("since", [2, 3, 4, 7, 11, 15])
+@pytest.mark.parametrize("slow", [0.5, 0.8, 4.0])
+def test_after_an_improvement_slow_runs_are_found_at_once(build: ModuleType, since: int, slow: float) -> None:
+    """The gate forgets the runs before an improvement: while it knows few of the new level, a floor judges."""
+    past = wavy(0.5, 30) + wavy(0.4, since)
+    asks = weekly(build, slow, past)
+    assert (asks.status, asks.values.get("confirm")) == (Status.INSUFFICIENT_DATA, True), asks.reason
+    assert asks.values["ratio"] == pytest.approx(slow / 0.4, rel=0.01)
+    assert f"of {since} runs" in asks.reason
+    assert weekly(build, slow, past, slow).status is Status.REGRESSION
+    assert weekly(build, slow, past, 0.4).status is Status.PASS
+    assert weekly(build, 0.4, past).status is Status.PASS
+
+
+@pytest.mark.parametrize("slow", [0.5, 0.8, 4.0])
+def test_a_slow_level_after_an_improvement_never_becomes_the_usual_one(build: ModuleType, slow: float) -> None:
+    past = wavy(0.5, 30) + wavy(0.4, 4)
+    for value in wavy(slow, 12):
+        assert weekly(build, value, past, value).status is Status.REGRESSION
+
+
+def test_what_was_let_through_in_doubt_is_no_new_level(build: ModuleType) -> None:
+    """Nobody accepted those slow runs: what is as slow is a regression, what is as fast as before is none."""
+    past = wavy(0.5, 30)
+    for value in wavy(0.65, 12):  # confirm runs are never to be had, and every run is let through
+        said = weekly(build, value, past)
+        assert said.status is not Status.PASS, said.reason
+        past.append(value)
+    assert said.status is Status.REGRESSION
+    assert said.values["baseline"] == pytest.approx(0.5, rel=0.01)
+    assert weekly(build, 0.5, past).status is Status.PASS
+    # Back at the old level for a while, that one counts again.
+    assert weekly(build, 0.65, past + wavy(0.5, 6), 0.65).status is Status.REGRESSION
+    assert weekly(build, 0.5, past + wavy(0.5, 6)).status is Status.PASS
+
+
+@pytest.mark.parametrize("name", ["pr", "weekly"])
+@pytest.mark.parametrize("odd", [2, 4, 7])
+def test_a_history_of_two_levels_hides_no_run_that_takes_ten_times_as_long(
+    build: ModuleType, odd: int, name: str
+) -> None:
+    """Where runs are of two levels, everything may be an outlier; this is not."""
+    past = wavy(0.5, 14) + wavy(0.4, odd)
+    assert weekly(build, 5.0, past, name=name).values.get("confirm")
+    assert weekly(build, 5.0, past, 5.0, name=name).status is Status.REGRESSION
