@@ -62,7 +62,7 @@ class FramesMixin(StepsMixin, MeasurementsMixin, SummariesMixin):
     def samples(self, run_id: str) -> "DataFrame":
         """All measurements of a run, all attempts included: a row each, with the fields of `Measurement`.
 
-        A row with `stands_for` above 1 is the median of samples that were rolled up.
+        A row with `stands_for` above 1 is the median of samples that were rolled up (`Store.measurements`).
         """
         rows = [dict(item) | {"phase": item.phase.value} for item in self.measurements(run_id)]
         return _frame(rows, list(Measurement.model_fields))

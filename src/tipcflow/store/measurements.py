@@ -70,7 +70,8 @@ class MeasurementsMixin(StoreBase):
     ) -> list[Measurement]:
         """The measurements of a run that match all filters, in the order of their key.
 
-        Of a series whose samples were rolled up there is one: the median, with `stands_for`.
+        Of a series whose samples were rolled up there is one: the median, with `stands_for`; of evaluations also
+        the last sample.
         """
         query = select(series).where(series.c.run == run_id)
         filters = {"step": step, "leg": leg, "attempt": attempt, "node": node, "rank": rank, "phase": phase}

@@ -13,7 +13,7 @@ from operator import attrgetter
 from statistics import median
 from typing import Any
 
-from tipcflow.domain import Measurement
+from tipcflow.domain import Measurement, Phase
 from tipcflow.store.types import storable
 
 SUMMARY = ("n", "last_ordinal", "finite", "mean", "median", "p10", "p90", "lowest", "highest", "last")
@@ -103,12 +103,21 @@ def percentile(ordered: Sequence[float], share: float) -> float:
 
 
 def unpack(row: Mapping[str, Any]) -> Iterator[Measurement]:
-    """The measurements of a row of the table, by ordinal; one that stands for all where they were rolled up."""
+    """The measurements of a row of the table, by ordinal.
+
+    Where they were rolled up, the median stands for all of them. Of evaluations the last sample follows it, as
+    itself: it is what a run is judged and compared by.
+    """
     key = {name: row[name] for name in ("run", "step", "leg", "attempt", "node", "rank", "metric", "phase")}
     unit, source = row["unit"], row["source"]
     if row["samples"] is None:
         value = math.nan if row["median"] is None else row["median"]
-        yield Measurement(**key, value=value, unit=unit, source=source, stands_for=row["n"])
+        n, last = row["n"], row["phase"] == Phase.EVAL
+        if n > last:
+            yield Measurement(**key, value=value, unit=unit, source=source, stands_for=n - last)
+        if last:
+            value = math.nan if row["last"] is None else row["last"]
+            yield Measurement(**key, ordinal=row["last_ordinal"], value=value, unit=unit, source=source)
         return
     for ordinal, told, epoch, iteration, offset, *own in packed_of(row["samples"]):
         yield Measurement(

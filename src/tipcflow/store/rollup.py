@@ -10,7 +10,8 @@ from tipcflow.store.packing import KEPT
 from tipcflow.store.schema import runs, series
 
 DAY_S = 24 * 3600.0
-# Twice what a weekly history of a policy looks back, and a year for people who ask.
+# As far as the longest history of a shipped policy looks back, 52 weekly runs, and a year for people who ask. A
+# chain that runs less often is compared with runs that were rolled up.
 RAW_SAMPLES_DAYS = 365.0
 
 

@@ -1,9 +1,10 @@
 import math
+from typing import Any
 
 import pytest
 from tests.support.stories import T0, TRAIN, a_run, losses, tell
 
-from tipcflow.domain import losses_of, medians_of
+from tipcflow.domain import Measurement, Phase, losses_of, medians_of
 from tipcflow.store import Store
 from tipcflow.store.rollup import RolledUp
 
@@ -53,6 +54,25 @@ def test_an_old_run_can_still_be_compared_with(old: Store) -> None:
     facts = old.facts("run-1")
     assert medians_of(facts.measurements) == after.medians
     assert losses_of(facts.measurements) == after.losses
+
+
+def evaluations(run: str, values: list[float], **fields: Any) -> list[Measurement]:
+    known: dict[str, Any] = {"step": TRAIN, "node": "node-a", "rank": 0, "metric": "top1", "phase": Phase.EVAL}
+    return [Measurement(run=run, ordinal=at, value=value, **(known | fields)) for at, value in enumerate(values)]
+
+
+@pytest.mark.parametrize("last", [0.75, math.nan, math.inf])
+def test_the_last_evaluation_stays_what_a_run_is_compared_by(old: Store, last: float) -> None:
+    curve = [0.1, 0.3, 0.45, 0.55, 0.6, 0.63, 0.66, 0.68, 0.7, 0.72, 0.735, last]
+    old.add_measurements(evaluations("run-1", curve))
+    old.add_measurements(evaluations("run-1", [0.5, 0.74], node="node-b"))
+    expected = (0.75 + 0.74) / 2 if last == 0.75 else 0.74
+    assert old.past_run("run-1").medians[f"{TRAIN}||eval.top1"] == expected
+    old.roll_up(now=T0 + YEAR + 60)
+    assert old.past_run("run-1").medians[f"{TRAIN}||eval.top1"] == expected
+    kept = old.measurements("run-1", metric="top1", node="node-a")
+    assert [(one.ordinal, one.stands_for) for one in kept] == [(0, 11), (11, 1)]
+    assert kept[-1].value == pytest.approx(last, nan_ok=True)
 
 
 def test_storing_again_what_was_rolled_up_adds_nothing(old: Store) -> None:
