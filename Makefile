@@ -29,6 +29,7 @@ test-unit: install ## Unit tests of an everyday minute; no root, no server, no P
 
 test-full: install ## All tests, with the long ones; writes the results of the faults into docs/faults.md
 	@$(BIN)/python -m tipcflow.demo.prepare --tests
+	@tools/node_torch.sh
 	@TIPCFLOW_WRITE_DOCS=1 tools/test.sh --full
 
 bench: install ## What a run costs at the desk and in Airflow; how fast plans, graphs and pages are made
@@ -63,6 +64,7 @@ lock: install ## Pin the newest allowed packages, by version and hash
 	$(COMPILE) requirements/scheduler.in -o requirements/scheduler.txt
 	$(COMPILE) -c requirements/scheduler.txt requirements/dev.in -o requirements/dev.txt
 	$(COMPILE) requirements/node-cpu.in -o requirements/node-cpu.txt
+	$(if $(TIPCFLOW_WHEEL_URL),UV_FIND_LINKS=$(TIPCFLOW_WHEEL_URL) $(COMPILE) requirements/node-torch.in -o requirements/node-torch.txt)
 
 clean: ## Remove .venv and caches (runs and node environments stay, in .tipcflow)
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
