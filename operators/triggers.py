@@ -102,10 +102,10 @@ class JobTrigger(BaseTrigger):
         spoken = begun
         while time.time() < self.until:
             try:
-                if await self._watch(say):
+                if await self._watch(say, self._watch_s(time.monotonic() - spoken)):
                     break
                 lost_at, pause = None, 1.0
-                if time.monotonic() - spoken > self.peers_every_s:
+                if time.monotonic() - spoken >= self.peers_every_s:
                     spoken = time.monotonic()
                     await self._speak_for_peers()
             except Exception as error:
@@ -130,21 +130,38 @@ class JobTrigger(BaseTrigger):
             if isinstance(result, BaseException):
                 self.log.warning("node %s could not be told to stop: %r", node["name"], result)
 
+    def _others(self) -> list[tuple[Node, str]]:
+        """(node, job folder) of the other members."""
+        return [(Node.model_validate(node), job) for node, job in self.peers if node["name"] != self.node.name]
+
+    def _watch_s(self, silent_s: float) -> float:
+        """How long to watch in one go: not beyond the moment when the others are to hear of a controller again.
+
+        Args:
+            silent_s: since they last did.
+        """
+        return max(1.0, min(WATCH_S, self.peers_every_s - silent_s)) if self._others() else WATCH_S
+
     async def _speak_for_peers(self) -> None:
-        """Let the other members' nodes hear of a controller; who cannot be asked is its own task's business."""
-        others = [(Node.model_validate(node), job) for node, job in self.peers if node["name"] != self.node.name]
+        """Let the other members' nodes hear of a controller; who cannot be asked is its own task's business.
+
+        It takes no longer than the time until they are to hear of one again: a node that does not answer costs the
+        others one turn at most, and a lease outlives two.
+        """
+        within = min(STOP_S, max(1.0, self.peers_every_s))
         await asyncio.gather(
-            *(self._ask(node, commands.poll(node, job)) for node, job in others), return_exceptions=True
+            *(self._ask(node, commands.poll(node, job), within) for node, job in self._others()),
+            return_exceptions=True,
         )
 
     @staticmethod
-    async def _ask(node: Node, command: str) -> None:
-        async with asyncio.timeout(STOP_S), await _connection(node) as connection:
+    async def _ask(node: Node, command: str, within_s: float) -> None:
+        async with asyncio.timeout(within_s), await _connection(node) as connection:
             await connection.run(command)
 
-    async def _watch(self, say: Any) -> bool:
-        """Watch for a while; whether the job has ended."""
-        command = commands.watch(self.node, self.job, seconds=WATCH_S, resume=self.resume)
+    async def _watch(self, say: Any, seconds: float) -> bool:
+        """Watch for so long; whether the job has ended."""
+        command = commands.watch(self.node, self.job, seconds=seconds, resume=self.resume)
         async with await _connection(self.node) as connection:
             process = await connection.create_process(command, stdin=-3, encoding=None)
             async with process:

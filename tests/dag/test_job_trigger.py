@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import asynccontextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from airflow.triggers.base import TriggerEvent
 
 from operators import triggers
 from operators.triggers import JobTrigger
+from tipcflow.config.waits import Waits
 from tipcflow.domain import Node
 from tipcflow.remote import commands
 
@@ -53,7 +55,8 @@ def fired(trigger: JobTrigger, watches: list[bool]) -> dict[str, Any]:
     again = JobTrigger(**trigger.serialize()[1])
     left = iter(watches)
 
-    async def watch(_: Any) -> bool:
+    async def watch(_: Any, seconds: float) -> bool:
+        assert seconds > 0
         return next(left)
 
     again._watch = watch  # type: ignore[method-assign]
@@ -82,6 +85,52 @@ def test_peers_hear_of_a_controller_and_one_that_is_away_does_not_matter(asked: 
 def test_nobody_is_asked_more_often_than_needed(asked: list[tuple[str, str]]) -> None:
     assert fired(a_trigger(peers_every_s=3600.0), [False, False, True])["attempt"] == 3
     assert asked == []
+
+
+class Clock:
+    """Time that passes while a job is watched, and a little with every connection."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def time(self) -> float:
+        return self.now
+
+
+@pytest.mark.parametrize(("lease_s", "longest"), [(5, 2.0), (30, 12.0), (600, 60.0)])
+def test_others_hear_of_a_controller_before_their_lease_ends(
+    asked: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch, lease_s: float, longest: float
+) -> None:
+    clock, watched = Clock(), []
+    monkeypatch.setattr(triggers, "time", clock)
+    heard = [clock.now]
+    every_s = Waits(node_lease_s=lease_s).peers_every_s
+    trigger = a_trigger(peers_every_s=every_s)
+
+    async def watch(_: Any, seconds: float) -> bool:
+        watched.append(seconds)
+        clock.now += seconds + 0.1
+        return clock.now > 1000.0 + 10 * lease_s
+
+    async def ask(node: Node, command: str, within_s: float) -> None:
+        assert within_s <= every_s, "one that does not answer holds up the others"
+        clock.now += within_s if node.name == "b" else 0.0
+        if node.name == "c":
+            heard.append(clock.now)
+
+    trigger._watch, trigger._ask = watch, ask  # type: ignore[method-assign]
+    asyncio.run(asyncio.wait_for(anext(trigger.run()), 60))
+    assert max(watched) == pytest.approx(longest)
+    assert len(heard) > 5
+    assert max(after - before for before, after in pairwise(heard)) < lease_s
+
+
+def test_alone_it_is_watched_without_a_break(asked: list[tuple[str, str]]) -> None:
+    me = [[NODES[0].model_dump(mode="json"), JOB]]
+    assert a_trigger(peers_every_s=2.0, peers=me)._watch_s(0.0) == triggers.WATCH_S
 
 
 def test_a_trigger_of_an_earlier_version_is_understood() -> None:
