@@ -29,19 +29,7 @@ def run_params(config_dir: Path) -> dict[str, Param]:
             title="Cluster",
             description="Where it runs: a name in configs/clusters.",
         ),
-        "suite_ref": Param(
-            None,
-            type=["null", "string"],
-            title="Suite ref",
-            description="Branch, tag or commit of the suite that is tested; empty for its folder as it is.",
-        ),
-        "base": Param(
-            None,
-            type=["null", "string"],
-            title="Base",
-            description="Of a change: its target branch, or a commit of that; it is compared with what the branch "
-            "measured up to where the change begins. Empty for what is no change.",
-        ),
+        **_source_params(),
         "framework": Param(
             None,
             type=["null", "string"],
@@ -74,6 +62,25 @@ def run_params(config_dir: Path) -> dict[str, Param]:
             enum=_names(config_dir / "policies") or ["pr"],
             title="Policy",
             description="Which checks, tolerances and budgets judge the run.",
+        ),
+    }
+
+
+def _source_params() -> dict[str, Param]:
+    """What is tested, and what it is compared with."""
+    return {
+        "suite_ref": Param(
+            None,
+            type=["null", "string"],
+            title="Suite ref",
+            description="Branch, tag or commit of the suite that is tested; empty for its folder as it is.",
+        ),
+        "base": Param(
+            None,
+            type=["null", "string"],
+            title="Base",
+            description="Of a change: its target branch, or a commit of that; it is compared with what the branch "
+            "measured up to where the change begins. Empty for what is no change.",
         ),
     }
 

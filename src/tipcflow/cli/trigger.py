@@ -34,9 +34,7 @@ def trigger(
     suite_ref: Annotated[
         str | None, typer.Option(help="Git ref of the suite to test; a full commit makes retries join one run.")
     ] = None,
-    base: Annotated[
-        str | None, typer.Option(help="Of a change: its target branch, or a commit of that, to compare with.")
-    ] = None,
+    base: Annotated[str | None, typer.Option(help="A change's target branch, or a commit of it.")] = None,
     framework: Annotated[
         str | None, typer.Option(help="What the nodes must have, for example paddlepaddle==3.3.1.")
     ] = None,
