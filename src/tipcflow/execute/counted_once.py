@@ -8,6 +8,7 @@ from tipcflow.execute.kept_logs import ZIPPED, open_kept
 from tipcflow.parse import Sample
 
 _PIECE = 1 << 20
+_Place = tuple[int, int]
 
 
 def own_samples(samples: Iterable[Sample], path: Path, folder: Path) -> list[Sample]:
@@ -15,8 +16,12 @@ def own_samples(samples: Iterable[Sample], path: Path, folder: Path) -> list[Sam
 
     A script that opens its log for appending leaves the earlier attempt's lines at its beginning. They are known
     by two signs: the file begins with all that was fetched of it then, and what follows goes back, to an iteration
-    before the last one there or to that one's own numbers again. A log that was written anew and only looks the
-    same goes on, and counts whole. Logs without iterations are looked at by their epochs.
+    before the last one there or to that one's own numbers again, of any metric of any rank. A log that was written
+    anew and only looks the same goes on, and counts whole. Logs without iterations are looked at by their epochs.
+
+    Where numbers of one iteration or epoch are logged several times anyway, one that comes again is no sign, and an
+    attempt that ended within such an epoch, where the next one begins, cannot be told from a log that was written anew. Then all of it counts:
+    what is left out cannot be seen to be missing, and a median hardly minds what is counted twice.
 
     Args:
         path: the log, below `folder`.
@@ -34,16 +39,28 @@ def own_samples(samples: Iterable[Sample], path: Path, folder: Path) -> list[Sam
 
 
 def _goes_back(before: list[Sample], after: list[Sample]) -> bool:
-    last, first = _place(before[-1]), _place(after[0])
+    """Whether any number of any rank does: they print at different times, and not all of them in every line."""
+    old, new = _places(before), _places(after)
+    return any(_one_goes_back(old[key], new[key]) for key in old.keys() & new.keys())
+
+
+def _one_goes_back(before: list[_Place], after: list[_Place]) -> bool:
+    last, first = before[-1], after[0]
     if first != last:
         return first < last
-    # One iteration may be logged in several lines, but none of its numbers twice.
-    told = {one.metric for one in before if _place(one) == last}
-    return any(one.metric in told for one in after if _place(one) == first)
+    return not _repeats(before) and not _repeats(after)
 
 
-def _place(sample: Sample) -> tuple[int, int]:
-    return (sample.epoch, sample.iteration)
+def _places(samples: list[Sample]) -> dict[tuple[str, int], list[_Place]]:
+    """(metric, rank) -> (epoch, iteration) of its numbers, as they were logged."""
+    found: dict[tuple[str, int], list[_Place]] = {}
+    for one in samples:
+        found.setdefault((one.metric, one.rank), []).append((one.epoch, one.iteration))
+    return found
+
+
+def _repeats(places: list[_Place]) -> bool:
+    return len(set(places)) < len(places)
 
 
 def _earlier_sizes(path: Path, folder: Path) -> Iterator[int]:

@@ -90,6 +90,54 @@ def test_epochs_tell_where_there_are_no_iterations(folder: Path) -> None:
     assert samples("1 2.5\n2 2.4\n3 2.3\n") == [2.5, 2.4, 2.3], "written anew"
 
 
+class Lines:
+    """A log of one line per sample, all lines of the same length."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "files" / "train.log"
+        self.folder = folder
+
+    def own(self, earlier: list[tuple[int, int, int]], now: list[tuple[int, int, int]]) -> int:
+        """How many of the samples (epoch, iteration, rank) of now count."""
+        _earlier(self.folder).write_text(self.text(earlier))
+        self.path.write_text(self.text(now))
+        length = len(self.text(now[:1]))
+        samples = [
+            Sample("loss", 1.0, "", Phase.TRAIN, epoch=epoch, iteration=at, rank=rank, offset=number * length)
+            for number, (epoch, at, rank) in enumerate(now)
+        ]
+        return len(own_samples(samples, self.path, self.folder))
+
+    @staticmethod
+    def text(rows: list[tuple[int, int, int]]) -> str:
+        return "".join(f"{epoch:6} {at:6} {rank:6}\n" for epoch, at, rank in rows)
+
+
+@pytest.mark.parametrize("cut", range(1, 12))
+@pytest.mark.parametrize("named", [True, False])
+def test_two_ranks_in_one_log_that_was_written_anew(folder: Path, cut: int, named: bool) -> None:
+    """Wherever the earlier attempt died: also between two ranks' lines of one iteration."""
+    rows = [(1, at, rank if named else -1) for at in range(6) for rank in range(2)]
+    assert Lines(folder).own(rows[:cut], rows) == 12
+
+
+@pytest.mark.parametrize("cut", range(2, 12))
+def test_two_ranks_in_one_log_that_was_appended_to(folder: Path, cut: int) -> None:
+    rows = [(1, at, rank) for at in range(6) for rank in range(2)]
+    assert Lines(folder).own(rows[:cut], rows[:cut] + rows) == 12
+    assert Lines(folder).own(rows[:cut], rows[:cut] + rows[cut - 1 :]) == 13 - cut, "resumed"
+
+
+@pytest.mark.parametrize("cut", range(1, 12))
+def test_several_lines_an_epoch_and_no_iterations(folder: Path, cut: int) -> None:
+    rows = [(epoch, -1, -1) for epoch in range(3) for _ in range(4)]
+    assert Lines(folder).own(rows[:cut], rows) == 12, "written anew"
+    if cut > 4:
+        assert Lines(folder).own(rows[:cut], rows[:cut] + rows) == 12, "appended to"
+    else:
+        assert Lines(folder).own(rows[:cut], rows[:cut] + rows) == cut + 12, "it cannot be told: all of it counts"
+
+
 def test_two_earlier_attempts_in_one_log(folder: Path) -> None:
     second = folder.parents[1] / "a[b]%2Ftrain~2" / "node-a" / "files"
     second.mkdir(parents=True)
