@@ -8,6 +8,7 @@ from tipcflow.check.select import amount, passed, records, repeats_of
 from tipcflow.check.versus_past import Confirm, Question
 from tipcflow.config.policy import MetricRule
 from tipcflow.domain import CheckResult, Facts, Status, StepKind, numbers_of, plain_metric
+from tipcflow.domain.metrics import by_iteration
 
 # Family of metrics -> prefix of the check's name.
 _NAMES = {"speed": "speed", "memory": "memory", "quality": "baseline"}
@@ -22,7 +23,8 @@ def against_baseline(facts: Facts, context: CheckContext) -> list[CheckResult]:
     With enough history it is the gate of `tipcflow detect` that says whether this run has left the level of those
     before it (`level`). While the history is young, a change counts when it exceeds both the floor and `z` robust
     standard deviations of the earlier runs' numbers, and the run before or the confirm run shows it as well. What
-    may be a change for the worse asks for a confirm run: `values["confirm"]`, and until there is one, a question.
+    may be a change for the worse asks for a confirm run: `values["confirm"]`, and until there is one, a question;
+    what no confirm run can tell is judged alone, by a wider limit.
     With too few runs the answer is `insufficient_data`, with the ratio to the last run for the reader. Steps and
     legs that did not end well are not compared: what they did is not the work that the baseline did. What a slow
     node explains (`node_health`, `node_speed`) is set aside. Preparing data is not judged.
@@ -117,6 +119,8 @@ def _seconds(facts: Facts, step: str, leg: str) -> float:
 
 
 def _confirm_of(key: str, context: CheckContext) -> Confirm:
+    if context.unconfirmable and not by_iteration(plain_metric(key.rpartition("|")[2])):
+        return Confirm(missing=context.unconfirmable, impossible=True)
     told = context.confirmation
     if told is None:
         return Confirm()

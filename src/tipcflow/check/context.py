@@ -44,6 +44,8 @@ class CheckContext:
         references: the suite's targets; None when it has no file.
         pins: 'step|leg|metric' -> the value that is pinned for it.
         confirmation: what a confirm run said; None when none was asked for.
+        unconfirmable: why no confirm run can tell of numbers that depend on the mode (accuracy, loss, memory); ''
+            when one can.
         goldens: the predictions stored for the chain in this mode; None when there are none.
         run: the run itself, for its framework and the suite's hash; None in tests of checks that need neither.
     """
@@ -53,6 +55,7 @@ class CheckContext:
     references: References | None = None
     goldens: Goldens | None = None
     confirmation: Confirmation | None = None
+    unconfirmable: str = ""
     pins: Mapping[str, Pin] = field(default_factory=dict)
     run: Run | None = None
 

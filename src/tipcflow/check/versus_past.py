@@ -20,6 +20,8 @@ _AGREES = 0.5
 _GROWN = 2
 # So many times beyond the limit no gate is asked whether that is an outlier.
 _FAR = 2
+# Nor is a confirm run needed, where there cannot be one.
+_ALONE = 2
 _AGAIN = "run again to confirm or refute it"
 
 Answer = tuple[Status, str]
@@ -27,10 +29,11 @@ Answer = tuple[Status, str]
 
 @dataclass(frozen=True)
 class Confirm:
-    """What the confirm run measured (None: nothing), and why there is no number."""
+    """What the confirm run measured (None: nothing), why there is no number, and whether none can ever tell."""
 
     value: float | None = None
     missing: str = ""
+    impossible: bool = False
 
 
 @dataclass
@@ -145,12 +148,21 @@ class Question:
             return Status.REGRESSION, f"{beyond}, and the run before was worse as well"
         confirm = self.confirm.value
         if confirm is None:
-            self.values["confirm"] = True
-            return Status.INSUFFICIENT_DATA, f"{beyond}: {self.confirm.missing or _AGAIN}"
+            return self._unconfirmed(beyond, worse, limit)
         told = f"the confirm run measured {amount(confirm, self.known.unit)}"
         if self._worse((confirm - self.base) / abs(self.base)) > limit:
             return Status.REGRESSION, f"{beyond}, and {told}"
         return Status.PASS, f"{self.shown}, but {told}: not confirmed"
+
+    def _unconfirmed(self, beyond: str, worse: float, limit: float) -> Answer:
+        """Doubted, and no confirm run has said anything: a question. Where none can, this run alone decides."""
+        if not self.confirm.impossible:
+            self.values["confirm"] = True
+            return Status.INSUFFICIENT_DATA, f"{beyond}: {self.confirm.missing or _AGAIN}"
+        alone = f"{beyond}; judged without a confirm run, {self.confirm.missing}"
+        if worse > _ALONE * limit:
+            return Status.REGRESSION, f"{alone}: more than {_ALONE * limit:.1%}"
+        return Status.INSUFFICIENT_DATA, f"{alone}: up to {_ALONE * limit:.1%} the next run will tell"
 
     def _confirmed_before(self) -> bool:
         """Whether the run before was worse than its own predecessors, too: one slow run is no regression.
@@ -177,9 +189,8 @@ class Question:
         if confirm is None:
             if (self.value > base) == higher:
                 return Status.PASS, f"{self.shown}, better perhaps: further runs will tell"
-            self.values["confirm"] = True
-            noise = f"{self.shown}, more than this history's noise"
-            return Status.INSUFFICIENT_DATA, f"{noise}: {self.confirm.missing or _AGAIN}"
+            noise, limit = f"{self.shown}, more than this history's noise", self.values["limit"]
+            return self._unconfirmed(noise, self._worse((self.value - base) / abs(base)), limit)
         told = f"{self.shown}, the confirm run measured {confirm / base:.3f} x"
         if (confirm - base) / (self.value - base or math.inf) >= _AGREES:
             return Status.INSUFFICIENT_DATA, f"{told}: not enough for this history's noise, one more run will tell"

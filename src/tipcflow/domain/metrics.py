@@ -59,6 +59,18 @@ def metric(name: str) -> Metric:
     return METRICS.get(name) or Metric(name)
 
 
+# What one iteration takes, however many there are.
+_BY_ITERATION = frozenset(
+    {"batch_cost", "reader_cost", "ips", "fps", "throughput"}
+    | {"preprocess_time", "inference_time", "postprocess_time"}
+)
+
+
+def by_iteration(name: str) -> bool:
+    """Whether it is the speed of single iterations: comparable between a run on all data and one on a little."""
+    return name in _BY_ITERATION
+
+
 def judged(name: str) -> str:
     """The name itself when a policy or a target may name it.
 

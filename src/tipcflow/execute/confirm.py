@@ -3,6 +3,10 @@
 The judge asks for it; a run of its own does only the steps in doubt, and what they need, on the nodes in another
 order: what was measured on the first node is measured on the second, and with one node at a later time. Meanwhile
 the run that is confirmed has no status. A confirm run never joins a baseline.
+
+Of a training on all data the speeds are confirmed by one on a little data, whose batches take as long. That says
+nothing about accuracy, loss and memory: they are confirmed by a run on all data, when there is time for one, or
+judged alone.
 """
 
 import time
@@ -12,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from tipcflow.config.policy import Policy
 from tipcflow.domain import CheckResult, Facts, Plan, Run, Status, StepKind
+from tipcflow.domain.metrics import by_iteration
 from tipcflow.execute.progress import Event, Kind, Listener
 from tipcflow.execute.request import RunRequest
 
@@ -23,8 +28,10 @@ TRIGGER = "confirm"
 DOCUMENT = "confirmation"
 # Less than this is not even enough to start the processes of a chain, seconds.
 LEAST_S = 60.0
-# What a whole-data training is confirmed in: batches take as long there, and there are few of them.
+# What the speeds of a whole-data training are confirmed in: batches take as long there, and there are few of them.
 BENCHMARK_MODE = "lite_train_lite_infer"
+# Batch sizes, known by what they took and how much went through, differ by at least this factor when they differ.
+_SAME_SIZE = 1.4
 
 
 @dataclass(frozen=True)
@@ -37,6 +44,7 @@ class Asked:
         until: when it is no longer waited for, seconds since the epoch.
         refused: why nobody waits for it, '' when somebody does or did.
         dag_run_id: Airflow's id of it, a run of the DAG `confirm`; '' at the desk.
+        mode: what it is done in.
     """
 
     run: str
@@ -44,6 +52,7 @@ class Asked:
     until: float
     refused: str = ""
     dag_run_id: str = ""
+    mode: str = ""
 
 
 def doubted(results: Iterable[CheckResult]) -> tuple[str, ...]:
@@ -67,6 +76,7 @@ def asked_of(store: "Store", run: str) -> Asked | None:
         until=float(kept["until"]),
         refused=str(kept.get("refused", "")),
         dag_run_id=str(kept.get("dag_run_id", "")),
+        mode=str(kept.get("mode", "")),
     )
 
 
@@ -91,12 +101,40 @@ def ask(
     """
     if run.trigger == TRIGGER or asked_of(store, run.id):
         return None
-    keys, now = doubted(store.check_results(run.id)), time.time()
-    until = min(now + policy.confirm_minutes * 60, budget_ends)
+    results, now = store.check_results(run.id), time.time()
+    until, mode = min(now + policy.confirm_minutes * 60, budget_ends), run.mode
+    if _whole(mode):
+        others = [one for one in results if not by_iteration(one.metric)]
+        if not doubted(others) or _took_s(store, run.id) > until - now:
+            mode, results = BENCHMARK_MODE, [one for one in results if by_iteration(one.metric)]
+    keys = doubted(results)
     if not keys or until - now < LEAST_S:
         return None
-    store.put_document(run.id, DOCUMENT, {**(kept or {}), "run": confirm_run, "keys": list(keys), "until": until})
+    wish = {"run": confirm_run, "keys": list(keys), "until": until, "mode": mode}
+    store.put_document(run.id, DOCUMENT, {**(kept or {}), **wish})
     return asked_of(store, run.id)
+
+
+def unconfirmable(store: "Store", run: Run, policy: Policy) -> str:
+    """Why no confirm run can tell of the run's accuracy, loss and memory; '' when one can."""
+    if not _whole(run.mode):
+        return ""
+    asked, took_s = asked_of(store, run.id), _took_s(store, run.id)
+    if asked and asked.mode != run.mode:
+        return f"{asked.mode} says nothing about it"
+    if took_s > policy.confirm_minutes * 60:
+        return f"all of it again would take {took_s / 60:.0f} min and there are {policy.confirm_minutes:g}"
+    return ""
+
+
+def _whole(mode: str) -> bool:
+    return mode.startswith("whole_train")
+
+
+def _took_s(store: "Store", run: str) -> float:
+    """How long the last attempts of all steps took together, seconds."""
+    last = {one.step: one for one in store.attempts(run)}
+    return sum(one.ended_at - one.started_at for one in last.values() if one.ended_at)
 
 
 def refuse(store: "Store", run: str, why: str) -> None:
@@ -125,10 +163,9 @@ def open_question(store: "Store", run: str, now: float | None = None) -> bool:
 
 def request_for(request: RunRequest, run: Run, asked: Asked) -> RunRequest:
     """The request of the confirm run: the same chain, of the same commit where there is one."""
-    whole = request.mode.startswith("whole_train")
     return replace(
         request,
-        mode=BENCHMARK_MODE if whole else request.mode,
+        mode=asked.mode or request.mode,
         # Without a ref the suite's folder is tested as it is, committed or not.
         suite_ref=request.suite_ref and (run.suite_commit or request.suite_ref),
         repeats=1,
@@ -172,7 +209,8 @@ def cut(plan: Plan, keys: Iterable[str]) -> Plan:
 def told(store: "Store", run: str) -> tuple[str, Mapping[str, float], str]:
     """(confirm run, 'step|leg|metric' -> what it measured, why there is not more).
 
-    ('', {}, '') when none was asked for. Only steps and legs that ended well count.
+    ('', {}, '') when none was asked for. Only steps and legs that ended well count, and of a run in another mode
+    only the speeds of iterations.
     """
     asked = asked_of(store, run)
     if asked is None:
@@ -183,11 +221,26 @@ def told(store: "Store", run: str) -> tuple[str, Mapping[str, float], str]:
     if known is None or known.status is None:
         return asked.run, {}, "has not ended in time" if time.time() >= asked.until else "goes on"
     # Without one it ended before it began, and its own reason says why.
-    if known.environment and known.environment != store.get_run(run).environment:
+    confirmed = store.get_run(run)
+    if known.environment and known.environment != confirmed.environment:
         return asked.run, {}, f"ran in another environment: {known.environment}"
     facts = store.facts(asked.run)
     medians = {key: value for key, value in store.past_run(asked.run).medians.items() if _well(facts, key)}
-    return asked.run, medians, f"is {known.status.value}" + (f": {known.reason}" if known.reason else "")
+    missing = f"is {known.status.value}" + (f": {known.reason}" if known.reason else "")
+    if known.mode != confirmed.mode:
+        ours = store.past_run(run).medians
+        alike = {key: value for key, value in medians.items() if _comparable(key, medians, ours)}
+        if by_size := {key for key in medians.keys() - alike.keys() if by_iteration(key.rpartition("|")[2])}:
+            missing = f"had batches of another size in {', '.join(sorted({key.split('|')[0] for key in by_size}))}"
+        medians = alike
+    return asked.run, medians, missing
+
+
+def _comparable(key: str, theirs: Mapping[str, float], ours: Mapping[str, float]) -> bool:
+    """Whether a number of a run in another mode is of the same work as here: one iteration, as large as here."""
+    about, _, name = key.rpartition("|")
+    sizes = [known.get(f"{about}|batch_cost", 0) * known.get(f"{about}|ips", 0) for known in (theirs, ours)]
+    return by_iteration(name) and (min(sizes) <= 0 or max(sizes) <= _SAME_SIZE * min(sizes))
 
 
 def _well(facts: Facts, key: str) -> bool:

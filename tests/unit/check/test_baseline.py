@@ -1,16 +1,19 @@
 """speed.*, memory.*, baseline.loss: quiet without enough runs, red only beyond noise."""
 
 import random
+from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-from tipcflow.check import CheckContext
+from tipcflow.check import CheckContext, Confirmation
 from tipcflow.check.baseline import against_baseline
+from tipcflow.config.loader import load_yaml
 from tipcflow.config.policy import Floors, MetricRule, Policy
 from tipcflow.domain import CheckResult, Facts, Measurement, PastRun, Phase, Status, numbers_of
 
 KEY = "v/train||batch_cost"
+CONFIGS = Path(__file__).parents[3] / "configs" / "policies"
 
 
 def history(*values: float, key: str = KEY) -> tuple[PastRun, ...]:
@@ -207,3 +210,39 @@ def test_a_speed_of_nothing_is_a_regression(build: ModuleType) -> None:
 def test_numbers_that_are_none_are_no_improvement(build: ModuleType) -> None:
     assert judged(build, 0.05, (float("nan"),) * 6).status is Status.INSUFFICIENT_DATA
     assert judged(build, 0.05, (5e-324,) * 6).status is Status.INSUFFICIENT_DATA
+
+
+@pytest.mark.parametrize(
+    ("metric", "phase", "usual", "now", "status", "words"),
+    [
+        ("top1", Phase.EVAL, 0.75, 0.70, Status.REGRESSION, "judged without a confirm run, lite says nothing"),
+        ("top1", Phase.EVAL, 0.75, 0.73, Status.INSUFFICIENT_DATA, "up to 4.0% the next run will tell"),
+        ("top1", Phase.EVAL, 0.75, 0.75, Status.PASS, "within 2.0%"),
+        ("peak_rss", Phase.RESOURCE, 1e9, 2e9, Status.REGRESSION, "lite says nothing about it: more than 10.0%"),
+        ("loss", Phase.TRAIN, 1.0, 1.2, Status.REGRESSION, "judged without a confirm run"),
+        ("batch_cost", Phase.TRAIN, 0.5, 0.8, Status.REGRESSION, "the confirm run measured"),
+    ],
+)
+@pytest.mark.parametrize("runs", [6, 24])
+def test_what_a_confirm_run_says_nothing_about_is_judged_alone(
+    build: ModuleType, metric: str, phase: Phase, usual: float, now: float, status: Status, words: str, runs: int
+) -> None:
+    """A run on a little data has another accuracy, loss and memory, whatever is wrong with the model."""
+    rank = 0 if phase is not Phase.EVAL else -1
+    step = build.EVAL if phase is Phase.EVAL else build.TRAIN
+    one = Measurement(
+        run=build.RUN, step=step, node="alpha", rank=rank, metric=metric, phase=phase, value=now, unit=""
+    )
+    (key,) = numbers_of([one])
+    past = [usual * (1 + 0.0005 * (at % 3 - 1)) for at in range(runs)]
+    context = CheckContext(
+        policy=load_yaml(CONFIGS / "weekly.yaml", Policy),
+        history=tuple(PastRun(run=f"r{at}", medians={key: value}) for at, value in enumerate(past)),
+        confirmation=Confirmation(run="c1", medians={key: now}),
+        unconfirmable="lite says nothing about it",
+    )
+    (result,) = against_baseline(build.facts(measurements=(one,)), context)
+    assert result.status is status, result.reason
+    assert not result.values.get("confirm")
+    if runs < 8:
+        assert words in result.reason

@@ -17,6 +17,7 @@ from tipcflow.store import Store
 
 LEG = "cpu_onednn_on"
 POLICY = Policy(name="p")
+WHOLE, LITE = "whole_train_whole_infer", "lite_train_lite_infer"
 
 
 @pytest.fixture
@@ -53,7 +54,7 @@ def test_asked_for_once_within_the_budget(store: Store, monkeypatch: pytest.Monk
     monkeypatch.setattr(confirm.time, "time", lambda: T0)
     run = in_doubt(store, answer())
     asked = confirm.ask(store, run, POLICY, "child", budget_ends=T0 + 300)
-    assert asked == confirm.Asked("child", (TRAIN,), T0 + 300)
+    assert asked == confirm.Asked("child", (TRAIN,), T0 + 300, mode=run.mode)
     assert confirm.asked_of(store, run.id) == asked
     assert confirm.ask(store, run, POLICY, "other", budget_ends=T0 + 300) is None
     confirm.forget(store, run.id)
@@ -93,19 +94,78 @@ def test_the_nodes_change_places() -> None:
     assert [node.name for node in turned(Cluster(name="c", nodes=mixed)).nodes] == ["c", "b", "a"]
 
 
+@pytest.mark.parametrize(("ref", "expected"), [(None, None), ("main", "abc")])
+def test_the_same_commit_in_the_mode_that_was_asked_for(ref: str | None, expected: str | None) -> None:
+    request = RunRequest("f.txt", "s", WHOLE, "c", Path("/x"), suite_ref=ref, repeats=3)
+    asked = confirm.Asked("child", (TRAIN,), T0, mode=LITE)
+    made = confirm.request_for(request, a_run(suite_commit="abc"), asked)
+    assert (made.mode, made.suite_ref) == (LITE, expected)
+    assert (made.trigger, made.confirms, made.only, made.repeats) == ("confirm", a_run().id, (TRAIN,), 1)
+
+
+def on_all_data(store: Store, *answers: CheckResult, took_s: float) -> Any:
+    """A run on all data whose training took so long, and that waits for its judge."""
+    run = tell(store, a_run(mode=WHOLE, created_at=T0), status=None)
+    number = store.open_attempt(run.id, TRAIN, run.nodes, T0)
+    store.close_attempt(run.id, TRAIN, number, Status.PASS, "", [], T0 + took_s)
+    store.set_check_results(run.id, answers)
+    return run
+
+
 @pytest.mark.parametrize(
-    ("mode", "ref", "expected"),
+    ("takes_s", "metrics", "expected"),
     [
-        ("lite_train_lite_infer", None, ("lite_train_lite_infer", None)),
-        ("whole_train_whole_infer", "main", ("lite_train_lite_infer", "abc")),
+        (300, ("batch_cost",), LITE),
+        (300, ("batch_cost", "top1"), WHOLE),
+        (300, ("top1",), WHOLE),
+        (300, ("peak_rss",), WHOLE),
+        (9000, ("batch_cost", "top1"), LITE),
+        (9000, ("top1",), None),
     ],
 )
-def test_the_same_commit_and_never_a_whole_training(mode: str, ref: str | None, expected: Any) -> None:
-    request = RunRequest("f.txt", "s", mode, "c", Path("/x"), suite_ref=ref, repeats=3)
-    asked = confirm.Asked("child", (TRAIN,), T0)
-    made = confirm.request_for(request, a_run(suite_commit="abc"), asked)
-    assert (made.mode, made.suite_ref) == expected
-    assert (made.trigger, made.confirms, made.only, made.repeats) == ("confirm", a_run().id, (TRAIN,), 1)
+def test_only_speeds_are_confirmed_on_a_little_data(
+    store: Store, takes_s: float, metrics: tuple[str, ...], expected: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(confirm.time, "time", lambda: T0)
+    answers = [answer().model_copy(update={"metric": name}) for name in metrics]
+    run = on_all_data(store, *answers, took_s=takes_s)
+    asked = confirm.ask(store, run, POLICY, "child", budget_ends=T0 + 9000)
+    assert (asked and asked.mode) == expected
+
+
+def test_what_a_little_data_says_nothing_about_is_judged_alone(store: Store) -> None:
+    short, long = (Policy(name="p", confirm_minutes=minutes) for minutes in (4, 6))
+    run = on_all_data(store, answer(), took_s=300)
+    assert confirm.unconfirmable(store, run, long) == ""
+    assert confirm.unconfirmable(store, run, short) == "all of it again would take 5 min and there are 4"
+    store.put_document(run.id, confirm.DOCUMENT, {"run": "c", "keys": [TRAIN], "until": T0, "mode": LITE})
+    assert confirm.unconfirmable(store, run, long) == f"{LITE} says nothing about it"
+    assert confirm.unconfirmable(store, run.model_copy(update={"mode": LITE}), short) == ""
+    context = context_of(store, run, rules=long, references=References(suite="s"))
+    assert context.unconfirmable == f"{LITE} says nothing about it"
+
+
+@pytest.mark.parametrize(("ips", "speeds"), [(8.0, ["batch_cost", "ips"]), (16.0, [])])
+def test_in_another_mode_only_speeds_of_like_batches_count(store: Store, ips: float, speeds: list[str]) -> None:
+    run = tell(store, a_run(mode=WHOLE, created_at=T0), status=None)
+    child = tell(store, a_run("child", trigger="confirm", mode=LITE, created_at=T0 + 1))
+    known: dict[str, Any] = {"step": TRAIN, "node": "node-a", "unit": ""}
+    store.add_measurements(
+        [
+            *(
+                Measurement(run=of.id, metric=name, phase=Phase.TRAIN, value=value, **known)
+                for of, said in ((run, 8.0), (child, ips))
+                for name, value in (("batch_cost", 0.25), ("ips", said), ("loss", 1.0))
+            ),
+            Measurement(run=child.id, metric="top1", phase=Phase.EVAL, value=0.012, **known),
+            Measurement(run=child.id, metric="peak_rss", phase=Phase.RESOURCE, value=9e9, rank=0, **known),
+            Measurement(run=child.id, metric="wall_time", phase=Phase.RESOURCE, value=9.0, **known),
+        ]
+    )
+    store.put_document(run.id, confirm.DOCUMENT, {"run": "child", "keys": [TRAIN], "until": T0, "mode": LITE})
+    by, medians, missing = confirm.told(store, run.id)
+    assert (by, sorted(key.rpartition("|")[2] for key in medians)) == ("child", speeds)
+    assert missing == ("is pass" if speeds else f"had batches of another size in {TRAIN}")
 
 
 def test_waited_for_until_it_has_ended_or_is_late(store: Store) -> None:
