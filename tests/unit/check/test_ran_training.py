@@ -55,6 +55,9 @@ def test_what_processes_say(
     assert (result.status, result.reason) == (status, why)
 
 
+EACH = "rank 0 on alpha trained with device {0}, rank 1 on beta trained with device {0}"
+
+
 def with_gpus(build: ModuleType) -> tuple[NodeFacts, ...]:
     return tuple(NodeFacts(node=node, gpus=({"name": "H200"},)) for node in build.NODES)
 
@@ -65,12 +68,49 @@ def test_silent_processes_are_seen_from_outside(build: ModuleType) -> None:
     on_gpu = {"node_facts": with_gpus(build), "ranks": {}}
     assert judged(build, build.facts(records=busy, **on_gpu), "gpu").status is PASS
     result = judged(build, build.facts(records=busy, **on_gpu), "cpu")
-    assert (result.status, result.reason) == (FAILED, "a process trained with device gpu; cpu was declared")
+    assert (result.status, result.reason) == (FAILED, f"{EACH.format('gpu')}; cpu was declared")
     result = judged(build, build.facts(**on_gpu), "gpu")
     assert (result.status, result.reason) == (OPEN, "nothing shows the device (gpu was declared)")
     result = judged(build, build.facts(ranks={}), "gpu")
-    assert (result.status, result.reason) == (FAILED, "everybody trained with device cpu; gpu was declared")
+    assert (result.status, result.reason) == (FAILED, f"{EACH.format('cpu')}; gpu was declared")
     assert judged(build, build.facts(ranks={}), "cpu").status is PASS
+
+
+def test_every_process_counts(build: ModuleType) -> None:
+    """What one node or rank shows says nothing about the others."""
+    half = tuple(
+        one.model_copy(update={"peak_gpu_bytes": {"0": 5 << 30} if one.node == "alpha" else {}})
+        for one in build.records()
+    )
+    result = judged(build, build.facts(records=half, node_facts=with_gpus(build), ranks={}), "gpu")
+    assert (result.status, result.reason) == (
+        OPEN,
+        "nothing shows the device of rank 1 on beta (gpu was declared)",
+    )
+    result = judged(build, told(build, GPU, {}, node_facts=with_gpus(build)), "gpu")
+    assert (result.status, result.reason) == (
+        OPEN,
+        "nothing shows the device of rank 1 on beta (gpu was declared)",
+    )
+    assert judged(build, told(build, GPU, {}), "gpu").status is FAILED, "beta has no GPU"
+    result = judged(build, told(build, {**CPU, "precision": "amp"}, CPU, precision="amp"))
+    assert (result.status, result.reason) == (
+        OPEN,
+        "nothing shows the precision of rank 1 on beta (amp was declared)",
+    )
+
+
+@pytest.mark.parametrize(("seen", "status"), [({"0", "1"}, PASS), ({"0"}, OPEN), ({""}, OPEN)])
+def test_ranks_of_one_node_are_told_apart(build: ModuleType, seen: set[str], status: Status) -> None:
+    steps = tuple(
+        step.model_copy(update={"nodes": ("alpha",)}) if step.id == build.TRAIN else step
+        for step in build.plan().steps
+    )
+    busy = tuple(
+        one.model_copy(update={"peak_gpu_bytes": dict.fromkeys(seen, 5 << 30)}) for one in build.records()
+    )
+    facts = build.facts(plan=build.plan(steps=steps), records=busy, node_facts=with_gpus(build), ranks={})
+    assert judged(build, facts, "gpu").status is status
 
 
 def test_a_group_may_ask_for_the_cpu_of_a_gpu_cluster(build: ModuleType) -> None:
