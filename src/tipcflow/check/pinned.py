@@ -15,25 +15,47 @@ RUNS = 3
 
 
 def against_pinned(facts: Facts, context: CheckContext) -> list[CheckResult]:
-    """One result per pinned (step, leg, metric) that the run measured.
+    """One result per pinned (step, leg, metric); of one that the run did not measure `insufficient_data`.
 
     Compared is the median of this run and the two before it with the pinned value; a change beyond the metric's
     floor counts. This alone finds a drift that is too slow for the other rules, whose history drifts along.
     """
     if not context.pins:
         return []
-    excuses = excuses_of(facts, context)
+    excuses, numbers = excuses_of(facts, context), numbers_of(facts.measurements)
+    # A confirm run does only what is in doubt.
+    partial = context.run is not None and context.run.trigger == "confirm"
     return [
-        _judged(key, value, pin, context, excuses)
-        for key, value in numbers_of(facts.measurements).items()
-        if (pin := context.pins.get(key)) is not None
+        _judged(key, numbers[key], pin, context, excuses) if key in numbers else _missing(key, pin, context)
+        for key, pin in sorted(context.pins.items())
+        if key in numbers or not partial
     ]
+
+
+def _missing(key: str, pin: Pin, context: CheckContext) -> CheckResult:
+    step, leg, name = key.split("|")
+    known = metric(plain_metric(name))
+    pinned = f"{pin.who} pinned {key} ({amount(pin.value, known.unit)}, run {pin.run})"
+    return CheckResult(
+        check=NAME,
+        status=Status.INSUFFICIENT_DATA,
+        reason=f"{pinned}: the run has no such number",
+        step=step,
+        leg=leg,
+        metric=known.name,
+        gating=_rule(name, context).gating,
+        values={"pinned": pin.value, "run": pin.run, "who": pin.who, "why": pin.why, "key": key},
+    )
+
+
+def _rule(name: str, context: CheckContext) -> MetricRule:
+    return context.policy.rule_of(name) or context.policy.metrics.get(plain_metric(name), MetricRule())
 
 
 def _judged(key: str, value: float, pin: Pin, context: CheckContext, excuses: Excuses) -> CheckResult:
     step, leg, name = key.split("|")
     known = metric(plain_metric(name))
-    rule = context.policy.rule_of(name) or context.policy.metrics.get(known.name, MetricRule())
+    rule = _rule(name, context)
     floor = context.policy.floor_of(name)
     recent = [*context.past(key)[-(RUNS - 1) :], value]
     values = {

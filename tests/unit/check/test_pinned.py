@@ -44,3 +44,16 @@ def test_three_runs_have_to_agree(
 ) -> None:
     found, reason = said(build, past, pinned=pinned)
     assert (found, words in reason) == (status, True), reason
+
+
+@pytest.mark.parametrize(
+    "key", ["v_repeat_1/train||batch_cost", "v/train||peak_rss", "v/nowhere|leg|inference_time"]
+)
+def test_a_pin_that_fits_no_number_says_so(build: ModuleType, key: str) -> None:
+    context = CheckContext(pins={key: Pin(value=1.0, run="r-old", who="mia", why="release")})
+    (result,) = against_pinned(build.facts(), context)
+    assert result.status is Status.INSUFFICIENT_DATA
+    assert result.reason.startswith(f"mia pinned {key} (")
+    assert result.reason.endswith(", run r-old): the run has no such number")
+    confirms = CheckContext(pins=context.pins, run=build.run(trigger="confirm"))
+    assert against_pinned(build.facts(), confirms) == [], "it does not do everything"
