@@ -28,7 +28,7 @@ def merge_base(suite: Suite, base: str, commit: str, *, cache: Path, measured: I
         measured: the commits that there are runs of.
 
     Raises:
-        ConfigError: no such ref, the suite is no git checkout, or the two have no common history.
+        ConfigError: no such ref, the suite is no git checkout, the two have no common history, or it is cut off.
         InfraError: the suite's git server cannot be reached.
     """
     root, clone = checkout(suite, cache), bool(suite.git)
@@ -45,4 +45,20 @@ def merge_base(suite: Suite, base: str, commit: str, *, cache: Path, measured: I
             hint="a clone that was made with --depth lacks it",
         ) from error
     line = set(git(root, "rev-list", "--first-parent", found).decode().split())
+    if _is_cut(root, line):
+        raise ConfigError(
+            "the clone is shallow: the branch's history is cut off",
+            key=_KEY,
+            found=base,
+            expected="a clone with the whole history",
+            hint="`git fetch --unshallow`; with actions/checkout `fetch-depth: 0`",
+        )
     return {"commit": found, "commits": sorted({found, *line.intersection(measured)})}
+
+
+def _is_cut(root: Path, line: set[str]) -> bool:
+    """Whether a line of commits ends where a shallow clone does, not where the branch begins."""
+    if git(root, "rev-parse", "--is-shallow-repository").decode().strip() != "true":
+        return False
+    ends = root / git(root, "rev-parse", "--git-path", "shallow").decode().strip()
+    return bool(line.intersection(ends.read_text(encoding="ascii").split()))

@@ -111,6 +111,25 @@ def test_a_base_that_cannot_be_one(repository: Repository, tmp_path: Path, base:
     assert words in str(error.value)
 
 
+@pytest.mark.parametrize(("depth", "cut"), [(2, True), (3, True), (9, False)])
+def test_a_shallow_clone_would_lose_history_silently(
+    repository: Repository, tmp_path: Path, depth: int, cut: bool
+) -> None:
+    clone = tmp_path / "clone"
+    source = f"file://{repository.root}"
+    repository.git("clone", "-q", "--depth", str(depth), "--no-single-branch", source, str(clone))
+    suite = Suite(name="s", folder=str(clone), dialects=("d",))
+    everything, commit = repository.commits.values(), repository.commits["c"]
+    if cut:
+        with pytest.raises(ConfigError) as error:
+            merge_base.merge_base(suite, "origin/main", commit, cache=tmp_path, measured=everything)
+        assert "--base: the clone is shallow" in str(error.value)
+        assert "fetch-depth: 0" in str(error.value)
+    else:
+        told = merge_base.merge_base(suite, "origin/main", commit, cache=tmp_path, measured=everything)
+        assert repository.names(told["commits"]) == "12M"
+
+
 def test_a_folder_without_git_has_no_base(tmp_path: Path) -> None:
     (tmp_path / "x").write_text("x")
     with pytest.raises(ConfigError, match="not a git checkout"):
