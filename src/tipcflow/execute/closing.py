@@ -128,7 +128,7 @@ class StepCloser:
             reason = f"{reason}; {failure.then}"
         records = [member.record for member in members if member.record is not None]
         if self._store.close_attempt(self._run, step.id, attempt, status, reason, records, time.time()):
-            for note in collected.notes:
+            for note in [*collected.notes, *collected.lost]:
                 self._say(Event(Kind.NOTE, note, step=step.id))
             self.end(step, status, reason, again=failure is not None and failure.again)
             if failure is not None:

@@ -19,9 +19,9 @@ def own_samples(samples: Iterable[Sample], path: Path, folder: Path) -> list[Sam
     before the last one there or to that one's own numbers again, of any metric of any rank. A log that was written
     anew and only looks the same goes on, and counts whole. Logs without iterations are looked at by their epochs.
 
-    Where numbers of one iteration or epoch are logged several times anyway, one that comes again is no sign, and an
-    attempt that ended within such an epoch, where the next one begins, cannot be told from a log that was written anew. Then all of it counts:
-    what is left out cannot be seen to be missing, and a median hardly minds what is counted twice.
+    Where numbers of one iteration or epoch are logged several times anyway, one that comes again is no sign, and
+    an attempt that ended within the epoch where the next begins cannot be told from a log that was written anew.
+    Then all of it counts: what is left out is missed by nobody, and a median hardly minds what is counted twice.
 
     Args:
         path: the log, below `folder`.

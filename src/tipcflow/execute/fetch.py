@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,8 +14,10 @@ from tipcflow.remote.fetching import Listed, hash_beginning, portions
 from tipcflow.transport import Transport
 
 T = TypeVar("T")
-# A link that breaks again and again: as often it is taken up again, as long as something arrives each time.
-TRIES = 8
+# A link that breaks again and again is taken up again as long as something arrives: so often in a row it may bring
+# nothing, and after so long nothing of a large file is tried again (others wait 600 s for one who closes a step).
+TRIES = 2
+LARGE_S = 450.0
 HASH_S = 120.0
 
 
@@ -53,7 +56,7 @@ class FolderFetch:
     Each file is compared with the SHA-256 that the node has of it. One that differs is fetched once more, by a new
     listing (it may have grown); one that still differs is told of. A large one that was interrupted, in this
     process or in one that died, lies beside as `.<name>.part` and goes on there if the node's file still begins
-    with it; else it begins again.
+    with it; else it begins again. One that may not be read there (a container's root wrote it) is told of, too.
 
     Args:
         twice: reaches the node.
@@ -62,6 +65,7 @@ class FolderFetch:
         local: the folder here.
         limit: bytes of the beginning of a file that are fetched; the cut is told.
         sent: files that are here already, by name; None for those that are not there.
+        clock: seconds, ascending.
     """
 
     def __init__(
@@ -73,7 +77,9 @@ class FolderFetch:
         local: Path,
         limit: int,
         sent: Mapping[str, bytes | None] = MappingProxyType({}),
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._clock = clock
         self._twice, self._node, self._root, self._local, self._limit = twice, node, root, local, limit
         self._sent = {name: data for name, data in sent.items() if data is None or len(data) <= limit}
 
@@ -88,19 +94,27 @@ class FolderFetch:
         found.listed |= self._keep_sent(wanted)
         for some in portions([name for name in wanted if name not in self._sent]):
             for name, listed in self._list(some).items():
-                now = self._one(name, listed)
-                found.listed[name] = now or listed
-                if now is None:
-                    found.spoiled.append(
-                        f"{name} of node {self._node} could not be fetched: what arrived is not what is there "
-                        "(SHA-256 differs), also the second time"
-                    )
-                elif now.size > self._limit:
-                    found.notes.append(
-                        f"{name} on node {self._node} has {now.size} bytes: "
-                        f"only the first {self._limit} were fetched"
-                    )
+                self._take(name, listed, found)
         return found
+
+    def _take(self, name: str, listed: Listed, found: Fetched) -> None:
+        """Have one of the listed files, and say what came of it."""
+        if not listed.readable:
+            found.spoiled.append(
+                f"{name} of node {self._node} could not be fetched: the node's user may not read it there"
+            )
+            return
+        now = self._one(name, listed)
+        found.listed[name] = now or listed
+        if now is None:
+            found.spoiled.append(
+                f"{name} of node {self._node} could not be fetched: what arrived is not what is there "
+                "(SHA-256 differs), also the second time"
+            )
+        elif now.size > self._limit:
+            found.notes.append(
+                f"{name} on node {self._node} has {now.size} bytes: only the first {self._limit} were fetched"
+            )
 
     def _inside(self, name: str) -> str:
         if not (self._local / name).resolve().is_relative_to(self._local.resolve()):
@@ -141,9 +155,10 @@ class FolderFetch:
         part = path.with_name(f".{path.name}.part")
         size = min(listed.size, self._limit)
 
-        def go_on(transport: Transport) -> None:
+        def go_on(transport: Transport, starts: list[int]) -> None:
             if not _begins_with(transport, remote, part, size):
                 part.unlink(missing_ok=True)
+            starts.append(_size(part))
             transport.get_more(remote, part, limit=size)
 
         try:
@@ -156,14 +171,26 @@ class FolderFetch:
         part.replace(path)
         return True
 
-    def _persist(self, go_on: Callable[[Transport], None], part: Path) -> None:
-        for left in range(TRIES, -1, -1):
-            before = _size(part)
+    def _persist(self, go_on: Callable[[Transport, list[int]], None], part: Path) -> None:
+        """Go on until it is through, or nothing arrives any more, or it takes too long.
+
+        Args:
+            go_on: also notes where it starts: what was here already may have turned out to be of no use.
+        """
+        until, idle = self._clock() + LARGE_S, 0
+        starts: list[int] = []
+
+        def once(transport: Transport) -> None:
+            go_on(transport, starts)
+
+        while True:
+            starts.clear()
             try:
-                self._twice(go_on)
+                self._twice(once)
                 return
             except InfraError:
-                if not left or _size(part) <= before:
+                idle = 0 if starts and _size(part) > starts[0] else idle + 1
+                if idle >= TRIES or self._clock() >= until:
                     raise
 
 

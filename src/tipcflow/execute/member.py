@@ -245,7 +245,8 @@ class Member:
             self.sent = unpack(message)
         elif event == "end":
             files = message.get("artefacts") or []
-            self.artefacts = {str(file["path"]): int(file["size"]) for file in files if file.get("fresh", True)}
+            there = (file for file in files if file.get("exists", True) and file.get("fresh", True))
+            self.artefacts = {str(file["path"]): int(file["size"]) for file in there}
             self.record = ExitRecord.model_validate(message["record"])
             self.known_at = time.time()
         elif event in ("lost", "absent"):

@@ -23,7 +23,10 @@ for name do
     shift
     number=$((number + 1))
     if [ ! -f "./$name" ] || [ -h "./$name" ]; then continue; fi
-    size=$(wc -c < "./$name")
+    if ! size=$(wc -c < "./$name"); then
+        printf '%s 0 -\\n' "$number"
+        continue
+    fi
     size=$((size))
     hash=$(head -c "$limit" < "./$name" | sha256sum)
     printf '%s %s %s\\n' "$number" "$size" "${hash%% *}"
@@ -40,17 +43,24 @@ exec tar -cf - EXCLUDES "$@"
 
 @dataclass(frozen=True)
 class Listed:
-    """A regular file on a node: its size in bytes, and the SHA-256 of what may be fetched of its beginning."""
+    """A regular file on a node: its size in bytes, and the SHA-256 of what may be fetched of its beginning;
+    neither is known, 0 and '', of one that may not be read there."""
 
     size: int
     sha256: str
+
+    @property
+    def readable(self) -> bool:
+        """Whether it may be read there: what a container wrote may be its root's alone."""
+        return bool(self.sha256)
 
 
 def pack_files(root: str, names: Sequence[str], *, limit: int, each: int = EACH, together: int = TOGETHER) -> str:
     """List those files (relative to `root`) that exist, and print a tar archive of the small ones.
 
-    First a line per file: its number among `names` (from 1), size, SHA-256 of its first `limit` bytes; then an
-    empty line; then the archive. Links are no files, and what may hold secrets is never packed.
+    First a line per file: its number among `names` (from 1), size, SHA-256 of its first `limit` bytes (0 and `-`
+    when it cannot be read); then an empty line; then the archive. Links are no files, and what may hold secrets is
+    never packed.
 
     Args:
         each, together: bytes of the largest file, and of all files, in the archive.
@@ -77,7 +87,7 @@ def listed_in(head: Iterable[bytes], names: Sequence[str]) -> dict[str, Listed]:
         number, size, sha256 = line.decode("ascii").split()
         if not 1 <= int(number) <= len(names):
             raise ValueError(number)
-        found[names[int(number) - 1]] = Listed(int(size), sha256)
+        found[names[int(number) - 1]] = Listed(int(size), "" if sha256 == "-" else sha256)
     return found
 
 

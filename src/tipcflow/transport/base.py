@@ -97,7 +97,8 @@ class Transport(Protocol):
             limit: bytes that their hashes are of; larger files are listed only.
 
         Returns:
-            name -> size and SHA-256, of those that are there; which of them arrived is to be looked at.
+            name -> size and SHA-256, of those that are there; which of them arrived is to be looked at, and which
+            may not be read there is said (`Listed.readable`).
         """
         ...
 

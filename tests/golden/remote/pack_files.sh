@@ -6,7 +6,10 @@ for name do
     shift
     number=$((number + 1))
     if [ ! -f "./$name" ] || [ -h "./$name" ]; then continue; fi
-    size=$(wc -c < "./$name")
+    if ! size=$(wc -c < "./$name"); then
+        printf '"'"'%s 0 -\n'"'"' "$number"
+        continue
+    fi
     size=$((size))
     hash=$(head -c "$limit" < "./$name" | sha256sum)
     printf '"'"'%s %s %s\n'"'"' "$number" "$size" "${hash%% *}"

@@ -1,13 +1,16 @@
 """Files over a real sshd: interrupted, damaged on the way, changed meanwhile, too large."""
 
 import hashlib
+import itertools
 import json
 import os
+import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.no_privilege import WITHOUT_PRIVILEGE
 from tests.support.sshd import Server, make_server, server
 
 from tipcflow.domain import InfraError
@@ -123,13 +126,65 @@ def test_a_link_that_breaks_again_and_again_goes_on_where_it_was(
     assert _names(here) == ["log"]
 
 
+def test_however_little_arrives_it_goes_on(folder: FolderFetch, folders: tuple[Path, Path]) -> None:
+    there, here = folders
+    data = os.urandom(EACH + 25 * 1000)
+    (there / "log").write_bytes(data)
+    Frail.breaks = [EACH, *[1000] * 24]
+    folder.fetch(["log"])
+    assert ((here / "log").read_bytes(), len(Frail.offsets)) == (data, 26)
+
+
+def test_what_was_here_and_is_of_no_use_is_no_measure_of_what_arrives(
+    folder: FolderFetch, folders: tuple[Path, Path]
+) -> None:
+    there, here = folders
+    data = os.urandom(2 * EACH)
+    (there / "log").write_bytes(data)
+    (here / ".log.part").write_bytes(b"z" * EACH)
+    Frail.breaks = [1000, 1000, 1000, 1000]
+    folder.fetch(["log"])
+    assert (here / "log").read_bytes() == data
+    assert Frail.offsets == [0, 1000, 2000, 3000, 4000]
+
+
+def test_what_takes_too_long_is_given_up(twice: Any, folders: tuple[Path, Path]) -> None:
+    there, here = folders
+    (there / "log").write_bytes(b"x" * 2 * EACH)
+    Frail.breaks = [1000] * 100
+    times = itertools.count(0.0, fetch.LARGE_S / 3)
+    slow = FolderFetch(twice, node="a", root=str(there), local=here, limit=LIMIT, clock=lambda: next(times))
+    with pytest.raises(InfraError, match="the connection is lost"):
+        slow.fetch(["log"])
+    assert len(Frail.offsets) == 4, "three times; a connection that broke brings nothing more"
+
+
+def test_one_that_cannot_be_read_costs_no_other(
+    make_server: Callable[..., Server], folders: tuple[Path, Path]
+) -> None:
+    there, here = folders
+    for name in ("log", "workerlog.0", "workerlog.1"):
+        (there / name).write_text(name)
+    (there / "workerlog.0").chmod(0)
+    words = shlex.join([*WITHOUT_PRIVILEGE, "sh", "-c"])
+    node = make_server(f'ForceCommand {words} "$SSH_ORIGINAL_COMMAND"').node()
+    transport = ParamikoTransport(connect_client(node), node)
+    try:
+        one = FolderFetch(lambda do: do(transport), node="a", root=str(there), local=here, limit=LIMIT)
+        found = one.fetch(["log", "workerlog.0", "workerlog.1"])
+    finally:
+        transport.close()
+    assert (_names(here), sorted(found.listed)) == (["log", "workerlog.1"], ["log", "workerlog.1"])
+    assert found.spoiled == ["workerlog.0 of node a could not be fetched: the node's user may not read it there"]
+
+
 def test_a_link_that_brings_nothing_is_given_up(folder: FolderFetch, folders: tuple[Path, Path]) -> None:
     there, here = folders
     (there / "log").write_bytes(b"x" * 2 * EACH)
-    Frail.breaks = [EACH, 0, 0, 0, 0, 0, 0, 0, 0]
+    Frail.breaks = [EACH, *[0] * 100]
     with pytest.raises(InfraError, match="node a: the connection is lost"):
         folder.fetch(["log"])
-    assert len(Frail.offsets) < 6
+    assert len(Frail.offsets) < 10
     assert _names(here) == [".log.part"]
 
 

@@ -11,6 +11,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
+from tests.support.no_privilege import WITHOUT_PRIVILEGE
 
 from tipcflow.domain import Node
 from tipcflow.remote import commands, fetching, paths
@@ -167,6 +168,18 @@ def test_large_files_are_listed_and_left(shell, tmp_path):
     assert listed["d"] == Listed(300, sha256(b"d" * 200))
     beginning = shell(fetching.hash_beginning(str(tmp_path / "d"), 7)).stdout
     assert beginning.split()[0].decode() == sha256(b"d" * 7)
+
+
+def test_one_that_cannot_be_read_is_said_and_the_others_arrive(tmp_path):
+    for name in ("a", "b", "c"):
+        (tmp_path / name).write_text(name)
+    (tmp_path / "b").chmod(0)
+    text = fetching.pack_files(str(tmp_path), ["a", "b", "c"], limit=10)
+    done = subprocess.run([*WITHOUT_PRIVILEGE, "sh", "-c", text], capture_output=True, check=True)
+    head, _, packed = done.stdout.partition(b"\n\n")
+    listed = fetching.listed_in(head.split(b"\n"), ["a", "b", "c"])
+    assert {name: one.readable for name, one in listed.items()} == {"a": True, "b": False, "c": True}
+    assert names_of(packed) == {"a", "c"}
 
 
 def test_what_a_login_script_printed_is_no_listing():

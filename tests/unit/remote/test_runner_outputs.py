@@ -1,10 +1,14 @@
 """Expected outputs and artefacts: there, fresh, hashed, and no launcher file that holds secrets."""
 
 import hashlib
+import json
 import os
+import subprocess
+import sys
 import time
 
 import pytest
+from tests.support.no_privilege import WITHOUT_PRIVILEGE
 
 from tipcflow.domain import JobCommand
 from tipcflow.remote.runner.outputs import examine, is_secret
@@ -46,6 +50,17 @@ def test_whole_second_file_systems_get_that_second(tmp_path):
     for stamp, fresh in [(since - 5, True), (since - 1, False), (since, True), (since - 10**9 - 5, False)]:
         os.utime(file, ns=(stamp, stamp))
         assert examine(str(tmp_path), "file", since)["fresh"] is fresh, stamp
+
+
+def test_one_that_only_another_user_may_read_is_there(tmp_path):
+    file = tmp_path / "file"
+    file.write_text("1234")
+    file.chmod(0)
+    ask = "import json, sys; from tipcflow.remote.runner.outputs import examine; "
+    ask += "print(json.dumps(examine(sys.argv[1], 'file', 0)))"
+    argv = [*WITHOUT_PRIVILEGE, sys.executable, "-c", ask, str(tmp_path)]
+    told = json.loads(subprocess.run(argv, capture_output=True, check=True).stdout)
+    assert told == {"path": "file", "exists": True, "fresh": True, "size": 4, "sha256": ""}
 
 
 def test_artefacts_are_listed_without_the_launchers_environment(bench):

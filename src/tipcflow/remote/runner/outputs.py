@@ -41,12 +41,20 @@ def examine(root: str, path: str, since_ns: int) -> Json:
     whole = os.path.join(root, path)
     try:
         stat = os.stat(whole)
-        digest = sha256(whole) if stat.st_size <= HASH_LIMIT else ""
+        digest = _sha256_if_readable(whole) if stat.st_size <= HASH_LIMIT else ""
     except OSError:
         return {"path": path, "exists": False}
     when = stat.st_mtime_ns
     fresh = when >= since_ns or (when % 10**9 == 0 and when >= since_ns // 10**9 * 10**9)
     return {"path": path, "exists": True, "fresh": fresh, "size": stat.st_size, "sha256": digest}
+
+
+def _sha256_if_readable(path: str) -> str:
+    """'' for one that is there, but another user's: whoever fetches it hears why it cannot be had."""
+    try:
+        return sha256(path)
+    except PermissionError:
+        return ""
 
 
 def sha256(path: str) -> str:
