@@ -6,6 +6,7 @@ gets a status with a reason, the leases are released and the nodes are listed fo
 
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -55,7 +56,9 @@ class ChainRun:
             the finished run, with status and reason. No error of a chain, a node or a setting is raised: it is
             the run's status. What is raised is a defect of ours or of the database.
         """
-        create_run(self._store, self.request, self.id)
+        # A confirm run has been there since it queued for its slots.
+        if not self.request.confirms:
+            create_run(self._store, self.request, self.id)
         self._say(Event(Kind.RUN, self.id))
         try:
             return self._guarded()
@@ -110,9 +113,11 @@ class ChainRun:
                 finally:
                     leftovers = nodes.clean(self.id)
                     lease.keep = nodes.may_hold(self._store.attempts(self.id))
+                judged = self._judged(resolved)
+                once_more = self._ask(resolved, slots, budget_s)
             for line in leftovers:
                 self._note(line)
-            run = self._judge(resolved, leftovers, budget_s)
+            run = self._verdict(resolved, judged, leftovers, once_more)
             if run.status in (Status.PASS, Status.IMPROVEMENT) and not self.request.keep:
                 nodes.remove_run(self.id)
             return run
@@ -121,13 +126,42 @@ class ChainRun:
         if self.cancel.is_set():
             raise InfraError("stopped by a person")
 
-    def _judge(self, resolved: Resolved, leftovers: list[str], budget_s: float) -> Run:
+    def _judged(self, resolved: Resolved) -> judgement.Judged:
         self._note("judging")
-        judged = judgement.judge_run(self._store, self.id, rules=resolved.policy, references=resolved.references)
-        if not self.cancel.is_set() and self._confirm(resolved, budget_s):
-            judged = judgement.judge_run(
-                self._store, self.id, rules=resolved.policy, references=resolved.references
-            )
+        return judgement.judge_run(self._store, self.id, rules=resolved.policy, references=resolved.references)
+
+    def _ask(self, resolved: Resolved, slots: Sequence[tuple[str, int]], budget_s: float) -> "ChainRun | None":
+        """The run that measures once more what looks like a regression; None when nothing does.
+
+        It queues for its slots while this run still has them: else who waits for slots now would have them first,
+        and on a busy cluster it would begin when another run has ended, which may be too late.
+        """
+        if self.cancel.is_set():
+            return None
+        run, child = self._store.get_run(self.id), new_run_id(self._store.get_run(self.id).model)
+        began = min((one.started_at for one in self._store.attempts(self.id)), default=time.time())
+        asked = confirm.ask(self._store, run, resolved.policy, child, budget_ends=began + budget_s)
+        if asked is None:
+            return None
+        self._note(f"confirming {', '.join(asked.keys)}: run {child}")
+        request = confirm.request_for(self.request, run, asked)
+        create_run(self._store, request, child)
+        ttl_s = resolved.policy.waits.lease_ttl_s
+        self._store.queue_for_leases(child, slots, owner=request.owner, ttl_s=ttl_s)
+        # Its steps have the names of this run's: only what it says in words is shown.
+        listener = confirm.in_words(self._note)
+        return ChainRun(request, self._store, home=self._home, listener=listener, cancel=self.cancel, run=child)
+
+    def _verdict(
+        self,
+        resolved: Resolved,
+        judged: judgement.Judged,
+        leftovers: list[str],
+        once_more: "ChainRun | None",
+    ) -> Run:
+        if once_more:
+            once_more.execute()
+            judged = self._judged(resolved)
         status, reason = judged.status, judged.reason
         if status is Status.CANCELLED:
             reason = f"stopped by a person{self._where_stopped()}"
@@ -138,21 +172,6 @@ class ChainRun:
         self._say(Event(Kind.CHECKS, reason, status=status))
         return run
 
-    def _confirm(self, resolved: Resolved, budget_s: float) -> bool:
-        """Measure once more what looks like a regression; whether that was asked for."""
-        run = self._store.get_run(self.id)
-        began = min((one.started_at for one in self._store.attempts(self.id)), default=time.time())
-        child = new_run_id(run.model)
-        asked = confirm.ask(self._store, run, resolved.policy, child, budget_ends=began + budget_s)
-        if asked is None:
-            return False
-        self._note(f"confirming {', '.join(asked.keys)}: run {child}")
-        request = confirm.request_for(self.request, run, asked)
-        # Its steps have the names of this run's: only what it says in words is shown.
-        listener = confirm.in_words(self._note)
-        ChainRun(request, self._store, home=self._home, listener=listener, cancel=self.cancel, run=child).execute()
-        return True
-
     def _where_stopped(self) -> str:
         stopped = [
             step for step, (status, _) in self._store.step_statuses(self.id).items() if status is Status.CANCELLED
@@ -160,6 +179,8 @@ class ChainRun:
         return f" in {stopped[0]}" if stopped else ""
 
     def _finish(self, status: Status, reason: str) -> Run:
+        if self.request.confirms:
+            self._store.leave_queue(self.id)  # when it ended before its turn came
         self._store.finish_run(self.id, status, reason, time.time())
         return self._store.get_run(self.id)
 
