@@ -49,8 +49,9 @@ def test_bad_file(text: str, line: int, key: str, words: list[str]) -> None:
 
 
 def test_a_rule_for_several_keys_speaks_in_its_own_words() -> None:
+    text = "name: toy\nfolder: /toy\ngit: https://git.example/toy\ndialects: [models/template]\n"
     with pytest.raises(ConfigError) as caught:
-        parse_yaml("name: toy\nfolder: /toy\ngit: https://git.example/toy\ndialects: [models/template]\n", Suite, file="toy.yaml")
+        parse_yaml(text, Suite, file="toy.yaml")
     assert str(caught.value).startswith("toy.yaml:1: give either folder or git")
     assert "{" not in str(caught.value)
 
