@@ -27,12 +27,16 @@ trap 'kill "${other:-}" 2>/dev/null; rm -rf "$work"' EXIT
 own=(unshare --pid --fork --mount-proc --mount --net --uts --ipc bash -c
     'mkdir -p /run/netns && mount -t tmpfs tmpfs /run/netns && ip link set lo up && "$@"; exit $?' own)
 "${own[@]}" true 2>/dev/null || own=()
+# Who is started with Ctrl-C or hang-ups ignored (nohup, a job in the background) hands that on, also to what tests
+# of these signals start.
+heeds=(env --default-signal=INT,HUP,QUIT)
+"${heeds[@]}" true 2>/dev/null || heeds=()
 
 # lane NAME FOLDER...: its exit status and its failed tests are remembered under its name.
 lane() {
     local name=$1 status=0
     shift
-    "${own[@]}" .venv/bin/pytest -m "$marks" -o cache_dir="$work/$name" "$@" || status=$?
+    "${own[@]}" "${heeds[@]}" .venv/bin/pytest -m "$marks" -o cache_dir="$work/$name" "$@" || status=$?
     echo "$status" >"$work/$name.status"
     return "$status"
 }
@@ -51,8 +55,6 @@ EOF
     lane "$1" --last-failed --last-failed-no-failures=none "${@:2}"
 }
 
-# With job control, or it would be started with Ctrl-C ignored, which tests of Ctrl-C are about.
-set -m
 (
     lane plain "${plain[@]}"
     first=$?
@@ -63,7 +65,6 @@ set -m
     exit $((first | second))
 ) >"$work/said" 2>&1 &
 other=$!
-set +m
 status=0
 lane nodes "${nodes[@]}" || status=$((status | $?))
 lane demo "${demo[@]}" || status=$((status | $?))
