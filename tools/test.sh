@@ -24,7 +24,7 @@ done
 
 work=$(mktemp -d)
 trap 'kill "${other:-}" 2>/dev/null; rm -rf "$work"' EXIT
-own=(unshare --pid --fork --mount-proc --mount --net --uts --ipc bash -c
+own=(unshare --kill-child --pid --fork --mount-proc --mount --net --uts --ipc bash -c
     'mkdir -p /run/netns && mount -t tmpfs tmpfs /run/netns && ip link set lo up && "$@"; exit $?' own)
 "${own[@]}" true 2>/dev/null || own=()
 # Who is started with Ctrl-C or hang-ups ignored (nohup, a job in the background) hands that on, also to what tests
