@@ -12,6 +12,7 @@ from tipcflow.domain import Status
 from tipcflow.execute import confirm
 
 pytestmark = [pytest.mark.cluster, pytest.mark.full]
+WHOLE = "whole_train_whole_infer"
 
 
 @pytest.fixture
@@ -81,3 +82,60 @@ def test_measured_once_more_before_a_run_that_waits_for_the_slots(desk: Desk) ->
         }
     assert began["cli"] < began[confirm.TRIGGER] < began["ci"]
     assert desk.left_behind() == []
+
+
+def test_accuracy_that_fell_is_confirmed_by_evaluating_again_what_was_trained(desk: Desk) -> None:
+    desk.configure_policy(accuracy={"too_good": 3, "history": True})
+    first = desk.run(mode=WHOLE)
+    assert first.code == 0, first.output
+    with desk.store() as store:
+        remember(store, first.run, runs=5)
+    script = desk.suite / "train.py"
+    text = script.read_text()
+    assert "Acc@1 0.875" in text
+    script.write_text(text.replace("Acc@1 0.875", "Acc@1 0.500"))
+    worse = desk.run(mode=WHOLE)
+    with desk.store() as store:
+        runs = {run.trigger: run for run in store.runs(limit=2)}
+        confirmed, child = runs["cli"], runs[confirm.TRIGGER]
+        (result,) = [
+            one for one in store.check_results(confirmed.id) if one.metric == "top1" and one.step.endswith("/eval")
+        ]
+        steps = store.plan(child.id).steps
+        ended = store.step_statuses(child.id)
+        evaluated = store.plan(confirmed.id).step(steps[0].id)
+    assert worse.code == 1, worse.output
+    assert (confirmed.status, result.status) == (Status.REGRESSION, Status.REGRESSION)
+    assert "the confirm run measured" in result.reason
+    assert [step.id.rpartition("/")[2] for step in steps] == ["eval"], "nothing is trained again"
+    assert [status for status, _ in ended.values()] == [Status.PASS]
+    assert steps[0].nodes == evaluated.nodes, "where the weights are"
+    assert desk.left_behind() == []
+
+
+def test_accuracy_is_judged_alone_when_what_was_trained_is_gone(desk: Desk) -> None:
+    desk.configure_policy(accuracy={"too_good": 3, "history": True})
+    first = desk.run(mode=WHOLE)
+    assert first.code == 0, first.output
+    with desk.store() as store:
+        remember(store, first.run, runs=5)
+    script = desk.suite / "train.py"
+    # The evaluation takes the weights away.
+    script.write_text(
+        script.read_text().replace('print(" * Acc@1 0.875', 'os.remove(args.pretrained); print(" * Acc@1 0.500')
+    )
+    desk.edit_params("norm_export:tools/export_model.py", "norm_export:null")
+    worse = desk.run(mode=WHOLE)
+    with desk.store() as store:
+        runs = {run.trigger: run for run in store.runs(limit=2)}
+        child = runs[confirm.TRIGGER]
+        (result,) = [
+            one
+            for one in store.check_results(runs["cli"].id)
+            if one.metric == "top1" and one.step.endswith("/eval")
+        ]
+    assert child.status is Status.INFRA_FAILURE
+    assert "latest.pdparams* is not there any more" in child.reason
+    assert result.status is Status.REGRESSION, worse.output
+    assert "judged without a confirm run" in result.reason
+    assert child.reason in result.reason

@@ -119,7 +119,8 @@ def _seconds(facts: Facts, step: str, leg: str) -> float:
 
 
 def _confirm_of(key: str, context: CheckContext) -> Confirm:
-    if context.unconfirmable and not by_iteration(plain_metric(key.rpartition("|")[2])):
+    by_mode = not by_iteration(plain_metric(key.rpartition("|")[2])) and key.split("|")[0] not in context.evaluable
+    if context.unconfirmable and by_mode:
         return Confirm(missing=context.unconfirmable, impossible=True)
     told = context.confirmation
     if told is None:

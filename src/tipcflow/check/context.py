@@ -46,6 +46,7 @@ class CheckContext:
         confirmation: what a confirm run said; None when none was asked for.
         unconfirmable: why no confirm run can tell of numbers that depend on the mode (accuracy, loss, memory); ''
             when one can.
+        evaluable: ids, without repeats, of evaluation steps that one can do again all the same.
         goldens: the predictions stored for the chain in this mode; None when there are none.
         run: the run itself, for its framework and the suite's hash; None in tests of checks that need neither.
     """
@@ -56,6 +57,7 @@ class CheckContext:
     goldens: Goldens | None = None
     confirmation: Confirmation | None = None
     unconfirmable: str = ""
+    evaluable: frozenset[str] = frozenset()
     pins: Mapping[str, Pin] = field(default_factory=dict)
     run: Run | None = None
 

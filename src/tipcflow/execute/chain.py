@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from tipcflow.domain import InfraError, Run, Status, TipcflowError, new_run_id
 from tipcflow.execute import confirm, judgement
 from tipcflow.execute.closing import StepCloser
+from tipcflow.execute.deploy import deploy
 from tipcflow.execute.inspection import inspect, settle
 from tipcflow.execute.jobs import slots_needed
 from tipcflow.execute.lease import LeaseKeeper
@@ -73,7 +74,7 @@ class ChainRun:
 
     def _guarded(self) -> Run:
         resolved, plan = resolve(self._store, self.request, self.id, home=self._home)
-        suite, snapshot = resolved.suite, resolved.snapshot
+        suite = resolved.suite
         slots = slots_needed(plan, resolved.cluster, whole_nodes=resolved.policy.whole_nodes)
         budget_s = (suite.budget_minutes or resolved.policy.budget_minutes) * 60
         with Nodes(resolved.cluster, plan.nodes, waits=resolved.policy.waits) as nodes:
@@ -95,7 +96,7 @@ class ChainRun:
                 try:
                     facts = inspect(self._store, self.id, resolved, nodes, self._note)
                     plan = settle(self._store, self.id, resolved, facts, nodes)
-                    nodes.deploy(self.id, snapshot.archive, snapshot.sha256)
+                    deploy(self._store, self.id, resolved, plan, nodes)
                     self._check_cancel()
                     StepRunner(
                         plan,

@@ -5,17 +5,17 @@ order: what was measured on the first node is measured on the second, and with o
 the run that is confirmed has no status. A confirm run never joins a baseline.
 
 Of a training on all data the speeds are confirmed by one on a little data, whose batches take as long. That says
-nothing about accuracy, loss and memory: they are confirmed by a run on all data, when there is time for one, or
-judged alone.
+nothing about accuracy, loss and memory. What an evaluation says is confirmed by evaluating once more, on its node,
+what the run has trained; the rest by a run on all data, when there is time for one, or judged alone.
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tipcflow.config.policy import Policy
-from tipcflow.domain import CheckResult, Facts, Plan, Run, Status, StepKind
+from tipcflow.domain import CheckResult, Facts, Plan, Run, Status, StepKind, without_repeat
 from tipcflow.domain.metrics import by_iteration
 from tipcflow.execute.progress import Event, Kind, Listener
 from tipcflow.execute.request import RunRequest
@@ -45,6 +45,7 @@ class Asked:
         refused: why nobody waits for it, '' when somebody does or did.
         dag_run_id: Airflow's id of it, a run of the DAG `confirm`; '' at the desk.
         mode: what it is done in.
+        alone: whether `keys` are evaluations, done without a training.
     """
 
     run: str
@@ -53,6 +54,7 @@ class Asked:
     refused: str = ""
     dag_run_id: str = ""
     mode: str = ""
+    alone: bool = False
 
 
 def doubted(results: Iterable[CheckResult]) -> tuple[str, ...]:
@@ -77,6 +79,7 @@ def asked_of(store: "Store", run: str) -> Asked | None:
         refused=str(kept.get("refused", "")),
         dag_run_id=str(kept.get("dag_run_id", "")),
         mode=str(kept.get("mode", "")),
+        alone=bool(kept.get("alone", False)),
     )
 
 
@@ -103,16 +106,62 @@ def ask(
         return None
     results, now = store.check_results(run.id), time.time()
     until, mode = min(now + policy.confirm_minutes * 60, budget_ends), run.mode
+    alone: tuple[str, ...] = ()
     if _whole(mode):
-        others = [one for one in results if not by_iteration(one.metric)]
-        if not doubted(others) or _took_s(store, run.id) > until - now:
-            mode, results = BENCHMARK_MODE, [one for one in results if by_iteration(one.metric)]
-    keys = doubted(results)
+        speeds = [one for one in results if by_iteration(one.metric)]
+        others = doubted(one for one in results if not by_iteration(one.metric))
+        fits = bool(others) and _took_s(store, run.id) <= until - now
+        alone = evaluations_alone(others, doubted(speeds), evaluable(store, run, policy), fits=fits)
+        if not alone and not fits:
+            mode, results = BENCHMARK_MODE, speeds
+    keys = alone or doubted(results)
     if not keys or until - now < LEAST_S:
         return None
-    wish = {"run": confirm_run, "keys": list(keys), "until": until, "mode": mode}
+    wish = {"run": confirm_run, "keys": list(keys), "until": until, "mode": mode, "alone": bool(alone)}
     store.put_document(run.id, DOCUMENT, {**(kept or {}), **wish})
     return asked_of(store, run.id)
+
+
+def evaluations_alone(
+    others: Iterable[str], speeds: Iterable[str], known: frozenset[str], *, fits: bool
+) -> tuple[str, ...]:
+    """The evaluations that are done again alone; () when something else is done.
+
+    Not both at once: what else is in doubt needs a training. When there is time for the whole run, that tells of
+    everything. When there is not, a run on a little data tells of the speeds, and evaluations are judged alone.
+
+    Args:
+        others, speeds: what is in doubt for other numbers than speeds of iterations, and for these.
+        known: the evaluations that can be done alone.
+        fits: whether there is time to do all of the run again.
+    """
+    doubts, also = set(others), set(speeds) - known
+    if (doubts <= known and not also) or (not fits and not also):
+        return tuple(sorted(doubts & known))
+    return ()
+
+
+def evaluable(store: "Store", run: Run, policy: Policy) -> frozenset[str]:
+    """The evaluations, of a run on all data, that are confirmed without a training; step ids without repeats."""
+    if not _whole(run.mode):
+        return frozenset()
+    if asked := asked_of(store, run.id):
+        return frozenset(
+            asked.keys if asked.alone and not asked.refused and not _lost(store, run.id, asked) else ()
+        )
+    plan = store.plan_or_none(run.id)
+    steps = [step.id for step in plan.steps if step.kind is StepKind.EVAL] if plan else []
+    if policy.confirm_minutes * 60 < max(LEAST_S, _took_s(store, run.id, steps)):
+        return frozenset()
+    return frozenset(without_repeat(step) for step in steps)
+
+
+def _lost(store: "Store", run: str, asked: Asked) -> str:
+    """Why an evaluation could not be done again, as when what was trained is gone; '' when it was or may be."""
+    known = store.known_runs([asked.run]).get(asked.run)
+    if known is None or known.status is not Status.INFRA_FAILURE or told(store, run)[1]:
+        return ""
+    return f"confirm run {asked.run} is {known.status.value}: {known.reason}"
 
 
 def unconfirmable(store: "Store", run: Run, policy: Policy) -> str:
@@ -120,6 +169,8 @@ def unconfirmable(store: "Store", run: Run, policy: Policy) -> str:
     if not _whole(run.mode):
         return ""
     asked, took_s = asked_of(store, run.id), _took_s(store, run.id)
+    if asked and asked.alone and (lost := _lost(store, run.id, asked)):
+        return lost
     if asked and asked.mode != run.mode:
         return f"{asked.mode} says nothing about it"
     if took_s > policy.confirm_minutes * 60:
@@ -131,9 +182,9 @@ def _whole(mode: str) -> bool:
     return mode.startswith("whole_train")
 
 
-def _took_s(store: "Store", run: str) -> float:
-    """How long the last attempts of all steps took together, seconds."""
-    last = {one.step: one for one in store.attempts(run)}
+def _took_s(store: "Store", run: str, steps: Collection[str] = ()) -> float:
+    """How long the last attempts of these steps (of all, without any) took together, seconds."""
+    last = {one.step: one for one in store.attempts(run) if not steps or one.step in steps}
     return sum(one.ended_at - one.started_at for one in last.values() if one.ended_at)
 
 
@@ -168,12 +219,14 @@ def request_for(request: RunRequest, run: Run, asked: Asked) -> RunRequest:
         mode=asked.mode or request.mode,
         # Without a ref the suite's folder is tested as it is, committed or not.
         suite_ref=request.suite_ref and (run.suite_commit or request.suite_ref),
-        repeats=1,
+        # Each repeat has trained weights of its own.
+        repeats=request.repeats if asked.alone else 1,
         trigger=TRIGGER,
         wait_s=max(1.0, asked.until - time.time()),
         ends_at=asked.until,
         confirms=run.id,
         only=asked.keys,
+        evaluates=asked.alone,
     )
 
 
@@ -203,6 +256,13 @@ def cut(plan: Plan, keys: Iterable[str]) -> Plan:
         if step.id in kept:
             kept.update(step.after)
     steps = [step.model_copy(update={"legs": legs[step.id]}) for step in plan.steps if step.id in kept]
+    return plan.model_copy(update={"steps": tuple(steps)})
+
+
+def cut_alone(plan: Plan, keys: Iterable[str]) -> Plan:
+    """Only these evaluations, in all their repeats: what they need is there already."""
+    wanted = set(keys)
+    steps = [step.model_copy(update={"after": ()}) for step in plan.steps if without_repeat(step.id) in wanted]
     return plan.model_copy(update={"steps": tuple(steps)})
 
 
@@ -245,6 +305,9 @@ def _comparable(key: str, theirs: Mapping[str, float], ours: Mapping[str, float]
 
 def _well(facts: Facts, key: str) -> bool:
     step, leg, _ = key.split("|")
-    status: Any = facts.leg_status.get(f"{step}/{leg}") if leg else facts.step_status.get(step)
-    preparing = any(one.id == step and one.kind is StepKind.PREPARE for one in facts.plan.steps)
-    return status == "pass" and not preparing
+    repeats = [one for one in facts.plan.steps if without_repeat(one.id) == step]
+    preparing = any(one.kind is StepKind.PREPARE for one in repeats)
+    statuses: list[Any] = [
+        facts.leg_status.get(f"{one.id}/{leg}") if leg else facts.step_status.get(one.id) for one in repeats
+    ]
+    return bool(statuses) and all(status == "pass" for status in statuses) and not preparing

@@ -55,6 +55,7 @@ def context_of(store: "Store", run: Run, *, rules: Policy, references: Reference
         goldens=Goldens.model_validate(kept) if kept else None,
         confirmation=Confirmation(by, medians, missing) if by else None,
         unconfirmable=confirm.unconfirmable(store, run, rules),
+        evaluable=confirm.evaluable(store, run, rules),
         pins=in_force.pins,
         policy=rules,
         run=run,

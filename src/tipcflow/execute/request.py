@@ -22,6 +22,7 @@ class RunRequest:
         wait_s: how long to wait for free slots; None for what the policy says.
         only_inside: the params file must be one of the suite's; else a path of any file will do.
         confirms: the run that this one confirms, '' for none; `only` are the steps (or step/leg) in doubt then.
+        evaluates: whether these are evaluations that are done alone, on what the confirmed run has trained.
         ends_at: when its answer comes too late, seconds since the epoch; 0 for never.
         keep: keep the run's working folder on the nodes also when it passed.
     """
@@ -46,6 +47,7 @@ class RunRequest:
     only_inside: bool = False
     confirms: str = ""
     only: tuple[str, ...] = ()
+    evaluates: bool = False
     ends_at: float = 0.0
     command: tuple[str, ...] = field(default=())
 

@@ -14,7 +14,7 @@ from tipcflow.config.references import References
 from tipcflow.config.suite import Suite, load_suite
 from tipcflow.domain import Cluster, Compat, ConfigError, Plan, Run
 from tipcflow.execute import judgement, merge_base, preflight
-from tipcflow.execute.confirm import cut
+from tipcflow.execute.confirm import cut, cut_alone
 from tipcflow.execute.kept_source import keep_snapshot, kept_snapshot
 from tipcflow.execute.placement import load_of, placed, placing, turned
 from tipcflow.execute.planning import make_plan
@@ -49,7 +49,9 @@ class Resolved:
             cpu_flags=flags,
             port=port,
         )
-        return cut(plan, self.request.only) if self.request.confirms else plan
+        if not self.request.confirms:
+            return plan
+        return cut_alone(plan, self.request.only) if self.request.evaluates else cut(plan, self.request.only)
 
 
 def create_run(store: "Store", request: RunRequest, run_id: str) -> None:
@@ -83,7 +85,9 @@ def resolve(store: "Store", request: RunRequest, run_id: str, *, home: Path) -> 
     cluster = load_cluster(request.cluster, request.config_dir)
     if request.confirms:
         kept = store.document(request.confirms, "cluster")
-        cluster = turned(Cluster.model_validate(kept) if kept else cluster)
+        cluster = Cluster.model_validate(kept) if kept else cluster
+        # What was trained is where it was evaluated.
+        cluster = cluster if request.evaluates else turned(cluster)
     if request.framework:
         preflight.parse_framework(request.framework)
     policy = judgement.load_policy(request.policy, request.config_dir)

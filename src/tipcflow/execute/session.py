@@ -5,7 +5,7 @@ import json
 import posixpath
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, TypeVar
@@ -146,6 +146,11 @@ class NodeSession:
         self._put_once(archive, remote)
         self.ask(commands.unpack(self._node, run, sha256), "unpack the suite", timeout=300)
         self.ask(commands.make_shims(self._node, run), "make the run's python")
+
+    def inherit(self, run: str, of: str, sha256: str, *, needs: Sequence[str], without: Sequence[str]) -> None:
+        """Let the run's root be what another run of the same code left there; see commands.inherit."""
+        command = commands.inherit(self._node, run, of, sha256, needs=needs, without=without)
+        self.ask(command, f"take over what run {of} trained", timeout=300)
 
     def start(self, spec: JobSpec) -> dict[str, Any]:
         """Start the job, or find it living or ended; the runner's answer."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from tipcflow.domain import Plan, Run, Status, Step, TipcflowError
 from tipcflow.execute import confirm, judgement
+from tipcflow.execute.deploy import deploy
 from tipcflow.execute.inspection import inspect, settle
 from tipcflow.execute.needs import why_not
 from tipcflow.execute.request import RunRequest
@@ -74,7 +75,7 @@ def prepare_nodes(context: TaskContext) -> Plan:
             if not store.attempts(run):
                 facts = inspect(store, run, resolved, nodes, context.note)
                 plan = settle(store, run, resolved, facts, nodes)
-            nodes.deploy(run, resolved.snapshot.archive, resolved.snapshot.sha256)
+            deploy(store, run, resolved, plan, nodes)
         return plan
     except TipcflowError as error:
         context.closer.keep_before(store, run, error)

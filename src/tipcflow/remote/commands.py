@@ -118,6 +118,58 @@ printf '%s\\n' "$want" > "$root.sha256"
     )
 
 
+def inherit(
+    node: Node, run: str, of: str, sha256: str, *, needs: Sequence[str] = (), without: Sequence[str] = ()
+) -> str:
+    """Make the run's root from what another run left in its own, once; exits with NO_SUCH_FILE when that is gone.
+
+    Files are hard links where that can be done: data and checkpoints may be large.
+
+    Args:
+        of: the other run, of the same code.
+        needs: files or globs, relative to the root, of each of which one must be there.
+        without: files that the run writes itself: the other's stay as they are.
+    """
+    return _script(
+        f"""
+set -eu
+from=$1 root=$2 want=$3 needs=$4
+shift 4
+if [ -d "$root" ] && [ "$(cat -- "$root.sha256" 2>/dev/null)" = "$want" ]; then exit 0; fi
+if [ ! -d "$from" ] || [ "$(cat -- "$from.sha256" 2>/dev/null)" != "$want" ]; then
+    echo "$from is not there any more" >&2
+    exit {NO_SUCH_FILE}
+fi
+IFS=
+while [ "$needs" -gt 0 ]; do
+    found=
+    for one in "$from"/$1; do if [ -e "$one" ]; then found=1; fi; done
+    if [ -z "$found" ]; then
+        echo "$from/$1 is not there any more" >&2
+        exit {NO_SUCH_FILE}
+    fi
+    shift
+    needs=$((needs - 1))
+done
+rm -rf -- "$root" "$root.unpacking"
+mkdir -p -- "${{root%/*}}"
+if ! cp -al -- "$from" "$root.unpacking" 2>/dev/null; then
+    rm -rf -- "$root.unpacking"
+    cp -a -- "$from" "$root.unpacking"
+fi
+for one; do rm -f -- "$root.unpacking/$one"; done
+mv -- "$root.unpacking" "$root"
+printf '%s\\n' "$want" > "$root.sha256"
+""",
+        paths.run_root(node, of),
+        paths.run_root(node, run),
+        sha256,
+        str(len(needs)),
+        *needs,
+        *without,
+    )
+
+
 def make_shims(node: Node, run: str, names: Sequence[str] = SHIMS) -> str:
     """Make `python`, `pip` … in the run's bin folder, which run the node's interpreter.
 

@@ -8,7 +8,7 @@ from tests.support.stories import INFER, T0, TRAIN, a_plan, a_run, tell
 
 from tipcflow.config.policy import Policy
 from tipcflow.config.references import References
-from tipcflow.domain import CheckResult, Cluster, Measurement, Node, Phase, Status
+from tipcflow.domain import CheckResult, Cluster, Measurement, Node, Phase, Status, Step, StepKind
 from tipcflow.execute import confirm
 from tipcflow.execute.placement import turned
 from tipcflow.execute.precedents import context_of
@@ -143,6 +143,83 @@ def test_what_a_little_data_says_nothing_about_is_judged_alone(store: Store) -> 
     assert confirm.unconfirmable(store, run.model_copy(update={"mode": LITE}), short) == ""
     context = context_of(store, run, rules=long, references=References(suite="s"))
     assert context.unconfirmable == f"{LITE} says nothing about it"
+
+
+EVAL = "norm_train_cpu/eval"
+
+
+def evaluated(
+    store: Store, *answers: CheckResult, train_s: float, eval_s: float = 60, left_s: float = 9000
+) -> Any:
+    """(a run on all data with an evaluation, what is asked for it)."""
+    run, plan = a_run(mode=WHOLE, created_at=T0), a_plan()
+    one = Step(id=EVAL, kind=StepKind.EVAL, nodes=("node-a",), after=(TRAIN,), variant="norm_train_cpu")
+    store.create_run(run, plan.model_copy(update={"steps": (plan.steps[0], one, *plan.steps[1:])}))
+    for step, took_s in ((TRAIN, train_s), (EVAL, eval_s)):
+        number = store.open_attempt(run.id, step, run.nodes, T0)
+        store.close_attempt(run.id, step, number, Status.PASS, "", [], T0 + took_s)
+    store.set_check_results(run.id, answers)
+    return run, confirm.ask(store, run, POLICY, "child", budget_ends=T0 + left_s)
+
+
+TOP1 = answer(EVAL).model_copy(update={"check": "accuracy.history", "metric": "top1"})
+SPEED = answer()
+MEMORY = answer().model_copy(update={"metric": "peak_rss"})
+
+
+@pytest.mark.parametrize(
+    ("answers", "train_s", "keys", "mode", "alone"),
+    [
+        ((TOP1,), 300, (EVAL,), WHOLE, True),
+        ((TOP1,), 9000, (EVAL,), WHOLE, True),
+        ((TOP1, answer(EVAL)), 9000, (EVAL,), WHOLE, True),
+        ((TOP1, SPEED), 300, (EVAL, TRAIN), WHOLE, False),
+        ((TOP1, SPEED), 9000, (TRAIN,), LITE, False),
+        ((TOP1, MEMORY), 9000, (EVAL,), WHOLE, True),
+        ((SPEED, answer(EVAL)), 300, (EVAL, TRAIN), LITE, False),
+    ],
+)
+def test_what_an_evaluation_says_is_confirmed_by_the_evaluation_alone(
+    store: Store, answers: Any, train_s: float, keys: Any, mode: str, alone: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(confirm.time, "time", lambda: T0)
+    _, asked = evaluated(store, *answers, train_s=train_s)
+    assert asked == confirm.Asked("child", keys, T0 + 900, mode=mode, alone=alone)
+
+
+def test_an_evaluation_that_takes_too_long_is_judged_alone(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(confirm.time, "time", lambda: T0)
+    run, asked = evaluated(store, TOP1, train_s=9000, eval_s=901)
+    assert asked is None
+    assert confirm.evaluable(store, run, POLICY) == frozenset()
+    assert confirm.unconfirmable(store, run, POLICY).startswith("all of it again would take")
+
+
+def test_the_evaluation_alone_is_planned_with_the_weights_of_each_repeat(store: Store) -> None:
+    request = RunRequest("f.txt", "s", WHOLE, "c", Path("/x"), repeats=2)
+    made = confirm.request_for(request, a_run(), confirm.Asked("child", (EVAL,), T0, mode=WHOLE, alone=True))
+    assert (made.repeats, made.evaluates, made.only) == (2, True, (EVAL,))
+    steps = [
+        Step(id=f"norm_train_cpu_repeat_{n}/{kind.value}", kind=kind, nodes=("a",), after=("prepare",))
+        for n in (1, 2)
+        for kind in (StepKind.TRAIN, StepKind.EVAL)
+    ]
+    left = confirm.cut_alone(a_plan(steps=tuple(steps)), [EVAL]).steps
+    assert [(step.id, step.after) for step in left] == [(steps[1].id, ()), (steps[3].id, ())]
+
+
+def test_where_what_was_trained_is_gone_the_number_is_judged_alone(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(confirm.time, "time", lambda: T0)
+    run, _ = evaluated(store, TOP1, train_s=300)
+    assert confirm.evaluable(store, run, POLICY) == {EVAL}
+    assert confirm.unconfirmable(store, run, POLICY) == ""
+    store.create_run(a_run("child", trigger="confirm", mode=WHOLE, created_at=T0 + 1))
+    store.finish_run("child", Status.INFRA_FAILURE, "weights are not there any more", T0 + 2)
+    why = "confirm run child is infra_failure: weights are not there any more"
+    context = context_of(store, run, rules=POLICY, references=References(suite="s"))
+    assert (context.unconfirmable, context.evaluable) == (why, frozenset())
 
 
 @pytest.mark.parametrize(("ips", "speeds"), [(8.0, ["batch_cost", "ips"]), (16.0, [])])

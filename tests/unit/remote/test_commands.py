@@ -32,6 +32,7 @@ EVERY = {
     "pack_files": fetching.pack_files("/data/root", ["a b", "c"], limit=100),
     "hash_beginning": fetching.hash_beginning("/data/it's here", 7),
     "unpack": commands.unpack(NODE, "r1", "0" * 64),
+    "inherit": commands.inherit(NODE, "r2", "r1", "0" * 64, needs=["out/*.pdparams"], without=["eval.log"]),
     "make_shims": commands.make_shims(NODE, "r1", ["python", "pip"]),
     "remove_run": commands.remove_run(NODE, "r1"),
 }
@@ -252,6 +253,31 @@ def test_unpack_once_and_only_what_was_meant(shell, node):
 
     shell(commands.remove_run(node, "r1"))
     assert names_in(Path(node.workspace) / "runs") == []
+
+
+def test_what_a_run_left_is_taken_over_once_and_stays_as_it_is(shell, node):
+    root, mine = (Path(paths.run_root(node, run)) for run in ("r1", "r2"))
+    (root / "out").mkdir(parents=True)
+    (root / "out" / "it's best.pdparams").write_text("weights")
+    (root / "eval.log").write_text("0.5")
+    wanted = {"needs": ["out/*best.pdparams*"], "without": ["eval.log"]}
+    gone = shell(commands.inherit(node, "r2", "r1", "abc", **wanted), code=commands.NO_SUCH_FILE)
+    assert gone.stderr.decode() == f"{root} is not there any more\n"
+    Path(f"{root}.sha256").write_text("abc\n")
+    lost = shell(commands.inherit(node, "r2", "r1", "abc", needs=["out/*.pdopt"]), code=commands.NO_SUCH_FILE)
+    assert lost.stderr.decode() == f"{root}/out/*.pdopt is not there any more\n"
+    assert not mine.exists()
+    shell(commands.inherit(node, "r2", "r1", "abc", **wanted))
+    weights = mine / "out" / "it's best.pdparams"
+    assert weights.stat().st_ino == (root / "out" / "it's best.pdparams").stat().st_ino, "not copied"
+    assert (names_in(mine), (root / "eval.log").read_text()) == (["out"], "0.5")
+    (mine / "eval.log").write_text("0.6")
+    shell(commands.inherit(node, "r2", "r1", "abc", **wanted))
+    assert (mine / "eval.log").read_text() == "0.6", "once"
+    shell(commands.unpack(node, "r2", "abc"))
+    assert weights.exists(), "the code is there with it"
+    shell(commands.remove_run(node, "r2"))
+    assert (root / "out" / "it's best.pdparams").read_text() == "weights"
 
 
 def test_shims_run_the_nodes_interpreter(shell, node):
