@@ -144,10 +144,11 @@ class Question:
         beyond = f"{self.shown}; {limit:.1%} would be noise"
         if worse < 0:
             return Status.IMPROVEMENT, beyond
-        if self._confirmed_before():
-            return Status.REGRESSION, f"{beyond}, and the run before was worse as well"
         confirm = self.confirm.value
         if confirm is None:
+            # Where there is none to be had, the run before stands for it.
+            if (self.confirm.missing or not self.rule.gating) and self._confirmed_before():
+                return Status.REGRESSION, f"{beyond}, and the run before was worse as well"
             return self._unconfirmed(beyond, worse, limit)
         told = f"the confirm run measured {amount(confirm, self.known.unit)}"
         if self._worse((confirm - self.base) / abs(self.base)) > limit:

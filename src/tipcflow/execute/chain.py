@@ -162,6 +162,7 @@ class ChainRun:
     ) -> Run:
         if once_more:
             once_more.execute()
+        if confirm.asked_of(self._store, self.id):
             judged = self._judged(resolved)
         status, reason = judged.status, judged.reason
         if status is Status.CANCELLED:

@@ -28,6 +28,7 @@ TRIGGER = "confirm"
 DOCUMENT = "confirmation"
 # Less than this is not even enough to start the processes of a chain, seconds.
 LEAST_S = 60.0
+NO_TIME = "the run's budget has no time left for it"
 # What the speeds of a whole-data training are confirmed in: batches take as long there, and there are few of them.
 BENCHMARK_MODE = "lite_train_lite_infer"
 # Batch sizes, known by what they took and how much went through, differ by at least this factor when they differ.
@@ -94,6 +95,8 @@ def ask(
 ) -> Asked | None:
     """Ask for a confirm run when the run's answers want one, once per run; None when there is nothing to ask.
 
+    Where the budget has no time for it, that is what `told` says from then on, and the run is judged again.
+
     It counts in the run's budget: what is left of that, and no more than the policy's `confirm_minutes`, is the
     time that it is waited for.
 
@@ -115,9 +118,12 @@ def ask(
         if not alone and not fits:
             mode, results = BENCHMARK_MODE, speeds
     keys = alone or doubted(results)
-    if not keys or until - now < LEAST_S:
+    if not keys:
         return None
     wish = {"run": confirm_run, "keys": list(keys), "until": until, "mode": mode, "alone": bool(alone)}
+    if until - now < LEAST_S:
+        store.put_document(run.id, DOCUMENT, {**wish, "until": 0.0, "refused": NO_TIME})
+        return None
     store.put_document(run.id, DOCUMENT, {**(kept or {}), **wish})
     return asked_of(store, run.id)
 

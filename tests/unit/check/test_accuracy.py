@@ -5,7 +5,7 @@ from types import ModuleType
 
 import pytest
 
-from tipcflow.check import CheckContext
+from tipcflow.check import CheckContext, Confirmation
 from tipcflow.check.accuracy import accuracy_final
 from tipcflow.check.baseline import against_baseline
 from tipcflow.config.policy import AccuracyRule, Floors, MetricRule, Policy
@@ -117,7 +117,8 @@ def beside(
         PastRun(run=f"r{n}", medians={f"{build.EVAL}||eval.{metric}": one}) for n, one in enumerate(past)
     )
     policy = Policy(**{"name": "x", "floors": Floors(quality=0.02), **rules})
-    (result,) = against_baseline(facts, CheckContext(policy=policy, history=history))
+    alone = Confirmation(run="child", medians={}, missing="is not waited for")
+    (result,) = against_baseline(facts, CheckContext(policy=policy, history=history, confirmation=alone))
     return result
 
 
@@ -128,7 +129,7 @@ USUAL = (0.750, 0.752, 0.749, 0.751, 0.750)
     ("value", "past", "metric", "status"),
     [
         (0.751, USUAL, "top1", Status.PASS),
-        # Worse is asked about, and is one when the run before was worse as well.
+        # Worse is one where the run before was worse as well, and no confirm run is to be had.
         (0.70, USUAL, "top1", Status.INSUFFICIENT_DATA),
         (0.70, (*USUAL, 0.70), "top1", Status.REGRESSION),
         # Better is to be looked at: too good may be less work.

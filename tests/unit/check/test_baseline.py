@@ -13,6 +13,8 @@ from tipcflow.config.policy import Floors, MetricRule, Policy
 from tipcflow.domain import CheckResult, Facts, Measurement, PastRun, Phase, Status, numbers_of
 
 KEY = "v/train||batch_cost"
+# A confirm run was asked for, and could not be had: the run before stands for it.
+ALONE = Confirmation(run="child", medians={}, missing="is not waited for")
 CONFIGS = Path(__file__).parents[3] / "configs" / "policies"
 
 
@@ -21,11 +23,19 @@ def history(*values: float, key: str = KEY) -> tuple[PastRun, ...]:
 
 
 def judged(
-    build: ModuleType, value: float, past: tuple[float, ...], metric: str = "batch_cost", **policy: object
+    build: ModuleType,
+    value: float,
+    past: tuple[float, ...],
+    metric: str = "batch_cost",
+    *,
+    confirmation: Confirmation | None = None,
+    **policy: object,
 ) -> CheckResult:
     facts: Facts = build.facts(measurements=tuple(build.series((value,), metric)))
     rules = Policy(**{"name": "x", "floors": Floors(speed=0.2), **policy})
-    context = CheckContext(policy=rules, history=history(*past, key=f"v/train||{metric}"))
+    context = CheckContext(
+        policy=rules, history=history(*past, key=f"v/train||{metric}"), confirmation=confirmation
+    )
     (result,) = against_baseline(facts, context)
     return result
 
@@ -54,7 +64,7 @@ STEADY = (0.050, 0.051, 0.049, 0.050, 0.0505)
         (0.051, STEADY, Status.PASS),
         (0.0595, STEADY, Status.PASS),
         (0.0605, STEADY, Status.INSUFFICIENT_DATA),
-        # The run before was as slow: that confirms it.
+        # The run before was as slow: that confirms it where no confirm run can.
         (0.0605, (*STEADY, 0.0610), Status.REGRESSION),
         (0.0395, STEADY, Status.IMPROVEMENT),
         (0.5, STEADY[:4], Status.INSUFFICIENT_DATA),
@@ -67,13 +77,24 @@ STEADY = (0.050, 0.051, 0.049, 0.050, 0.0505)
     ],
 )
 def test_lower_is_better(build: ModuleType, value: float, past: tuple[float, ...], status: Status) -> None:
-    assert judged(build, value, past).status is status
+    assert judged(build, value, past, confirmation=ALONE).status is status
+
+
+def test_a_run_before_that_was_slow_is_no_confirm_run(build: ModuleType) -> None:
+    """It may have been let through because its own confirm run refuted it."""
+    past = (*STEADY, 0.061)
+    first = judged(build, 0.0605, past)
+    assert (first.status, first.values["confirm"]) == (Status.INSUFFICIENT_DATA, True)
+    refuted = Confirmation(run="child", medians={KEY: 0.0501})
+    assert judged(build, 0.0605, past, confirmation=refuted).status is Status.PASS
+    agreed = Confirmation(run="child", medians={KEY: 0.0611})
+    assert judged(build, 0.0605, past, confirmation=agreed).status is Status.REGRESSION
 
 
 def test_higher_is_better(build: ModuleType) -> None:
     past = (100.0, 101.0, 99.0, 100.0, 100.0)
     rules = {"metrics": {"ips": MetricRule()}}
-    assert judged(build, 70.0, (*past, 70.0), "ips", **rules).status is Status.REGRESSION
+    assert judged(build, 70.0, (*past, 70.0), "ips", confirmation=ALONE, **rules).status is Status.REGRESSION
     assert judged(build, 130.0, past, "ips", **rules).status is Status.IMPROVEMENT
     assert judged(build, 101.0, past, "ips", **rules).status is Status.PASS
 
@@ -82,14 +103,15 @@ def test_the_reason_has_the_numbers(build: ModuleType) -> None:
     result = judged(build, 0.0605, (0.05,) * 5)
     shown = "0.0605 s, 1.210 x the baseline 0.05 s of"
     assert result.reason == f"{shown} 5 runs; 20.0% would be noise: run again to confirm or refute it"
-    result = judged(build, 0.0605, (*(0.05,) * 5, 0.0605))
+    result = judged(build, 0.0605, (*(0.05,) * 5, 0.0605), confirmation=ALONE)
     assert result.reason == f"{shown} 6 runs; 20.0% would be noise, and the run before was worse as well"
 
 
 def test_rules_per_metric(build: ModuleType) -> None:
     shown = judged(build, 0.5, (*STEADY, 0.5), metrics={"batch_cost": MetricRule(gating=False)})
     assert (shown.status, shown.gating) == (Status.REGRESSION, False)
-    tight = judged(build, 0.055, (*(0.05,) * 5, 0.055), metrics={"batch_cost": MetricRule(floor=0.05)})
+    rules = {"batch_cost": MetricRule(floor=0.05)}
+    tight = judged(build, 0.055, (*(0.05,) * 5, 0.055), confirmation=ALONE, metrics=rules)
     assert tight.status is Status.REGRESSION
     facts = build.facts(measurements=tuple(build.series((1.0,), "reader_cost")))
     assert against_baseline(facts, CheckContext()) == [], "what the policy does not name is not judged"
@@ -125,7 +147,7 @@ def busy_node(build: ModuleType, train: float, controls: float) -> list[CheckRes
     before = numbers_of(numbers(train, 1.0))
     past = tuple(PastRun(run=f"r{n}", medians=usual if n < 5 else before) for n in range(6))
     facts = build.facts(measurements=tuple(numbers(train, controls)))
-    return against_baseline(facts, CheckContext(policy=Policy(name="x"), history=past))
+    return against_baseline(facts, CheckContext(policy=Policy(name="x"), history=past, confirmation=ALONE))
 
 
 def test_a_busy_node_is_not_a_slower_model(build: ModuleType) -> None:
@@ -141,7 +163,7 @@ def test_a_slower_model_is_not_a_busy_node(build: ModuleType) -> None:
 
 
 def test_without_controls_nothing_is_explained_away(build: ModuleType) -> None:
-    assert judged(build, 0.5, (*STEADY, 0.5)).status is Status.REGRESSION
+    assert judged(build, 0.5, (*STEADY, 0.5), confirmation=ALONE).status is Status.REGRESSION
 
 
 def test_what_did_not_end_well_is_not_compared(build: ModuleType) -> None:
@@ -167,7 +189,7 @@ def memory(
         for n, rank in enumerate((*(3.4e8,) * 5, 5e8))
     )
     facts = build.facts(measurements=tuple(measured), **changes)
-    return against_baseline(facts, CheckContext(history=past))
+    return against_baseline(facts, CheckContext(history=past, confirmation=ALONE))
 
 
 @pytest.mark.parametrize("name", ["peak_rss", "peak_gpu"])
@@ -204,7 +226,7 @@ def test_preparing_data_is_not_judged(build: ModuleType) -> None:
 
 def test_a_speed_of_nothing_is_a_regression(build: ModuleType) -> None:
     rules = {"metrics": {"ips": MetricRule()}}
-    assert judged(build, 0.0, (*(100.0,) * 5, 0.0), "ips", **rules).status is Status.REGRESSION
+    assert judged(build, 0.0, (*(100.0,) * 5, 0.0), "ips", confirmation=ALONE, **rules).status is Status.REGRESSION
 
 
 def test_numbers_that_are_none_are_no_improvement(build: ModuleType) -> None:

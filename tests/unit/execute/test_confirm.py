@@ -76,7 +76,9 @@ def test_not_asked_for(store: Store, changes: Any, policy: Policy, left: float) 
 
     run = in_doubt(store, answer()).model_copy(update=changes)
     assert confirm.ask(store, run, policy, "child", budget_ends=time.time() + left) is None
-    assert confirm.asked_of(store, run.id) is None
+    assert not confirm.open_question(store, run.id)
+    if not changes:
+        assert confirm.told(store, run.id) == ("child", {}, f"is not waited for: {confirm.NO_TIME}")
 
 
 def test_only_what_is_in_doubt_and_what_it_needs() -> None:
