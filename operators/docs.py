@@ -62,7 +62,7 @@ CONFIRM_DOC = """### confirm
 
 Measures once more what looks like a regression, before it is one. The task `judge` of a chain's run starts it and waits for
 its end: **nobody needs to trigger it by hand**. It does only the steps and legs in doubt and what they need, with the same
-files, on the cluster's nodes in another order, and gets its slots before all others.
+files, on the cluster's nodes in another order (an evaluation alone: on its own node), and gets its slots before all others.
 
 **Red?** The number could not be measured again: the run that is confirmed says `insufficient_data` and this run's reason. A
 confirm run that is itself slower is no failure: what its numbers mean is said by the run that it confirms (its note names it).
