@@ -84,7 +84,6 @@ def test_stopped_by_a_person(desk: Desk, number: signal.Signals) -> None:
     [
         pytest.param("exit@2", "training went wrong: the data is broken", marks=pytest.mark.full),
         ("exit@0", "training went wrong: the data is broken"),
-        pytest.param("kill@3", "on node b", marks=pytest.mark.full),
         ("silent@0", "did not write"),
     ],
 )

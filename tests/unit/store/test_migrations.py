@@ -179,4 +179,4 @@ def test_sqlite_settings(tmp_path: Path) -> None:
             name: connection.execute(text(f"PRAGMA {name}")).scalar()
             for name in ("journal_mode", "foreign_keys", "busy_timeout")
         }
-    assert asked == {"journal_mode": "wal", "foreign_keys": 1, "busy_timeout": 30000}
+    assert asked == {"journal_mode": "wal", "foreign_keys": 1, "busy_timeout": 60000}
