@@ -17,7 +17,7 @@ demo=(tests/e2e/test_demo_*.py tests/e2e/test_sample_suite.py)
 for folder in tests/unit/*/; do
     case $(basename "$folder") in
         __pycache__) ;;
-        demo | docker | transport) nodes+=("${folder%/}") ;;
+        demo | docker | rest | transport) nodes+=("${folder%/}") ;;
         *) plain+=("${folder%/}") ;;
     esac
 done
