@@ -43,6 +43,8 @@ class Kept:
             [sys.executable, "-P", "-m", "tipcflow.demo.airflow.keeper"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            # What a buffer has read of the next lines, select does not see.
+            bufsize=0,
             env=os.environ | {MARK: identity},
             start_new_session=True,
         )
