@@ -44,34 +44,48 @@ def accuracies(
 ) -> tuple[str, ...]:
     """One phrase per accuracy that was judged: its value, its target, and what it was before.
 
+    Against its own history an accuracy is told when that is news, or when it has no target.
+
     Args:
         results: of the run.
         before: (step, metric) -> the value of an earlier run, as `values_of` gives them.
         since: what the earlier run is called.
     """
+    judged = [one for one in results if _is_judged(one)]
+    aimed = {(one.step, one.metric) for one in judged if "target" in one.values}
     phrases = []
-    for result in results:
-        value = result.values.get("value")
-        if not result.check.startswith("accuracy.") or not isinstance(value, int | float):
+    for result in judged:
+        quiet = result.status in (Status.PASS, Status.INSUFFICIENT_DATA)
+        if "target" not in result.values and quiet and (result.step, result.metric) in aimed:
             continue
-        unit = result.values.get("unit")
-        compared = f"target {number(result.values['target'])} ± {number(result.values['tolerance'])}"
+        value = result.values["value"]
+        compared = _against(result)
         if (last := before.get((result.step, result.metric))) is not None:
-            compared += (
-                f"; {since} {number(last)}, {number(value - last) if value < last else '+' + number(value - last)}"
-            )
-        shown = f"{number(value)} %" if unit == "%" else number(value)
+            change = number(value - last) if value < last else "+" + number(value - last)
+            compared.append(f"{since} {number(last)}, {change}")
+        shown = f"{number(value)} %" if result.values.get("unit") == "%" else number(value)
+        told = f" ({'; '.join(compared)})" if compared else ""
         marked = "" if result.status in (Status.PASS, Status.IMPROVEMENT) else f" {result.status.value}"
-        phrases.append(f"{result.metric} {shown} ({compared}){marked}")
+        phrases.append(f"{result.metric} {shown}{told}{marked}")
     return tuple(phrases)
+
+
+def _is_judged(result: CheckResult) -> bool:
+    return result.check.startswith("accuracy.") and isinstance(result.values.get("value"), int | float)
+
+
+def _against(result: CheckResult) -> list[str]:
+    """What the value was judged by: a target, or earlier runs."""
+    values = result.values
+    if "target" in values:
+        return [f"target {number(values['target'])} ± {number(values['tolerance'])}"]
+    return [f"usually {number(values['baseline'])}"] if "baseline" in values else []
 
 
 def values_of(results: Iterable[CheckResult]) -> dict[tuple[str, str], float]:
     """(step, metric) -> value, of the accuracies that were judged."""
     return {
-        (result.step, result.metric): float(result.values["value"])
-        for result in results
-        if result.check.startswith("accuracy.") and isinstance(result.values.get("value"), int | float)
+        (result.step, result.metric): float(result.values["value"]) for result in results if _is_judged(result)
     }
 
 

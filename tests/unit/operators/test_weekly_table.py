@@ -51,3 +51,18 @@ def test_accuracy_against_its_target_and_the_last_time() -> None:
         "top1_acc 70.75 % (target 71 ± 0.5; last time 71, -0.25) failed",
     )
     assert accuracies([judged(71.25, step="other/eval")], before) == ("top1_acc 71.25 % (target 71 ± 0.5)",)
+
+
+def test_accuracy_against_its_history_is_told_when_it_is_news() -> None:
+    def beside(value: float, status: Status, **values: object) -> CheckResult:
+        return judged(value, status, check="accuracy.history", values={"value": value, "unit": "%", **values})
+
+    assert accuracies([judged(71.25), beside(71.25, Status.PASS, baseline=71.1)], {}) == (
+        "top1_acc 71.25 % (target 71 ± 0.5)",
+    )
+    assert accuracies([judged(70.75), beside(70.75, Status.REGRESSION, baseline=72.0)], {}) == (
+        "top1_acc 70.75 % (target 71 ± 0.5)",
+        "top1_acc 70.75 % (usually 72) regression",
+    )
+    assert accuracies([beside(70.75, Status.PASS, baseline=70.5)], {}) == ("top1_acc 70.75 % (usually 70.5)",)
+    assert accuracies([beside(70.75, Status.INSUFFICIENT_DATA)], {}) == ("top1_acc 70.75 % insufficient_data",)
