@@ -12,8 +12,11 @@ marks="not full"
 [ "${1:-}" != --full ] || marks="full or not full"
 plain=(tests/dag tests/ui)
 nodes=(tests/cluster)
-airflow=(tests/e2e/test_airflow.py tests/e2e/test_weekly.py tests/e2e/test_failures.py tests/e2e/faults)
 demo=(tests/e2e/test_demo_*.py tests/e2e/test_sample_suite.py)
+airflow=(tests/e2e/faults)
+for file in tests/e2e/test_*.py; do
+    [[ " ${demo[*]} " == *" $file "* ]] || airflow+=("$file")
+done
 for folder in tests/unit/*/; do
     case $(basename "$folder") in
         __pycache__) ;;

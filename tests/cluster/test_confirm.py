@@ -11,7 +11,7 @@ from tipcflow.demo.nodes import LocalNodes
 from tipcflow.domain import Status
 from tipcflow.execute import confirm
 
-pytestmark = [pytest.mark.cluster, pytest.mark.full]
+pytestmark = pytest.mark.cluster
 WHOLE = "whole_train_whole_infer"
 
 
@@ -47,6 +47,7 @@ def test_slower_twice_is_a_regression(desk: Desk) -> None:
     assert desk.left_behind() == []
 
 
+@pytest.mark.full
 def test_measured_once_more_before_a_run_that_waits_for_the_slots(desk: Desk) -> None:
     """Who waits would have the slots as soon as the run gives them back, and the confirm run would be too late."""
     first = desk.run()
@@ -84,6 +85,7 @@ def test_measured_once_more_before_a_run_that_waits_for_the_slots(desk: Desk) ->
     assert desk.left_behind() == []
 
 
+@pytest.mark.full
 def test_accuracy_that_fell_is_confirmed_by_evaluating_again_what_was_trained(desk: Desk) -> None:
     desk.configure_policy(accuracy={"too_good": 3, "history": True})
     first = desk.run(mode=WHOLE)
@@ -113,6 +115,7 @@ def test_accuracy_that_fell_is_confirmed_by_evaluating_again_what_was_trained(de
     assert desk.left_behind() == []
 
 
+@pytest.mark.full
 def test_accuracy_is_judged_alone_when_what_was_trained_is_gone(desk: Desk) -> None:
     desk.configure_policy(accuracy={"too_good": 3, "history": True})
     first = desk.run(mode=WHOLE)

@@ -120,6 +120,7 @@ def slow(once: Run, scheduler: Scheduler, tmp_path: Path, request: pytest.Fixtur
     return made
 
 
+@pytest.mark.full
 def test_slower_twice_is_a_regression(slow: Slow) -> None:
     process = slow.trigger()
     doubted, again = slow.asked()
