@@ -11,7 +11,7 @@ from tests.support.two_nodes import NODES, Number, stored
 from tipcflow.config.policy import Policy
 from tipcflow.config.references import References
 from tipcflow.domain import CheckResult, Measurement, PastRun, Phase, Status
-from tipcflow.execute import judgement
+from tipcflow.execute import confirm, judgement
 from tipcflow.execute.precedents import context_of
 from tipcflow.store import Store
 
@@ -114,9 +114,11 @@ def slower(one: Number) -> float:
 
 
 def judged(store: Store, week: int, how: Callable[[Number], float]) -> tuple[Status, dict[str, CheckResult]]:
-    """A run of that week, judged and ended with what it was told."""
-    run = stored(store, week, how, NODES)
-    said = judgement.judge_run(store, run, rules=Policy(name="mine"), references=References(suite="sample"))
+    """A run of that week, judged and ended with what it was told; for a confirm run there is no time."""
+    run, rules = stored(store, week, how, NODES), Policy(name="mine")
+    judgement.judge_run(store, run, rules=rules, references=References(suite="sample"))
+    assert confirm.ask(store, store.get_run(run), rules, f"{run}-again", budget_ends=0.0) is None
+    said = judgement.judge_run(store, run, rules=rules, references=References(suite="sample"))
     store.finish_run(run, said.status, said.reason, T0 + week * 100 + 50)
     return said.status, {one.check: one for one in store.check_results(run)}
 
