@@ -13,7 +13,8 @@ def lost(bench, wait, step, text):
     job = bench.job(text, step=step)
     pid = bench.ask("start", job)["pid"]
     # A `trap` that is not set yet ignores nothing.
-    wait(lambda: (job / "logs" / "main.log").read_text() == "up\n", "the command's first word")
+    log = job / "logs" / "main.log"
+    wait(lambda: log.exists() and log.read_text() == "up\n", "the command's first word")
     os.kill(pid, signal.SIGKILL)
     wait(lambda: bench.ask("poll", job)["state"] == "lost", "lost")
     return job
