@@ -11,7 +11,7 @@ import time
 
 from . import container, oom
 from .ending import DISK_FULL, job_record, write_record
-from .files import PIECE, Json, log_name, save, touch_lease
+from .files import PIECE, Json, load, log_name, save, touch_lease
 from .hang import Hang
 from .outputs import examine, expected, matches
 from .progress import Progress
@@ -31,7 +31,7 @@ class Job:
     def __init__(self, folder: str, spec: Json, lock: int, wake: int) -> None:
         self.folder, self.spec, self.lock, self.wake = folder, spec, lock, wake
         self.slots: list[int] = []
-        self.state, self.leg, self.why, self.signal = "staging", "", "", 0
+        self.state, self.leg, self.why, self.by, self.signal = "staging", "", "", "", 0
         self.workers, self.progress = Workers(spec), Progress(folder, spec)
         self.hang = Hang(folder, spec, self.workers, self.progress)
         self.begin = self.next_beat = self.next_sample = 0.0
@@ -125,10 +125,11 @@ class Job:
             pass
         if self.signal:
             self.why = f"the runner got {signal.Signals(self.signal).name}"
+            self.by = "node" if self.signal == signal.SIGTERM else ""
             return "stopped"
         if os.path.exists(self.path("stop")):
-            with open(self.path("stop"), "rb") as handle:
-                self.why = handle.read().decode("utf-8", "replace").strip() or "stopped"
+            told = load(self.path("stop")) or {}
+            self.why, self.by = str(told.get("reason", "")).strip() or "stopped", str(told.get("by", ""))
             return "stopped"
         if self.begin and now - self.begin > self.spec["deadline_s"]:
             self.why = f"not done within {self.spec['deadline_s']:g} s"
@@ -203,6 +204,8 @@ class Job:
         reason = self.wait(child.pid)
         sent = self.workers.end(self.beat, grace_s=0.0 if reason else GRACE_S)
         status = self.workers.statuses.get(child.pid)
+        if not reason and status and self.signal:
+            reason = self.end_reason()  # a shutdown ends the command at the same moment as the runner
         child.returncode = status or 0  # we waited for it ourselves: subprocess need not
         values: Json = {"reason": reason or "exited", "message": self.why if reason else ""}
         if status is not None and os.WIFSIGNALED(status):
@@ -224,8 +227,12 @@ class Job:
             schema_version=1, leg=self.leg, pid=child.pid,
             started_at=started_at, ended_at=started_at + time.monotonic() - begin,
             peak_rss_bytes=self.workers.peak, peak_gpu_bytes=self.workers.gpu_peak,
-            killed=0 if reason else len(sent), **values,
+            killed=0 if reason else len(sent), **self.stopped_by(reason), **values,
         )  # fmt: skip
+
+    def stopped_by(self, reason: str) -> Json:
+        """Who ended the job, for its exit record; nothing where it ended otherwise, or that is unknown."""
+        return {"stopped_by": self.by} if reason == "stopped" and self.by else {}
 
     def end_container(self) -> str:
         """Remove the container that the command has run, if any; why it may still be there, to end a message."""
@@ -281,6 +288,7 @@ class Job:
         self.workers.end(self.beat, grace_s=0.0)
         self.workers.gpu.close()
         record = job_record(self.spec, self.records, reason, (message + self.end_container()).lstrip("; "))
+        record.update(self.stopped_by(record["reason"]))
         if record["reason"] != "refused" and record.get("exit_code") != 0:
             record["oom"] = oom.killed(self.ooms, self.workers.seen)
             if self.room < DISK_FULL:
