@@ -3,6 +3,7 @@
 Older schemas do not know the word. The downgrade writes `regression`: the old word that is not green, too.
 """
 
+import sqlalchemy as sa
 from alembic import op
 
 revision = "0006"
@@ -23,7 +24,8 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     for table, words in (("runs", RUN_WORDS), ("check_results", CHECK_WORDS)):
-        op.execute(f"UPDATE {table} SET status = '{OLD}' WHERE status = '{NEW}'")
+        known = sa.table(table, sa.column("status"))
+        op.execute(known.update().where(known.c.status == NEW).values(status=OLD))
         allow(table, words)
 
 
