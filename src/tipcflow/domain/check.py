@@ -57,6 +57,7 @@ class Facts(Frozen):
         reporter: which AutoLog spoke: 'auto_log <version>' or 'tipcflow-sample', '' when none.
         engine: step id + '/' + leg id -> the settings that the inference process said it really used.
         ranks: step id -> what its training processes said of themselves, over all nodes.
+        cut: step id -> what of its files was not read, in words.
         failures: step id -> why its last attempt did not end well, where it did not.
     """
 
@@ -73,4 +74,5 @@ class Facts(Frozen):
     reporter: str = ""
     engine: dict[str, dict[str, str]] = {}
     ranks: dict[str, tuple[RankReport, ...]] = {}
+    cut: dict[str, tuple[str, ...]] = {}
     failures: dict[str, Failure] = {}
