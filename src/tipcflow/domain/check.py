@@ -5,6 +5,7 @@ from typing import Any
 from tipcflow.domain.base import Frozen
 from tipcflow.domain.exit_record import ExitRecord
 from tipcflow.domain.failure import Failure
+from tipcflow.domain.masking import Masked
 from tipcflow.domain.measurement import Measurement
 from tipcflow.domain.node import NodeFacts
 from tipcflow.domain.plan import Plan
@@ -25,7 +26,7 @@ class CheckResult(Frozen):
     schema_version: int = 1
     check: str
     status: Status
-    reason: str
+    reason: Masked
     step: str = ""
     leg: str = ""
     metric: str = ""
