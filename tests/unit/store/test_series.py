@@ -145,7 +145,10 @@ def test_every_number_comes_back(values: list[float], length: int) -> None:
     assert [row[4] for row in rows] == one.offset.tolist()
     expected = summary(rows)
     for name, ours, theirs in zip(
-        ("n", "last", "finite", *["mean", "median", "p10", "p90", "low", "high", "end"]), found, expected
+        ("n", "last", "finite", *["mean", "median", "p10", "p90", "low", "high", "end"]),
+        found,
+        expected,
+        strict=True,
     ):
         if isinstance(theirs, float) and math.isfinite(theirs) and isinstance(ours, float):
             assert ours == pytest.approx(theirs, rel=1e-9, abs=1e-300) or name == "mean", name
