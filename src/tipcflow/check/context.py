@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from tipcflow.config.goldens import Goldens
 from tipcflow.config.policy import Policy
 from tipcflow.config.references import References
+from tipcflow.config.suite import Prints
 from tipcflow.domain import Facts, PastRun, Run
 
 
@@ -48,6 +49,7 @@ class CheckContext:
             when one can.
         evaluable: ids, without repeats, of evaluation steps that one can do again all the same.
         goldens: the predictions stored for the chain in this mode; None when there are none.
+        prints: what the suite's logs hold and what they need not hold.
         run: the run itself, for its framework and the suite's hash; None in tests of checks that need neither.
     """
 
@@ -59,6 +61,7 @@ class CheckContext:
     unconfirmable: str = ""
     evaluable: frozenset[str] = frozenset()
     pins: Mapping[str, Pin] = field(default_factory=dict)
+    prints: Prints = field(default_factory=Prints)
     run: Run | None = None
 
     def past(self, key: str) -> list[float]:

@@ -10,6 +10,7 @@ from tipcflow.check import CheckContext, Confirmation, Pin
 from tipcflow.config.goldens import Goldens
 from tipcflow.config.policy import Policy
 from tipcflow.config.references import References
+from tipcflow.config.suite import Prints, Suite
 from tipcflow.domain import PastRun, Run
 from tipcflow.execute import confirm, merge_base
 
@@ -47,7 +48,7 @@ def context_of(store: "Store", run: Run, *, rules: Policy, references: Reference
         rules, references: as they were when the run was resolved; so are the goldens.
     """
     in_force = decided(store.baseline_decisions(run.chain, run.mode, run.environment))
-    kept = store.document(run.id, "goldens")
+    kept, suite = store.document(run.id, "goldens"), store.document(run.id, "suite")
     by, medians, missing = confirm.told(store, run.id)
     return CheckContext(
         history=past_runs(store, run, in_force.starts, limit=rules.history),
@@ -58,6 +59,7 @@ def context_of(store: "Store", run: Run, *, rules: Policy, references: Reference
         evaluable=confirm.evaluable(store, run, rules),
         pins=in_force.pins,
         policy=rules,
+        prints=Suite.model_validate(suite).prints if suite else Prints(),
         run=run,
     )
 
