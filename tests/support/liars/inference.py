@@ -28,6 +28,7 @@ AUTOLOG = """\
 [2026/11/15 03:12:45] root INFO:  total time spent(s): 0.0300
 [2026/11/15 03:12:45] root INFO:  preprocess_time(ms): 1.0, inference_time(ms): 9.0, postprocess_time(ms): 0.1
 """
+FIRST_LINES = "\n".join(AUTOLOG.splitlines()[:2])
 
 
 def _old_report(desk: Desk) -> None:
@@ -83,7 +84,7 @@ LIES = (
             INFER,
             (
                 ONEDNN,
-                f"{ONEDNN}if onednn:\n    print({AUTOLOG.splitlines()[0]!r})\n    print({AUTOLOG.splitlines()[1]!r})\n    sys.exit(0)\n",
+                f"{ONEDNN}if onednn:\n    print({FIRST_LINES!r})\n    sys.exit(0)\n",
             ),
         ),
         (r"onednn_True|oneDNN",),
@@ -151,7 +152,8 @@ LIES = (
             INFER,
             (
                 "    scores[index] = 0.55",
-                "    scores = [float('nan')] * 10 if onednn else scores\n    scores[index] = scores[index] * 0 + 0.55",
+                "    scores = [float('nan')] * 10 if onednn else scores\n"
+                "    scores[index] = scores[index] * 0 + 0.55",
             ),
         ),
         (r"nan|finite|parity|prediction",),

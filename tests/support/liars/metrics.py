@@ -17,7 +17,7 @@ def _nan_late(text: str) -> str:
     return f"{{'{text}' if epoch == 2 and iteration == 4 else format(loss, '.5f')}}"
 
 
-def _flood(code: str) -> str:
+def flood(code: str) -> str:
     """Print `MEGABYTES` MiB of debug lines before the second epoch, as a verbose framework does."""
     return (
         f"        if epoch == 2 and iteration == 1 and rank == 1:\n"
@@ -27,10 +27,10 @@ def _flood(code: str) -> str:
     )
 
 
-def _nan_behind_a_flood(desk: Desk) -> None:
+def _nan_behind_aflood(desk: Desk) -> None:
     edit(
         TRAIN,
-        (STEP, _flood(STEP)),
+        (STEP, flood(STEP)),
         (LOSS, "loss: {float('nan') if epoch == 2 and rank == 1 else loss:.5f}"),
     )(desk)
 

@@ -2,7 +2,7 @@
 
 from tests.support.certify import Desk
 from tests.support.liars.lie import DOUBT, WORSE, Lie, both, edit
-from tests.support.liars.metrics import _flood
+from tests.support.liars.metrics import flood
 from tests.support.liars.training import EPOCHS, STEP, TRAIN
 
 BATCH_COST = "avg_batch_cost: {args.step_time:.5f} sec"
@@ -24,7 +24,7 @@ def _crashing_confirm_run(desk: Desk) -> None:
             (
                 EPOCHS,
                 f"mark = {str(mark)!r} + str(rank)\n"
-                "if os.path.exists(mark):\n    raise SystemExit('the second start of this training always fails')\n"
+                "if os.path.exists(mark):\n    raise SystemExit('the second start always fails')\n"
                 f"open(mark, 'w').close()\n{EPOCHS}",
             ),
         ),
@@ -63,7 +63,7 @@ LIES = (
         "the first epoch is as quick as ever; behind 70 MiB of debug lines each batch takes 5 times as long",
         edit(
             TRAIN,
-            (STEP, _flood(STEP)),
+            (STEP, flood(STEP)),
             (BATCH_COST, "avg_batch_cost: {args.step_time * (1 if epoch == 1 else 5):.5f} sec"),
             ("for iteration in range(1, 6):", "for iteration in range(1, 6 if epoch == 1 else 26):"),
         ),

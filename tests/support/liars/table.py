@@ -16,8 +16,8 @@ RESULTS = Path(__file__).with_name("seen.json")
 PAGE = ROOT / "docs" / "liars.md"
 HEAD = """# Liars
 
-A suite can claim work that it did not do. Each row is one lie: the toy suite is edited, `tipcflow run` certifies it on
-two local nodes with a real `sshd`, and the verdict must not be green and must name the lie. The tests in
+A suite can claim work that it did not do. Each row is one lie: the toy suite is edited, `tipcflow run` certifies
+it on two local nodes with a real `sshd`, and the verdict must not be green and must name the lie. The tests in
 `tests/e2e/liars` write this page (`TIPCFLOW_WRITE_DOCS=1`). CI runs the lies marked •.
 
 {honest}
@@ -58,7 +58,7 @@ def page(seen: Mapping[str, Mapping[str, str]], honest: Mapping[str, Any]) -> st
     about = "Honest runs of the same suite: not run yet."
     if honest:
         about = (
-            f"Honest runs of the same suite with natural noise of time: {honest['green']} of {honest['runs']} green, "
+            f"Honest runs of the same suite with measured times: {honest['green']} of {honest['runs']} green, "
             f"{honest['confirmed']} of them after a confirm run (commit {honest['commit']})."
         )
     commits = {row["commit"] for row in seen.values()}

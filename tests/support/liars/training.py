@@ -34,7 +34,8 @@ def _retried_and_silent(desk: Desk) -> None:
         ),
         (
             STEP,
-            f"{STEP}        if epoch == 2 and iteration == 4 and rank == 3:\n            os.kill(os.getpid(), 9)\n",
+            f"{STEP}        if epoch == 2 and iteration == 4 and rank == 3:\n"
+            "            os.kill(os.getpid(), 9)\n",
         ),
     )(desk)
     desk.configure_policy(retries={"killed": 1})
