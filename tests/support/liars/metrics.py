@@ -27,7 +27,7 @@ def flood(code: str) -> str:
     )
 
 
-def _nan_behind_aflood(desk: Desk) -> None:
+def _nan_behind_a_flood(desk: Desk) -> None:
     edit(
         TRAIN,
         (STEP, flood(STEP)),
