@@ -24,9 +24,9 @@ KINDS = (
 HEAD = """# Random faults
 
 `python tests/faults/random.py --cases N --seed S` draws one fault (12 %: two at once), a node, a rank and a moment
-for each case, runs the toy suite on two local nodes with a real `sshd`, and compares the verdict, the exit code, the
-processes and leases that are left, and every printed loss with what is right for that fault. Waits are shorter than
-shipped (reconnect 10 s, lease 6 s, silence 4 s, node lease 10 s, hang 6 s). `--write` writes this page.
+for each case, runs the toy suite on two local nodes with a real `sshd`, and compares the verdict, the exit code,
+the processes and leases that are left, and every printed loss with what is right for that fault. Waits are shorter
+than shipped (reconnect 10 s, lease 6 s, silence 4 s, node lease 10 s, hang 6 s). `--write` writes this page.
 """
 
 

@@ -11,7 +11,7 @@ from tests.support.certify import ROOT
 from tipcflow.demo import namespaces
 
 CASES = 15
-# Random moments meet races that no fault test names: one verdict of fifteen may carry another word. All else may not.
+# Random moments meet races: the verdict of one case may carry another word. Everything else may not happen.
 WRONG_VERDICTS = 1
 WORDS = frozenset({"wrong verdict", "node not named"})
 
@@ -25,7 +25,7 @@ def test_random_faults(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
     command = [sys.executable, "tests/faults/random.py", "--cases", str(CASES), "--json", str(details)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=1700, check=False)
     with capsys.disabled():
-        print(f"\n{done.stdout}")
+        sys.stdout.write(f"\n{done.stdout}\n")
     rows = json.loads(details.read_text())["rows"]
     assert len(rows) == CASES
     wrong = {kind: row for row in rows for kind in row["wrong"]}
