@@ -3,8 +3,8 @@
 import math
 
 from tipcflow.check.context import CheckContext
-from tipcflow.check.select import losses, training_steps
-from tipcflow.domain import CheckResult, Facts, PastRun, Status, Step, without_repeat
+from tipcflow.check.select import training_steps
+from tipcflow.domain import CheckResult, Facts, PastRun, Status, Step, losses_of, without_repeat
 
 NAME = "loss.reproducible"
 Curves = dict[str, tuple[float, ...]]
@@ -33,10 +33,9 @@ def _result(step: Step, context: CheckContext, status: Status, reason: str, **va
 
 
 def _curves(facts: Facts, step: Step) -> Curves:
-    return {
-        f"{node}|{rank}": tuple(one.value for one in series)
-        for (node, rank), series in losses(facts, step).items()
-    }
+    """'node|rank', or 'node|rank|metric' where no loss is called `loss`, -> the losses as they were logged."""
+    found = losses_of(one for one in facts.measurements if one.step == step.id)
+    return {key.partition("|")[2]: curve for key, curve in found.items()}
 
 
 def _with_past(facts: Facts, step: Step, context: CheckContext) -> CheckResult:
@@ -106,14 +105,15 @@ def _compared(step: Step, context: CheckContext, mine: Curves, before: Curves, n
     diverged: list[tuple[int, str, str]] = []
     for key in sorted(set(mine) & set(before)):
         a, b = mine[key], before[key]
-        node, _, rank = key.partition("|")
+        node, rank, *names = key.split("|")
+        who = f"{node}, rank {rank}" + "".join(f", {name}" for name in names)
         for position, (x, y) in enumerate(zip(a, b, strict=False)):
             if not _same(x, y, rtol):
-                diverged.append((position + 1, f"{node}, rank {rank}", f"{x!r} against {y!r}"))
+                diverged.append((position + 1, who, f"{x!r} against {y!r}"))
                 break
         else:
             if len(a) != len(b):
-                ends = (min(len(a), len(b)) + 1, f"{node}, rank {rank}", f"{len(a)} against {len(b)} iterations")
+                ends = (min(len(a), len(b)) + 1, who, f"{len(a)} against {len(b)} iterations")
                 diverged.append(ends)
     if diverged:
         at, who, what = min(diverged)

@@ -6,12 +6,14 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tipcflow.check import CheckContext, Confirmation, Pin
+from tipcflow.check import CheckContext, Pin
 from tipcflow.config.goldens import Goldens
 from tipcflow.config.policy import Policy
 from tipcflow.config.references import References
+from tipcflow.config.suite import Prints, Suite
 from tipcflow.domain import PastRun, Run
 from tipcflow.execute import confirm, merge_base
+from tipcflow.execute.confirmed import confirmation_of
 
 if TYPE_CHECKING:
     from tipcflow.store import Baseline, Store
@@ -47,17 +49,17 @@ def context_of(store: "Store", run: Run, *, rules: Policy, references: Reference
         rules, references: as they were when the run was resolved; so are the goldens.
     """
     in_force = decided(store.baseline_decisions(run.chain, run.mode, run.environment))
-    kept = store.document(run.id, "goldens")
-    by, medians, missing = confirm.told(store, run.id)
+    kept, suite = store.document(run.id, "goldens"), store.document(run.id, "suite")
     return CheckContext(
         history=past_runs(store, run, in_force.starts, limit=rules.history),
         references=references,
         goldens=Goldens.model_validate(kept) if kept else None,
-        confirmation=Confirmation(by, medians, missing) if by else None,
+        confirmation=confirmation_of(store, run.id),
         unconfirmable=confirm.unconfirmable(store, run, rules),
         evaluable=confirm.evaluable(store, run, rules),
         pins=in_force.pins,
         policy=rules,
+        prints=Suite.model_validate(suite).prints if suite else Prints(),
         run=run,
     )
 
