@@ -36,6 +36,7 @@ from tipcflow.domain.plan import (
 )
 from tipcflow.domain.priority import Priority, priority_of
 from tipcflow.domain.run import Run, dag_id_of, new_run_id, run_id_of
+from tipcflow.domain.series import Series
 from tipcflow.domain.status import Status, exit_code, run_status
 
 __all__ = [
@@ -69,6 +70,7 @@ __all__ = [
     "Quirk",
     "RankReport",
     "Run",
+    "Series",
     "SshTarget",
     "Status",
     "Step",

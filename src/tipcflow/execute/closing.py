@@ -112,7 +112,15 @@ class StepCloser:
         late: str,
         final: bool,
     ) -> tuple[Status, str]:
-        collected = collect(step, members, nodes, home=self._home, attempt=attempt, log_format=self._log_format)
+        collected = collect(
+            step,
+            members,
+            nodes,
+            home=self._home,
+            attempt=attempt,
+            log_format=self._log_format,
+            keep=self._store.add_series,
+        )
         self._store.add_measurements(collected.measurements)
         self._remember(step, collected)
         judged = self._judge(step, members, collected, attempt, trouble, cancelled=cancelled)

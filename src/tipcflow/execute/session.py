@@ -25,7 +25,15 @@ T = TypeVar("T")
 Connect = Callable[[Node], Transport]
 
 ASK_S = 30.0
-JOB_FILES = ("samples.jsonl", "exit.json", "legs.jsonl", "runner.log", "evidence.json", "artefacts.json")
+JOB_FILES = (
+    "samples.jsonl",
+    "exit.json",
+    "legs.jsonl",
+    "runner.log",
+    "evidence.json",
+    "artefacts.json",
+    "before.json",
+)
 
 
 class NodeSession:

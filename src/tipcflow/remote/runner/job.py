@@ -11,6 +11,7 @@ import subprocess
 import time
 
 from . import container, oom
+from .before import Before
 from .ending import DISK_FULL, job_record, write_record
 from .files import PIECE, Json, log_name, open_append, open_regular, save, touch_lease
 from .hang import Hang
@@ -35,6 +36,7 @@ class Job:
         self.state, self.leg, self.why, self.signal = "staging", "", "", 0
         self.workers, self.progress = Workers(spec), Progress(folder, spec)
         self.hang = Hang(folder, spec, self.workers, self.progress)
+        self.before = Before(folder, spec)
         self.begin = self.next_beat = self.next_sample = 0.0
         self.lease_ns, self.heard = 0, time.monotonic()
         self.room, self.ooms, self.since_ns = 1 << 62, oom.kills(), 0
@@ -81,6 +83,7 @@ class Job:
             "log_t": 0,
         }
         self.progress.look()
+        self.before.look()
         beat["progress"], beat["hang"] = self.progress.told(), self.hang.message
         try:
             log = os.stat(self.path(log_name(self.leg)))
@@ -255,6 +258,7 @@ class Job:
             self.since_ns = os.stat(self.path("began")).st_mtime_ns
         except OSError:
             self.since_ns = time.time_ns() - 20_000_000  # a file's clock may be a few ticks behind
+        self.before.begin()
         self.begin = time.monotonic()
         for command in self.spec["commands"]:
             reason = self.end_reason()
@@ -294,6 +298,7 @@ class Job:
             record["oom"] = oom.killed(self.ooms, self.workers.seen)
             if self.room < DISK_FULL:
                 record["message"] += f"; the disk of {self.spec['root']} is full"
+        self.before.end()
         root, since = self.spec["root"], self.since_ns
         record["outputs"] = []
         if self.records:
