@@ -42,16 +42,20 @@ def decided(decisions: "Iterable[Baseline]") -> Decided:
     return found
 
 
-def context_of(store: "Store", run: Run, *, rules: Policy, references: References) -> CheckContext:
+def context_of(
+    store: "Store", run: Run, *, rules: Policy, references: References, as_of: float | None = None
+) -> CheckContext:
     """Everything that checks may look at besides the run's own facts.
 
     Args:
         rules, references: as they were when the run was resolved; so are the goldens.
+        as_of: only with runs that had ended and decisions that were made then, seconds since the epoch.
     """
-    in_force = decided(store.baseline_decisions(run.chain, run.mode, run.environment))
+    decisions = store.baseline_decisions(run.chain, run.mode, run.environment)
+    in_force = decided(one for one in decisions if as_of is None or one.accepted_at <= as_of)
     kept, suite = store.document(run.id, "goldens"), store.document(run.id, "suite")
     return CheckContext(
-        history=past_runs(store, run, in_force.starts, limit=rules.history),
+        history=past_runs(store, run, in_force.starts, limit=rules.history, as_of=as_of),
         references=references,
         goldens=Goldens.model_validate(kept) if kept else None,
         confirmation=confirmation_of(store, run.id),
@@ -64,7 +68,9 @@ def context_of(store: "Store", run: Run, *, rules: Policy, references: Reference
     )
 
 
-def past_runs(store: "Store", run: Run, starts: Mapping[str, str], *, limit: int) -> tuple[PastRun, ...]:
+def past_runs(
+    store: "Store", run: Run, starts: Mapping[str, str], *, limit: int, as_of: float | None = None
+) -> tuple[PastRun, ...]:
     """The runs that this one is compared with, oldest first.
 
     A change is compared with its merge base's history. Earlier runs of the very same commit tell whether it is
@@ -75,9 +81,16 @@ def past_runs(store: "Store", run: Run, starts: Mapping[str, str], *, limit: int
 
     Args:
         starts: 'step|leg|metric' -> the run whose change was accepted.
+        as_of: only runs that had ended then, seconds since the epoch.
     """
     accepted = partial(
-        store.accepted_runs, run.chain, run.mode, run.environment, compat=run.compat, exclude=run.id
+        store.accepted_runs,
+        run.chain,
+        run.mode,
+        run.environment,
+        compat=run.compat,
+        exclude=run.id,
+        ended_by=as_of,
     )
     base = store.document(run.id, merge_base.DOCUMENT)
     ids = accepted(commits=base and base["commits"], limit=limit)
