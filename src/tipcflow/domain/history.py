@@ -15,6 +15,7 @@ class PastRun(Frozen):
     Attributes:
         seed, framework, suite_sha256: what has to be equal before losses can be expected to be.
         medians: 'step|leg|metric' -> the run's number, in the metric's unit (`numbers_of`).
+        found: the evidence that it left (`tipcflow.check.evidence.found_in`); empty where that was not kept.
         losses: 'step|node|rank' -> the training losses in the order they were logged (`losses_of`).
     """
 
@@ -23,6 +24,7 @@ class PastRun(Frozen):
     framework: str = ""
     suite_sha256: str = ""
     medians: dict[str, float] = {}
+    found: tuple[str, ...] = ()
     losses: dict[str, tuple[float, ...]] = {}
 
 
