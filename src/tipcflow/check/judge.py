@@ -94,7 +94,16 @@ def _said_by_a_leg(facts: Facts, step: str, status: Status) -> bool:
     return any(key.startswith(f"{step}/") and said is status for key, said in facts.leg_status.items())
 
 
-_BAD = frozenset({Status.FAILED, Status.REGRESSION, Status.INFRA_FAILURE, Status.CANCELLED, Status.CONFIG_ERROR})
+_BAD = frozenset(
+    {
+        Status.FAILED,
+        Status.REGRESSION,
+        Status.UNCONFIRMED,
+        Status.INFRA_FAILURE,
+        Status.CANCELLED,
+        Status.CONFIG_ERROR,
+    }
+)
 
 
 def _summary(facts: Facts, results: tuple[CheckResult, ...]) -> str:

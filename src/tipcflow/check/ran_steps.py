@@ -7,7 +7,7 @@ from tipcflow.domain import CheckResult, Facts, Status, Step, StepKind
 NAME = "ran.steps"
 
 # What says that a step or leg was really executed, well or not.
-EXECUTED = frozenset({Status.PASS, Status.IMPROVEMENT, Status.REGRESSION, Status.FAILED})
+EXECUTED = frozenset({Status.PASS, Status.IMPROVEMENT, Status.UNCONFIRMED, Status.REGRESSION, Status.FAILED})
 
 _WRONG = frozenset({Status.FAILED, Status.INFRA_FAILURE, Status.CANCELLED})
 

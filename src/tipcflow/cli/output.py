@@ -24,6 +24,7 @@ _COLOURS = {
     Status.BLOCKED: "yellow",
     Status.CANCELLED: "magenta",
     Status.INFRA_FAILURE: "magenta",
+    Status.UNCONFIRMED: "red",
     Status.REGRESSION: "red",
     Status.FAILED: "red",
     Status.CONFIG_ERROR: "red",

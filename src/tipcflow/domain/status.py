@@ -14,6 +14,7 @@ class Status(StrEnum):
     BLOCKED = "blocked"
     CANCELLED = "cancelled"
     INFRA_FAILURE = "infra_failure"
+    UNCONFIRMED = "unconfirmed"
     REGRESSION = "regression"
     FAILED = "failed"
     CONFIG_ERROR = "config_error"
@@ -33,6 +34,7 @@ _EXIT_CODES = {
     Status.NOT_RUN: 0,
     Status.CANCELLED: 3,
     Status.INFRA_FAILURE: 2,
+    Status.UNCONFIRMED: 4,
     Status.REGRESSION: 1,
     Status.FAILED: 1,
     Status.CONFIG_ERROR: 2,
@@ -45,6 +47,7 @@ _RUN_STATUSES = frozenset(
         Status.IMPROVEMENT,
         Status.CANCELLED,
         Status.INFRA_FAILURE,
+        Status.UNCONFIRMED,
         Status.REGRESSION,
         Status.FAILED,
         Status.CONFIG_ERROR,

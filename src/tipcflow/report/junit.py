@@ -11,6 +11,7 @@ from tipcflow.report.rows import LegRow, StepRow, leg_rows, step_rows
 _ELEMENTS = {
     Status.FAILED: "failure",
     Status.REGRESSION: "failure",
+    Status.UNCONFIRMED: "failure",
     Status.INFRA_FAILURE: "error",
     Status.CONFIG_ERROR: "error",
     Status.CANCELLED: "error",

@@ -7,6 +7,7 @@ RUN_MEANS = {
     Status.IMPROVEMENT: "Better than the baseline by more than noise: look at it, then accept it.",
     Status.CANCELLED: "A person or a newer push stopped it.",
     Status.INFRA_FAILURE: "Nodes, network, disk, environment or login failed: not the model's fault.",
+    Status.UNCONFIRMED: "A number is beyond its limit, and no confirm run could confirm or refute it.",
     Status.REGRESSION: "Worse than the baseline by more than noise.",
     Status.FAILED: "The model or its code is broken.",
     Status.CONFIG_ERROR: "Params, suite, cluster or trigger are wrong; nothing was started.",

@@ -20,6 +20,7 @@ STYLES = {
     Status.BLOCKED: "yellow",
     Status.CANCELLED: "yellow",
     Status.INFRA_FAILURE: "bold magenta",
+    Status.UNCONFIRMED: "bold yellow",
     Status.REGRESSION: "bold red",
     Status.FAILED: "bold red",
     Status.CONFIG_ERROR: "bold red",

@@ -8,7 +8,7 @@ from tipcflow.report.canonical import sha256
 from tipcflow.report.certificate import SCHEMA, links, sections
 from tipcflow.report.sections import counts
 
-_EXECUTED = {Status.PASS, Status.IMPROVEMENT, Status.REGRESSION, Status.FAILED}
+_EXECUTED = {Status.PASS, Status.IMPROVEMENT, Status.UNCONFIRMED, Status.REGRESSION, Status.FAILED}
 
 
 def verify(made: Any, *, files: Mapping[str, str] | None = None) -> list[str]:

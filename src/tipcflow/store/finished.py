@@ -12,7 +12,7 @@ from tipcflow.store.base import StoreBase
 from tipcflow.store.schema import attempts, runs
 
 # Runs that did all that was planned: one that crashed early says nothing about how long the chain takes.
-_WHOLE = (Status.PASS, Status.IMPROVEMENT, Status.REGRESSION)
+_WHOLE = (Status.PASS, Status.IMPROVEMENT, Status.UNCONFIRMED, Status.REGRESSION)
 # Those, and runs that did enough to be told that they are wrong.
 _JUDGED = (*_WHOLE, Status.FAILED)
 # The newest ones of a chain: frameworks and nodes get faster.

@@ -28,6 +28,7 @@ RUN_WORDS = (
     Status.IMPROVEMENT,
     Status.CANCELLED,
     Status.INFRA_FAILURE,
+    Status.UNCONFIRMED,
     Status.REGRESSION,
     Status.FAILED,
     Status.CONFIG_ERROR,
@@ -48,6 +49,7 @@ CHECK_WORDS = (
     Status.INSUFFICIENT_DATA,
     Status.NOT_RUN,
     Status.INFRA_FAILURE,
+    Status.UNCONFIRMED,
     Status.REGRESSION,
     Status.FAILED,
 )
