@@ -6,6 +6,7 @@ from typing import Any
 from sqlalchemy import and_, exists, func, select
 
 from tipcflow.domain import Compat, Facts, Measurement, PastRun, Plan, Run, Status, losses_of, numbers_of
+from tipcflow.domain.changes import origin_of
 from tipcflow.domain.failure import FAILURES, failures_of
 from tipcflow.store.documents import DocumentsMixin
 from tipcflow.store.measurements import MeasurementsMixin, measurements_of
@@ -104,6 +105,7 @@ class HistoryMixin(RunsMixin, StepsMixin, MeasurementsMixin, DocumentsMixin):
             seed=run.seed,
             framework=run.framework,
             suite_sha256=run.suite_sha256,
+            origin=origin_of(run, self.node_facts(run_id)),
             medians=numbers_of(samples),
             losses=losses_of(samples),
         )

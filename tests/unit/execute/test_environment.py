@@ -59,7 +59,9 @@ def test_the_image_counts_without_its_tag() -> None:
     def key(image: str) -> str:
         return environment_class([CPU], device="cpu", world_size=1, images=[image])
 
-    assert key("hub.example:5000/Paddle/paddle:3.3.1-cpu").endswith("/1-ranks/image-hub.example-5000-paddle-paddle")
+    assert key("hub.example:5000/Paddle/paddle:3.3.1-cpu").endswith(
+        "/1-ranks/image-hub.example-5000-paddle-paddle"
+    )
     same = {key("ci/paddle:3.3"), key("ci/paddle:3.4"), key("ci/paddle@sha256:0f0f"), key("ci/paddle")}
     assert len(same) == 1
     assert key("ci/other:3.3") not in same

@@ -14,9 +14,7 @@ GPU = "gpu/8x-v100/1-nodes/8-ranks"
 
 
 def _old(environment: str, framework: str, number: int, **changes: Any) -> Any:
-    return a_run(
-        f"run-{number}", environment=environment, framework=framework, created_at=T0 + number, **changes
-    )
+    return a_run(f"run-{number}", environment=environment, framework=framework, created_at=T0 + number, **changes)
 
 
 def _accepted(run: str, environment: str, at: float, value: float, *, pinned: bool = False) -> Baseline:
@@ -111,7 +109,9 @@ def _environments_of_tables(url: str) -> list[tuple[Any, ...]]:
         with engine.connect() as connection:
             found = connection.execute(text("SELECT id, environment FROM runs ORDER BY id")).all()
             found += connection.execute(
-                text("SELECT environment, ordinal, value, pinned, run FROM baselines ORDER BY environment, ordinal")
+                text(
+                    "SELECT environment, ordinal, value, pinned, run FROM baselines ORDER BY environment, ordinal"
+                )
             ).all()
             return [tuple(row) for row in found]
     finally:
