@@ -75,13 +75,18 @@ class LossRule(ConfigModel):
     """How training losses are judged.
 
     Attributes:
-        reproducible: `exact` compares as printed, `tolerance` with `rtol`, `off` does not gate.
+        reproducible: how losses of equal seeds are compared. `learned`: as printed where the suite declares its
+            training `deterministic`, else within `factor` times what earlier runs with that seed differed by, at
+            least `floor`; with fewer than `min_history` of them a difference is shown and does not count. `exact`
+            compares as printed, `tolerance` with `rtol`, `off` does not gate.
         min_points: fewer logged iterations than this say nothing about falling.
         falling: whether a loss that does not fall counts (whole-data runs that resume near the optimum may not).
     """
 
-    reproducible: Literal["exact", "tolerance", "off"] = "exact"
+    reproducible: Literal["learned", "exact", "tolerance", "off"] = "learned"
     rtol: float = Field(default=1e-5, ge=0)
+    floor: float = Field(default=1e-3, ge=0)
+    factor: float = Field(default=3.0, ge=1)
     min_points: int = Field(default=4, ge=2)
     falling: bool = True
 
@@ -190,6 +195,8 @@ class Policy(ConfigModel):
         step_deadline_minutes: what one step may take before it is stopped.
         hang_s: seconds without any progress of a rank after which a training hangs; None for what earlier runs of
             the chain suggest (docs/reference/failures.md), 0 to leave it to the deadline.
+        hang_first_s: the same for a chain without an accepted training in this environment, with `hang_s` null: a
+            first training may read a cold data set or build kernels for minutes.
         retries: failure class -> how often a step is tried again that ended so; what is not named has the class's
             own number.
         lease: what a run leases: the `slots` that it uses, or `nodes` as a whole, so that nobody disturbs what is
@@ -213,6 +220,7 @@ class Policy(ConfigModel):
     budget_minutes: float = Field(default=15, gt=0)
     step_deadline_minutes: float = Field(default=15, gt=0)
     hang_s: float | None = Field(default=None, ge=0)
+    hang_first_s: float = Field(default=600, ge=0)
     retries: dict[FailureClass, Annotated[int, Field(ge=0, le=5)]] = {}
     lease: Literal["slots", "nodes"] | None = None
     lease_wait_s: float = Field(default=86400, gt=0)

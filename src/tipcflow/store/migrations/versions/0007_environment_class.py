@@ -89,7 +89,7 @@ def rewrite(change: Callable[[str, sa.RowMapping], str]) -> None:
 
 
 def new_key(key: str, run: sa.RowMapping) -> str:
-    """`gpu/8x-v100/1-nodes/8-ranks/paddle-3.3/driver-535` -> `gpu/8x-v100/1-nodes/8-ranks/driver-535/cuda-12.6`."""
+    """`gpu/8x-v100/1-nodes/8-ranks/paddle-3.3/driver-535` -> `…/8-ranks/driver-535/cuda-12.6`."""
     parts = [part for part in key.split("/") if part]
     ranks = next((number for number, part in enumerate(parts) if part.endswith("-ranks")), None)
     if ranks is None:
