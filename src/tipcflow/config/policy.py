@@ -103,6 +103,20 @@ class AccuracyRule(ConfigModel):
     history: bool = True
 
 
+class ComparisonRule(ConfigModel):
+    """What a run is compared with (docs/reference/environments.md).
+
+    Attributes:
+        seeds: losses and accuracies are compared with runs of the same seed; where there are fewer of these than
+            this, with one run of each seed once there are so many seeds; None is `min_history`.
+        new_environment: `allow` shows that a chain with a history runs in an environment class without one; `fail`
+            makes that run an `infra_failure`.
+    """
+
+    seeds: int | None = Field(default=None, ge=2)
+    new_environment: Literal["allow", "fail"] = "allow"
+
+
 class NodeRule(ConfigModel):
     """When a slow node, not the model, is to blame (docs/reference/checks.md).
 
@@ -211,6 +225,7 @@ class Policy(ConfigModel):
         chain: precision, or a leg's id with `*` and `?`, -> how far its scores may be from those of the network
             before its export.
         golden: how legs are compared with stored goldens.
+        comparison: which earlier runs count.
         overrides: what some suites or models have of their own.
     """
 
@@ -236,6 +251,7 @@ class Policy(ConfigModel):
     golden: GoldenRule = GoldenRule()
     loss: LossRule = LossRule()
     accuracy: AccuracyRule = AccuracyRule()
+    comparison: ComparisonRule = ComparisonRule()
     node_health: NodeRule = NodeRule()
     detect: DetectRule = DetectRule()
     overrides: tuple[Override, ...] = ()

@@ -9,6 +9,9 @@ from tipcflow.domain.changes import Origin
 from tipcflow.domain.measurement import Measurement, Phase
 from tipcflow.domain.metrics import metric
 
+# A run that has this document is compared with nothing and joins no history; `why` says why.
+INCOMPARABLE = "incomparable"
+
 
 class PastRun(Frozen):
     """One accepted run of the same chain, mode and environment class.
