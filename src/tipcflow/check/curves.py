@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-# 'node|rank' -> losses in the order they were logged.
+# 'node|rank', or 'node|rank|metric' where no loss is called `loss`, -> losses in the order they were logged.
 Curves = Mapping[str, tuple[float, ...]]
 
 # A curve may begin to differ this much earlier than those seen so far did: half as many iterations, or this many.
@@ -72,8 +72,8 @@ def first_divergence(mine: Curves, before: Curves, limits: Curves | None = None)
     """
     found: list[Divergence] = []
     for key in sorted(set(mine) & set(before)):
-        node, _, rank = key.partition("|")
-        where = f"node {node}, rank {rank}"
+        node, rank, *names = key.split("|")
+        where = f"node {node}, rank {rank}" + "".join(f", {name}" for name in names)
         allowed = limits[key] if limits is not None else ()
         for at, (a, b) in enumerate(zip(mine[key], before[key], strict=False)):
             if _apart(a, b) > (allowed[at] if allowed else 0.0):

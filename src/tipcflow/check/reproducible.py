@@ -8,8 +8,8 @@ from typing import Literal
 
 from tipcflow.check.context import CheckContext
 from tipcflow.check.curves import Curves, Divergence, first_divergence, learn
-from tipcflow.check.select import losses, training_steps
-from tipcflow.domain import CheckResult, Facts, PastRun, Status, Step, without_repeat
+from tipcflow.check.select import training_steps
+from tipcflow.domain import CheckResult, Facts, PastRun, Status, Step, losses_of, without_repeat
 
 NAME = "loss.reproducible"
 # `floor` compares with the policy's floor, because too few trainings are known to learn from.
@@ -40,10 +40,9 @@ def _result(step: Step, context: CheckContext, status: Status, reason: str, **va
 
 
 def _curves(facts: Facts, step: Step) -> Curves:
-    return {
-        f"{node}|{rank}": tuple(one.value for one in series)
-        for (node, rank), series in losses(facts, step).items()
-    }
+    """'node|rank', or 'node|rank|metric' where no loss is called `loss`, -> the losses as they were logged."""
+    found = losses_of(one for one in facts.measurements if one.step == step.id)
+    return {key.partition("|")[2]: curve for key, curve in found.items()}
 
 
 def _rule(facts: Facts, context: CheckContext) -> Rule:
@@ -93,7 +92,7 @@ def _with_past(facts: Facts, step: Step, context: CheckContext) -> CheckResult:
 
 def _known(runs: Sequence[PastRun], step: Step, curves: Curves) -> list[tuple[str, Curves]]:
     """(run, its losses of the step by the ranks that this run has, too), oldest first."""
-    found = []
+    found: list[tuple[str, Curves]] = []
     for past in runs:
         of_step = _of_step(past, step)
         before = {key: of_step[key] for key in curves if key in of_step}

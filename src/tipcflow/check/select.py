@@ -1,6 +1,8 @@
 """The parts of a run's facts that checks ask for."""
 
 import math
+from collections.abc import Collection
+from fnmatch import fnmatchcase
 
 from tipcflow.domain import (
     ExitRecord,
@@ -13,6 +15,7 @@ from tipcflow.domain import (
     last_attempts,
     without_repeat,
 )
+from tipcflow.domain.metrics import is_loss
 
 RankKey = tuple[str, int]
 
@@ -36,12 +39,27 @@ def iterations(facts: Facts, step: Step) -> dict[RankKey, tuple[Measurement, ...
     return {key: tuple(sorted(found[key], key=lambda one: one.ordinal)) for key in sorted(found)}
 
 
-def losses(facts: Facts, step: Step) -> dict[RankKey, tuple[Measurement, ...]]:
-    """(node, rank) -> the step's training losses in the order they were logged."""
+def loss_names(facts: Facts, step: Step, listed: Collection[str] = ()) -> tuple[str, ...]:
+    """The names of the losses that the step's training lines have, sorted.
+
+    Args:
+        listed: patterns of further names that the suite declares to be losses.
+    """
+    found = {one.metric for logged in iterations(facts, step).values() for one in logged}
+    return tuple(sorted(name for name in found if is_loss(name) or named(name, listed)))
+
+
+def named(name: str, patterns: Collection[str]) -> bool:
+    """Whether one of the patterns (`*` and `?` match) names a metric."""
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def losses(facts: Facts, step: Step, name: str = "loss") -> dict[RankKey, tuple[Measurement, ...]]:
+    """(node, rank) -> one of the step's training losses in the order in which it was logged."""
     return {
         key: chosen
         for key, logged in iterations(facts, step).items()
-        if (chosen := tuple(one for one in logged if one.metric == "loss"))
+        if (chosen := tuple(one for one in logged if one.metric == name))
     }
 
 

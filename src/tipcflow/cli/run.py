@@ -97,11 +97,12 @@ def certify(request: "RunRequest", *, as_json: bool = False) -> int:
     from tipcflow.cli.live import LiveDisplay
     from tipcflow.config.settings import settings
     from tipcflow.execute.chain import ChainRun
+    from tipcflow.execute.progress import MaskedListener
     from tipcflow.store import Store
 
     chosen = settings()
     with Store.open() as store, LiveDisplay() as display:
-        chain_run = ChainRun(request, store, home=chosen.home, listener=display.take)
+        chain_run = ChainRun(request, store, home=chosen.home, listener=MaskedListener(display.take))
         display.bind(lambda: plan_of(store, chain_run.id))
         with cancel_on_signals(chain_run.cancel, display.note):
             finished = chain_run.execute()

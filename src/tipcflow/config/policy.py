@@ -201,6 +201,13 @@ def _merged(base: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]
     return made
 
 
+def _none_or_a_minute(minutes: float) -> float:
+    """Less than a minute is not even enough to start the processes of a chain."""
+    if 0 < minutes < 1:
+        raise ValueError("0 for no confirm runs, or at least 1")
+    return minutes
+
+
 class Policy(ConfigModel):
     """How a run is judged.
 
@@ -218,7 +225,8 @@ class Policy(ConfigModel):
         lease_wait_s: how long a run may wait for them, seconds.
         waits: how long a controller and its nodes wait for each other.
         history: how many of the last accepted runs make the baseline.
-        confirm_minutes: how long a confirm run is waited for, within the run's budget; 0: none is asked for.
+        confirm_minutes: what a confirm run may take, beyond the run's own budget, from the moment it is asked
+            for: 0 for no confirm runs, else at least 1.
         min_history: how many of them there must be before a change counts.
         z: how many robust standard deviations (1.4826 * MAD of the runs' medians) a change must exceed as well.
         metrics: the metrics that are compared with the baseline; others are stored and shown.
@@ -240,7 +248,7 @@ class Policy(ConfigModel):
     lease: Literal["slots", "nodes"] | None = None
     lease_wait_s: float = Field(default=86400, gt=0)
     waits: Waits = Waits()
-    confirm_minutes: float = Field(default=15, ge=0)
+    confirm_minutes: Annotated[float, AfterValidator(_none_or_a_minute)] = Field(default=15, ge=0)
     history: int = Field(default=20, ge=1)
     min_history: int = Field(default=5, ge=2)
     z: float = Field(default=5.0, gt=0)
@@ -298,6 +306,12 @@ class Policy(ConfigModel):
             return None
         rule = rule or MetricRule()
         return rule.model_copy(update={"gating": rule.gating and self.accuracy.history})
+
+    def showing_numbers(self) -> Self:
+        """The same policy, with numbers that are compared with earlier runs shown and none of them counting."""
+        metrics = {name: rule.model_copy(update={"gating": False}) for name, rule in self.metrics.items()}
+        accuracy = self.accuracy.model_copy(update={"history": False})
+        return self.model_copy(update={"metrics": metrics, "accuracy": accuracy})
 
     def settled(self, suite: str, model: str) -> Self:
         """The policy for one model: what overrides say of it replaces what stands above, the later one wins."""

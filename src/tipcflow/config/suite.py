@@ -33,6 +33,22 @@ class Deterministic(ConfigModel):
         return {name: str(int(one) if isinstance(one, bool) else one) for name, one in value.items()}
 
 
+class Prints(ConfigModel):
+    """What a suite's logs hold: what is not there although it should be fails the run.
+
+    Attributes:
+        loss: training lines have a loss.
+        evaluation: evaluations print a metric.
+        losses: metrics that are losses although their names do not say so (`*` and `?` match).
+        may_be_nan: metrics that may be nan or inf in an honest run, as `grad_norm` under AMP (`*` and `?` match).
+    """
+
+    loss: bool = True
+    evaluation: bool = True
+    losses: tuple[str, ...] = ()
+    may_be_nan: tuple[str, ...] = ()
+
+
 class Suite(ConfigModel):
     """`configs/suites/<name>.yaml`.
 
@@ -50,6 +66,7 @@ class Suite(ConfigModel):
         log_format: name of the training-log format (docs/reference/formats.md): one of tipcflow's own, `auto`, or
             that of a file in configs/formats, whose content `load_suite` puts in its place.
         framework: the distribution that its scripts import (`paddlepaddle`, `torch`), `` for none.
+        prints: what its logs hold and what they need not hold.
         launch: how its distributed trainings are started, where not as its params files say.
         budget_minutes: what one run may take, where the policy's is not right for this suite.
     """
@@ -65,6 +82,7 @@ class Suite(ConfigModel):
     deterministic: bool | Deterministic = False
     log_format: str = "models"
     framework: Literal["paddlepaddle", "torch", ""] = "paddlepaddle"
+    prints: Prints = Prints()
     launch: Launch | None = None
     budget_minutes: float | None = Field(default=None, gt=0)
 

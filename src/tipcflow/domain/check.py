@@ -5,6 +5,7 @@ from typing import Any
 from tipcflow.domain.base import Frozen
 from tipcflow.domain.exit_record import ExitRecord
 from tipcflow.domain.failure import Failure
+from tipcflow.domain.masking import Masked
 from tipcflow.domain.measurement import Measurement
 from tipcflow.domain.node import NodeFacts
 from tipcflow.domain.plan import Plan
@@ -25,7 +26,7 @@ class CheckResult(Frozen):
     schema_version: int = 1
     check: str
     status: Status
-    reason: str
+    reason: Masked
     step: str = ""
     leg: str = ""
     metric: str = ""
@@ -57,6 +58,7 @@ class Facts(Frozen):
         reporter: which AutoLog spoke: 'auto_log <version>' or 'tipcflow-sample', '' when none.
         engine: step id + '/' + leg id -> the settings that the inference process said it really used.
         ranks: step id -> what its training processes said of themselves, over all nodes.
+        cut: step id -> what of its files was not read, in words.
         failures: step id -> why its last attempt did not end well, where it did not.
     """
 
@@ -73,4 +75,5 @@ class Facts(Frozen):
     reporter: str = ""
     engine: dict[str, dict[str, str]] = {}
     ranks: dict[str, tuple[RankReport, ...]] = {}
+    cut: dict[str, tuple[str, ...]] = {}
     failures: dict[str, Failure] = {}

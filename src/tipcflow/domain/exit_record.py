@@ -3,6 +3,7 @@
 from enum import StrEnum
 
 from tipcflow.domain.base import Frozen
+from tipcflow.domain.masking import Masked
 
 
 class EndReason(StrEnum):
@@ -50,7 +51,7 @@ class ExitRecord(Frozen):
     reason: EndReason
     exit_code: int | None = None
     signal: int | None = None
-    message: str = ""
+    message: Masked = ""
     started_at: float = 0.0
     ended_at: float = 0.0
     pid: int = 0

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from tipcflow.domain.attempt import Attempt
 from tipcflow.domain.base import Frozen
+from tipcflow.domain.masking import Masked
 from tipcflow.domain.status import Status
 
 
@@ -167,11 +168,11 @@ class Failure(Frozen):
     node: str = ""
     rank: int = -1
     leg: str = ""
-    said: str = ""
+    said: Masked = ""
     followers: tuple[str, ...] = ()
     evidence: tuple[str, ...] = ()
     again: bool = False
-    why_not: str = ""
+    why_not: Masked = ""
 
     @property
     def remedy(self) -> Remedy:

@@ -7,7 +7,7 @@ from statistics import median
 from tipcflow.domain.base import Frozen
 from tipcflow.domain.changes import Origin
 from tipcflow.domain.measurement import Measurement, Phase
-from tipcflow.domain.metrics import metric
+from tipcflow.domain.metrics import is_loss, metric
 
 # A run that has this document is compared with nothing and joins no history; `why` says why.
 INCOMPARABLE = "incomparable"
@@ -127,12 +127,16 @@ def _number_name(one: Measurement) -> str:
 def losses_of(measurements: Iterable[Measurement]) -> dict[str, tuple[float, ...]]:
     """'step|node|rank' -> training losses of the last attempt, in the order they were logged; nan and inf kept.
 
-    Losses that were rolled up are left out: their order is not known any more.
+    Of a training without a metric `loss`, 'step|node|rank|metric' for each of its losses. Losses that were rolled
+    up are left out: their order is not known any more.
     """
     found: dict[str, list[Measurement]] = {}
-    for one in last_attempts(measurements):
-        if one.phase is Phase.TRAIN and one.metric == "loss" and one.stands_for == 1:
-            found.setdefault(f"{one.step}|{one.node}|{one.rank}", []).append(one)
+    logged = [one for one in last_attempts(measurements) if one.phase is Phase.TRAIN and is_loss(one.metric)]
+    total = {one.step for one in logged if one.metric == "loss"}
+    for one in logged:
+        if one.stands_for == 1 and (one.metric == "loss" or one.step not in total):
+            name = "" if one.metric == "loss" else f"|{one.metric}"
+            found.setdefault(f"{one.step}|{one.node}|{one.rank}{name}", []).append(one)
     return {
         key: tuple(one.value for one in sorted(losses, key=lambda one: one.ordinal))
         for key, losses in sorted(found.items())

@@ -2,6 +2,7 @@
 
 from tipcflow.domain.base import Frozen
 from tipcflow.domain.exit_record import ExitRecord
+from tipcflow.domain.masking import Masked
 
 
 class MemberState(Frozen):
@@ -28,7 +29,7 @@ class MemberState(Frozen):
     legs: dict[str, ExitRecord] = {}
     artefacts: dict[str, int] = {}
     log_bytes: dict[str, int] = {}
-    lost: str = ""
+    lost: Masked = ""
     down_since: float = 0.0
     known_at: float = 0.0
 

@@ -3,6 +3,8 @@
 It is part of the vocabulary: policies name metrics, parsers produce them, checks compare them.
 """
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -69,6 +71,33 @@ _BY_ITERATION = frozenset(
 def by_iteration(name: str) -> bool:
     """Whether it is the speed of single iterations: comparable between a run on all data and one on a little."""
     return name in _BY_ITERATION
+
+
+_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+# What stands beside the word loss in the name of something that is no loss.
+_NO_LOSS = frozenset({"scale", "scaled", "scaling", "scaler", "weight", "weights", "coef", "coeff", "factor"})
+_NO_LOSS |= {"ratio", "count", "num", "time", "cost"}
+# The names under which trainings log what they minimise, the best known first.
+_OBJECTIVES = ("loss", "train_loss", "total_loss", "loss_total", "avg_loss", "loss_avg")
+
+
+def is_loss(name: str) -> bool:
+    """Whether the name of a metric is that of a loss: `loss`, `train_loss`, `G_loss`, `loss_pixel`, `CELoss`.
+
+    `loss_scale`, `loss_weight` and `lossless` are none.
+    """
+    words = [word.lower() for word in _WORDS.findall(name)]
+    return any(word == "losses" or word.endswith("loss") for word in words) and not _NO_LOSS.intersection(words)
+
+
+def objective(names: Iterable[str]) -> str:
+    """The one of several losses that the training as a whole minimises; '' where none is known to be.
+
+    The losses of a GAN oppose each other: none of several losses without a total is an objective.
+    """
+    found = sorted(set(names))
+    known = [name for name in _OBJECTIVES if name in found]
+    return known[0] if known else found[0] if len(found) == 1 else ""
 
 
 def judged(name: str) -> str:

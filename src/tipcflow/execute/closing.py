@@ -5,7 +5,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tipcflow.domain import InfraError, Status, Step
 from tipcflow.domain.failure import BEFORE, FAILURES, Failure, failure_key
@@ -241,17 +241,22 @@ class StepCloser:
         return outcome.legs_outcome(results, outcome.whole_job(member, cancelled=cancelled))
 
     def _remember(self, step: Step, collected: Collected) -> None:
-        """What checks need beyond numbers: predictions, reports, settings, ranks."""
+        """What checks need beyond numbers: predictions, reports, settings, ranks. It is the last attempt's alone:
+        what an earlier attempt proved goes, also where this one proves nothing."""
         logs = {f"{step.id}/{leg}": log for leg, log in collected.inference.items()}
-        merge = self._store.merge_document
         answers = {key: log.predictions for key, log in logs.items() if log.predictions}
         if collected.predictions:
             answers[step.id] = collected.predictions
-        merge(self._run, "predictions", answers)
-        merge(self._run, "autolog", {key: log.autolog for key, log in logs.items() if log.autolog})
-        merge(self._run, "engine", {key: log.engine for key, log in logs.items() if log.engine})
-        if collected.ranks:
-            merge(self._run, "ranks", {step.id: [report.model_dump() for report in collected.ranks]})
+        found: dict[str, dict[str, Any]] = {
+            "predictions": answers,
+            "autolog": {key: log.autolog for key, log in logs.items() if log.autolog},
+            "engine": {key: log.engine for key, log in logs.items() if log.engine},
+            "ranks": {step.id: [report.model_dump() for report in collected.ranks]} if collected.ranks else {},
+            "cut": {step.id: collected.notes} if collected.notes else {},
+        }
+        own = [step.id, *(f"{step.id}/{leg.id}" for leg in step.legs)]
+        for name, entries in found.items():
+            self._store.merge_document(self._run, name, entries, without=own)
         reporter = next((log.reporter for log in reversed(logs.values()) if log.reporter), "")
         if reporter:
             self._store.put_document(self._run, "reporter", reporter)

@@ -99,6 +99,9 @@ class FolderFetch:
 
     def _take(self, name: str, listed: Listed, found: Fetched) -> None:
         """Have one of the listed files, and say what came of it."""
+        if listed.special:
+            found.spoiled.append(f"{name} of node {self._node} is lost: skipped, not a regular file")
+            return
         if not listed.readable:
             found.spoiled.append(
                 f"{name} of node {self._node} could not be fetched: the node's user may not read it there"

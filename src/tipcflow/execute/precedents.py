@@ -6,14 +6,16 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tipcflow.check import CheckContext, Confirmation, Pin
+from tipcflow.check import CheckContext, Pin
 from tipcflow.config.goldens import Goldens
 from tipcflow.config.policy import Policy
 from tipcflow.config.references import References
+from tipcflow.config.suite import Prints, Suite
 from tipcflow.domain import PastRun, Run, plain_metric
 from tipcflow.domain.history import INCOMPARABLE
-from tipcflow.domain.metrics import metric
+from tipcflow.domain.metrics import is_loss, metric
 from tipcflow.execute import confirm, merge_base
+from tipcflow.execute.confirmed import confirmation_of
 
 if TYPE_CHECKING:
     from tipcflow.store import Baseline, Store
@@ -49,19 +51,19 @@ def context_of(store: "Store", run: Run, *, rules: Policy, references: Reference
         rules, references: as they were when the run was resolved; so are the goldens.
     """
     in_force = decided(store.baseline_decisions(run.chain, run.mode, run.environment))
-    kept = store.document(run.id, "goldens")
-    by, medians, missing = confirm.told(store, run.id)
+    kept, suite = store.document(run.id, "goldens"), store.document(run.id, "suite")
     return CheckContext(
         history=past_runs(
             store, run, in_force.starts, limit=rules.history, seeds=rules.comparison.seeds or rules.min_history
         ),
         references=references,
         goldens=Goldens.model_validate(kept) if kept else None,
-        confirmation=Confirmation(by, medians, missing) if by else None,
+        confirmation=confirmation_of(store, run.id),
         unconfirmable=confirm.unconfirmable(store, run, rules),
         evaluable=confirm.evaluable(store, run, rules),
         pins=in_force.pins,
         policy=rules,
+        prints=Suite.model_validate(suite).prints if suite else Prints(),
         run=run,
     )
 
@@ -71,8 +73,8 @@ def past_runs(
 ) -> tuple[PastRun, ...]:
     """The runs that this one is compared with, oldest first; none for a run that is compared with nothing.
 
-    Losses and accuracies depend on the seed: they are compared with runs of the same seed. Where there are fewer of
-    these than `seeds`, but runs of so many seeds, with one run of each seed: how far seeds differ is known then.
+    Losses and accuracies depend on the seed: they are compared with runs of the same seed. Where there are fewer
+    of these than `seeds`, but runs of so many seeds, they are compared with one run of each seed.
 
     A change is compared with its merge base's history. Earlier runs of the very same commit tell whether it is
     reproducible, not whether it is slower.
@@ -131,4 +133,4 @@ def _by_seed(past: list[PastRun], seed: int | None, needed: int) -> tuple[PastRu
 def depends_on_seed(key: str) -> bool:
     """Whether a number of `numbers_of` is a loss or an accuracy: what another seed changes."""
     name = plain_metric(key.rpartition("|")[2])
-    return metric(name).family == "quality" or "loss" in name.lower()
+    return metric(name).family == "quality" or is_loss(name)

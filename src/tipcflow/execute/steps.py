@@ -144,4 +144,4 @@ class StepRunner:
 
 def budget_words(budget_s: float) -> str:
     """What is said of what comes after the run's budget."""
-    return f"the run's budget of {budget_s / 60:g} min is used up"
+    return f"the run's budget of {budget_s / 60:.3g} min is used up"

@@ -13,7 +13,7 @@ import numpy as np
 
 from tipcflow.parse.chunk import LEAD, Block, Lines
 from tipcflow.parse.digits import MOST_DIGITS, Bools, Floats, Indices, Ints, Words, joined_digits
-from tipcflow.parse.reading import Span
+from tipcflow.parse.reading import Span, number_of
 from tipcflow.parse.shapes import EXACT, Number, Template, runs_of
 
 # Lines of a layout in a chunk for which it is worth its while.
@@ -139,7 +139,7 @@ class Laid:
         rows = self._rows
         number = rows.numbers[span]
         if number.first < 0:
-            return np.full(len(self._block), float(number.text))
+            return np.full(len(self._block), number_of(number.text))
         if span in rows.text_of:
             start, end = rows.text_of[span]
             texts = np.ascontiguousarray(self._block[:, start:end]).view(f"S{end - start}")[:, 0]

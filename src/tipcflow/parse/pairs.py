@@ -37,3 +37,28 @@ def pairs(text: str, start: int = 0, end: int | None = None) -> Iterator[Pair]:
     """
     for found in _PAIR.finditer(text, start, len(text) if end is None else end):
         yield Pair(found["name"], found["unit"] or "", found.span("number"), found.span("name"))
+
+
+# Values of a pair that are no number: Python's and JSON's words for nothing, tensors, and nothing at all.
+_UNREADABLE = re.compile(
+    r"(?<![\w@/.()-])(?P<name>[A-Za-z_][\w@/.()-]*+)['\"]?\s*+(?P<sign>[:=])[ \t]*+"
+    r"(?:(?P<word>None|null|NULL|undefined|<[A-Za-z])|(?P<tensor>[Tt]ensor\()|(?=[,;|]|$))",
+    re.ASCII,
+)
+# A tensor's own number, as far as it stands in the same line: tensor(0.5, …), Tensor(shape=[1], …, [0.5]).
+_IN_TENSOR = re.compile(rf"(?:(?<=ensor\()|(?<=\s)\[)\s{{0,9}}(?P<number>{NUMBER})[\],)]")
+
+
+def unreadable(text: str, start: int, end: int) -> Iterator[tuple[str, Span, Span]]:
+    """(name, place of the value, place of the name) of the pairs whose value is printed but is no plain number.
+
+    The value of a tensor that stands in the same line is its number. A value without a number is read as nan.
+    """
+    for found in _UNREADABLE.finditer(text, start, end):
+        value = found.span("word")
+        if found["word"] is None:
+            value = found.span("sign")
+        if found["tensor"]:
+            inner = _IN_TENSOR.search(text, found.end(), end)
+            value = inner.span("number") if inner else found.span("tensor")
+        yield found["name"], value, found.span("name")

@@ -8,6 +8,7 @@ read may depend on where digits stand, never on which and how many; only names, 
 particular ones (`top1`).
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -68,7 +69,7 @@ def samples_of(reading: Reading, line: str, *, offset: int, rank: int = -1) -> I
         start, end = field.number
         yield Sample(
             field.metric,
-            float(line[start:end]),
+            number_of(line[start:end]),
             field.unit,
             reading.phase,
             epoch,
@@ -76,6 +77,14 @@ def samples_of(reading: Reading, line: str, *, offset: int, rank: int = -1) -> I
             offset,
             rank if own < 0 else own,
         )
+
+
+def number_of(text: str) -> float:
+    """The number that a text is; nan where it is none (`None`): a value was printed, and it is no number."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
 
 
 def _index(line: str, span: Span | None) -> int:

@@ -6,16 +6,18 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from tipcflow.domain import Phase
+from tipcflow.domain.metrics import is_loss
 from tipcflow.parse.metrics import normalised, unit_of
-from tipcflow.parse.pairs import Pair, pairs
+from tipcflow.parse.pairs import pairs, unreadable
 from tipcflow.parse.reading import Field, Reading, Span
 
 # Words of a pair that say where the training stands; they are no metrics.
 _EPOCH = frozenset({"epoch", "Epoch"})
 _ITERATION = frozenset({"global_step", "iter", "Iter", "step", "Step", "batch_id", "batch"})
-_RANK = frozenset({"rank", "rank_id", "local_rank"})
+# Not `local_rank`: each node has a local rank 0, the rank is that of the file.
+_RANK = frozenset({"rank", "rank_id"})
 # Times of day and of arrival, levels of a logger, places in source code: numbers that measure nothing.
-_NO_METRIC = frozenset({"eta", "ETA", "INFO", "DEBUG", "WARNING", "ERROR", "root"})
+_NO_METRIC = frozenset({"eta", "ETA", "INFO", "DEBUG", "WARNING", "ERROR", "root", "local_rank"})
 _INDEX = re.compile(r"\d{1,9}", re.ASCII)
 
 
@@ -66,16 +68,17 @@ class PairsRule:
             name: head.span(name) if name in groups and head.start(name) >= 0 else None
             for name in ("epoch", "iteration", "rank")
         }
-        fields = tuple(_fields(line, pairs(line, start, end), places, self))
+        fields = tuple(_fields(line, (start, end), places, self))
         names = {one.metric for one in fields}
         if not fields or not all(needed & names for needed in self.needs):
             return None
         return Reading(self.phase, fields, places["epoch"], places["iteration"], places["rank"])
 
 
-def _fields(line: str, found: Iterator[Pair], places: dict[str, Span | None], rule: PairsRule) -> Iterator[Field]:
+def _fields(line: str, bounds: Span, places: dict[str, Span | None], rule: PairsRule) -> Iterator[Field]:
+    """The numbers of a part of a line; a loss that is printed but is no number (`None`) is one without a value."""
     seen: set[str] = set()
-    for name, unit, number, at in found:
+    for name, unit, number, at in pairs(line, *bounds):
         place = index_place(name, line, number)
         if place:
             places[place] = places[place] or number
@@ -86,6 +89,11 @@ def _fields(line: str, found: Iterator[Pair], places: dict[str, Span | None], ru
             seen.add(metric)
             known = unit_of(metric, unit or rule.units.get(metric, ""))
             yield Field(rule.prefix + metric, known, number, at)
+    if rule.phase is Phase.TRAIN and not rule.anywhere:
+        for name, value, at in unreadable(line, *bounds):
+            metric = rule.names.get(name) or normalised(name)
+            if is_loss(metric) and metric not in seen:
+                yield Field(rule.prefix + metric, unit_of(metric), value, at)
 
 
 def index_place(name: str, line: str, number: Span) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tipcflow.parse.digits import MOST_DIGITS, Bools, Digits, Floats, Indices, Ints
-from tipcflow.parse.reading import Span
+from tipcflow.parse.reading import Span, number_of
 from tipcflow.parse.scan import Spotted
 
 # So many digits fit exactly into a double, and so do the powers of ten that they are divided by: then the
@@ -119,7 +119,7 @@ class Values:
         """One number of every line."""
         number = self.numbers[span]
         if number.first < 0:
-            return np.full(len(self.lines), float(number.text))
+            return np.full(len(self.lines), number_of(number.text))
         if number.whole < 0:
             return self._texts(number, np.arange(len(self.lines)))
         found = self.integers[number.whole]

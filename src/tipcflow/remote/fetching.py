@@ -22,6 +22,10 @@ shift 4
 for name do
     shift
     number=$((number + 1))
+    if [ -e "./$name" ] && [ ! -f "./$name" ] && [ ! -d "./$name" ]; then
+        printf '%s 0 !\n' "$number"
+        continue
+    fi
     if [ ! -f "./$name" ] || [ -h "./$name" ]; then continue; fi
     if ! size=$(wc -c < "./$name"); then
         printf '%s 0 -\\n' "$number"
@@ -43,11 +47,13 @@ exec tar -cf - EXCLUDES "$@"
 
 @dataclass(frozen=True)
 class Listed:
-    """A regular file on a node: its size in bytes, and the SHA-256 of what may be fetched of its beginning;
-    neither is known, 0 and '', of one that may not be read there."""
+    """A file on a node: its size in bytes, and the SHA-256 of what may be fetched of its beginning; neither is
+    known, 0 and '', of one that may not be read there, and of one that is `special`: a FIFO, a socket, a device,
+    or a link to one."""
 
     size: int
     sha256: str
+    special: bool = False
 
     @property
     def readable(self) -> bool:
@@ -59,8 +65,8 @@ def pack_files(root: str, names: Sequence[str], *, limit: int, each: int = EACH,
     """List those files (relative to `root`) that exist, and print a tar archive of the small ones.
 
     First a line per file: its number among `names` (from 1), size, SHA-256 of its first `limit` bytes (0 and `-`
-    when it cannot be read); then an empty line; then the archive. Links are no files, and what may hold secrets is
-    never packed.
+    when it cannot be read, 0 and `!` of a FIFO, a socket or a device, which is never opened); then an empty line;
+    then the archive. Links to files are left out, and what may hold secrets is never packed.
 
     Args:
         each, together: bytes of the largest file, and of all files, in the archive.
@@ -72,8 +78,9 @@ def pack_files(root: str, names: Sequence[str], *, limit: int, each: int = EACH,
 
 
 def hash_beginning(path: str, size: int) -> str:
-    """Print the SHA-256 of a file's first `size` bytes."""
-    return shlex.join(["/bin/sh", "-c", 'head -c "$2" < "$1" | sha256sum', "tipcflow", path, str(size)])
+    """Print the SHA-256 of a file's first `size` bytes; fails where no regular file is."""
+    text = '[ -f "$1" ] && head -c "$2" < "$1" | sha256sum'
+    return shlex.join(["/bin/sh", "-c", text, "tipcflow", path, str(size)])
 
 
 def listed_in(head: Iterable[bytes], names: Sequence[str]) -> dict[str, Listed]:
@@ -87,7 +94,8 @@ def listed_in(head: Iterable[bytes], names: Sequence[str]) -> dict[str, Listed]:
         number, size, sha256 = line.decode("ascii").split()
         if not 1 <= int(number) <= len(names):
             raise ValueError(number)
-        found[names[int(number) - 1]] = Listed(int(size), "" if sha256 == "-" else sha256)
+        known = "" if sha256 in ("-", "!") else sha256
+        found[names[int(number) - 1]] = Listed(int(size), known, special=sha256 == "!")
     return found
 
 

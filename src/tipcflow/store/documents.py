@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from sqlalchemy import delete, insert, select
@@ -21,16 +21,25 @@ class DocumentsMixin(StoreBase):
         with self._write() as connection:
             connection.execute(upsert(connection, documents), row)
 
-    def merge_document(self, run_id: str, name: str, entries: Mapping[str, Any]) -> None:
-        """Put entries into a document that is a JSON object; several writers lose none of each other's."""
-        if not entries:
+    def merge_document(
+        self, run_id: str, name: str, entries: Mapping[str, Any], *, without: Collection[str] = ()
+    ) -> None:
+        """Put entries into a document that is a JSON object; several writers lose none of each other's.
+
+        Args:
+            without: keys whose earlier entries are removed, unless `entries` replaces them.
+        """
+        if not entries and not without:
             return
         mine = (documents.c.run == run_id, documents.c.name == name)
         with self._write() as connection:
             # Queue up behind the run's row: the document itself may not be there yet.
             connection.execute(select(runs.c.id).where(runs.c.id == run_id).with_for_update())
             before = connection.execute(select(documents.c.body).where(*mine)).scalar() or {}
-            row = {"run": run_id, "name": name, "body": {**before, **entries}, "updated_at": time.time()}
+            kept = {key: value for key, value in before.items() if key not in without}
+            if not entries and kept == before:
+                return
+            row = {"run": run_id, "name": name, "body": {**kept, **entries}, "updated_at": time.time()}
             connection.execute(upsert(connection, documents), row)
 
     def document(self, run_id: str, name: str) -> Any:

@@ -16,7 +16,7 @@ from tipcflow.store.schema import attempts, documents, runs, series
 from tipcflow.store.steps import StepsMixin
 
 _ACCEPTED = (Status.PASS, Status.IMPROVEMENT)
-_DOCUMENTS = ("predictions", "autolog", "reporter", "engine", "ranks")
+_DOCUMENTS = ("predictions", "autolog", "reporter", "engine", "ranks", "cut")
 
 
 class HistoryMixin(RunsMixin, StepsMixin, MeasurementsMixin, DocumentsMixin):
@@ -27,7 +27,7 @@ class HistoryMixin(RunsMixin, StepsMixin, MeasurementsMixin, DocumentsMixin):
 
         A run that ended before it had a plan gets one without steps: it executed nothing.
 
-        `predictions`, `autolog`, `reporter`, `engine` and `ranks` come from the documents of these names.
+        `predictions`, `autolog`, `reporter`, `engine`, `ranks` and `cut` come from the documents of these names.
 
         Raises:
             ConfigError: when there is no such run.
@@ -69,7 +69,8 @@ class HistoryMixin(RunsMixin, StepsMixin, MeasurementsMixin, DocumentsMixin):
         limit: int = 20,
     ) -> list[str]:
         """Ids of runs that one may be compared with, newest first: accepted, of the same chain, mode, semantics
-        (`bash` trains other epochs than `spec`) and environment. A run that only confirms another one never is, nor is one that is `INCOMPARABLE`.
+        (`bash` trains other epochs than `spec`) and environment. A run that only confirms another one never is,
+        nor is one with the document `INCOMPARABLE`.
 
         Args:
             commits: only runs of these commits of the suite, whatever they were made for. Without: runs of changes

@@ -5,6 +5,11 @@ shift 4
 for name do
     shift
     number=$((number + 1))
+    if [ -e "./$name" ] && [ ! -f "./$name" ] && [ ! -d "./$name" ]; then
+        printf '"'"'%s 0 !
+'"'"' "$number"
+        continue
+    fi
     if [ ! -f "./$name" ] || [ -h "./$name" ]; then continue; fi
     if ! size=$(wc -c < "./$name"); then
         printf '"'"'%s 0 -\n'"'"' "$number"

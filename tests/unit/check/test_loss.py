@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tipcflow.check import CheckContext
-from tipcflow.check.loss import loss_falling, loss_finite
+from tipcflow.check.loss import loss_falling, loss_finite, trend
 from tipcflow.check.reproducible import loss_reproducible
 from tipcflow.config.policy import LossRule, Policy
-from tipcflow.domain import Facts, PastRun, Status, losses_of
+from tipcflow.config.suite import Prints
+from tipcflow.domain import Facts, PastRun, Phase, Status, losses_of
 
 PASS, FAILED, OPEN = Status.PASS, Status.FAILED, Status.INSUFFICIENT_DATA
 
@@ -35,9 +36,94 @@ def test_the_first_bad_loss_is_named(build: ModuleType, bad: float) -> None:
     assert falling.status is OPEN
 
 
-def test_no_loss_is_no_pass(build: ModuleType) -> None:
-    (result,) = loss_finite(build.facts(measurements=()), CheckContext())
-    assert (result.status, result.reason) == (OPEN, "no loss was logged")
+def renamed(build: ModuleType, *names: str, **changes: object) -> Facts:
+    """Both ranks log losses of other names only."""
+    logged = [
+        one
+        for number, (node, rank) in enumerate((("alpha", 0), ("beta", 1)))
+        for name in names
+        for one in build.series(tuple(value + number for value in build.CURVE), name, node=node, rank=rank)
+    ]
+    return build.facts(measurements=tuple(logged), **changes)
+
+
+@pytest.mark.parametrize("name", ["train_loss", "G_loss", "loss_pixel", "CELoss"])
+def test_a_loss_of_another_name_goes_through_all_checks(build: ModuleType, name: str) -> None:
+    facts = renamed(build, name)
+    assert loss_finite(facts, CheckContext())[0].status is PASS
+    assert loss_falling(facts, CheckContext())[0].status is PASS
+    bad = [one.model_copy(update={"value": math.nan}) if one.ordinal == 3 else one for one in facts.measurements]
+    (result,) = loss_finite(build.facts(measurements=tuple(bad)), CheckContext())
+    assert (result.status, result.metric) == (FAILED, name)
+    assert result.reason.startswith(f"{name} is nan at epoch 1, iteration 3 (node alpha, rank 0); 2 of 16")
+    rising = [one.model_copy(update={"value": one.ordinal + 1.0}) for one in facts.measurements]
+    assert loss_falling(build.facts(measurements=tuple(rising)), CheckContext())[0].status is FAILED
+    known = past(build, losses=losses_of(facts.measurements))
+    assert loss_reproducible(facts, context(build, known))[0].status is PASS
+    (result,) = loss_reproducible(build.facts(measurements=tuple(rising)), context(build, known))
+    assert result.status is FAILED
+    assert f"rank 0, {name})" in result.reason
+
+
+def test_the_losses_of_a_gan_need_not_fall_but_must_change(build: ModuleType) -> None:
+    facts = renamed(build, "G_loss", "D_loss")
+    assert loss_falling(facts, CheckContext())[0].status is OPEN
+    still = [one.model_copy(update={"value": 4.1}) for one in facts.measurements]
+    assert loss_falling(build.facts(measurements=tuple(still)), CheckContext())[0].status is FAILED
+
+
+@pytest.mark.parametrize("metric", ["grad_norm", "lr", "ips"])
+def test_any_metric_of_a_training_that_is_not_finite_fails(build: ModuleType, metric: str) -> None:
+    facts = build.facts(measurements=(*build.measurements(), *build.series((1.0, math.inf), metric)))
+    *_, result = loss_finite(facts, CheckContext())
+    assert (result.status, result.metric) == (FAILED, metric)
+    where = "at epoch 1, iteration 1 (node alpha, rank 0)"
+    assert result.reason == f"training metric {metric} is inf {where}; 1 of 2 values are not finite"
+    allowed = CheckContext(prints=Prints(may_be_nan=("grad_*", "lr", "ips")))
+    assert [one.status for one in loss_finite(facts, allowed)] == [PASS]
+
+
+def test_an_evaluation_that_is_not_finite_fails(build: ModuleType) -> None:
+    nan = build.series((math.nan,), "top1", step=build.EVAL, rank=-1, phase=Phase.EVAL, epoch=-1)
+    kept = [one for one in build.measurements() if one.metric != "top1"]
+    *_, result = loss_finite(build.facts(measurements=(*kept, *nan)), CheckContext())
+    assert (result.status, result.step, result.metric) == (FAILED, build.EVAL, "top1")
+    assert "evaluation metric top1 is nan" in result.reason
+
+
+def test_a_training_without_a_loss_is_failed(build: ModuleType) -> None:
+    facts = build.facts(measurements=tuple(build.series((0.1,), "lr")))
+    (result,) = loss_finite(facts, CheckContext())
+    assert (result.status, result.reason) == (
+        FAILED,
+        "no loss was logged although the training ended with exit code 0",
+    )
+    (result,) = loss_finite(facts, CheckContext(prints=Prints(loss=False)))
+    assert result.status is OPEN
+    (result,) = loss_finite(
+        facts.model_copy(update={"plan": build.plan(mode="benchmark_train:fp32")}), CheckContext()
+    )
+    assert result.status is OPEN
+    ended = {**facts.step_status, build.TRAIN: Status.INFRA_FAILURE}
+    (result,) = loss_finite(facts.model_copy(update={"step_status": ended}), CheckContext())
+    assert result.status is OPEN, "the step itself tells why"
+
+
+def test_a_suite_names_its_losses(build: ModuleType) -> None:
+    facts = renamed(build, "l_g_total")
+    assert loss_finite(facts, CheckContext())[0].status is FAILED
+    listed = CheckContext(prints=Prints(losses=("l_g_*",)))
+    assert loss_finite(facts, listed)[0].status is PASS
+    assert loss_falling(facts, listed)[0].status is PASS
+
+
+@pytest.mark.parametrize("count", [4, 5, 6, 8, 10, 12, 15, 16, 24])
+def test_noise_hardly_ever_makes_a_falling_loss_fail(count: int) -> None:
+    """Noise of five times what the loss falls in an iteration: the case that was `failed` in 3 to 33 %."""
+    noise = random.Random(count)
+    curves = [[20 - 0.2 * at + noise.gauss(0, 1) for at in range(count)] for _ in range(5000)]
+    wrong = sum(trend(curve) is FAILED for curve in curves)
+    assert wrong < 0.005 * len(curves)
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,14 @@
 """Every format's sample lines give exactly what tests/golden/parse/suites.tsv says."""
 
 import importlib
+import math
 import re
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.bulk import quickly, same
 
 from tipcflow.domain import Phase
 from tipcflow.parse import FORMATS, lines_of, parse_training, strip_ansi
@@ -222,3 +224,37 @@ def test_results_also_without_the_escapes_of_their_colours(line: str) -> None:
     for word, ok in (("successfully", True), ("failed", False)):
         (found,) = account_of([line.format(word).encode()]).results
         assert (found.ok, found.command) == (ok, "r50 - python a - b")
+
+
+@pytest.mark.parametrize(
+    ("printed", "value"),
+    [
+        ("None", math.nan),
+        ("", math.nan),
+        ("Tensor(shape=[1], dtype=float32, place=Place(cpu), stop_gradient=False,", math.nan),
+        ("Tensor(shape=[1], dtype=float32, place=Place(cpu), stop_gradient=False, [nan])", math.nan),
+        ("Tensor(shape=[], dtype=float32, place=Place(gpu:0), stop_gradient=False, [0.53])", 0.53),
+        ("tensor(0.25, grad_fn=<NllLossBackward0>)", 0.25),
+        ("tensor(nan, device='cuda:0')", math.nan),
+    ],
+)
+def test_a_loss_that_is_no_plain_number_is_not_missed(printed: str, value: float) -> None:
+    lines = [f"[Epoch 1, iter: {at}] lr: 0.10000, loss: {printed}" for at in range(40)]
+    text = "\n".join(lines) + "\n"
+    same(text.encode(), "models")
+    for samples in (list(parse_training(lines_of(text))), quickly(text.encode(), "models", 1 << 19)):
+        found = [one.value for one in samples if one.metric == "loss"]
+        assert len(found) == 40
+        assert all(one == value or (math.isnan(one) and math.isnan(value)) for one in found)
+
+
+def test_only_training_lines_have_losses_without_a_number() -> None:
+    config = "loss: None, lr: 0.1, batch: 4"
+    assert "loss" not in {one.metric for one in parse_training(lines_of(config), "auto")}
+
+
+def test_a_local_rank_is_not_the_rank() -> None:
+    line = "[Epoch 1, iter: 0] local_rank: 0, loss: 2.5, lr: 0.1"
+    samples = list(parse_training(lines_of(line)))
+    assert {one.rank for one in samples} == {-1}
+    assert {one.metric for one in samples} == {"loss", "lr"}

@@ -160,6 +160,17 @@ def test_pack_takes_what_is_there(shell, tmp_path):
     assert names_of(pack(shell, root, [secret])[1]) == set()
 
 
+def test_special_files_are_named_and_never_opened(shell, tmp_path):
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "zero").symlink_to("/dev/zero")
+    (tmp_path / "file").write_text("text")
+    listed, packed = pack(shell, tmp_path, ["fifo", "zero", "file"])
+    assert {name: one.special for name, one in listed.items()} == {"fifo": True, "zero": True, "file": False}
+    assert names_of(packed) == {"file"}
+    shell(fetching.hash_beginning(str(tmp_path / "zero"), 7), code=1)
+    shell(commands.read_file(str(tmp_path / "fifo")), code=commands.NO_SUCH_FILE)
+
+
 def test_large_files_are_listed_and_left(shell, tmp_path):
     for name, size in (("a", 100), ("b", 101), ("c", 40), ("d", 300)):
         (tmp_path / name).write_bytes(name.encode() * size)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
 import signal
+import stat
 import sys
-from typing import Any, Dict
+from typing import Any, BinaryIO, Dict, cast
 
 Json = Dict[str, Any]
 PIECE = 65536  # bytes: of log in one event, and kept for records that a full disk must not prevent
@@ -47,10 +49,64 @@ def job_folder(workspace: str, job: str) -> str:
     return "/".join([workspace, "jobs", safe_name(run), safe_name(step), attempt])
 
 
+def kind_of(mode: int) -> str:
+    """What a file is that is not a regular one, '' for a regular file."""
+    if stat.S_ISREG(mode):
+        return ""
+    names = ((stat.S_ISFIFO, "FIFO"), (stat.S_ISSOCK, "socket"), (stat.S_ISDIR, "folder"), (stat.S_ISLNK, "link"))
+    return next((name for test, name in names if test(mode)), "device")
+
+
+def special(path: str) -> str:
+    """Why a file must not be opened: it is a FIFO, a socket or a device, or a link to one; '' for all others."""
+    try:
+        kind = kind_of(os.stat(path).st_mode)
+    except OSError:
+        return ""
+    return "" if kind in ("", "folder") else f"not a regular file ({kind})"
+
+
+def open_regular(path: str, *, follow: bool = True) -> BinaryIO:
+    """Open a file for reading; never waits.
+
+    A command may put anything in the place of a log or of an output. Opening a FIFO waits for its writer, reading
+    /dev/zero has no end.
+
+    Args:
+        follow: whether a link to a regular file counts as that file.
+
+    Raises:
+        OSError: it cannot be opened, or is not a regular file.
+    """
+    found = os.stat(path) if follow else os.lstat(path)  # first: opening a FIFO would wake its writer
+    if not kind_of(found.st_mode):
+        extra = 0 if follow else os.O_NOFOLLOW
+        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC | extra)
+        found = os.fstat(file)  # it may have been replaced meanwhile
+        if not kind_of(found.st_mode):
+            return os.fdopen(file, "rb")
+        os.close(file)
+    raise OSError(errno.EINVAL, f"not a regular file ({kind_of(found.st_mode)})", path)
+
+
+def open_append(path: str) -> BinaryIO:
+    """Open a file for appending, unbuffered; made if need be. Never waits.
+
+    Raises:
+        OSError: it cannot be opened, or is not a regular file.
+    """
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+    file = os.open(path, flags, 0o666)
+    if kind_of(os.fstat(file).st_mode):
+        os.close(file)
+        raise OSError(errno.EINVAL, "not a regular file", path)
+    return cast("BinaryIO", os.fdopen(file, "ab", buffering=0))
+
+
 def load(path: str) -> Any:
     """The file's JSON, None when it is missing or not whole."""
     try:
-        with open(path, "rb") as handle:
+        with open_regular(path) as handle:
             return json.loads(handle.read().decode("utf-8", "replace"))
     except (OSError, ValueError):
         return None
@@ -76,7 +132,7 @@ def ask_to_stop(folder: str, reason: str) -> None:
         save(path, reason)
     except OSError:
         try:
-            open(path, "ab").close()
+            open_append(path).close()
         except OSError:
             pid = load(os.path.join(folder, "lock")) or 0
             if isinstance(pid, int) and pid > 1 and locked(folder):
@@ -90,7 +146,7 @@ def lines(path: str, offset: int = 0, *, last: int = 1 << 62) -> tuple[list[Json
         last: bytes at the file's end that are enough.
     """
     try:
-        with open(path, "rb") as handle:
+        with open_regular(path) as handle:
             offset = max(offset, os.fstat(handle.fileno()).st_size - last)
             handle.seek(offset)
             data = handle.read()
@@ -116,7 +172,7 @@ def touch_lease(folder: str) -> None:
     path = os.path.join(folder, "lease")
     if os.path.isdir(folder):
         try:
-            with open(path, "ab"):
+            with open_append(path):
                 os.utime(path)
         except OSError as error:
             sys.stderr.write(f"lease: {error}\n")
@@ -125,7 +181,7 @@ def touch_lease(folder: str) -> None:
 def locked(folder: str) -> bool:
     """Whether a living runner (or a start that goes on) holds the job folder."""
     try:
-        with open(os.path.join(folder, "lock"), "rb") as handle:
+        with open_regular(os.path.join(folder, "lock")) as handle:
             fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import select
@@ -11,7 +12,7 @@ import time
 
 from . import container, oom
 from .ending import DISK_FULL, job_record, write_record
-from .files import PIECE, Json, log_name, save, touch_lease
+from .files import PIECE, Json, log_name, open_append, open_regular, save, touch_lease
 from .hang import Hang
 from .outputs import examine, expected, matches
 from .progress import Progress
@@ -72,6 +73,7 @@ class Job:
         self.next_beat = time.monotonic() + 1.0
         beat = {
             "t": time.time(),
+            "up": time.monotonic(),
             "state": self.state,
             "pid": os.getpid(),
             "leg": self.leg,
@@ -104,15 +106,24 @@ class Job:
         """Add a whole line, or nothing when the disk is full."""
         data = (json.dumps(line) + "\n").encode()
         try:
-            with open(self.path(name), "ab", buffering=0) as handle:
-                size = handle.tell()
+            with open_append(self.path(name)) as handle:
+                size = os.fstat(handle.fileno()).st_size
                 if handle.write(data) == len(data):
                     return True
                 handle.truncate(size)
-        except OSError:
-            pass
+        except OSError as error:
+            if error.errno in (errno.EINVAL, errno.ENXIO):
+                return False  # something else is in the file's place
         self.room = 0
         return False
+
+    def stop_reason(self) -> str:
+        """What whoever asked for the end gave as the reason."""
+        try:
+            with open_regular(self.path("stop")) as handle:
+                return handle.read(PIECE).decode("utf-8", "replace").strip() or "stopped"
+        except OSError:
+            return "stopped"
 
     def end_reason(self) -> str:
         """Why the job has to end now, '' when it may go on."""
@@ -127,8 +138,7 @@ class Job:
             self.why = f"the runner got {signal.Signals(self.signal).name}"
             return "stopped"
         if os.path.exists(self.path("stop")):
-            with open(self.path("stop"), "rb") as handle:
-                self.why = handle.read().decode("utf-8", "replace").strip() or "stopped"
+            self.why = self.stop_reason()
             return "stopped"
         if self.begin and now - self.begin > self.spec["deadline_s"]:
             self.why = f"not done within {self.spec['deadline_s']:g} s"
@@ -181,10 +191,10 @@ class Job:
         if self.spec.get("hang_s") and self.spec.get("hang_signal"):
             prepare(env, self.folder)
         if self.spec.get("container"):
-            with open(self.path(container.MARK), "w") as mark:
-                mark.write(self.spec["container"])
-        with open(self.path(log_name(self.leg)), "ab") as log:
-            share_log(log.name, command["log"] and os.path.join(root, command["log"]))
+            save(self.path(container.MARK), self.spec["container"])
+        name = self.path(log_name(self.leg))
+        with open_append(name) as log:
+            share_log(name, command["log"] and os.path.join(root, command["log"]))
             return subprocess.Popen(
                 ["/bin/bash", "-c", command["text"]], cwd=os.path.join(root, command["cwd"]),
                 env={name: value for name, value in env.items() if value != ""},
@@ -241,8 +251,7 @@ class Job:
         """Run the commands one after the other; the reason why the job had to end before they had, or ''."""
         self.tell("running")
         try:
-            with open(self.path("began"), "wb"):
-                pass
+            open_append(self.path("began")).close()
             self.since_ns = os.stat(self.path("began")).st_mtime_ns
         except OSError:
             self.since_ns = time.time_ns() - 20_000_000  # a file's clock may be a few ticks behind
@@ -286,9 +295,12 @@ class Job:
             if self.room < DISK_FULL:
                 record["message"] += f"; the disk of {self.spec['root']} is full"
         root, since = self.spec["root"], self.since_ns
-        record["outputs"] = expected(root, self.spec["expects"], since) if self.records else []
+        record["outputs"] = []
+        if self.records:
+            record["outputs"], words = expected(root, self.spec["expects"], since, self.beat)
+            record["message"] = (record["message"] + words).lstrip("; ")
         paths = sorted({path for pattern in self.spec["artefacts"] for path in matches(root, pattern)})
-        listed = json.dumps([examine(root, path, since) for path in paths])
+        listed = json.dumps([examine(root, path, since, self.beat) for path in paths])
         try:
             save(self.path("artefacts.json"), listed)
         except OSError:

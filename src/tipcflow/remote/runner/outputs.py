@@ -5,8 +5,9 @@ from __future__ import annotations
 import fnmatch
 import glob
 import os
+from typing import Callable
 
-from .files import Json
+from .files import Json, open_regular, special
 
 HASH_LIMIT = 2 * 1024**3
 # Paddle's launcher writes the whole environment into these: they never leave the node.
@@ -31,17 +32,25 @@ def matches(root: str, pattern: str) -> list[str]:
     return [os.path.relpath(path, root) for path in found if not is_secret(path)]
 
 
-def examine(root: str, path: str, since_ns: int) -> Json:
-    """An output (tipcflow.domain.OutputFile).
+def nothing() -> None:
+    """What is done between two pieces of a file where nobody waits."""
+
+
+def examine(root: str, path: str, since_ns: int, meanwhile: Callable[[], None] = nothing) -> Json:
+    """An output (tipcflow.domain.OutputFile); `skipped` says why one that is there was not read.
 
     Args:
         since_ns: time stamp of a file that was written just before the first command: the same clock, with the
             same granularity, as that of the file. File systems that keep whole seconds are given that second.
+        meanwhile: called again and again while a large file is read.
     """
     whole = os.path.join(root, path)
+    why = special(whole)
+    if why:
+        return {"path": path, "exists": True, "fresh": True, "size": 0, "sha256": "", "skipped": why}
     try:
         stat = os.stat(whole)
-        digest = _sha256_if_readable(whole) if stat.st_size <= HASH_LIMIT else ""
+        digest = _sha256_if_readable(whole, meanwhile) if stat.st_size <= HASH_LIMIT else ""
     except OSError:
         return {"path": path, "exists": False}
     when = stat.st_mtime_ns
@@ -49,30 +58,47 @@ def examine(root: str, path: str, since_ns: int) -> Json:
     return {"path": path, "exists": True, "fresh": fresh, "size": stat.st_size, "sha256": digest}
 
 
-def _sha256_if_readable(path: str) -> str:
+def _sha256_if_readable(path: str, meanwhile: Callable[[], None]) -> str:
     """'' for one that is there, but another user's: whoever fetches it hears why it cannot be had."""
     try:
-        return sha256(path)
+        return sha256(path, meanwhile)
     except PermissionError:
         return ""
 
 
-def sha256(path: str) -> str:
-    """The file's hash, in hexadecimal."""
+def sha256(path: str, meanwhile: Callable[[], None] = nothing) -> str:
+    """The file's hash, in hexadecimal.
+
+    Raises:
+        OSError: it cannot be read, or is not a regular file.
+    """
     import hashlib
 
     digest = hashlib.sha256()
-    with open(path, "rb") as handle:
+    with open_regular(path) as handle:
         for piece in iter(lambda: handle.read(1 << 20), b""):
             digest.update(piece)
+            meanwhile()
     return digest.hexdigest()
 
 
-def expected(root: str, patterns: list[str], since_ns: int) -> list[Json]:
-    """Every expected output; a pattern that nothing matches is one that does not exist."""
+def expected(
+    root: str, patterns: list[str], since_ns: int, meanwhile: Callable[[], None] = nothing
+) -> tuple[list[Json], str]:
+    """Every expected output, and in words which of them are no files.
+
+    A pattern that nothing matches, and what is no regular file, does not exist.
+    """
     found = []
+    words = ""
     for pattern in patterns:
         whole = os.path.join(root, pattern)
         paths = [pattern] if os.path.lexists(whole) else matches(root, pattern) or [pattern]
-        found += [examine(root, path, since_ns) for path in paths]
-    return found
+        for path in paths:
+            meanwhile()
+            one = examine(root, path, since_ns, meanwhile)
+            if one.get("skipped"):
+                words += f"; {path} is {one['skipped']}"
+                one = {"path": path, "exists": False}
+            found.append(one)
+    return found, words

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import binascii
 import os
-import stat
 
-from .files import Json, load, log_name
+from .files import Json, kind_of, load, log_name, open_regular
 from .outputs import is_secret
 
 ALL = 96 * 1024  # bytes of all files together: more is fetched
@@ -36,7 +35,7 @@ def parcel(folder: str, spec: Json) -> Json:
             try:
                 size = regular(path)
                 if 0 <= size <= room:
-                    with open(path, "rb") as handle:
+                    with open_regular(path, follow=False) as handle:
                         data = handle.read(room + 1)
                     if len(data) <= room:
                         room -= len(data)
@@ -52,4 +51,4 @@ def parcel(folder: str, spec: Json) -> Json:
 def regular(path: str) -> int:
     """The size of a regular file, -1 of anything else."""
     found = os.lstat(path)
-    return found.st_size if stat.S_ISREG(found.st_mode) else -1
+    return -1 if kind_of(found.st_mode) else found.st_size

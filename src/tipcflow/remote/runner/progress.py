@@ -8,7 +8,7 @@ import re
 import time
 from typing import Iterable
 
-from .files import Json
+from .files import Json, open_regular
 from .outputs import is_secret
 
 LOOK_S = 1.0
@@ -33,7 +33,7 @@ def iteration_of(data: bytes) -> int | None:
 def end_of(path: str, size: int = TAIL) -> bytes:
     """The last bytes of a file, none when it cannot be read."""
     try:
-        with open(path, "rb") as handle:
+        with open_regular(path) as handle:
             handle.seek(max(0, os.fstat(handle.fileno()).st_size - size))
             return handle.read(size)
     except OSError:

@@ -7,6 +7,7 @@ import re
 import threading
 import time
 
+from .files import open_regular
 from .processes import Proc
 from .said import said, tool
 from .stack_signal import NUMBER, can_be_asked
@@ -115,7 +116,7 @@ def answer(pid: int, logs: list[str]) -> str:
     for place in places:
         if sizes[place] > before[place]:
             try:
-                with open(place, "rb") as handle:
+                with open_regular(place) as handle:
                     handle.seek(before[place])
                     text = handle.read(min(SIZE, sizes[place] - before[place])).decode("utf-8", "replace")
             except OSError:

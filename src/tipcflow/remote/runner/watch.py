@@ -7,9 +7,10 @@ import select
 import time
 from typing import BinaryIO
 
-from .files import PIECE, Json, describe, lines, load, locked, log_name, say, touch_lease
+from .files import PIECE, Json, describe, lines, load, locked, log_name, open_regular, say, touch_lease
 
 TICK_S, LOOK_S, ALIVE_S = 0.02, 0.1, 1.0
+STALE_S = 3.0  # a heartbeat that is older is told even while logs go on
 AT_ONCE = 16  # pieces of one log before the other files get their turn
 BEHIND, KEPT = 16 * 1024 * 1024, 1024 * 1024  # bytes: who is farther behind a log's end gets only the last of it
 
@@ -28,6 +29,11 @@ def text_of(data: bytes, final: bool) -> tuple[str, int]:
     return data.decode("utf-8", "replace"), len(data)
 
 
+def age_of(beat: Json) -> float:
+    """How old a heartbeat is, in seconds, by a clock of this node that nobody sets."""
+    return round(max(0.0, time.monotonic() - float(beat.get("up", 0.0))), 1)
+
+
 class Watch:
     """One controller's view of one job.
 
@@ -42,7 +48,7 @@ class Watch:
         self.offsets = {command["leg"]: int(resume.get(command["leg"], 0)) for command in spec["commands"]}
         self.samples = self.legs = 0
         self.hang = ""
-        self.state, self.sampled, self.said = "", 0.0, 0.0
+        self.state, self.sampled, self.said, self.aged = "", 0.0, 0.0, 0.0
         self.stdout = select.poll()
         self.stdout.register(1, 0)  # only hang-ups and errors
 
@@ -60,7 +66,7 @@ class Watch:
         more = False
         for leg in self.offsets:
             try:
-                with open(self.path(log_name(leg)), "rb") as handle:
+                with open_regular(self.path(log_name(leg))) as handle:
                     self.catch_up(leg, handle)
                     handle.seek(self.offsets[leg])
                     for _ in range(AT_ONCE):
@@ -73,8 +79,8 @@ class Watch:
                         handle.seek(self.offsets[leg])
                     else:
                         more = True
-            except FileNotFoundError:
-                continue
+            except OSError:
+                continue  # not there yet, or something else is in its place
         return more
 
     def catch_up(self, leg: str, handle: BinaryIO) -> None:
@@ -107,8 +113,20 @@ class Watch:
         records, self.legs = lines(self.path("legs.jsonl"), self.legs)
         for record in records:
             self.say({"event": "leg", "record": record})
-        if beat and time.monotonic() - self.said >= ALIVE_S:
-            self.say(dict(beat, event="alive"))
+        self.alive(beat)
+
+    def alive(self, beat: Json | None) -> None:
+        """The heartbeat with its age in seconds: when nothing else was said, and whenever it stands still."""
+        now = time.monotonic()
+        if not beat or now - max(self.aged, 0.0 if self.stands_still(beat) else self.said) < ALIVE_S:
+            return
+        self.aged = now
+        self.say(dict(beat, event="alive", age_s=age_of(beat)))
+
+    @staticmethod
+    def stands_still(beat: Json) -> bool:
+        """Whether the runner does not write its heartbeat any more: it was stopped, or waits for a disk."""
+        return age_of(beat) > STALE_S
 
     def parcel(self) -> None:
         """The files, for a controller that wants them."""

@@ -1,0 +1,112 @@
+"""FIFOs, sockets, devices and links to them in the place of files: the runner never opens them."""
+
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tipcflow.remote.runner import files
+
+pytestmark = pytest.mark.process
+SOCKET = "import socket; socket.socket(socket.AF_UNIX).bind('log/socket')"
+OURS = pytest.mark.parametrize("bench", ["ours"], indirect=True)
+
+
+def test_artefacts_that_are_no_files_are_named_and_not_read(bench):
+    make = (
+        f'mkdir log; mkfifo log/fifo; ln -s /dev/zero log/zero; {sys.executable} -c "{SOCKET}"; echo 1 > log/file'
+    )
+    job = bench.job(make, artefacts=("log",))
+    bench.ask("start", job)
+    assert bench.ended(job).ok
+    listed = {one["path"]: one for one in json.loads((job / "artefacts.json").read_text())}
+    assert {path: one.get("skipped", "") for path, one in listed.items()} == {
+        "log/fifo": "not a regular file (FIFO)",
+        "log/zero": "not a regular file (device)",
+        "log/socket": "not a regular file (socket)",
+        "log/file": "",
+    }
+    assert listed["log/fifo"]["exists"]
+    assert listed["log/fifo"]["sha256"] == ""
+
+
+@OURS
+@pytest.mark.parametrize("make", ["mkfifo weights", "ln -s /dev/zero weights"])
+def test_an_expected_output_that_is_no_file_does_not_exist(bench, make):
+    record = bench.end_of(make, expects=("weights",))
+    assert [(one.path, one.exists) for one in record.outputs] == [("weights", False)]
+    assert "weights is not a regular file" in record.message
+    assert not record.ok
+
+
+@OURS
+@pytest.mark.parametrize("make", ["mkfifo", "ln -s /dev/zero"])
+def test_a_worker_log_that_is_no_file_holds_up_neither_runner_nor_evidence(bench, wait, make):
+    job = bench.job(f"mkdir log; {make} log/workerlog.0; echo up; sleep 300", progress=("log/workerlog.*",))
+    bench.ask("start", job)
+    wait(lambda: (bench.root / "log/workerlog.0").is_symlink() or (bench.root / "log/workerlog.0").exists(), "log")
+    time.sleep(2.5)  # the runner looks for logs once a second
+    before = heartbeat(job)["up"]
+    wait(lambda: heartbeat(job)["up"] > before, "a heartbeat", 5)
+    assert bench.ask("evidence", job)["complete"]
+    bench.ask("stop", job, "over")
+    assert bench.ended(job).message == "over"
+
+
+@OURS
+def test_the_files_of_the_job_folder_may_be_anything(bench, wait):
+    """What a careless command does to its own log and to the runner's files is seen, not waited for."""
+    job = bench.job("echo up; sleep 2; echo later >> $PWD/../../../own; sleep 300")
+    bench.ask("start", job)
+    wait(lambda: (job / "logs/main.log").read_text() == "up\n", "the log")
+    for name in ("logs/main.log", "samples.jsonl", "lease", "artefacts.json"):
+        (job / name).unlink(missing_ok=True)
+        os.mkfifo(job / name)
+    watch = bench.call("watch", job, "--for", "2")
+    out, err = watch.communicate(timeout=20)
+    assert watch.returncode == 0, err
+    assert "alive" in {json.loads(line)["event"] for line in out.splitlines()}
+    assert bench.ask("poll", job)["state"] == "running"
+    bench.ask("stop", job, "over")
+    assert bench.ended(job).message == "over"
+
+
+@OURS
+def test_a_stopped_runner_is_seen_by_the_age_of_its_heartbeat_though_logs_go_on(bench, wait):
+    job = bench.job("while :; do echo line; sleep 0.1; done")
+    pid = bench.ask("start", job)["pid"]
+    wait(lambda: (job / "logs/main.log").exists(), "the log")
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        out, _ = bench.call("watch", job, "--for", "6").communicate(timeout=30)
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    ages = [event["age_s"] for event in map(json.loads, out.splitlines()) if event["event"] == "alive"]
+    assert ages
+    assert 3 < max(ages) < 10
+    bench.ask("stop", job, "over")
+    bench.ended(job)
+
+
+def test_what_is_opened_for_reading_is_a_regular_file(tmp_path: Path):
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "link").symlink_to("file")
+    (tmp_path / "file").write_text("text")
+    for name in ("fifo", ".", "/dev/zero"):
+        with pytest.raises(OSError, match="not a regular file"):
+            files.open_regular(str(tmp_path / name))
+    with files.open_regular(str(tmp_path / "link")) as handle:
+        assert handle.read() == b"text"
+    with pytest.raises(OSError, match="link"):
+        files.open_regular(str(tmp_path / "link"), follow=False)
+    with pytest.raises(OSError, match="fifo"):
+        files.open_append(str(tmp_path / "fifo"))
+
+
+def heartbeat(job: Path):
+    """The last one."""
+    return json.loads((job / "heartbeat.json").read_text())
