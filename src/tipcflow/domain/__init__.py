@@ -8,7 +8,7 @@ from tipcflow.domain.attempt import Attempt
 from tipcflow.domain.base import Frozen
 from tipcflow.domain.check import AutologReport, CheckResult, Facts, RankReport
 from tipcflow.domain.errors import ConfigError, InfraError, TipcflowError
-from tipcflow.domain.exit_record import EndReason, ExitRecord, OutputFile
+from tipcflow.domain.exit_record import EndReason, ExitRecord, OutputFile, StoppedBy
 from tipcflow.domain.expectation import Declared, Evidence, Expectation, Source
 from tipcflow.domain.failure import Failure, FailureClass
 from tipcflow.domain.history import (
@@ -37,6 +37,7 @@ from tipcflow.domain.plan import (
 )
 from tipcflow.domain.priority import Priority, priority_of
 from tipcflow.domain.run import Run, dag_id_of, new_run_id, run_id_of
+from tipcflow.domain.series import Series
 from tipcflow.domain.status import Status, exit_code, run_status
 
 __all__ = [
@@ -74,11 +75,13 @@ __all__ = [
     "Quirk",
     "RankReport",
     "Run",
+    "Series",
     "Source",
     "SshTarget",
     "Status",
     "Step",
     "StepKind",
+    "StoppedBy",
     "Substitution",
     "TipcflowError",
     "Variant",

@@ -29,7 +29,6 @@ def planned(mode: str, old: str = "", new: str = "", *, compat: Compat = Compat.
         ("lite_train_lite_infer", "", "", (2, 0)),
         ("whole_train_whole_infer", "", "", (4, 0)),
         ("lite_train_lite_infer", "--epochs:", "--iters:", (0, 2)),
-        ("lite_train_lite_infer", "--epochs:", "--length:", (0, 0)),
         ("lite_train_lite_infer", "norm_train:train.py", "norm_train:train.py --max_iters=3", (0, 0)),
         ("lite_train_lite_infer", "norm_train:train.py", "norm_train:train.py --epochs=9", (2, 0)),
     ],
