@@ -27,7 +27,7 @@ def slower(one: Number) -> float:
 
 @pytest.fixture
 def strict(database: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Eight weeks judged by a wide policy; batches of the seventh take 1.3 times as long, which it lets through."""
+    """Eight weeks judged by a wide policy; batches of the seventh take 1.3 times as long."""
     monkeypatch.setattr(judgement, "GATE_S", 0.0)
     with Store.open() as store:
         for week in range(8):
