@@ -202,10 +202,10 @@ def _in_force(
 ) -> list[dict[str, Any]]:
     """What the run's numbers are compared with, as its checks do it: `level_of`, and pins beside it."""
     from tipcflow.check.level import level_of
-    from tipcflow.execute.precedents import decided, past_runs
+    from tipcflow.execute.precedents import decided, history_of
 
     in_force = decided(decisions)
-    past = past_runs(store, run, in_force.starts, limit=rules.history, as_of=run.ended_at)
+    past = history_of(store, run, in_force.starts, rules, as_of=run.ended_at)
     rows = []
     for about, leg, name in _numbers(store, run, metrics, step):
         key = f"{about}|{leg}|{name}"

@@ -49,12 +49,12 @@ def gate(
 def limits(store: "Store", run: Run, rules: "Policy") -> list[dict[str, Any]]:
     """What is known of the gate on every number of the run's chain, mode and environment that is judged."""
     from tipcflow.check.gate_limits import gate_limits
-    from tipcflow.execute.precedents import decided, past_runs
+    from tipcflow.execute.precedents import decided, history_of
 
     starts = decided(store.baseline_decisions(run.chain, run.mode, run.environment)).starts
     # The run itself belongs to the history of what comes next.
     after = run.model_copy(update={"id": ""})
-    return gate_limits(past_runs(store, after, starts, limit=rules.history), rules)
+    return gate_limits(history_of(store, after, starts, rules), rules)
 
 
 def _run(store: "Store", of: str) -> Run:

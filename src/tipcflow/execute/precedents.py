@@ -56,16 +56,10 @@ def context_of(
     decisions = store.baseline_decisions(run.chain, run.mode, run.environment)
     in_force = decided(one for one in decisions if as_of is None or one.accepted_at <= as_of)
     kept, suite = store.document(run.id, "goldens"), store.document(run.id, "suite")
-    history = past_runs(
-        store, run, in_force.starts, limit=rules.history, seeds=rules.comparison.seeds or rules.min_history
-    )
+    history = history_of(store, run, in_force.starts, rules, as_of=as_of)
     return CheckContext(
-<<<<<<< HEAD
-        history=past_runs(store, run, in_force.starts, limit=rules.history, as_of=as_of),
-=======
         history=history,
         before=declared_before(store, history),
->>>>>>> main
         references=references,
         goldens=Goldens.model_validate(kept) if kept else None,
         confirmation=confirmation_of(store, run.id),
@@ -78,12 +72,14 @@ def context_of(
     )
 
 
-<<<<<<< HEAD
-def past_runs(
-    store: "Store", run: Run, starts: Mapping[str, str], *, limit: int, as_of: float | None = None
+def history_of(
+    store: "Store", run: Run, starts: Mapping[str, str], rules: Policy, *, as_of: float | None = None
 ) -> tuple[PastRun, ...]:
-    """The runs that this one is compared with, oldest first.
-=======
+    """The runs that a policy compares this one with, oldest first (`past_runs`)."""
+    seeds = rules.comparison.seeds or rules.min_history
+    return past_runs(store, run, starts, limit=rules.history, seeds=seeds, as_of=as_of)
+
+
 def declared_before(store: "Store", history: Sequence[PastRun]) -> Declared | None:
     """What the plan of the last of earlier runs declared; None without one."""
     for past in reversed(history):
@@ -102,19 +98,25 @@ def found_before(store: "Store", run: Run, *, limit: int) -> tuple[PastRun, ...]
     return tuple(PastRun(run=one, found=tuple(store.document(one, "found") or ())) for one in reversed(ids))
 
 
-def _accepted(store: "Store", run: Run) -> Callable[..., list[str]]:
+def _accepted(store: "Store", run: Run, as_of: float | None = None) -> Callable[..., list[str]]:
     """Asks for accepted runs like this one, newest first."""
-    return partial(store.accepted_runs, run.chain, run.mode, run.environment, compat=run.compat, exclude=run.id)
+    accepted = partial(store.accepted_runs, run.chain, run.mode, run.environment, compat=run.compat)
+    return partial(accepted, exclude=run.id, ended_by=as_of)
 
 
 def past_runs(
-    store: "Store", run: Run, starts: Mapping[str, str], *, limit: int, seeds: int = 5
+    store: "Store",
+    run: Run,
+    starts: Mapping[str, str],
+    *,
+    limit: int,
+    seeds: int = 5,
+    as_of: float | None = None,
 ) -> tuple[PastRun, ...]:
     """The runs that this one is compared with, oldest first; none for a run that is compared with nothing.
 
     Losses and accuracies depend on the seed: they are compared with runs of the same seed. Where there are fewer
     of these than `seeds`, but runs of so many seeds, they are compared with one run of each seed.
->>>>>>> main
 
     A change is compared with its merge base's history. Earlier runs of the very same commit tell whether it is
     reproducible, not whether it is slower.
@@ -124,25 +126,12 @@ def past_runs(
 
     Args:
         starts: 'step|leg|metric' -> the run whose change was accepted.
-<<<<<<< HEAD
-        as_of: only runs that had ended then, seconds since the epoch.
-    """
-    accepted = partial(
-        store.accepted_runs,
-        run.chain,
-        run.mode,
-        run.environment,
-        compat=run.compat,
-        exclude=run.id,
-        ended_by=as_of,
-    )
-=======
         seeds: how many runs of the same seed, or else seeds, there must be.
+        as_of: only runs that had ended then, seconds since the epoch.
     """
     if store.document(run.id, INCOMPARABLE):
         return ()
-    accepted = _accepted(store, run)
->>>>>>> main
+    accepted = _accepted(store, run, as_of)
     base = store.document(run.id, merge_base.DOCUMENT)
     ids = accepted(commits=base and base["commits"], limit=limit)
     numbers = set(ids)

@@ -66,11 +66,8 @@ class HistoryMixin(RunsMixin, StepsMixin, MeasurementsMixin, DocumentsMixin):
         compat: str = "spec",
         exclude: str = "",
         commits: Collection[str] | None = None,
-<<<<<<< HEAD
-        ended_by: float | None = None,
-=======
         seeds: Collection[int | None] | None = None,
->>>>>>> main
+        ended_by: float | None = None,
         limit: int = 20,
     ) -> list[str]:
         """Ids of runs that one may be compared with, newest first: accepted, of the same chain, mode, semantics
@@ -80,17 +77,16 @@ class HistoryMixin(RunsMixin, StepsMixin, MeasurementsMixin, DocumentsMixin):
         Args:
             commits: only runs of these commits of the suite, whatever they were made for. Without: runs of changes
                 (that have a merge base) are left out, for nobody knows what became of those.
-<<<<<<< HEAD
-            ended_by: only runs that had ended then, seconds since the epoch.
-=======
             seeds: only runs with one of these seeds.
->>>>>>> main
+            ended_by: only runs that had ended then, seconds since the epoch.
         """
         change = exists().where(documents.c.run == runs.c.id, documents.c.name == "base")
         wanted = [~change if commits is None else runs.c.suite_commit.in_(commits)]
         wanted.append(~exists().where(documents.c.run == runs.c.id, documents.c.name == INCOMPARABLE))
         if seeds is not None:
             wanted.append(or_(runs.c.seed.in_([seed for seed in seeds if seed is not None]), *_unseeded(seeds)))
+        if ended_by is not None:
+            wanted.append(func.coalesce(runs.c.ended_at, runs.c.created_at) <= ended_by)
         query = (
             select(runs.c.id)
             .where(runs.c.chain == chain, runs.c.mode == mode, runs.c.environment == environment)
@@ -99,8 +95,6 @@ class HistoryMixin(RunsMixin, StepsMixin, MeasurementsMixin, DocumentsMixin):
             .order_by(runs.c.created_at.desc(), runs.c.id.desc())
             .limit(limit)
         )
-        if ended_by is not None:
-            query = query.where(func.coalesce(runs.c.ended_at, runs.c.created_at) <= ended_by)
         with self._read() as connection:
             return list(connection.execute(query).scalars())
 
