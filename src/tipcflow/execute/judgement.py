@@ -5,7 +5,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tipcflow.check import judge, verdict
+from tipcflow.check import judge, verdict, why
 from tipcflow.check.gate_limits import gate_section
 from tipcflow.config.loader import load_yaml
 from tipcflow.config.policy import Policy
@@ -17,6 +17,7 @@ from tipcflow.execute.events import EVENTS
 from tipcflow.execute.kept_logs import compress_logs, content_hash, is_log, plain_name
 from tipcflow.execute.precedents import context_of
 from tipcflow.report import as_text, certificate
+from tipcflow.report.meaning import WHY
 
 if TYPE_CHECKING:
     from tipcflow.store import Store
@@ -49,7 +50,9 @@ def judge_run(store: "Store", run_id: str, *, rules: Policy, references: Referen
     results = judge(facts, context)
     store.set_check_results(run_id, results)
     store.put_document(run_id, GATE, gate_section(context.history, rules, within_s=GATE_S))
-    return Judged(*verdict(facts, results))
+    judged = Judged(*verdict(facts, results))
+    store.put_document(run_id, WHY, {"line": judged.reason, "parts": why(facts, results)})
+    return judged
 
 
 def load_policy(name: str, config_dir: Path) -> Policy:
