@@ -82,8 +82,8 @@ class StepRunner:
             return reason
         if self._cancel.is_set():
             return Status.CANCELLED, "stopped by a person"
-        if time.monotonic() >= self._ends_at:
-            return Status.FAILED, f"not started: {budget_words(self._budget_s)}"
+        if reason is None and time.monotonic() >= self._ends_at:
+            return Status.INFRA_FAILURE, f"not started: {budget_words(self._budget_s)}"
         return reason
 
     def _execute(self, step: Step) -> Status:

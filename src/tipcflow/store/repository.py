@@ -16,11 +16,21 @@ from tipcflow.store.history import HistoryMixin
 from tipcflow.store.leases import LeasesMixin
 from tipcflow.store.members import MembersMixin
 from tipcflow.store.rollup import RollupMixin
+from tipcflow.store.series import SeriesMixin
 
 _KEPT: dict[str, Engine] = {}
 
 
-class Store(HistoryMixin, FramesMixin, LeasesMixin, BaselinesMixin, MembersMixin, FinishedMixin, RollupMixin):
+class Store(
+    HistoryMixin,
+    FramesMixin,
+    LeasesMixin,
+    BaselinesMixin,
+    MembersMixin,
+    FinishedMixin,
+    RollupMixin,
+    SeriesMixin,
+):
     """The metrics database, SQLite or PostgreSQL. Safe to share between threads, not across a fork."""
 
     def __init__(self, engine: Engine, url: str) -> None:
