@@ -7,6 +7,7 @@ from tipcflow.check.accuracy import accuracy_final
 from tipcflow.check.baseline import against_baseline
 from tipcflow.check.confirm_run import confirm_run
 from tipcflow.check.context import CheckContext
+from tipcflow.check.evidence import ran_evidence, ran_removed
 from tipcflow.check.golden import golden_results
 from tipcflow.check.loss import loss_falling, loss_finite
 from tipcflow.check.node_health import node_health
@@ -26,7 +27,9 @@ Check = Callable[[Facts, CheckContext], list[CheckResult]]
 
 # In the order in which a person wants to read them.
 CHECKS: tuple[Check, ...] = (
+    ran_removed,
     ran_steps,
+    ran_evidence,
     ran_world_size,
     ran_training,
     ran_engine,
@@ -43,6 +46,7 @@ CHECKS: tuple[Check, ...] = (
     against_pinned,
 )
 
+REMOVED = "ran.removed"
 MAX_PROBLEMS = 3
 MAX_WIDTH = 300
 
@@ -66,13 +70,19 @@ def verdict(facts: Facts, results: Iterable[CheckResult]) -> tuple[Status, str]:
 
 
 def why(facts: Facts, results: Iterable[CheckResult]) -> list[str]:
-    """The parts of the verdict's line: the worst problems, at most three, or what was proven and what was not."""
+    """The parts of the verdict's line: the worst problems, at most three, or what was proven and what was not.
+
+    What is gone comes first, allowed or not: whoever reads one line must read that.
+    """
     answers = tuple(results)
-    problems = _problems(facts, answers)
-    if not problems:
-        return summary(facts, answers)
-    more = [f"and {len(problems) - MAX_PROBLEMS} more"] if len(problems) > MAX_PROBLEMS else []
-    return [*problems[:MAX_PROBLEMS], *more]
+    gone = [one for one in answers if one.check == REMOVED and one.status is not Status.PASS]
+    others = tuple(one for one in answers if one not in gone)
+    reasons, problems = [one.reason for one in gone], _problems(facts, others)
+    if not problems and not any(one.gating and one.status in _BAD for one in gone):
+        return [*reasons, *summary(facts, others)]
+    found = [*reasons, *problems]
+    more = [f"and {len(found) - MAX_PROBLEMS} more"] if len(found) > MAX_PROBLEMS else []
+    return [*found[:MAX_PROBLEMS], *more]
 
 
 def _problems(facts: Facts, results: tuple[CheckResult, ...]) -> list[str]:
