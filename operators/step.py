@@ -197,23 +197,24 @@ class StepOperator(RunOperator):
         begun = time.monotonic()
         deadline = float((run.store.document(run.run, WAITS) or {}).get(f"{step.id} {generation}", 0.0))
         if not deadline:
-            deadline = time.time() + first.deadline_s + SLACK_S
+            deadline = run.now() + first.deadline_s + SLACK_S
             run.store.merge_document(run.run, WAITS, {f"{step.id} {generation}": deadline})
             run.note(f"{step.id} begins when {first.id}, which has the same slots, has ended")
-        while first.id not in run.statuses() and time.time() < deadline:
+        while first.id not in run.statuses() and run.now() < deadline:
             if time.monotonic() - begun > INLINE_S:
-                trigger = StepTrigger(run=run.run, step=step.id, awaited=first.id, until=deadline)
+                until = time.time() + deadline - run.now()
+                trigger = StepTrigger(run=run.run, step=step.id, awaited=first.id, until=until)
                 self.defer(trigger=trigger, method_name="resume")
             time.sleep(LOOK_S)
 
     def _wait_for_peers(self, run: "TaskContext", step: Step, task: "StepTask") -> None:
         """Leave the worker until the other nodes' parts have ended, and look at them now and then: their own tasks
         may be dead. After the step's deadline it goes on as it is."""
-        deadline = task.must_end_by
-        if time.time() > deadline:
+        left_s = task.must_end_by - run.now()
+        if left_s < 0:
             return
         run.note(f"{step.id} has ended on node {task.mine.name}; other nodes' parts go on")
-        until = min(deadline, time.time() + PEERS_EVERY_S)
+        until = time.time() + min(left_s, PEERS_EVERY_S)
         self.defer(
             trigger=StepTrigger(run=run.run, step=step.id, awaited=step.id, until=until), method_name="resume"
         )

@@ -270,13 +270,12 @@ class LeaseTrigger(BaseTrigger):
         from tipcflow.store import Store
 
         slots = [(str(node), int(slot)) for node, slot in self.slots]
-        now = time.time()
         with Store.open() as store:
             place = store.queue_for_leases(self.run_id, slots, owner=self.owner, ttl_s=TASK_WAITER_S)
             if place.free:
                 return "", True
             triggers = triggers_of(store, runs_in_the_way(place))
-        return waiting(place, triggers, self.names, now), place.for_nodes_to_say(now)
+        return waiting(place, triggers, self.names), place.for_nodes_to_say
 
     def _leave(self) -> None:
         from tipcflow.store import Store

@@ -149,7 +149,7 @@ class StepTask:
         until = time.monotonic() + seconds
         while not self._over and (left := until - time.monotonic()) > 0:
             self.mine.follow(left)
-            if not self.mine.done and time.time() > self.must_end_by:
+            if not self.mine.done and self._context.now() > self.must_end_by:
                 self._nodes.stop([self.mine.spec], "no exit record in time")
                 self._await([self.mine], STOP_S)
         return self._over
@@ -369,7 +369,7 @@ class StepTask:
 
     @property
     def must_end_by(self) -> float:
-        """When all parts must have ended by all deadlines that their runners keep, seconds since the epoch."""
+        """When all parts must have ended by all deadlines that their runners keep, by the database's clock."""
         spec = self.mine.spec
         began = next(
             one.started_at

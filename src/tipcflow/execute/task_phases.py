@@ -202,7 +202,7 @@ def over_budget(context: TaskContext) -> tuple[Status, str] | None:
     confirms = context.request.confirms
     if confirms and not confirm.open_question(context.store, confirms):
         return Status.CANCELLED, f"not started: run {confirms} waits no more for this confirm run"
-    if time.time() > context.budget_ends:
+    if context.now() > context.budget_ends:
         return Status.FAILED, f"not started: {budget_words(context.budget_s)}"
     return None
 

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Select, func, insert, select
 
 from tipcflow.domain import Frozen, MemberState, Status
-from tipcflow.store.base import StoreBase, upsert
+from tipcflow.store.base import StoreBase, clock, upsert
 from tipcflow.store.schema import attempts, members, steps
 
 
@@ -51,9 +51,9 @@ class MembersMixin(StoreBase):
         Raises:
             KeyError: when the run's plan has no such step.
         """
-        now = time.time() if now is None else now
         mine = (attempts.c.run == run_id, attempts.c.step == step_id)
         with self._write() as connection:
+            now = clock(connection) if now is None else now
             step = select(steps.c.step).where(steps.c.run == run_id, steps.c.step == step_id)
             if not connection.execute(step.with_for_update()).first():
                 raise KeyError(f"run {run_id} has no step {step_id}")
