@@ -38,8 +38,8 @@ class StepTask:
         nodes: sessions of all nodes of the step.
         resume: leg -> bytes of its log that another process has shown already.
         deferred: the attempt that this was in; the job of a later one is another.
-        generation: the round of tasks that this one belongs to (it grows when a task is cleared): within one round
-            an attempt that has ended is taken as it ended. 0 begins a new attempt in any case.
+        generation, cleared: the round of tasks that this one belongs to (`MemberState.of_round`): within one round
+            an attempt that has ended is taken as it ended. Generation 0 begins a new attempt in any case.
     """
 
     def __init__(
@@ -51,6 +51,7 @@ class StepTask:
         *,
         resume: dict[str, int] | None = None,
         generation: int = 0,
+        cleared: int = -1,
         deferred: int = 0,
     ) -> None:
         self._deferred = deferred
@@ -61,6 +62,7 @@ class StepTask:
         self._resume = resume
         self._killed = threading.Event()
         self._generation = generation
+        self._cleared = cleared
         self._attempt = 0
         self._closed: tuple[Status, str] | None = None
         self._beyond = 0
@@ -131,6 +133,7 @@ class StepTask:
                 self._step.nodes,
                 node=self._node,
                 generation=self._generation,
+                cleared=self._cleared,
                 beyond=self._beyond,
             )
             if joined.closed is None or not self._context.closer.again(self._step, joined.attempt):
@@ -364,7 +367,9 @@ class StepTask:
 
     def _keep(self, member: Member) -> None:
         context = self._context
-        member.generation = self._generation
+        if member.name == self._node:
+            member.generation = self._generation
+        member.cleared = self._cleared
         member.restore(context.store.put_member(context.run, self._step.id, self._attempt, member.state))
 
     @property
