@@ -38,7 +38,7 @@ class SweepOperator(BaseOperator):
 
         known = settings()
         task_log = TaskLog(self.log)
-        with failing_plainly(), Store.open() as store:
+        with failing_plainly(), Store.open_in_task() as store:
             upkeep = Upkeep(
                 store,
                 known.home,

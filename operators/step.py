@@ -97,8 +97,8 @@ class StepOperator(RunOperator):
         *,
         deferred: int = 0,
     ) -> None:
-        # Airflow raises both when a task is cleared, and leaves them as they are when a task is tried again. The first
-        # is the task's own: mapped tasks of one gang have different ones. The second is the DAG run's.
+        # Airflow raises both when a task is cleared, and leaves them as they are when a task is tried again. The
+        # first is the task's own: mapped tasks of one gang have different ones. The second is the DAG run's.
         cleared = context["dag_run"].clear_number
         turn = _Round(int(context["ti"].max_tries) + 1, -1 if cleared is None else int(cleared))
         # Those before a step that was resumed have ended in an earlier process of this task.

@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from tipcflow.domain.base import Frozen
+from tipcflow.domain.base import Record
 from tipcflow.domain.masking import Masked
 
 
@@ -20,7 +20,7 @@ class EndReason(StrEnum):
     HANG = "hang"
 
 
-class OutputFile(Frozen):
+class OutputFile(Record):
     """One expected output: `fresh` says that it was written after the command started."""
 
     path: str
@@ -30,7 +30,7 @@ class OutputFile(Frozen):
     sha256: str = ""
 
 
-class ExitRecord(Frozen):
+class ExitRecord(Record):
     """How a job (`leg` is '') or one leg ended.
 
     Attributes:

@@ -1,11 +1,11 @@
 """What is known of one node's part of an attempt, by whichever process watches it."""
 
-from tipcflow.domain.base import Frozen
+from tipcflow.domain.base import Record
 from tipcflow.domain.exit_record import ExitRecord
 from tipcflow.domain.masking import Masked
 
 
-class MemberState(Frozen):
+class MemberState(Record):
     """One node's part of one attempt of a step.
 
     Attributes:

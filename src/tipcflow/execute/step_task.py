@@ -6,7 +6,6 @@ worker slots than one. Each task then watches its own node; the one whose part e
 that finds all parts ended closes the attempt.
 """
 
-import contextlib
 import threading
 import time
 from typing import TYPE_CHECKING
@@ -193,18 +192,18 @@ class StepTask:
         self._killed.set()
         self._nodes.stop(self.specs, reason)
 
-    def settle(self, *, stopped: bool = True) -> tuple[Status, str]:
+    def settle(self, *, stopped: bool = True) -> tuple[Status, str] | None:
         """Close the step's open attempt, whoever began it: what lives is stopped, what has ended is taken.
 
         Args:
             stopped: whether a person stopped the run, so that what never started is `cancelled`.
 
-        Raises:
-            KeyError: no attempt is open.
+        Returns:
+            (status, reason) of the step; None when no attempt is open: another task has closed it meanwhile.
         """
         number = self._context.store.open_attempt_number(self._context.run, self._step.id)
         if number is None:
-            raise KeyError(f"no attempt of {self._step.id} is open")
+            return None
         self._attempt = number
         self._members = self._context.members(self._step, number, self._nodes)
         left = [member for member in self._members.values() if not member.done]
@@ -275,8 +274,7 @@ class StepTask:
         if not was_stopped(self.mine):
             self.mine.lost = ""  # watching it says more
             return False
-        with contextlib.suppress(KeyError):  # a peer's task has closed it meanwhile
-            self.settle()
+        self.settle()
         return True
 
     def _end_peers(self) -> None:

@@ -100,8 +100,10 @@ def collect_run(context: TaskContext, *, stopped: bool = True) -> list[str]:
     for step in plan.steps:
         if store.open_attempt_number(run, step.id) is not None:
             with context.nodes(*step.nodes) as nodes:
-                status, reason = StepTask(context, step, step.nodes[0], nodes).settle(stopped=stopped)
-            said.append(f"{step.id}: closed as {status.value}{f': {reason}' if reason else ''}")
+                settled = StepTask(context, step, step.nodes[0], nodes).settle(stopped=stopped)
+            if settled is not None:
+                status, reason = settled
+                said.append(f"{step.id}: closed as {status.value}{f': {reason}' if reason else ''}")
         statuses = context.statuses()
         if step.id in statuses:
             continue
