@@ -13,7 +13,7 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 from operators.listen import TaskLog, listener
 from tipcflow.config.settings import settings
 from tipcflow.config.waits import Waits
-from tipcflow.domain import Node
+from tipcflow.domain import Node, StoppedBy
 from tipcflow.execute.progress import Event, Kind
 from tipcflow.remote import commands
 
@@ -195,7 +195,7 @@ class JobTrigger(BaseTrigger):
     async def _stop(self, node: Node, job: str) -> None:
         async with asyncio.timeout(STOP_S):
             async with await _connection(node) as connection:
-                await connection.run(commands.stop(node, job, "stopped from Airflow"), check=True)
+                await connection.run(commands.stop(node, job, "stopped from Airflow", StoppedBy.USER), check=True)
 
 
 class LeaseTrigger(BaseTrigger):

@@ -29,11 +29,13 @@ class Confirmation:
         run: its id.
         medians: 'step|leg|metric' -> median, of the steps and legs that ended well.
         missing: why a number that is not there is not there.
+        failed: the reason why the confirm run is `failed`, '' when it is not or only its time was over.
     """
 
     run: str
     medians: Mapping[str, float]
     missing: str = ""
+    failed: str = ""
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from textwrap import shorten
 
 from tipcflow.check.accuracy import accuracy_final
 from tipcflow.check.baseline import against_baseline
+from tipcflow.check.confirm_run import confirm_run
 from tipcflow.check.context import CheckContext
 from tipcflow.check.golden import golden_results
 from tipcflow.check.loss import loss_falling, loss_finite
@@ -13,7 +14,7 @@ from tipcflow.check.parity import parity_onednn
 from tipcflow.check.parity_chain import parity_chain
 from tipcflow.check.pinned import against_pinned
 from tipcflow.check.ran_engine import ran_engine
-from tipcflow.check.ran_steps import executed_steps, ran_steps
+from tipcflow.check.ran_steps import SUMMARY, executed_steps, ran_steps
 from tipcflow.check.ran_training import ran_training
 from tipcflow.check.ran_world import ran_world_size
 from tipcflow.check.reproducible import loss_reproducible
@@ -28,6 +29,7 @@ CHECKS: tuple[Check, ...] = (
     ran_world_size,
     ran_training,
     ran_engine,
+    confirm_run,
     node_health,
     loss_finite,
     loss_falling,
@@ -77,8 +79,8 @@ def _problems(facts: Facts, results: tuple[CheckResult, ...]) -> list[str]:
                 found.append((status.severity, f"{key}: {reason or status.value}"))
     said = bool(found)
     for result in results:
-        # ran.steps only sums up what the steps say themselves, unless it is the one that found it.
-        repeats = result.check == "ran.steps" and said and result.reason.startswith(("did not", "not everything"))
+        # A summary only repeats what the steps say themselves, where one of them says anything.
+        repeats = said and bool(result.values.get(SUMMARY))
         if result.gating and result.status in _BAD and not repeats:
             about = " ".join(part for part in (result.step, result.leg) if part)
             found.append(

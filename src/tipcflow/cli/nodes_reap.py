@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tipcflow.cli.nodes_choice import ClusterOption, chosen
-from tipcflow.domain import Cluster, ConfigError, Node
+from tipcflow.domain import Cluster, ConfigError, Node, StoppedBy
 
 if TYPE_CHECKING:
     from tipcflow.execute.reap import Reaped
@@ -34,7 +34,7 @@ def reap(
     nodes = chosen_nodes(chosen(cluster or context.obj), names or [])
     with Store.open() as store, ThreadPoolExecutor(AT_ONCE) as pool:
         now = store.now()
-        reaper = Reaper(store, connect, now=now, run=run)
+        reaper = Reaper(store, connect, now=now, run=run, by=StoppedBy.OPERATOR)
         reaped = list(pool.map(reaper.reap, nodes))
         forgotten = store.drop_dead_requests(now)
     for line in reap_lines(reaped, forgotten):

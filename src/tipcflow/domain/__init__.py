@@ -8,7 +8,7 @@ from tipcflow.domain.attempt import Attempt
 from tipcflow.domain.base import Frozen
 from tipcflow.domain.check import CheckResult, Facts, RankReport
 from tipcflow.domain.errors import ConfigError, InfraError, TipcflowError
-from tipcflow.domain.exit_record import EndReason, ExitRecord, OutputFile
+from tipcflow.domain.exit_record import EndReason, ExitRecord, OutputFile, StoppedBy
 from tipcflow.domain.failure import Failure, FailureClass
 from tipcflow.domain.history import (
     PastRun,
@@ -36,6 +36,7 @@ from tipcflow.domain.plan import (
 )
 from tipcflow.domain.priority import Priority, priority_of
 from tipcflow.domain.run import Run, dag_id_of, new_run_id, run_id_of
+from tipcflow.domain.series import Series
 from tipcflow.domain.status import Status, exit_code, run_status
 
 __all__ = [
@@ -69,10 +70,12 @@ __all__ = [
     "Quirk",
     "RankReport",
     "Run",
+    "Series",
     "SshTarget",
     "Status",
     "Step",
     "StepKind",
+    "StoppedBy",
     "Substitution",
     "TipcflowError",
     "Variant",

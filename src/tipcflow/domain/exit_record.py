@@ -20,6 +20,21 @@ class EndReason(StrEnum):
     HANG = "hang"
 
 
+class StoppedBy(StrEnum):
+    """Who ended a job that did not end by itself.
+
+    `peer`: the controller, because another node's part of the same step ended badly. `controller`: the controller
+    for a reason of its own. `node`: the node shut down, or something on it ended the runner.
+    """
+
+    USER = "user"
+    BUDGET = "budget"
+    OPERATOR = "operator"
+    NODE = "node"
+    CONTROLLER = "controller"
+    PEER = "peer"
+
+
 class OutputFile(Record):
     """One expected output: `fresh` says that it was written after the command started."""
 
@@ -39,6 +54,7 @@ class ExitRecord(Record):
             belongs to no rank (launcher, single processes); key 'total' is the peak of the sum.
         peak_gpu_bytes: rank -> peak GPU memory, bytes; empty without a GPU.
         started_at, ended_at: seconds since the epoch by the node's clock.
+        stopped_by: who ended it, for `stopped`; None where that is not known.
         killed: how many processes were still there after the command had ended and were killed.
     """
 
@@ -60,6 +76,7 @@ class ExitRecord(Record):
     outputs: tuple[OutputFile, ...] = ()
     killed: int = 0
     oom: bool = False
+    stopped_by: StoppedBy | None = None
 
     @property
     def duration_s(self) -> float:

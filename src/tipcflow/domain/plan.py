@@ -150,7 +150,11 @@ class Quirk(Frozen):
 
 
 class Plan(Frozen):
-    """Everything a run will do, before it does it. Stored with the run; every later task reads it only."""
+    """Everything a run will do, before it does it. Stored with the run; every later task reads it only.
+
+    Attributes:
+        deterministic: whether equal seeds give equal losses here, bit for bit: the suite declares it.
+    """
 
     schema_version: int = 1
     chain: str
@@ -166,6 +170,7 @@ class Plan(Frozen):
     seed: int | None = None
     repeats: int = 1
     diagnose: bool = False
+    deterministic: bool = False
     variants: tuple[Variant, ...] = ()
     steps: tuple[Step, ...] = ()
     substitutions: tuple[Substitution, ...] = ()

@@ -12,6 +12,7 @@ from tipcflow.config.policy import Policy
 from tipcflow.config.references import References
 from tipcflow.config.suite import find_config
 from tipcflow.domain import Status
+from tipcflow.execute import confirm
 from tipcflow.execute.events import EVENTS
 from tipcflow.execute.kept_logs import compress_logs, content_hash, is_log, plain_name
 from tipcflow.execute.precedents import context_of
@@ -41,6 +42,8 @@ def judge_run(store: "Store", run_id: str, *, rules: Policy, references: Referen
         rules, references: as they were when the run was resolved.
     """
     run = store.get_run(run_id)
+    if run.trigger == confirm.TRIGGER:
+        rules = rules.showing_numbers()  # what they mean is said by the run that it confirms
     facts = store.facts(run_id)
     context = context_of(store, run, rules=rules, references=references)
     results = judge(facts, context)

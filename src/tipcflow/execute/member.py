@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
-from tipcflow.domain import EndReason, ExitRecord, InfraError, JobSpec, MemberState, Node
+from tipcflow.domain import EndReason, ExitRecord, InfraError, JobSpec, MemberState, Node, StoppedBy
 from tipcflow.execute.parcel import NOTHING_SENT, unpack
 from tipcflow.execute.progress import Event, Kind, Listener
 
@@ -36,8 +36,8 @@ class JobSession(Protocol):
         """Let a staged job start its first command."""
         ...
 
-    def stop(self, spec: JobSpec, reason: str) -> None:
-        """Ask the runner to end the job."""
+    def stop(self, spec: JobSpec, reason: str, by: StoppedBy) -> None:
+        """Ask the runner to end the job, and say who wants that."""
         ...
 
     def watch(self, spec: JobSpec, resume: dict[str, int], seconds: float) -> Iterator[dict[str, Any]]:

@@ -13,6 +13,7 @@ from tipcflow.config.policy import Policy
 from tipcflow.config.references import References
 from tipcflow.config.suite import Suite, load_suite
 from tipcflow.domain import Cluster, Compat, ConfigError, Plan, Run
+from tipcflow.domain.history import INCOMPARABLE
 from tipcflow.execute import judgement, merge_base, preflight
 from tipcflow.execute.confirm import cut, cut_alone
 from tipcflow.execute.kept_source import keep_snapshot, kept_snapshot
@@ -122,6 +123,9 @@ def resolve(store: "Store", request: RunRequest, run_id: str, *, home: Path) -> 
         )
     if base := _base(store, request, resolved, plan.chain, home):
         store.put_document(run_id, merge_base.DOCUMENT, base)
+    if request.diagnose:
+        # Verbose frameworks are slower, and print other logs.
+        store.put_document(run_id, INCOMPARABLE, {"why": "--diagnose"})
     store.put_document(run_id, "request", _as_json(request))
     store.put_document(run_id, "suite", suite.model_dump(mode="json"))
     store.put_document(run_id, "cluster", cluster.model_dump(mode="json"))

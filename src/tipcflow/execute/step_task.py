@@ -10,9 +10,9 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from tipcflow.domain import EndReason, InfraError, JobSpec, Status, Step
+from tipcflow.domain import EndReason, InfraError, JobSpec, Status, Step, StoppedBy
 from tipcflow.execute import outcome
-from tipcflow.execute.blame import culprit, is_bad, is_culprit, was_stopped
+from tipcflow.execute.blame import by_a_user, culprit, is_bad, is_culprit, was_stopped
 from tipcflow.execute.evidence import gather
 from tipcflow.execute.gang import PEER_GRACE_S, SLACK_S, STOP_S
 from tipcflow.execute.member import Member
@@ -152,7 +152,7 @@ class StepTask:
         while not self._over and (left := until - time.monotonic()) > 0:
             self.mine.follow(left)
             if not self.mine.done and self._context.now() > self.must_end_by:
-                self._nodes.stop([self.mine.spec], "no exit record in time")
+                self._nodes.stop([self.mine.spec], "no exit record in time", StoppedBy.CONTROLLER)
                 self._await([self.mine], STOP_S)
         return self._over
 
@@ -190,7 +190,7 @@ class StepTask:
     def stop(self, reason: str) -> None:
         """Ask all members' runners to end their jobs, and start none from now on; does not wait."""
         self._killed.set()
-        self._nodes.stop(self.specs, reason)
+        self._nodes.stop(self.specs, reason, StoppedBy.USER)
 
     def settle(self, *, stopped: bool = True) -> tuple[Status, str] | None:
         """Close the step's open attempt, whoever began it: what lives is stopped, what has ended is taken.
@@ -210,7 +210,8 @@ class StepTask:
         for member in left:
             self._ask(member, absent="it was never started there")
         never = [member for member in left if member.done and member.record is None]
-        self._stop_and_await([member for member in left if not member.done], "the run goes on without it")
+        by = StoppedBy.USER if stopped else StoppedBy.CONTROLLER
+        self._stop_and_await([one for one in left if not one.done], "the run goes on without it", by)
         ended = [member for member in self._members.values() if member not in never]
         fine = all(not is_bad(member) or was_stopped(member) for member in ended)
         return self._close(cancelled=bool(never) and stopped and fine, final=True)
@@ -253,7 +254,9 @@ class StepTask:
         self._look()
         if any(member.released for member in self._members.values()):
             return False
-        self._stop_and_await([m for m in self._members.values() if not m.done], "a peer could not be staged")
+        self._stop_and_await(
+            [m for m in self._members.values() if not m.done], "a peer could not be staged", StoppedBy.PEER
+        )
         for member in self._members.values():
             self._keep(member)
         members = list(self._members.values())
@@ -290,7 +293,9 @@ class StepTask:
         known = any(map(is_culprit, self._members.values()))
         if alive and (not known or (self.mine.record and self.mine.record.reason is EndReason.HANG)):
             gather(list(self._members.values()), self._context.closer.folder(self._step, self._attempt))
-        self._stop_and_await(alive, "a peer failed" if known else "its peers gave up and it did not")
+        self._stop_and_await(
+            alive, "a peer failed" if known else "its peers gave up and it did not", StoppedBy.PEER
+        )
 
     def await_peers(self, seconds: float) -> bool:
         """Look at the others' jobs too, for their tasks may be waiting or dead; whether all have ended.
@@ -315,10 +320,10 @@ class StepTask:
             time.sleep(1.0)
         return True
 
-    def _stop_and_await(self, members: list[Member], reason: str) -> None:
+    def _stop_and_await(self, members: list[Member], reason: str, by: StoppedBy) -> None:
         if not members:
             return
-        for node, why in self._nodes.stop([member.spec for member in members], reason).items():
+        for node, why in self._nodes.stop([member.spec for member in members], reason, by).items():
             self._members[node].lost = f"node {node} could not be told to stop: {why}"
         self._await([member for member in members if not member.done], STOP_S)
         for member in members:
@@ -384,7 +389,7 @@ class StepTask:
     def _close(self, *, cancelled: bool = False, final: bool = False) -> tuple[Status, str]:
         members = list(self._members.values())
         blamed = culprit(members)
-        cancelled = cancelled or (blamed is not None and was_stopped(blamed))
+        cancelled = cancelled or (blamed is not None and by_a_user(blamed))
         return self._context.closer.close(
             self._step,
             self._attempt,

@@ -85,6 +85,8 @@ class TaskContext:
     @property
     def budget_s(self) -> float:
         """What all steps of the run together may take, seconds."""
+        if self.request.confirms:
+            return self.policy.confirm_minutes * 60
         return (self.suite.budget_minutes or self.policy.budget_minutes) * 60
 
     @property
@@ -92,15 +94,16 @@ class TaskContext:
         """When the run's budget is used up, seconds since the epoch; inf while nothing was tried.
 
         It counts from the first attempt under the present lease: neither waiting for slots nor a night of trouble
-        with nodes, after which somebody clears the run, is the chain's fault.
+        with nodes, after which somebody clears the run, is the chain's fault. A confirm run has its own end.
         """
         return self._budget_ends(self.store.attempts(self.run))
 
     def _budget_ends(self, attempts: Sequence[Attempt]) -> float:
         leased = float((self.store.document(self.run, "lease") or {}).get("at", 0.0))
         began = [one.started_at for one in attempts if one.started_at >= leased]
-        late = self.request.ends_at or float("inf")
-        return min(min(began) + self.budget_s, late) if began else late
+        if self.request.ends_at:
+            return self.request.ends_at
+        return min(began) + self.budget_s if began else float("inf")
 
     @cached_property
     def _clock_began(self) -> float:

@@ -195,7 +195,7 @@ def settle_needs(context: TaskContext, step: Step) -> None:
                 continue  # its other nodes' tasks are at it
             needed = context.plan.step(need)
             with context.nodes(*needed.nodes) as nodes:
-                StepTask(context, needed, needed.nodes[0], nodes).settle()
+                StepTask(context, needed, needed.nodes[0], nodes).settle(stopped=False)
 
 
 def over_budget(context: TaskContext) -> tuple[Status, str] | None:
@@ -205,7 +205,7 @@ def over_budget(context: TaskContext) -> tuple[Status, str] | None:
     if confirms and not confirm.open_question(context.store, confirms):
         return Status.CANCELLED, f"not started: run {confirms} waits no more for this confirm run"
     if context.now() > context.budget_ends:
-        return Status.FAILED, f"not started: {budget_words(context.budget_s)}"
+        return Status.INFRA_FAILURE, f"not started: {budget_words(context.budget_s)}"
     return None
 
 

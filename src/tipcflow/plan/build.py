@@ -75,6 +75,7 @@ def build_plan(
         seed=_seed(compat, options),
         repeats=options.repeats,
         diagnose=options.diagnose,
+        deterministic=options.deterministic and _seed(compat, options) is not None,
         variants=tuple(as_variant(point) for point in planner.points),
         steps=tuple(contained(steps, cluster)),
         substitutions=substitutions(groups, cluster, reader.value("python"), _launch(compat, options)),

@@ -17,6 +17,7 @@ from tipcflow.store.history import HistoryMixin
 from tipcflow.store.leases import LeasesMixin
 from tipcflow.store.members import MembersMixin
 from tipcflow.store.rollup import RollupMixin
+from tipcflow.store.series import SeriesMixin
 
 # How long a task waits for the rest of an upgrade; Airflow tries it twice more, which makes a quarter of an hour.
 SCHEMA_WAIT_S = 300.0
@@ -24,7 +25,16 @@ _LOOK_S = 5.0
 _KEPT: dict[str, Engine] = {}
 
 
-class Store(HistoryMixin, FramesMixin, LeasesMixin, BaselinesMixin, MembersMixin, FinishedMixin, RollupMixin):
+class Store(
+    HistoryMixin,
+    FramesMixin,
+    LeasesMixin,
+    BaselinesMixin,
+    MembersMixin,
+    FinishedMixin,
+    RollupMixin,
+    SeriesMixin,
+):
     """The metrics database, SQLite or PostgreSQL. Safe to share between threads, not across a fork."""
 
     def __init__(self, engine: Engine, url: str) -> None:

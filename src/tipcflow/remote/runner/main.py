@@ -14,12 +14,12 @@ USAGE: dict[str, tuple[list[str], dict[str, str]]] = {
     "begin": (["JOB"], {"--for": "60", "--resume": "{}", "--files": ""}),
     "poll": (["JOB"], {}),
     "go": (["JOB"], {}),
-    "stop": (["JOB", "REASON"], {}),
+    "stop": (["JOB", "REASON"], {"--by": ""}),
     "evidence": (["JOB"], {"--hang": "", "--deadline": ""}),
     "watch": (["JOB"], {"--for": "60", "--resume": "{}", "--files": ""}),
     "daemon": (["JOB", "LOCK", "WRITER"], {}),
     "list": (["WORKSPACE"], {}),
-    "reap": (["WORKSPACE"], {"--job": "", "--living": ""}),
+    "reap": (["WORKSPACE"], {"--job": "", "--living": "", "--by": "controller"}),
     "facts": (["WORKSPACE"], {"--python": "", "--peers": "", "--port": "22"}),
 }
 
@@ -94,7 +94,7 @@ def main() -> None:
         save(os.path.join(place, do), "")
         say(describe(place))
     elif do == "stop":
-        ask_to_stop(place, operands[1])
+        ask_to_stop(place, operands[1], options["--by"])
         say(describe(place))
     elif do == "facts":
         from .facts import facts
@@ -103,4 +103,7 @@ def main() -> None:
     else:
         from .sweep import reap, survey
 
-        say(survey(place) if do == "list" else reap(place, options["--job"], bool(options["--living"])))
+        if do == "list":
+            say(survey(place))
+        else:
+            say(reap(place, options["--job"], bool(options["--living"]), options["--by"]))
