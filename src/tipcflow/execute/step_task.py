@@ -197,9 +197,7 @@ class StepTask:
 
         Args:
             stopped: whether a person stopped the run, so that what never started is `cancelled`.
-
-        Returns:
-            (status, reason) of the step; None when no attempt is open: another task has closed it meanwhile.
+        Returns None when no attempt is open: another task has closed it meanwhile.
         """
         number = self._context.store.open_attempt_number(self._context.run, self._step.id)
         if number is None:
