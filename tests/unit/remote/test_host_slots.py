@@ -78,17 +78,21 @@ def test_nodes_of_one_run_that_share_a_host_do_not_refuse_each_other(
 
 @pytest.mark.parametrize(
     ("address", "key"),
-    [("10.0.0.1", "host"), ("gpu5.example.com", "host"), ("localhost", "host"), ("127.0.0.1", "host")]
-    + [("::1", "host"), ("127.64.3.1", "127.64.3.1")],
+    [
+        ("10.0.0.1", "host"),
+        ("gpu5.example.com", "host"),
+        ("localhost", "host"),
+        ("127.0.0.1", "host"),
+        ("::1", "host"),
+        ("127.64.3.1", "127.64.3.1"),
+    ],
 )
-def test_all_addresses_of_a_host_mean_one_host_but_those_of_nodes_that_share_a_machine(
-    address: str, key: str
-) -> None:
+def test_addresses_of_a_host_mean_one_host_but_for_loopback_nodes(address: str, key: str) -> None:
     assert host_key(address) == key
 
 
 def test_the_holders_of_slots_that_overlap() -> None:
-    node = Node(name="a", address="10.0.0.1", workspace="/w")
+    node = Node(name="a", address="10.0.0.1", python="/usr/bin/python3", workspace="/w")
     listed = {
         "host": [
             {"host": "host", "slot": 0, "run": "one"},

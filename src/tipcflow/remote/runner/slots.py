@@ -78,7 +78,7 @@ def lock_slot(slot: int, path: str, spec: Json, number: int) -> None:
 
 
 def host_slots() -> list[Json]:
-    """Who holds slots of this host, in any workspace and as any user: `host`, `slot` and `run` (its first part)."""
+    """Who holds slots of this host, in any workspace, as any user: `host`, `slot` and `run` (its first part)."""
     found = []
     try:
         with open("/proc/net/unix", "rb") as handle:

@@ -33,7 +33,7 @@ def told(proc: Proc) -> Json:
 
 
 def survey(workspace: str) -> Json:
-    """Every process that carries this workspace's mark, every job folder with its state, and who holds host slots."""
+    """Processes with this workspace's mark, job folders with their state, and who holds slots of the host."""
     processes = [told(proc) for proc in marked({"TIPCFLOW_WORKSPACE": workspace})()]
     jobs = []
     for path in sorted(glob.glob(os.path.join(glob.escape(workspace), "jobs", "*", "*", "*", "job.json"))):
