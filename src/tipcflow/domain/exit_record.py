@@ -45,6 +45,20 @@ class OutputFile(Frozen):
     sha256: str = ""
 
 
+class RankEnd(Frozen):
+    """How one training process ended before its runner ended the rest, as the kernel says.
+
+    Attributes:
+        at: seconds since the epoch by the node's clock.
+        exit_code, signal: one of both; neither when the process was gone before anybody could look.
+    """
+
+    rank: int
+    at: float = 0.0
+    exit_code: int | None = None
+    signal: int | None = None
+
+
 class ExitRecord(Frozen):
     """How a job (`leg` is '') or one leg ended.
 
@@ -55,6 +69,7 @@ class ExitRecord(Frozen):
         peak_gpu_bytes: rank -> peak GPU memory, bytes; empty without a GPU.
         started_at, ended_at: seconds since the epoch by the node's clock.
         stopped_by: who ended it, for `stopped`; None where that is not known.
+        ranks: training processes that ended before the runner ended the rest, in that order.
         killed: how many processes were still there after the command had ended and were killed.
     """
 
@@ -76,6 +91,7 @@ class ExitRecord(Frozen):
     outputs: tuple[OutputFile, ...] = ()
     killed: int = 0
     oom: bool = False
+    ranks: tuple[RankEnd, ...] = ()
     stopped_by: StoppedBy | None = None
 
     @property

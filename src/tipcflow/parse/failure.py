@@ -24,6 +24,8 @@ _PROGRESS = re.compile(r"(?i:\b(?:epoch|iter|step)\b.*\bloss\b)")
 # Longer lines are data, not words.
 _WIDTH = 2000
 _SAID = 300
+# As gloo in Paddle names the other end of a connection that was closed.
+_PEER = re.compile(r"\bpair_rank = (\d+)")
 
 
 class Trouble(Frozen):
@@ -32,12 +34,16 @@ class Trouble(Frozen):
     Attributes:
         said: the line that tells it, at most 300 characters.
         victim: whether it only says that a peer went away.
+        waited: whether it says that a peer did not come in time: nobody had died by then.
+        peer: the rank that it says is missing, -1 for none.
         rule: the name of the rule, '' for an exception that no rule knows.
     """
 
     failure_class: FailureClass
     said: str
     victim: bool = False
+    waited: bool = False
+    peer: int = -1
     rule: str = ""
 
 
@@ -88,6 +94,13 @@ def _first(rules: Iterable[Rule], lines: list[str]) -> Trouble | None:
                 failure_class=rule.failure_class,
                 said=mask(said.strip())[:_SAID],
                 victim=rule.victim,
+                waited=rule.waited,
+                peer=_peer(said) if rule.victim else -1,
                 rule=rule.name,
             )
     return None
+
+
+def _peer(said: str) -> int:
+    found = _PEER.search(said)
+    return int(found[1]) if found else -1
