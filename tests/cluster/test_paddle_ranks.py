@@ -1,4 +1,4 @@
-"""A rank of a real Paddle training that hangs, or leaves without a word: `failed`, with its rank, on real nodes."""
+"""A rank of a real Paddle training that hangs, or leaves without a word, is `failed` with its rank."""
 
 import shutil
 from collections.abc import Callable

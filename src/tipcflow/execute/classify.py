@@ -48,7 +48,8 @@ def class_of(record: ExitRecord | None, told: Telling, late: str = "") -> Failur
         return FailureClass.DISK
     if record.reason in _BY_REASON:
         return _BY_REASON[record.reason]
-    if record.oom:
+    # The kernel's killer sends SIGKILL: a rank that is known to have ended otherwise was not its victim.
+    if record.oom and (told.left is None or told.left.exit_code is None):
         return FailureClass.OOM_HOST
     if told.trouble is not None and not told.trouble.victim:
         return told.trouble.failure_class

@@ -142,7 +142,7 @@ def _stayed_behind(member: Member, said: Telling, others: tuple[str, ...]) -> Ou
     failure = Failure(
         failure_class=kind,
         node=member.name,
-        rank=said.rank if own else -1,
+        rank=said.rank if own else said.silent,
         said=said.trouble.said if own and said.trouble else "",
         followers=others,
     )

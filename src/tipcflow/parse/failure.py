@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from tipcflow.domain import Frozen
 from tipcflow.domain.failure import FailureClass
 from tipcflow.domain.masking import mask
-from tipcflow.parse.failure_rules import RULES, Rule
+from tipcflow.parse.failure_rules import ABORT, RULES, Rule
 from tipcflow.parse.launch import REPEATS_FROM
 from tipcflow.parse.text import strip_ansi
 
@@ -19,6 +19,7 @@ _EXCEPTION = re.compile(r"^[A-Za-z_][\w.]*(?:: |:?$)")
 _BELOW = 30
 # Without an exception: what a script printed long before its end was no reason to end.
 _LAST_LINES = 20
+_ABORT_LINES = 300
 _ENDED = re.compile(r"^(?:SystemExit|KeyboardInterrupt)\b")
 _PROGRESS = re.compile(r"(?i:\b(?:epoch|iter|step)\b.*\bloss\b)")
 # Longer lines are data, not words.
@@ -63,7 +64,11 @@ def trouble_of(text: str) -> Trouble | None:
     if block:
         known = _first(RULES, block)
         return known or Trouble(failure_class=FailureClass.CODE_ERROR, said=mask(block[0].strip())[:_SAID])
-    return _first(RULES, lines[-_LAST_LINES:])
+    found = _first(RULES, lines[-_LAST_LINES:])
+    if found is not None and found.rule == ABORT:
+        # C++ code that a peer's end surprises aborts, with its own words above a long stack.
+        return _first((rule for rule in RULES if rule.victim), lines[-_ABORT_LINES:]) or found
+    return found
 
 
 def _lines(text: str) -> list[str]:

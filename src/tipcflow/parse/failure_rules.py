@@ -41,6 +41,9 @@ class Rule:
     anywhere: bool = False
 
 
+# The rule of a process that aborted itself: what it printed before may say that a peer is the cause.
+ABORT = "abort"
+
 RULES = (
     Rule(
         "cuda out of memory",
@@ -242,7 +245,7 @@ RULES = (
         Is.COMMUNICATION,
         re(
             r"Connection (?:reset|closed) by peer|Broken pipe|gloo::IoException|ncclRemoteError|"
-            r"gloo.*TIMEOUT self_rank = \d+ pair_rank = \d+|Socket closed|"
+            r"gloo.*TIMEOUT self_rank = \d+ pair_rank = \d+|gloo.*ex_ == nullptr|Socket closed|"
             r"remote process (?:has )?exit(?:ed|ing) prematurely"
         ),
         "RuntimeError: [/paddle/third_party/gloo/gloo/transport/tcp/pair.cc:576] Read error [127.0.0.1]:50304: "
@@ -297,10 +300,17 @@ RULES = (
         anywhere=True,
     ),
     Rule(
+        ABORT,
+        Is.CODE_ERROR,
+        re(r"FatalError: `Process abort signal`|^Aborted\b"),
+        "FatalError: `Process abort signal` is detected by the operating system.",
+        "Paddle 3.3.1 when C++ code gives up: its own fault, or a peer went away",
+    ),
+    Rule(
         "crash",
         Is.CODE_ERROR,
         re(
-            r"FatalError: `(?!Termination signal)|^(?:Segmentation fault|Aborted|Illegal instruction|"
+            r"FatalError: `(?!Termination signal)|^(?:Segmentation fault|Illegal instruction|"
             r"Floating point exception|Bus error)\b|Fatal Python error:"
         ),
         "FatalError: `Segmentation fault` is detected by the operating system.",
