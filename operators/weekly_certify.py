@@ -53,7 +53,7 @@ class CertifyOperator(BaseOperator):
         """Called by Airflow when the chain's DAG run has ended."""
         from tipcflow.store import Store
 
-        with failing_plainly(), Store.open() as store:
+        with failing_plainly(), Store.open_in_task() as store:
             return self._say(store, context, event["run_id"], str(event["state"] or "deleted"))
 
     def _go_on(self, context: Context, *, may_wait: bool) -> str | None:
@@ -61,7 +61,7 @@ class CertifyOperator(BaseOperator):
 
         dag_run, dag_id = context["dag_run"], dag_id_of(self.chain)
         until = time.time() + DEADLINE_S
-        with failing_plainly(), Store.open() as store:
+        with failing_plainly(), Store.open_in_task() as store:
 
             def look(run_id: str) -> Seen:
                 ours = run_id_of(dag_id, run_id, dag_run.run_after)

@@ -35,7 +35,7 @@ class SummaryOperator(BaseOperator):
             raise AirflowFailException(
                 f"{Status.CONFIG_ERROR.value}: no chains were selected: see the task `select`"
             )
-        with failing_plainly(), Store.open() as store:
+        with failing_plainly(), Store.open_in_task() as store:
             rows = [_row(store, chain, dag_run.run_id, dag_run.run_after) for chain in chains]
         left_out = context["ti"].xcom_pull(task_ids=SELECT, key=LEFT_OUT) or []
         text = markdown(f"weekly {dag_run.run_id}", rows, left_out)

@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from tipcflow.domain.base import Frozen
+from tipcflow.domain.base import Record
 from tipcflow.domain.masking import Masked
 
 
@@ -35,17 +35,19 @@ class StoppedBy(StrEnum):
     PEER = "peer"
 
 
-class OutputFile(Frozen):
-    """One expected output: `fresh` says that it was written after the command started."""
+class OutputFile(Record):
+    """One expected output: `fresh` says that it was written after the command started, `damage` what is wrong
+    with its content (`is cut off`), '' where nothing is known to be."""
 
     path: str
     exists: bool
     fresh: bool = False
     size: int = 0
     sha256: str = ""
+    damage: str = ""
 
 
-class RankEnd(Frozen):
+class RankEnd(Record):
     """How one training process ended before its runner ended the rest, as the kernel says.
 
     Attributes:
@@ -59,7 +61,7 @@ class RankEnd(Frozen):
     signal: int | None = None
 
 
-class ExitRecord(Frozen):
+class ExitRecord(Record):
     """How a job (`leg` is '') or one leg ended.
 
     Attributes:
