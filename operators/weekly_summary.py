@@ -58,13 +58,16 @@ def summary_path(home: Path, dag_run_id: str) -> Path:
 
 
 def _row(store: "Store", chain: str, parent: str, run_after: datetime) -> Row:
+    from tipcflow.execute.conclusion import is_neutral
+
     dag_id = dag_id_of(chain)
     ids = [run_id_of(dag_id, child_run_id(parent, number), run_after) for number in range(1, MOST_RUNS + 1)]
     known = store.known_runs(ids)
     last = next((known[run] for run in reversed(ids) if run in known), None)
     if last is None:
         return Row(chain)
-    return Row(chain, last, accuracies(store.check_results(last.id), _accuracies_before(store, last)))
+    accuracy = accuracies(store.check_results(last.id), _accuracies_before(store, last))
+    return Row(chain, last, accuracy, neutral=is_neutral(store, last))
 
 
 def _accuracies_before(store: "Store", run: Run) -> dict[tuple[str, str], float]:
