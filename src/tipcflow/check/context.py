@@ -52,6 +52,7 @@ class CheckContext:
         evaluable: ids, without repeats, of evaluation steps that one can do again all the same.
         goldens: the predictions stored for the chain in this mode; None when there are none.
         prints: what the suite's logs hold and what they need not hold.
+        probes: node -> probe -> its times in accepted earlier runs on that node, of any chain.
         run: the run itself, for its framework and the suite's hash; None in tests of checks that need neither.
     """
 
@@ -64,6 +65,7 @@ class CheckContext:
     evaluable: frozenset[str] = frozenset()
     pins: Mapping[str, Pin] = field(default_factory=dict)
     prints: Prints = field(default_factory=Prints)
+    probes: Mapping[str, Mapping[str, tuple[float, ...]]] = field(default_factory=dict)
     run: Run | None = None
 
     def past(self, key: str) -> list[float]:

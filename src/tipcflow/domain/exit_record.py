@@ -55,6 +55,8 @@ class ExitRecord(Frozen):
         peak_gpu_bytes: rank -> peak GPU memory, bytes; empty without a GPU.
         started_at, ended_at: seconds since the epoch by the node's clock.
         stopped_by: who ended it, for `stopped`; None where that is not known.
+        probes: probe of the node (`cpu`, `memory`, `disk`) -> seconds before and after the job; empty where the
+            job was not asked for them.
         killed: how many processes were still there after the command had ended and were killed.
     """
 
@@ -74,6 +76,7 @@ class ExitRecord(Frozen):
     peak_rss_bytes: dict[str, int] = {}
     peak_gpu_bytes: dict[str, int] = {}
     outputs: tuple[OutputFile, ...] = ()
+    probes: dict[str, tuple[float, ...]] = {}
     killed: int = 0
     oom: bool = False
     stopped_by: StoppedBy | None = None
