@@ -237,6 +237,8 @@ class Policy(ConfigModel):
         min_history: how many of them there must be before a change counts.
         z: how many robust standard deviations (1.4826 * MAD of the runs' medians) a change must exceed as well.
         metrics: the metrics that are compared with the baseline; others are stored and shown.
+        removed: whether the tested ref may declare fewer variants, steps or legs than the run before it: `fail`,
+            or `allow`, which only shows what is gone.
         chain: precision, or a leg's id with `*` and `?`, -> how far its scores may be from those of the network
             before its export.
         golden: how legs are compared with stored goldens.
@@ -261,6 +263,7 @@ class Policy(ConfigModel):
     z: float = Field(default=5.0, gt=0)
     floors: Floors = Floors()
     metrics: dict[Annotated[str, AfterValidator(judged)], MetricRule] = _JUDGED
+    removed: Literal["fail", "allow"] = "fail"
     parity: ParityRule = ParityRule()
     chain: dict[str, Tolerance] = _BUDGETS
     golden: GoldenRule = GoldenRule()

@@ -41,12 +41,14 @@ class Prints(ConfigModel):
         evaluation: evaluations print a metric.
         losses: metrics that are losses although their names do not say so (`*` and `?` match).
         may_be_nan: metrics that may be nan or inf in an honest run, as `grad_norm` under AMP (`*` and `?` match).
+        may_be_missing: metrics that a run need not have although all runs before it had them (`*` and `?` match).
     """
 
     loss: bool = True
     evaluation: bool = True
     losses: tuple[str, ...] = ()
     may_be_nan: tuple[str, ...] = ()
+    may_be_missing: tuple[str, ...] = ()
 
 
 class Suite(ConfigModel):

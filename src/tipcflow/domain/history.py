@@ -20,6 +20,7 @@ class PastRun(Frozen):
         seed, framework, suite_sha256: what has to be equal before losses can be expected to be.
         origin: what it was made of and where it ran.
         medians: 'step|leg|metric' -> the run's number, in the metric's unit (`numbers_of`).
+        found: the evidence that it left (`tipcflow.check.evidence.found_in`); empty where that was not kept.
         losses: 'step|node|rank' -> the training losses in the order they were logged (`losses_of`).
     """
 
@@ -29,6 +30,7 @@ class PastRun(Frozen):
     suite_sha256: str = ""
     origin: Origin = Origin()
     medians: dict[str, float] = {}
+    found: tuple[str, ...] = ()
     losses: dict[str, tuple[float, ...]] = {}
 
 

@@ -107,6 +107,7 @@ class Step(Frozen):
             the suite's root; `{a,b}` is not expanded, `*` is.
         artefacts: further files or globs (relative to the suite's root, on every node) to fetch and to hash.
         world_size: ranks of a training step over all nodes, 0 outside training.
+        epochs, iterations: how long a training is by the argument of its command; 0 where that says nothing of it.
         not_run: the reason why the whole step cannot be done here; '' when it can.
     """
 
@@ -122,6 +123,8 @@ class Step(Frozen):
     expects: tuple[str, ...] = ()
     artefacts: tuple[str, ...] = ()
     world_size: int = 0
+    epochs: int = 0
+    iterations: int = 0
     deadline_s: float = Field(default=900.0, gt=0)
     not_run: str = ""
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from tipcflow.domain import Compat, NodeFacts, Plan
 from tipcflow.execute import preflight
 from tipcflow.execute.environment import environment_class
+from tipcflow.execute.expects import keep_expected
 from tipcflow.execute.nodes import Nodes
 from tipcflow.execute.planning import start_port
 from tipcflow.execute.resolve import Resolved
@@ -60,6 +61,7 @@ def settle(store: "Store", run_id: str, resolved: Resolved, facts: list[NodeFact
         environment=environment_class(used, device=device, world_size=world, images=images),
         framework=framework,
     )
+    keep_expected(store, run_id, plan, resolved.suite, resolved.policy)
     return plan
 
 

@@ -1,7 +1,7 @@
 """What a run is judged against: earlier accepted runs, and what a person decided about them."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
@@ -11,7 +11,7 @@ from tipcflow.config.goldens import Goldens
 from tipcflow.config.policy import Policy
 from tipcflow.config.references import References
 from tipcflow.config.suite import Prints, Suite
-from tipcflow.domain import PastRun, Run, plain_metric
+from tipcflow.domain import Declared, PastRun, Run, plain_metric
 from tipcflow.domain.history import INCOMPARABLE
 from tipcflow.domain.metrics import is_loss, metric
 from tipcflow.execute import confirm, merge_base
@@ -52,10 +52,12 @@ def context_of(store: "Store", run: Run, *, rules: Policy, references: Reference
     """
     in_force = decided(store.baseline_decisions(run.chain, run.mode, run.environment))
     kept, suite = store.document(run.id, "goldens"), store.document(run.id, "suite")
+    history = past_runs(
+        store, run, in_force.starts, limit=rules.history, seeds=rules.comparison.seeds or rules.min_history
+    )
     return CheckContext(
-        history=past_runs(
-            store, run, in_force.starts, limit=rules.history, seeds=rules.comparison.seeds or rules.min_history
-        ),
+        history=history,
+        before=declared_before(store, history),
         references=references,
         goldens=Goldens.model_validate(kept) if kept else None,
         confirmation=confirmation_of(store, run.id),
@@ -67,6 +69,29 @@ def context_of(store: "Store", run: Run, *, rules: Policy, references: Reference
         prints=Suite.model_validate(suite).prints if suite else Prints(),
         run=run,
     )
+
+
+def declared_before(store: "Store", history: Sequence[PastRun]) -> Declared | None:
+    """What the plan of the last of earlier runs declared; None without one."""
+    for past in reversed(history):
+        plan = store.plan_or_none(past.run)
+        if plan is not None:
+            return Declared.of(past.run, plan)
+    return None
+
+
+def found_before(store: "Store", run: Run, *, limit: int) -> tuple[PastRun, ...]:
+    """The evidence that the runs left which this one is compared with, oldest first; without their numbers."""
+    if store.document(run.id, INCOMPARABLE):
+        return ()
+    base = store.document(run.id, merge_base.DOCUMENT)
+    ids = _accepted(store, run)(commits=base and base["commits"], limit=limit)
+    return tuple(PastRun(run=one, found=tuple(store.document(one, "found") or ())) for one in reversed(ids))
+
+
+def _accepted(store: "Store", run: Run) -> Callable[..., list[str]]:
+    """Asks for accepted runs like this one, newest first."""
+    return partial(store.accepted_runs, run.chain, run.mode, run.environment, compat=run.compat, exclude=run.id)
 
 
 def past_runs(
@@ -89,9 +114,7 @@ def past_runs(
     """
     if store.document(run.id, INCOMPARABLE):
         return ()
-    accepted = partial(
-        store.accepted_runs, run.chain, run.mode, run.environment, compat=run.compat, exclude=run.id
-    )
+    accepted = _accepted(store, run)
     base = store.document(run.id, merge_base.DOCUMENT)
     ids = accepted(commits=base and base["commits"], limit=limit)
     numbers = set(ids)

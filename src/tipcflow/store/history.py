@@ -18,7 +18,7 @@ from tipcflow.store.schema import attempts, documents, runs, series
 from tipcflow.store.steps import StepsMixin
 
 _ACCEPTED = (Status.PASS, Status.IMPROVEMENT)
-_DOCUMENTS = ("predictions", "autolog", "reporter", "engine", "ranks", "cut")
+_DOCUMENTS = ("predictions", "autolog", "reporter", "engine", "ranks", "cut", "reports")
 
 
 class HistoryMixin(RunsMixin, StepsMixin, MeasurementsMixin, DocumentsMixin):
@@ -29,7 +29,8 @@ class HistoryMixin(RunsMixin, StepsMixin, MeasurementsMixin, DocumentsMixin):
 
         A run that ended before it had a plan gets one without steps: it executed nothing.
 
-        `predictions`, `autolog`, `reporter`, `engine`, `ranks` and `cut` come from the documents of these names.
+        `predictions`, `autolog`, `reports`, `reporter`, `engine`, `ranks` and `cut` come from the documents of
+        these names.
 
         Raises:
             ConfigError: when there is no such run.
@@ -145,6 +146,7 @@ class HistoryMixin(RunsMixin, StepsMixin, MeasurementsMixin, DocumentsMixin):
             suite_sha256=run.suite_sha256,
             origin=origin_of(run, self.node_facts(run_id)),
             medians=numbers_of(samples),
+            found=tuple(self.document(run_id, "found") or ()),
             losses=losses_of(samples),
         )
 
