@@ -109,10 +109,12 @@ def _answer(facts: Facts, health: Health, context: CheckContext) -> tuple[Status
         return Status.INFRA_FAILURE, "; ".join(named)
     needed = context.policy.min_history
     if not health.probes:
+        if len(context.history) < needed:
+            return Status.INSUFFICIENT_DATA, f"{len(context.history)} of {needed} earlier runs"
         had = max((len(past) for known in context.probes.values() for past in known.values()), default=0)
-        if had >= needed:
-            return Status.INSUFFICIENT_DATA, "the node runner's probes of this run are missing"
-        return Status.INSUFFICIENT_DATA, f"{had} of {needed} earlier runs with probes of these nodes"
+        if had < needed:
+            return Status.INSUFFICIENT_DATA, f"{had} of {needed} earlier runs with probes of these nodes"
+        return Status.INSUFFICIENT_DATA, "the node runner's probes of this run are missing"
     slow = sorted(node for node, steps in health.probes.items() if any(one.slow for one in steps.values()))
     if slow:
         return Status.PASS, f"the probes of {', '.join(slow)} were slow, what was measured there was not"

@@ -173,5 +173,5 @@ def test_a_young_history_says_nothing_of_nodes(judged: Any) -> None:
     (health,) = answers["node_health"]
     assert (health.status, health.reason) == (
         Status.INSUFFICIENT_DATA,
-        "3 of 5 earlier runs with probes of these nodes",
+        "3 of 5 earlier runs",
     )
