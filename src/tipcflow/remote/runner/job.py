@@ -18,7 +18,7 @@ from .hang import Hang
 from .outputs import examine, expected, matches
 from .probe import probes
 from .progress import Progress
-from .slots import Refused, take_cpus, take_slot
+from .slots import Refused, take_cpus, take_host_slot, take_slot
 from .stack_signal import prepare
 from .start import refused
 from .workers import Workers
@@ -63,6 +63,7 @@ class Job:
                 raise Refused(f"{place} has {disk.f_bavail * disk.f_frsize} bytes free, the step needs {least}")
         for number in sorted(self.spec["slots"]):
             self.slots.append(take_slot(self.spec, number))
+            self.slots += take_host_slot(self.spec, number)
         take_cpus(self.spec["cpus"])
         self.probe()
 
