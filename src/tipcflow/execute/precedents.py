@@ -53,6 +53,7 @@ def context_of(
         rules, references: as they were when the run was resolved; so are the goldens.
         as_of: only with runs that had ended and decisions that were made then, seconds since the epoch.
     """
+    incomparable = bool(store.document(run.id, INCOMPARABLE))
     decisions = store.baseline_decisions(run.chain, run.mode, run.environment)
     in_force = decided(one for one in decisions if as_of is None or one.accepted_at <= as_of)
     kept, suite = store.document(run.id, "goldens"), store.document(run.id, "suite")
@@ -66,8 +67,10 @@ def context_of(
         unconfirmable=confirm.unconfirmable(store, run, rules),
         evaluable=confirm.evaluable(store, run, rules),
         pins=in_force.pins,
+        probes=store.node_probes(run, limit=rules.history),
         policy=rules,
         prints=Suite.model_validate(suite).prints if suite else Prints(),
+        elsewhere=("", 0) if incomparable else store.elsewhere(run),
         run=run,
     )
 
