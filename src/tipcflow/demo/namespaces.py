@@ -1,7 +1,7 @@
 """Local nodes as root: each has its own network, processes, mounts, host name and shared memory.
 
-The cables meet at a bridge in a network namespace of its own, the switch: in this machine's own namespace, Docker or
-a firewall drops what goes from node to node (`iptables -P FORWARD DROP` with `bridge-nf-call-iptables`).
+The cables meet at a bridge in a network namespace of its own, the switch. In this machine's own namespace, Docker
+or a firewall drops what goes from node to node (`iptables -P FORWARD DROP` with `bridge-nf-call-iptables`).
 
 The namespaces have no names: a node's end with its first process, and with them go its mounts and its end of the
 cable. The switch ends with a process that reads from its owner. All that a killed owner can leave behind is, for a

@@ -198,7 +198,10 @@ class Nodes:
 
 def stayed_of(answer: Mapping[str, Any]) -> list[str]:
     """What the runner's `reap` could not end, in words."""
-    stayed = [f"pid {process['pid']}" for process in answer["left"]]
+    stayed = [
+        f"pid {process['pid']} ({str(process.get('cmdline', ''))[:60]}, user {process.get('user', '?')})"
+        for process in answer["left"]
+    ]
     return stayed + [
         f"container {one['container']} ({one['message']})"
         for one in answer.get("containers", ())

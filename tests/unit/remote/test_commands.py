@@ -26,6 +26,7 @@ EVERY = {
     "make_workspace": commands.make_workspace(NODE),
     "check_python": commands.check_python(NODE),
     "has_file": commands.has_file("/data/it's here"),
+    "has_file_of": commands.has_file("/data/it's here", "0" * 64),
     "write_file": commands.write_file("/data/it's here", mode=0o600),
     "read_file": commands.read_file("/data/file"),
     "read_file_part": commands.read_file("/data/file", offset=10, limit=5),
@@ -127,6 +128,8 @@ def test_files_come_and_go(shell, node):
     assert (Path(path).read_bytes(), Path(path).stat().st_mode & 0o777) == (data, 0o640)
     assert names_in(Path(path).parent) == ["file"]
     shell(commands.has_file(path))
+    shell(commands.has_file(path, sha256(data)))
+    shell(commands.has_file(path, sha256(data[:-1])), code=1)
     assert shell(commands.read_file(path)).stdout == data
     assert shell(commands.read_file(path, offset=7, limit=9)).stdout == data[7:16]
 
@@ -318,5 +321,5 @@ def test_runner_is_reached_through_every_name(shell, node):
     Path(job).mkdir(parents=True)
     shell(commands.stop(node, job, "it's $(touch injected)\n"))
     assert Path(job, "stop").read_text() == "it's $(touch injected)\n"
-    assert json.loads(shell(commands.list_ours(node)).stdout) == {"processes": [], "jobs": []}
+    assert json.loads(shell(commands.list_ours(node)).stdout) == {"processes": [], "jobs": [], "helpers": []}
     assert json.loads(shell(commands.reap(node, job="it's")).stdout)["killed"] == []

@@ -11,6 +11,7 @@ import subprocess
 import time
 
 from . import container, oom
+from .cgroup import group_name, make_group
 from .ending import DISK_FULL, job_record, write_record
 from .files import PIECE, Json, log_name, open_append, open_regular, save, touch_lease
 from .hang import Hang
@@ -33,7 +34,7 @@ class Job:
         self.folder, self.spec, self.lock, self.wake = folder, spec, lock, wake
         self.slots: list[int] = []
         self.state, self.leg, self.why, self.signal = "staging", "", "", 0
-        self.workers, self.progress = Workers(spec), Progress(folder, spec)
+        self.workers, self.progress = Workers(folder, spec), Progress(folder, spec)
         self.hang = Hang(folder, spec, self.workers, self.progress)
         self.begin = self.next_beat = self.next_sample = 0.0
         self.lease_ns, self.heard = 0, time.monotonic()
@@ -60,6 +61,7 @@ class Job:
         for number in sorted(self.spec["slots"]):
             self.slots.append(take_slot(self.spec, number))
         take_cpus(self.spec["cpus"])
+        self.workers.group = make_group(self.folder, group_name())
 
     def tell(self, state: str) -> None:
         """Enter a state; it is visible at once."""
@@ -199,6 +201,7 @@ class Job:
                 ["/bin/bash", "-c", command["text"]], cwd=os.path.join(root, command["cwd"]),
                 env={name: value for name, value in env.items() if value != ""},
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+                preexec_fn=self.workers.group.enter if self.workers.group else None,  # noqa: PLW1509 (no threads)
             )  # fmt: skip
 
     def command(self, command: Json) -> Json:
@@ -288,6 +291,7 @@ class Job:
         """Leave nothing running, look at the outputs, let the slots go, write the exit record."""
         self.hang.close()
         self.workers.end(self.beat, grace_s=0.0)
+        self.workers.forget_all()
         self.workers.gpu.close()
         record = job_record(self.spec, self.records, reason, (message + self.end_container()).lstrip("; "))
         if record["reason"] != "refused" and record.get("exit_code") != 0:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import select
+import signal
 import sys
+import time
 
 from .files import ask_to_stop, describe, save, say, touch_lease
 
@@ -17,7 +20,8 @@ USAGE: dict[str, tuple[list[str], dict[str, str]]] = {
     "stop": (["JOB", "REASON"], {}),
     "evidence": (["JOB"], {"--hang": "", "--deadline": ""}),
     "watch": (["JOB"], {"--for": "60", "--resume": "{}", "--files": ""}),
-    "daemon": (["JOB", "LOCK", "WRITER"], {}),
+    "daemon": (["JOB", "LOCK", "WRITER", "GUARD"], {}),
+    "guard": (["JOB", "RUNNER", "READY"], {}),
     "list": (["WORKSPACE"], {}),
     "reap": (["WORKSPACE"], {"--job": "", "--living": ""}),
     "facts": (["WORKSPACE"], {"--python": "", "--peers": "", "--port": "22"}),
@@ -60,9 +64,29 @@ def watch(place: str, options: dict[str, str]) -> None:
         os._exit(0)
 
 
+def limit(do: str) -> None:
+    """End this process at the deadline that its controller gave it, and a mere answer as soon as nobody reads it.
+
+    A connection may break without the node noticing; then the answer cannot be written, or nobody waits for it.
+    """
+    seconds = float(os.environ.get("TIPCFLOW_DEADLINE") or 0)
+    if not seconds:
+        return
+    until, stdout = time.monotonic() + seconds, select.poll()
+    stdout.register(1, 0)  # only hang-ups and errors
+
+    def look(*_: object) -> None:
+        if time.monotonic() > until or (do in ("evidence", "facts", "list", "poll") and stdout.poll(0)):
+            os._exit(1)
+
+    signal.signal(signal.SIGALRM, look)
+    signal.setitimer(signal.ITIMER_REAL, 1.0, 1.0)
+
+
 def main() -> None:
     """Run one subcommand. Only what it needs is imported: most of them live for milliseconds."""
     do, operands, options = arguments(sys.argv[1:])
+    limit(do)
     place = operands[0]
     if do == "start":
         from .start import start
@@ -77,7 +101,11 @@ def main() -> None:
     elif do == "daemon":  # called by `start` alone
         from .daemon import daemon
 
-        daemon(place, int(operands[1]), int(operands[2]))
+        daemon(place, int(operands[1]), int(operands[2]), int(operands[3]))
+    elif do == "guard":  # and so is this one
+        from .guard import guard
+
+        guard(place, int(operands[1]), int(operands[2]))
     elif do == "watch":
         watch(place, options)
     elif do == "poll":
