@@ -151,6 +151,8 @@ class Nodes:
                 stayed: list[str] = []
                 for job in sorted({str(process["job"]) for process in left}):
                     stayed += stayed_of(session.reap(job))
+                if any(helper.get("over") for helper in listed.get("helpers", ())):
+                    stayed += stayed_of(session.end_helpers())
                 if stayed:
                     # Its slots are kept: the next run must not start beside it.
                     self.unlisted.add(session.node.address)

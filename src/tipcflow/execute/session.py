@@ -223,6 +223,10 @@ class NodeSession:
         """End the processes of `job` (run/step/attempt), or of all jobs that are over."""
         return self.ask_json(commands.reap(self._node, job=job), "end leftover processes")
 
+    def end_helpers(self) -> dict[str, Any]:
+        """End commands of ours whose controller is gone: they are beyond their deadline, or silent uploads."""
+        return self.ask_json(commands.reap(self._node, helpers=True), "end leftover commands")
+
     def unclaim(self, run: str = "") -> dict[str, str]:
         """Take a run's claim back; run -> owner of all that others claim."""
         told = self.ask_json(claims.unclaim(self._node, run), "tell its claims")

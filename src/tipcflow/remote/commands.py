@@ -268,14 +268,15 @@ def list_ours(node: Node) -> str:
     return _runner(node, "list", node.workspace)
 
 
-def reap(node: Node, *, job: str = "", living: bool = False) -> str:
+def reap(node: Node, *, job: str = "", living: bool = False, helpers: bool = False) -> str:
     """End the processes of jobs that are over.
 
     Args:
         job: `run/step/attempt`: only this job, but also when it lives.
         living: all jobs of the workspace, also those that live.
+        helpers: no job: only controllers' commands that nobody waits for any more.
     """
-    words = ["--job", job] if job else ["--living"] if living else []
+    words = ["--job", job] if job else ["--living"] if living else ["--helpers"] if helpers else []
     return _runner(node, "reap", node.workspace, *words, seconds=ASKED_S + LONGER_S)
 
 

@@ -48,6 +48,7 @@ RUNNER = {
     "list_ours": lambda: commands.list_ours(NODE),
     "reap": lambda: commands.reap(NODE),
     "reap_job": lambda: commands.reap(NODE, job="r1/train/norm_train/1"),
+    "reap_helpers": lambda: commands.reap(NODE, helpers=True),
     "reap_living": lambda: commands.reap(NODE, living=True),
     "facts": lambda: commands.facts(NODE, {"b": "10.0.0.2", "c": "10.0.0.3:2222"}, port=22),
 }

@@ -54,7 +54,8 @@ def test_reap_ends_a_silent_upload_and_spares_one_that_just_began(bench, stalled
     (part,) = (bench.workspace / "suites").glob("*.tmp")
     old = time.time() - helpers.SILENT_S - 10
     os.utime(part, (old, old))
-    told = bench.ask("reap", bench.workspace)
+    assert [one["over"] for one in uploads(bench) if one["cmdline"] == "cat"] == [True]
+    told = bench.ask("reap", bench.workspace, "--helpers")
     assert "cat" in [one["cmdline"] for one in told["helpers"] if one["helper"] == "upload"]
     assert told["left"] == []
     assert upload.wait(20) != 0

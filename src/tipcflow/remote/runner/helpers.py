@@ -58,38 +58,36 @@ def helpers(workspace: str, table: list[Proc]) -> list[Json]:
         if proc.pid in mine or not (place == workspace or place.startswith(workspace + "/")):
             continue
         what = "guard" if guard else proc.var("TIPCFLOW_HELPER")
-        found.append(
-            {
-                "pid": proc.pid, "start": proc.start, "helper": what, "for": place,
-                "job": proc.var("TIPCFLOW_JOB") if guard else "", "user": user_of(proc.pid),
-                "cmdline": command_of(proc.pid),
-                "age_s": round(age_s(proc), 1), "silent_s": round(silent_s(proc), 1),
-                "deadline_s": float(proc.var("TIPCFLOW_DEADLINE") or 0),
-            }
-        )  # fmt: skip
+        one: Json = {
+            "pid": proc.pid, "start": proc.start, "helper": what, "for": place,
+            "job": proc.var("TIPCFLOW_JOB") if guard else "", "user": user_of(proc.pid),
+            "cmdline": command_of(proc.pid), "age_s": round(age_s(proc), 1), "silent_s": round(silent_s(proc), 1),
+            "deadline_s": float(proc.var("TIPCFLOW_DEADLINE") or 0),
+        }  # fmt: skip
+        found.append(dict(one, over=is_over(one, workspace)))
     return found
 
 
-def is_over(one: Json, workspace: str, job: str) -> bool:
-    """Whether nobody waits for a helper any more.
-
-    Args:
-        job: the only one whose guard is looked at, '' for all.
-    """
+def is_over(one: Json, workspace: str) -> bool:
+    """Whether nobody waits for a helper any more."""
     if one["helper"] == "guard":
-        return job in ("", one["job"]) and not locked(job_folder(workspace, one["job"]))
+        return not locked(job_folder(workspace, one["job"]))
     late = 0 < one["deadline_s"] < one["age_s"]
     return bool(late or (one["helper"] == "upload" and one["silent_s"] > SILENT_S))
 
 
 def end_helpers(workspace: str, job: str) -> tuple[list[Json], list[Json]]:
-    """End the helpers that are over; those that were ended, and those that cannot be."""
+    """End the helpers that are over; those that were ended, and those that cannot be.
+
+    Args:
+        job: the only one whose guard is looked at, '' for all.
+    """
     seen: dict[tuple[int, int], Json] = {}
 
     def find() -> list[Proc]:
         table = list(scan({os.getpid()}))
         for one in helpers(workspace, table):
-            if is_over(one, workspace, job):
+            if one["over"] and (one["helper"] != "guard" or job in ("", one["job"])):
                 seen.setdefault((one["pid"], one["start"]), one)
         return [proc for proc in table if (proc.pid, proc.start) in seen]
 

@@ -23,11 +23,11 @@ USAGE: dict[str, tuple[list[str], dict[str, str]]] = {
     "daemon": (["JOB", "LOCK", "WRITER", "GUARD"], {}),
     "guard": (["JOB", "RUNNER", "READY"], {}),
     "list": (["WORKSPACE"], {}),
-    "reap": (["WORKSPACE"], {"--job": "", "--living": ""}),
+    "reap": (["WORKSPACE"], {"--job": "", "--living": "", "--helpers": ""}),
     "facts": (["WORKSPACE"], {"--python": "", "--peers": "", "--port": "22"}),
 }
 
-FLAGS = ("--living", "--files")  # without a value
+FLAGS = ("--living", "--helpers", "--files")  # without a value
 
 
 def arguments(words: list[str]) -> tuple[str, list[str], dict[str, str]]:
@@ -64,6 +64,29 @@ def watch(place: str, options: dict[str, str]) -> None:
         os._exit(0)
 
 
+def daemon(do: str, place: str, numbers: list[int]) -> None:
+    """Be the runner of a job, or its guard."""
+    if do == "guard":
+        from .guard import guard
+
+        return guard(place, *numbers)
+    from .daemon import daemon
+
+    return daemon(place, *numbers)
+
+
+def sweep(do: str, place: str, options: dict[str, str]) -> None:
+    """List or end what is on the node."""
+    from .sweep import reap, reap_helpers, survey
+
+    if do == "list":
+        say(survey(place))
+    elif options["--helpers"]:
+        say(reap_helpers(place))
+    else:
+        say(reap(place, options["--job"], bool(options["--living"])))
+
+
 def limit(do: str) -> None:
     """End this process at the deadline that its controller gave it, and a mere answer as soon as nobody reads it.
 
@@ -98,14 +121,8 @@ def main() -> None:
         describe_job(place, sys.stdin.read())
         say(dict(start(place), event="answer"))
         watch(place, options)
-    elif do == "daemon":  # called by `start` alone
-        from .daemon import daemon
-
-        daemon(place, int(operands[1]), int(operands[2]), int(operands[3]))
-    elif do == "guard":  # and so is this one
-        from .guard import guard
-
-        guard(place, int(operands[1]), int(operands[2]))
+    elif do in ("daemon", "guard"):  # called by `start` alone
+        daemon(do, place, [int(number) for number in operands[1:]])
     elif do == "watch":
         watch(place, options)
     elif do == "poll":
@@ -129,6 +146,4 @@ def main() -> None:
 
         say(facts(place, options["--python"], options["--peers"], int(options["--port"])))
     else:
-        from .sweep import reap, survey
-
-        say(survey(place) if do == "list" else reap(place, options["--job"], bool(options["--living"])))
+        sweep(do, place, options)

@@ -138,6 +138,12 @@ def reap(workspace: str, job: str, living: bool) -> Json:
     }
 
 
+def reap_helpers(workspace: str) -> Json:
+    """End commands of controllers that nobody waits for any more."""
+    ended, left = end_helpers(workspace, "")
+    return {"helpers": ended, "left": left}
+
+
 def stop_job(folder: str) -> None:
     """Ask a living runner to end its job, and wait for it as long as it may take."""
     spec = load(os.path.join(folder, "job.json"))
