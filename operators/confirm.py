@@ -79,7 +79,6 @@ def _ask(run: "TaskContext", context: Context) -> "Asked | None":
         run.store.get_run(run.run),
         run.policy,
         run_id_of(DAG_ID, child, at),
-        budget_ends=run.budget_ends,
         kept={"dag_run_id": child, "run_after": at.isoformat()},
     )
 

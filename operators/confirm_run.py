@@ -10,6 +10,7 @@ from operators import docs
 from operators.chains import DEFAULTS, RESOLVE, give, tasks
 from operators.confirm import CONFIRMS, DAG_ID
 from operators.phases import ResolveOperator
+from operators.request import check_names
 from tipcflow.config.settings import settings
 from tipcflow.domain import ConfigError, InfraError
 from tipcflow.execute import confirm
@@ -45,9 +46,11 @@ class ConfirmResolveOperator(ResolveOperator):
         asked = confirm.asked_of(run.store, confirms)
         if asked is None or asked.run != run.run:
             raise InfraError(f"run {confirms} does not ask for this confirm run")
+        confirmed = self._confirmed(run, given)
+        check_names(suite=confirmed.suite, cluster=confirmed.cluster, policy=confirmed.policy)
         dag_run = context["dag_run"]
         return dataclasses.replace(
-            confirm.request_for(self._confirmed(run, given), run.store.get_run(confirms), asked),
+            confirm.request_for(confirmed, run.store.get_run(confirms), asked),
             owner=f"airflow {dag_run.dag_id} {dag_run.run_id}",
             config_dir=settings().config_dir,
             only_inside=True,

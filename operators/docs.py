@@ -64,6 +64,7 @@ Measures once more what looks like a regression, before it is one. The task `jud
 its end: **nobody needs to trigger it by hand**. It does only the steps and legs in doubt and what they need, with the same
 files, on the cluster's nodes in another order (an evaluation alone: on its own node), and gets its slots before all others.
 
-**Red?** The number could not be measured again: the run that is confirmed says `insufficient_data` and this run's reason. A
-confirm run that is itself slower is no failure: what its numbers mean is said by the run that it confirms (its note names it).
+**Red?** The number could not be measured again: the run that is confirmed is `unconfirmed` with this run's reason, or
+`failed` when the code failed in this run. A confirm run that is itself slower is no failure: what its numbers mean is said by
+the run that it confirms (its note names it).
 """

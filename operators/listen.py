@@ -1,10 +1,11 @@
 """What happens in a run, as lines of a task's log and as the run's events."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
 from tipcflow.execute.events import event_writer
-from tipcflow.execute.progress import Event, Kind, Listener
+from tipcflow.execute.progress import Event, Kind, MaskedListener
 
 
 class Log(Protocol):
@@ -25,6 +26,7 @@ class TaskLog:
     def __init__(self, log: Log) -> None:
         self._log = log
         self._rest: dict[str, str] = {}
+        self.before_flush: Callable[[], None] = lambda: None
 
     def take(self, event: Event) -> None:
         """Take one event."""
@@ -46,18 +48,21 @@ class TaskLog:
 
     def flush(self) -> None:
         """Write what has come of lines that did not end."""
+        self.before_flush()
         for where, rest in self._rest.items():
             if rest:
                 self._log.info("%s | %s", where, rest)
         self._rest.clear()
 
 
-def listener(home: Path, run: str, task_log: TaskLog) -> Listener:
-    """One listener that writes both."""
+def listener(home: Path, run: str, task_log: TaskLog) -> MaskedListener:
+    """One listener that writes both, with secrets masked; `task_log.flush` flushes it too."""
     write = event_writer(home, run)
 
     def take(event: Event) -> None:
         task_log.take(event)
         write(event)
 
-    return take
+    masked = MaskedListener(take)
+    task_log.before_flush = masked.flush
+    return masked

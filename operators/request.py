@@ -16,6 +16,7 @@ from tipcflow.plan import ALL_MODES
 # What a DAG run may be asked for, whoever asks: the form of the UI, the weekly DAG, a pull request.
 RUN_PARAMS = ("mode", "suite_ref", "base", "framework", "cluster", "seed", "repeats", "diagnose", "policy")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+_DEMO_ID = re.compile(r"[0-9a-f]+")
 CHAIN_PARAMS = ("suite", "params_file")
 
 
@@ -64,24 +65,46 @@ def read_conf(params: Mapping[str, Any], *, allowed: tuple[str, ...]) -> Conf:
         raise ConfigError(first["msg"], key=key, found=repr(first.get("input"))[:80]) from error
     if conf.mode not in ALL_MODES:
         raise ConfigError("unknown mode", key="mode", found=conf.mode, expected=f"one of {', '.join(ALL_MODES)}")
-    _check_names(conf)
+    check_names(suite=conf.suite, cluster=conf.cluster, policy=conf.policy)
+    _check_params_file(conf.params_file or "")
     return conf
 
 
-def _check_names(conf: Conf) -> None:
-    """Only files that belong to us are read: an error may quote what it found in one.
+def check_names(*, suite: str | None, cluster: str, policy: str) -> None:
+    """Refuse a configuration file that no administrator has put into TIPCFLOW_CONFIG_DIR.
+
+    A cluster file names the connections, interpreters and folders that a run uses, so whoever triggers a run must
+    not choose the file: files that a run fetched from its nodes are below TIPCFLOW_HOME too.
 
     Raises:
-        ConfigError: a suite or cluster that is no name, or a params file that is none of the suite's.
+        ConfigError: a suite, cluster or policy that is given by its path. The cluster file of a running demo is
+            the exception.
     """
-    if conf.suite is not None and not _NAME.fullmatch(conf.suite):
-        raise ConfigError("is not a name", key="suite", found=conf.suite, expected="a name in configs/suites")
-    home = settings().home.resolve()
-    if not _NAME.fullmatch(conf.cluster) and not Path(conf.cluster).resolve().is_relative_to(home):
-        raise ConfigError(
-            "is not a name", key="cluster", found=conf.cluster, expected="a name in configs/clusters"
-        )
-    path = PurePosixPath(conf.params_file or "")
+    given = {"suite": suite, "cluster": cluster, "policy": policy}
+    for key, folder in (("suite", "suites"), ("cluster", "clusters"), ("policy", "policies")):
+        name = given[key]
+        if name is None or _is_name(name) or (key == "cluster" and _is_demo_cluster(name)):
+            continue
+        raise ConfigError("is not a name", key=key, found=name, expected=f"a name in configs/{folder}")
+
+
+def _is_name(text: str) -> bool:
+    """Whether the text can only be a name: `x.yaml` would be looked for in the current folder first."""
+    return _NAME.fullmatch(text) is not None and not text.endswith((".yaml", ".yml"))
+
+
+def _is_demo_cluster(path: str) -> bool:
+    """Whether it is `<TIPCFLOW_HOME>/nodes/<id>/cluster.yaml`, without a symbolic link or `..` in it."""
+    nodes = settings().home.resolve() / "nodes"
+    file = Path(path)
+    if file.name != "cluster.yaml" or not _DEMO_ID.fullmatch(file.parent.name):
+        return False
+    exact = nodes / file.parent.name / "cluster.yaml"
+    return ".." not in file.parts and file.parent.parent.resolve() == nodes and file.resolve() == exact
+
+
+def _check_params_file(given: str) -> None:
+    path = PurePosixPath(given)
     if path.is_absolute() or ".." in path.parts:
         raise ConfigError(
             "must be a file of the suite",

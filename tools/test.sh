@@ -14,6 +14,7 @@ plain=(tests/dag tests/ui)
 nodes=(tests/cluster)
 demo=(tests/e2e/test_demo_*.py tests/e2e/test_sample_suite.py)
 airflow=(tests/e2e/faults)
+liars=(tests/e2e/liars)
 for file in tests/e2e/test_*.py; do
     [[ " ${demo[*]} " == *" $file "* ]] || airflow+=("$file")
 done
@@ -71,6 +72,7 @@ other=$!
 status=0
 lane nodes "${nodes[@]}" || status=$((status | $?))
 lane demo "${demo[@]}" || status=$((status | $?))
+lane liars "${liars[@]}" || status=$((status | $?))
 [ ${#own[@]} -gt 0 ] || lane airflow "${airflow[@]}" || status=$((status | $?))
 wait "$other" || status=$((status | $?))
 other=
@@ -83,6 +85,7 @@ if [ "$status" -eq 1 ]; then
     again airflow "${airflow[@]}" || status=1
     again nodes "${nodes[@]}" || status=1
     again demo "${demo[@]}" || status=1
+    again liars "${liars[@]}" || status=1
 fi
 if [ -s "$work/unsteady" ]; then
     printf '\n---- failed beside the others\n'

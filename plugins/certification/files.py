@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path, PurePosixPath
 
+from tipcflow.domain.masking import mask
 from tipcflow.execute.kept_logs import ZIPPED, open_kept, plain_name
 from tipcflow.parse import strip_ansi
 from tipcflow.remote.paths import safe_name
@@ -85,7 +86,7 @@ def readable(folder: Path, relative: str) -> Path | None:
 
 
 def tail(path: Path, most: int = TAIL) -> str:
-    """The end of a log as text, without what a terminal would obey; a cut is said."""
+    """The end of a log as text, without what a terminal would obey and with secrets masked; a cut is said."""
     with open_kept(path) as file:
         try:
             size = _read_on(file) if path.suffix == ZIPPED else file.seek(0, os.SEEK_END)
@@ -93,7 +94,7 @@ def tail(path: Path, most: int = TAIL) -> str:
             text = strip_ansi(file.read(most).decode("utf-8", errors="replace"))
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             return f"… the file cannot be unpacked: {error} …\n"
-    clean = "".join(sign for sign in text.replace("\r", "\n") if sign.isprintable() or sign in "\n\t")
+    clean = mask("".join(sign for sign in text.replace("\r", "\n") if sign.isprintable() or sign in "\n\t"))
     return clean if size <= most else f"… the first {size - most} bytes are in the download …\n{clean}"
 
 

@@ -140,5 +140,5 @@ def test_accuracy_is_judged_alone_when_what_was_trained_is_gone(desk: Desk) -> N
     assert child.status is Status.INFRA_FAILURE
     assert "latest.pdparams* is not there any more" in child.reason
     assert result.status is Status.REGRESSION, worse.output
-    assert "judged without a confirm run" in result.reason
+    assert "needs no confirm run" in result.reason
     assert child.reason in result.reason

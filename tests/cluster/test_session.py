@@ -44,16 +44,16 @@ def job(session: NodeSession) -> JobSpec:
 
 
 def test_large_files_are_cut_and_it_is_said(session: NodeSession, tmp_path: Path) -> None:
-    notes = session.fetch(job(session), ["launch/workerlog.0"], tmp_path, limit=105).notes
+    lost = session.fetch(job(session), ["launch/workerlog.0"], tmp_path, limit=105).spoiled
     assert (tmp_path / "exit.json").read_text() == "{}"
     for name in ("logs/main.log", "files/launch/workerlog.0"):
         assert (tmp_path / name).read_bytes() == b"0123456789" * 10 + b"01234"
-    assert len(notes) == 2
-    assert all("has 1000 bytes: only the first 105 were fetched" in note for note in notes)
+    assert len(lost) == 2
+    assert all("has 1000 bytes: only the first 105 were fetched" in one for one in lost)
 
 
 def test_small_files_are_whole(session: NodeSession, tmp_path: Path) -> None:
-    assert session.fetch(job(session), ["launch/workerlog.0"], tmp_path, limit=1000).notes == []
+    assert session.fetch(job(session), ["launch/workerlog.0"], tmp_path, limit=1000).spoiled == []
     assert (tmp_path / "logs" / "main.log").stat().st_size == 1000
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tipcflow.demo.nodes import LocalNodes
-from tipcflow.domain import InfraError, JobCommand, JobSpec, Node
+from tipcflow.domain import InfraError, JobCommand, JobSpec, Node, StoppedBy
 from tipcflow.remote import commands, paths
 from tipcflow.remote.bundle import runner_bytes
 from tipcflow.transport import Transport
@@ -110,7 +110,7 @@ def test_a_gang_starts_together_and_is_stopped_together(two: list[Controller]) -
         began.append(float(log["data"]))
     assert abs(began[0] - began[1]) < 1.0
     for one, job in zip(two, jobs, strict=True):
-        one.ask(commands.stop(one.node, job, "a peer failed"))
+        one.ask(commands.stop(one.node, job, "a peer failed", StoppedBy.PEER))
         assert one.end(job)["reason"] == "stopped"
 
 

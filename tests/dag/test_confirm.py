@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.support.confirmations import told
 from tests.support.stories import TRAIN, a_plan, a_run, tell
 
 from operators import confirm as asking
@@ -48,7 +49,7 @@ class World:
         self.notes: list[str] = []
         self.run = tell(store, a_run(created_at=time.time()), status=None)
         self.keep(self.run.id, RunRequest("f.txt", "sample", "lite_train_lite_infer", "local", home))
-        doubt = {"check": "speed.batch_cost", "status": Status.INSUFFICIENT_DATA, "reason": "slower"}
+        doubt = {"check": "speed.batch_cost", "status": Status.UNCONFIRMED, "reason": "slower"}
         store.set_check_results(self.run.id, [CheckResult(**doubt, step=TRAIN, values={"confirm": True})])
 
     def keep(self, run: str, request: RunRequest) -> None:
@@ -153,8 +154,8 @@ def test_who_waits_for_slots_does_not_come_before_it(world: World) -> None:
 def test_what_airflow_refuses_is_not_waited_for_and_said(world: World) -> None:
     world.refuses = ConfigError("the DAG confirm is paused: its run would never begin")
     assert world.wait() is None
-    asked, medians, why = confirm.told(world.store, world.run.id)
-    assert (bool(asked), dict(medians)) == (True, {})
+    _, medians, why, failed = told(world.store, world.run) or ("", {}, "", "")
+    assert (medians, failed) == ({}, "")
     assert why == "is not waited for: the DAG confirm is paused: its run would never begin"
     world.refuses = None
     assert world.wait() is None, "nor asked for again, before the run is cleared"
@@ -165,7 +166,7 @@ def test_after_its_deadline_nobody_waits(world: World, monkeypatch: pytest.Monke
     assert asked
     monkeypatch.setattr(confirm.time, "time", lambda: asked.until + 1)
     assert world.wait() is None
-    assert confirm.told(world.store, world.run.id) == (asked.run, {}, "has not ended in time")
+    assert told(world.store, world.run) == (asked.run, {}, "has not ended in time", "")
 
 
 def resolve(world: World, run: str, **conf: Any) -> RunRequest:
@@ -221,12 +222,22 @@ def test_it_stands_behind_no_limit_and_before_all_tasks() -> None:
     assert min(task.priority_weight for task in again.tasks) > most
 
 
-def test_it_counts_in_the_budget_of_the_run_that_waits(world: World) -> None:
+def test_a_run_that_used_up_its_budget_is_confirmed_in_minutes_of_its_own(world: World) -> None:
+    policy = Policy(name="pr", budget_minutes=0.001, confirm_minutes=5)
+    world.store.put_document(world.run.id, "policy", policy.model_dump(mode="json"))
+    assert world.context(world.run.id).budget_ends < time.time()
+    before = time.time()
     asked = (world.wait() or ("", None))[1]
     assert asked
-    ends = world.context(world.run.id).budget_ends
-    assert asked.until == ends == world.run.created_at + 15 * 60
+    assert before + 300 <= asked.until <= time.time() + 300
     world.store.create_run(a_run(asked.run, trigger="confirm", created_at=time.time()), a_plan())
     world.keep(asked.run, resolve(world, asked.run, confirms=world.run.id))
-    world.store.open_attempt(asked.run, TRAIN, ("node-a",), ends - 100)
-    assert world.context(asked.run).budget_ends == ends, "its steps are cut short then"
+    world.store.put_document(asked.run, "policy", policy.model_dump(mode="json"))
+    nodes = tuple(Node(name=f"node-{n}", address=n, python="/p", workspace="/w", slots=2) for n in "ab")
+    cluster = Cluster(name="local", nodes=nodes).model_dump(mode="json")
+    world.store.put_document(asked.run, "cluster", cluster)
+    context = world.context(asked.run)
+    assert (context.budget_ends, context.budget_s) == (asked.until, 300)
+    assert task_phases.over_budget(context) is None
+    world.store.open_attempt(asked.run, TRAIN, ("node-a",), asked.until - 100)
+    assert context.spec(a_plan().steps[0], "node-a", 1).deadline_s == 100, "its steps are cut at its own end"

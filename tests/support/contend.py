@@ -48,13 +48,13 @@ def main() -> None:
 
 def _die_between_statements() -> None:
     """SIGKILL when the first statement of a transaction with several is done."""
-    insert = measurements._insert
+    insert = measurements.insert
 
     def once(*arguments: Any) -> None:
         insert(*arguments)
         os.kill(os.getpid(), signal.SIGKILL)
 
-    measurements._insert = once
+    measurements.insert = once
 
 
 def _ready() -> None:

@@ -141,3 +141,16 @@ def test_thousands_of_files(browser: TestClient, home: Path, run: str) -> None:
     for number in range(2500):
         (many / f"{number}.txt").touch()
     assert browser.get(f"/certification/runs/{run}").status_code == 200
+
+
+def test_secrets_in_a_log_are_masked_on_the_page_and_kept_in_the_download(
+    browser: TestClient, run: str, home: Path
+) -> None:
+    log = home / "runs" / run / "norm_train_cpu%2Ftrain" / "node-a" / "logs" / "main.log"
+    log.write_text("GET https://x/?token=SECRET123&a=1\nenv {'DB': 'SECRET123'}\nloss: 1\n")
+    file = {"file": "norm_train_cpu%2Ftrain/node-a/logs/main.log"}
+    assert (
+        browser.get(f"/certification/runs/{run}/tail", params=file).text
+        == "GET https://x/?token=***&a=1\nenv {…}\nloss: 1\n"
+    )
+    assert "SECRET123" in browser.get(f"/certification/runs/{run}/file", params=file).text

@@ -2,6 +2,7 @@
 
 import math
 
+from tipcflow.check.changed import changed_since
 from tipcflow.check.context import CheckContext
 from tipcflow.check.excuse import Excuses, excuses_of
 from tipcflow.check.select import amount, passed, records, repeats_of
@@ -13,6 +14,7 @@ from tipcflow.domain.metrics import by_iteration
 # Family of metrics -> prefix of the check's name.
 _NAMES = {"speed": "speed", "memory": "memory", "quality": "baseline"}
 _ACCURACY = "accuracy.history"
+_WORSE = (Status.REGRESSION, Status.UNCONFIRMED)
 # What ended sooner was looked at by the node runner only a few times: its peak is a matter of luck.
 _MEMORY_KNOWN_AFTER_S = 2.0
 
@@ -20,11 +22,10 @@ _MEMORY_KNOWN_AFTER_S = 2.0
 def against_baseline(facts: Facts, context: CheckContext) -> list[CheckResult]:
     """One result per (step, leg, metric) that the policy compares; of memory told by rank the worst rank's.
 
-    With enough history it is the gate of `tipcflow detect` that says whether this run has left the level of those
-    before it (`level`). While the history is young, a change counts when it exceeds both the floor and `z` robust
-    standard deviations of the earlier runs' numbers, and the run before or the confirm run shows it as well. What
-    may be a change for the worse asks for a confirm run: `values["confirm"]`, and until there is one, a question;
-    what no confirm run can tell is judged alone, by a wider limit.
+    A change for the worse is in doubt when it exceeds both the floor and `z` robust standard deviations of the
+    earlier runs, or, with enough history, when the gate of `tipcflow detect` doubts it. A doubt asks for a confirm
+    run (`values["confirm"]`) and is `unconfirmed` until that confirms or refutes it. Without a confirm run only a
+    change beyond twice the limit is a regression.
     With too few runs the answer is `insufficient_data`, with the ratio to the last run for the reader. Steps and
     legs that did not end well are not compared: what they did is not the work that the baseline did. What a slow
     node explains (`node_health`, `node_speed`) is set aside. Preparing data is not judged.
@@ -58,9 +59,7 @@ def _worst(several: list[CheckResult]) -> CheckResult:
         return several[0]
 
     def bad(one: CheckResult) -> tuple[int, float]:
-        ranks = (Status.PASS, Status.IMPROVEMENT, Status.INSUFFICIENT_DATA, Status.REGRESSION)
-        asks = one.status is Status.INSUFFICIENT_DATA and bool(one.values.get("confirm"))
-        return 2 * ranks.index(one.status) + asks, float(one.values.get("ratio", one.values["value"]))
+        return one.status.severity, float(one.values.get("ratio", one.values["value"]))
 
     worst = max(several, key=bad)
     ranks = {str(one.values["rank"]): one.values["value"] for one in several}
@@ -77,7 +76,7 @@ def _judged(
     if ".rank" in name:
         asked.values["rank"] = int(name.rpartition(".rank")[2])
     status, reason = asked.answer()
-    if status is Status.REGRESSION or asked.values.get("confirm"):
+    if status in (Status.REGRESSION, Status.UNCONFIRMED):
         excuse = _excuse(key, asked, excuses)
         if excuse:
             asked.values.pop("confirm", None)
@@ -87,6 +86,9 @@ def _judged(
         status = Status.INSUFFICIENT_DATA
         reason = f"{amount(value, asked.known.unit)}; it ran {seconds:.1f} s, too short for its peak to be known"
         asked.values.pop("confirm", None)
+    if status in _WORSE and (changed := changed_since(key, facts, context, asked.values.get("since"))):
+        asked.values["changed"] = changed
+        reason = f"{reason}; {changed}"
     evaluated = name.startswith("eval.")
     return CheckResult(
         check=_ACCURACY if evaluated else f"{_NAMES.get(asked.known.family, 'baseline')}.{asked.known.name}",

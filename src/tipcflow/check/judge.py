@@ -5,7 +5,9 @@ from textwrap import shorten
 
 from tipcflow.check.accuracy import accuracy_final
 from tipcflow.check.baseline import against_baseline
+from tipcflow.check.confirm_run import confirm_run
 from tipcflow.check.context import CheckContext
+from tipcflow.check.evidence import ran_evidence, ran_removed
 from tipcflow.check.golden import golden_results
 from tipcflow.check.loss import loss_falling, loss_finite
 from tipcflow.check.node_health import node_health
@@ -13,21 +15,25 @@ from tipcflow.check.parity import parity_onednn
 from tipcflow.check.parity_chain import parity_chain
 from tipcflow.check.pinned import against_pinned
 from tipcflow.check.ran_engine import ran_engine
-from tipcflow.check.ran_steps import executed_steps, ran_steps
+from tipcflow.check.ran_steps import SUMMARY, executed_steps, ran_steps
 from tipcflow.check.ran_training import ran_training
 from tipcflow.check.ran_world import ran_world_size
 from tipcflow.check.reproducible import loss_reproducible
 from tipcflow.check.select import trained, training_steps
+from tipcflow.check.summary import summary
 from tipcflow.domain import CheckResult, Facts, Status, run_status
 
 Check = Callable[[Facts, CheckContext], list[CheckResult]]
 
 # In the order in which a person wants to read them.
 CHECKS: tuple[Check, ...] = (
+    ran_removed,
     ran_steps,
+    ran_evidence,
     ran_world_size,
     ran_training,
     ran_engine,
+    confirm_run,
     node_health,
     loss_finite,
     loss_falling,
@@ -40,6 +46,7 @@ CHECKS: tuple[Check, ...] = (
     against_pinned,
 )
 
+REMOVED = "ran.removed"
 MAX_PROBLEMS = 3
 MAX_WIDTH = 300
 
@@ -59,12 +66,23 @@ def verdict(facts: Facts, results: Iterable[CheckResult]) -> tuple[Status, str]:
         trained=bool(training_steps(facts)) and all(trained(facts, step) for step in training_steps(facts)),
         trains=facts.plan.trains,
     )
-    problems = _problems(facts, answers)
-    if problems:
-        shown = "; ".join(problems[:MAX_PROBLEMS])
-        more = f"; and {len(problems) - MAX_PROBLEMS} more" if len(problems) > MAX_PROBLEMS else ""
-        return status, shown + more
-    return status, _summary(facts, answers)
+    return status, "; ".join(why(facts, answers))
+
+
+def why(facts: Facts, results: Iterable[CheckResult]) -> list[str]:
+    """The parts of the verdict's line: the worst problems, at most three, or what was proven and what was not.
+
+    What is gone comes first, allowed or not: whoever reads one line must read that.
+    """
+    answers = tuple(results)
+    gone = [one for one in answers if one.check == REMOVED and one.status is not Status.PASS]
+    others = tuple(one for one in answers if one not in gone)
+    reasons, problems = [one.reason for one in gone], _problems(facts, others)
+    if not problems and not any(one.gating and one.status in _BAD for one in gone):
+        return [*reasons, *summary(facts, others)]
+    found = [*reasons, *problems]
+    more = [f"and {len(found) - MAX_PROBLEMS} more"] if len(found) > MAX_PROBLEMS else []
+    return [*found[:MAX_PROBLEMS], *more]
 
 
 def _problems(facts: Facts, results: tuple[CheckResult, ...]) -> list[str]:
@@ -77,8 +95,8 @@ def _problems(facts: Facts, results: tuple[CheckResult, ...]) -> list[str]:
                 found.append((status.severity, f"{key}: {reason or status.value}"))
     said = bool(found)
     for result in results:
-        # ran.steps only sums up what the steps say themselves, unless it is the one that found it.
-        repeats = result.check == "ran.steps" and said and result.reason.startswith(("did not", "not everything"))
+        # A summary only repeats what the steps say themselves, where one of them says anything.
+        repeats = said and bool(result.values.get(SUMMARY))
         if result.gating and result.status in _BAD and not repeats:
             about = " ".join(part for part in (result.step, result.leg) if part)
             found.append(
@@ -104,14 +122,3 @@ _BAD = frozenset(
         Status.CONFIG_ERROR,
     }
 )
-
-
-def _summary(facts: Facts, results: tuple[CheckResult, ...]) -> str:
-    statuses = [result.status for result in results]
-    parts = [f"{sum(one in (Status.PASS, Status.IMPROVEMENT) for one in statuses)} checks passed"]
-    for status in (Status.IMPROVEMENT, Status.INSUFFICIENT_DATA):
-        if status in statuses:
-            parts.append(f"{statuses.count(status)} {status}")
-    work = [*facts.step_status.values(), *facts.leg_status.values()]
-    parts += [f"{work.count(status)} {status}" for status in (Status.NOT_RUN, Status.BLOCKED) if status in work]
-    return ", ".join(parts)

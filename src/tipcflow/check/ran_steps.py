@@ -5,6 +5,8 @@ from tipcflow.check.select import iterations, leg_key, records, some, trained, t
 from tipcflow.domain import CheckResult, Facts, Status, Step, StepKind
 
 NAME = "ran.steps"
+# Key of `values`: the answer sums up what steps and legs say themselves.
+SUMMARY = "summary"
 
 # What says that a step or leg was really executed, well or not.
 EXECUTED = frozenset({Status.PASS, Status.IMPROVEMENT, Status.UNCONFIRMED, Status.REGRESSION, Status.FAILED})
@@ -24,17 +26,17 @@ def ran_steps(facts: Facts, context: CheckContext) -> list[CheckResult]:
     if not executed_steps(facts):
         status = _blame(states)
         what = f"did not train: {some(untrained)}" if untrained else "no planned step was executed"
-        return [_result(status, f"{what} ({shown or 'nothing was planned'})", counts)]
+        return [_result(status, f"{what} ({shown or 'nothing was planned'})", counts, summary=bool(untrained))]
     if facts.plan.trains and (untrained or not training_steps(facts)):
         status = _blame([facts.step_status.get(step) or Status.BLOCKED for step in untrained])
-        return [_result(status, f"did not train: {some(untrained) or 'no training step'} ({shown})", counts)]
+        what = f"did not train: {some(untrained) or 'no training step'} ({shown})"
+        return [_result(status, what, counts, summary=True)]
     if _no_leg_ran(facts):
         return [_result(_blame(states), f"no inference leg was executed ({shown})", counts)]
     bad = [key for key, status in _states(facts).items() if status in (Status.FAILED, Status.INFRA_FAILURE)]
     if bad or Status.CANCELLED in states:
-        return [
-            _result(_blame(states), f"not everything ended well: {some(bad) or 'cancelled'} ({shown})", counts)
-        ]
+        what = f"not everything ended well: {some(bad) or 'cancelled'} ({shown})"
+        return [_result(_blame(states), what, counts, summary=True)]
     return [_result(Status.PASS, f"every planned step and leg is accounted for ({shown})", counts)]
 
 
@@ -53,8 +55,9 @@ def _no_leg_ran(facts: Facts) -> bool:
     return bool(keys) and not any(facts.leg_status.get(key) in EXECUTED for key in keys)
 
 
-def _result(status: Status, reason: str, counts: dict[str, int]) -> CheckResult:
-    return CheckResult(check=NAME, status=status, reason=reason, values={"counts": counts})
+def _result(status: Status, reason: str, counts: dict[str, int], *, summary: bool = False) -> CheckResult:
+    values = {"counts": counts} | ({SUMMARY: True} if summary else {})
+    return CheckResult(check=NAME, status=status, reason=reason, values=values)
 
 
 def _blame(states: list[Status]) -> Status:

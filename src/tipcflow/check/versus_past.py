@@ -5,23 +5,21 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
-from tipcflow.check.level import Level, level_of
+from tipcflow.check.detect import Alert
+from tipcflow.check.level import Level, level_of, limit_of
 from tipcflow.check.select import amount
 from tipcflow.config.policy import MetricRule, Policy
 from tipcflow.domain import Status, plain_metric
-from tipcflow.domain.metrics import Metric
-from tipcflow.parse import metric
+from tipcflow.domain.metrics import Better, Metric, metric
 
-# 1.4826 * MAD is the standard deviation of a normal distribution.
-_MAD_TO_SIGMA = 1.4826
 # A confirm run that shows less than this share of a change refutes it.
 _AGREES = 0.5
-# With this many times the history that the gate needs, it is as sure as it gets.
-_GROWN = 2
-# So many times beyond the limit no gate is asked whether that is an outlier.
-_FAR = 2
-# Nor is a confirm run needed, where there cannot be one.
+# A change beyond so many limits needs no confirm run.
 _ALONE = 2
+# Times that a log may print as 0 because they are shorter than its last digit.
+_ROUNDED = frozenset({"reader_cost", "preprocess_time", "postprocess_time"})
+# Memory of a device that the run may not use.
+_UNUSED = frozenset({"peak_gpu", "gpu_rss", "max_mem_reserved", "max_mem_allocated"})
 _AGAIN = "run again to confirm or refute it"
 
 Answer = tuple[Status, str]
@@ -44,6 +42,8 @@ class Question:
         name: as `numbers_of` has it.
         past: of accepted runs, oldest first; finite.
         values: the numbers it is judged by; `confirm` is among them while a confirm run is wanted.
+        better: which direction is better, instead of what is known of the metric.
+        level: what the past says; made of `past` by the policy unless given.
     """
 
     name: str
@@ -53,12 +53,13 @@ class Question:
     policy: Policy
     confirm: Confirm
     values: dict[str, Any] = field(default_factory=dict)
-    # The earlier runs that count, and whether the last of all is one of them.
-    _level: list[float] = field(init=False)
-    _reaches: bool = field(default=True, init=False)
+    better: Better | None = None
+    level: Level | None = None
+    _level: Level = field(init=False)
 
     def __post_init__(self) -> None:
-        self._level = self.past
+        higher = self._better == "higher"
+        self._level = self.level or level_of(self.past, self.name, self.policy, higher_is_better=higher)
 
     @property
     def known(self) -> Metric:
@@ -66,9 +67,13 @@ class Question:
         return metric(plain_metric(self.name))
 
     @property
+    def _better(self) -> Better:
+        return self.better or self.known.better
+
+    @property
     def base(self) -> float:
         """The median of the earlier runs; where their level changed, of those of the level that counts."""
-        return median(self._level)
+        return self._level.base
 
     @property
     def now(self) -> str:
@@ -79,91 +84,99 @@ class Question:
     def shown(self) -> str:
         """The number and its baseline."""
         ratio = f"{self.value / self.base:.3f} x the baseline {amount(self.base, self.known.unit)}"
-        return f"{self.now}, {ratio} of {len(self._level)} runs"
+        return f"{self.now}, {ratio} of {len(self._level.runs)} runs"
 
     @property
     def cost(self) -> float:
         """How many times worse than the baseline."""
-        if self.known.better == "lower":
+        if self._better == "lower":
             return self.value / self.base
         return self.base / self.value if self.value > 0 else math.inf
 
     def answer(self) -> Answer:
         """(status, reason)."""
-        past, policy, needed = self.past, self.policy, self.policy.min_history
+        past, needed = self._level.past, self.policy.min_history
         self.values |= {"value": self.value, "unit": self.known.unit, "n": len(past), "needed": needed}
+        if self._no_measurement():
+            return Status.FAILED, f"{self.now} is not a measurement: {self.known.name} is above 0"
         if not past:
             return Status.INSUFFICIENT_DATA, f"{self.now}; no earlier run to compare with, {needed} are missing"
         if len(past) < needed:
             ratio = f"{self.value / past[-1]:.3f} x the last run" if past[-1] else "the last run had 0"
             return Status.INSUFFICIENT_DATA, f"{self.now}, {ratio}; {len(past)} of {needed} earlier runs"
-        said = self._gate() if len(past) >= policy.detect.min_history else None
-        if said is not None:
-            self._level, self._reaches = past[said.start : said.end], said.end == len(past)
-            self.values["n"] = len(self._level)
-        base = self.base
+        level, base = self._level, self.base
+        self.values["n"] = len(level.runs)
         if base == 0:
-            return Status.INSUFFICIENT_DATA, f"{self.now}; the baseline of {len(self._level)} runs is 0"
+            return Status.INSUFFICIENT_DATA, f"{self.now}; the baseline of {len(level.runs)} runs is 0"
         self.values |= {"baseline": base, "last": past[-1], "ratio": self.value / base}
-        change, limit = (self.value - base) / abs(base), self._limit(self._level)
-        if not (math.isfinite(change) and math.isfinite(limit)):
+        worse, limit = self._worse(self.value), level.limit
+        if not (math.isfinite(worse) and math.isfinite(limit)):
             return Status.INSUFFICIENT_DATA, f"{self.shown}: numbers that cannot be compared"
         self.values["limit"] = limit
-        worse = self._worse(change)
-        if said is None or said.worse_before:
-            return self._young(worse, limit)
-        answer = self._by_gate(said)
-        # From few runs, or a history of two levels, the gate believes anything to be an outlier, however far off,
-        # and of the first runs of a level it says nothing at all.
-        sure = said.held >= _GROWN * policy.detect.min_history
-        if worse > (_FAR * limit if sure else limit) and answer[0] is not Status.REGRESSION:
-            self.values.pop("confirm", None)
-            return self._young(worse, limit)
-        self.values["limit"] = policy.floor_of(self.name)
-        return answer
+        return self._judged(worse, limit)
 
-    def _gate(self) -> Level:
-        """What the gate of `tipcflow detect` says, with the metric's floor instead of its own."""
-        rule = self.policy.detect.model_copy(update={"floor": self.policy.floor_of(self.name)})
-        higher = self.known.better == "higher"
-        return level_of(self.value, self.past, rule, higher_is_better=higher, confirm=self.confirm.value)
+    def _no_measurement(self) -> bool:
+        """Whether the value says that nothing was measured: work takes time and memory."""
+        if self.value > 0 or self.known.family not in ("speed", "memory"):
+            return False
+        if self.value < 0:
+            return True
+        unused = self.known.name in _UNUSED and not any(self._level.past)
+        return not (unused or self.known.name in _ROUNDED)
 
-    def _worse(self, change: float) -> float:
-        return {"lower": change, "higher": -change}.get(self.known.better, 0.0)
+    def _worse(self, value: float) -> float:
+        """By which share of the baseline a value is worse; negative when it is better."""
+        change = (value - self.base) / abs(self.base)
+        return {"lower": change, "higher": -change}.get(self._better, 0.0)
 
-    def _limit(self, past: list[float]) -> float:
-        """The relative change beyond which it is no longer noise."""
-        base = median(past)
-        spread = _MAD_TO_SIGMA * median(abs(one - base) for one in past) / abs(base)
-        return max(self.policy.floor_of(self.name), (self.rule.z or self.policy.z) * spread)
-
-    def _young(self, worse: float, limit: float) -> Answer:
-        """While there are too few runs for the gate: a floor, robust standard deviations, and a second run."""
-        if abs(worse) <= limit:
+    def _judged(self, worse: float, limit: float) -> Answer:
+        look = self._level.look(self.value, self.confirm.value)
+        if look.alert is not None:
+            return self._moved(look.alert)
+        if worse > limit or (look.asked and worse > 0):
+            return self._doubted(worse, limit)
+        if worse >= -limit and not look.asked:
             return Status.PASS, f"{self.shown}, within {limit:.1%}"
-        beyond = f"{self.shown}; {limit:.1%} would be noise"
-        if worse < 0:
-            return Status.IMPROVEMENT, beyond
-        confirm = self.confirm.value
-        if confirm is None:
-            # Where there is none to be had, the run before stands for it.
-            if (self.confirm.missing or not self.rule.gating) and self._confirmed_before():
-                return Status.REGRESSION, f"{beyond}, and the run before was worse as well"
+        if self._level.gate is None or self._level.worse_before or self._level.exact:
+            return Status.IMPROVEMENT, f"{self.shown}; {limit:.1%} would be noise"
+        return Status.PASS, f"{self.shown}, better perhaps: further runs will tell"
+
+    def _moved(self, alert: Alert) -> Answer:
+        """The gate says that the level has changed."""
+        self.values |= {"size": alert.size, "confidence": alert.confidence, "since": alert.since}
+        how = "confirmed" if alert.confirmed else "over several runs"
+        status = Status.REGRESSION if alert.direction == "worse" else Status.IMPROVEMENT
+        return status, f"{self.shown}; the level changed by {alert.size:+.1%}, {how}"
+
+    def _doubted(self, worse: float, limit: float) -> Answer:
+        """Worse than noise explains: a confirm run decides, or the lack of one is said."""
+        noise = f"{limit:.1%} would be noise" if worse > limit else "more than this history's noise"
+        beyond = f"{self.shown}; {noise}"
+        if self.confirm.value is None:
             return self._unconfirmed(beyond, worse, limit)
-        told = f"the confirm run measured {amount(confirm, self.known.unit)}"
-        if self._worse((confirm - self.base) / abs(self.base)) > limit:
-            return Status.REGRESSION, f"{beyond}, and {told}"
-        return Status.PASS, f"{self.shown}, but {told}: not confirmed"
+        again = self._worse(self.confirm.value)
+        measured = f"the confirm run measured {amount(self.confirm.value, self.known.unit)}"
+        if min(worse, again) > limit:
+            return Status.REGRESSION, f"{beyond}, and {measured}"
+        if again >= _AGREES * worse:
+            return Status.UNCONFIRMED, f"{beyond}, and {measured}: only part of the change, {again:.1%} worse"
+        return Status.PASS, f"{self.shown}, but {measured}: not confirmed"
 
     def _unconfirmed(self, beyond: str, worse: float, limit: float) -> Answer:
-        """Doubted, and no confirm run has said anything: a question. Where none can, this run alone decides."""
+        """Nothing has confirmed or refuted the doubt: while a confirm run can be had, it is asked for."""
+        missing = self.confirm.missing
         if not self.confirm.impossible:
             self.values["confirm"] = True
-            return Status.INSUFFICIENT_DATA, f"{beyond}: {self.confirm.missing or _AGAIN}"
-        alone = f"{beyond}; judged without a confirm run, {self.confirm.missing}"
+            if not missing and self.rule.gating:
+                return Status.UNCONFIRMED, f"{beyond}: {_AGAIN}"
+        missing = missing or "no confirm run is asked for"
         if worse > _ALONE * limit:
-            return Status.REGRESSION, f"{alone}: more than {_ALONE * limit:.1%}"
-        return Status.INSUFFICIENT_DATA, f"{alone}: up to {_ALONE * limit:.1%} the next run will tell"
+            return Status.REGRESSION, f"{beyond}; more than {_ALONE * limit:.1%} needs no confirm run ({missing})"
+        if worse > limit and self._level.exact and self.known.family == "quality":
+            return Status.REGRESSION, f"{beyond}; all {len(self._level.runs)} earlier runs are equal ({missing})"
+        if self._confirmed_before():
+            return Status.REGRESSION, f"{beyond}, and the run before was worse as well ({missing})"
+        return Status.UNCONFIRMED, f"{beyond}; not confirmed: {missing}"
 
     def _confirmed_before(self) -> bool:
         """Whether the run before was worse than its own predecessors, too: one slow run is no regression.
@@ -171,28 +184,9 @@ class Question:
         Source of the rule: two in a row is what PyTorch's HUD asks for; a single run on a shared machine may be
         slow for reasons that nothing in that run shows.
         """
-        last, level = self.past[-1], self._level
-        before = level[:-1] if self._reaches else level
+        before = self._level.before_last
         if len(before) < self.policy.min_history or not (base := median(before)):
             return False
-        return self._worse((last - base) / abs(base)) > self._limit(before)
-
-    def _by_gate(self, said: Level) -> Answer:
-        higher, base, confirm = self.known.better == "higher", self.base, self.confirm.value
-        if said.alert is not None:
-            one = said.alert
-            self.values |= {"size": one.size, "confidence": one.confidence, "since": one.since}
-            how = "confirmed" if one.confirmed else "over several runs"
-            status = Status.REGRESSION if one.direction == "worse" else Status.IMPROVEMENT
-            return status, f"{self.shown}; the level changed by {one.size:+.1%}, {how}"
-        if not said.asked:
-            return Status.PASS, f"{self.shown}, no change of level"
-        if confirm is None:
-            if (self.value > base) == higher:
-                return Status.PASS, f"{self.shown}, better perhaps: further runs will tell"
-            noise, limit = f"{self.shown}, more than this history's noise", self.values["limit"]
-            return self._unconfirmed(noise, self._worse((self.value - base) / abs(base)), limit)
-        told = f"{self.shown}, the confirm run measured {confirm / base:.3f} x"
-        if (confirm - base) / (self.value - base or math.inf) >= _AGREES:
-            return Status.INSUFFICIENT_DATA, f"{told}: not enough for this history's noise, one more run will tell"
-        return Status.PASS, f"{told}: not confirmed"
+        change = (self._level.past[-1] - base) / abs(base)
+        worse = {"lower": change, "higher": -change}.get(self._better, 0.0)
+        return worse > limit_of(before, self._level.floor, self._level.z)

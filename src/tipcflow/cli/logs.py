@@ -8,9 +8,12 @@ import typer
 
 from tipcflow.cli.output import columns, echo_lines, print_json, size, terminal_width
 from tipcflow.domain import ConfigError, Frozen
+from tipcflow.domain.masking import LineMask
 from tipcflow.execute.kept_logs import open_kept, plain_name
 
 _PIECE = 1 << 20
+# Keeps bytes that are no text, also those of a character that is cut in two.
+_BYTES = ("utf-8", "surrogateescape")
 
 
 class LogFile(Frozen):
@@ -116,16 +119,18 @@ def _step(wanted: str, ids: list[str]) -> str:
 
 
 def _print(found: list[LogFile]) -> None:
-    """Print files as they are, byte by byte; a line before each one when there are several."""
+    """Print files as they are but for masked secrets; a line before each one when there are several."""
     out = sys.stdout.buffer
     for one in found:
         if len(found) > 1:
             out.write(f"==> {one.step}/{one.node}/{one.name} <==\n".encode())
         with open_kept(one.path) as file:
             last = b"\n"
+            lines = LineMask()
             while piece := file.read(_PIECE):
-                out.write(piece)
+                out.write(lines.feed(piece.decode(*_BYTES)).encode(*_BYTES))
                 last = piece[-1:]
+            out.write(lines.flush().encode(*_BYTES))
         if last != b"\n":
             out.write(b"\n")
     out.flush()

@@ -1,6 +1,5 @@
 """`tipcflow nodes reap`: what dead controllers left on nodes is ended, and their slots are free again."""
 
-import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Annotated
@@ -8,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tipcflow.cli.nodes_choice import ClusterOption, chosen
-from tipcflow.domain import Cluster, ConfigError, Node
+from tipcflow.domain import Cluster, ConfigError, Node, StoppedBy
 
 if TYPE_CHECKING:
     from tipcflow.execute.reap import Reaped
@@ -33,9 +32,9 @@ def reap(
     from tipcflow.transport.connect import connect
 
     nodes = chosen_nodes(chosen(cluster or context.obj), names or [])
-    now = time.time()
     with Store.open() as store, ThreadPoolExecutor(AT_ONCE) as pool:
-        reaper = Reaper(store, connect, now=now, run=run)
+        now = store.now()
+        reaper = Reaper(store, connect, now=now, run=run, by=StoppedBy.OPERATOR)
         reaped = list(pool.map(reaper.reap, nodes))
         forgotten = store.drop_dead_requests(now)
     for line in reap_lines(reaped, forgotten):

@@ -16,6 +16,8 @@ WEEKLY_CRON = "0 20 * * 6"
 WEEKLY_AT_ONCE = 16
 # After half an hour of waiting a weekly run is as urgent as a person's, after an hour as a pull request.
 QUEUE_RISE_S = 1800.0
+# A log that is longer is not fetched whole, and its step is an infra_failure: a full disk would stop all runs.
+LOG_LIMIT_MB = 8000
 
 
 class Settings(Frozen):
@@ -28,6 +30,7 @@ class Settings(Frozen):
         weekly_cron: when the DAG `weekly` runs, a cron expression in UTC; TIPCFLOW_WEEKLY_CRON.
         weekly_at_once: how many chains of a weekly run are on their way at once; TIPCFLOW_WEEKLY_AT_ONCE.
         queue_rise_s: a run that waited so many seconds for slots rises one priority; TIPCFLOW_QUEUE_RISE_S.
+        log_limit_mb: megabytes (10^6 bytes) of one file that are fetched from a node; TIPCFLOW_LOG_LIMIT_MB.
     """
 
     home: Path
@@ -36,6 +39,7 @@ class Settings(Frozen):
     weekly_cron: str = WEEKLY_CRON
     weekly_at_once: int = WEEKLY_AT_ONCE
     queue_rise_s: float = QUEUE_RISE_S
+    log_limit_mb: int = LOG_LIMIT_MB
 
     def __repr__(self) -> str:
         return f"Settings(home={str(self.home)!r}, database_url={safe_url(self.database_url)!r}, " + (
@@ -66,6 +70,7 @@ def settings(environ: Mapping[str, str] | None = None, cwd: Path | None = None) 
         weekly_cron=checked_cron(environ.get("TIPCFLOW_WEEKLY_CRON") or WEEKLY_CRON, key="TIPCFLOW_WEEKLY_CRON"),
         weekly_at_once=int(_number(environ, "TIPCFLOW_WEEKLY_AT_ONCE", WEEKLY_AT_ONCE, whole=True)),
         queue_rise_s=_number(environ, "TIPCFLOW_QUEUE_RISE_S", QUEUE_RISE_S),
+        log_limit_mb=int(_number(environ, "TIPCFLOW_LOG_LIMIT_MB", LOG_LIMIT_MB, whole=True)),
     )
 
 

@@ -1,5 +1,6 @@
 """Errors that a person reads: each says where, what was found and what was expected."""
 
+from tipcflow.domain.masking import mask
 from tipcflow.domain.status import Status
 
 
@@ -9,9 +10,10 @@ class TipcflowError(Exception):
     status = Status.FAILED
 
     def __init__(self, message: str, *, hint: str = "") -> None:
+        message = mask(message)
         super().__init__(message)
         self.message = message
-        self.hint = hint
+        self.hint = mask(hint)
 
     def __str__(self) -> str:
         return f"{self.message}\n  hint: {self.hint}" if self.hint else self.message

@@ -2,7 +2,8 @@
 
 from enum import StrEnum
 
-from tipcflow.domain.base import Frozen
+from tipcflow.domain.base import Record
+from tipcflow.domain.masking import Masked
 
 
 class EndReason(StrEnum):
@@ -19,17 +20,34 @@ class EndReason(StrEnum):
     HANG = "hang"
 
 
-class OutputFile(Frozen):
-    """One expected output: `fresh` says that it was written after the command started."""
+class StoppedBy(StrEnum):
+    """Who ended a job that did not end by itself.
+
+    `peer`: the controller, because another node's part of the same step ended badly. `controller`: the controller
+    for a reason of its own. `node`: the node shut down, or something on it ended the runner.
+    """
+
+    USER = "user"
+    BUDGET = "budget"
+    OPERATOR = "operator"
+    NODE = "node"
+    CONTROLLER = "controller"
+    PEER = "peer"
+
+
+class OutputFile(Record):
+    """One expected output: `fresh` says that it was written after the command started, `damage` what is wrong
+    with its content (`is cut off`), '' where nothing is known to be."""
 
     path: str
     exists: bool
     fresh: bool = False
     size: int = 0
     sha256: str = ""
+    damage: str = ""
 
 
-class ExitRecord(Frozen):
+class ExitRecord(Record):
     """How a job (`leg` is '') or one leg ended.
 
     Attributes:
@@ -38,6 +56,7 @@ class ExitRecord(Frozen):
             belongs to no rank (launcher, single processes); key 'total' is the peak of the sum.
         peak_gpu_bytes: rank -> peak GPU memory, bytes; empty without a GPU.
         started_at, ended_at: seconds since the epoch by the node's clock.
+        stopped_by: who ended it, for `stopped`; None where that is not known.
         killed: how many processes were still there after the command had ended and were killed.
     """
 
@@ -50,7 +69,7 @@ class ExitRecord(Frozen):
     reason: EndReason
     exit_code: int | None = None
     signal: int | None = None
-    message: str = ""
+    message: Masked = ""
     started_at: float = 0.0
     ended_at: float = 0.0
     pid: int = 0
@@ -59,6 +78,7 @@ class ExitRecord(Frozen):
     outputs: tuple[OutputFile, ...] = ()
     killed: int = 0
     oom: bool = False
+    stopped_by: StoppedBy | None = None
 
     @property
     def duration_s(self) -> float:

@@ -5,7 +5,8 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from tipcflow.domain.attempt import Attempt
-from tipcflow.domain.base import Frozen
+from tipcflow.domain.base import Record
+from tipcflow.domain.masking import Masked
 from tipcflow.domain.status import Status
 
 
@@ -23,7 +24,9 @@ class FailureClass(StrEnum):
     KILLED = "killed"
     NODE_LOST = "node_lost"
     NODE_UNREADY = "node_unready"
+    INTERRUPTED = "interrupted"
     TIMEOUT = "timeout"
+    BUDGET = "budget"
     CODE_ERROR = "code_error"
     OUTPUT_MISSING = "output_missing"
 
@@ -114,7 +117,7 @@ REMEDIES = {
     ),
     FailureClass.NODE_LOST: Remedy(
         _INFRA,
-        "nothing more is heard of the node",
+        "the node was lost or shut down",
         "Look at the node and its network; what ran there ends by itself when nobody asks for it. Another attempt "
         "helps once the node answers and was found empty.",
         1,
@@ -125,11 +128,24 @@ REMEDIES = {
         "The reason is the node's own words; `tipcflow doctor --cluster` looks at all of it. Nothing was trained.",
         0,
     ),
+    FailureClass.INTERRUPTED: Remedy(
+        _INFRA,
+        "an operator or a controller ended the job",
+        "Nothing is known against the model. Run it again when whoever ended it agrees.",
+        0,
+    ),
     FailureClass.TIMEOUT: Remedy(
         _FAILED,
         "it took longer than it may",
         "Compare with the times of earlier runs; when it is only long, raise step_deadline_minutes or "
         "budget_minutes in the policy. Another attempt takes as long.",
+        0,
+    ),
+    FailureClass.BUDGET: Remedy(
+        _INFRA,
+        "the run's budget is used up",
+        "Compare the times of the steps with those of earlier runs; raise budget_minutes in the policy or in the "
+        "suite file when they are as always. Another attempt takes as long.",
         0,
     ),
     FailureClass.CODE_ERROR: Remedy(
@@ -148,7 +164,7 @@ REMEDIES = {
 }
 
 
-class Failure(Frozen):
+class Failure(Record):
     """Why an attempt of a step did not end well. What a person stopped has none.
 
     Attributes:
@@ -167,11 +183,11 @@ class Failure(Frozen):
     node: str = ""
     rank: int = -1
     leg: str = ""
-    said: str = ""
+    said: Masked = ""
     followers: tuple[str, ...] = ()
     evidence: tuple[str, ...] = ()
     again: bool = False
-    why_not: str = ""
+    why_not: Masked = ""
 
     @property
     def remedy(self) -> Remedy:

@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from tipcflow.domain import EndReason, ExitRecord
+from tipcflow.domain import EndReason, ExitRecord, StoppedBy
+from tipcflow.execute.classify import STOPPED
 from tipcflow.execute.member import Member
 from tipcflow.execute.telling import Telling
 from tipcflow.parse.failure import trouble_of
@@ -20,9 +21,21 @@ def was_stopped(member: Member) -> bool:
     return member.record is not None and member.record.reason is EndReason.STOPPED
 
 
+def by_a_user(member: Member) -> bool:
+    """Whether a user stopped it, or somebody of whom nothing is known."""
+    return member.record is not None and was_stopped(member) and member.record.stopped_by in (None, StoppedBy.USER)
+
+
+def ended_from_outside(member: Member) -> bool:
+    """Whether a shutdown, an operator or a controller ended it: no user, no peer, not its own code."""
+    return was_stopped(member) and member.record is not None and member.record.stopped_by in STOPPED
+
+
 def is_culprit(member: Member) -> bool:
     """Whether a member ended badly in a way that no peer can cause, as far as was seen of it until now."""
     if member.lost:
+        return True
+    if ended_from_outside(member):
         return True
     record = member.record
     if record is None or record.ok or record.victim or record.reason is EndReason.STOPPED:
@@ -71,6 +84,8 @@ def _strength(member: Member, told: Telling, bad: Sequence[Member]) -> int:
     record = member.record
     if record is None:
         return 1
+    if ended_from_outside(member):
+        return 0
     if record.reason is EndReason.STOPPED:
         # It trained on, or waited, while its peers had given up: with nobody else to blame, that is the hang.
         return 3 if any(_victim(other.record) for other in bad) else 5

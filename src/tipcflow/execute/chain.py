@@ -115,7 +115,7 @@ class ChainRun:
                     leftovers = nodes.clean(self.id)
                     lease.keep = nodes.may_hold(self._store.attempts(self.id))
                 judged = self._judged(resolved)
-                once_more = self._ask(resolved, slots, budget_s)
+                once_more = self._ask(resolved, slots)
             for line in leftovers:
                 self._note(line)
             run = self._verdict(resolved, judged, leftovers, once_more)
@@ -131,7 +131,7 @@ class ChainRun:
         self._note("judging")
         return judgement.judge_run(self._store, self.id, rules=resolved.policy, references=resolved.references)
 
-    def _ask(self, resolved: Resolved, slots: Sequence[tuple[str, int]], budget_s: float) -> "ChainRun | None":
+    def _ask(self, resolved: Resolved, slots: Sequence[tuple[str, int]]) -> "ChainRun | None":
         """The run that measures once more what looks like a regression; None when nothing does.
 
         It queues for its slots while this run still has them: else who waits for slots now would have them first,
@@ -140,8 +140,7 @@ class ChainRun:
         if self.cancel.is_set():
             return None
         run, child = self._store.get_run(self.id), new_run_id(self._store.get_run(self.id).model)
-        began = min((one.started_at for one in self._store.attempts(self.id)), default=time.time())
-        asked = confirm.ask(self._store, run, resolved.policy, child, budget_ends=began + budget_s)
+        asked = confirm.ask(self._store, run, resolved.policy, child)
         if asked is None:
             return None
         self._note(f"confirming {', '.join(asked.keys)}: run {child}")
@@ -167,6 +166,7 @@ class ChainRun:
         status, reason = judged.status, judged.reason
         if status is Status.CANCELLED:
             reason = f"stopped by a person{self._where_stopped()}"
+        self._store.put_document(self.id, "leftovers", leftovers)
         if leftovers and status.severity < Status.INFRA_FAILURE.severity:
             status, reason = Status.INFRA_FAILURE, leftovers[0]
         run = self._finish(status, reason)

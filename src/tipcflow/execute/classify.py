@@ -2,7 +2,7 @@
 
 import signal
 
-from tipcflow.domain import EndReason, ExitRecord
+from tipcflow.domain import EndReason, ExitRecord, StoppedBy
 from tipcflow.domain.failure import FailureClass
 from tipcflow.execute.telling import Telling
 
@@ -14,24 +14,36 @@ _BY_REASON = {
     EndReason.BARRIER_TIMEOUT: FailureClass.NODE_UNREADY,
     EndReason.REFUSED: FailureClass.NODE_UNREADY,
 }
+# Who ended a job that its own code did not end, where that is nobody's wish to cancel the run.
+STOPPED = {
+    StoppedBy.NODE: FailureClass.NODE_LOST,
+    StoppedBy.OPERATOR: FailureClass.INTERRUPTED,
+    StoppedBy.CONTROLLER: FailureClass.INTERRUPTED,
+    StoppedBy.BUDGET: FailureClass.BUDGET,
+}
 # What a program does not send itself; the others are crashes of its own.
 _FROM_OUTSIDE = {signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT}
 # How the runner speaks of a disk without room.
 _NO_ROOM = ("bytes free, the step needs", " is full")
 
 
-def class_of(record: ExitRecord | None, told: Telling) -> FailureClass | None:
+def class_of(record: ExitRecord | None, told: Telling, late: str = "") -> FailureClass | None:
     """What went wrong with one job or leg; None when it ended well or was stopped.
 
     What the kernel and the runner saw counts more than what a log says, and a cause more than its consequence.
 
     Args:
         record: None for a job of which nothing more is heard.
+        late: the run's budget, in words, where it cut the deadline; else ''.
     """
     if record is None:
         return FailureClass.NODE_LOST
-    if record.ok or record.reason is EndReason.STOPPED:
+    if record.ok:
         return None
+    if record.reason is EndReason.STOPPED:
+        return STOPPED.get(record.stopped_by) if record.stopped_by else None
+    if record.reason is EndReason.DEADLINE and late:
+        return FailureClass.BUDGET
     if any(words in record.message for words in _NO_ROOM):
         return FailureClass.DISK
     if record.reason in _BY_REASON:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tipcflow.domain import InfraError, Status, Step
+from tipcflow.domain import AutologReport, InfraError, Status, Step
 from tipcflow.domain.failure import BEFORE, FAILURES, Failure, failure_key
 from tipcflow.execute import outcome
 from tipcflow.execute.blame import is_bad
@@ -112,13 +112,19 @@ class StepCloser:
         late: str,
         final: bool,
     ) -> tuple[Status, str]:
-        collected = collect(step, members, nodes, home=self._home, attempt=attempt, log_format=self._log_format)
+        collected = collect(
+            step,
+            members,
+            nodes,
+            home=self._home,
+            attempt=attempt,
+            log_format=self._log_format,
+            keep=self._store.add_series,
+        )
         self._store.add_measurements(collected.measurements)
         self._remember(step, collected)
-        judged = self._judge(step, members, collected, attempt, trouble, cancelled=cancelled)
+        judged = self._judge(step, members, collected, attempt, trouble, cancelled=cancelled, late=late)
         status, reason = judged.status, judged.reason
-        if late and status is Status.FAILED:
-            reason = f"{late}: {reason}"
         if collected.lost and status is Status.PASS:
             status, reason = Status.INFRA_FAILURE, "; ".join(collected.lost)
         elif status is Status.PASS and collected.notes:
@@ -214,31 +220,33 @@ class StepCloser:
         trouble: InfraError | None,
         *,
         cancelled: bool,
+        late: str,
     ) -> Outcome:
         if trouble is not None and not cancelled:
             self.skip_legs(step, Status.BLOCKED, str(trouble))
             return outcome.unready(members, trouble)
         if step.legs:
-            said = self._judge_legs(step, members[0], collected, attempt, cancelled=cancelled)
+            said = self._judge_legs(step, members[0], collected, attempt, cancelled=cancelled, late=late)
         else:
             facts = self._store.node_facts(self._run) if any(map(is_bad, members)) else []
             skew = {one.node: one.clock_skew_s for one in facts}
-            said = outcome.step_outcome(members, collected.told, cancelled=cancelled, skew=skew)
+            said = outcome.step_outcome(members, collected.told, cancelled=cancelled, skew=skew, late=late)
         folder = step_folder(self._home, self._run, step.id)
         return outcome.with_evidence(said, *gathered(folder, step.nodes), root=folder.parent)
 
     def _judge_legs(
-        self, step: Step, member: Member, collected: Collected, attempt: int, *, cancelled: bool
+        self, step: Step, member: Member, collected: Collected, attempt: int, *, cancelled: bool, late: str
     ) -> Outcome:
         results = []
         for leg in step.legs:
-            said = outcome.leg_outcome(leg, member, collected.told.get(leg.id, Telling()), cancelled=cancelled)
+            told = collected.told.get(leg.id, Telling())
+            said = outcome.leg_outcome(leg, member, told, cancelled=cancelled, late=late)
             results.append(said)
             record = member.legs.get(leg.id)
             status = outcome.said_of_leg(said.status)
             self._store.set_leg(self._run, step.id, leg.id, attempt, status, said.reason, record)
             self._say(Event(Kind.LEG, said.reason, step=step.id, node=member.name, leg=leg.id, status=status))
-        return outcome.legs_outcome(results, outcome.whole_job(member, cancelled=cancelled))
+        return outcome.legs_outcome(results, outcome.whole_job(member, cancelled=cancelled, late=late))
 
     def _remember(self, step: Step, collected: Collected) -> None:
         """What checks need beyond numbers: predictions, reports, settings, ranks. It is the last attempt's alone:
@@ -250,6 +258,11 @@ class StepCloser:
         found: dict[str, dict[str, Any]] = {
             "predictions": answers,
             "autolog": {key: log.autolog for key, log in logs.items() if log.autolog},
+            "reports": {
+                key: AutologReport(at=log.blocks[-1].at, timed=log.blocks[-1].timed).model_dump()
+                for key, log in logs.items()
+                if log.blocks
+            },
             "engine": {key: log.engine for key, log in logs.items() if log.engine},
             "ranks": {step.id: [report.model_dump() for report in collected.ranks]} if collected.ranks else {},
             "cut": {step.id: collected.notes} if collected.notes else {},

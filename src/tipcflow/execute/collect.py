@@ -4,30 +4,22 @@ Logs are kept below TIPCFLOW_HOME/runs/<run>/<step>/<node>/. The launcher's envi
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tipcflow.domain import ExitRecord, InfraError, Measurement, Phase, RankReport, Step, StepKind
-from tipcflow.execute.counted_once import own_samples
+from tipcflow.config.settings import settings
+from tipcflow.domain import ExitRecord, InfraError, Measurement, Phase, RankReport, Series, Step, StepKind
+from tipcflow.execute.logs.reading import Deadline, Origin, lines_of_file, read_numbers
 from tipcflow.execute.member import Member
 from tipcflow.execute.nodes import Nodes
 from tipcflow.execute.telling import Telling, telling
-from tipcflow.parse import (
-    InferenceLog,
-    parse_inference,
-    parse_predictions,
-    parse_ranks,
-    parse_training,
-    peak_measurements,
-    to_measurements,
-)
+from tipcflow.parse import InferenceLog, peak_measurements, read_inference, read_predictions, to_measurements
 from tipcflow.remote import paths
 
-# More of one file than this is not fetched; the cut is said in the step's reason.
-LOG_LIMIT = 64 * 1024 * 1024
 TAIL = 64 * 1024
 _WORKER = re.compile(r"workerlog\.(\d+)")
+Keep = Callable[[Iterator[Series]], object]
 
 
 @dataclass
@@ -37,11 +29,12 @@ class Collected:
     Attributes:
         log_format: the suite's format of training lines.
         told: node name (steps) or leg id (inference) -> what the end of its logs tells of a failure.
+        measurements: what is neither in a training nor in an evaluation log; the numbers of those were kept.
         inference: leg id -> what its log says.
         predictions: image -> class scores, of a step without legs that prints them (export, evaluation).
         ranks: what the training processes said of themselves.
-        notes: what was cut, in words.
-        lost: what could not be fetched, in words: what it would have shown is not known.
+        notes: what was cut, in words, of files of weights.
+        lost: what could not be fetched or read whole, in words: what it would have shown is not known.
     """
 
     log_format: str
@@ -60,82 +53,103 @@ def step_folder(home: Path, run: str, step: str) -> Path:
 
 
 def collect(
-    step: Step, members: Sequence[Member], nodes: Nodes, *, home: Path, attempt: int, log_format: str
+    step: Step,
+    members: Sequence[Member],
+    nodes: Nodes,
+    *,
+    home: Path,
+    attempt: int,
+    log_format: str,
+    keep: Keep,
 ) -> Collected:
-    """Fetch the logs of every member that can be reached, and read them."""
-    run = members[0].spec.run
-    collected = Collected(log_format)
+    """Fetch the logs of every member that can be reached, and read them.
+
+    Args:
+        keep: takes the series of a training or evaluation log, one by one; log by log, so that a step's numbers
+            are never in memory together. The same log may come again when a closer died before the end.
+    """
+    reader = _Reader(step, attempt, Collected(log_format), keep)
+    limit = settings().log_limit_mb * 1_000_000
     for member in members:
-        folder = step_folder(home, run, step.id) / member.name
+        folder = step_folder(home, member.spec.run, step.id) / member.name
         folder.mkdir(parents=True, exist_ok=True)
         try:
-            fetched = nodes.fetch(member.spec, member.artefacts, folder, limit=LOG_LIMIT, sent=member.sent)
-            collected.notes += fetched.notes
-            collected.lost += fetched.spoiled
+            fetched = nodes.fetch(member.spec, member.artefacts, folder, limit=limit, sent=member.sent)
+            reader.collected.notes += fetched.notes
+            reader.collected.lost += fetched.spoiled
         except InfraError as error:
-            collected.lost.append(f"the logs of node {member.name} could not be fetched: {error}")
-        _read_member(step, member, folder, collected, attempt)
-    return collected
+            reader.collected.lost.append(f"the logs of node {member.name} could not be fetched: {error}")
+        try:
+            reader.read(member, folder)
+        except InfraError as error:
+            reader.collected.lost.append(f"the logs of node {member.name} could not be read: {error}")
+    return reader.collected
 
 
-def _read_member(step: Step, member: Member, folder: Path, collected: Collected, attempt: int) -> None:
-    if step.kind in (StepKind.INFER_CPU, StepKind.INFER_GPU):
-        for leg in step.legs:
-            _read_leg(step, leg.id, member, folder, collected, attempt)
-    else:
-        collected.told[member.name] = _tell(step, member, folder)
-    if step.kind is StepKind.TRAIN:
-        _read_training(step, member, folder, collected, attempt)
-    if step.kind in (StepKind.EVAL, StepKind.EXPORT) and _log(member, folder).is_file():
-        collected.predictions |= parse_predictions(text_of(_log(member, folder)))
-    if step.kind is StepKind.EVAL:
-        collected.measurements += to_measurements(
-            parse_training(numbered_lines(_log(member, folder)), collected.log_format),
-            run=member.spec.run,
-            step=step.id,
-            attempt=attempt,
-            node=member.name,
-            source=_source(_log(member, folder), folder),
-        )
-    records = list(member.legs.values()) if step.legs else [member.record] if member.record else []
-    collected.measurements += [m for record in records for m in [*peak_measurements(record), wall_time(record)]]
+class _Reader:
+    """Reads the logs of a step's members, one after the other."""
 
+    def __init__(self, step: Step, attempt: int, collected: Collected, keep: Keep) -> None:
+        self.step, self.attempt, self.collected, self._keep = step, attempt, collected, keep
+        self._deadline = Deadline()
 
-def _read_training(step: Step, member: Member, folder: Path, collected: Collected, attempt: int) -> None:
-    """Every rank's own log where the launcher wrote one; else the step's output, which is rank 0's."""
-    first, logs = _first_rank(step, member), _worker_logs(step, member, folder)
-    for rank, path in sorted(logs.items() if logs else {first: _log(member, folder)}.items()):
+    def read(self, member: Member, folder: Path) -> None:
+        """Read the logs of a member.
+
+        Raises:
+            InfraError: reading took too long.
+        """
+        step, collected = self.step, self.collected
+        self._deadline = Deadline()
+        records = list(member.legs.values()) if step.legs else [member.record] if member.record else []
+        collected.measurements += [
+            m for record in records for m in [*peak_measurements(record), wall_time(record)]
+        ]
+        if step.kind not in (StepKind.INFER_CPU, StepKind.INFER_GPU):
+            collected.told[member.name] = _tell(step, member, folder)
+        if step.kind in (StepKind.INFER_CPU, StepKind.INFER_GPU):
+            for leg in step.legs:
+                self._read_leg(leg.id, member, folder)
+        if step.kind is StepKind.TRAIN:
+            self._read_training(member, folder)
+        log = _log(member, folder)
+        if step.kind in (StepKind.EVAL, StepKind.EXPORT) and log.is_file():
+            collected.predictions |= read_predictions(lines_of_file(log, self._deadline))
+        if step.kind is StepKind.EVAL and log.is_file():
+            self._numbers(log, folder, member, rank=-1, once=False)
+
+    def _read_training(self, member: Member, folder: Path) -> None:
+        """Every rank's own log where the launcher wrote one; else the step's output, which is rank 0's."""
+        first, logs = _first_rank(self.step, member), _worker_logs(self.step, member, folder)
+        for rank, path in sorted(logs.items() if logs else {first: _log(member, folder)}.items()):
+            if path.is_file():
+                self.collected.ranks += self._numbers(path, folder, member, rank=rank)[-1:]
+
+    def _numbers(
+        self, path: Path, folder: Path, member: Member, *, rank: int, once: bool = True
+    ) -> tuple[RankReport, ...]:
+        origin = Origin(member.spec.run, self.step.id, self.attempt, member.name, _source(path, folder))
+        return read_numbers(
+            path, folder, origin, self.collected.log_format,
+            rank=rank, deadline=self._deadline, keep=self._keep, once=once,
+        )  # fmt: skip
+
+    def _read_leg(self, leg: str, member: Member, folder: Path) -> None:
+        path = _log(member, folder, leg)
         if not path.is_file():
-            continue
-        samples = parse_training(numbered_lines(path), collected.log_format)
-        collected.measurements += to_measurements(
-            own_samples(samples, path, folder),
+            return
+        log = read_inference(lines_of_file(path, self._deadline))
+        self.collected.told[leg] = telling(tail(path), {})
+        self.collected.inference[leg] = log
+        self.collected.measurements += to_measurements(
+            log.samples,
             run=member.spec.run,
-            step=step.id,
-            attempt=attempt,
+            step=self.step.id,
+            leg=leg,
+            attempt=self.attempt,
             node=member.name,
-            rank=rank,
             source=_source(path, folder),
         )
-        collected.ranks += parse_ranks(text_of(path), node=member.name)[-1:]
-
-
-def _read_leg(step: Step, leg: str, member: Member, folder: Path, collected: Collected, attempt: int) -> None:
-    path = _log(member, folder, leg)
-    if not path.is_file():
-        return
-    log = parse_inference(text_of(path))
-    collected.told[leg] = telling(tail(path), {})
-    collected.inference[leg] = log
-    collected.measurements += to_measurements(
-        log.samples,
-        run=member.spec.run,
-        step=step.id,
-        leg=leg,
-        attempt=attempt,
-        node=member.name,
-        source=_source(path, folder),
-    )
 
 
 def wall_time(record: ExitRecord) -> Measurement:
@@ -188,22 +202,6 @@ def _tell(step: Step, member: Member, folder: Path) -> Telling:
     """What the logs of one node tell of a failure."""
     workers = {rank: tail(path) for rank, path in _worker_logs(step, member, folder).items()}
     return telling(tail(_log(member, folder)), workers, _first_rank(step, member))
-
-
-def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """(byte offset, line) of a log; bad bytes become replacement characters. Nothing when there is no file."""
-    if not path.is_file():
-        return
-    offset = 0
-    with path.open("rb") as file:
-        for line in file:
-            yield offset, line.decode("utf-8", errors="replace")
-            offset += len(line)
-
-
-def text_of(path: Path) -> str:
-    """A whole log as text."""
-    return path.read_bytes().decode("utf-8", errors="replace")
 
 
 def tail(path: Path) -> str:

@@ -12,10 +12,10 @@ what the run has trained; the rest by a run on all data, when there is time for 
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tipcflow.config.policy import Policy
-from tipcflow.domain import CheckResult, Facts, Plan, Run, Status, StepKind, without_repeat
+from tipcflow.domain import CheckResult, Plan, Run, Status, StepKind, without_repeat
 from tipcflow.domain.metrics import by_iteration
 from tipcflow.execute.progress import Event, Kind, Listener
 from tipcflow.execute.request import RunRequest
@@ -26,13 +26,9 @@ if TYPE_CHECKING:
 # A run with this trigger confirms another one.
 TRIGGER = "confirm"
 DOCUMENT = "confirmation"
-# Less than this is not even enough to start the processes of a chain, seconds.
-LEAST_S = 60.0
-NO_TIME = "the run's budget has no time left for it"
+NONE = "the policy asks for none (confirm_minutes: 0)"
 # What the speeds of a whole-data training are confirmed in: batches take as long there, and there are few of them.
 BENCHMARK_MODE = "lite_train_lite_infer"
-# Batch sizes, known by what they took and how much went through, differ by at least this factor when they differ.
-_SAME_SIZE = 1.4
 
 
 @dataclass(frozen=True)
@@ -90,25 +86,22 @@ def ask(
     policy: Policy,
     confirm_run: str,
     *,
-    budget_ends: float,
     kept: Mapping[str, str] | None = None,
 ) -> Asked | None:
     """Ask for a confirm run when the run's answers want one, once per run; None when there is nothing to ask.
 
-    Where the budget has no time for it, that is what `told` says from then on, and the run is judged again.
-
-    It counts in the run's budget: what is left of that, and no more than the policy's `confirm_minutes`, is the
-    time that it is waited for.
+    The confirm run has the policy's `confirm_minutes` from now on, whatever the run itself took: a slow model
+    cannot use up the time that would convict it. With `confirm_minutes` 0 nothing is asked for, and the checks say
+    so when the run is judged again.
 
     Args:
         confirm_run: the id that it gets.
-        budget_ends: seconds since the epoch.
         kept: what whoever starts it has to know when it is asked again.
     """
     if run.trigger == TRIGGER or asked_of(store, run.id):
         return None
     results, now = store.check_results(run.id), time.time()
-    until, mode = min(now + policy.confirm_minutes * 60, budget_ends), run.mode
+    until, mode = now + policy.confirm_minutes * 60, run.mode
     alone: tuple[str, ...] = ()
     if _whole(mode):
         speeds = [one for one in results if by_iteration(one.metric)]
@@ -121,8 +114,8 @@ def ask(
     if not keys:
         return None
     wish = {"run": confirm_run, "keys": list(keys), "until": until, "mode": mode, "alone": bool(alone)}
-    if until - now < LEAST_S:
-        store.put_document(run.id, DOCUMENT, {**wish, "until": 0.0, "refused": NO_TIME})
+    if not policy.confirm_minutes:
+        store.put_document(run.id, DOCUMENT, {**wish, "until": 0.0, "refused": NONE})
         return None
     store.put_document(run.id, DOCUMENT, {**(kept or {}), **wish})
     return asked_of(store, run.id)
@@ -157,7 +150,7 @@ def evaluable(store: "Store", run: Run, policy: Policy) -> frozenset[str]:
         )
     plan = store.plan_or_none(run.id)
     steps = [step.id for step in plan.steps if step.kind is StepKind.EVAL] if plan else []
-    if policy.confirm_minutes * 60 < max(LEAST_S, _took_s(store, run.id, steps)):
+    if policy.confirm_minutes * 60 < _took_s(store, run.id, steps):
         return frozenset()
     return frozenset(without_repeat(step) for step in steps)
 
@@ -165,7 +158,7 @@ def evaluable(store: "Store", run: Run, policy: Policy) -> frozenset[str]:
 def _lost(store: "Store", run: str, asked: Asked) -> str:
     """Why an evaluation could not be done again, as when what was trained is gone; '' when it was or may be."""
     known = store.known_runs([asked.run]).get(asked.run)
-    if known is None or known.status is not Status.INFRA_FAILURE or told(store, run)[1]:
+    if known is None or known.status is not Status.INFRA_FAILURE:
         return ""
     return f"confirm run {asked.run} is {known.status.value}: {known.reason}"
 
@@ -270,50 +263,3 @@ def cut_alone(plan: Plan, keys: Iterable[str]) -> Plan:
     wanted = set(keys)
     steps = [step.model_copy(update={"after": ()}) for step in plan.steps if without_repeat(step.id) in wanted]
     return plan.model_copy(update={"steps": tuple(steps)})
-
-
-def told(store: "Store", run: str) -> tuple[str, Mapping[str, float], str]:
-    """(confirm run, 'step|leg|metric' -> what it measured, why there is not more).
-
-    ('', {}, '') when none was asked for. Only steps and legs that ended well count, and of a run in another mode
-    only the speeds of iterations.
-    """
-    asked = asked_of(store, run)
-    if asked is None:
-        return "", {}, ""
-    if asked.refused:
-        return asked.run, {}, f"is not waited for: {asked.refused}"
-    known = store.known_runs([asked.run]).get(asked.run)
-    if known is None or known.status is None:
-        return asked.run, {}, "has not ended in time" if time.time() >= asked.until else "goes on"
-    # Without one it ended before it began, and its own reason says why.
-    confirmed = store.get_run(run)
-    if known.environment and known.environment != confirmed.environment:
-        return asked.run, {}, f"ran in another environment: {known.environment}"
-    facts = store.facts(asked.run)
-    medians = {key: value for key, value in store.past_run(asked.run).medians.items() if _well(facts, key)}
-    missing = f"is {known.status.value}" + (f": {known.reason}" if known.reason else "")
-    if known.mode != confirmed.mode:
-        ours = store.past_run(run).medians
-        alike = {key: value for key, value in medians.items() if _comparable(key, medians, ours)}
-        if by_size := {key for key in medians.keys() - alike.keys() if by_iteration(key.rpartition("|")[2])}:
-            missing = f"had batches of another size in {', '.join(sorted({key.split('|')[0] for key in by_size}))}"
-        medians = alike
-    return asked.run, medians, missing
-
-
-def _comparable(key: str, theirs: Mapping[str, float], ours: Mapping[str, float]) -> bool:
-    """Whether a number of a run in another mode is of the same work as here: one iteration, as large as here."""
-    about, _, name = key.rpartition("|")
-    sizes = [known.get(f"{about}|batch_cost", 0) * known.get(f"{about}|ips", 0) for known in (theirs, ours)]
-    return by_iteration(name) and (min(sizes) <= 0 or max(sizes) <= _SAME_SIZE * min(sizes))
-
-
-def _well(facts: Facts, key: str) -> bool:
-    step, leg, _ = key.split("|")
-    repeats = [one for one in facts.plan.steps if without_repeat(one.id) == step]
-    preparing = any(one.kind is StepKind.PREPARE for one in repeats)
-    statuses: list[Any] = [
-        facts.leg_status.get(f"{one.id}/{leg}") if leg else facts.step_status.get(one.id) for one in repeats
-    ]
-    return bool(statuses) and all(status == "pass" for status in statuses) and not preparing

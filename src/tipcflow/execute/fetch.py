@@ -19,6 +19,23 @@ T = TypeVar("T")
 TRIES = 2
 LARGE_S = 450.0
 HASH_S = 120.0
+# Files that are no logs, whatever their size. Any other name may be that of a training log.
+_WEIGHTS = frozenset(
+    {
+        ".pdparams",
+        ".pdopt",
+        ".pdiparams",
+        ".pdmodel",
+        ".pdstates",
+        ".pth",
+        ".pt",
+        ".bin",
+        ".npy",
+        ".npz",
+        ".onnx",
+        ".tar",
+    }
+)
 
 
 class Twice(Protocol):
@@ -35,8 +52,8 @@ class Fetched:
 
     Attributes:
         listed: name -> what the node said of the file.
-        notes: what was cut, in words.
-        spoiled: what did not arrive as it is there, in words.
+        notes: what was cut, in words, of files of weights.
+        spoiled: what did not arrive as it is there, in words; a log that was cut is among it.
     """
 
     listed: dict[str, Listed] = field(default_factory=dict)
@@ -115,8 +132,10 @@ class FolderFetch:
                 "(SHA-256 differs), also the second time"
             )
         elif now.size > self._limit:
-            found.notes.append(
-                f"{name} on node {self._node} has {now.size} bytes: only the first {self._limit} were fetched"
+            # What a log says after the cut is not known: a step with such a log is no pass.
+            (found.notes if Path(name).suffix in _WEIGHTS else found.spoiled).append(
+                f"{name} on node {self._node} has {now.size} bytes: only the first {self._limit} were fetched "
+                "(limit TIPCFLOW_LOG_LIMIT_MB)"
             )
 
     def _inside(self, name: str) -> str:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from tipcflow.domain import InfraError
+from tipcflow.domain import InfraError, StoppedBy
 from tipcflow.execute.blame import is_bad, is_culprit
 from tipcflow.execute.member import Member
 
@@ -57,7 +57,7 @@ class Gang:
             self._release()
             self._wait()
         finally:
-            self._stop_all("the controller gave up")
+            self._stop_all("the controller gave up", StoppedBy.CONTROLLER)
 
     def _wake(self) -> None:
         with self._changed:
@@ -70,7 +70,7 @@ class Gang:
             errors = [future.exception() for future in futures]
         failed = next((error for error in errors if error is not None), None)
         if failed is not None:
-            self._stop_all("a peer could not be staged")
+            self._stop_all("a peer could not be staged", StoppedBy.PEER)
             raise failed
         deadline = time.monotonic() + self._members[0].spec.barrier_s
         for member in self._members:
@@ -78,7 +78,7 @@ class Gang:
                 if self._cancel.is_set():
                     return
                 if time.monotonic() > deadline:
-                    self._stop_all(f"node {member.name} was not staged in time")
+                    self._stop_all(f"node {member.name} was not staged in time", StoppedBy.PEER)
                     raise InfraError(
                         f"node {member.name} was not ready within {member.spec.barrier_s:.0f} s", node=member.name
                     )
@@ -98,7 +98,7 @@ class Gang:
             futures = [pool.submit(go, member) for member in barred]
             error = next((f.exception() for f in futures if f.exception() is not None), None)
         if error is not None:
-            self._stop_all("a peer could not be told to go")
+            self._stop_all("a peer could not be told to go", StoppedBy.PEER)
             raise error
 
     def _wait(self) -> None:
@@ -107,23 +107,23 @@ class Gang:
         trouble_since = 0.0
         while not all(member.done for member in self._members):
             if self._cancel.is_set():
-                self._stop_all("cancelled")
+                self._stop_all("cancelled", StoppedBy.USER)
                 return
             now = time.monotonic()
             if now > deadline:
                 self._look_once()
-                self._stop_all("no exit record in time")
+                self._stop_all("no exit record in time", StoppedBy.CONTROLLER)
                 return
             if any(member.hangs for member in self._members):
                 self._look_once()
             if self._together and any(is_bad(member) for member in self._members):
                 trouble_since = trouble_since or now
                 if self._culprit_known():
-                    self._stop_all("a peer failed")
+                    self._stop_all("a peer failed", StoppedBy.PEER)
                     return
                 if now - trouble_since > PEER_GRACE_S:
                     self._look_once()
-                    self._stop_all("its peers gave up and it did not")
+                    self._stop_all("its peers gave up and it did not", StoppedBy.PEER)
                     return
             with self._changed:
                 self._changed.wait(0.2)
@@ -138,7 +138,7 @@ class Gang:
         """Whether a member ended badly in a way that no peer can cause."""
         return any(is_culprit(member) for member in self._members)
 
-    def _stop_all(self, reason: str) -> None:
+    def _stop_all(self, reason: str, by: StoppedBy) -> None:
         """Tell every living member to stop and wait until each has a record or is given up."""
         alive = [member for member in self._members if not member.done]
         if not alive:
@@ -146,7 +146,7 @@ class Gang:
 
         def stop(member: Member) -> None:
             try:
-                member.session.stop(member.spec, reason)
+                member.session.stop(member.spec, reason, by)
             except InfraError as error:
                 member.lost = member.lost or f"node {member.name} could not be told to stop: {error}"
 

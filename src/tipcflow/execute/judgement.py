@@ -5,17 +5,20 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tipcflow.check import judge, verdict
+from tipcflow.check import judge, verdict, why
+from tipcflow.check.evidence import evidence_section, found_in
 from tipcflow.check.gate_limits import gate_section
 from tipcflow.config.loader import load_yaml
 from tipcflow.config.policy import Policy
 from tipcflow.config.references import References
 from tipcflow.config.suite import find_config
 from tipcflow.domain import Status
+from tipcflow.execute import confirm
 from tipcflow.execute.events import EVENTS
 from tipcflow.execute.kept_logs import compress_logs, content_hash, is_log, plain_name
 from tipcflow.execute.precedents import context_of
 from tipcflow.report import as_text, certificate
+from tipcflow.report.meaning import WHY
 
 if TYPE_CHECKING:
     from tipcflow.store import Store
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
 # How long a verdict may take over what the gate knows of itself, seconds: counting well takes 0.15 s a number.
 GATE_S = 1.0
 GATE = "gate"
+# Expected evidence against found, and what later runs must have as well.
+EVIDENCE, FOUND = "evidence", "found"
 
 
 @dataclass(frozen=True)
@@ -41,12 +46,18 @@ def judge_run(store: "Store", run_id: str, *, rules: Policy, references: Referen
         rules, references: as they were when the run was resolved.
     """
     run = store.get_run(run_id)
+    if run.trigger == confirm.TRIGGER:
+        rules = rules.showing_numbers()  # what they mean is said by the run that it confirms
     facts = store.facts(run_id)
     context = context_of(store, run, rules=rules, references=references)
     results = judge(facts, context)
     store.set_check_results(run_id, results)
+    store.put_document(run_id, EVIDENCE, evidence_section(facts, context))
+    store.put_document(run_id, FOUND, sorted(found_in(facts, context.prints)))
     store.put_document(run_id, GATE, gate_section(context.history, rules, within_s=GATE_S))
-    return Judged(*verdict(facts, results))
+    judged = Judged(*verdict(facts, results))
+    store.put_document(run_id, WHY, {"line": judged.reason, "parts": why(facts, results)})
+    return judged
 
 
 def load_policy(name: str, config_dir: Path) -> Policy:
@@ -72,6 +83,7 @@ def write_certificate(store: "Store", run_id: str, home: Path) -> Path:
         store.get_run(run_id),
         store.check_results(run_id),
         gate=store.document(run_id, GATE),
+        evidence=store.document(run_id, EVIDENCE),
         files=_hashes(folder),
         versions={"tipcflow": version("tipcflow")},
     )

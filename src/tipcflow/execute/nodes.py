@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tipcflow.config.waits import Waits
-from tipcflow.domain import Attempt, Cluster, InfraError, JobSpec, NodeFacts
+from tipcflow.domain import Attempt, Cluster, InfraError, JobSpec, NodeFacts, StoppedBy
 from tipcflow.execute.fetch import Fetched
 from tipcflow.execute.parcel import NOTHING_SENT, Sent
 from tipcflow.execute.session import Connect, NodeSession
@@ -94,12 +94,12 @@ class Nodes:
         """Let several staged jobs begin at once."""
         self._at_once(specs, lambda spec: self[spec.node].go(spec))
 
-    def stop(self, specs: Sequence[JobSpec], reason: str) -> dict[str, str]:
+    def stop(self, specs: Sequence[JobSpec], reason: str, by: StoppedBy) -> dict[str, str]:
         """Ask several jobs' runners to end them; node -> why it could not be asked."""
 
         def one(spec: JobSpec) -> str:
             try:
-                self[spec.node].stop(spec, reason)
+                self[spec.node].stop(spec, reason, by)
             except InfraError as error:
                 return str(error)
             return ""

@@ -7,8 +7,9 @@ from typing import Any
 
 from tipcflow.domain import EndReason, ExitRecord, InfraError, Leg, Status
 from tipcflow.domain.failure import REMEDIES, Failure, FailureClass
-from tipcflow.execute.blame import culprit, is_bad, was_stopped
-from tipcflow.execute.classify import class_of, signal_of
+from tipcflow.execute.blame import culprit, ended_from_outside, is_bad, was_stopped
+from tipcflow.execute.classify import class_of
+from tipcflow.execute.fault import root_cause
 from tipcflow.execute.member import Member
 from tipcflow.execute.telling import Telling
 from tipcflow.parse import error_excerpt
@@ -18,15 +19,6 @@ from tipcflow.parse.failure import trouble_of
 _NOTHING = Telling()
 # A rank that has said nothing for so long before the deadline, seconds, does not go on.
 _STILL_S = 30.0
-_OF_THE_RUNNER = (
-    EndReason.DEADLINE,
-    EndReason.HANG,
-    EndReason.LEASE_EXPIRED,
-    EndReason.BARRIER_TIMEOUT,
-    EndReason.REFUSED,
-    EndReason.LOST,
-    EndReason.STOPPED,
-)
 
 
 @dataclass(frozen=True)
@@ -38,37 +30,17 @@ class Outcome:
     failure: Failure | None = None
 
 
-def status_of(record: ExitRecord, told: Telling = _NOTHING) -> tuple[Status, str]:
-    """(status, reason) of one job or leg."""
-    rank = told.silent if told.silent >= 0 else told.rank
-    where = f"on node {record.node}" + (f", rank {rank}" if rank >= 0 else "")
-    kind = class_of(record, told)
-    status = REMEDIES[kind].status if kind else Status.PASS
-    if record.reason in _OF_THE_RUNNER:
-        words = record.message or record.reason.value.replace("_", " ")
-        return (Status.CANCELLED if kind is None else status), f"{words} on node {record.node}"
-    if kind is None:
-        return Status.PASS, ""
-    if kind is FailureClass.OUTPUT_MISSING:
-        return status, f"exited with 0 but {_unwritten(record)} on node {record.node}"
-    if kind is FailureClass.CODE_ERROR:
-        return status, f"{_ended(record, told)} {where}"
-    return status, f"{REMEDIES[kind].means} {where} ({_ended(record, told)})"
+def status_of(record: ExitRecord, told: Telling = _NOTHING, late: str = "") -> tuple[Status, str]:
+    """(status, reason) of one job or leg.
 
-
-def _ended(record: ExitRecord, told: Telling) -> str:
-    if record.reason is EndReason.SIGNALED:
-        return f"ended by signal {record.signal}"
-    number = signal_of(record, told)
-    return f"exit code {record.exit_code}" + (f", a worker was ended by signal {number}" if number else "")
-
-
-def _unwritten(record: ExitRecord) -> str:
-    missing = [output.path for output in record.outputs if not output.exists]
-    stale = [output.path for output in record.outputs if output.exists and not output.fresh]
-    what = [f"did not write {', '.join(missing)}"] if missing else []
-    what += [f"left an older {', '.join(stale)} as it was"] if stale else []
-    return " and ".join(what)
+    Args:
+        late: the run's budget, in words, where it cut the deadline; else ''.
+    """
+    kind = class_of(record, told, late)
+    reason = root_cause(record, told, kind, late)
+    if kind is not None:
+        return REMEDIES[kind].status, reason
+    return (Status.CANCELLED if record.reason is EndReason.STOPPED else Status.PASS), reason
 
 
 def reason_of(member: Member) -> str:
@@ -76,9 +48,11 @@ def reason_of(member: Member) -> str:
     return member.lost if member.record is None else status_of(member.record)[1]
 
 
-def failure_of(record: ExitRecord | None, told: Telling, *, node: str, leg: str = "") -> Failure | None:
+def failure_of(
+    record: ExitRecord | None, told: Telling, *, node: str, leg: str = "", late: str = ""
+) -> Failure | None:
     """The failure of one job or leg; None when it ended well or was stopped."""
-    kind = class_of(record, told)
+    kind = class_of(record, told, late)
     if kind is None:
         return None
     rank = told.silent if told.silent >= 0 else told.rank
@@ -92,12 +66,14 @@ def step_outcome(
     *,
     cancelled: bool,
     skew: Mapping[str, float] | None = None,
+    late: str = "",
 ) -> Outcome:
     """What is said of a step without legs. The culprit is named, and the peers that only followed it.
 
     Args:
         told: node name -> what its logs tell.
         skew: node name -> how far its clock is ahead of the controller's, seconds.
+        late: the run's budget, in words, where it cut the step's deadline; else ''.
     """
     # What had ended before it was told to stop keeps its own status.
     ended = all(m.record is not None and m.record.reason is not EndReason.STOPPED for m in members)
@@ -111,10 +87,10 @@ def step_outcome(
     if blamed.record is None:
         lost = Failure(failure_class=FailureClass.NODE_LOST, node=blamed.name, followers=others)
         return Outcome(Status.INFRA_FAILURE, blamed.lost, lost)
-    if blamed.record.reason is EndReason.STOPPED:
+    if was_stopped(blamed) and not ended_from_outside(blamed):
         return _stayed_behind(blamed, said, others)
-    status, reason = status_of(blamed.record, said)
-    failure = failure_of(blamed.record, said, node=blamed.name)
+    status, reason = status_of(blamed.record, said, late)
+    failure = failure_of(blamed.record, said, node=blamed.name, late=late)
     if failure is not None and failure.failure_class is FailureClass.HANG:
         pass  # the end of its log is its stacks, which stand in the evidence
     elif status is Status.FAILED:
@@ -142,14 +118,18 @@ def with_evidence(
         return said
     shown = tuple(str(file.relative_to(root)) for file in files)
     failure = failure.model_copy(update={"evidence": shown})
-    if failure.failure_class not in (FailureClass.HANG, FailureClass.TIMEOUT):
+    if failure.failure_class not in (FailureClass.HANG, FailureClass.TIMEOUT, FailureClass.BUDGET):
         return replace(said, failure=failure)
     stood = failure.failure_class is FailureClass.HANG or stood_still(evidence, _STILL_S)
     late, broken = behind(evidence) if stood else None, hardware(evidence)
     reason = "; ".join(filter(None, (late.why if late else "", said.reason, broken)))
-    if late is not None:
-        failure = failure.model_copy(update={"node": late.node, "rank": late.rank})
-    return replace(said, reason=reason, failure=failure)
+    if late is None:
+        return replace(said, reason=reason, failure=failure)
+    # A rank that stood still while others waited for it hangs, also where the budget ended the wait.
+    budget = failure.failure_class is FailureClass.BUDGET
+    kind, status = (FailureClass.HANG, Status.FAILED) if budget else (failure.failure_class, said.status)
+    failure = failure.model_copy(update={"node": late.node, "rank": late.rank, "failure_class": kind})
+    return Outcome(status, reason, failure)
 
 
 def _stayed_behind(member: Member, said: Telling, others: tuple[str, ...]) -> Outcome:
@@ -167,16 +147,16 @@ def _stayed_behind(member: Member, said: Telling, others: tuple[str, ...]) -> Ou
     return Outcome(REMEDIES[kind].status, _with_excerpt(reason, said) if own else reason, failure)
 
 
-def leg_outcome(leg: Leg, member: Member, told: Telling, *, cancelled: bool) -> Outcome:
+def leg_outcome(leg: Leg, member: Member, told: Telling, *, cancelled: bool, late: str = "") -> Outcome:
     """What is said of one leg of an inference step."""
     if leg.not_run:
         return Outcome(Status.NOT_RUN, leg.not_run)
     record = member.legs.get(leg.id)
     if record is not None and not (cancelled and record.reason is EndReason.STOPPED):
-        status, reason = status_of(record, told)
+        status, reason = status_of(record, told, late)
         if status is Status.FAILED:
             reason = _with_excerpt(reason, told)
-        return Outcome(status, reason, failure_of(record, told, node=member.name, leg=leg.id))
+        return Outcome(status, reason, failure_of(record, told, node=member.name, leg=leg.id, late=late))
     if cancelled:
         return Outcome(Status.CANCELLED, "stopped by a person")
     if member.record is not None and member.record.reason is not EndReason.EXITED:
@@ -203,7 +183,7 @@ def before_the_first_step(error: InfraError) -> Failure | None:
     return Failure(failure_class=kind, node=error.node)
 
 
-def whole_job(member: Member, *, cancelled: bool) -> Outcome:
+def whole_job(member: Member, *, cancelled: bool, late: str = "") -> Outcome:
     """How the job of an inference step ended as a whole."""
     if cancelled:
         return Outcome(Status.CANCELLED, "stopped by a person")
@@ -213,7 +193,7 @@ def whole_job(member: Member, *, cancelled: bool) -> Outcome:
         return Outcome(Status.INFRA_FAILURE, member.lost, lost)
     if record.reason in (EndReason.EXITED, EndReason.SIGNALED):
         return Outcome(Status.PASS)
-    return Outcome(*status_of(record), failure_of(record, _NOTHING, node=member.name))
+    return Outcome(*status_of(record, late=late), failure_of(record, _NOTHING, node=member.name, late=late))
 
 
 def said_of_leg(status: Status) -> Status:

@@ -1,11 +1,13 @@
 """What an execution tells whoever watches it: a terminal, a task log, a test."""
 
+import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from tipcflow.domain import Status
+from tipcflow.domain.masking import LineMask, mask
 
 
 class Kind(StrEnum):
@@ -40,3 +42,41 @@ Listener = Callable[[Event], None]
 
 def silent(_: Event) -> None:
     """Listens to nothing."""
+
+
+class MaskedListener:
+    """Masks secrets in the text of events before anybody else gets them.
+
+    Output of a job is passed on line by line, because a piece of it may end within a secret. What a line has so
+    far is passed on when another event of that node's part follows, and by `flush`.
+    """
+
+    def __init__(self, listener: Listener) -> None:
+        self._listener = listener
+        self._lock = threading.Lock()
+        self._open: dict[tuple[str, str, str], tuple[LineMask, Event]] = {}
+
+    def __call__(self, event: Event) -> None:
+        """Take one event."""
+        with self._lock:
+            if event.kind is not Kind.LOG:
+                self._flush(event)
+                self._listener(replace(event, text=mask(event.text)))
+                return
+            key = (event.step, event.node, event.leg)
+            lines = self._open[key][0] if key in self._open else LineMask()
+            self._open[key] = (lines, event)
+            if shown := lines.feed(event.text):
+                self._listener(replace(event, text=shown))
+
+    def flush(self) -> None:
+        """Pass on what has come of lines that did not end."""
+        with self._lock:
+            self._flush(None)
+
+    def _flush(self, ended: Event | None) -> None:
+        """The open lines of everything, or of what an event is about."""
+        for key, (lines, event) in list(self._open.items()):
+            of_it = ended is None or (ended.step in ("", key[0]) and set(ended.node.split(",")) & {"", key[1]})
+            if of_it and (rest := lines.flush()):
+                self._listener(replace(event, text=rest))

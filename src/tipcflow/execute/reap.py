@@ -3,7 +3,7 @@
 import contextlib
 from typing import TYPE_CHECKING, Any
 
-from tipcflow.domain import Frozen, InfraError, Node
+from tipcflow.domain import Frozen, InfraError, Node, StoppedBy
 from tipcflow.execute.lease_words import clock, slots_words
 from tipcflow.execute.node_look import runs_there
 from tipcflow.execute.nodes import stayed_of
@@ -36,16 +36,25 @@ class Reaper:
         run: only what is of this run; also when the database does not know it. '' for all that it knows.
         ended_only: leave runs alone that have no status yet: somebody may go on with them.
         now: seconds since the epoch.
+        by: who ends the jobs that still live.
     """
 
     def __init__(
-        self, store: "Store", connect: Connect, *, now: float, run: str = "", ended_only: bool = False
+        self,
+        store: "Store",
+        connect: Connect,
+        *,
+        now: float,
+        run: str = "",
+        ended_only: bool = False,
+        by: StoppedBy = StoppedBy.CONTROLLER,
     ) -> None:
         self._store = store
         self._connect = connect
         self._now = now
         self._run = run
         self._ended_only = ended_only
+        self._by = by
 
     def reap(self, node: Node) -> Reaped:
         """See to one node."""
@@ -67,7 +76,7 @@ class Reaper:
                     if self._run not in ("", run):
                         continue
                     why = self._spared(node, run)
-                    lines.append(f"run {run}: {why or self._end(session, run, sorted(jobs))}")
+                    lines.append(f"run {run}: {why or self._end(session, run, sorted(jobs), self._by)}")
                     ended += [] if why else [run]
                 lines += self._drop(node, set(self._there(session, session.list_ours())) if ended else set(there))
             except InfraError as error:
@@ -107,13 +116,13 @@ class Reaper:
         return [lease for lease in self._store.leases() if lease.node == node.address]
 
     @staticmethod
-    def _end(session: NodeSession, run: str, jobs: list[str]) -> str:
+    def _end(session: NodeSession, run: str, jobs: list[str], by: StoppedBy) -> str:
         if not jobs:
             session.unclaim(run)
             return "has nothing there, its claim was taken back"
         killed, left = 0, []
         for job in jobs:
-            answer = session.reap(job)
+            answer = session.reap(job, by)
             killed += len(answer["killed"])
             left += stayed_of(answer)
         session.unclaim(run)

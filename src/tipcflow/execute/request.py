@@ -52,8 +52,8 @@ class RunRequest:
     command: tuple[str, ...] = field(default=())
 
     def left_s(self, budget_s: float) -> float:
-        """What is left of a budget that begins now, seconds: nobody waits for an answer after `ends_at`."""
-        return min(budget_s, max(1.0, self.ends_at - time.time())) if self.ends_at else budget_s
+        """What is left of a budget that begins now, seconds. A confirm run has its own end instead: `ends_at`."""
+        return max(1.0, self.ends_at - time.time()) if self.ends_at else budget_s
 
     def waits_s(self, policy: Policy) -> float:
         """How long the run may wait for free slots, seconds."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tipcflow.config.waits import Waits
-from tipcflow.domain import InfraError, JobSpec, Node, NodeFacts
+from tipcflow.domain import InfraError, JobSpec, Node, NodeFacts, StoppedBy
 from tipcflow.execute.containers import usable_image
 from tipcflow.execute.fetch import Fetched, FolderFetch, changed_since
 from tipcflow.execute.parcel import NOTHING_SENT, Sent
@@ -26,7 +26,15 @@ T = TypeVar("T")
 Connect = Callable[[Node], Transport]
 
 ASK_S = 30.0
-JOB_FILES = ("samples.jsonl", "exit.json", "legs.jsonl", "runner.log", "evidence.json", "artefacts.json")
+JOB_FILES = (
+    "samples.jsonl",
+    "exit.json",
+    "legs.jsonl",
+    "runner.log",
+    "evidence.json",
+    "artefacts.json",
+    "before.json",
+)
 
 
 class NodeSession:
@@ -164,9 +172,9 @@ class NodeSession:
         """Let a staged job start its first command."""
         self.ask(commands.go(self._node, self._job(spec)), f"go on with {spec.step}")
 
-    def stop(self, spec: JobSpec, reason: str) -> None:
+    def stop(self, spec: JobSpec, reason: str, by: StoppedBy) -> None:
         """Ask the runner to end the job."""
-        self.ask(commands.stop(self._node, self._job(spec), reason), f"stop {spec.step}")
+        self.ask(commands.stop(self._node, self._job(spec), reason, by), f"stop {spec.step}")
 
     def poll(self, spec: JobSpec) -> dict[str, Any]:
         """State, heartbeat, exit record and legs of the job."""
@@ -219,9 +227,9 @@ class NodeSession:
         """Processes and jobs of our workspace on the node."""
         return self.ask_json(commands.list_ours(self._node), "list its processes")
 
-    def reap(self, job: str = "") -> dict[str, Any]:
+    def reap(self, job: str = "", by: StoppedBy = StoppedBy.CONTROLLER) -> dict[str, Any]:
         """End the processes of `job` (run/step/attempt), or of all jobs that are over."""
-        return self.ask_json(commands.reap(self._node, job=job), "end leftover processes")
+        return self.ask_json(commands.reap(self._node, job=job, by=by), "end leftover processes")
 
     def end_helpers(self) -> dict[str, Any]:
         """End commands of ours whose controller is gone: they are beyond their deadline, or silent uploads."""

@@ -6,14 +6,13 @@ worker slots than one. Each task then watches its own node; the one whose part e
 that finds all parts ended closes the attempt.
 """
 
-import contextlib
 import threading
 import time
 from typing import TYPE_CHECKING
 
-from tipcflow.domain import EndReason, InfraError, JobSpec, Status, Step
+from tipcflow.domain import EndReason, InfraError, JobSpec, Status, Step, StoppedBy
 from tipcflow.execute import outcome
-from tipcflow.execute.blame import culprit, is_bad, is_culprit, was_stopped
+from tipcflow.execute.blame import by_a_user, culprit, is_bad, is_culprit, was_stopped
 from tipcflow.execute.evidence import gather
 from tipcflow.execute.gang import PEER_GRACE_S, SLACK_S, STOP_S
 from tipcflow.execute.member import Member
@@ -38,8 +37,8 @@ class StepTask:
         nodes: sessions of all nodes of the step.
         resume: leg -> bytes of its log that another process has shown already.
         deferred: the attempt that this was in; the job of a later one is another.
-        generation: the round of tasks that this one belongs to (it grows when a task is cleared): within one round
-            an attempt that has ended is taken as it ended. 0 begins a new attempt in any case.
+        generation, cleared: the round of tasks that this one belongs to (`MemberState.of_round`): within one round
+            an attempt that has ended is taken as it ended. Generation 0 begins a new attempt in any case.
     """
 
     def __init__(
@@ -51,6 +50,7 @@ class StepTask:
         *,
         resume: dict[str, int] | None = None,
         generation: int = 0,
+        cleared: int = -1,
         deferred: int = 0,
     ) -> None:
         self._deferred = deferred
@@ -61,6 +61,7 @@ class StepTask:
         self._resume = resume
         self._killed = threading.Event()
         self._generation = generation
+        self._cleared = cleared
         self._attempt = 0
         self._closed: tuple[Status, str] | None = None
         self._beyond = 0
@@ -131,6 +132,7 @@ class StepTask:
                 self._step.nodes,
                 node=self._node,
                 generation=self._generation,
+                cleared=self._cleared,
                 beyond=self._beyond,
             )
             if joined.closed is None or not self._context.closer.again(self._step, joined.attempt):
@@ -149,8 +151,8 @@ class StepTask:
         until = time.monotonic() + seconds
         while not self._over and (left := until - time.monotonic()) > 0:
             self.mine.follow(left)
-            if not self.mine.done and time.time() > self.must_end_by:
-                self._nodes.stop([self.mine.spec], "no exit record in time")
+            if not self.mine.done and self._context.now() > self.must_end_by:
+                self._nodes.stop([self.mine.spec], "no exit record in time", StoppedBy.CONTROLLER)
                 self._await([self.mine], STOP_S)
         return self._over
 
@@ -188,27 +190,26 @@ class StepTask:
     def stop(self, reason: str) -> None:
         """Ask all members' runners to end their jobs, and start none from now on; does not wait."""
         self._killed.set()
-        self._nodes.stop(self.specs, reason)
+        self._nodes.stop(self.specs, reason, StoppedBy.USER)
 
-    def settle(self, *, stopped: bool = True) -> tuple[Status, str]:
+    def settle(self, *, stopped: bool = True) -> tuple[Status, str] | None:
         """Close the step's open attempt, whoever began it: what lives is stopped, what has ended is taken.
 
         Args:
             stopped: whether a person stopped the run, so that what never started is `cancelled`.
-
-        Raises:
-            KeyError: no attempt is open.
+        Returns None when no attempt is open: another task has closed it meanwhile.
         """
         number = self._context.store.open_attempt_number(self._context.run, self._step.id)
         if number is None:
-            raise KeyError(f"no attempt of {self._step.id} is open")
+            return None
         self._attempt = number
         self._members = self._context.members(self._step, number, self._nodes)
         left = [member for member in self._members.values() if not member.done]
         for member in left:
             self._ask(member, absent="it was never started there")
         never = [member for member in left if member.done and member.record is None]
-        self._stop_and_await([member for member in left if not member.done], "the run goes on without it")
+        by = StoppedBy.USER if stopped else StoppedBy.CONTROLLER
+        self._stop_and_await([one for one in left if not one.done], "the run goes on without it", by)
         ended = [member for member in self._members.values() if member not in never]
         fine = all(not is_bad(member) or was_stopped(member) for member in ended)
         return self._close(cancelled=bool(never) and stopped and fine, final=True)
@@ -251,7 +252,9 @@ class StepTask:
         self._look()
         if any(member.released for member in self._members.values()):
             return False
-        self._stop_and_await([m for m in self._members.values() if not m.done], "a peer could not be staged")
+        self._stop_and_await(
+            [m for m in self._members.values() if not m.done], "a peer could not be staged", StoppedBy.PEER
+        )
         for member in self._members.values():
             self._keep(member)
         members = list(self._members.values())
@@ -272,8 +275,7 @@ class StepTask:
         if not was_stopped(self.mine):
             self.mine.lost = ""  # watching it says more
             return False
-        with contextlib.suppress(KeyError):  # a peer's task has closed it meanwhile
-            self.settle()
+        self.settle()
         return True
 
     def _end_peers(self) -> None:
@@ -289,7 +291,9 @@ class StepTask:
         known = any(map(is_culprit, self._members.values()))
         if alive and (not known or (self.mine.record and self.mine.record.reason is EndReason.HANG)):
             gather(list(self._members.values()), self._context.closer.folder(self._step, self._attempt))
-        self._stop_and_await(alive, "a peer failed" if known else "its peers gave up and it did not")
+        self._stop_and_await(
+            alive, "a peer failed" if known else "its peers gave up and it did not", StoppedBy.PEER
+        )
 
     def await_peers(self, seconds: float) -> bool:
         """Look at the others' jobs too, for their tasks may be waiting or dead; whether all have ended.
@@ -314,10 +318,10 @@ class StepTask:
             time.sleep(1.0)
         return True
 
-    def _stop_and_await(self, members: list[Member], reason: str) -> None:
+    def _stop_and_await(self, members: list[Member], reason: str, by: StoppedBy) -> None:
         if not members:
             return
-        for node, why in self._nodes.stop([member.spec for member in members], reason).items():
+        for node, why in self._nodes.stop([member.spec for member in members], reason, by).items():
             self._members[node].lost = f"node {node} could not be told to stop: {why}"
         self._await([member for member in members if not member.done], STOP_S)
         for member in members:
@@ -364,12 +368,14 @@ class StepTask:
 
     def _keep(self, member: Member) -> None:
         context = self._context
-        member.generation = self._generation
+        if member.name == self._node:
+            member.generation = self._generation
+        member.cleared = self._cleared
         member.restore(context.store.put_member(context.run, self._step.id, self._attempt, member.state))
 
     @property
     def must_end_by(self) -> float:
-        """When all parts must have ended by all deadlines that their runners keep, seconds since the epoch."""
+        """When all parts must have ended by all deadlines that their runners keep, by the database's clock."""
         spec = self.mine.spec
         began = next(
             one.started_at
@@ -381,7 +387,7 @@ class StepTask:
     def _close(self, *, cancelled: bool = False, final: bool = False) -> tuple[Status, str]:
         members = list(self._members.values())
         blamed = culprit(members)
-        cancelled = cancelled or (blamed is not None and was_stopped(blamed))
+        cancelled = cancelled or (blamed is not None and by_a_user(blamed))
         return self._context.closer.close(
             self._step,
             self._attempt,

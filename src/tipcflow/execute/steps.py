@@ -82,8 +82,8 @@ class StepRunner:
             return reason
         if self._cancel.is_set():
             return Status.CANCELLED, "stopped by a person"
-        if time.monotonic() >= self._ends_at:
-            return Status.FAILED, f"not started: {budget_words(self._budget_s)}"
+        if reason is None and time.monotonic() >= self._ends_at:
+            return Status.INFRA_FAILURE, f"not started: {budget_words(self._budget_s)}"
         return reason
 
     def _execute(self, step: Step) -> Status:
@@ -144,4 +144,4 @@ class StepRunner:
 
 def budget_words(budget_s: float) -> str:
     """What is said of what comes after the run's budget."""
-    return f"the run's budget of {budget_s / 60:g} min is used up"
+    return f"the run's budget of {budget_s / 60:.3g} min is used up"

@@ -85,6 +85,8 @@ class TaskContext:
     @property
     def budget_s(self) -> float:
         """What all steps of the run together may take, seconds."""
+        if self.request.confirms:
+            return self.policy.confirm_minutes * 60
         return (self.suite.budget_minutes or self.policy.budget_minutes) * 60
 
     @property
@@ -92,15 +94,24 @@ class TaskContext:
         """When the run's budget is used up, seconds since the epoch; inf while nothing was tried.
 
         It counts from the first attempt under the present lease: neither waiting for slots nor a night of trouble
-        with nodes, after which somebody clears the run, is the chain's fault.
+        with nodes, after which somebody clears the run, is the chain's fault. A confirm run has its own end.
         """
         return self._budget_ends(self.store.attempts(self.run))
 
     def _budget_ends(self, attempts: Sequence[Attempt]) -> float:
         leased = float((self.store.document(self.run, "lease") or {}).get("at", 0.0))
         began = [one.started_at for one in attempts if one.started_at >= leased]
-        late = self.request.ends_at or float("inf")
-        return min(min(began) + self.budget_s, late) if began else late
+        if self.request.ends_at:
+            return self.request.ends_at
+        return min(began) + self.budget_s if began else float("inf")
+
+    @cached_property
+    def _clock_began(self) -> float:
+        return self.store.now() - time.monotonic()
+
+    def now(self) -> float:
+        """The time by the database's clock: tasks of one run may be on machines whose clocks differ."""
+        return self._clock_began + time.monotonic()
 
     @cached_property
     def cluster(self) -> Cluster:
@@ -117,7 +128,7 @@ class TaskContext:
             log_format=self.suite.log_format,
             say=self.say,
             retries=Retries(self.store, self.run, self.policy),
-            left_s=lambda: self.budget_ends - time.time(),
+            left_s=lambda: self.budget_ends - self.now(),
         )
 
     def nodes(self, *names: str) -> Nodes:
@@ -152,7 +163,7 @@ class TaskContext:
     def cut_short(self, step: Step, attempt: int) -> str:
         """In words, that the run's budget ended an attempt before its own deadline; '' when it did not."""
         cut = self._cut(step, attempt).deadline_s < step.deadline_s
-        return budget_words(self.budget_s) if cut and time.time() >= self.budget_ends else ""
+        return budget_words(self.budget_s) if cut and self.now() >= self.budget_ends else ""
 
     def members(self, step: Step, attempt: int, nodes: Nodes) -> dict[str, Member]:
         """Node -> its member of an attempt, with what is known of it."""
@@ -218,7 +229,7 @@ class TaskContext:
             fence, held = keeper.try_once(queue=queue)
         if fence is None:
             return held
-        self.store.put_document(self.run, "lease", {"fence": fence, "at": time.time()})
+        self.store.put_document(self.run, "lease", {"fence": fence, "at": self.now()})
         return ""
 
     def keep_lease(self, seconds: float) -> None:

@@ -100,8 +100,10 @@ def collect_run(context: TaskContext, *, stopped: bool = True) -> list[str]:
     for step in plan.steps:
         if store.open_attempt_number(run, step.id) is not None:
             with context.nodes(*step.nodes) as nodes:
-                status, reason = StepTask(context, step, step.nodes[0], nodes).settle(stopped=stopped)
-            said.append(f"{step.id}: closed as {status.value}{f': {reason}' if reason else ''}")
+                settled = StepTask(context, step, step.nodes[0], nodes).settle(stopped=stopped)
+            if settled is not None:
+                status, reason = settled
+                said.append(f"{step.id}: closed as {status.value}{f': {reason}' if reason else ''}")
         statuses = context.statuses()
         if step.id in statuses:
             continue
@@ -193,7 +195,7 @@ def settle_needs(context: TaskContext, step: Step) -> None:
                 continue  # its other nodes' tasks are at it
             needed = context.plan.step(need)
             with context.nodes(*needed.nodes) as nodes:
-                StepTask(context, needed, needed.nodes[0], nodes).settle()
+                StepTask(context, needed, needed.nodes[0], nodes).settle(stopped=False)
 
 
 def over_budget(context: TaskContext) -> tuple[Status, str] | None:
@@ -202,8 +204,8 @@ def over_budget(context: TaskContext) -> tuple[Status, str] | None:
     confirms = context.request.confirms
     if confirms and not confirm.open_question(context.store, confirms):
         return Status.CANCELLED, f"not started: run {confirms} waits no more for this confirm run"
-    if time.time() > context.budget_ends:
-        return Status.FAILED, f"not started: {budget_words(context.budget_s)}"
+    if context.now() > context.budget_ends:
+        return Status.INFRA_FAILURE, f"not started: {budget_words(context.budget_s)}"
     return None
 
 

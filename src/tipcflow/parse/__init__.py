@@ -8,10 +8,10 @@ from tipcflow.parse.autolog import AutologBlock, parse_autolog
 from tipcflow.parse.engine import ENGINE_KEYS, engine_from_autolog, parse_engine
 from tipcflow.parse.excerpt import error_excerpt
 from tipcflow.parse.formats import FORMATS, line_format
-from tipcflow.parse.inference import InferenceLog, parse_inference
+from tipcflow.parse.inference import InferenceLog, parse_inference, read_inference
 from tipcflow.parse.launch import LaunchFailure, parse_launch
 from tipcflow.parse.metrics import METRICS, Metric, metric
-from tipcflow.parse.predictions import parse_predictions
+from tipcflow.parse.predictions import parse_predictions, read_predictions
 from tipcflow.parse.rank import parse_ranks
 from tipcflow.parse.resources import ResourceSample, parse_resources, peak_measurements
 from tipcflow.parse.sample import Sample, to_measurements
@@ -43,6 +43,8 @@ __all__ = [
     "parse_resources",
     "parse_training",
     "peak_measurements",
+    "read_inference",
+    "read_predictions",
     "strip_ansi",
     "to_measurements",
 ]

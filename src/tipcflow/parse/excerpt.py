@@ -2,6 +2,7 @@
 
 import re
 
+from tipcflow.domain.masking import mask
 from tipcflow.parse.launch import REPEATS_FROM
 from tipcflow.parse.text import strip_ansi
 
@@ -29,7 +30,7 @@ def error_excerpt(text: str) -> str:
     # The launcher's repetition is also all there is when its worker's output was not echoed before.
     first_copy = next((number for number, line in enumerate(lines) if REPEATS_FROM in line), len(lines))
     chosen = _traceback(lines[:first_copy]) or _traceback(lines) or _tail(lines[:first_copy]) or _tail(lines)
-    return "\n".join(line[:MAX_WIDTH] for line in chosen)
+    return "\n".join(line[:MAX_WIDTH] for line in mask("\n".join(chosen)).split("\n"))
 
 
 def _traceback(lines: list[str]) -> list[str]:

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 from tipcflow.domain import Frozen
 from tipcflow.domain.failure import FailureClass
+from tipcflow.domain.masking import mask
 from tipcflow.parse.failure_rules import RULES, Rule
 from tipcflow.parse.launch import REPEATS_FROM
 from tipcflow.parse.text import strip_ansi
@@ -55,7 +56,7 @@ def trouble_of(text: str) -> Trouble | None:
     block = _exception(lines)
     if block:
         known = _first(RULES, block)
-        return known or Trouble(failure_class=FailureClass.CODE_ERROR, said=block[0].strip()[:_SAID])
+        return known or Trouble(failure_class=FailureClass.CODE_ERROR, said=mask(block[0].strip())[:_SAID])
     return _first(RULES, lines[-_LAST_LINES:])
 
 
@@ -84,6 +85,9 @@ def _first(rules: Iterable[Rule], lines: list[str]) -> Trouble | None:
         said = next((line for line in reversed(lines) if rule.pattern.search(line)), None)
         if said is not None:
             return Trouble(
-                failure_class=rule.failure_class, said=said.strip()[:_SAID], victim=rule.victim, rule=rule.name
+                failure_class=rule.failure_class,
+                said=mask(said.strip())[:_SAID],
+                victim=rule.victim,
+                rule=rule.name,
             )
     return None

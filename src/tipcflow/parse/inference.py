@@ -1,16 +1,17 @@
 """One leg's log -> everything that it says: AutoLog reports, engine settings, predictions, who reported."""
 
 import re
+from collections.abc import Iterable, Iterator
 
 from tipcflow.domain import Frozen
-from tipcflow.parse.autolog import AutologBlock, parse_autolog, real_autolog_spoke
+from tipcflow.parse.autolog import AutologBlock, AutologReader, real_autolog_spoke
 from tipcflow.parse.engine import parse_engine
-from tipcflow.parse.predictions import parse_predictions
+from tipcflow.parse.predictions import read_predictions
 from tipcflow.parse.sample import Sample
-from tipcflow.parse.text import strip_ansi
+from tipcflow.parse.text import lines_of, strip_ansi
 
 # `reporter: auto_log 1.2.0` or `reporter: tipcflow-sample`
-_REPORTER = re.compile(r"^\s*reporter: (\S+(?: \S+)?)\s*$", re.MULTILINE)
+_REPORTER = re.compile(r"\s*reporter: (\S+(?: \S+)?)\s*$")
 
 
 class InferenceLog(Frozen):
@@ -37,20 +38,35 @@ class InferenceLog(Frozen):
         return tuple(sample for block in self.blocks for sample in block.samples)
 
 
-def parse_inference(text: str) -> InferenceLog:
+def parse_inference(text: str | bytes) -> InferenceLog:
     """Everything that a leg's log says; an empty log gives an empty answer."""
-    blocks = parse_autolog(text)
+    return read_inference(lines_of(text))
+
+
+def read_inference(lines: Iterable[tuple[int, str]]) -> InferenceLog:
+    """`parse_inference` of a log that comes line by line, with byte offsets."""
+    reader = AutologReader()
+    engine: dict[str, str] = {}
+    signed, spoke = "", False
+
+    def seen() -> Iterator[tuple[int, str]]:
+        nonlocal engine, signed, spoke
+        for offset, raw in lines:
+            line = strip_ansi(raw)
+            reader.line(offset, line)
+            if "engine:" in line:
+                engine = parse_engine(line) or engine
+            if "reporter:" in line and (found := _REPORTER.match(line)):
+                signed = found[1]
+            spoke = spoke or ("autolog.py" in line and real_autolog_spoke(line))
+            yield offset, raw
+
+    predictions = read_predictions(seen())
+    blocks = reader.blocks
     return InferenceLog(
         autolog=blocks[-1].fields if blocks else {},
         blocks=blocks,
-        engine=parse_engine(text),
-        predictions=parse_predictions(text),
-        reporter=_reporter(text) if blocks else "",
+        engine=engine,
+        predictions=predictions,
+        reporter=(signed or ("auto_log" if spoke else "unknown")) if blocks else "",
     )
-
-
-def _reporter(text: str) -> str:
-    signed = _REPORTER.findall(strip_ansi(text))
-    if signed:
-        return str(signed[-1])
-    return "auto_log" if real_autolog_spoke(text) else "unknown"

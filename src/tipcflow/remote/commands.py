@@ -7,7 +7,7 @@ import json
 import shlex
 from collections.abc import Mapping, Sequence
 
-from tipcflow.domain import Node
+from tipcflow.domain import Node, StoppedBy
 from tipcflow.remote import paths
 from tipcflow.remote.containers import inside
 from tipcflow.remote.helping import helper
@@ -235,9 +235,9 @@ def go(node: Node, job: str) -> str:
     return _runner(node, "go", job)
 
 
-def stop(node: Node, job: str, reason: str) -> str:
+def stop(node: Node, job: str, reason: str, by: StoppedBy) -> str:
     """Ask the job's runner to end it."""
-    return _runner(node, "stop", job, reason)
+    return _runner(node, "stop", job, reason, "--by", by.value)
 
 
 def evidence(node: Node, job: str) -> str:
@@ -268,16 +268,25 @@ def list_ours(node: Node) -> str:
     return _runner(node, "list", node.workspace)
 
 
-def reap(node: Node, *, job: str = "", living: bool = False, helpers: bool = False) -> str:
+def reap(
+    node: Node,
+    *,
+    job: str = "",
+    living: bool = False,
+    helpers: bool = False,
+    by: StoppedBy = StoppedBy.CONTROLLER,
+) -> str:
     """End the processes of jobs that are over.
 
     Args:
         job: `run/step/attempt`: only this job, but also when it lives.
         living: all jobs of the workspace, also those that live.
         helpers: no job: only controllers' commands that nobody waits for any more.
+        by: who ends the jobs that live.
     """
     words = ["--job", job] if job else ["--living"] if living else ["--helpers"] if helpers else []
-    return _runner(node, "reap", node.workspace, *words, seconds=ASKED_S + LONGER_S)
+    who = [] if by is StoppedBy.CONTROLLER else ["--by", by.value]
+    return _runner(node, "reap", node.workspace, *words, *who, seconds=ASKED_S + LONGER_S)
 
 
 def facts(node: Node, peers: Mapping[str, str], *, port: int = 22) -> str:

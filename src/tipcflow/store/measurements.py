@@ -45,15 +45,15 @@ class MeasurementsMixin(StoreBase):
         if not groups:
             return 0
         with self._write() as connection:
-            _lock(connection, {key[0] for key in groups})
-            known = _known(connection, {key[:2] for key in groups})
+            lock_runs(connection, {key[0] for key in groups})
+            known = known_series(connection, {key[:2] for key in groups})
             fresh = [_row(key, found) for key, found in groups.items() if key not in known]
             for start in range(0, len(fresh), BATCH):
-                _insert(connection, fresh[start : start + BATCH])
+                insert(connection, fresh[start : start + BATCH])
             added = sum(int(row[_N]) for row in fresh)
             for key, found in groups.items():
                 if key in known:
-                    added += _extend(connection, key, found, known[key])
+                    added += extend(connection, key, found, known[key])
         return added
 
     def measurements(
@@ -117,14 +117,14 @@ def _row(key: Key, found: list[Measurement]) -> Row:
     return (*key, storable(unit), storable(source), *summary(packed), text_of(packed))
 
 
-def _lock(connection: Connection, runs: set[str]) -> None:
+def lock_runs(connection: Connection, runs: set[str]) -> None:
     """Queue up behind other writers of the same runs, until the transaction ends (SQLite did so at BEGIN)."""
     if connection.dialect.name == "postgresql":
         for run in sorted(runs):
             connection.exec_driver_sql(_QUEUE, (_LOCK, run))
 
 
-def _known(connection: Connection, steps: set[tuple[str, str]]) -> dict[Key, Known]:
+def known_series(connection: Connection, steps: set[tuple[str, str]]) -> dict[Key, Known]:
     """What is there already of these (run, step)."""
     query = _KNOWN.replace("?", "%s") if connection.dialect.name == "postgresql" else _KNOWN
     found: dict[Key, Known] = {}
@@ -134,7 +134,7 @@ def _known(connection: Connection, steps: set[tuple[str, str]]) -> dict[Key, Kno
     return found
 
 
-def _extend(connection: Connection, key: Key, found: list[Measurement], known: Known) -> int:
+def extend(connection: Connection, key: Key, found: list[Measurement], known: Known) -> int:
     """Add what is new to a series; how much that was."""
     whole = known["last_ordinal"] == known["n"] - 1
     if whole and all(0 <= item.ordinal <= known["last_ordinal"] for item in found):
@@ -154,7 +154,7 @@ def _extend(connection: Connection, key: Key, found: list[Measurement], known: K
     return len(new)
 
 
-def _insert(connection: Connection, rows: list[Row]) -> None:
+def insert(connection: Connection, rows: list[Row]) -> None:
     """Straight to the driver, which is several times as fast."""
     if connection.dialect.name == "postgresql":
         _copy(connection, rows)

@@ -1,8 +1,9 @@
 """A series as one row: its samples as JSON text, and a summary that most readers need nothing else of.
 
 The text is an array of `[ordinal, value, epoch, iteration, offset]` in the order of the ordinals; a unit and a
-source follow where they differ from the series' own. nan stands as null, and inf as the text "Infinity", because
-databases read the JSON too (view `measurements`). Why it is like this: docs/adr, "Samples are kept as series".
+source follow where they differ from the series' own. A long series is packed into one row (columns.py). nan
+stands as null, and inf as the text "Infinity", because databases read the JSON too (view `measurements`). Why it
+is like this: docs/adr, "Samples are kept as series".
 """
 
 import json
@@ -19,6 +20,8 @@ from tipcflow.store.types import storable
 SUMMARY = ("n", "last_ordinal", "finite", "mean", "median", "p10", "p90", "lowest", "highest", "last")
 # What a series of that many samples is rolled up to would be no smaller than the samples.
 KEPT = 7
+# Ordinal, value, epoch, iteration, offset, unit, source.
+_ROW_LENGTH = 7
 Packed = list[Sequence[Any]]
 _ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 _INFINITE = {math.inf: "Infinity", -math.inf: "-Infinity"}
@@ -63,9 +66,18 @@ def text_of(packed: Packed) -> str:
 
 
 def packed_of(text: str) -> Packed:
-    """What `text_of` wrote."""
+    """The rows of a series, whichever form its text has."""
     packed: Packed = json.loads(text)
+    if is_long(packed):
+        from tipcflow.store.columns import columns_of
+
+        return list(columns_of(packed[0]).rows())
     return packed
+
+
+def is_long(packed: Packed) -> bool:
+    """Whether these are not the samples but one row that holds all of them as columns (columns.py)."""
+    return len(packed) == 1 and len(packed[0]) > _ROW_LENGTH
 
 
 def value_of(told: float | str | None) -> float:
@@ -75,7 +87,13 @@ def value_of(told: float | str | None) -> float:
 
 def values_of(text: str) -> list[float]:
     """The values of a series in their order, nan and inf included."""
-    return [value_of(row[1]) for row in packed_of(text)]
+    packed: Packed = json.loads(text)
+    if is_long(packed):
+        from tipcflow.store.columns import columns_of
+
+        values: list[float] = columns_of(packed[0]).values.tolist()
+        return values
+    return [value_of(row[1]) for row in packed]
 
 
 def summary(packed: Packed) -> tuple[Any, ...]:

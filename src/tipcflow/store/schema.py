@@ -21,7 +21,7 @@ from sqlalchemy import (
 )
 
 from tipcflow.domain import Status
-from tipcflow.store.types import JsonText, Sample, Words
+from tipcflow.store.types import JsonText, Reason, Sample, Words
 
 RUN_WORDS = (
     Status.PASS,
@@ -68,6 +68,10 @@ def _words(name: str, *, key: bool = False, null: bool = False) -> Column[Any]:
     return Column(name, Words, primary_key=key, nullable=null)
 
 
+def _reason(name: str) -> Column[Any]:
+    return Column(name, Reason, nullable=False)
+
+
 def _whole(name: str, *, key: bool = False, null: bool = False) -> Column[Any]:
     return Column(name, Integer, primary_key=key, nullable=null, autoincrement=False)
 
@@ -101,7 +105,7 @@ runs = Table(
     _json("nodes"),
     _words("environment"),
     _words("status", null=True),
-    _words("reason"),
+    _reason("reason"),
     _time("created_at"),
     _time("ended_at", null=True),
     _status(RUN_WORDS),
@@ -134,7 +138,7 @@ steps = Table(
     _whole("repeat"),
     _whole("world_size"),
     _words("status", null=True),
-    _words("reason"),
+    _reason("reason"),
     _status(STEP_WORDS),
     _refers(["run"], ["runs.id"]),
 )
@@ -147,7 +151,7 @@ attempts = Table(
     _whole("attempt", key=True),
     _json("nodes"),
     _words("status", null=True),
-    _words("reason"),
+    _reason("reason"),
     _json("records"),
     _time("started_at"),
     _time("ended_at", null=True),
@@ -202,8 +206,8 @@ legs = Table(
     _whole("attempt", key=True),  # 0: the leg was not started
     _words("node"),
     _words("status"),
-    _words("reason"),
-    _words("end_reason"),
+    _reason("reason"),
+    _reason("end_reason"),
     _whole("exit_code", null=True),
     _time("duration_s", null=True),
     _json("record", null=True),
@@ -253,7 +257,7 @@ check_results = Table(
     _whole("position"),
     _whole("schema_version"),
     _words("status"),
-    _words("reason"),
+    _reason("reason"),
     Column("gating", Boolean, nullable=False),
     _json("details"),
     _status(CHECK_WORDS),

@@ -8,6 +8,8 @@ from pydantic import BaseModel
 from sqlalchemy import Dialect, Double, Text
 from sqlalchemy.types import TypeDecorator
 
+from tipcflow.domain.masking import mask
+
 
 def storable(text: str) -> str:
     """The text as both databases can keep it: PostgreSQL takes no NUL, neither takes lone surrogates."""
@@ -48,6 +50,16 @@ class Words(TypeDecorator[str]):
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
         """A plain `str` (an enum member would be adapted by its name), storable in both databases."""
         return None if value is None else storable(str(value))
+
+
+class Reason(Words):
+    """Why something ended as it did: it may quote a log, so secrets in it are masked."""
+
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+        """The text, masked."""
+        return super().process_bind_param(None if value is None else mask(str(value)), dialect)
 
 
 class JsonText(TypeDecorator[Any]):

@@ -70,9 +70,9 @@ FAULTS: tuple[Fault, ...] = (
         "run deadline passed",
         "the run's budget is used up in the middle of a training",
         desk_processes.deadline_passed,
-        FAILED,
+        INFRA,
         detect_s=60,
-        failure="timeout",
+        failure="budget",
     ),
     Fault(
         "node unreachable at start",

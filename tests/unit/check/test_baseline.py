@@ -63,7 +63,7 @@ STEADY = (0.050, 0.051, 0.049, 0.050, 0.0505)
     [
         (0.051, STEADY, Status.PASS),
         (0.0595, STEADY, Status.PASS),
-        (0.0605, STEADY, Status.INSUFFICIENT_DATA),
+        (0.0605, STEADY, Status.UNCONFIRMED),
         # The run before was as slow: that confirms it where no confirm run can.
         (0.0605, (*STEADY, 0.0610), Status.REGRESSION),
         (0.0395, STEADY, Status.IMPROVEMENT),
@@ -73,7 +73,9 @@ STEADY = (0.050, 0.051, 0.049, 0.050, 0.0505)
         # One slow run in the past does not move the baseline.
         (0.0605, (*STEADY, 0.5), Status.REGRESSION),
         # Nor does one that has gone again.
-        (0.0605, (*STEADY, 0.5, 0.05), Status.INSUFFICIENT_DATA),
+        (0.0605, (*STEADY, 0.5, 0.05), Status.UNCONFIRMED),
+        # More than twice the limit needs no confirm run.
+        (0.0705, STEADY, Status.REGRESSION),
     ],
 )
 def test_lower_is_better(build: ModuleType, value: float, past: tuple[float, ...], status: Status) -> None:
@@ -84,7 +86,7 @@ def test_a_run_before_that_was_slow_is_no_confirm_run(build: ModuleType) -> None
     """It may have been let through because its own confirm run refuted it."""
     past = (*STEADY, 0.061)
     first = judged(build, 0.0605, past)
-    assert (first.status, first.values["confirm"]) == (Status.INSUFFICIENT_DATA, True)
+    assert (first.status, first.values["confirm"]) == (Status.UNCONFIRMED, True)
     refuted = Confirmation(run="child", medians={KEY: 0.0501})
     assert judged(build, 0.0605, past, confirmation=refuted).status is Status.PASS
     agreed = Confirmation(run="child", medians={KEY: 0.0611})
@@ -104,7 +106,18 @@ def test_the_reason_has_the_numbers(build: ModuleType) -> None:
     shown = "0.0605 s, 1.210 x the baseline 0.05 s of"
     assert result.reason == f"{shown} 5 runs; 20.0% would be noise: run again to confirm or refute it"
     result = judged(build, 0.0605, (*(0.05,) * 5, 0.0605), confirmation=ALONE)
-    assert result.reason == f"{shown} 6 runs; 20.0% would be noise, and the run before was worse as well"
+    missing = "the confirm run child is not waited for"
+    assert (
+        result.reason == f"{shown} 6 runs; 20.0% would be noise, and the run before was worse as well ({missing})"
+    )
+    result = judged(build, 0.0605, (0.05,) * 5, confirmation=ALONE)
+    assert result.reason == f"{shown} 5 runs; 20.0% would be noise; not confirmed: {missing}"
+    result = judged(build, 0.0605, (0.05,) * 5, confirmation=Confirmation(run="child", medians={KEY: 0.057}))
+    measured = "the confirm run measured 0.057 s: only part of the change, 14.0% worse"
+    assert (result.status, result.reason) == (
+        Status.UNCONFIRMED,
+        f"{shown} 5 runs; 20.0% would be noise, and {measured}",
+    )
 
 
 def test_rules_per_metric(build: ModuleType) -> None:
@@ -198,7 +211,7 @@ def test_memory_is_compared_rank_by_rank(build: ModuleType, name: str) -> None:
     (result,) = memory(build, (3.4e8, 0), (5e8, 1), (6.6e8, -1), name=name)
     assert (result.check, result.status) == (f"memory.{name}", Status.REGRESSION)
     shown = "500.0 MB, 1.471 x the baseline 340.0 MB of 6 runs; 15.0% would be noise"
-    assert result.reason == f"rank 1 of 2: {shown}, and the run before was worse as well"
+    assert result.reason.startswith(f"rank 1 of 2: {shown}; more than 30.0% needs no confirm run")
     assert result.values["ranks"] == {"0": 3.4e8, "1": 5e8}
     (less,) = memory(build, (1.7e8, 0), (3.4e8, 1), name=name)
     assert (less.status, less.reason.startswith("rank 0 of 2: 170.0 MB")) == (Status.IMPROVEMENT, True)
@@ -224,9 +237,23 @@ def test_preparing_data_is_not_judged(build: ModuleType) -> None:
     assert against_baseline(facts, CheckContext()) == []
 
 
-def test_a_speed_of_nothing_is_a_regression(build: ModuleType) -> None:
-    rules = {"metrics": {"ips": MetricRule()}}
-    assert judged(build, 0.0, (*(100.0,) * 5, 0.0), "ips", confirmation=ALONE, **rules).status is Status.REGRESSION
+@pytest.mark.parametrize("runs", [0, 3, 6, 20])
+@pytest.mark.parametrize("metric", ["ips", "batch_cost", "inference_time", "max_mem_reserved"])
+@pytest.mark.parametrize("value", [0.0, -1.0])
+def test_a_speed_or_a_time_of_nothing_is_no_measurement(
+    build: ModuleType, metric: str, value: float, runs: int
+) -> None:
+    result = judged(build, value, (100.0,) * runs, metric, metrics={metric: MetricRule()})
+    if not runs and value == 0 and metric == "max_mem_reserved":
+        assert result.status is Status.INSUFFICIENT_DATA, "a run on CPU reserves no memory of a GPU"
+        return
+    assert result.status is Status.FAILED, result.reason
+    assert "is not a measurement" in result.reason
+
+
+def test_a_time_below_the_last_digit_of_a_log_is_one(build: ModuleType) -> None:
+    rules = {"metrics": {"reader_cost": MetricRule()}}
+    assert judged(build, 0.0, (0.0001,) * 6, "reader_cost", **rules).status is Status.IMPROVEMENT
 
 
 def test_numbers_that_are_none_are_no_improvement(build: ModuleType) -> None:
@@ -237,11 +264,18 @@ def test_numbers_that_are_none_are_no_improvement(build: ModuleType) -> None:
 @pytest.mark.parametrize(
     ("metric", "phase", "usual", "now", "status", "words"),
     [
-        ("top1", Phase.EVAL, 0.75, 0.70, Status.REGRESSION, "judged without a confirm run, lite says nothing"),
-        ("top1", Phase.EVAL, 0.75, 0.73, Status.INSUFFICIENT_DATA, "up to 4.0% the next run will tell"),
+        (
+            "top1",
+            Phase.EVAL,
+            0.75,
+            0.70,
+            Status.REGRESSION,
+            "needs no confirm run (lite says nothing",
+        ),
+        ("top1", Phase.EVAL, 0.75, 0.73, Status.UNCONFIRMED, "not confirmed: lite says nothing"),
         ("top1", Phase.EVAL, 0.75, 0.75, Status.PASS, "within 2.0%"),
-        ("peak_rss", Phase.RESOURCE, 1e9, 2e9, Status.REGRESSION, "lite says nothing about it: more than 10.0%"),
-        ("loss", Phase.TRAIN, 1.0, 1.2, Status.REGRESSION, "judged without a confirm run"),
+        ("peak_rss", Phase.RESOURCE, 1e9, 2e9, Status.REGRESSION, "more than 10.0% needs no confirm run"),
+        ("loss", Phase.TRAIN, 1.0, 1.2, Status.REGRESSION, "needs no confirm run"),
         ("batch_cost", Phase.TRAIN, 0.5, 0.8, Status.REGRESSION, "the confirm run measured"),
     ],
 )

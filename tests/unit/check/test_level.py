@@ -37,8 +37,8 @@ def test_a_usual_run_passes(build: ModuleType) -> None:
 
 def test_a_slow_run_is_a_question_first(build: ModuleType) -> None:
     result = judged(build, 0.055)
-    assert (result.status, result.values["confirm"]) == (Status.INSUFFICIENT_DATA, True)
-    assert result.reason.endswith("more than this history's noise: run again to confirm or refute it")
+    assert (result.status, result.values["confirm"]) == (Status.UNCONFIRMED, True)
+    assert result.reason.endswith("would be noise: run again to confirm or refute it")
 
 
 def test_the_confirm_run_decides(build: ModuleType) -> None:
@@ -53,8 +53,8 @@ def test_the_confirm_run_decides(build: ModuleType) -> None:
 
 def test_a_confirm_run_that_says_nothing_leaves_the_question(build: ModuleType) -> None:
     result = judged(build, 0.055, confirmation=Confirmation(run="c1", medians={}, missing="has not ended in time"))
-    assert result.status is Status.INSUFFICIENT_DATA
-    assert result.reason.endswith("the confirm run c1 has not ended in time")
+    assert result.status is Status.UNCONFIRMED
+    assert result.reason.endswith("not confirmed: the confirm run c1 has not ended in time")
 
 
 def test_two_slow_runs_confirm_each_other(build: ModuleType) -> None:
@@ -79,9 +79,9 @@ def test_no_history_is_too_young_for_a_run_that_takes_three_times_as_long(
     facts = build.facts(measurements=tuple(build.series((0.15,), "batch_cost")))
     policy = load_yaml(CONFIGS / f"{name}.yaml", Policy)
     (result,) = against_baseline(facts, CheckContext(policy=policy, history=history))
-    assert (result.status, result.values.get("confirm")) == (Status.INSUFFICIENT_DATA, True), result.reason
+    assert (result.status, result.values.get("confirm")) == (Status.UNCONFIRMED, True), result.reason
     told = CheckContext(policy=policy, history=history, confirmation=confirmed(0.151))
-    assert against_baseline(facts, told)[0].status in (Status.REGRESSION, Status.INSUFFICIENT_DATA)
+    assert against_baseline(facts, told)[0].status is Status.REGRESSION
     told = CheckContext(policy=policy, history=history, confirmation=confirmed(0.0502))
     assert against_baseline(facts, told)[0].status is Status.PASS
 
@@ -113,7 +113,7 @@ def test_after_an_improvement_slow_runs_are_found_at_once(build: ModuleType, sin
     """The gate forgets the runs before an improvement: while it knows few of the new level, a floor judges."""
     past = wavy(0.5, 30) + wavy(0.4, since)
     asks = weekly(build, slow, past)
-    assert (asks.status, asks.values.get("confirm")) == (Status.INSUFFICIENT_DATA, True), asks.reason
+    assert (asks.status, asks.values.get("confirm")) == (Status.UNCONFIRMED, True), asks.reason
     assert asks.values["ratio"] == pytest.approx(slow / 0.4, rel=0.01)
     assert f"of {since} runs" in asks.reason
     assert weekly(build, slow, past, slow).status is Status.REGRESSION

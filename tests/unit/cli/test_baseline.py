@@ -114,10 +114,10 @@ def slower(one: Number) -> float:
 
 
 def judged(store: Store, week: int, how: Callable[[Number], float]) -> tuple[Status, dict[str, CheckResult]]:
-    """A run of that week, judged and ended with what it was told; for a confirm run there is no time."""
-    run, rules = stored(store, week, how, NODES), Policy(name="mine")
+    """A run of that week, judged and ended with what it was told; the policy has no confirm runs."""
+    run, rules = stored(store, week, how, NODES), Policy(name="mine", confirm_minutes=0)
     judgement.judge_run(store, run, rules=rules, references=References(suite="sample"))
-    assert confirm.ask(store, store.get_run(run), rules, f"{run}-again", budget_ends=0.0) is None
+    assert confirm.ask(store, store.get_run(run), rules, f"{run}-again") is None
     said = judgement.judge_run(store, run, rules=rules, references=References(suite="sample"))
     store.finish_run(run, said.status, said.reason, T0 + week * 100 + 50)
     return said.status, {one.check: one for one in store.check_results(run)}
@@ -132,7 +132,7 @@ def test_a_wanted_change_is_accepted_and_the_runs_after_it_are_judged_by_it(
         for week in range(6):
             assert judged(store, week, lambda _: 1.0)[0] is Status.PASS
         status, answers = judged(store, 6, slower)
-        assert (status, answers["speed.batch_cost"].values["confirm"]) == (Status.PASS, True)
+        assert (status, answers["speed.batch_cost"].values["confirm"]) == (Status.REGRESSION, True)
         status, answers = judged(store, 7, slower)
         assert (status, answers["speed.batch_cost"].status) == (Status.REGRESSION, Status.REGRESSION)
     said = tipcflow("baseline", "accept", "run-07", "--because", "larger images", "--who", "mia")

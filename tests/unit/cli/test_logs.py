@@ -93,3 +93,12 @@ def test_what_is_half_fetched_is_no_log(failed: str, tipcflow: Callable[..., Any
     (home / "runs" / failed / safe_name(TRAIN) / "node-a" / "logs" / ".main.log.part").write_text("epo")
     assert tipcflow("logs", failed).out == before.out
     assert "epo\n" not in tipcflow("logs", failed, TRAIN, "--node", "node-a").out
+
+
+def test_secrets_are_masked_and_everything_else_is_kept(
+    failed: str, tipcflow: Callable[..., Any], home: Path
+) -> None:
+    log = home / "runs" / failed / safe_name(TRAIN) / "node-a" / "logs" / "main.log"
+    log.write_text("\u20ac\t100 %\nGET https://x/?token=SECRET123&a=1\npassword=hunter2", encoding="utf-8")
+    said = tipcflow("logs", "latest", "train", "--node", "node-a").out
+    assert said == "\u20ac\t100 %\nGET https://x/?token=***&a=1\npassword=***\n"

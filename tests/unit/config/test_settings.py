@@ -100,6 +100,13 @@ def test_safe_url_never_shows_a_password(password: str) -> None:
     assert f":{password}@" not in safe_url(f"postgresql://me:{password}@db/x")
 
 
+def test_the_limit_of_logs(tmp_path: Path) -> None:
+    assert settings({"HOME": "/me"}, tmp_path).log_limit_mb == 8000
+    assert settings({"HOME": "/me", "TIPCFLOW_LOG_LIMIT_MB": "64"}, tmp_path).log_limit_mb == 64
+    with pytest.raises(ConfigError, match="TIPCFLOW_LOG_LIMIT_MB: cannot be"):
+        settings({"HOME": "/me", "TIPCFLOW_LOG_LIMIT_MB": "none"}, tmp_path)
+
+
 def test_numbers_of_the_queue(tmp_path: Path) -> None:
     found = settings({"HOME": "/me"}, tmp_path)
     assert (found.weekly_at_once, found.queue_rise_s) == (16, 1800.0)

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.confirmations import told
 from tests.support.stories import INFER, T0, TRAIN, a_plan, a_run, tell
 
 from tipcflow.config.policy import Policy
@@ -50,35 +51,30 @@ def test_what_is_in_doubt() -> None:
     assert confirm.doubted(answers) == (f"{INFER}/{LEG}", TRAIN)
 
 
-def test_asked_for_once_within_the_budget(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(confirm.time, "time", lambda: T0)
+def test_asked_for_once_beyond_the_budget(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also by a run that took all of its budget: the confirm run has minutes of its own."""
+    late = T0 + 60 * POLICY.budget_minutes + 5
+    monkeypatch.setattr(confirm.time, "time", lambda: late)
     run = in_doubt(store, answer())
-    asked = confirm.ask(store, run, POLICY, "child", budget_ends=T0 + 300)
-    assert asked == confirm.Asked("child", (TRAIN,), T0 + 300, mode=run.mode)
+    asked = confirm.ask(store, run, POLICY, "child")
+    assert asked == confirm.Asked("child", (TRAIN,), late + 15 * 60, mode=run.mode)
     assert confirm.asked_of(store, run.id) == asked
-    assert confirm.ask(store, run, POLICY, "other", budget_ends=T0 + 300) is None
+    assert confirm.ask(store, run, POLICY, "other") is None
     confirm.forget(store, run.id)
-    again = confirm.ask(store, run, POLICY, "other", budget_ends=T0 + 9000)
-    assert again
-    assert again.until == T0 + 15 * 60
+    assert confirm.ask(store, run, POLICY, "other")
 
 
-@pytest.mark.parametrize(
-    ("changes", "policy", "left"),
-    [
-        ({}, Policy(name="p", confirm_minutes=0), 900),
-        ({}, POLICY, 59),
-        ({"trigger": "confirm"}, POLICY, 900),
-    ],
-)
-def test_not_asked_for(store: Store, changes: Any, policy: Policy, left: float) -> None:
-    import time
-
-    run = in_doubt(store, answer()).model_copy(update=changes)
-    assert confirm.ask(store, run, policy, "child", budget_ends=time.time() + left) is None
+def test_a_policy_without_confirm_runs_is_told_by_the_checks(store: Store) -> None:
+    run = in_doubt(store, answer())
+    assert confirm.ask(store, run, Policy(name="p", confirm_minutes=0), "child") is None
     assert not confirm.open_question(store, run.id)
-    if not changes:
-        assert confirm.told(store, run.id) == ("child", {}, f"is not waited for: {confirm.NO_TIME}")
+    assert told(store, run) == ("child", {}, f"is not waited for: {confirm.NONE}", "")
+
+
+def test_a_confirm_run_is_not_confirmed(store: Store) -> None:
+    run = in_doubt(store, answer()).model_copy(update={"trigger": "confirm"})
+    assert confirm.ask(store, run, POLICY, "child") is None
+    assert told(store, run) is None
 
 
 def test_only_what_is_in_doubt_and_what_it_needs() -> None:
@@ -131,7 +127,7 @@ def test_only_speeds_are_confirmed_on_a_little_data(
     monkeypatch.setattr(confirm.time, "time", lambda: T0)
     answers = [answer().model_copy(update={"metric": name}) for name in metrics]
     run = on_all_data(store, *answers, took_s=takes_s)
-    asked = confirm.ask(store, run, POLICY, "child", budget_ends=T0 + 9000)
+    asked = confirm.ask(store, run, POLICY, "child")
     assert (asked and asked.mode) == expected
 
 
@@ -150,9 +146,7 @@ def test_what_a_little_data_says_nothing_about_is_judged_alone(store: Store) -> 
 EVAL = "norm_train_cpu/eval"
 
 
-def evaluated(
-    store: Store, *answers: CheckResult, train_s: float, eval_s: float = 60, left_s: float = 9000
-) -> Any:
+def evaluated(store: Store, *answers: CheckResult, train_s: float, eval_s: float = 60) -> Any:
     """(a run on all data with an evaluation, what is asked for it)."""
     run, plan = a_run(mode=WHOLE, created_at=T0), a_plan()
     one = Step(id=EVAL, kind=StepKind.EVAL, nodes=("node-a",), after=(TRAIN,), variant="norm_train_cpu")
@@ -161,7 +155,7 @@ def evaluated(
         number = store.open_attempt(run.id, step, run.nodes, T0)
         store.close_attempt(run.id, step, number, Status.PASS, "", [], T0 + took_s)
     store.set_check_results(run.id, answers)
-    return run, confirm.ask(store, run, POLICY, "child", budget_ends=T0 + left_s)
+    return run, confirm.ask(store, run, POLICY, "child")
 
 
 TOP1 = answer(EVAL).model_copy(update={"check": "accuracy.history", "metric": "top1"})
@@ -242,7 +236,7 @@ def test_in_another_mode_only_speeds_of_like_batches_count(store: Store, ips: fl
         ]
     )
     store.put_document(run.id, confirm.DOCUMENT, {"run": "child", "keys": [TRAIN], "until": T0, "mode": LITE})
-    by, medians, missing = confirm.told(store, run.id)
+    by, medians, missing, _ = told(store, run) or ("", {}, "", "")
     assert (by, sorted(key.rpartition("|")[2] for key in medians)) == ("child", speeds)
     assert missing == ("is pass" if speeds else f"had batches of another size in {TRAIN}")
 
@@ -263,7 +257,7 @@ def test_what_it_measured_counts_for_the_confirmed_run_alone(store: Store) -> No
     child = tell(store, a_run("child", trigger="confirm", created_at=T0 + 1))
     known = {"run": "child", "step": TRAIN, "node": "node-b", "metric": "batch_cost", "unit": "s"}
     store.add_measurements([Measurement(**known, phase=Phase.TRAIN, value=0.25)])
-    assert confirm.told(store, run.id) == ("", {}, "")
+    assert told(store, run) is None
     store.put_document(run.id, confirm.DOCUMENT, {"run": child.id, "keys": [TRAIN], "until": T0 + 60})
     context = context_of(store, store.get_run(run.id), rules=POLICY, references=References(suite="s"))
     assert context.confirmation
@@ -277,14 +271,4 @@ def test_one_that_never_began_says_why(store: Store) -> None:
     store.create_run(a_run("child", trigger="confirm", created_at=T0 + 1))
     store.put_document(run.id, confirm.DOCUMENT, {"run": "child", "keys": [TRAIN], "until": T0 + 60})
     store.finish_run("child", Status.CANCELLED, "stopped by a person", T0 + 9)
-    assert confirm.told(store, run.id) == ("child", {}, "is cancelled: stopped by a person")
-
-
-def test_what_did_not_end_well_counts_not(store: Store) -> None:
-    run = in_doubt(store, answer())
-    child = tell(store, a_run("child", trigger="confirm", created_at=T0 + 1), status=Status.FAILED)
-    store.set_step(child.id, TRAIN, Status.FAILED, "exit code 1")
-    store.put_document(run.id, confirm.DOCUMENT, {"run": child.id, "keys": [TRAIN], "until": T0 + 60})
-    by, medians, missing = confirm.told(store, run.id)
-    assert (by, dict(medians)) == ("child", {})
-    assert missing.startswith("is failed")
+    assert told(store, run) == ("child", {}, "is cancelled: stopped by a person", "")

@@ -1,15 +1,32 @@
+from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tipcflow.domain import Phase
-from tipcflow.execute.collect import numbered_lines
-from tipcflow.execute.counted_once import own_samples
+from tipcflow.execute.counted_once import own_start
 from tipcflow.execute.kept_logs import compress_logs
-from tipcflow.parse import Sample, parse_training
+from tipcflow.execute.logs.spool import Logged
+from tipcflow.parse import Sample, lines_of, parse_training
 
 FIRST = [(1, 0, 2.5), (1, 10, 2.4), (1, 20, 2.3)]
 EVAL = " * Acc@1 0.833 Acc@5 4.167\n"
+
+
+def own_samples(samples: list[Sample], path: Path, folder: Path) -> list[Sample]:
+    """Those of the samples that belong to the attempt itself."""
+    keys = {(one.metric, one.phase, one.rank): one.unit for one in samples}
+
+    def logged() -> Iterator[Logged]:
+        for (metric, phase, rank), unit in keys.items():
+            mine = [one for one in samples if (one.metric, one.phase, one.rank) == (metric, phase, rank)]
+            columns = (np.array([getattr(one, name) for one in mine]) for name in ("epoch", "iteration", "offset"))
+            values = np.array([one.value for one in mine])
+            yield Logged(metric, phase, rank, values, *columns, units=((0, unit),))
+
+    start = own_start(logged, path, folder)
+    return [one for one in samples if one.offset >= start]
 
 
 def _log(lines: list[tuple[int, int, float]]) -> str:
@@ -33,7 +50,7 @@ def _earlier(folder: Path) -> Path:
 def _losses(folder: Path, text: str) -> list[float]:
     path = folder / "files" / "train.log"
     path.write_text(text)
-    samples = parse_training(numbered_lines(path), "models")
+    samples = list(parse_training(lines_of(text), "models"))
     return [one.value for one in own_samples(samples, path, folder) if one.metric == "loss"]
 
 

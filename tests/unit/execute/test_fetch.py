@@ -262,10 +262,13 @@ def test_of_too_large_a_file_the_beginning_comes_and_the_cut_is_said(
     twice: Any, folders: tuple[Path, Path]
 ) -> None:
     there, here = folders
-    for name, size in (("log", 301), ("log2", 300)):
+    for name, size in (("log", 301), ("log2", 300), ("best.pdparams", 302)):
         (there / name).write_bytes(os.urandom(size))
-    found = FolderFetch(twice, node="a", root=str(there), local=here, limit=300).fetch(["log", "log2"])
-    assert found.notes == ["log on node a has 301 bytes: only the first 300 were fetched"]
+    names = ["log", "log2", "best.pdparams"]
+    found = FolderFetch(twice, node="a", root=str(there), local=here, limit=300).fetch(names)
+    cut = "only the first 300 were fetched (limit TIPCFLOW_LOG_LIMIT_MB)"
+    assert found.spoiled == [f"log on node a has 301 bytes: {cut}"], "what it says after the cut is not known"
+    assert found.notes == [f"best.pdparams on node a has 302 bytes: {cut}"]
     assert (here / "log").read_bytes() == (there / "log").read_bytes()[:300]
     assert (here / "log2").read_bytes() == (there / "log2").read_bytes()
 

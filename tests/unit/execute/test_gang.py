@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tipcflow.domain import EndReason, ExitRecord, InfraError, JobCommand, JobSpec, Node, SshTarget
+from tipcflow.domain import EndReason, ExitRecord, InfraError, JobCommand, JobSpec, Node, SshTarget, StoppedBy
 from tipcflow.execute import gang
 from tipcflow.execute.blame import culprit
 from tipcflow.execute.gang import Gang
@@ -27,6 +27,7 @@ class ToldNode:
         self.code, self.hangs = code, hangs
         self.went, self.stopped = threading.Event(), threading.Event()
         self.reason = ""
+        self.by: StoppedBy | None = None
 
     def start(self, spec: JobSpec) -> dict[str, Any]:
         return {"state": "staged"}
@@ -34,8 +35,9 @@ class ToldNode:
     def go(self, spec: JobSpec) -> None:
         self.went.set()
 
-    def stop(self, spec: JobSpec, reason: str) -> None:
+    def stop(self, spec: JobSpec, reason: str, by: StoppedBy) -> None:
         self.reason = self.reason or reason
+        self.by = by
         self.stopped.set()
 
     def watch(self, spec: JobSpec, resume: dict[str, int], seconds: float) -> Iterator[dict[str, Any]]:
@@ -53,6 +55,8 @@ class ToldNode:
         yield self.end(spec, reason=EndReason.STOPPED)
 
     def end(self, spec: JobSpec, **fields: Any) -> dict[str, Any]:
+        if fields["reason"] is EndReason.STOPPED:
+            fields["stopped_by"] = self.by
         record = ExitRecord(run=spec.run, step=spec.step, node=spec.node, ended_at=time.time(), **fields)
         return {"event": "end", "record": record.model_dump(mode="json")}
 

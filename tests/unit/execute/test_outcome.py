@@ -6,8 +6,15 @@ from typing import Any
 import pytest
 
 from tipcflow.domain import EndReason, ExitRecord, Failure, FailureClass, InfraError, OutputFile, Status
-from tipcflow.execute.outcome import Outcome, before_the_first_step, legs_outcome, status_of, with_evidence
-from tipcflow.execute.telling import telling
+from tipcflow.execute.outcome import (
+    Outcome,
+    before_the_first_step,
+    failure_of,
+    legs_outcome,
+    status_of,
+    with_evidence,
+)
+from tipcflow.execute.telling import Telling, telling
 
 
 def record(**values: object) -> ExitRecord:
@@ -121,3 +128,44 @@ def test_who_only_was_late_has_nobody_behind(
     assert told.failure
     assert (told.failure.node, told.reason) == (blamed, reason)
     assert told.failure.evidence == ("train/b/evidence.json",)
+
+
+@pytest.mark.parametrize(
+    ("by", "status", "kind", "words"),
+    [
+        ("node", Status.INFRA_FAILURE, FailureClass.NODE_LOST, "node b shut down (the runner got SIGTERM)"),
+        (
+            "operator",
+            Status.INFRA_FAILURE,
+            FailureClass.INTERRUPTED,
+            "an operator ended the job on node b (reaped)",
+        ),
+        ("controller", Status.INFRA_FAILURE, FailureClass.INTERRUPTED, "the controller ended the job on node b"),
+        ("user", Status.CANCELLED, None, "on node b"),
+        (None, Status.CANCELLED, None, "on node b"),
+    ],
+)
+def test_who_ended_a_job_decides_its_status_not_the_message(
+    by: str | None, status: Status, kind: FailureClass | None, words: str
+) -> None:
+    message = "reaped" if by == "operator" else "the runner got SIGTERM"
+    ended = record(reason="stopped", message=message, stopped_by=by)
+    found, reason = status_of(ended)
+    failure = failure_of(ended, Telling(), node="b")
+    assert (found, failure and failure.failure_class) == (status, kind)
+    assert words in reason
+
+
+def test_a_deadline_that_the_budget_cut_is_the_budgets() -> None:
+    ended = record(reason="deadline", message="not done within 9 s")
+    late = "the run's budget of 1 min is used up"
+    assert status_of(ended)[0] is Status.FAILED
+    assert status_of(ended, late=late) == (Status.INFRA_FAILURE, f"{late}: not done within 9 s on node b")
+
+
+def test_a_rank_that_stood_still_until_the_budgets_end_hangs(tmp_path: Path) -> None:
+    said = Outcome(Status.INFRA_FAILURE, "late", Failure(failure_class=FailureClass.BUDGET, node="a"))
+    evidence = {"a": seen("a", 0, 41, 0.1), "b": seen("b", 1, 40, 45.0)}
+    told = with_evidence(said, evidence, [], root=tmp_path)
+    assert told.failure
+    assert (told.status, told.failure.failure_class, told.failure.node) == (Status.FAILED, FailureClass.HANG, "b")

@@ -129,3 +129,24 @@ def test_both_are_told(log: Lines, tmp_path: Path) -> None:
         take(event)
     assert log.lines == ["node-a | epoch 1", "v/train: pass"]
     assert read_events(tmp_path, "run-1")[0] == events
+
+
+def test_secrets_are_masked_wherever_a_piece_of_output_ends(log: Lines, tmp_path: Path) -> None:
+    task_log = TaskLog(log)
+    take = listener(tmp_path, "run-1", task_log)
+    for piece in (
+        "url https://x/?to",
+        "ken=SECR",
+        "ET123\nenv {'A': 'SECRET",
+        "123'}\nAuthorization: Bearer SECRET123",
+    ):
+        take(output(piece))
+    take(Event(Kind.STEP_ENDED, "password=SECRET123", step="v/train", node="node-a", status=Status.FAILED))
+    take(output("the end, api_key=SECRET123"))
+    task_log.flush()
+    texts = [event.text for event in read_events(tmp_path, "run-1")[0]]
+    assert "SECRET" not in str(texts)
+    assert "".join(texts[:-2]) == "url https://x/?token=***\nenv {…}\nAuthorization: ***"
+    assert texts[-2:] == ["password=***", "the end, api_key=***"]
+    assert "SECRET" not in str(log.lines)
+    assert log.lines[0] == "node-a | url https://x/?token=***"

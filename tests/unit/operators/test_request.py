@@ -36,6 +36,8 @@ WRONG: list[dict[str, Any]] = [
     {"diagnose": 1},
     {"policy": 3},
     {"policy": None},
+    {"policy": "/etc/passwd"},
+    {"policy": "mine.yaml"},
 ]
 WRONG_GENERIC: list[dict[str, Any]] = [
     {"suit": "PaddleClas"},
@@ -119,11 +121,52 @@ def test_bounds_are_allowed(name: str, value: int) -> None:
     assert getattr(read_conf({**GOOD, name: value}, allowed=RUN_PARAMS), name) == value
 
 
-def test_a_cluster_may_be_a_file_below_home_as_the_demo_writes_it(tmp_path: Path) -> None:
-    inside = str(tmp_path / "home" / "demo" / "local.yaml")
-    assert read_conf({**GOOD, "cluster": inside}, allowed=RUN_PARAMS).cluster == inside
-    for outside in (tmp_path / "local.yaml", tmp_path / "home" / ".." / "local.yaml"):
-        assert "is not a name" in refusal({"cluster": str(outside)}).message
+def test_the_cluster_file_of_a_running_demo_is_accepted(tmp_path: Path) -> None:
+    file = tmp_path / "home" / "nodes" / "0a1b2c" / "cluster.yaml"
+    file.parent.mkdir(parents=True)
+    file.write_text("nodes: []")
+    assert read_conf({**GOOD, "cluster": str(file)}, allowed=RUN_PARAMS).cluster == str(file)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "runs/20261121t200000-x-0a1b2c3d/a/launch/workerlog.0.yaml",
+        "runs/x/cluster.yaml",
+        "demo/local.yaml",
+        "nodes/0a1b2c/a/workspace/cluster.yaml",
+        "nodes/0a1b2c/other.yaml",
+        "nodes/../runs/0a1b2c/cluster.yaml",
+        "nodes/0a1b2c/../../runs/0a1b2c/cluster.yaml",
+        "suites/x/configs/clusters/lab.yaml",
+    ],
+)
+@pytest.mark.parametrize("key", ["cluster", "policy", "suite"])
+def test_a_file_below_home_is_no_configuration(tmp_path: Path, path: str, key: str) -> None:
+    file = tmp_path / "home" / path
+    (tmp_path / "home" / "nodes" / "0a1b2c").mkdir(parents=True)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("nodes: [{name: a, address: 10.0.0.1, connection: prod_bastion}]")
+    assert "is not a name" in refusal({key: str(file)}, GENERIC).message
+
+
+def test_a_link_from_the_demos_folder_is_no_configuration(tmp_path: Path) -> None:
+    fetched = tmp_path / "home" / "runs" / "x" / "cluster.yaml"
+    fetched.parent.mkdir(parents=True)
+    fetched.write_text("nodes: []")
+    link = tmp_path / "home" / "nodes" / "0a1b2c" / "cluster.yaml"
+    link.parent.mkdir(parents=True)
+    link.symlink_to(fetched)
+    assert "is not a name" in refusal({"cluster": str(link)}).message
+
+
+@pytest.mark.parametrize("key", ["cluster", "policy", "suite"])
+def test_a_file_in_the_current_folder_is_no_configuration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.yaml").write_text("nodes: []")
+    assert "is not a name" in refusal({key: "mine.yaml"}, GENERIC).message
 
 
 def asked(conf: dict[str, Any], *, suite: str = "clas", params_file: str = "m/f.txt", run: str = "ci__42") -> Any:

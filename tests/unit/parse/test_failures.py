@@ -96,3 +96,8 @@ def test_the_reason_is_not_lost_among_lines_of_a_training_that_went_well() -> No
     lines = [f"[Epoch 1, iter: {number}] top1: 0.5, loss: 2.08571" for number in range(20)]
     assert error_excerpt("\n".join([*lines, "training went wrong"])) == "training went wrong"
     assert error_excerpt("\n".join(lines)).count("\n") == 7
+
+
+def test_secrets_in_an_excerpt_are_masked() -> None:
+    text = "Traceback (most recent call last):\n  x\nHTTPError: 403 for url: https://ci:hunter2@h/w?X-Amz-Signature=12\n"
+    assert error_excerpt(text).splitlines()[-1] == "HTTPError: 403 for url: https://ci:***@h/w?X-Amz-Signature=***"

@@ -92,3 +92,13 @@ def test_causes_before_consequences(text: str, kind: FailureClass | None, said: 
 def test_any_text_is_read_without_an_error(text: str) -> None:
     found = trouble_of("Traceback (most recent call last):\n" + text)
     assert found is None or len(found.said) <= 300
+
+
+def test_secrets_in_the_line_that_tells_it_are_masked() -> None:
+    url = "https://b.example.com/w.tar?X-Amz-Signature=0123abcd&token=SECRET123"
+    found = trouble_of(_traceback(f"requests.exceptions.HTTPError: 403 Client Error: Forbidden for url: {url}"))
+    assert found is not None
+    assert found.said.endswith("url: https://b.example.com/w.tar?X-Amz-Signature=***&token=***")
+    refused = trouble_of(f"{FINE}OSError: [Errno 28] No space left on device: 'https://ci:hunter2@host/x'\n")
+    assert refused is not None
+    assert "https://ci:***@host/x" in refused.said

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from tests.support.no_privilege import WITHOUT_PRIVILEGE
 
-from tipcflow.domain import Node
+from tipcflow.domain import Node, StoppedBy
 from tipcflow.remote import commands, fetching, paths
 from tipcflow.remote.fetching import Listed
 
@@ -42,13 +42,14 @@ RUNNER = {
     "begin": lambda: commands.begin(NODE, JOB, seconds=15, resume={"": 7}),
     "poll": lambda: commands.poll(NODE, JOB),
     "go": lambda: commands.go(NODE, JOB),
-    "stop": lambda: commands.stop(NODE, JOB, "node b: it's gone"),
+    "stop": lambda: commands.stop(NODE, JOB, "node b: it's gone", StoppedBy.PEER),
     "watch": lambda: commands.watch(NODE, JOB, seconds=60, resume={"": 7, "leg": 8}),
     "evidence": lambda: commands.evidence(NODE, JOB),
     "list_ours": lambda: commands.list_ours(NODE),
     "reap": lambda: commands.reap(NODE),
     "reap_job": lambda: commands.reap(NODE, job="r1/train/norm_train/1"),
     "reap_helpers": lambda: commands.reap(NODE, helpers=True),
+    "reap_operator": lambda: commands.reap(NODE, by=StoppedBy.OPERATOR),
     "reap_living": lambda: commands.reap(NODE, living=True),
     "facts": lambda: commands.facts(NODE, {"b": "10.0.0.2", "c": "10.0.0.3:2222"}, port=22),
 }
@@ -320,7 +321,8 @@ def test_runner_is_reached_through_every_name(shell, node):
     events = shell(commands.watch(node, job, seconds=1, resume={"it's": 1})).stdout
     assert json.loads(events) == {"event": "absent"}
     Path(job).mkdir(parents=True)
-    shell(commands.stop(node, job, "it's $(touch injected)\n"))
-    assert Path(job, "stop").read_text() == "it's $(touch injected)\n"
+    shell(commands.stop(node, job, "it's $(touch injected)\n", StoppedBy.USER))
+    asked = json.loads(Path(job, "stop").read_text())
+    assert asked == {"reason": "it's $(touch injected)\n", "by": "user"}
     assert json.loads(shell(commands.list_ours(node)).stdout) == {"processes": [], "jobs": [], "helpers": []}
     assert json.loads(shell(commands.reap(node, job="it's")).stdout)["killed"] == []

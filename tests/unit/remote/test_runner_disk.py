@@ -37,7 +37,7 @@ def test_a_job_on_a_full_disk_can_be_stopped(small, how, wait):
 
 
 def test_not_even_an_empty_file(tmp_path, monkeypatch):
-    """Then its runner gets TERM, if it lives."""
+    """Then its runner gets SIGINT, if it lives: SIGTERM would count as the node's shutdown."""
     sent = []
     (tmp_path / "lock").write_text("4711")
     monkeypatch.setattr(files, "save", lambda *_: (_ for _ in ()).throw(OSError(28, "full")))
@@ -45,7 +45,7 @@ def test_not_even_an_empty_file(tmp_path, monkeypatch):
     monkeypatch.setattr(files.os, "kill", lambda *words: sent.append(words))
     (tmp_path / "stop").mkdir()
     files.ask_to_stop(str(tmp_path), "over")
-    assert sent == [(4711, files.signal.SIGTERM)]
+    assert sent == [(4711, files.signal.SIGINT)]
 
 
 def test_processes_that_a_node_hides(monkeypatch):

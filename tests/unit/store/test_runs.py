@@ -139,3 +139,9 @@ def test_runs_are_listed_newest_first(store: Store) -> None:
     assert [run.id for run in store.runs(limit=2)] == ["run-2", "run-1"]
     assert [run.id for run in store.runs(chain="x")] == ["run-2", "run-0"]
     assert [run.id for run in store.runs(status=Status.FAILED)] == ["run-0"]
+
+
+def test_secrets_in_reasons_are_masked_before_they_are_stored(store: Store) -> None:
+    store.create_run(a_run(), a_plan())
+    store.finish_run(a_run().id, Status.FAILED, "403 for url https://h/w?token=SECRET123&a=1", T0 + 1)
+    assert store.get_run(a_run().id).reason == "403 for url https://h/w?token=***&a=1"

@@ -63,8 +63,12 @@ class Training:
         )  # fmt: skip
         node: Any = Silent()
         member = Member(node, spec, listener=lambda _: None, reconnect_s=0)
-        told = collect(self.step, [member], node, home=self.home, attempt=self.attempt, log_format="models")
-        return self.store.add_measurements(told.measurements)
+        added = []
+        told = collect(
+            self.step, [member], node, home=self.home, attempt=self.attempt, log_format="models",
+            keep=lambda found: added.append(self.store.add_series(found)),
+        )  # fmt: skip
+        return sum(added) + self.store.add_measurements(told.measurements)
 
     def again(self) -> None:
         """Another attempt; the files of this one are put aside."""

@@ -35,12 +35,14 @@ class Evidence:
         noise: level and noise of those before.
         shift: new level - old level, in the series' unit.
         score: how many standard deviations of normal noise this is worth; 0 when drift explains it.
+        most: the score if each run of the new level counted as much as a run can count.
     """
 
     new: int
     noise: Noise
     shift: float
     score: float
+    most: float
 
     @property
     def size(self) -> float:
@@ -97,7 +99,8 @@ def weigh(before: Sequence[float], after: Sequence[float], prior: Prior, drift: 
     together = sum(clipped([(one - level) * sign - drifted for one in after], -most, most))
     variance = new * _inflation(noise.correlation, new) + new * new * _inflation(noise.correlation, old) / old
     score = _as_normal(max(0.0, together) / math.sqrt(variance), noise.freedom)
-    return Evidence(new=new, noise=noise, shift=shift, score=score)
+    largest = _as_normal(new * most / math.sqrt(variance), noise.freedom)
+    return Evidence(new=new, noise=noise, shift=shift, score=score, most=largest)
 
 
 def _pooled(old: Noise, new: Noise) -> Noise:

@@ -2,6 +2,7 @@
 
 from bisect import bisect_left, insort
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, replace
 
 from tipcflow.check.detect.evidence import Evidence, best_split, confidence, weigh
@@ -15,8 +16,9 @@ Ask = Callable[[], float | None]
 _LEAST = 4
 # A run and its confirm run; one more where runs of this series were odd before.
 _CONFIRMED_RUNS = 2
-# Where runs are often far off, two of them alone must be so much surer.
-_BOTH_ODD = 0.2
+# Where runs are often far off, two of them alone must be so much surer, but never surer than this share of the
+# score that two runs can reach at all.
+_BOTH_ODD, _REACHABLE = 0.2, 0.97
 # A confirm run must show at least this share of the change.
 _AGREES = 0.5
 # Distance of the quartiles of a normal distribution, in standard deviations.
@@ -43,6 +45,12 @@ class Gate:
         self._points: list[int] = []
         self._ordered: list[float] = []
         self._up = self._down = 0.0
+
+    def copy(self) -> "Gate":
+        """A gate that knows the same and learns on its own."""
+        made = copy(self)
+        made._values, made._points, made._ordered = [*self._values], [*self._points], [*self._ordered]
+        return made
 
     def judge(self, index: int, value: float, ask: Ask, *, node_moved: bool = False) -> Alert | None:
         """The alert that this value raises, if any.
@@ -89,7 +97,9 @@ class Gate:
         """Fewer splits were tried for a run and its confirm run alone; where many runs are odd, both may be."""
         if found.new > _CONFIRMED_RUNS:
             return self.rule.confirmed
-        return self.rule.confirmed + _BOTH_ODD if found.noise.heavy else self.rule.first
+        if not found.noise.heavy:
+            return self.rule.first
+        return max(self.rule.first, min(self.rule.confirmed + _BOTH_ODD, _REACHABLE * found.most))
 
     def _as_far(self, second: float, value: float) -> bool:
         middle = middle_of(self._ordered) if self._ordered else value

@@ -1,6 +1,7 @@
 """How much do the runs of one level differ, without there being a change?"""
 
 import math
+import sys
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ _OUTLIER = 4.0
 _ODD = 0.008
 # Beyond `_CLIP` are 1.2 % of normal deviations, believed as if seen in so many. More than 3 %: heavy tails.
 _TAIL, _TAIL_WEIGHT, _HEAVY = 0.012, 20, 0.03
+# Deviations of equal values from their own mean: up to so many units in the last place of it.
+_ROUNDING = 8 * sys.float_info.epsilon
 # Share of the observations whose deviations carry information on a robust scale.
 SCALE_EFFICIENCY = 0.7
 
@@ -103,15 +106,17 @@ def learn(values: Sequence[float], prior: Prior) -> Noise:
         sigma=max(sigma, TINY),
         freedom=freedom,
         outliers=(prior.outliers * prior.outliers_weight + outliers) / (prior.outliers_weight + count),
-        correlation=_correlation(deviations, squares, prior),
+        correlation=_correlation(deviations, squares, level, prior),
         tails=(_TAIL * _TAIL_WEIGHT + (0 if inside else _beyond(ordered, level, limit))) / (_TAIL_WEIGHT + count),
         count=count,
     )
 
 
-def _correlation(deviations: list[float], squares: float, prior: Prior) -> float:
+def _correlation(deviations: list[float], squares: float, level: float, prior: Prior) -> float:
+    """Correlation of neighbours; the prior's where the deviations are only the rounding of the mean."""
     count = len(deviations)
-    if squares <= 0:
+    rounding = _ROUNDING * level
+    if squares <= rounding * rounding * count:
         return prior.correlation
     products: float = sum(map(mul, deviations, islice(deviations, 1, None)))
     # A mean that was estimated from the same values makes them look 1/n less alike than they are.

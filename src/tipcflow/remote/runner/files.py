@@ -125,18 +125,22 @@ def save(path: str, text: str) -> None:
         raise
 
 
-def ask_to_stop(folder: str, reason: str) -> None:
-    """Ask a job's runner to end it: on a full disk without the reason, and if that cannot be, by TERM."""
+def ask_to_stop(folder: str, reason: str, by: str = "") -> None:
+    """Ask a job's runner to end it: on a full disk without the reason, and if that cannot be, by SIGINT.
+
+    Args:
+        by: who ends it: a word of `stopped_by` in the exit record.
+    """
     path = os.path.join(folder, "stop")
     try:
-        save(path, reason)
+        save(path, json.dumps({"reason": reason, "by": by}))
     except OSError:
         try:
             open_append(path).close()
         except OSError:
             pid = load(os.path.join(folder, "lock")) or 0
             if isinstance(pid, int) and pid > 1 and locked(folder):
-                os.kill(pid, signal.SIGTERM)
+                os.kill(pid, signal.SIGINT)
 
 
 def lines(path: str, offset: int = 0, *, last: int = 1 << 62) -> tuple[list[Json], int]:

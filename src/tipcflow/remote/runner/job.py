@@ -11,9 +11,10 @@ import subprocess
 import time
 
 from . import container, oom
+from .before import Before
 from .cgroup import group_name, make_group
 from .ending import DISK_FULL, job_record, write_record
-from .files import PIECE, Json, log_name, open_append, open_regular, save, touch_lease
+from .files import PIECE, Json, load, log_name, open_append, save, touch_lease
 from .hang import Hang
 from .outputs import examine, expected, matches
 from .progress import Progress
@@ -33,9 +34,10 @@ class Job:
     def __init__(self, folder: str, spec: Json, lock: int, wake: int) -> None:
         self.folder, self.spec, self.lock, self.wake = folder, spec, lock, wake
         self.slots: list[int] = []
-        self.state, self.leg, self.why, self.signal = "staging", "", "", 0
+        self.state, self.leg, self.why, self.by, self.signal = "staging", "", "", "", 0
         self.workers, self.progress = Workers(folder, spec), Progress(folder, spec)
         self.hang = Hang(folder, spec, self.workers, self.progress)
+        self.before = Before(folder, spec)
         self.begin = self.next_beat = self.next_sample = 0.0
         self.lease_ns, self.heard = 0, time.monotonic()
         self.room, self.ooms, self.since_ns = 1 << 62, oom.kills(), 0
@@ -83,6 +85,7 @@ class Job:
             "log_t": 0,
         }
         self.progress.look()
+        self.before.look()
         beat["progress"], beat["hang"] = self.progress.told(), self.hang.message
         try:
             log = os.stat(self.path(log_name(self.leg)))
@@ -119,13 +122,11 @@ class Job:
         self.room = 0
         return False
 
-    def stop_reason(self) -> str:
-        """What whoever asked for the end gave as the reason."""
-        try:
-            with open_regular(self.path("stop")) as handle:
-                return handle.read(PIECE).decode("utf-8", "replace").strip() or "stopped"
-        except OSError:
-            return "stopped"
+    def stop_reason(self) -> tuple[str, str]:
+        """What the file `stop` says: the reason, and who wants it."""
+        told = load(self.path("stop"))
+        told = told if isinstance(told, dict) else {}
+        return str(told.get("reason", "")).strip() or "stopped", str(told.get("by", ""))
 
     def end_reason(self) -> str:
         """Why the job has to end now, '' when it may go on."""
@@ -138,9 +139,10 @@ class Job:
             pass
         if self.signal:
             self.why = f"the runner got {signal.Signals(self.signal).name}"
+            self.by = "node" if self.signal == signal.SIGTERM else ""
             return "stopped"
         if os.path.exists(self.path("stop")):
-            self.why = self.stop_reason()
+            self.why, self.by = self.stop_reason()
             return "stopped"
         if self.begin and now - self.begin > self.spec["deadline_s"]:
             self.why = f"not done within {self.spec['deadline_s']:g} s"
@@ -216,6 +218,8 @@ class Job:
         reason = self.wait(child.pid)
         sent = self.workers.end(self.beat, grace_s=0.0 if reason else GRACE_S)
         status = self.workers.statuses.get(child.pid)
+        if not reason and status and self.signal:
+            reason = self.end_reason()  # a shutdown ends the command at the same moment as the runner
         child.returncode = status or 0  # we waited for it ourselves: subprocess need not
         values: Json = {"reason": reason or "exited", "message": self.why if reason else ""}
         if status is not None and os.WIFSIGNALED(status):
@@ -237,8 +241,12 @@ class Job:
             schema_version=1, leg=self.leg, pid=child.pid,
             started_at=started_at, ended_at=started_at + time.monotonic() - begin,
             peak_rss_bytes=self.workers.peak, peak_gpu_bytes=self.workers.gpu_peak,
-            killed=0 if reason else len(sent), **values,
+            killed=0 if reason else len(sent), **self.stopped_by(reason), **values,
         )  # fmt: skip
+
+    def stopped_by(self, reason: str) -> Json:
+        """Who ended the job, for its exit record; nothing where it ended otherwise, or that is unknown."""
+        return {"stopped_by": self.by} if reason == "stopped" and self.by else {}
 
     def end_container(self) -> str:
         """Remove the container that the command has run, if any; why it may still be there, to end a message."""
@@ -258,6 +266,7 @@ class Job:
             self.since_ns = os.stat(self.path("began")).st_mtime_ns
         except OSError:
             self.since_ns = time.time_ns() - 20_000_000  # a file's clock may be a few ticks behind
+        self.before.begin()
         self.begin = time.monotonic()
         for command in self.spec["commands"]:
             reason = self.end_reason()
@@ -294,10 +303,12 @@ class Job:
         self.workers.forget_all()
         self.workers.gpu.close()
         record = job_record(self.spec, self.records, reason, (message + self.end_container()).lstrip("; "))
+        record.update(self.stopped_by(record["reason"]))
         if record["reason"] != "refused" and record.get("exit_code") != 0:
             record["oom"] = oom.killed(self.ooms, self.workers.seen)
             if self.room < DISK_FULL:
                 record["message"] += f"; the disk of {self.spec['root']} is full"
+        self.before.end()
         root, since = self.spec["root"], self.since_ns
         record["outputs"] = []
         if self.records:

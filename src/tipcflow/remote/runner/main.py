@@ -17,13 +17,13 @@ USAGE: dict[str, tuple[list[str], dict[str, str]]] = {
     "begin": (["JOB"], {"--for": "60", "--resume": "{}", "--files": ""}),
     "poll": (["JOB"], {}),
     "go": (["JOB"], {}),
-    "stop": (["JOB", "REASON"], {}),
+    "stop": (["JOB", "REASON"], {"--by": ""}),
     "evidence": (["JOB"], {"--hang": "", "--deadline": ""}),
     "watch": (["JOB"], {"--for": "60", "--resume": "{}", "--files": ""}),
     "daemon": (["JOB", "LOCK", "WRITER", "GUARD"], {}),
     "guard": (["JOB", "RUNNER", "READY"], {}),
     "list": (["WORKSPACE"], {}),
-    "reap": (["WORKSPACE"], {"--job": "", "--living": "", "--helpers": ""}),
+    "reap": (["WORKSPACE"], {"--job": "", "--living": "", "--helpers": "", "--by": "controller"}),
     "facts": (["WORKSPACE"], {"--python": "", "--peers": "", "--port": "22"}),
 }
 
@@ -84,7 +84,7 @@ def sweep(do: str, place: str, options: dict[str, str]) -> None:
     elif options["--helpers"]:
         say(reap_helpers(place))
     else:
-        say(reap(place, options["--job"], bool(options["--living"])))
+        say(reap(place, options["--job"], bool(options["--living"]), options["--by"]))
 
 
 def limit(do: str) -> None:
@@ -139,7 +139,7 @@ def main() -> None:
         save(os.path.join(place, do), "")
         say(describe(place))
     elif do == "stop":
-        ask_to_stop(place, operands[1])
+        ask_to_stop(place, operands[1], options["--by"])
         say(describe(place))
     elif do == "facts":
         from .facts import facts

@@ -9,7 +9,15 @@ from .files import Json, kind_of, load, log_name, open_regular
 from .outputs import is_secret
 
 ALL = 96 * 1024  # bytes of all files together: more is fetched
-RECORDS = ("samples.jsonl", "exit.json", "legs.jsonl", "runner.log", "evidence.json", "artefacts.json")
+RECORDS = (
+    "samples.jsonl",
+    "exit.json",
+    "legs.jsonl",
+    "runner.log",
+    "evidence.json",
+    "artefacts.json",
+    "before.json",
+)
 
 
 def parcel(folder: str, spec: Json) -> Json:

@@ -114,14 +114,18 @@ class Reaping:
             OfJob({}, job_folder(self.workspace, job)).forget()
 
 
-def reap(workspace: str, job: str, living: bool) -> Json:
-    """End the processes of jobs that are over; living jobs only when `job` names one, or all with `living`."""
+def reap(workspace: str, job: str, living: bool, by: str = "controller") -> Json:
+    """End the processes of jobs that are over; living jobs only when `job` names one, or all with `living`.
+
+    Args:
+        by: who ends them: `stopped_by` of their exit records.
+    """
     before = survey(workspace)
     alive = {item["job"] for item in before["jobs"] if item["state"] in LIVING}
     alive |= {item["job"] for item in before["processes"] if item["runner"]}
     named = alive if living else alive & {job}
     for name in named:
-        stop_job(job_folder(workspace, name))
+        stop_job(job_folder(workspace, name), by)
     look = Reaping(workspace, job, alive, named)
     sent = end_all(look.find, grace_s=0.0, kill_after_s=3.0, kill=look.kill)
     containers = container.sweep(workspace, alive - named, job)
@@ -144,12 +148,12 @@ def reap_helpers(workspace: str) -> Json:
     return {"helpers": ended, "left": left}
 
 
-def stop_job(folder: str) -> None:
+def stop_job(folder: str, by: str) -> None:
     """Ask a living runner to end its job, and wait for it as long as it may take."""
     spec = load(os.path.join(folder, "job.json"))
     if not spec:
         return
-    ask_to_stop(folder, "reaped")
+    ask_to_stop(folder, "reaped", by)
     until = time.monotonic() + spec["kill_after_s"] + 3.0
     while locked(folder) and time.monotonic() < until:
         time.sleep(0.02)

@@ -1,0 +1,18 @@
+"""Did the confirm run find the code broken?"""
+
+from tipcflow.check.context import CheckContext
+from tipcflow.domain import CheckResult, Facts, Status
+
+NAME = "confirm.run"
+
+
+def confirm_run(facts: Facts, context: CheckContext) -> list[CheckResult]:
+    """One `failed` result when the confirm run failed: the same code was seen failing, however this run ended.
+
+    A confirm run that was late, cancelled or lost is no finding: it leaves the doubted numbers `unconfirmed`.
+    """
+    told = context.confirmation
+    if told is None or not told.failed:
+        return []
+    reason = f"confirm run {told.run} of the same code failed: {told.failed}"
+    return [CheckResult(check=NAME, status=Status.FAILED, reason=reason, values={"run": told.run})]

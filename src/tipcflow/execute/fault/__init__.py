@@ -1,0 +1,5 @@
+"""The words for what went wrong: root cause first, then the evidence."""
+
+from tipcflow.execute.fault.sentence import ended, root_cause
+
+__all__ = ["ended", "root_cause"]

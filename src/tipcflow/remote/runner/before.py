@@ -1,0 +1,103 @@
+"""Which logs are there when a job's commands begin: a script may append to what an earlier attempt wrote."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+
+from .files import Json, open_regular, save
+from .outputs import matches
+
+NAME = "before.json"
+HASHED = 64 * 1024  # bytes of the beginning and of the end of a log that are hashed
+MOST = 512  # files; a step has some logs, and many weights
+LOOK_S = 1.0
+LOGS = (".log", ".txt", ".out", ".err", ".jsonl", ".csv", "")
+
+
+class Before:
+    """What is recorded, and watched: a log that shrinks, or becomes another file, is written anew."""
+
+    def __init__(self, folder: str, spec: Json) -> None:
+        self._path, self._root = os.path.join(folder, NAME), spec["root"]
+        self._patterns = [*spec.get("progress", ()), *spec["artefacts"]]
+        self._files: dict[str, Json] = {}
+        self._next = 0.0
+
+    def begin(self) -> None:
+        """Record what is there; called before the first command."""
+        logs = sorted(
+            {path for pattern in self._patterns for path in matches(self._root, pattern) if is_log(path)}
+        )
+        for path in logs[:MOST]:
+            try:
+                self._files[path] = recorded(os.path.join(self._root, path))
+            except OSError:
+                continue  # gone, or no regular file
+        self._save()
+
+    def look(self) -> None:
+        """Notice logs that are written anew; once a second."""
+        if self._files and time.monotonic() >= self._next:
+            self._next = time.monotonic() + LOOK_S
+            for path, known in self._files.items():
+                look_at(os.path.join(self._root, path), known)
+
+    def end(self) -> None:
+        """Record what became of them; called after the last command."""
+        if self._files:
+            self._next = 0.0
+            self.look()
+            self._save()
+
+    def _save(self) -> None:
+        try:
+            save(self._path, json.dumps({"schema_version": 1, "files": self._files}))
+        except OSError:
+            pass  # the disk is full: the controller has another way to tell attempts apart
+
+
+def is_log(path: str) -> bool:
+    """Whether a file of that name may be a log; weights and images are none."""
+    name = os.path.basename(path)
+    return name.startswith("workerlog.") or os.path.splitext(name)[1] in LOGS
+
+
+def recorded(path: str) -> Json:
+    """A log as it is now.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    import hashlib  # takes longer to import than the runner to start
+
+    with open_regular(path) as handle:
+        stat = os.fstat(handle.fileno())
+        size = stat.st_size
+        head = handle.read(min(HASHED, size))
+        handle.seek(max(0, size - HASHED))
+        tail = handle.read(min(HASHED, size))
+    return {
+        "size": size,
+        "inode": stat.st_ino,
+        "mtime_ns": stat.st_mtime_ns,
+        "hashed": HASHED,
+        "head": hashlib.sha256(head).hexdigest(),
+        "tail": hashlib.sha256(tail).hexdigest(),
+        "rewritten": False,
+        "touched": False,
+    }
+
+
+def look_at(path: str, known: Json) -> None:
+    """Notice what happened to a recorded log."""
+    try:
+        stat = os.stat(path)
+    except OSError:
+        known["rewritten"] = True
+        return
+    if stat.st_ino != known["inode"] or stat.st_size < known["size"]:
+        known["rewritten"] = True
+    if stat.st_mtime_ns != known["mtime_ns"]:
+        known["touched"] = True

@@ -1,0 +1,33 @@
+"""A few random faults of a new seed each time (tests/faults): what no named test thought of."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.support.certify import ROOT
+
+from tipcflow.demo import namespaces
+
+CASES = 15
+# Random moments meet races: the verdict of one case may carry another word. Everything else may not happen.
+WRONG_VERDICTS = 1
+WORDS = frozenset({"wrong verdict", "node not named"})
+
+
+@pytest.mark.cluster
+@pytest.mark.timeout(1800)
+def test_random_faults(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    if why := namespaces.unavailable():
+        pytest.skip(f"needs namespaces: {why}")
+    details = tmp_path / "cases.json"
+    command = [sys.executable, "tests/faults/random.py", "--cases", str(CASES), "--json", str(details)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=1700, check=False)
+    with capsys.disabled():
+        sys.stdout.write(f"\n{done.stdout}\n")
+    rows = json.loads(details.read_text())["rows"]
+    assert len(rows) == CASES
+    wrong = {kind: row for row in rows for kind in row["wrong"]}
+    assert set(wrong) <= WORDS, done.stdout
+    assert sum(bool(row["wrong"]) for row in rows) <= WRONG_VERDICTS, done.stdout

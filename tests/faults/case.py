@@ -1,0 +1,150 @@
+"""One case through `tipcflow run`: fresh nodes, a run, one or two faults, and what is there afterwards."""
+
+import contextlib
+import random
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.faults.catalogue import Draw
+from tests.faults.oracle import Seen
+from tests.faults.world import TRACEBACK, World, doubled_or_lost, stored
+from tests.support.certify import Desk
+from tests.support.faults.running import Running
+from tests.support.faults.told import told_failure
+
+from tipcflow.demo.nodes import local_nodes
+
+# A run that lasts longer than this is stuck.
+END_S = 150.0
+CLEAN_S = 30.0
+SECOND_SHARE = 0.25
+
+
+def run_case(draw: Draw, folder: Path) -> Seen:
+    """Make the case and judge nothing: what was seen."""
+    with local_nodes(folder / "nodes", python=Path(sys.executable)) as nodes:
+        desk = Desk(folder / "user", nodes)
+        world = World(
+            folder,
+            desk,
+            random.Random(f"{draw.seed}/{draw.number}/acts"),
+            victim=draw.victim,
+            rank=draw.rank,
+            iteration=draw.iteration,
+        )
+        try:
+            return _run(draw, world)
+        finally:
+            for undo in world.undo:
+                with contextlib.suppress(Exception):
+                    undo()
+
+
+def _run(draw: Draw, world: World) -> Seen:
+    world.set_up()
+    for fault in draw.faults:
+        fault.prepare(world)
+    began = time.monotonic()
+    running = Running(world.desk)
+    world.controller = running.process
+    struck = strike(draw, world, lambda: running.over)
+    with contextlib.suppress(Exception):
+        running.end(END_S)
+    running.kill()
+    seen = look(world, running.output, started_at=began)
+    seen.code = None if running.code is None or running.code < 0 else running.code
+    if running.code is None:
+        seen.status, seen.reason = "stuck", f"no end after {END_S:.0f} s"
+    seen.struck = struck
+    # A healthy node again, and then nothing may be left.
+    seen.left = left_behind(world)
+    if seen.code is None and seen.status == "none":
+        seen.left = []
+    if world.rng.random() < SECOND_SHARE and not world.away and not seen.left:
+        seen.second = second_run(world)
+    return seen
+
+
+def strike(draw: Draw, world: World, over: Callable[[], bool]) -> bool:
+    """Wait for the moment, make the faults, heal them; whether the run was still there."""
+    acts = [fault for fault in draw.faults if fault.strike.__name__ != "nothing"]
+    if not acts:
+        return True
+    if all(fault.in_training for fault in acts):
+        there = world.wait(world.reached, 60, over)
+    else:
+        world.wait(lambda: False, draw.delay_s, over)
+        there = not over()
+    if not there:
+        world.notes.append("the run was over before the fault")
+        return False
+    for fault in acts:
+        fault.strike(world)
+    healing = [fault for fault in acts if fault.heal is not None]
+    if healing:
+        time.sleep(draw.away_s)  # how long it is away is the fault
+        for fault in healing:
+            assert fault.heal is not None
+            fault.heal(world)
+    return not world.notes
+
+
+def look(world: World, output: str, *, started_at: float, run: str = "") -> Seen:
+    """The verdict, and the ledger against the database.
+
+    Args:
+        run: its id; '' for the first run of the user.
+    """
+    seconds = time.monotonic() - started_at
+    with world.desk.store() as store:
+        runs = [one for one in store.runs(limit=5) if one.trigger != "confirm" and run in ("", one.id)]
+    traceback = bool(TRACEBACK.search(output))
+    if not runs:
+        return Seen("none", reason=output[-300:], traceback=traceback, seconds=seconds)
+    found = runs[0]
+    told = told_failure(world.desk, found)
+    status = found.status.value if found.status else "none"
+    kept = stored(world.desk, found.id)
+    return Seen(
+        status,
+        reason=found.reason,
+        failure=told.failure,
+        culprit=told.culprit,
+        complete=world.complete(),
+        differences=doubled_or_lost(world.ledger(), kept, passed=status == "pass"),
+        traceback=traceback,
+        seconds=seconds,
+        notes=list(world.notes),
+    )
+
+
+def left_behind(world: World) -> list[str]:
+    """Processes on reachable nodes that are there `CLEAN_S` after the end, and leases of reachable nodes."""
+    names = [node.name for node in world.nodes.cluster.nodes if node.name not in world.away]
+
+    def there() -> list[str]:
+        return [f"{name}: {one.cmdline[:120]}" for name in names for one in world.nodes.processes(name)]
+
+    deadline = time.monotonic() + CLEAN_S
+    while there() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    away = {world.nodes.cluster.node(name).address for name in world.away}
+    with world.desk.store() as store:
+        leases = [
+            f"lease of {one.run}" for one in store.leases() if one.node not in away and one.live(time.time())
+        ]
+    return there() + leases
+
+
+def second_run(world: World) -> str:
+    """The status of a healthy run of the same user after the fault."""
+    for undo in world.undo:
+        undo()
+    world.undo.clear()
+    suite = world.desk.suite
+    for name in ("train.py",):
+        (suite / name).write_bytes((Path(__file__).parents[1] / "support" / "toy_suite" / name).read_bytes())
+    ended = world.desk.run()
+    return ended.run.status.value if ended.run.status else "none"

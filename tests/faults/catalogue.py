@@ -1,0 +1,66 @@
+"""All faults that the injector draws from, and the draw."""
+
+import random
+from dataclasses import dataclass
+
+from tests.faults import controller, model, nodes, processes
+from tests.faults.fault import Door, Fault
+
+FAULTS: tuple[Fault, ...] = (*model.FAULTS, *processes.FAULTS, *nodes.FAULTS, *controller.FAULTS)
+# Of a run's seconds: where a fault outside the training may fall.
+RUN_S = 8.0
+DOUBLE_SHARE = 0.12
+
+
+@dataclass(frozen=True)
+class Draw:
+    """One case: what is done, when and where. The same seed and number give the same case.
+
+    Attributes:
+        delay_s: seconds after the run's start, for faults anywhere in the run.
+        away_s: seconds until a fault heals.
+    """
+
+    number: int
+    seed: int
+    faults: tuple[Fault, ...]
+    victim: str
+    rank: int
+    iteration: int
+    delay_s: float
+    away_s: float
+
+    @property
+    def name(self) -> str:
+        """What is done, for the table."""
+        return " + ".join(fault.name for fault in self.faults)
+
+
+def draw(number: int, seed: int, door: Door, *, only: str = "", paddle: bool = False) -> Draw:
+    """The case of a number.
+
+    Every fault comes up equally often over many cases: the catalogue is shuffled anew for each round.
+    """
+    known = [
+        fault for fault in FAULTS if door in fault.doors and only in fault.name and (fault.paddle or not paddle)
+    ]
+    round_, place = divmod(number, len(known))
+    shuffled = known.copy()
+    random.Random(f"{seed}/{round_}").shuffle(shuffled)
+    first, rng = shuffled[place], random.Random(f"{seed}/{number}")
+    faults = [first]
+    if not only and not first.alone and rng.random() < DOUBLE_SHARE:
+        others = [fault for fault in known if not fault.alone and fault is not first]
+        faults.append(rng.choice(others))
+    victim, rank = rng.choice((("a", 0), ("a", 1), ("b", 2), ("b", 3)))
+    low, high = max((fault.away_s for fault in faults), default=(0.0, 0.0))
+    return Draw(
+        number=number,
+        seed=seed,
+        faults=tuple(faults),
+        victim=victim,
+        rank=rank,
+        iteration=rng.randint(2, 9),
+        delay_s=rng.uniform(0.3, RUN_S),
+        away_s=rng.uniform(low, high),
+    )

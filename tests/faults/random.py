@@ -1,0 +1,128 @@
+"""Throws random faults at real runs: `python tests/faults/random.py --cases 300 --seed 7 [--airflow] [--paddle]`.
+
+Each case gets a pair of local nodes of its own (as root in namespaces of its own). The table goes to stdout, all
+details to --json; with --write they become docs/faults.md's second table. Exit code 1 when a case ended wrongly.
+"""
+
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+if __name__ == "__main__":
+    # Run as a script, this folder comes first on the path, and this file would be everyone's `random`.
+    sys.path[0] = str(ROOT)
+
+import argparse
+import json
+import os
+import secrets
+import subprocess
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+from typing import Any
+
+OWN = (
+    "unshare --kill-child --pid --fork --mount-proc --mount --net --uts --ipc bash -c "
+    "'mkdir -p /run/netns && mount -t tmpfs tmpfs /run/netns && ip link set lo up && exec \"$@\"' own"
+)
+CASE_S = 420
+
+
+def main() -> int:
+    """Draw, run, print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--cases", type=int, default=15)
+    parser.add_argument("--seed", type=int, default=None, help="default: a new one, which is printed")
+    parser.add_argument("--first", type=int, default=0, help="number of the first case")
+    parser.add_argument("--jobs", type=int, default=2, help="cases at once (CLI only)")
+    parser.add_argument("--only", default="", help="faults whose name contains this")
+    parser.add_argument("--airflow", action="store_true", help="through a real Airflow with PostgreSQL")
+    parser.add_argument("--paddle", action="store_true", help="a real Paddle training instead of the toy's")
+    parser.add_argument("--json", type=Path, default=None, help="write all details there")
+    parser.add_argument("--write", action="store_true", help="write the table into docs/faults.md")
+    parser.add_argument("--one", type=int, default=None, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    seed = secrets.randbelow(10**6) if args.seed is None else args.seed
+    if args.one is not None:
+        return _one(args, seed)
+    print(f"seed {seed}, {args.cases} cases", flush=True)
+    began, rows = time.monotonic(), []
+    if args.airflow:
+        from tests.faults.through_airflow import run_cases
+
+        rows = run_cases(range(args.first, args.first + args.cases), seed, only=args.only, report=_line)
+    else:
+        with ThreadPoolExecutor(max_workers=args.jobs) as pool:
+            numbers = range(args.first, args.first + args.cases)
+            for row in pool.map(lambda number: _in_own_namespaces(args, seed, number), numbers):
+                rows.append(row)
+                _line(row)
+    return _summary(rows, seed, args, time.monotonic() - began)
+
+
+def _in_own_namespaces(args: argparse.Namespace, seed: int, number: int) -> dict[str, Any]:
+    """A case in a process of its own: its row."""
+    with tempfile.NamedTemporaryFile("r", suffix=".json") as answer:
+        words = [sys.executable, "-m", "tests.faults.random", "--one", str(number), "--seed", str(seed)]
+        words += ["--only", args.only, "--json", answer.name, *(["--paddle"] if args.paddle else [])]
+        command = ["bash", "-c", f'exec {OWN} "$@"', "case", *words]
+        env = {**os.environ, "PYTHONPATH": str(ROOT)}
+        try:
+            done = subprocess.run(
+                command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=CASE_S, check=False
+            )
+            said = done.stderr[-600:]
+        except subprocess.TimeoutExpired:
+            said = f"no end after {CASE_S} s"
+        text = Path(answer.name).read_text()
+    if text:
+        row: dict[str, Any] = json.loads(text)
+        return row
+    return {"number": number, "name": "?", "seen": {"status": "injector failed"}, "wrong": {"injector": said}}
+
+
+def _one(args: argparse.Namespace, seed: int) -> int:
+    from tests.faults.case import run_case
+    from tests.faults.catalogue import draw
+    from tests.faults.oracle import wrong
+
+    drawn = draw(args.one, seed, "cli", only=args.only, paddle=args.paddle)
+    with tempfile.TemporaryDirectory(prefix="tipcflow-case-", ignore_cleanup_errors=True) as folder:
+        seen = run_case(drawn, Path(folder))
+    found = wrong(drawn.faults, drawn.victim, seen)
+    where = {"victim": drawn.victim, "rank": drawn.rank, "iteration": drawn.iteration, "delay_s": drawn.delay_s}
+    row = {"number": drawn.number, "name": drawn.name, **where, "seen": asdict(seen), "wrong": found}
+    (args.json or Path(os.devnull)).write_text(json.dumps(row))
+    return 1 if found else 0
+
+
+def _line(row: dict[str, Any]) -> None:
+    seen, found = row["seen"], row["wrong"]
+    what = "; ".join(f"{kind}: {text}" for kind, text in found.items())
+    print(
+        f"{row['number']:>4}  {row['name']:<42.42} {seen['status']:<14} {seen.get('failure', ''):<13} "
+        f"{seen.get('seconds', 0):>6.1f} s  {what[:300] or 'right'}",
+        flush=True,
+    )
+
+
+def _summary(rows: list[dict[str, Any]], seed: int, args: argparse.Namespace, took_s: float) -> int:
+    from tests.faults.page import classes, write
+
+    counted = classes(rows)
+    print(f"\n{len(rows)} cases, seed {seed}, {took_s:.0f} s")
+    for kind, count in counted.items():
+        print(f"{kind:<18}{count:>5}")
+    if args.json:
+        args.json.write_text(json.dumps({"seed": seed, "rows": rows}, indent=1))
+    if args.write:
+        write(rows, seed, "airflow" if args.airflow else "cli")
+    failed = sum(bool(row["wrong"]) for row in rows)
+    print(f"{len(rows) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,201 @@
+"""What a case works with: two real nodes, a user, a suite that keeps a ledger of every printed loss."""
+
+import random
+import re
+import signal
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.support.certify import Desk
+
+from tipcflow.demo.nodes import LocalNodes
+from tipcflow.demo.processes import Process
+
+LOSS_PRINTED = "            flush=True,\n        )\n"
+LOOP = "    for iteration in range(1, 6):\n"
+EPOCHS, ITERATIONS, RANKS = 2, 5, 4
+STEP_S = 0.15
+# Shorter than shipped, so that a case takes seconds: what is waited for is the same.
+WAITS = {"node_lease_s": 10, "reconnect_s": 10, "lease_ttl_s": 6, "silence_s": 4}
+HANG_S = 6
+LAUNCHER = "-m paddle.distributed.launch"
+
+# (attempt, rank) -> the losses that the rank printed, in order.
+Ledger = dict[tuple[int, int], list[float]]
+
+
+@dataclass
+class World:
+    """One case.
+
+    Attributes:
+        victim: the node that is hit; rank: one of its ranks.
+        iteration: the training iteration (1 to 10, counted over epochs) of a fault inside the training.
+        away: nodes that nothing can reach any more; checks leave them out.
+        notes: what the injection itself did not manage.
+        controller: the process of `tipcflow run`; None in Airflow.
+    """
+
+    folder: Path
+    desk: Desk
+    rng: random.Random
+    victim: str
+    rank: int
+    iteration: int
+    away: set[str] = field(default_factory=set)
+    notes: list[str] = field(default_factory=list)
+    controller: Any = None
+    airflow: Any = None
+    undo: list[Callable[[], None]] = field(default_factory=list)
+
+    @property
+    def nodes(self) -> LocalNodes:
+        """The case's nodes."""
+        return self.desk.nodes
+
+    @property
+    def workspace(self) -> Path:
+        """The hit node's workspace."""
+        return Path(self.nodes.cluster.node(self.victim).workspace)
+
+    @property
+    def ledger_folder(self) -> Path:
+        """Outside of every workspace: faults do not reach it."""
+        return self.folder / "ledger"
+
+    def set_up(self) -> None:
+        """Make the suite slow enough to be hit, and let it keep the ledger."""
+        self.ledger_folder.mkdir(parents=True, exist_ok=True)
+        keep = (
+            f"        with open(os.path.join({str(self.ledger_folder)!r}, "
+            "os.environ['TIPCFLOW_JOB'].rsplit('/', 1)[-1] + f'.{rank}'), 'a') as ledger:\n"
+            "            ledger.write(f'{loss:.5f}\\n')\n"
+        )
+        self.in_train(LOSS_PRINTED, f"{LOSS_PRINTED}{keep}")
+        self.desk.edit_params("norm_train:train.py", f"norm_train:train.py --step-time {STEP_S}")
+        self.desk.configure_policy(waits=WAITS, hang_s=HANG_S)
+
+    def in_train(self, old: str, new: str) -> None:
+        """Replace text of the training script that must be there."""
+        path = self.desk.suite / "train.py"
+        text = path.read_text()
+        assert old in text, f"train.py does not hold {old!r}"
+        path.write_text(text.replace(old, new, 1))
+
+    def at_iteration(self, code: str, *, ranks: Iterable[int] | None = None, once: bool = False) -> None:
+        """Run one line of Python in the chosen rank (or ranks) just before the chosen iteration.
+
+        Args:
+            once: only in the first attempt.
+        """
+        epoch, iteration = divmod(self.iteration - 1, ITERATIONS)
+        who = sorted({self.rank} if ranks is None else set(ranks))
+        when = f"epoch == {epoch + 1} and iteration == {iteration + 1} and rank in {who}"
+        if once:
+            when += " and os.environ['TIPCFLOW_JOB'].endswith('/1')"
+        self.in_train(LOOP, f"{LOOP}        if {when}:\n            {code}\n")
+
+    def ledger(self) -> Ledger:
+        """What was printed so far."""
+        found: Ledger = {}
+        for path in self.ledger_folder.glob("*.*"):
+            attempt, _, rank = path.name.partition(".")
+            found[int(attempt), int(rank)] = [float(line) for line in path.read_text().split()]
+        return found
+
+    def reached(self) -> bool:
+        """Whether the chosen rank has printed as many iterations as the moment says."""
+        printed = max((len(losses) for (_, rank), losses in self.ledger().items() if rank == self.rank), default=0)
+        return printed >= self.iteration
+
+    def complete(self) -> bool:
+        """Whether the last attempt printed every declared iteration on every rank, all losses finite."""
+        ledger = self.ledger()
+        last = max((attempt for attempt, _ in ledger), default=0)
+        wanted = EPOCHS * ITERATIONS
+        return all(
+            len(losses := ledger.get((last, rank), [])) == wanted
+            and all(abs(one) < float("inf") for one in losses)
+            for rank in range(RANKS)
+        )
+
+    def find(self, *words: str, without: tuple[str, ...] = ()) -> list[Process]:
+        """Processes of the hit node whose command line has all of these words."""
+        return [
+            one
+            for one in self.nodes.processes(self.victim)
+            if all(word in one.cmdline for word in words) and not any(word in one.cmdline for word in without)
+        ]
+
+    def signal(self, number: signal.Signals, *words: str, without: tuple[str, ...] = ()) -> None:
+        """Send a signal to the first such process; a note when there is none."""
+        found = self.find(*words, without=without)
+        if not found:
+            self.notes.append(f"no process {' '.join(words)!r} on node {self.victim}")
+            return
+        self.nodes.exec(self.victim, ["kill", f"-{int(number)}", str(found[0].pid)])
+
+    def execute(self, *command: str) -> None:
+        """Run a command on the hit node; a note when it fails."""
+        done = self.nodes.exec(self.victim, list(command))
+        if done.returncode:
+            self.notes.append(f"{' '.join(command)}: {done.stderr.strip()[:120]}")
+
+    def run_folders(self) -> list[Path]:
+        """Folders of runs on the hit node."""
+        return sorted(self.workspace.glob("runs/*"))
+
+    def wait(self, when: Callable[[], bool], seconds: float, over: Callable[[], bool]) -> bool:
+        """Wait for a condition; False when the run is over or the time is up before."""
+        deadline = time.monotonic() + seconds
+        while not when():
+            if over() or time.monotonic() > deadline:
+                return False
+            time.sleep(0.02)
+        return True
+
+
+def stored(desk: Desk, run: str) -> Ledger:
+    """(attempt, rank) -> the training losses of a run in the database, in order."""
+    found: dict[tuple[int, int], list[tuple[int, float]]] = defaultdict(list)
+    with desk.store() as store:
+        for one in store.measurements(run, metric="loss"):
+            if one.step.endswith("train"):
+                found[one.attempt, one.rank].append((one.ordinal, one.value))
+    return {key: [value for _, value in sorted(several)] for key, several in found.items()}
+
+
+def doubled_or_lost(printed: Ledger, kept: Ledger, *, passed: bool) -> list[str]:
+    """How the database differs from what was printed.
+
+    The last line of an attempt that was killed may be printed and not in the ledger, or the other way round.
+    What a lost node printed may be missing as a whole, in an attempt that does not count.
+    """
+    wrong = []
+    last = max((attempt for attempt, _ in printed), default=0)
+    for (attempt, rank), losses in sorted(kept.items()):
+        known = printed.get((attempt, rank), [])
+        counts = passed and attempt == last
+        excess = len(losses) - len(known)
+        if excess > (0 if counts else 1):
+            wrong.append(f"attempt {attempt}, rank {rank}: {len(known)} losses printed, {len(losses)} stored")
+        same = min(len(losses), len(known))
+        if not _equal(losses[:same], known[:same]):
+            wrong.append(f"attempt {attempt}, rank {rank}: stored losses differ from the printed ones")
+    if passed:
+        for (attempt, rank), losses in sorted(printed.items()):
+            if attempt == last and len(kept.get((attempt, rank), [])) < len(losses):
+                found = len(kept.get((attempt, rank), []))
+                wrong.append(f"attempt {attempt}, rank {rank}: {len(losses)} losses printed, {found} stored")
+    return wrong
+
+
+def _equal(one: list[float], other: list[float]) -> bool:
+    return all(a == b or (a != a and b != b) for a, b in zip(one, other, strict=True))
+
+
+TRACEBACK = re.compile(r"^Traceback \(most recent call last\):", re.MULTILINE)

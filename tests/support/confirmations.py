@@ -1,0 +1,12 @@
+"""What a run's confirm run said, as one tuple."""
+
+from typing import Any
+
+from tipcflow.domain import Run
+from tipcflow.execute.confirmed import confirmation_of
+
+
+def told(store: Any, run: Run) -> tuple[str, dict[str, float], str, str] | None:
+    """Confirm run, what it measured, why there is not more, why it failed; None when none was requested."""
+    found = confirmation_of(store, run.id)
+    return None if found is None else (found.run, dict(found.medians), found.missing, found.failed)

@@ -1,0 +1,48 @@
+"""The injector's oracle: which ends of a case are right."""
+
+import pytest
+from tests.faults.catalogue import FAULTS, draw
+from tests.faults.fault import FAILED, INFRA, Fault
+from tests.faults.oracle import Seen, wrong
+from tests.faults.world import doubled_or_lost
+
+MODEL = Fault("m", "", FAILED)
+NODE = Fault("n", "", INFRA, healed=True)
+
+
+@pytest.mark.parametrize(
+    ("fault", "seen", "kinds"),
+    [
+        (MODEL, Seen("failed", reason="node b, rank 3", code=1), set()),
+        (MODEL, Seen("pass", complete=True, code=0), {"false pass"}),
+        (NODE, Seen("pass", complete=True, code=0), set()),
+        (NODE, Seen("pass", complete=False, code=0), {"false pass"}),
+        (NODE, Seen("failed", reason="node b", code=1), {"wrong verdict"}),
+        (NODE, Seen("infra_failure", reason="node b was lost", code=2), set()),
+        (NODE, Seen("infra_failure", reason="a node was lost", code=2), {"node not named"}),
+        (NODE, Seen("infra_failure", reason="node b", code=1), {"exit code"}),
+        (NODE, Seen("infra_failure", reason="node b", code=2, left=["b: sleep"]), {"left behind"}),
+        (NODE, Seen("infra_failure", reason="node b", code=2, traceback=True), {"traceback"}),
+        (NODE, Seen("stuck"), {"wrong verdict"}),
+        (NODE, Seen("pass", complete=True, code=0, second="failed"), {"next run"}),
+    ],
+)
+def test_an_end_is_right_or_names_its_defect(fault: Fault, seen: Seen, kinds: set[str]) -> None:
+    assert set(wrong((fault,), "b", seen)) == kinds
+
+
+def test_losses_are_counted_once() -> None:
+    printed = {(1, 0): [1.0, 2.0], (2, 0): [1.0, 2.0, 3.0]}
+    assert doubled_or_lost(printed, {(2, 0): [1.0, 2.0, 3.0]}, passed=True) == []
+    assert doubled_or_lost(printed, {(2, 0): [1.0, 2.0, 1.0, 2.0, 3.0]}, passed=True)
+    assert doubled_or_lost(printed, {(2, 0): [1.0, 2.0]}, passed=True)
+    assert doubled_or_lost(printed, {(1, 0): [1.0, 2.0, 3.0]}, passed=False) == [], "the last line may race"
+    assert doubled_or_lost({(1, 0): [float("nan")]}, {(1, 0): [float("nan")]}, passed=False) == []
+
+
+def test_a_draw_is_the_same_for_the_same_seed_and_covers_every_fault() -> None:
+    count = sum("cli" in fault.doors for fault in FAULTS)
+    first = [draw(number, 7, "cli") for number in range(count)]
+    assert first == [draw(number, 7, "cli") for number in range(count)]
+    assert {one.faults[0].name for one in first} == {fault.name for fault in FAULTS if "cli" in fault.doors}
+    assert len({fault.name for fault in FAULTS}) == len(FAULTS)
