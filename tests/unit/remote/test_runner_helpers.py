@@ -107,6 +107,18 @@ def test_evidence_ends_when_nobody_reads_it(bench, wait):
     bench.ask("reap", bench.workspace, "--living")
 
 
+def test_an_answer_that_takes_seconds_ends_with_success(bench):
+    """The alarm that looks at the deadline must not strike while the interpreter ends."""
+    codes = set()
+    for delay in range(8):
+        watch = bench.call(
+            "watch", bench.workspace / "no job", "--for", f"{0.985 + delay / 200}", env={"TIPCFLOW_DEADLINE": "60"}
+        )
+        watch.communicate(timeout=30)
+        codes.add(watch.returncode)
+    assert codes == {0}
+
+
 def test_helpers_are_no_processes_of_the_run(bench):
     """A watch of a living job must not be taken for a leftover of its run."""
     job = bench.job("sleep 300")

@@ -107,9 +107,18 @@ def limit(do: str) -> None:
 
 
 def main() -> None:
-    """Run one subcommand. Only what it needs is imported: most of them live for milliseconds."""
+    """Run one subcommand."""
     do, operands, options = arguments(sys.argv[1:])
     limit(do)
+    try:
+        run(do, operands, options)
+    finally:
+        # An interpreter that ends has no handler any more: the next alarm would kill it after its answer.
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+
+
+def run(do: str, operands: list[str], options: dict[str, str]) -> None:
+    """Run one subcommand. Only what it needs is imported: most of them live for milliseconds."""
     place = operands[0]
     if do == "start":
         from .start import start

@@ -13,6 +13,7 @@ from .files import Json, ask_to_stop, describe, job_folder, job_id, load, locked
 from .helpers import end_helpers, helpers
 from .kin import SEEN, OfJob, seen_in
 from .processes import MARK_GUARD, Proc, command_of, end_all, scan, user_of
+from .slots import host_slots
 
 LIVING = ("staging", "staged", "running")
 
@@ -60,7 +61,7 @@ def owners(workspace: str, table: Iterable[Proc]) -> dict[int, str]:
 
 
 def survey(workspace: str) -> Json:
-    """Every process of a job of this workspace, every helper, and every job folder with its state."""
+    """Processes of this workspace's jobs, helpers, job folders with their state, who holds slots of the host."""
     table = list(scan({os.getpid()}))
     known = owners(workspace, table)
     processes = [told(proc, known[proc.pid]) for proc in table if proc.pid in known]
@@ -69,7 +70,7 @@ def survey(workspace: str) -> Json:
         spec, state = load(os.path.join(folder, "job.json")), describe(folder)
         if spec:
             jobs.append({"job": job_id(spec), "folder": folder, "state": state["state"], "pid": state["pid"]})
-    return {"processes": processes, "jobs": jobs, "helpers": helpers(workspace, table)}
+    return {"processes": processes, "jobs": jobs, "helpers": helpers(workspace, table), "host": host_slots()}
 
 
 class Reaping:

@@ -12,6 +12,7 @@ from .files import Json
 from .gpu import Gpu
 from .kin import Seen, family
 from .processes import Proc, end_all, nothing, scan
+from .rank_ends import RankEnds
 from .ranks import rank_of
 
 STRANGE_S = 2.0
@@ -37,12 +38,13 @@ class Workers:
         self.helpers: set[int] = set()
         self.strangers: set[int] = set()
         self.strange = 0.0  # until when strangers are believed to be some, with a container
+        self.ends = RankEnds()
         self.peak: dict[str, int] = {}
         self.gpu_peak: dict[str, int] = {}
 
     def forget(self) -> None:
         """Begin with a new command."""
-        self.statuses, self.peak, self.gpu_peak = {}, {}, {}
+        self.statuses, self.peak, self.gpu_peak, self.ends = {}, {}, {}, RankEnds()
 
     def forget_all(self) -> None:
         """The job is over: unless something is left, nobody needs to look for its processes."""
@@ -87,6 +89,7 @@ class Workers:
         procs = self.find({pid for pid in known if str(pid) in alive})
         if not known:
             self.strange = time.monotonic() + STRANGE_S
+        self.ends.learn(procs)
         if not procs:
             return None
         apps, gpus = self.gpu.read()
