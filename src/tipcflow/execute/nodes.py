@@ -23,10 +23,23 @@ class Nodes:
     """The sessions of a run's nodes; a context manager that closes them."""
 
     def __init__(
-        self, cluster: Cluster, names: Sequence[str], *, waits: Waits, connect: Connect = connect_from_here
+        self,
+        cluster: Cluster,
+        names: Sequence[str],
+        *,
+        waits: Waits,
+        connect: Connect = connect_from_here,
+        reached_before: bool = False,
     ) -> None:
         self._sessions = {
-            name: NodeSession(cluster.node(name), connect, silence_s=waits.silence_s) for name in names
+            name: NodeSession(
+                cluster.node(name),
+                connect,
+                silence_s=waits.silence_s,
+                reconnect_s=waits.reconnect_s,
+                reached_before=reached_before,
+            )
+            for name in names
         }
         self.reconnect_s = waits.reconnect_s
         # Addresses of nodes that `clean` could not list.
