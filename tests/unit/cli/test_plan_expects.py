@@ -17,7 +17,8 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "configs" / "suites"
     folder.mkdir(parents=True)
     (folder / "toy.yaml").write_text(
-        f"name: toy\nfolder: {TOY}\ndialects: [models/mobilenetv3_prod, models/template]\nprints: {{evaluation: false}}\n"
+        f"name: toy\nfolder: {TOY}\nprints: {{evaluation: false}}\n"
+        "dialects: [models/mobilenetv3_prod, models/template]\n"
     )
     monkeypatch.setenv("TIPCFLOW_CONFIG_DIR", str(tmp_path / "configs"))
     monkeypatch.setenv("TIPCFLOW_HOME", str(tmp_path / "home"))
