@@ -64,6 +64,7 @@ def context_of(store: "Store", run: Run, *, rules: Policy, references: Reference
         unconfirmable=confirm.unconfirmable(store, run, rules),
         evaluable=confirm.evaluable(store, run, rules),
         pins=in_force.pins,
+        probes=store.node_probes(run, limit=rules.history),
         policy=rules,
         prints=Suite.model_validate(suite).prints if suite else Prints(),
         run=run,
