@@ -54,6 +54,8 @@ class CheckContext:
         before: what the plan of the last one of these runs declared; None without one.
         prints: what the suite's logs hold and what they need not hold.
         probes: node -> probe -> its times in accepted earlier runs on that node, of any chain.
+        elsewhere: for a run without a history in its environment class, the class that has most of the chain's
+            accepted runs, and how many.
         run: the run itself, for its framework and the suite's hash; None in tests of checks that need neither.
     """
 
@@ -67,6 +69,7 @@ class CheckContext:
     pins: Mapping[str, Pin] = field(default_factory=dict)
     before: Declared | None = None
     prints: Prints = field(default_factory=Prints)
+    elsewhere: tuple[str, int] = ("", 0)
     probes: Mapping[str, Mapping[str, tuple[float, ...]]] = field(default_factory=dict)
     run: Run | None = None
 

@@ -96,6 +96,23 @@ class HistoryMixin(RunsMixin, StepsMixin, MeasurementsMixin, DocumentsMixin):
         with self._read() as connection:
             return list(connection.execute(query).scalars())
 
+    def elsewhere(self, run: Run) -> tuple[str, int]:
+        """(the environment class with most accepted runs of a run's chain, mode and semantics, how many); ('', 0)
+        where the run's own class has any."""
+        query = (
+            select(runs.c.environment, func.count())
+            .where(runs.c.chain == run.chain, runs.c.mode == run.mode, runs.c.compat == run.compat)
+            .where(runs.c.status.in_(_ACCEPTED), runs.c.id != run.id, runs.c.trigger != "confirm")
+            .where(runs.c.created_at < run.created_at)
+            .group_by(runs.c.environment)
+        )
+        with self._read() as connection:
+            counts = {environment: int(count) for environment, count in connection.execute(query).all()}
+        if not counts or run.environment in counts:
+            return "", 0
+        other = max(sorted(counts), key=lambda environment: counts[environment])
+        return other, counts[other]
+
     def node_probes(self, run: Run, *, limit: int = 20) -> dict[str, dict[str, tuple[float, ...]]]:
         """Node -> probe -> its median in the last accepted runs before a run that used this cluster, of any chain.
 

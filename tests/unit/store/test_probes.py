@@ -27,3 +27,10 @@ def test_a_node_has_its_own_history_of_probes(store: Store) -> None:
     }
     assert found == {"node-a": {"probe.cpu": [0.15, 0.3]}}
     assert store.node_probes(now, limit=1)["node-a"]["probe.cpu"][0] > 0.25
+
+
+def test_the_class_that_has_the_chains_history_is_known(store: Store) -> None:
+    for number, environment in enumerate(("cpu/a", "cpu/a", "cpu/b")):
+        tell(store, a_run(f"run-{number}", created_at=T0 + number, environment=environment), status=Status.PASS)
+    assert store.elsewhere(a_run("now", created_at=T0 + 9, environment="cpu/c")) == ("cpu/a", 2)
+    assert store.elsewhere(a_run("now", created_at=T0 + 9, environment="cpu/b")) == ("", 0)
