@@ -278,6 +278,10 @@ class NodeSession:
             commands.reap(self._node, job=job, by=by), "end leftover processes", patience_s=BRIEFLY_S
         )
 
+    def end_stuck(self, spec: JobSpec) -> None:
+        """End the processes of a job whose runner does nothing any more, and the runner."""
+        self.reap(f"{spec.run}/{spec.step}/{spec.attempt}")
+
     def unclaim(self, run: str = "") -> dict[str, str]:
         """Take a run's claim back; run -> owner of all that others claim."""
         told = self.ask_json(claims.unclaim(self._node, run), "tell its claims", patience_s=BRIEFLY_S)
