@@ -2,7 +2,9 @@
 
 import contextlib
 import io
+import os
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -84,6 +86,8 @@ def _options(
 
 def main() -> None:
     """Entry point: every error becomes one clear message on stderr and the exit code of its status."""
+    sys.stdout = sys.stdout or Path(os.devnull).open("w")  # noqa: SIM115  # closed by the caller
+    sys.stderr = sys.stderr or Path(os.devnull).open("w")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # an ASCII terminal shows what it can
