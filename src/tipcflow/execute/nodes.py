@@ -12,6 +12,7 @@ from tipcflow.execute.fetch import Fetched
 from tipcflow.execute.parcel import NOTHING_SENT, Sent
 from tipcflow.execute.session import Connect, NodeSession
 from tipcflow.remote import ports
+from tipcflow.remote.host_slots import runs_holding, short
 from tipcflow.transport.connect import connect as connect_from_here
 
 T = TypeVar("T")
@@ -133,6 +134,8 @@ class Nodes:
         try:
             listed = session.list_ours()
         except InfraError:
+            return False
+        if short(run) in runs_holding(listed, session.node):
             return False
         return not any(str(process["job"]).startswith(f"{run}/") for process in listed["processes"])
 
