@@ -117,11 +117,9 @@ def _say(line: str) -> None:
 
 def _own_trouble(error: Exception) -> str:
     """What is wrong with the disk or the database of this machine, in one line; '' for a defect of ours."""
-    from sqlalchemy.exc import DBAPIError
+    from tipcflow.store.trouble import database_trouble
 
-    if isinstance(error, DBAPIError):
-        return f"the database cannot be used: {' '.join(str(error.orig).split())}"
     if isinstance(error, OSError):
         where = f" ({error.filename})" if error.filename else ""
         return f"this machine's disk or network: {error.strerror or error}{where}"
-    return ""
+    return database_trouble(error)
