@@ -43,6 +43,7 @@ class Nodes:
             for name in names
         }
         self.reconnect_s = waits.reconnect_s
+        self.silence_s = waits.silence_s
         # Addresses of nodes that `clean` could not list.
         self.unlisted: set[str] = set()
 

@@ -279,6 +279,10 @@ class NodeSession:
             commands.reap(self._node, job=job, by=by), "end leftover processes", patience_s=BRIEFLY_S
         )
 
+    def end_stuck(self, spec: JobSpec) -> None:
+        """End the processes of a job whose runner does nothing any more, and the runner."""
+        self.reap(f"{spec.run}/{spec.step}/{spec.attempt}")
+
     def end_helpers(self) -> dict[str, Any]:
         """End commands of ours whose controller is gone: they are beyond their deadline, or silent uploads."""
         return self.ask_json(commands.reap(self._node, helpers=True), "end leftover commands")
