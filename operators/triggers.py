@@ -187,7 +187,7 @@ class JobTrigger(BaseTrigger):
             said = f"node {self.node.name} hangs: {message.get('message', '')}; its evidence is collected"
             say(Event(Kind.NOTE, said, step=self.step, node=self.node.name))
         elif event == "leg":
-            record = message["record"]
+            record = message["record"] if isinstance(message["record"], dict) else {}
             code = json.dumps({"exit_code": record.get("exit_code")})
             say(Event(Kind.LEG, code, step=self.step, node=self.node.name, leg=str(record.get("leg", ""))))
         return event in ("end", "lost", "absent")

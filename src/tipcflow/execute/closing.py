@@ -240,7 +240,8 @@ class StepCloser:
         results = []
         for leg in step.legs:
             told = collected.told.get(leg.id, Telling())
-            said = outcome.leg_outcome(leg, member, told, cancelled=cancelled, late=late)
+            garbled = "; ".join(collected.garbled)
+            said = outcome.leg_outcome(leg, member, told, cancelled=cancelled, late=late, garbled=garbled)
             results.append(said)
             record = member.legs.get(leg.id)
             status = outcome.said_of_leg(said.status)

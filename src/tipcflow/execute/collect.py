@@ -11,6 +11,7 @@ from pathlib import Path
 from tipcflow.config.settings import settings
 from tipcflow.domain import ExitRecord, InfraError, Measurement, Phase, RankReport, Series, Step, StepKind
 from tipcflow.execute.logs.reading import Deadline, Origin, lines_of_file, read_numbers
+from tipcflow.execute.logs.records import garbled_legs
 from tipcflow.execute.member import Member
 from tipcflow.execute.nodes import Nodes
 from tipcflow.execute.telling import Telling, telling
@@ -42,6 +43,7 @@ class Collected:
         ranks: what the training processes said of themselves.
         notes: what was cut, in words, of files of weights.
         lost: what could not be fetched or read whole, in words: what it would have shown is not known.
+        garbled: what the nodes' `legs.jsonl` hold beside exit records, in words; part of `lost`.
     """
 
     log_format: str
@@ -52,6 +54,7 @@ class Collected:
     ranks: list[RankReport] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
+    garbled: list[str] = field(default_factory=list)
 
 
 def step_folder(home: Path, run: str, step: str) -> Path:
@@ -108,6 +111,9 @@ class _Reader:
         """
         step, collected = self.step, self.collected
         self._deadline = Deadline()
+        if garbled := garbled_legs(folder, member.name, ended=member.record is not None):
+            collected.garbled.append(garbled)
+            collected.lost.append(garbled)
         records = list(member.legs.values()) if step.legs else [member.record] if member.record else []
         collected.measurements += [
             m for record in records for m in [*peak_measurements(record), wall_time(record)]

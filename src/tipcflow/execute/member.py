@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
 from tipcflow.domain import EndReason, ExitRecord, InfraError, JobSpec, MemberState, Node, StoppedBy
+from tipcflow.execute.logs.records import exit_record, found
 from tipcflow.execute.parcel import NOTHING_SENT, unpack
 from tipcflow.execute.progress import Event, Kind, Listener
 
@@ -129,10 +130,10 @@ class Member:
         """
         self._wake = wake
         answer = self.session.start(self.spec)
-        record = answer.get("record")
-        if answer.get("state") == "ended" and record and record.get("reason") == EndReason.REFUSED:
+        record = exit_record(answer.get("record"))
+        if answer.get("state") == "ended" and record and record.reason is EndReason.REFUSED:
             # On a disk so full that not even a record could be kept, this answer is all there is.
-            self.record = ExitRecord.model_validate(record)
+            self.record = record
             self.staged.set()
             return
         self._thread = threading.Thread(target=self._watch, name=f"watch-{self.name}", daemon=True)
@@ -182,8 +183,8 @@ class Member:
     def take_answer(self, answer: Mapping[str, Any]) -> None:
         """Take what the runner answered to `start` or `poll`."""
         for told in answer.get("legs") or []:
-            record = ExitRecord.model_validate(told)
-            self.legs[record.leg] = record
+            if (record := exit_record(told)) is not None:
+                self.legs[record.leg] = record
         if answer.get("record"):
             self._take({**answer, "event": "end"})
         elif answer.get("state") in ("lost", "absent"):
@@ -261,11 +262,7 @@ class Member:
             self.hangs = str(message.get("message", "")) or "no progress"
             self._say(Kind.NOTE, f"node {self.name} hangs: {self.hangs}; its evidence is collected")
         elif event == "leg":
-            record = ExitRecord.model_validate(message["record"])
-            known = record.leg in self.legs  # each new watch tells all legs again
-            self.legs[record.leg] = record
-            if not known:
-                self._say(Kind.LEG, json.dumps({"exit_code": record.exit_code}), leg=record.leg)
+            self._take_leg(message["record"])
         elif event == "alive":
             if float(message.get("still_s", 0.0)) >= self._silence_s:
                 self._give_up_runner(float(message["still_s"]))
@@ -275,12 +272,24 @@ class Member:
             files = message.get("artefacts") or []
             there = (file for file in files if file.get("exists", True) and file.get("fresh", True))
             self.artefacts = {str(file["path"]): int(file["size"]) for file in there}
-            self.record = ExitRecord.model_validate(message["record"])
+            self.record = exit_record(message["record"])
+            if self.record is None:
+                told = found(message["record"])
+                self.lost = f"node {self.name}: exit.json is not an exit record: found {told}"
             self.known_at = time.time()
         elif event in ("lost", "absent"):
             what = "the runner died without an exit record" if event == "lost" else "the job's folder is gone"
             self.lost = f"node {self.name}: {what}"
         self._wake()
+
+    def _take_leg(self, told: Any) -> None:
+        record = exit_record(told)
+        if record is None:
+            return  # the end of the attempt names the line (closing)
+        known = record.leg in self.legs  # each new watch tells all legs again
+        self.legs[record.leg] = record
+        if not known:
+            self._say(Kind.LEG, json.dumps({"exit_code": record.exit_code}), leg=record.leg)
 
     def _say(self, kind: Kind, text: str, *, leg: str = "") -> None:
         self._listener(Event(kind, text, step=self.spec.step, node=self.name, leg=leg))

@@ -150,8 +150,14 @@ def _stayed_behind(member: Member, said: Telling, others: tuple[str, ...]) -> Ou
     return Outcome(REMEDIES[kind].status, _with_excerpt(reason, said) if own else reason, failure)
 
 
-def leg_outcome(leg: Leg, member: Member, told: Telling, *, cancelled: bool, late: str = "") -> Outcome:
-    """What is said of one leg of an inference step."""
+def leg_outcome(
+    leg: Leg, member: Member, told: Telling, *, cancelled: bool, late: str = "", garbled: str = ""
+) -> Outcome:
+    """What is said of one leg of an inference step.
+
+    Args:
+        garbled: what stands where the leg's exit record may have been, in words; else ''.
+    """
     if leg.not_run:
         return Outcome(Status.NOT_RUN, leg.not_run)
     record = member.legs.get(leg.id)
@@ -164,6 +170,8 @@ def leg_outcome(leg: Leg, member: Member, told: Telling, *, cancelled: bool, lat
         return Outcome(Status.CANCELLED, "stopped by a person")
     if member.record is not None and member.record.reason is not EndReason.EXITED:
         return Outcome(Status.BLOCKED, f"not started: {member.record.message or member.record.reason.value}")
+    if garbled:
+        return Outcome(Status.INFRA_FAILURE, f"{garbled}; the leg has no exit record")
     return Outcome(Status.BLOCKED, member.lost or "not started")
 
 
