@@ -18,7 +18,7 @@ TRAIN, EVAL, INFER = (f"norm_train_gpus_0,1_autocast_null/{name}" for name in ("
 LOGGED = {"loss": 5.0, "top1": 0.5, "lr": 0.01, "reader_cost": 0.03, "batch_cost": 0.05, "ips": 1156.0}
 UNITS = {"reader_cost": "s", "batch_cost": "s", "ips": "images/s"}
 LINES, RANKS, LEGS = 30, 2, 8
-V100, A100 = (f"gpu/8x-tesla-{name}/1-nodes/2-ranks/paddle-3.3/driver-535" for name in ("v100", "a100"))
+V100, A100 = (f"gpu/8x-tesla-{name}/1-nodes/2-ranks/driver-535" for name in ("v100", "a100"))
 WEEK_S = 7 * 86_400.0
 # A server as one would run it, but for its size: commits wait for the disk.
 SERVER = ("max_connections=20", "shared_buffers=256MB", "max_wal_size=4GB")

@@ -69,6 +69,7 @@ class Desk:
             "folder": str(self.suite),
             "dialects": ["models/template"],
             "seed_argument": "--seed={seed}",
+            "deterministic": True,
             "framework": "",
             **settings,
         }

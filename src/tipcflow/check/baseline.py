@@ -2,6 +2,7 @@
 
 import math
 
+from tipcflow.check.changed import changed_since
 from tipcflow.check.context import CheckContext
 from tipcflow.check.excuse import Excuses, excuses_of
 from tipcflow.check.select import amount, passed, records, repeats_of
@@ -13,6 +14,7 @@ from tipcflow.domain.metrics import by_iteration
 # Family of metrics -> prefix of the check's name.
 _NAMES = {"speed": "speed", "memory": "memory", "quality": "baseline"}
 _ACCURACY = "accuracy.history"
+_WORSE = (Status.REGRESSION, Status.UNCONFIRMED)
 # What ended sooner was looked at by the node runner only a few times: its peak is a matter of luck.
 _MEMORY_KNOWN_AFTER_S = 2.0
 
@@ -84,6 +86,9 @@ def _judged(
         status = Status.INSUFFICIENT_DATA
         reason = f"{amount(value, asked.known.unit)}; it ran {seconds:.1f} s, too short for its peak to be known"
         asked.values.pop("confirm", None)
+    if status in _WORSE and (changed := changed_since(key, facts, context, asked.values.get("since"))):
+        asked.values["changed"] = changed
+        reason = f"{reason}; {changed}"
     evaluated = name.startswith("eval.")
     return CheckResult(
         check=_ACCURACY if evaluated else f"{_NAMES.get(asked.known.family, 'baseline')}.{asked.known.name}",

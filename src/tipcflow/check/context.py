@@ -8,7 +8,7 @@ from tipcflow.config.goldens import Goldens
 from tipcflow.config.policy import Policy
 from tipcflow.config.references import References
 from tipcflow.config.suite import Prints
-from tipcflow.domain import Facts, PastRun, Run
+from tipcflow.domain import Declared, Facts, PastRun, Run
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,7 @@ class CheckContext:
             when one can.
         evaluable: ids, without repeats, of evaluation steps that one can do again all the same.
         goldens: the predictions stored for the chain in this mode; None when there are none.
+        before: what the plan of the last one of these runs declared; None without one.
         prints: what the suite's logs hold and what they need not hold.
         run: the run itself, for its framework and the suite's hash; None in tests of checks that need neither.
     """
@@ -63,6 +64,7 @@ class CheckContext:
     unconfirmable: str = ""
     evaluable: frozenset[str] = frozenset()
     pins: Mapping[str, Pin] = field(default_factory=dict)
+    before: Declared | None = None
     prints: Prints = field(default_factory=Prints)
     run: Run | None = None
 

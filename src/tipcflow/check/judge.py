@@ -7,6 +7,7 @@ from tipcflow.check.accuracy import accuracy_final
 from tipcflow.check.baseline import against_baseline
 from tipcflow.check.confirm_run import confirm_run
 from tipcflow.check.context import CheckContext
+from tipcflow.check.evidence import ran_evidence, ran_removed
 from tipcflow.check.golden import golden_results
 from tipcflow.check.loss import loss_falling, loss_finite
 from tipcflow.check.node_health import node_health
@@ -25,7 +26,9 @@ Check = Callable[[Facts, CheckContext], list[CheckResult]]
 
 # In the order in which a person wants to read them.
 CHECKS: tuple[Check, ...] = (
+    ran_removed,
     ran_steps,
+    ran_evidence,
     ran_world_size,
     ran_training,
     ran_engine,
@@ -42,6 +45,7 @@ CHECKS: tuple[Check, ...] = (
     against_pinned,
 )
 
+REMOVED = "ran.removed"
 MAX_PROBLEMS = 3
 MAX_WIDTH = 300
 
@@ -61,12 +65,15 @@ def verdict(facts: Facts, results: Iterable[CheckResult]) -> tuple[Status, str]:
         trained=bool(training_steps(facts)) and all(trained(facts, step) for step in training_steps(facts)),
         trains=facts.plan.trains,
     )
-    problems = _problems(facts, answers)
-    if problems:
+    # What is gone comes first, allowed or not: whoever reads one line must read that.
+    gone = [one.reason for one in answers if one.check == REMOVED and one.status is not Status.PASS]
+    answers = tuple(one for one in answers if not (one.check == REMOVED and one.reason in gone))
+    problems = [*gone, *_problems(facts, answers)]
+    if problems and not (gone and problems == gone and status in (Status.PASS, Status.IMPROVEMENT)):
         shown = "; ".join(problems[:MAX_PROBLEMS])
         more = f"; and {len(problems) - MAX_PROBLEMS} more" if len(problems) > MAX_PROBLEMS else ""
         return status, shown + more
-    return status, _summary(facts, answers)
+    return status, "; ".join([*gone, _summary(facts, answers)])
 
 
 def _problems(facts: Facts, results: tuple[CheckResult, ...]) -> list[str]:

@@ -41,6 +41,9 @@ def plan(
     diff: Annotated[
         bool, typer.Option("--diff", help="bash against spec, with the reason of each difference.")
     ] = False,
+    expects: Annotated[
+        bool, typer.Option("--expects", help="What a run must prove: each piece of expected evidence.")
+    ] = False,
     batch: Annotated[
         str, typer.Option("--batch", help="Answer a file of records (JSON lines, .gz too) instead; --compat bash.")
     ] = "",
@@ -66,7 +69,9 @@ def plan(
         diagnose=diagnose,
         compat=compat,
     )
-    if diff:
+    if expects:
+        _print_expects(request, as_json=as_json or output == "json")
+    elif diff:
         _print_diff(request, as_json=as_json or output == "json")
     else:
         _print_plan(request, "json" if as_json else output)
@@ -103,6 +108,15 @@ def _print_diff(request: "RunRequest", *, as_json: bool) -> None:
     script = replace(request, compat=Compat.BASH, seed=None, diagnose=False)
     plans = _make(script, replace(request, compat=Compat.SPEC), as_json=as_json)
     print_differences(*plans, as_json=as_json)
+
+
+def _print_expects(request: "RunRequest", *, as_json: bool) -> None:
+    from tipcflow.cli.plan_expects import print_expects
+    from tipcflow.config.settings import settings
+    from tipcflow.config.suite import load_suite
+
+    (made,) = _make(request, as_json=as_json)
+    print_expects(made, load_suite(request.suite, request.config_dir), settings(), as_json=as_json)
 
 
 def _print_plan(request: "RunRequest", output: str | None) -> None:

@@ -38,7 +38,7 @@ def predict(plan: Plan, settings: Settings) -> Prediction:
     """
     from tipcflow.store import Store
 
-    if _missing(settings.database_url):
+    if database_missing(settings.database_url):
         return Prediction({}, 0)
     try:
         with Store.open(settings.database_url, migrate=False) as store:
@@ -63,7 +63,7 @@ def _predicted(store: "Store", plan: Plan) -> Prediction:
     return Prediction({step: median(seconds) for step, seconds in took.items()}, len(past))
 
 
-def _missing(url: str) -> bool:
+def database_missing(url: str) -> bool:
     """Whether the URL is that of a SQLite file that does not exist."""
     if not url.startswith("sqlite"):
         return False

@@ -75,13 +75,18 @@ class LossRule(ConfigModel):
     """How training losses are judged.
 
     Attributes:
-        reproducible: `exact` compares as printed, `tolerance` with `rtol`, `off` does not gate.
+        reproducible: how losses of equal seeds are compared. `learned`: as printed where the suite declares its
+            training `deterministic`, else within `factor` times what earlier runs with that seed differed by, at
+            least `floor`; with fewer than `min_history` of them a difference is shown and does not count. `exact`
+            compares as printed, `tolerance` with `rtol`, `off` does not gate.
         min_points: fewer logged iterations than this say nothing about falling.
         falling: whether a loss that does not fall counts (whole-data runs that resume near the optimum may not).
     """
 
-    reproducible: Literal["exact", "tolerance", "off"] = "exact"
+    reproducible: Literal["learned", "exact", "tolerance", "off"] = "learned"
     rtol: float = Field(default=1e-5, ge=0)
+    floor: float = Field(default=1e-3, ge=0)
+    factor: float = Field(default=3.0, ge=1)
     min_points: int = Field(default=4, ge=2)
     falling: bool = True
 
@@ -96,6 +101,20 @@ class AccuracyRule(ConfigModel):
 
     too_good: float = Field(default=3.0, gt=0)
     history: bool = True
+
+
+class ComparisonRule(ConfigModel):
+    """What a run is compared with (docs/reference/environments.md).
+
+    Attributes:
+        seeds: losses and accuracies are compared with runs of the same seed; where there are fewer of these than
+            this, with one run of each seed once there are so many seeds; None is `min_history`.
+        new_environment: `allow` shows that a chain with a history runs in an environment class without one; `fail`
+            makes that run an `infra_failure`.
+    """
+
+    seeds: int | None = Field(default=None, ge=2)
+    new_environment: Literal["allow", "fail"] = "allow"
 
 
 class NodeRule(ConfigModel):
@@ -197,6 +216,8 @@ class Policy(ConfigModel):
         step_deadline_minutes: what one step may take before it is stopped.
         hang_s: seconds without any progress of a rank after which a training hangs; None for what earlier runs of
             the chain suggest (docs/reference/failures.md), 0 to leave it to the deadline.
+        hang_first_s: the same for a chain without an accepted training in this environment, with `hang_s` null: a
+            first training may read a cold data set or build kernels for minutes.
         retries: failure class -> how often a step is tried again that ended so; what is not named has the class's
             own number.
         lease: what a run leases: the `slots` that it uses, or `nodes` as a whole, so that nobody disturbs what is
@@ -209,9 +230,12 @@ class Policy(ConfigModel):
         min_history: how many of them there must be before a change counts.
         z: how many robust standard deviations (1.4826 * MAD of the runs' medians) a change must exceed as well.
         metrics: the metrics that are compared with the baseline; others are stored and shown.
+        removed: whether the tested ref may declare fewer variants, steps or legs than the run before it: `fail`,
+            or `allow`, which only shows what is gone.
         chain: precision, or a leg's id with `*` and `?`, -> how far its scores may be from those of the network
             before its export.
         golden: how legs are compared with stored goldens.
+        comparison: which earlier runs count.
         overrides: what some suites or models have of their own.
     """
 
@@ -221,6 +245,7 @@ class Policy(ConfigModel):
     budget_minutes: float = Field(default=15, gt=0)
     step_deadline_minutes: float = Field(default=15, gt=0)
     hang_s: float | None = Field(default=None, ge=0)
+    hang_first_s: float = Field(default=600, ge=0)
     retries: dict[FailureClass, Annotated[int, Field(ge=0, le=5)]] = {}
     lease: Literal["slots", "nodes"] | None = None
     lease_wait_s: float = Field(default=86400, gt=0)
@@ -231,11 +256,13 @@ class Policy(ConfigModel):
     z: float = Field(default=5.0, gt=0)
     floors: Floors = Floors()
     metrics: dict[Annotated[str, AfterValidator(judged)], MetricRule] = _JUDGED
+    removed: Literal["fail", "allow"] = "fail"
     parity: ParityRule = ParityRule()
     chain: dict[str, Tolerance] = _BUDGETS
     golden: GoldenRule = GoldenRule()
     loss: LossRule = LossRule()
     accuracy: AccuracyRule = AccuracyRule()
+    comparison: ComparisonRule = ComparisonRule()
     node_health: NodeRule = NodeRule()
     detect: DetectRule = DetectRule()
     overrides: tuple[Override, ...] = ()

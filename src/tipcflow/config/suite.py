@@ -1,15 +1,36 @@
 """Suites: where a model repository is and how its params files are read."""
 
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from tipcflow.config.base import ConfigModel
 from tipcflow.config.formats import definition
 from tipcflow.config.loader import load_yaml
 from tipcflow.domain.errors import ConfigError
 from tipcflow.domain.node import Launch
+
+
+class Deterministic(ConfigModel):
+    """Where a suite's training is deterministic, and what makes it so.
+
+    Attributes:
+        devices: on which it is.
+        environment: variables of every training process (`FLAGS_cudnn_deterministic: 1`).
+        arguments: text that is appended to training commands.
+    """
+
+    devices: tuple[Literal["cpu", "gpu"], ...] = ("cpu", "gpu")
+    environment: dict[str, str] = {}
+    arguments: str = ""
+
+    @field_validator("environment", mode="before")
+    @classmethod
+    def _as_text(cls, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        return {name: str(int(one) if isinstance(one, bool) else one) for name, one in value.items()}
 
 
 class Prints(ConfigModel):
@@ -20,12 +41,14 @@ class Prints(ConfigModel):
         evaluation: evaluations print a metric.
         losses: metrics that are losses although their names do not say so (`*` and `?` match).
         may_be_nan: metrics that may be nan or inf in an honest run, as `grad_norm` under AMP (`*` and `?` match).
+        may_be_missing: metrics that a run need not have although all runs before it had them (`*` and `?` match).
     """
 
     loss: bool = True
     evaluation: bool = True
     losses: tuple[str, ...] = ()
     may_be_nan: tuple[str, ...] = ()
+    may_be_missing: tuple[str, ...] = ()
 
 
 class Suite(ConfigModel):
@@ -40,6 +63,8 @@ class Suite(ConfigModel):
         prepare: the script that gets data and weights, relative to the root; '' for none.
         seed_argument: what is appended to training commands when a run has a seed, with `{seed}` in it; '' when
             the suite's training cannot be seeded.
+        deterministic: whether equal seeds give equal losses bit for bit, and what makes it so; without it they are
+            compared within what earlier runs differ by.
         log_format: name of the training-log format (docs/reference/formats.md): one of tipcflow's own, `auto`, or
             that of a file in configs/formats, whose content `load_suite` puts in its place.
         framework: the distribution that its scripts import (`paddlepaddle`, `torch`), `` for none.
@@ -56,11 +81,17 @@ class Suite(ConfigModel):
     params: tuple[str, ...] = ("test_tipc/configs/**/*.txt",)
     prepare: str = "test_tipc/prepare.sh"
     seed_argument: str = ""
+    deterministic: bool | Deterministic = False
     log_format: str = "models"
     framework: Literal["paddlepaddle", "torch", ""] = "paddlepaddle"
     prints: Prints = Prints()
     launch: Launch | None = None
     budget_minutes: float | None = Field(default=None, gt=0)
+
+    def deterministic_on(self, device: str) -> Deterministic | None:
+        """What makes the training deterministic on a kind of device; None where it is not."""
+        made = Deterministic() if self.deterministic is True else self.deterministic
+        return made if made and device in made.devices else None
 
     @model_validator(mode="after")
     def _one_source(self) -> "Suite":

@@ -6,9 +6,10 @@ Every type that leaves a process (as JSON in the database, in a job folder, in a
 
 from tipcflow.domain.attempt import Attempt
 from tipcflow.domain.base import Frozen
-from tipcflow.domain.check import CheckResult, Facts, RankReport
+from tipcflow.domain.check import AutologReport, CheckResult, Facts, RankReport
 from tipcflow.domain.errors import ConfigError, InfraError, TipcflowError
 from tipcflow.domain.exit_record import EndReason, ExitRecord, OutputFile, StoppedBy
+from tipcflow.domain.expectation import Declared, Evidence, Expectation, Source
 from tipcflow.domain.failure import Failure, FailureClass
 from tipcflow.domain.history import (
     PastRun,
@@ -41,14 +42,18 @@ from tipcflow.domain.status import Status, exit_code, run_status
 
 __all__ = [
     "Attempt",
+    "AutologReport",
     "CheckResult",
     "Cluster",
     "Command",
     "Compat",
     "ConfigError",
     "Container",
+    "Declared",
     "EndReason",
+    "Evidence",
     "ExitRecord",
+    "Expectation",
     "Facts",
     "Failure",
     "FailureClass",
@@ -71,6 +76,7 @@ __all__ = [
     "RankReport",
     "Run",
     "Series",
+    "Source",
     "SshTarget",
     "Status",
     "Step",

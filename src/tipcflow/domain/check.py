@@ -46,6 +46,19 @@ class RankReport(Frozen):
     seed: int | None = None
 
 
+class AutologReport(Frozen):
+    """The last AutoLog report of a leg.
+
+    Attributes:
+        at: when its first line was printed, as seconds since the epoch in a time zone that is not known; -1 where
+            its lines have no date.
+        timed: whether it has a time: a report that was cut off has none.
+    """
+
+    at: float = -1.0
+    timed: bool = True
+
+
 class Facts(Frozen):
     """Everything that is known of a finished run, before it is judged.
 
@@ -55,6 +68,7 @@ class Facts(Frozen):
         step_reason: step id, or step id + '/' + leg id, -> reason, where there is one to give.
         predictions: step id + '/' + leg id -> image name -> class scores.
         autolog: step id + '/' + leg id -> AutoLog fields as printed.
+        reports: step id + '/' + leg id -> when that report was printed, and whether it is whole.
         reporter: which AutoLog spoke: 'auto_log <version>' or 'tipcflow-sample', '' when none.
         engine: step id + '/' + leg id -> the settings that the inference process said it really used.
         ranks: step id -> what its training processes said of themselves, over all nodes.
@@ -72,6 +86,7 @@ class Facts(Frozen):
     step_reason: dict[str, str] = {}
     predictions: dict[str, dict[str, tuple[float, ...]]] = {}
     autolog: dict[str, dict[str, str]] = {}
+    reports: dict[str, AutologReport] = {}
     reporter: str = ""
     engine: dict[str, dict[str, str]] = {}
     ranks: dict[str, tuple[RankReport, ...]] = {}

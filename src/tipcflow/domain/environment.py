@@ -1,26 +1,31 @@
 """The environment class: what makes two runs comparable, as a readable, stable key.
 
-Not a hash of everything: a kernel update or another host name must not break a history. The key's form is part of
-every history and baseline in the database: it may only be changed together with a migration of both.
+Not a hash of everything: a kernel update or another host name must not break a history. Neither must what is
+under test: the framework's version and the suite's commit are not in it, and `domain.changes` names them where a
+number changed. The key's form is part of every history and baseline in the database: it may only be changed
+together with a migration of both.
 """
+
+import re
 
 from tipcflow.domain.base import Frozen
 
-# Field -> what a person calls it, in the order of the key.
+# Field -> what a user calls it, in the order of the key.
 _CALLED = {
     "device": "device",
     "hardware": "hardware",
     "nodes": "number of nodes",
     "ranks": "number of processes",
-    "framework": "framework",
     "driver": "GPU driver",
+    "cuda": "CUDA",
+    "image": "image",
 }
 _ENDS = {"nodes": "-nodes", "ranks": "-ranks"}
-_DRIVER = "driver-"
+_BEGINS = {"driver": "driver-", "cuda": "cuda-", "image": "image-"}
 
 
 class EnvironmentClass(Frozen):
-    """The parts of a key such as `gpu/8x-tesla-v100/2-nodes/16-ranks/paddlepaddle-gpu-3.3/driver-535`.
+    """The parts of a key such as `gpu/8x-tesla-v100/2-nodes/16-ranks/driver-535/cuda-12.6`.
 
     What is not known is ''. Several kinds of hardware (or versions) among a run's nodes are joined by `+`.
 
@@ -28,46 +33,48 @@ class EnvironmentClass(Frozen):
         device: `cpu` or `gpu`.
         hardware: GPUs per node and their model, or the CPU's model and its number of cores.
         nodes, ranks: how many of each, as numbers.
-        framework: its name with major and minor version.
         driver: the GPU driver's major version; '' without GPUs.
+        cuda: CUDA's major and minor version; '' without GPUs.
+        image: the container image's name without tag and digest; '' without a container.
     """
 
     device: str = ""
     hardware: str = ""
     nodes: str = ""
     ranks: str = ""
-    framework: str = ""
     driver: str = ""
+    cuda: str = ""
+    image: str = ""
 
     @property
     def key(self) -> str:
         """The key; parts that are not known are left out."""
-        parts = [
-            self.device,
-            self.hardware,
-            f"{self.nodes}-nodes" if self.nodes else "",
-            f"{self.ranks}-ranks" if self.ranks else "",
-            self.framework,
-            f"{_DRIVER}{self.driver}" if self.driver else "",
-        ]
+        parts = [self.device, self.hardware]
+        parts += [f"{getattr(self, name)}{end}" for name, end in _ENDS.items() if getattr(self, name)]
+        parts += [f"{begin}{getattr(self, name)}" for name, begin in _BEGINS.items() if getattr(self, name)]
         return "/".join(part for part in parts if part)
 
     @classmethod
     def of(cls, key: str) -> "EnvironmentClass":
-        """The parts of a key; of text that is none, what can be told."""
+        """The parts of a key; of other text the parts that can be recognised."""
         found: dict[str, str] = {}
         rest = []
         for part in filter(None, key.split("/")):
-            named = next((name for name, end in _ENDS.items() if part.endswith(end)), "")
-            if named:
-                found[named] = part.removesuffix(_ENDS[named])
-            elif part.startswith(_DRIVER):
-                found["driver"] = part.removeprefix(_DRIVER)
-            elif found:
-                found["framework"] = part
+            ended = next((name for name, end in _ENDS.items() if part.endswith(end)), "")
+            begun = next((name for name, begin in _BEGINS.items() if part.startswith(begin)), "")
+            if ended:
+                found[ended] = part.removesuffix(_ENDS[ended])
+            elif begun:
+                found[begun] = part.removeprefix(_BEGINS[begun])
             else:
                 rest.append(part)
         return cls(**dict(zip(("device", "hardware"), rest, strict=False)), **found)
+
+
+def image_name(image: str) -> str:
+    """The image's name as the key has it: without tag and digest, which commonly hold the framework's version."""
+    folder, slash, name = image.partition("@")[0].rpartition("/")
+    return re.sub(r"[^a-z0-9.]+", "-", f"{folder}{slash}{name.partition(':')[0]}".lower()).strip("-")
 
 
 def differences(key: str, other: str) -> list[str]:

@@ -36,13 +36,15 @@ class StoppedBy(StrEnum):
 
 
 class OutputFile(Frozen):
-    """One expected output: `fresh` says that it was written after the command started."""
+    """One expected output: `fresh` says that it was written after the command started, `damage` what is wrong
+    with its content (`is cut off`), '' where nothing is known to be."""
 
     path: str
     exists: bool
     fresh: bool = False
     size: int = 0
     sha256: str = ""
+    damage: str = ""
 
 
 class ExitRecord(Frozen):

@@ -5,8 +5,12 @@ from collections.abc import Iterable
 from statistics import median
 
 from tipcflow.domain.base import Frozen
+from tipcflow.domain.changes import Origin
 from tipcflow.domain.measurement import Measurement, Phase
 from tipcflow.domain.metrics import is_loss, metric
+
+# A run that has this document is compared with nothing and joins no history; `why` says why.
+INCOMPARABLE = "incomparable"
 
 
 class PastRun(Frozen):
@@ -14,7 +18,9 @@ class PastRun(Frozen):
 
     Attributes:
         seed, framework, suite_sha256: what has to be equal before losses can be expected to be.
+        origin: what it was made of and where it ran.
         medians: 'step|leg|metric' -> the run's number, in the metric's unit (`numbers_of`).
+        found: the evidence that it left (`tipcflow.check.evidence.found_in`); empty where that was not kept.
         losses: 'step|node|rank' -> the training losses in the order they were logged (`losses_of`).
     """
 
@@ -22,7 +28,9 @@ class PastRun(Frozen):
     seed: int | None = None
     framework: str = ""
     suite_sha256: str = ""
+    origin: Origin = Origin()
     medians: dict[str, float] = {}
+    found: tuple[str, ...] = ()
     losses: dict[str, tuple[float, ...]] = {}
 
 

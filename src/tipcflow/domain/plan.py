@@ -107,6 +107,7 @@ class Step(Frozen):
             the suite's root; `{a,b}` is not expanded, `*` is.
         artefacts: further files or globs (relative to the suite's root, on every node) to fetch and to hash.
         world_size: ranks of a training step over all nodes, 0 outside training.
+        epochs, iterations: how long a training is by the argument of its command; 0 where that says nothing of it.
         not_run: the reason why the whole step cannot be done here; '' when it can.
     """
 
@@ -122,6 +123,8 @@ class Step(Frozen):
     expects: tuple[str, ...] = ()
     artefacts: tuple[str, ...] = ()
     world_size: int = 0
+    epochs: int = 0
+    iterations: int = 0
     deadline_s: float = Field(default=900.0, gt=0)
     not_run: str = ""
 
@@ -150,7 +153,11 @@ class Quirk(Frozen):
 
 
 class Plan(Frozen):
-    """Everything a run will do, before it does it. Stored with the run; every later task reads it only."""
+    """Everything a run will do, before it does it. Stored with the run; every later task reads it only.
+
+    Attributes:
+        deterministic: whether equal seeds give equal losses here, bit for bit: the suite declares it.
+    """
 
     schema_version: int = 1
     chain: str
@@ -166,6 +173,7 @@ class Plan(Frozen):
     seed: int | None = None
     repeats: int = 1
     diagnose: bool = False
+    deterministic: bool = False
     variants: tuple[Variant, ...] = ()
     steps: tuple[Step, ...] = ()
     substitutions: tuple[Substitution, ...] = ()

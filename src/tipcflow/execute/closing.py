@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tipcflow.domain import InfraError, Status, Step
+from tipcflow.domain import AutologReport, InfraError, Status, Step
 from tipcflow.domain.failure import BEFORE, FAILURES, Failure, failure_key
 from tipcflow.execute import outcome
 from tipcflow.execute.blame import is_bad
@@ -258,6 +258,11 @@ class StepCloser:
         found: dict[str, dict[str, Any]] = {
             "predictions": answers,
             "autolog": {key: log.autolog for key, log in logs.items() if log.autolog},
+            "reports": {
+                key: AutologReport(at=log.blocks[-1].at, timed=log.blocks[-1].timed).model_dump()
+                for key, log in logs.items()
+                if log.blocks
+            },
             "engine": {key: log.engine for key, log in logs.items() if log.engine},
             "ranks": {step.id: [report.model_dump() for report in collected.ranks]} if collected.ranks else {},
             "cut": {step.id: collected.notes} if collected.notes else {},

@@ -4,19 +4,22 @@ What differs beyond the class is kept with the run's node facts and shown.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from tipcflow.domain import NodeFacts
-from tipcflow.domain.environment import EnvironmentClass
+from tipcflow.domain.environment import EnvironmentClass, image_name
 
 
-def environment_class(facts: Sequence[NodeFacts], *, device: str, world_size: int) -> str:
-    """For example `cpu/amd-epyc-7b13-2/2-nodes/4-ranks/paddlepaddle-3.3`; '' when nothing is known of the nodes.
+def environment_class(
+    facts: Sequence[NodeFacts], *, device: str, world_size: int, images: Iterable[str] = ()
+) -> str:
+    """For example `cpu/amd-epyc-7b13-2/2-nodes/4-ranks`; '' when nothing is known of the nodes.
 
     Args:
         facts: of the nodes that the run uses.
         device: of its cluster.
         world_size: processes of its largest training.
+        images: of the containers that the steps run in, '' for a node without one.
     """
     if not facts:
         return ""
@@ -26,8 +29,9 @@ def environment_class(facts: Sequence[NodeFacts], *, device: str, world_size: in
         hardware=_joined({_hardware(fact, device) for fact in facts}),
         nodes=str(len(facts)),
         ranks=str(world_size),
-        framework=_joined({_framework(fact) for fact in facts}),
         driver=_joined(drivers) if device == "gpu" else "",
+        cuda=_joined({_minor(fact.cuda) for fact in facts if fact.cuda}) if device == "gpu" else "",
+        image=_joined({image_name(image) for image in images if image}),
     ).key
 
 
@@ -41,9 +45,8 @@ def _hardware(fact: NodeFacts, device: str) -> str:
     return f"{_slug(fact.cpu_model) or 'cpu'}-{fact.cpu_count}"
 
 
-def _framework(fact: NodeFacts) -> str:
-    major_minor = ".".join(fact.framework_version.split(".")[:2])
-    return f"{_slug(fact.framework)}-{major_minor}" if fact.framework else ""
+def _minor(version: str) -> str:
+    return ".".join(version.split(".")[:2])
 
 
 def _slug(text: str) -> str:

@@ -20,13 +20,16 @@ def hang_limit(store: "Store", run_id: str, plan: Plan, policy: Policy) -> float
     """Seconds of silence after which a training of the run hangs; 0 for never.
 
     What the policy says; else as long as the chain's longest accepted training took as a whole, which no silence
-    in it can have exceeded, but at least 120 s and at most half an hour; 120 s while there is no such training.
+    in it can have exceeded, but at least 120 s and at most half an hour; the policy's `hang_first_s` while there
+    is no such training: a first one reads a cold data set or builds kernels for minutes, and the ranks' CPU time
+    tells nothing, since ranks that wait for each other in NCCL or gloo spin.
     """
     if policy.hang_s is not None:
         return policy.hang_s
     kept = store.document(run_id, _KEPT)
     if kept is None:
-        kept = min(LONGEST_S, max(DEFAULT_S, _longest(store, run_id, plan, policy)))
+        longest = _longest(store, run_id, plan, policy)
+        kept = policy.hang_first_s if longest is None else min(LONGEST_S, max(DEFAULT_S, longest))
         store.put_document(run_id, _KEPT, kept)
     return float(kept)
 
@@ -36,8 +39,8 @@ def progress_of(step: Step) -> tuple[str, ...]:
     return tuple(pattern for pattern in step.artefacts if pattern.rpartition("/")[2].startswith("workerlog"))
 
 
-def _longest(store: "Store", run_id: str, plan: Plan, policy: Policy) -> float:
-    """Seconds of the longest training of the accepted runs of this chain, mode and environment; 0 without any."""
+def _longest(store: "Store", run_id: str, plan: Plan, policy: Policy) -> float | None:
+    """Seconds of the longest training of the accepted runs of this chain, mode, environment; None without one."""
     run = store.get_run(run_id)
     trainings = {step.id for step in plan.steps if step.kind is StepKind.TRAIN}
     past = store.accepted_runs(
@@ -49,4 +52,4 @@ def _longest(store: "Store", run_id: str, plan: Plan, policy: Policy) -> float:
         for attempt in store.attempts(other)
         if attempt.step in trainings and attempt.status is Status.PASS and attempt.ended_at is not None
     ]
-    return max(took, default=0.0)
+    return max(took, default=None)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from tipcflow.domain import Compat, NodeFacts, Plan
 from tipcflow.execute import preflight
 from tipcflow.execute.environment import environment_class
+from tipcflow.execute.expects import keep_expected
 from tipcflow.execute.nodes import Nodes
 from tipcflow.execute.planning import start_port
 from tipcflow.execute.resolve import Resolved
@@ -52,12 +53,15 @@ def settle(store: "Store", run_id: str, resolved: Resolved, facts: list[NodeFact
     used = [fact for fact in facts if fact.node in plan.nodes]
     device = resolved.cluster.node(plan.nodes[0]).device
     world = max((variant.world_size for variant in plan.variants), default=1)
+    containers = [resolved.cluster.node(name).container for name in plan.nodes]
+    images = [container.image if container else "" for container in containers]
     framework = next((f"{fact.framework} {fact.framework_version}" for fact in used if fact.framework), "")
     store.update_run(
         run_id,
-        environment=environment_class(used, device=device, world_size=world),
+        environment=environment_class(used, device=device, world_size=world, images=images),
         framework=framework,
     )
+    keep_expected(store, run_id, plan, resolved.suite, resolved.policy)
     return plan
 
 

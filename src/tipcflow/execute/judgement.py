@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tipcflow.check import judge, verdict
+from tipcflow.check.evidence import evidence_section, found_in
 from tipcflow.check.gate_limits import gate_section
 from tipcflow.config.loader import load_yaml
 from tipcflow.config.policy import Policy
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 # How long a verdict may take over what the gate knows of itself, seconds: counting well takes 0.15 s a number.
 GATE_S = 1.0
 GATE = "gate"
+# Expected evidence against found, and what later runs must have as well.
+EVIDENCE, FOUND = "evidence", "found"
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,8 @@ def judge_run(store: "Store", run_id: str, *, rules: Policy, references: Referen
     context = context_of(store, run, rules=rules, references=references)
     results = judge(facts, context)
     store.set_check_results(run_id, results)
+    store.put_document(run_id, EVIDENCE, evidence_section(facts, context))
+    store.put_document(run_id, FOUND, sorted(found_in(facts, context.prints)))
     store.put_document(run_id, GATE, gate_section(context.history, rules, within_s=GATE_S))
     return Judged(*verdict(facts, results))
 
@@ -75,6 +80,7 @@ def write_certificate(store: "Store", run_id: str, home: Path) -> Path:
         store.get_run(run_id),
         store.check_results(run_id),
         gate=store.document(run_id, GATE),
+        evidence=store.document(run_id, EVIDENCE),
         files=_hashes(folder),
         versions={"tipcflow": version("tipcflow")},
     )

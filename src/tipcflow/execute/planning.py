@@ -93,6 +93,9 @@ def make_plan(
         ConfigError: the params file, the mode or the cluster do not allow it.
     """
     _check_options(request, suite)
+    device = cluster.nodes[0].device if cluster else "gpu"
+    # `compat bash` runs exactly what the suite's script would.
+    made = suite.deterministic_on(device) if request.compat is Compat.SPEC else None
     return build_plan(
         snapshot.params_text,
         file=snapshot.params_file,
@@ -105,6 +108,9 @@ def make_plan(
         options=PlanOptions(
             seed=DEFAULT_SEED if request.seed is None else request.seed,
             seed_argument=suite.seed_argument,
+            deterministic=made is not None,
+            training_env=made.environment if made else {},
+            training_arguments=made.arguments if made else "",
             repeats=request.repeats,
             diagnose=request.diagnose,
             launch=launch_of(suite, cluster),

@@ -1,7 +1,7 @@
 """What a run is judged against: earlier accepted runs, and what a person decided about them."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
@@ -11,7 +11,9 @@ from tipcflow.config.goldens import Goldens
 from tipcflow.config.policy import Policy
 from tipcflow.config.references import References
 from tipcflow.config.suite import Prints, Suite
-from tipcflow.domain import PastRun, Run
+from tipcflow.domain import Declared, PastRun, Run, plain_metric
+from tipcflow.domain.history import INCOMPARABLE
+from tipcflow.domain.metrics import is_loss, metric
 from tipcflow.execute import confirm, merge_base
 from tipcflow.execute.confirmed import confirmation_of
 
@@ -50,8 +52,12 @@ def context_of(store: "Store", run: Run, *, rules: Policy, references: Reference
     """
     in_force = decided(store.baseline_decisions(run.chain, run.mode, run.environment))
     kept, suite = store.document(run.id, "goldens"), store.document(run.id, "suite")
+    history = past_runs(
+        store, run, in_force.starts, limit=rules.history, seeds=rules.comparison.seeds or rules.min_history
+    )
     return CheckContext(
-        history=past_runs(store, run, in_force.starts, limit=rules.history),
+        history=history,
+        before=declared_before(store, history),
         references=references,
         goldens=Goldens.model_validate(kept) if kept else None,
         confirmation=confirmation_of(store, run.id),
@@ -64,8 +70,36 @@ def context_of(store: "Store", run: Run, *, rules: Policy, references: Reference
     )
 
 
-def past_runs(store: "Store", run: Run, starts: Mapping[str, str], *, limit: int) -> tuple[PastRun, ...]:
-    """The runs that this one is compared with, oldest first.
+def declared_before(store: "Store", history: Sequence[PastRun]) -> Declared | None:
+    """What the plan of the last of earlier runs declared; None without one."""
+    for past in reversed(history):
+        plan = store.plan_or_none(past.run)
+        if plan is not None:
+            return Declared.of(past.run, plan)
+    return None
+
+
+def found_before(store: "Store", run: Run, *, limit: int) -> tuple[PastRun, ...]:
+    """The evidence that the runs left which this one is compared with, oldest first; without their numbers."""
+    if store.document(run.id, INCOMPARABLE):
+        return ()
+    base = store.document(run.id, merge_base.DOCUMENT)
+    ids = _accepted(store, run)(commits=base and base["commits"], limit=limit)
+    return tuple(PastRun(run=one, found=tuple(store.document(one, "found") or ())) for one in reversed(ids))
+
+
+def _accepted(store: "Store", run: Run) -> Callable[..., list[str]]:
+    """Asks for accepted runs like this one, newest first."""
+    return partial(store.accepted_runs, run.chain, run.mode, run.environment, compat=run.compat, exclude=run.id)
+
+
+def past_runs(
+    store: "Store", run: Run, starts: Mapping[str, str], *, limit: int, seeds: int = 5
+) -> tuple[PastRun, ...]:
+    """The runs that this one is compared with, oldest first; none for a run that is compared with nothing.
+
+    Losses and accuracies depend on the seed: they are compared with runs of the same seed. Where there are fewer
+    of these than `seeds`, but runs of so many seeds, they are compared with one run of each seed.
 
     A change is compared with its merge base's history. Earlier runs of the very same commit tell whether it is
     reproducible, not whether it is slower.
@@ -75,13 +109,16 @@ def past_runs(store: "Store", run: Run, starts: Mapping[str, str], *, limit: int
 
     Args:
         starts: 'step|leg|metric' -> the run whose change was accepted.
+        seeds: how many runs of the same seed, or else seeds, there must be.
     """
-    accepted = partial(
-        store.accepted_runs, run.chain, run.mode, run.environment, compat=run.compat, exclude=run.id
-    )
+    if store.document(run.id, INCOMPARABLE):
+        return ()
+    accepted = _accepted(store, run)
     base = store.document(run.id, merge_base.DOCUMENT)
     ids = accepted(commits=base and base["commits"], limit=limit)
     numbers = set(ids)
+    same_seed = set(accepted(commits=base and base["commits"], seeds=[run.seed], limit=limit)) - numbers
+    ids += sorted(same_seed)
     if base and run.suite_commit not in base["commits"]:
         ids += accepted(commits=[run.suite_commit], limit=1)
     well = set(ids)
@@ -94,8 +131,29 @@ def past_runs(store: "Store", run: Run, starts: Mapping[str, str], *, limit: int
             key: value
             for key, value in known.medians.items()
             if starts.get(key) == one
-            or (one in numbers and (key not in starts or began[one] >= began[starts[key]]))
+            or (
+                (one in numbers or (one in same_seed and depends_on_seed(key)))
+                and (key not in starts or began[one] >= began[starts[key]])
+            )
         }
         losses = known.losses if one in well else {}
         past.append(known.model_copy(update={"medians": medians, "losses": losses}))
-    return tuple(past)
+    return _by_seed(past, run.seed, seeds)
+
+
+def _by_seed(past: list[PastRun], seed: int | None, needed: int) -> tuple[PastRun, ...]:
+    """Without the losses and accuracies that belong to another seed."""
+    latest: dict[int | None, str] = {one.seed: one.run for one in past}
+    several = sum(one.seed == seed for one in past) < needed <= len(latest)
+    kept = []
+    for one in past:
+        of_seed = latest[one.seed] == one.run if several else one.seed == seed
+        medians = {key: value for key, value in one.medians.items() if of_seed or not depends_on_seed(key)}
+        kept.append(one.model_copy(update={"medians": medians}))
+    return tuple(kept)
+
+
+def depends_on_seed(key: str) -> bool:
+    """Whether a number of `numbers_of` is a loss or an accuracy: what another seed changes."""
+    name = plain_metric(key.rpartition("|")[2])
+    return metric(name).family == "quality" or is_loss(name)

@@ -13,8 +13,10 @@ from tipcflow.config.policy import Policy
 from tipcflow.config.references import References
 from tipcflow.config.suite import Suite, load_suite
 from tipcflow.domain import Cluster, Compat, ConfigError, Plan, Run
+from tipcflow.domain.history import INCOMPARABLE
 from tipcflow.execute import judgement, merge_base, preflight
 from tipcflow.execute.confirm import cut, cut_alone
+from tipcflow.execute.expects import keep_expected
 from tipcflow.execute.kept_source import keep_snapshot, kept_snapshot
 from tipcflow.execute.placement import load_of, placed, placing, turned
 from tipcflow.execute.planning import make_plan
@@ -120,8 +122,12 @@ def resolve(store: "Store", request: RunRequest, run_id: str, *, home: Path) -> 
             suite_sha256=snapshot.sha256,
             nodes=plan.nodes,
         )
+    keep_expected(store, run_id, plan, suite, policy)
     if base := _base(store, request, resolved, plan.chain, home):
         store.put_document(run_id, merge_base.DOCUMENT, base)
+    if request.diagnose:
+        # Verbose frameworks are slower, and print other logs.
+        store.put_document(run_id, INCOMPARABLE, {"why": "--diagnose"})
     store.put_document(run_id, "request", _as_json(request))
     store.put_document(run_id, "suite", suite.model_dump(mode="json"))
     store.put_document(run_id, "cluster", cluster.model_dump(mode="json"))

@@ -20,6 +20,7 @@ call after warm-up; `data_num` counts the warm-up too.
 
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 from tipcflow.domain import Frozen, Phase
 from tipcflow.parse.metrics import unit_of
@@ -32,6 +33,7 @@ _PREFIXES = {
     _LOGGED: re.compile(r"^\[\d+/\d+/\d+ \d+:\d+:\d+\] \S+ INFO: ?(.*)$"),
     _GLOG: re.compile(r"^I\d+ \d+:\d+:\d+\.\d+\s{1,6}\d+ [\w./-]+:\d+\] ?(.*)$"),
 }
+_DATE = re.compile(r"^\[(\d{4}/\d\d?/\d\d? \d\d?:\d\d?:\d\d?)\]")
 # An identifier `[det]` may stand before each title and pair.
 _WHOSE = r"^\s*(?:\[[^\]]*\]\s*)?"
 _TITLE = re.compile(rf"{_WHOSE}-{{5,}} (Env|Paddle|Conf(?:ig)?|Model|Data|Perf) info -{{5,}}\s*$")
@@ -61,11 +63,18 @@ _RENAMED = {"Total time spent": "total_time", "total time spent": "total_time"}
 
 
 class AutologBlock(Frozen):
-    """One report: its fields as printed, where it began (byte offset), and whether it came to its end."""
+    """One report: its fields as printed, where it began (byte offset), whether it came to its end, and when its
+    first line was printed: seconds since the epoch by its stamp as if that were UTC, -1 where it has no date."""
 
     fields: dict[str, str]
     offset: int = -1
     complete: bool = False
+    at: float = -1.0
+
+    @property
+    def timed(self) -> bool:
+        """Whether it has a time that something took."""
+        return any(one.unit in ("s", "ms") for one in self.samples)
 
     @property
     def samples(self) -> tuple[Sample, ...]:
@@ -98,6 +107,7 @@ class AutologReader:
     def __init__(self) -> None:
         self._fields: list[dict[str, str]] = []
         self._offsets: list[int] = []
+        self._stamps: list[float] = []
         self._sections: set[str] = set()
         self._how = self._section = self._last = ""
 
@@ -106,7 +116,7 @@ class AutologReader:
         how, body = _body(line)
         title = _TITLE.match(body)
         if title:
-            self._begin(offset, how, title[1])
+            self._begin(offset, how, title[1], line)
             return True
         if self._section and how == self._how and not (how == _BARE and not _OWN_FIELD.match(body)):
             self._last = self._take(body)
@@ -118,12 +128,13 @@ class AutologReader:
         self._last = ""
         return goes_on
 
-    def _begin(self, offset: int, how: str, title: str) -> None:
+    def _begin(self, offset: int, how: str, title: str, line: str) -> None:
         """A section begins, and a report with it when the one before has that section or came to its end."""
         section = title.removesuffix("ig")
         if not self._fields or how != self._how or section in self._sections or _LAST in self._fields[-1]:
             self._fields.append({})
             self._offsets.append(offset)
+            self._stamps.append(_stamp(line))
             self._sections = set()
         self._sections.add(section)
         self._how, self._section, self._last = how, section, ""
@@ -145,9 +156,18 @@ class AutologReader:
     def blocks(self) -> tuple[AutologBlock, ...]:
         """All reports so far, in the order of the log; one that was cut off has `complete` False."""
         return tuple(
-            AutologBlock(fields=dict(fields), offset=offset, complete=_LAST in fields)
-            for fields, offset in zip(self._fields, self._offsets, strict=True)
+            AutologBlock(fields=dict(fields), offset=offset, complete=_LAST in fields, at=at)
+            for fields, offset, at in zip(self._fields, self._offsets, self._stamps, strict=True)
         )
+
+
+def _stamp(line: str) -> float:
+    """When a line was printed, by its date and time as if they were UTC; -1 for lines without a date."""
+    found = _DATE.match(line)
+    try:
+        return datetime.strptime(found[1], "%Y/%m/%d %H:%M:%S").replace(tzinfo=UTC).timestamp() if found else -1.0
+    except ValueError:
+        return -1.0
 
 
 def may_be_autolog(line: str) -> bool:

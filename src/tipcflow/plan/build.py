@@ -12,6 +12,7 @@ from tipcflow.plan.container import contained
 from tipcflow.plan.feasible import check_any_device
 from tipcflow.plan.hosts import check_python, check_room, hosts_of, substitutions
 from tipcflow.plan.launch import check_launch
+from tipcflow.plan.length import with_length
 from tipcflow.plan.options import PlanOptions
 from tipcflow.plan.planners import planner_for
 from tipcflow.plan.points import as_variant
@@ -75,8 +76,9 @@ def build_plan(
         seed=_seed(compat, options),
         repeats=options.repeats,
         diagnose=options.diagnose,
+        deterministic=options.deterministic and _seed(compat, options) is not None,
         variants=tuple(as_variant(point) for point in planner.points),
-        steps=tuple(contained(steps, cluster)),
+        steps=tuple(contained([with_length(step, reader) for step in steps], cluster)),
         substitutions=substitutions(groups, cluster, reader.value("python"), _launch(compat, options)),
         quirks=as_quirks(planner.find_quirks()),
     )

@@ -88,7 +88,7 @@ def train_env(group: Group, host: Host, options: PlanOptions) -> dict[str, str]:
     # PyTorch's launcher is told no ids: it counts those that it sees.
     if host.device != "cpu" and (group.form == "single" or torch) and group.ids:
         env["CUDA_VISIBLE_DEVICES"] = group.gpus
-    return {**env, **(_DIAGNOSE if options.diagnose else {})}
+    return {**env, **options.training_env, **(_DIAGNOSE if options.diagnose else {})}
 
 
 def single_env(group: Group | None, host: Host) -> dict[str, str]:

@@ -13,6 +13,8 @@ class PlanOptions(Frozen):
         seed: what the training is seeded with, None to leave it to the suite.
         seed_argument: text appended to training commands when there is a seed, with `{seed}` in it
             (`--seed={seed}`); '' when the suite takes none.
+        deterministic: whether a seeded training is deterministic on the cluster's devices.
+        training_env, training_arguments: variables and appended text that make it so.
         repeats: how often every variant is trained, evaluated, exported and inferred.
         diagnose: ask the framework for a verbose training.
         launch: how distributed trainings are started; `compat bash` does as the script does, whatever stands here.
@@ -27,6 +29,9 @@ class PlanOptions(Frozen):
 
     seed: int | None = None
     seed_argument: str = ""
+    deterministic: bool = False
+    training_env: dict[str, str] = {}
+    training_arguments: str = ""
     repeats: int = Field(default=1, ge=1)
     diagnose: bool = False
     launch: Launch = Launch.IPS

@@ -193,6 +193,8 @@ class SpecPlanner:
             text = tidy(inner.render(template))
             if options.seed is not None and options.seed_argument:
                 text += " " + options.seed_argument.format(seed=options.seed)
+            if options.training_arguments:
+                text += " " + options.training_arguments
             if ranks := rank_arguments(point.group, host, hosts, options):
                 text += " " + ranks
             commands[host.name] = Command(text=text, env=train_env(point.group, host, options))

@@ -6,7 +6,7 @@ of `LINKS`: each link's hash covers its section and the link before it, so no se
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from tipcflow.domain import CheckResult, Facts, Run, StepKind
@@ -28,7 +28,8 @@ from tipcflow.report.sections import (
 
 SCHEMA = "tipcflow.certificate/1"
 
-# The sections in the order in which a model goes through them. `gate` came later: certificates without it hold.
+# The sections in the order in which a model goes through them. `gate` and `evidence` came later: certificates
+# without them hold.
 LINKS = (
     "config",
     "suite",
@@ -39,6 +40,7 @@ LINKS = (
     "steps",
     "legs",
     "measurements",
+    "evidence",
     "checks",
     "gate",
     "files",
@@ -47,7 +49,7 @@ LINKS = (
 
 
 # What certificates of before had not.
-ADDED = frozenset({"gate"})
+ADDED = frozenset({"gate", "evidence"})
 
 
 def certificate(
@@ -56,6 +58,7 @@ def certificate(
     results: Iterable[CheckResult],
     *,
     gate: Mapping[str, Any] | None = None,
+    evidence: Sequence[Mapping[str, Any]] | None = None,
     files: Mapping[str, str] | None = None,
     versions: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
@@ -64,6 +67,7 @@ def certificate(
     Args:
         run: with its status and reason.
         gate: what the gate knows of itself on the numbers that were compared; None when nobody asked.
+        evidence: expected evidence against found, piece by piece; None when nobody asked.
         files: path in the run's folder -> SHA-256 of what was collected (logs, artefacts).
         versions: what judged it (`{"tipcflow": "0.1.0"}`).
     """
@@ -82,6 +86,7 @@ def certificate(
         "measurements": measurements_section(facts),
         "reporter": facts.reporter,
         "checks": [check_entry(result) for result in answers],
+        "evidence": [dict(piece) for piece in evidence or ()],
         "gate": dict(gate or {}),
         "files": dict(files or {}),
         "verdict": {

@@ -3,10 +3,12 @@
 from collections.abc import Collection
 from typing import Any
 
-from sqlalchemy import exists, func, select
+from sqlalchemy import ColumnElement, exists, func, or_, select
 
 from tipcflow.domain import Compat, Facts, Measurement, PastRun, Phase, Plan, Run, Status, losses_of, numbers_of
+from tipcflow.domain.changes import origin_of
 from tipcflow.domain.failure import FAILURES, failures_of
+from tipcflow.domain.history import INCOMPARABLE
 from tipcflow.domain.metrics import is_loss
 from tipcflow.store.documents import DocumentsMixin
 from tipcflow.store.measurements import MeasurementsMixin, measurements_of
@@ -20,7 +22,7 @@ _ACCEPTED = (Status.PASS, Status.IMPROVEMENT)
 FACTS = 200_000
 # The document of a run's numbers, and the version of the rule by which `numbers_of` makes them.
 NUMBERS, RULE = "numbers", 1
-_DOCUMENTS = ("predictions", "autolog", "reporter", "engine", "ranks", "cut")
+_DOCUMENTS = ("predictions", "autolog", "reporter", "engine", "ranks", "cut", "reports")
 
 
 class HistoryMixin(RunsMixin, StepsMixin, MeasurementsMixin, DocumentsMixin):
@@ -31,7 +33,8 @@ class HistoryMixin(RunsMixin, StepsMixin, MeasurementsMixin, DocumentsMixin):
 
         A run that ended before it had a plan gets one without steps: it executed nothing.
 
-        `predictions`, `autolog`, `reporter`, `engine`, `ranks` and `cut` come from the documents of these names.
+        `predictions`, `autolog`, `reports`, `reporter`, `engine`, `ranks` and `cut` come from the documents of
+        these names.
 
         Raises:
             ConfigError: when there is no such run.
@@ -69,21 +72,27 @@ class HistoryMixin(RunsMixin, StepsMixin, MeasurementsMixin, DocumentsMixin):
         compat: str = "spec",
         exclude: str = "",
         commits: Collection[str] | None = None,
+        seeds: Collection[int | None] | None = None,
         limit: int = 20,
     ) -> list[str]:
         """Ids of runs that one may be compared with, newest first: accepted, of the same chain, mode, semantics
-        (`bash` trains other epochs than `spec`) and environment. A run that only confirms another one never is.
+        (`bash` trains other epochs than `spec`) and environment. A run that only confirms another one never is,
+        nor is one with the document `INCOMPARABLE`.
 
         Args:
             commits: only runs of these commits of the suite, whatever they were made for. Without: runs of changes
                 (that have a merge base) are left out, for nobody knows what became of those.
+            seeds: only runs with one of these seeds.
         """
         change = exists().where(documents.c.run == runs.c.id, documents.c.name == "base")
-        wanted = ~change if commits is None else runs.c.suite_commit.in_(commits)
+        wanted = [~change if commits is None else runs.c.suite_commit.in_(commits)]
+        wanted.append(~exists().where(documents.c.run == runs.c.id, documents.c.name == INCOMPARABLE))
+        if seeds is not None:
+            wanted.append(or_(runs.c.seed.in_([seed for seed in seeds if seed is not None]), *_unseeded(seeds)))
         query = (
             select(runs.c.id)
             .where(runs.c.chain == chain, runs.c.mode == mode, runs.c.environment == environment)
-            .where(runs.c.compat == compat, wanted)
+            .where(runs.c.compat == compat, *wanted)
             .where(runs.c.status.in_(_ACCEPTED), runs.c.id != exclude, runs.c.trigger != "confirm")
             .order_by(runs.c.created_at.desc(), runs.c.id.desc())
             .limit(limit)
@@ -109,7 +118,9 @@ class HistoryMixin(RunsMixin, StepsMixin, MeasurementsMixin, DocumentsMixin):
             seed=run.seed,
             framework=run.framework,
             suite_sha256=run.suite_sha256,
+            origin=origin_of(run, self.node_facts(run_id)),
             medians=self._numbers(run),
+            found=tuple(self.document(run_id, "found") or ()),
             losses=losses_of(self._last_losses(run_id)),
         )
 
@@ -137,6 +148,10 @@ class HistoryMixin(RunsMixin, StepsMixin, MeasurementsMixin, DocumentsMixin):
             losses = [name for name in names.scalars() if is_loss(name)]
             query = last_attempts(select(series), run_id).where(train, series.c.metric.in_(losses))
             return measurements_of(connection, query, FACTS) if losses else []
+
+
+def _unseeded(seeds: Collection[int | None]) -> list[ColumnElement[bool]]:
+    return [runs.c.seed.is_(None)] if None in seeds else []
 
 
 def _nothing_planned(run: Run) -> Plan:

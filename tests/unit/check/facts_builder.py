@@ -113,8 +113,10 @@ def record(step: str, node: str, leg: str = "", **changes: object) -> ExitRecord
 
 
 def records() -> tuple[ExitRecord, ...]:
-    weights = OutputFile(path="log/norm_train/final.pdparams", exists=True, fresh=True, size=10, sha256="cd" * 32)
-    model = OutputFile(path="inference.json", exists=True, fresh=True, size=20, sha256="ef" * 32)
+    weights = OutputFile(
+        path="log/norm_train/final.pdparams", exists=True, fresh=True, size=1000, sha256="cd" * 32
+    )
+    model = OutputFile(path="inference.json", exists=True, fresh=True, size=2000, sha256="ef" * 32)
     return (
         record(
             TRAIN,

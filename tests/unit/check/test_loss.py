@@ -171,7 +171,7 @@ def past(build: ModuleType, **changes: object) -> PastRun:
 
 
 def context(build: ModuleType, *history: PastRun, **rule: object) -> CheckContext:
-    policy = Policy(name="x", loss=LossRule(**rule))
+    policy = Policy(name="x", loss=LossRule(**{"reproducible": "exact", **rule}))
     return CheckContext(policy=policy, history=history, run=build.run())
 
 
@@ -245,10 +245,13 @@ def test_repeats_within_a_run_are_compared(build: ModuleType) -> None:
     twin = plan.step(build.TRAIN).model_copy(update={"id": "v/train_2", "repeat": 2})
     both = plan.model_copy(update={"steps": (*plan.steps, twin)})
     same = [*build.measurements(), *build.series(build.CURVE, step="v/train_2")]
-    results = loss_reproducible(build.facts(plan=both, measurements=tuple(same)), context(build))
+    ended = build.facts().step_status | {"v/train_2": PASS}
+    facts = build.facts(plan=both, measurements=tuple(same), step_status=ended)
+    results = loss_reproducible(facts, context(build))
     assert [(r.step, r.status) for r in results] == [(build.TRAIN, OPEN), ("v/train_2", OPEN), ("v/train_2", PASS)]
     other = [*build.measurements(), *build.series((*build.CURVE[:3], 7.0, *build.CURVE[4:]), step="v/train_2")]
-    results = loss_reproducible(build.facts(plan=both, measurements=tuple(other)), context(build))
+    facts = build.facts(plan=both, measurements=tuple(other), step_status=ended)
+    results = loss_reproducible(facts, context(build))
     assert (results[-1].status, results[-1].values["first_divergent"]) == (FAILED, 4)
 
 
@@ -258,7 +261,9 @@ def test_a_repeated_training_is_compared_with_one_that_was_not(build: ModuleType
     twice = [train.model_copy(update={"id": f"v_repeat_{n}/train", "repeat": n}) for n in (1, 2)]
     steps = (*(one for one in plan.steps if one.id != train.id), *twice)
     logged = [one for step in twice for one in build.series(build.CURVE, step=step.id)]
-    facts = build.facts(plan=plan.model_copy(update={"steps": steps}), measurements=tuple(logged))
+    ended = build.facts().step_status | {step.id: PASS for step in twice}
+    made = plan.model_copy(update={"steps": steps})
+    facts = build.facts(plan=made, measurements=tuple(logged), step_status=ended)
     results = loss_reproducible(facts, context(build, past(build)))
     assert [(one.status, one.values["compared_with"]) for one in results] == [
         (PASS, "run earlier"),
@@ -267,3 +272,84 @@ def test_a_repeated_training_is_compared_with_one_that_was_not(build: ModuleType
     ]
     before = past(build, losses=losses_of(logged))
     assert loss_reproducible(build.facts(), context(build, before))[0].status is PASS
+
+
+@pytest.mark.parametrize("how", ["cancelled", "infra_failure", "failed"])
+def test_an_interrupted_training_never_fails_by_its_length(build: ModuleType, how: str) -> None:
+    """Ctrl-C or a lost node while training: the run is cancelled or infra_failure, not the model's failure."""
+    longer = {key: (*values, 0.5, 0.4) for key, values in past(build).losses.items()}
+    ended = build.facts().step_status | {build.TRAIN: Status(how)}
+    facts = build.facts(step_status=ended)
+    (result,) = loss_reproducible(facts, context(build, past(build, losses=longer)))
+    assert result.status is OPEN
+    assert result.reason == f"the training is {how}: the first 8 losses equal those of run earlier"
+    other = dict.fromkeys(longer, (9.0,) * 10)
+    (result,) = loss_reproducible(facts, context(build, past(build, losses=other)))
+    assert (result.status, result.values["first_divergent"]) == (OPEN, 1)
+
+
+def test_an_interrupted_repeat_never_fails_by_its_length(build: ModuleType) -> None:
+    plan = build.plan()
+    twin = plan.step(build.TRAIN).model_copy(update={"id": "v/train_2", "repeat": 2})
+    both = plan.model_copy(update={"steps": (*plan.steps, twin)})
+    short = (*build.measurements(), *build.series(build.CURVE[:3], step="v/train_2"))
+    for broken in ("v/train_2", build.TRAIN):
+        ended = build.facts().step_status | {"v/train_2": PASS, broken: Status.CANCELLED}
+        facts = build.facts(plan=both, measurements=short, step_status=ended)
+        assert loss_reproducible(facts, context(build))[-1].status is OPEN
+
+
+def noisy(build: ModuleType, count: int, spread: float, **changes: object) -> list[PastRun]:
+    source = random.Random(7)
+    return [
+        past(
+            build,
+            run=f"r{number}",
+            losses={
+                key: tuple(one * (1 + source.uniform(-spread, spread)) for one in curve)
+                for key, curve in past(build).losses.items()
+            },
+            **changes,
+        )
+        for number in range(count)
+    ]
+
+
+def test_a_training_that_is_not_deterministic_is_compared_within_what_was_learnt(build: ModuleType) -> None:
+    learned = context(build, *noisy(build, 6, 1e-2), reproducible="learned")
+    (result,) = loss_reproducible(build.facts(), learned)
+    assert (result.status, "6 earlier runs" in result.reason) == (PASS, True), result.reason
+    other = with_losses(build, tuple(one * 1.3 if at >= 4 else one for at, one in enumerate(build.CURVE)))
+    (result,) = loss_reproducible(other, learned)
+    assert (result.status, result.values["first_divergent"]) == (FAILED, 5)
+
+
+def test_a_gpu_training_may_differ_in_the_last_digit(build: ModuleType) -> None:
+    """0.90001 against 0.9 fails a suite that declares its training deterministic, and no other."""
+    nearly = {key: tuple(one + 1e-5 for one in curve) for key, curve in past(build).losses.items()}
+    rules = context(build, past(build, losses=nearly), reproducible="learned")
+    assert loss_reproducible(build.facts(), rules)[0].status is PASS
+    exact = build.facts(plan=build.plan(deterministic=True))
+    assert loss_reproducible(exact, rules)[0].status is FAILED
+
+
+def test_with_few_runs_a_difference_is_shown_and_does_not_count(build: ModuleType) -> None:
+    rules = context(build, *noisy(build, 3, 0.1), reproducible="learned")
+    (result,) = loss_reproducible(build.facts(), rules)
+    assert result.status is OPEN
+    assert "3 of 5 earlier trainings with this seed are known" in result.reason
+
+
+def test_equal_losses_across_framework_versions_are_required_only_when_they_were_learnt(build: ModuleType) -> None:
+    versions = [
+        one.model_copy(update={"framework": f"paddlepaddle 3.{n % 2}.0"})
+        for n, one in enumerate(noisy(build, 6, 1e-3))
+    ]
+    other = with_losses(build, tuple(one * 1.5 for one in build.CURVE))
+    learned = context(build, *versions, reproducible="learned")
+    assert loss_reproducible(build.facts(), learned)[0].status is PASS
+    assert loss_reproducible(other, learned)[0].status is FAILED
+    one_version = [one.model_copy(update={"framework": "paddlepaddle 3.0.0"}) for one in versions]
+    assert loss_reproducible(other, context(build, *one_version, reproducible="learned"))[0].status is OPEN
+    exact = build.facts(plan=build.plan(deterministic=True), measurements=other.measurements)
+    assert loss_reproducible(exact, learned)[0].status is OPEN

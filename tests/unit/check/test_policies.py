@@ -159,7 +159,8 @@ def test_reproducibility_is_exact_or_within_a_tolerance_by_model(build: ModuleTy
         "because": "atomics",
         "set": {"loss": {"reproducible": "tolerance", "rtol": 0.01}},
     }
-    policy = Policy.model_validate({"name": "x", "overrides": [override]})
+    rule = {"reproducible": "exact"}
+    policy = Policy.model_validate({"name": "x", "loss": rule, "overrides": [override]})
     nearly = {key: tuple(one * 1.001 for one in curve) for key, curve in losses_of(build.measurements()).items()}
     past = PastRun(run="r", seed=2026, framework="paddlepaddle 3.3.1", suite_sha256="12" * 32, losses=nearly)
     for model, status in (("resnet", Status.FAILED), ("gan_large", Status.PASS)):

@@ -13,7 +13,7 @@ FAILED, PASS, OPEN = Status.FAILED, Status.PASS, Status.INSUFFICIENT_DATA
 
 
 def judged(build: ModuleType, facts: Facts, device: str = "cpu") -> CheckResult:
-    run = build.run(environment=f"{device}/8x-h200/2-nodes/2-ranks/paddlepaddle-3.3")
+    run = build.run(environment=f"{device}/8x-h200/2-nodes/2-ranks")
     (result,) = ran_training(facts, CheckContext(run=run))
     return result
 

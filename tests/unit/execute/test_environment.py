@@ -12,12 +12,13 @@ GPU = CPU.model_copy(
     update={
         "gpus": ({"name": "Tesla V100-SXM2-16GB"},) * 8,
         "driver": "535.104.05",
+        "cuda": "12.6.1",
         "framework": "paddlepaddle-gpu",
     }
 )
 # These stand in databases: a history ends where one of them changes.
-CPU_KEY = "cpu/amd-epyc-7b13-64-core-2/2-nodes/4-ranks/paddlepaddle-3.3"
-GPU_KEY = "gpu/8x-tesla-v100-sxm2-16gb/1-nodes/8-ranks/paddlepaddle-gpu-3.3/driver-535"
+CPU_KEY = "cpu/amd-epyc-7b13-64-core-2/2-nodes/4-ranks"
+GPU_KEY = "gpu/8x-tesla-v100-sxm2-16gb/1-nodes/8-ranks/driver-535/cuda-12.6"
 
 
 def test_the_key_of_known_nodes_stays() -> None:
@@ -30,8 +31,9 @@ def test_the_key_of_known_nodes_stays() -> None:
     "changes",
     [
         {"kernel": "6.2", "hostname": "x", "os": "Debian 13"},
-        {"framework_version": "3.3.9", "framework_commit": "abc"},
-        {"driver": "535.200.01", "cuda": "12.9", "cudnn": "9.9", "nccl": "2.30"},
+        {"framework_version": "3.4.0", "framework_commit": "abc"},
+        {"framework": "", "framework_version": ""},
+        {"driver": "535.200.01", "cuda": "12.6.3", "cudnn": "9.9", "nccl": "2.30"},
         {"python": "3.12.1", "packages": {"numpy": "2.4"}, "memory_bytes": 1, "ips": ("10.0.0.9",)},
     ],
 )
@@ -42,11 +44,10 @@ def test_what_does_not_end_a_history(changes: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"framework_version": "3.4.0"}, "framework paddlepaddle-gpu-3.4 instead of paddlepaddle-gpu-3.3"),
+        ({"cuda": "12.9"}, "CUDA 12.9 instead of 12.6"),
         ({"driver": "570.1"}, "GPU driver 570 instead of 535"),
         ({"driver": ""}, "GPU driver unknown instead of 535"),
         ({"gpus": ({"name": "A100"},)}, "hardware 1x-a100 instead of 8x-tesla-v100-sxm2-16gb"),
-        ({"framework": "", "framework_version": ""}, "framework unknown instead of paddlepaddle-gpu-3.3"),
     ],
 )
 def test_what_ends_a_history_is_said(changes: dict[str, Any], said: str) -> None:
@@ -54,10 +55,22 @@ def test_what_ends_a_history_is_said(changes: dict[str, Any], said: str) -> None
     assert differences(GPU_KEY, other) == [said]
 
 
+def test_the_image_counts_without_its_tag() -> None:
+    def key(image: str) -> str:
+        return environment_class([CPU], device="cpu", world_size=1, images=[image])
+
+    assert key("hub.example:5000/Paddle/paddle:3.3.1-cpu").endswith(
+        "/1-ranks/image-hub.example-5000-paddle-paddle"
+    )
+    same = {key("ci/paddle:3.3"), key("ci/paddle:3.4"), key("ci/paddle@sha256:0f0f"), key("ci/paddle")}
+    assert len(same) == 1
+    assert key("ci/other:3.3") not in same
+
+
 def test_nodes_that_differ_are_joined() -> None:
     other = CPU.model_copy(update={"cpu_model": "Intel(R) Xeon(R) CPU @ 2.20GHz"})
     key = environment_class([CPU, other], device="cpu", world_size=4)
-    assert key == "cpu/amd-epyc-7b13-64-core-2+intel-xeon-2/2-nodes/4-ranks/paddlepaddle-3.3"
+    assert key == "cpu/amd-epyc-7b13-64-core-2+intel-xeon-2/2-nodes/4-ranks"
     assert differences(CPU_KEY, key) == [
         "hardware amd-epyc-7b13-64-core-2+intel-xeon-2 instead of amd-epyc-7b13-64-core-2"
     ]
@@ -73,9 +86,9 @@ def test_a_key_says_its_parts() -> None:
         "hardware unknown instead of amd-epyc-7b13-64-core-2",
         "number of nodes unknown instead of 2",
         "number of processes unknown instead of 4",
-        "framework unknown instead of paddlepaddle-3.3",
     ]
     assert EnvironmentClass.of("something/of/old").key == "something/of"
+    assert EnvironmentClass.of("cpu/x-2/1-nodes/2-ranks/paddle-3.3").key == "cpu/x-2/1-nodes/2-ranks"
 
 
 def test_a_run_says_how_it_differs_from_the_one_before() -> None:

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import pickle
 import subprocess
 import sys
 import time
@@ -92,3 +93,22 @@ def test_log_gets_the_suites_name_too(bench):
     record = bench.ended(job)
     assert record.ok
     assert (bench.root / "output" / "train.log").read_text() == "fresh\n0\ndone\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("best.pdparams", pickle.dumps({"w": [1.0] * 5000}, 4), ""),
+        ("best.pdparams", pickle.dumps({"w": [1.0] * 5000}, 4)[:-100], "cut off: it is a pickle"),
+        ("best.pdparams", b"plain text is nobody's business", ""),
+        ("inference.pdiparams", bytes(100_000), "only zero bytes"),
+        ("inference.pdiparams", bytes(90_000) + b"\1", ""),
+        ("best.pt", b"PK\3\4" + b"1" * 90_000 + b"PK\5\6" + bytes(18), ""),
+        ("best.pt", b"PK\3\4" + b"1" * 90_000, "cut off: it is an archive"),
+    ],
+)
+def test_what_is_damaged(tmp_path, name, content, words):
+    (tmp_path / name).write_bytes(content)
+    told = examine(str(tmp_path), name, 0).get("damage", "")
+    assert bool(told) is bool(words)
+    assert words in told

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tipcflow.check import CheckContext, judge, verdict
+from tipcflow.check.evidence import evidence_section
 from tipcflow.check.gate_limits import gate_section
 from tipcflow.config.policy import Policy
 from tipcflow.domain import PastRun
@@ -34,6 +35,7 @@ def whole(build: ModuleType) -> dict[str, Any]:
             build.run(status=status, reason=reason),
             results,
             gate=gate_section(past, Policy(name="p"), within_s=0.02),
+            evidence=evidence_section(facts, CheckContext(history=past, run=build.run())),
             files={"v_train/alpha/logs/main.log": "aa" * 32},
             versions={"tipcflow": "0.1.0"},
         )

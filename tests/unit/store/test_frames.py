@@ -8,7 +8,7 @@ from tipcflow.domain import Measurement, Phase, Status
 from tipcflow.store import Store
 
 CHAIN = a_run().chain
-V100 = "gpu/8x-tesla-v100/1-nodes/2-ranks/paddle-3.3"
+V100 = "gpu/8x-tesla-v100/1-nodes/2-ranks"
 DAY = 86_400.0
 
 

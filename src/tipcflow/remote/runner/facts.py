@@ -65,7 +65,7 @@ def machine(workspace: str) -> Json:
         "os": release.get("PRETTY_NAME", platform.system()),
         "kernel": platform.release(),
         "cpu_model": model.group(1).strip() if model else platform.machine(),
-        "cpu_count": len(os.sched_getaffinity(0)),
+        "cpu_count": os.cpu_count() or 0,  # of the machine: a login may be bound to some of them
         "cpu_flags": sorted(flags.group(1).split()) if flags else [],
         "memory_bytes": int(memory.group(1)) * 1024 if memory else 0,
         "disk_free_bytes": disk.f_bavail * disk.f_frsize,

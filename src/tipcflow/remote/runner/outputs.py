@@ -10,6 +10,10 @@ from typing import Callable
 from .files import Json, open_regular, special
 
 HASH_LIMIT = 2 * 1024**3
+# Of a file's beginning and end: zero bytes, and the last record of an archive with its comment.
+_LOOKED_AT = 1 << 16
+_ZIP_END = (1 << 16) + 22
+_PICKLES = (".pdparams", ".pdopt", ".pkl")
 # Paddle's launcher writes the whole environment into these: they never leave the node.
 SECRET = ("envlog.*", "backup_env.*", "*.??????.log")  # the last is <job id>.<pod name>.log
 
@@ -55,7 +59,32 @@ def examine(root: str, path: str, since_ns: int, meanwhile: Callable[[], None] =
         return {"path": path, "exists": False}
     when = stat.st_mtime_ns
     fresh = when >= since_ns or (when % 10**9 == 0 and when >= since_ns // 10**9 * 10**9)
-    return {"path": path, "exists": True, "fresh": fresh, "size": stat.st_size, "sha256": digest}
+    damage = damage_of(whole, stat.st_size) if stat.st_size and digest else ""
+    found = {"path": path, "exists": True, "fresh": fresh, "size": stat.st_size, "sha256": digest}
+    return {**found, "damage": damage} if damage else found
+
+
+def damage_of(path: str, size: int) -> str:
+    """What the first and the last bytes of a file say that is wrong with it, in words; '' for nothing.
+
+    A file that was cut off by a full disk or a crash is one of zero bytes, or a pickle (weights of Paddle) or an
+    archive (weights of PyTorch) without its end. What they hold is not looked at.
+    """
+    try:
+        with open(path, "rb") as handle:
+            first = handle.read(_LOOKED_AT)
+            handle.seek(max(0, size - _ZIP_END))
+            last = handle.read()
+    except OSError:
+        return ""
+    if not first.strip(b"\0") and not last.strip(b"\0"):
+        return "holds only zero bytes"
+    pickled = first[:1] == b"\x80" and first[1:2] in (b"\x02", b"\x03", b"\x04", b"\x05")
+    if pickled and path.endswith(_PICKLES) and not last.endswith(b"."):
+        return "is cut off: it is a pickle without its end"
+    if first.startswith(b"PK\x03\x04") and b"PK\x05\x06" not in last:
+        return "is cut off: it is an archive without its end"
+    return ""
 
 
 def _sha256_if_readable(path: str, meanwhile: Callable[[], None]) -> str:

@@ -1,0 +1,17 @@
+"""What a run must prove, what it has proven, and what is missing."""
+
+from tipcflow.check.evidence.expected import expected
+from tipcflow.check.evidence.found import found_in
+from tipcflow.check.evidence.missing import Missing, missing_in
+from tipcflow.check.evidence.removed import ran_removed
+from tipcflow.check.evidence.result import evidence_section, ran_evidence
+
+__all__ = [
+    "Missing",
+    "evidence_section",
+    "expected",
+    "found_in",
+    "missing_in",
+    "ran_evidence",
+    "ran_removed",
+]

@@ -1,0 +1,120 @@
+"""Plan, mode, suite file and history -> what a run must prove."""
+
+from collections.abc import Iterable, Sequence
+
+from tipcflow.check.evidence.found import known_of
+from tipcflow.check.select import named
+from tipcflow.config.suite import Prints
+from tipcflow.domain import Evidence, Expectation, Leg, PastRun, Plan, Source, Step, StepKind, without_repeat
+from tipcflow.params.modes import BENCHMARK
+
+# Kinds of evidence that history tells of a training process, not of a step as a whole.
+_OF_RANKS = frozenset({Evidence.ITERATIONS, Evidence.LOSS, Evidence.RANK})
+
+
+def expected(
+    plan: Plan, prints: Prints, history: Sequence[PastRun] = (), *, min_history: int = 5
+) -> tuple[Expectation, ...]:
+    """Every piece of evidence that a run of the plan must leave, in the plan's order, each once.
+
+    Args:
+        prints: what the suite file says of its logs.
+        history: accepted runs that it is compared with, oldest first.
+        min_history: what so many of the last ones all had is expected; with fewer runs nothing is.
+    """
+    pieces: dict[str, Expectation] = {}
+    benchmark = plan.mode.partition(":")[0] == BENCHMARK
+    known = _always(history, min_history)
+    for step in plan.steps:
+        if step.not_run or step.kind is StepKind.PREPARE:
+            continue
+        planned = _of_plan(step, prints, benchmark=benchmark)
+        for piece in (*planned, *_of_history(step, prints, known, min_history)):
+            # What history tells of a piece is more than that peers may have it.
+            if piece.id not in pieces or pieces[piece.id].source is Source.PEERS:
+                pieces[piece.id] = piece
+    return tuple(pieces.values())
+
+
+def node_of(step: Step, rank: int) -> str:
+    """The node that a rank of a training belongs on."""
+    each = max(1, step.world_size // len(step.nodes))
+    return step.nodes[min(rank // each, len(step.nodes) - 1)]
+
+
+def _of_plan(step: Step, prints: Prints, *, benchmark: bool) -> Iterable[Expectation]:
+    if step.kind is StepKind.TRAIN:
+        yield from _of_training(step, prints, benchmark=benchmark)
+    if step.kind is StepKind.EVAL and prints.evaluation:
+        yield Expectation(kind=Evidence.EVALUATION, step=step.id, because="an evaluation prints its metrics")
+    if step.expects:
+        because = f"it writes {', '.join(step.expects)}"
+        yield Expectation(kind=Evidence.FILES, step=step.id, node=step.nodes[0], because=because)
+    for leg in step.legs:
+        if not leg.not_run:
+            yield from _of_leg(step, leg)
+
+
+def _of_training(step: Step, prints: Prints, *, benchmark: bool) -> Iterable[Expectation]:
+    """Rank 0 must log; further ranks where one of their kind does, for many suites log on rank 0 alone."""
+    loss = prints.loss and not benchmark
+    for rank in range(max(1, step.world_size)):
+        first = rank == 0
+        for kind in (Evidence.ITERATIONS, *((Evidence.LOSS,) if loss else ())):
+            yield Expectation(
+                kind=kind,
+                step=step.id,
+                rank=rank,
+                node=node_of(step, rank),
+                source=Source.PLAN if first else Source.PEERS,
+                because="rank 0 logs" if first else "expected when ranks of its kind log",
+            )
+    if not benchmark:
+        yield Expectation(
+            kind=Evidence.LENGTH,
+            step=step.id,
+            because="every rank that logs trains as long as the others and as the params file says",
+            epochs=step.epochs,
+            iterations=step.iterations,
+        )
+
+
+def _of_leg(step: Step, leg: Leg) -> Iterable[Expectation]:
+    because = "a leg prints an AutoLog report, an engine line or predictions"
+    yield Expectation(kind=Evidence.REPORT, step=step.id, leg=leg.id, because=because)
+    for kind in (Evidence.ENGINE, Evidence.AUTOLOG, Evidence.PREDICTIONS):
+        yield Expectation(
+            kind=kind,
+            step=step.id,
+            leg=leg.id,
+            source=Source.PEERS,
+            because="expected when another leg of the step has it",
+        )
+
+
+def _of_history(step: Step, prints: Prints, known: frozenset[str], runs: int) -> Iterable[Expectation]:
+    legs = {"", *(leg.id for leg in step.legs if not leg.not_run)}
+    because = f"each of the last {runs} accepted runs has it"
+    for key in sorted(known):
+        kind, of, leg, what = key.split("|", 3)
+        if of != without_repeat(step.id) or leg not in legs or named(what, prints.may_be_missing):
+            continue
+        rank = int(what) if kind in _OF_RANKS else -1
+        if rank < max(1, step.world_size):
+            yield Expectation(
+                kind=Evidence(kind),
+                step=step.id,
+                leg=leg,
+                rank=rank,
+                node=node_of(step, rank) if rank >= 0 else "",
+                metric="" if rank >= 0 else what,
+                source=Source.HISTORY,
+                because=because,
+            )
+
+
+def _always(history: Sequence[PastRun], min_history: int) -> frozenset[str]:
+    last = history[-min_history:]
+    if len(last) < min_history:
+        return frozenset()
+    return frozenset.intersection(*(known_of(past) for past in last))

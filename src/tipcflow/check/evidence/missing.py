@@ -1,0 +1,133 @@
+"""Which of the expected evidence is missing, and whose fault that is."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from tipcflow.check.evidence.found import evaluated, found_in, of_leg, ranks_with
+from tipcflow.check.evidence.length import shortfalls
+from tipcflow.check.evidence.reports import wrong_with
+from tipcflow.check.select import loss_names, passed, records
+from tipcflow.config.suite import Prints
+from tipcflow.domain import Evidence, Expectation, Facts, OutputFile, Source, Status, Step, without_repeat
+
+# No file of weights and no exported model is smaller, bytes.
+_SMALLEST = 16
+_MODELS = (".pdparams", ".pdiparams", ".pdmodel", ".json", ".pth", ".pt", ".onnx")
+
+
+@dataclass(frozen=True)
+class Missing:
+    """A piece of evidence that is not there.
+
+    Attributes:
+        what: what is missing, in words, without the step.
+        status: `failed` where the model's code should have produced it, `infra_failure` where we lost it.
+    """
+
+    piece: Expectation
+    what: str
+    status: Status = Status.FAILED
+
+
+def missing_in(facts: Facts, pieces: Sequence[Expectation], prints: Prints) -> list[Missing]:
+    """What is missing of the expected evidence of the steps and legs that passed, in the order of `pieces`.
+
+    What did not pass tells its own reason. A log that was not read to its end proves nothing either way: what is
+    missing of its step is an `infra_failure`.
+    """
+    steps = {step.id: step for step in facts.plan.steps}
+    found = found_in(facts, prints)
+    missing = []
+    for piece in pieces:
+        step = steps[piece.step]
+        if not passed(facts, piece.step, "") or not passed(facts, piece.step, piece.leg):
+            continue
+        logged = piece.kind is not Evidence.FILES
+        for what in _missing(facts, step, piece, prints, found):
+            cut = facts.cut.get(piece.step, ()) if logged else ()
+            status = Status.INFRA_FAILURE if cut else Status.FAILED
+            missing.append(Missing(piece, f"{what} ({'; '.join(cut)})" if cut else what, status))
+    return missing
+
+
+def _missing(facts: Facts, step: Step, piece: Expectation, prints: Prints, found: frozenset[str]) -> Iterable[str]:
+    if piece.kind in (Evidence.ITERATIONS, Evidence.LOSS, Evidence.RANK):
+        return _of_rank(facts, step, piece, prints)
+    if piece.kind is Evidence.LENGTH:
+        return [f"{_rank(step, one.rank, one.node)} {one.why}" for one in shortfalls(facts, step, piece)]
+    if piece.kind is Evidence.EVALUATION:
+        return [] if evaluated(facts, step) else ["the evaluation printed no metric"]
+    if piece.kind is Evidence.FILES:
+        return _of_files(facts, step)
+    if piece.leg and piece.kind is not Evidence.METRIC:
+        return _of_leg(facts, step, piece)
+    key = f"{piece.kind.value}|{without_repeat(step.id)}|{piece.leg}|{piece.metric}"
+    what = piece.metric or "predictions"
+    return [] if key in found else [f"{what} is missing or not a finite number; {piece.because}"]
+
+
+def _of_rank(facts: Facts, step: Step, piece: Expectation, prints: Prints) -> Iterator[str]:
+    have = ranks_with(facts, step, prints)
+    logging = {rank for kind, rank in have if kind is piece.kind}
+    if piece.rank in logging:
+        return
+    if piece.kind is Evidence.LOSS:
+        # A rank without iterations is named by them, and a training without any loss by loss.finite.
+        if (Evidence.ITERATIONS, piece.rank) not in have or not loss_names(facts, step, prints.losses):
+            return
+    elif piece.source is Source.PEERS and not _peers_log(step, piece.rank, logging):
+        return
+    word = {Evidence.ITERATIONS: "iteration", Evidence.LOSS: "loss", Evidence.RANK: "rank line"}[piece.kind]
+    others = f"; {len(logging)} other ranks did" if logging else ""
+    yield f"{_rank(step, piece.rank, piece.node)} logged no {word}{others}"
+
+
+def _peers_log(step: Step, rank: int, logging: set[int]) -> bool:
+    """Whether a rank must log, by which others do: rank 0 alone, the first rank of each node, or all."""
+    each = max(1, step.world_size // len(step.nodes))
+    if any(one % each for one in logging):
+        return True
+    return rank % each == 0 and bool(logging - {0})
+
+
+def _rank(step: Step, rank: int, node: str) -> str:
+    where = f" on node {node}" if node and len(step.nodes) > 1 else ""
+    return f"rank {max(0, rank)}{where}"
+
+
+def _of_files(facts: Facts, step: Step) -> Iterator[str]:
+    for record in records(facts, step.id):
+        for output in record.outputs:
+            if output.exists and output.fresh and (why := damage(output)):
+                yield f"{output.path} on node {record.node} {why}"
+
+
+def damage(output: OutputFile) -> str:
+    """Why a file that was written cannot be what it should be, in words; '' when nothing speaks against it."""
+    if output.damage:
+        return output.damage
+    if output.size == 0:
+        return "is empty"
+    small = output.size < _SMALLEST and output.path.endswith(_MODELS)
+    return f"has only {output.size} bytes" if small else ""
+
+
+def _of_leg(facts: Facts, step: Step, piece: Expectation) -> Iterator[str]:
+    have = of_leg(facts, step, piece.leg)
+    if piece.kind is Evidence.REPORT:
+        why = wrong_with(facts, step, piece.leg)
+        if why or not have:
+            yield why or "the log has no AutoLog report, no engine line and no prediction"
+        return
+    if piece.kind in have or not have:
+        return
+    others = [leg.id for leg in step.legs if leg.id != piece.leg and passed(facts, step.id, leg.id)]
+    with_it = [leg for leg in others if piece.kind in of_leg(facts, step, leg)]
+    if piece.source is Source.HISTORY or with_it:
+        word = {
+            Evidence.ENGINE: "engine line",
+            Evidence.AUTOLOG: "complete AutoLog report",
+            Evidence.PREDICTIONS: "prediction",
+        }[piece.kind]
+        because = piece.because if not with_it else f"{len(with_it)} other legs have one"
+        yield f"the log has no {word}; {because}"

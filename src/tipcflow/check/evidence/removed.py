@@ -1,0 +1,37 @@
+"""Does the tested ref still declare every variant, step and leg that the run before it had?"""
+
+from tipcflow.check.context import CheckContext
+from tipcflow.check.select import some
+from tipcflow.domain import CheckResult, Declared, Facts, Status
+
+NAME = "ran.removed"
+_CONFIRM = "confirm"
+_SHOWN = 6
+
+
+def ran_removed(facts: Facts, context: CheckContext) -> list[CheckResult]:
+    """One result for the run: `failed` (policy `removed: fail`) or `not_run` (`allow`) names what the last
+    accepted run declared and the tested ref does not. A confirm run does a part of its run's work on purpose."""
+    before = context.before
+    if before is None or (context.run and context.run.trigger == _CONFIRM):
+        return []
+    gone = before.without(Declared.of(facts.run, facts.plan))
+    if not gone:
+        count = len(before.steps) + len(before.legs)
+        reason = f"all {count} steps and legs of run {before.run} are declared"
+        return [CheckResult(check=NAME, status=Status.PASS, reason=reason)]
+    fails = context.policy.removed == "fail"
+    reason = f"{removed_words(gone)} since run {before.run}"
+    if fails:
+        reason += "; `removed: allow` of the policy, or `tipcflow baseline accept`, allows it"
+    status = Status.FAILED if fails else Status.NOT_RUN
+    values = {**gone, "before": before.run}
+    return [CheckResult(check=NAME, status=status, reason=reason, gating=fails, values=values)]
+
+
+def removed_words(gone: dict[str, tuple[str, ...]]) -> str:
+    """`2 legs removed: v/infer_cpu/a, v/infer_cpu/b`."""
+    return ", ".join(
+        f"{len(names)} {what}{'s' if len(names) > 1 else ''} removed: {some(list(names), _SHOWN)}"
+        for what, names in gone.items()
+    )

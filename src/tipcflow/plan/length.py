@@ -1,0 +1,32 @@
+"""How long a training is, as the argument of its command says."""
+
+import re
+
+from tipcflow.domain import Step, StepKind
+from tipcflow.params.modes import BENCHMARK
+from tipcflow.plan.reader import Reader
+
+# A training that something else ends, too, is as long as that says.
+_LIMITED = re.compile(r"(?:^|[\s;&])timeout\s|max_iters=\d")
+
+
+def with_length(step: Step, reader: Reader) -> Step:
+    """A training step with the epochs or iterations that its commands pass; other steps as they are.
+
+    In benchmark mode a training ends when enough was measured, whatever it was told.
+    """
+    key = reader.key("epochs")
+    if step.kind is not StepKind.TRAIN or reader.mode == BENCHMARK or not key or key == "null":
+        return step
+    found = {_passed(command.text, key) for command in step.commands.values()}
+    length = found.pop() if len(found) == 1 else 0
+    if not length:
+        return step
+    name = "epochs" if "epoch" in key.lower() else "iterations" if "iter" in key.lower() else ""
+    return step.model_copy(update={name: length}) if name else step
+
+
+def _passed(text: str, key: str) -> int:
+    """The number that a command passes for a key, the last one where it passes several; 0 for none."""
+    values = re.findall(rf"(?<![\w.-]){re.escape(key)}[= ](\d{{1,9}})(?![\w.])", text)
+    return int(values[-1]) if values and not _LIMITED.search(text) else 0
