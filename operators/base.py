@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator, Context
-from airflow.sdk.exceptions import AirflowFailException
 
 from operators.connect import connect
+from operators.failing import airflow_error
 from operators.listen import TaskLog, listener
 from tipcflow.config.settings import settings
 from tipcflow.domain import TipcflowError, run_id_of
@@ -42,10 +42,10 @@ class RunOperator(BaseOperator):
         run_id = run_of(context)
         task_log = TaskLog(self.log)
         try:
-            with Store.open() as store:
+            with Store.open_in_task() as store:
                 yield TaskContext(run_id, store, home, connect, listener(home, run_id, task_log))
         except TipcflowError as error:
-            raise AirflowFailException(f"{error.status.value}: {error}") from error
+            raise airflow_error(error) from error
         finally:
             task_log.flush()
 

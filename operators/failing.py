@@ -3,7 +3,7 @@
 import contextlib
 from collections.abc import Iterator
 
-from airflow.sdk.exceptions import AirflowFailException
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from tipcflow.domain import TipcflowError
 
@@ -14,4 +14,15 @@ def failing_plainly() -> Iterator[None]:
     try:
         yield
     except TipcflowError as error:
-        raise AirflowFailException(f"{error.status.value}: {error}") from error
+        raise airflow_error(error) from error
+
+
+def airflow_error(error: TipcflowError) -> AirflowException:
+    """The error as Airflow takes it: final, but for a database with the schema of another version of tipcflow.
+
+    That passes when an upgrade has reached database and workers, so Airflow tries the task again.
+    """
+    from tipcflow.store.migrate import WrongSchemaError
+
+    said = f"{error.status.value}: {error}"
+    return AirflowException(said) if isinstance(error, WrongSchemaError) else AirflowFailException(said)

@@ -38,7 +38,7 @@ class SweepOperator(BaseOperator):
 
         known = settings()
         task_log = TaskLog(self.log)
-        with failing_plainly(), Store.open() as store:
+        with failing_plainly(), Store.open_in_task() as store:
             upkeep = Upkeep(
                 store,
                 known.home,
@@ -47,6 +47,7 @@ class SweepOperator(BaseOperator):
                 say=lambda line: self.log.info("%s", line),
                 owner=dag_runs.owner_of,
                 listen=lambda run: listener(known.home, run, task_log),
+                now=store.now(),
             )
             done = sweeps()[self.sweep](upkeep)
         task_log.flush()

@@ -142,7 +142,7 @@ class AcquireOperator(RunOperator):
             owner=run.request.owner,
             names=names_of(run.cluster),
             said=held,
-            looked=any(place.for_nodes_to_say(time.time()) for place in places),
+            looked=any(place.for_nodes_to_say for place in places),
         )
         self.defer(trigger=trigger, method_name="resume", timeout=None)
 

@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
@@ -28,6 +28,13 @@ LOOK_S = 0.5
 KILL_S = 4.0
 # How often a task looks at other nodes' jobs that it waits for.
 PEERS_EVERY_S = 120.0
+
+
+class _Round(NamedTuple):
+    """Which round of tasks a task belongs to (`MemberState.of_round`)."""
+
+    generation: int
+    cleared: int
 
 
 class StepOperator(RunOperator):
@@ -90,14 +97,16 @@ class StepOperator(RunOperator):
         *,
         deferred: int = 0,
     ) -> None:
-        # Airflow raises it when a task is cleared, and leaves it as it is when a task is tried again.
-        generation = int(context["ti"].max_tries) + 1
+        # Airflow raises both when a task is cleared, and leaves them as they are when a task is tried again. The
+        # first is the task's own: mapped tasks of one gang have different ones. The second is the DAG run's.
+        cleared = context["dag_run"].clear_number
+        turn = _Round(int(context["ti"].max_tries) + 1, -1 if cleared is None else int(cleared))
         # Those before a step that was resumed have ended in an earlier process of this task.
         before = [step.id for step in self._steps(run) if step not in steps]
         known = run.store.step_statuses(run.run) if before else {}
         ended = [known[step] for step in before if step in known]
         for step in steps:
-            ended.append(self._one(run, context, step, resume, generation, deferred))
+            ended.append(self._one(run, context, step, resume, turn, deferred))
             resume, deferred = None, 0
             self._await_closed(run, step)
         bad = [said for said in ended if said[0] not in (Status.PASS, Status.NOT_RUN, Status.BLOCKED)]
@@ -114,7 +123,7 @@ class StepOperator(RunOperator):
         context: Context,
         step: Step,
         resume: dict[str, int] | None,
-        generation: int,
+        turn: "_Round",
         deferred: int = 0,
     ) -> tuple[Status, str]:
         from tipcflow.execute.needs import why_not
@@ -125,16 +134,14 @@ class StepOperator(RunOperator):
         with run.nodes(*step.nodes) as nodes:
             if why_not(step, dict.fromkeys(step.after, Status.PASS)) is None:
                 nodes[node].connect_ahead()  # the database is asked meanwhile
-            if not run.store.is_under_way(run.run, step.id, node=node, generation=generation):
+            if not run.store.is_under_way(run.run, step.id, node=node, **turn._asdict()):
                 left_out = self._why_not(run, context, step)
                 if left_out is not None:
                     run.closer.leave_out(step, *left_out)
                     return left_out
-                self._wait_for_slots(run, step, generation)
+                self._wait_for_slots(run, step, turn.generation)
             try:
-                self._task = StepTask(
-                    run, step, node, nodes, resume=resume, generation=generation, deferred=deferred
-                )
+                self._task = StepTask(run, step, node, nodes, resume=resume, deferred=deferred, **turn._asdict())
                 if self._killed:
                     self._task.kill()
                 return self._attempts(run, step, self._task)
@@ -197,23 +204,24 @@ class StepOperator(RunOperator):
         begun = time.monotonic()
         deadline = float((run.store.document(run.run, WAITS) or {}).get(f"{step.id} {generation}", 0.0))
         if not deadline:
-            deadline = time.time() + first.deadline_s + SLACK_S
+            deadline = run.now() + first.deadline_s + SLACK_S
             run.store.merge_document(run.run, WAITS, {f"{step.id} {generation}": deadline})
             run.note(f"{step.id} begins when {first.id}, which has the same slots, has ended")
-        while first.id not in run.statuses() and time.time() < deadline:
+        while first.id not in run.statuses() and run.now() < deadline:
             if time.monotonic() - begun > INLINE_S:
-                trigger = StepTrigger(run=run.run, step=step.id, awaited=first.id, until=deadline)
+                until = time.time() + deadline - run.now()
+                trigger = StepTrigger(run=run.run, step=step.id, awaited=first.id, until=until)
                 self.defer(trigger=trigger, method_name="resume")
             time.sleep(LOOK_S)
 
     def _wait_for_peers(self, run: "TaskContext", step: Step, task: "StepTask") -> None:
         """Leave the worker until the other nodes' parts have ended, and look at them now and then: their own tasks
         may be dead. After the step's deadline it goes on as it is."""
-        deadline = task.must_end_by
-        if time.time() > deadline:
+        left_s = task.must_end_by - run.now()
+        if left_s < 0:
             return
         run.note(f"{step.id} has ended on node {task.mine.name}; other nodes' parts go on")
-        until = min(deadline, time.time() + PEERS_EVERY_S)
+        until = time.time() + min(left_s, PEERS_EVERY_S)
         self.defer(
             trigger=StepTrigger(run=run.run, step=step.id, awaited=step.id, until=until), method_name="resume"
         )

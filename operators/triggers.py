@@ -27,6 +27,8 @@ WATCH_S = 60.0
 STOP_S = 20.0
 # How often a task looks at nodes that stand in the way of its lease.
 LOOK_AGAIN_S = 30.0
+# A database that does not answer within this time is asked again: a trigger has deadlines to keep.
+ASK_S = 60.0
 
 
 class JobTrigger(BaseTrigger):
@@ -247,7 +249,7 @@ class LeaseTrigger(BaseTrigger):
         begun = time.monotonic()
         while time.time() < self.until:
             try:
-                held, for_task = await asyncio.to_thread(self._held)
+                held, for_task = await asyncio.wait_for(asyncio.to_thread(self._held), ASK_S)
             except Exception as error:
                 self.log.warning("the queue for slots cannot be read: %r", error)
             else:
@@ -261,7 +263,11 @@ class LeaseTrigger(BaseTrigger):
 
     async def on_kill(self) -> None:
         """A person marked or cleared the task: it waits no more."""
-        await asyncio.to_thread(self._leave)
+        try:
+            await asyncio.wait_for(asyncio.to_thread(self._leave), ASK_S)
+        except Exception as error:
+            # The request ends by itself when nobody renews it.
+            self.log.warning("the request for slots could not be taken back: %r", error)
 
     def _held(self) -> tuple[str, bool]:
         """(what is waited for, in words; whether the task may find otherwise)."""
@@ -270,18 +276,17 @@ class LeaseTrigger(BaseTrigger):
         from tipcflow.store import Store
 
         slots = [(str(node), int(slot)) for node, slot in self.slots]
-        now = time.time()
-        with Store.open() as store:
+        with Store.open_in_task(wait_s=0) as store:
             place = store.queue_for_leases(self.run_id, slots, owner=self.owner, ttl_s=TASK_WAITER_S)
             if place.free:
                 return "", True
             triggers = triggers_of(store, runs_in_the_way(place))
-        return waiting(place, triggers, self.names, now), place.for_nodes_to_say(now)
+        return waiting(place, triggers, self.names), place.for_nodes_to_say
 
     def _leave(self) -> None:
         from tipcflow.store import Store
 
-        with Store.open() as store:
+        with Store.open_in_task(wait_s=0) as store:
             store.leave_queue(self.run_id)
 
 
@@ -311,14 +316,22 @@ class StepTrigger(BaseTrigger):
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Look every few seconds."""
         await asyncio.sleep(SETTLE_S)
-        while time.time() < self.until and not await asyncio.to_thread(self._ended):
+        while time.time() < self.until and not await self._look():
             await asyncio.sleep(SETTLE_S * random.uniform(0.3, 0.5))
         yield TriggerEvent({"step": self.step, "resume": None})
+
+    async def _look(self) -> bool:
+        """Whether the step has ended; False while the database cannot be asked."""
+        try:
+            return await asyncio.wait_for(asyncio.to_thread(self._ended), ASK_S)
+        except Exception as error:
+            self.log.warning("whether %s has ended cannot be read: %r", self.awaited, error)
+            return False
 
     def _ended(self) -> bool:
         from tipcflow.store import Store
 
-        with Store.open() as store:
+        with Store.open_in_task(wait_s=0) as store:
             return self.awaited in store.step_statuses(self.run_id)
 
 

@@ -9,7 +9,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from operators.base import RunOperator
 from operators.listen import Log
 from operators.phases import was_stopped
-from tipcflow.domain import Run, Status, TipcflowError, exit_code
+from tipcflow.domain import Run, Status, TipcflowError
 
 if TYPE_CHECKING:
     from tipcflow.execute.task_context import TaskContext
@@ -23,6 +23,7 @@ class VerdictOperator(RunOperator):
 
     def work(self, run: "TaskContext", context: Context) -> str:
         """The run's status word; the task fails when the status is one that the CLI would not exit 0 for."""
+        from tipcflow.execute.conclusion import exit_code_of
         from tipcflow.execute.progress import Event, Kind
         from tipcflow.execute.task_phases import collect_run, finish_run, judge_run, release_run
 
@@ -38,7 +39,7 @@ class VerdictOperator(RunOperator):
             self.log.info("%s", line)
         said = f"{status.value}: {finished.reason}" if finished.reason else status.value
         set_note(context, said, self.log)
-        if exit_code(status):
+        if exit_code_of(run.store, finished):
             raise AirflowFailException(said)
         return status.value
 

@@ -13,7 +13,7 @@ from operators.weekly_runs import Move, Seen, next_move
 from operators.weekly_select import ASKED, asked_of
 from operators.weekly_turn import TurnTrigger
 from tipcflow.config.settings import settings
-from tipcflow.domain import InfraError, dag_id_of, exit_code, run_id_of
+from tipcflow.domain import InfraError, dag_id_of, run_id_of
 
 if TYPE_CHECKING:
     from tipcflow.store import Store
@@ -53,7 +53,7 @@ class CertifyOperator(BaseOperator):
         """Called by Airflow when the chain's DAG run has ended."""
         from tipcflow.store import Store
 
-        with failing_plainly(), Store.open() as store:
+        with failing_plainly(), Store.open_in_task() as store:
             return self._say(store, context, event["run_id"], str(event["state"] or "deleted"))
 
     def _go_on(self, context: Context, *, may_wait: bool) -> str | None:
@@ -61,7 +61,7 @@ class CertifyOperator(BaseOperator):
 
         dag_run, dag_id = context["dag_run"], dag_id_of(self.chain)
         until = time.time() + DEADLINE_S
-        with failing_plainly(), Store.open() as store:
+        with failing_plainly(), Store.open_in_task() as store:
 
             def look(run_id: str) -> Seen:
                 ours = run_id_of(dag_id, run_id, dag_run.run_after)
@@ -108,6 +108,8 @@ class CertifyOperator(BaseOperator):
 
     def _say(self, store: "Store", context: Context, run_id: str, state: str) -> str:
         """The status of our run that the DAG run is; the task fails when the CLI would not exit 0 for it."""
+        from tipcflow.execute.conclusion import exit_code_of
+
         ours = run_id_of(dag_id_of(self.chain), run_id, context["dag_run"].run_after)
         run = store.known_runs([ours]).get(ours)
         if run is None or run.status is None:
@@ -118,6 +120,6 @@ class CertifyOperator(BaseOperator):
             )
         said = f"{run.status.value}: {run.reason}" if run.reason else run.status.value
         self.log.info("run %s: %s", run.id, said)
-        if exit_code(run.status):
+        if exit_code_of(store, run):
             raise AirflowFailException(said)
         return run.status.value

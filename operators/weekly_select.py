@@ -56,7 +56,7 @@ class SelectOperator(BaseOperator):
                 expected=f"a mode of {left_out[0]}",
                 hint="see its params in Airflow's form, or `tipcflow plan`",
             )
-        with Store.open() as store:
+        with Store.open_in_task() as store:
             durations = store.durations(conf.mode)
         ordered = longest_first(names, durations)
         for name in ordered:

@@ -35,7 +35,7 @@ class SummaryOperator(BaseOperator):
             raise AirflowFailException(
                 f"{Status.CONFIG_ERROR.value}: no chains were selected: see the task `select`"
             )
-        with failing_plainly(), Store.open() as store:
+        with failing_plainly(), Store.open_in_task() as store:
             rows = [_row(store, chain, dag_run.run_id, dag_run.run_after) for chain in chains]
         left_out = context["ti"].xcom_pull(task_ids=SELECT, key=LEFT_OUT) or []
         text = markdown(f"weekly {dag_run.run_id}", rows, left_out)
@@ -58,13 +58,16 @@ def summary_path(home: Path, dag_run_id: str) -> Path:
 
 
 def _row(store: "Store", chain: str, parent: str, run_after: datetime) -> Row:
+    from tipcflow.execute.conclusion import is_neutral
+
     dag_id = dag_id_of(chain)
     ids = [run_id_of(dag_id, child_run_id(parent, number), run_after) for number in range(1, MOST_RUNS + 1)]
     known = store.known_runs(ids)
     last = next((known[run] for run in reversed(ids) if run in known), None)
     if last is None:
         return Row(chain)
-    return Row(chain, last, accuracies(store.check_results(last.id), _accuracies_before(store, last)))
+    accuracy = accuracies(store.check_results(last.id), _accuracies_before(store, last))
+    return Row(chain, last, accuracy, neutral=is_neutral(store, last))
 
 
 def _accuracies_before(store: "Store", run: Run) -> dict[tuple[str, str], float]:

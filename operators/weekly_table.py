@@ -20,16 +20,20 @@ class Row:
     Attributes:
         run: its last run of this week, None when none began.
         accuracy: what became of its accuracy, one phrase per target.
+        neutral: whether it is `unconfirmed` and its policy says that this does not block.
     """
 
     chain: str
     run: Run | None = None
     accuracy: tuple[str, ...] = ()
+    neutral: bool = False
 
     @property
     def red(self) -> bool:
         """Whether the weekly run is red for it: also when it never got a status."""
-        return self.run is None or self.run.status is None or bool(exit_code(self.run.status))
+        if self.run is None or self.run.status is None:
+            return True
+        return bool(exit_code(self.run.status, neutral=self.neutral))
 
     @property
     def word(self) -> str:

@@ -61,14 +61,19 @@ def one_run(run_id: str, store: StoreDep) -> Response:
     judged = story.run.status is not None
     told = {
         "run": story.run,
+        "neutral": story.neutral,
         "confirming": vars(story.confirmation) if story.waits_for_confirmation else None,
         "checks": story.checks,
         "steps": _steps(story),
         "legs": [_leg(story, step, leg) for step in story.facts.plan.steps for leg in step.legs],
         "certificate": story.certificate,
-        "verdict_markdown": markdown(story.facts, story.run, story.checks) if judged else None,
+        "verdict_markdown": _markdown(story) if judged else None,
     }
     return _json(told)
+
+
+def _markdown(story: Story) -> str:
+    return markdown(story.facts, story.run, story.checks, neutral=story.neutral)
 
 
 def _json(told: dict[str, Any]) -> Response:

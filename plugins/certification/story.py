@@ -10,7 +10,9 @@ from pydantic import ValidationError
 
 from tipcflow.domain import Attempt, CheckResult, Compat, Facts, Measurement, Phase, Plan, Run, Status
 from tipcflow.domain.failure import FAILURES, Failure, failure_before, failures_of
+from tipcflow.execute.conclusion import is_neutral
 from tipcflow.execute.confirm import Asked, asked_of
+from tipcflow.report.meaning import WHY
 from tipcflow.store.readonly import ReadonlyStore
 
 
@@ -25,6 +27,8 @@ class Story:
         confirmation: what was asked to be measured once more before the verdict; None when nothing was.
         merge_base: the commit up to which the runs count that a change is compared with; '' for what is no change.
         confirms: the run that this one confirms, '' for none.
+        why: the parts of the verdict's line, None for a run that was not judged.
+        neutral: whether it is `unconfirmed` and its policy says that this does not block.
         now: seconds since the epoch when it was read.
     """
 
@@ -41,6 +45,8 @@ class Story:
     confirms: str = ""
     merge_base: str = ""
     unlike_before: str = ""
+    neutral: bool = False
+    why: dict[str, Any] | None = None
     now: float = field(default_factory=time.time)
 
     @cached_property
@@ -99,6 +105,8 @@ def read_story(store: ReadonlyStore, run_id: str) -> Story | None:
         confirmation=asked_of(store, run_id),
         merge_base=str((store.document(run_id, "base") or {}).get("commit", "")),
         unlike_before=store.unlike_before(run),
+        neutral=is_neutral(store, run),
+        why=store.document(run_id, WHY),
         confirms=str((store.document(run_id, "request") or {}).get("confirms", "")),
     )
 

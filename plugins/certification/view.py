@@ -42,7 +42,7 @@ class RunView:
         self.story, self.around = story, around
         self.run, self.plan, self.facts = story.run, story.plan, story.facts
         waits = story.waits_for_confirmation
-        self.meaning = BEING_CONFIRMED if waits else meaning(story.run.status)
+        self.meaning = BEING_CONFIRMED if waits else meaning(story.run.status, neutral=story.neutral)
         self.variant = variant_of(story.plan)
         self.again = again(story.run, story.plan)
 
@@ -54,7 +54,7 @@ class RunView:
     @cached_property
     def reasons(self) -> list[str]:
         """Why, sentence by sentence, steps by their short names; how many more there are comes last."""
-        found = [self.shorten(one) for one in reasons(self.run)]
+        found = [self.shorten(one) for one in reasons(self.run, self.story.why)]
         more = len(found) - _LISTED_REASONS
         return found if more <= 0 else [*found[:_LISTED_REASONS], f"and {more} more"]
 

@@ -171,3 +171,14 @@ def test_a_task_of_the_same_round_takes_the_attempt_as_it_ended(tasks: Tasks) ->
     assert [one.attempt for one in tasks.store.attempts(tasks.run) if one.step == TRAIN] == [1]
     tasks.step(StepKind.TRAIN, generation=4)  # cleared
     assert [one.attempt for one in tasks.store.attempts(tasks.run) if one.step == TRAIN] == [1, 2]
+
+
+def test_mapped_tasks_of_different_try_numbers_train_once_after_a_clear(tasks: Tasks) -> None:
+    """One of them was retried before: Airflow gives it another `max_tries` than its peer."""
+    tasks.begin()
+    tasks.step(StepKind.PREPARE, generation=3, cleared=0)
+    tasks.step(StepKind.TRAIN, generation=3, cleared=0)
+    first = tasks.step(StepKind.TRAIN, "a", generation=4, cleared=1)
+    late = tasks.step(StepKind.TRAIN, "b", generation=5, cleared=1)
+    assert {*first.values(), *late.values()} == {(Status.PASS, "")}
+    assert [one.attempt for one in tasks.store.attempts(tasks.run) if one.step == TRAIN] == [1, 2]

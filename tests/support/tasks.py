@@ -52,15 +52,18 @@ class Tasks:
         assert context.acquire() == ""
         task_phases.prepare_nodes(context)
 
-    def step(self, kind: StepKind, *nodes: str, generation: int = 0) -> dict[str, tuple[Status, str]]:
+    def step(
+        self, kind: StepKind, *nodes: str, generation: int = 0, cleared: int | None = None
+    ) -> dict[str, tuple[Status, str]]:
         """The tasks of a step on these nodes (all of its nodes, without one), at the same time."""
         step = next(step for step in self.plan.steps if step.kind is kind)
+        turn = (generation or -1) if cleared is None else cleared
         said: dict[str, tuple[Status, str]] = {}
 
         def task(node: str) -> None:
             context = self.context()
             with context.nodes(*step.nodes) as made:
-                part = StepTask(context, step, node, made, generation=generation)
+                part = StepTask(context, step, node, made, generation=generation, cleared=turn)
                 while True:
                     part.begin()
                     assert part.watch(DEADLINE_S)

@@ -74,7 +74,9 @@ def failed(store: Store, home: Path) -> Run:
         CheckResult(check="speed.ips", status=Status.REGRESSION, reason="70 of 100", step=TRAIN, gating=False),
     ]
     store.set_check_results(run.id, checks)
-    store.finish_run(run.id, Status.FAILED, f"{TRAIN}: node-b: exit 1; loss.finite: nan", T0 + 60)
+    parts = [f"{TRAIN}: node-b: exit 1", "loss.finite: nan"]
+    store.put_document(run.id, "why", {"line": "; ".join(parts), "parts": parts})
+    store.finish_run(run.id, Status.FAILED, "; ".join(parts), T0 + 60)
     logs = home / "runs" / run.id / "norm_train_cpu%2Ftrain" / "node-b" / "logs"
     logs.mkdir(parents=True)
     (logs / "main.log").write_text('Traceback (most recent call last):\n  File "a.py"\nValueError: bad <shape>\n')

@@ -20,6 +20,7 @@ from tipcflow.check.ran_training import ran_training
 from tipcflow.check.ran_world import ran_world_size
 from tipcflow.check.reproducible import loss_reproducible
 from tipcflow.check.select import trained, training_steps
+from tipcflow.check.summary import summary
 from tipcflow.domain import CheckResult, Facts, Status, run_status
 
 Check = Callable[[Facts, CheckContext], list[CheckResult]]
@@ -65,15 +66,23 @@ def verdict(facts: Facts, results: Iterable[CheckResult]) -> tuple[Status, str]:
         trained=bool(training_steps(facts)) and all(trained(facts, step) for step in training_steps(facts)),
         trains=facts.plan.trains,
     )
-    # What is gone comes first, allowed or not: whoever reads one line must read that.
-    gone = [one.reason for one in answers if one.check == REMOVED and one.status is not Status.PASS]
-    answers = tuple(one for one in answers if not (one.check == REMOVED and one.reason in gone))
-    problems = [*gone, *_problems(facts, answers)]
-    if problems and not (gone and problems == gone and status in (Status.PASS, Status.IMPROVEMENT)):
-        shown = "; ".join(problems[:MAX_PROBLEMS])
-        more = f"; and {len(problems) - MAX_PROBLEMS} more" if len(problems) > MAX_PROBLEMS else ""
-        return status, shown + more
-    return status, "; ".join([*gone, _summary(facts, answers)])
+    return status, "; ".join(why(facts, answers))
+
+
+def why(facts: Facts, results: Iterable[CheckResult]) -> list[str]:
+    """The parts of the verdict's line: the worst problems, at most three, or what was proven and what was not.
+
+    What is gone comes first, allowed or not: whoever reads one line must read that.
+    """
+    answers = tuple(results)
+    gone = [one for one in answers if one.check == REMOVED and one.status is not Status.PASS]
+    others = tuple(one for one in answers if one not in gone)
+    reasons, problems = [one.reason for one in gone], _problems(facts, others)
+    if not problems and not any(one.gating and one.status in _BAD for one in gone):
+        return [*reasons, *summary(facts, others)]
+    found = [*reasons, *problems]
+    more = [f"and {len(found) - MAX_PROBLEMS} more"] if len(found) > MAX_PROBLEMS else []
+    return [*found[:MAX_PROBLEMS], *more]
 
 
 def _problems(facts: Facts, results: tuple[CheckResult, ...]) -> list[str]:
@@ -113,14 +122,3 @@ _BAD = frozenset(
         Status.CONFIG_ERROR,
     }
 )
-
-
-def _summary(facts: Facts, results: tuple[CheckResult, ...]) -> str:
-    statuses = [result.status for result in results]
-    parts = [f"{sum(one in (Status.PASS, Status.IMPROVEMENT) for one in statuses)} checks passed"]
-    for status in (Status.IMPROVEMENT, Status.INSUFFICIENT_DATA):
-        if status in statuses:
-            parts.append(f"{statuses.count(status)} {status}")
-    work = [*facts.step_status.values(), *facts.leg_status.values()]
-    parts += [f"{work.count(status)} {status}" for status in (Status.NOT_RUN, Status.BLOCKED) if status in work]
-    return ", ".join(parts)

@@ -113,6 +113,7 @@ def _certify(
     from tipcflow.cli.live import LiveDisplay
     from tipcflow.cli.run import print_run
     from tipcflow.domain import dag_id_of
+    from tipcflow.execute.conclusion import exit_code_of
 
     dag_id = dag_id_of(wishes.chain)
     wait_for_dag(airflow, stack, dag_id)
@@ -124,8 +125,8 @@ def _certify(
         ended = follow(airflow, stack, store, home, dag_run, display)
     run = _run_of(store, airflow, stack, dag_run)
     print_run(store, run, home, as_json=wishes.as_json)
-    status = Status.CANCELLED if ended.cancelled else run.status or Status.INFRA_FAILURE
-    return _Outcome(run.id, exit_code(status), ended.stopped)
+    code = exit_code(Status.CANCELLED) if ended.cancelled else exit_code_of(store, run)
+    return _Outcome(run.id, code, ended.stopped)
 
 
 def _run_of(store: "Store", airflow: "Airflow", stack: "Stack", dag_run: "DagRun") -> Run:

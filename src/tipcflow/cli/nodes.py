@@ -1,6 +1,5 @@
 """`tipcflow nodes`: who is well, who holds which slots, who waits; `nodes reap` after a dead controller."""
 
-import time
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -51,8 +50,8 @@ def look(clusters: list[Cluster], *, alone: bool) -> "View":
 
     nodes = {node.address: node for cluster in clusters for node in cluster.nodes}
     looks = look_at(list(nodes.values()))
-    now = time.time()
     with Store.open() as store:
+        now = store.now()
         leases, queue = store.leases(), store.lease_queue(now)
         if alone:
             leases = [lease for lease in leases if lease.node in nodes]

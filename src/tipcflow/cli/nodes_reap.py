@@ -1,6 +1,5 @@
 """`tipcflow nodes reap`: what dead controllers left on nodes is ended, and their slots are free again."""
 
-import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Annotated
@@ -33,8 +32,8 @@ def reap(
     from tipcflow.transport.connect import connect
 
     nodes = chosen_nodes(chosen(cluster or context.obj), names or [])
-    now = time.time()
     with Store.open() as store, ThreadPoolExecutor(AT_ONCE) as pool:
+        now = store.now()
         reaper = Reaper(store, connect, now=now, run=run, by=StoppedBy.OPERATOR)
         reaped = list(pool.map(reaper.reap, nodes))
         forgotten = store.drop_dead_requests(now)

@@ -200,7 +200,7 @@ def _queue_entries(view: View) -> list[tuple[str, list[str]]]:
     for number, place in enumerate(view.queue, 1):
         who = _who(view.runs.get(place.request.run), place.request.owner)
         prose = [who, f"waits since {clock(place.request.created_at)}, position {place.position} of {place.of}"]
-        prose += obstacles(place, view.triggers(), view.names, view.now) or ["it is its turn"]
+        prose += obstacles(place, view.triggers(), view.names) or ["it is its turn"]
         entries.append((f"{number}  run {place.request.run}", prose))
     return entries
 
@@ -216,7 +216,7 @@ def _who(run: Run | None, owner: str) -> str:
 def _why(view: View, place: "Place") -> str:
     if place.free:
         return "it is its turn"
-    return waiting(place, view.triggers(), view.names, view.now)
+    return waiting(place, view.triggers(), view.names)
 
 
 def _free(view: View, look: NodeLook) -> int:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tipcflow.domain import Compat, Run, Status, exit_code
+from tipcflow.domain import Compat, Run
 
 if TYPE_CHECKING:
     from tipcflow.execute.request import RunRequest
@@ -97,6 +97,7 @@ def certify(request: "RunRequest", *, as_json: bool = False) -> int:
     from tipcflow.cli.live import LiveDisplay
     from tipcflow.config.settings import settings
     from tipcflow.execute.chain import ChainRun
+    from tipcflow.execute.conclusion import exit_code_of
     from tipcflow.execute.progress import MaskedListener
     from tipcflow.store import Store
 
@@ -108,7 +109,7 @@ def certify(request: "RunRequest", *, as_json: bool = False) -> int:
             finished = chain_run.execute()
         display.close()
         print_run(store, finished, chosen.home, as_json=as_json)
-    return exit_code(finished.status or Status.INFRA_FAILURE)
+        return exit_code_of(store, finished)
 
 
 def plan_of(store: Any, run_id: str) -> Any:
@@ -144,11 +145,13 @@ def cancel_on_signals(cancel: threading.Event, note: Any) -> Iterator[None]:
 def print_run(store: Any, run: Run, home: Path, *, as_json: bool) -> None:
     """Print the verdict of a run that has ended, on stdout: a table, or JSON."""
     from tipcflow.cli.verdict import print_verdict
+    from tipcflow.execute.conclusion import is_neutral
 
     certificate = home / "runs" / run.id / "certificate.json"
     if as_json:
         facts = {
             "run": run.model_dump(mode="json"),
+            "neutral": is_neutral(store, run),
             "certificate": str(certificate) if certificate.is_file() else None,
             "checks": [result.model_dump(mode="json") for result in store.check_results(run.id)],
         }

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tipcflow.domain import ConfigError, TipcflowError, exit_code
+from tipcflow.domain import ConfigError, TipcflowError
 
 if TYPE_CHECKING:
     from tipcflow.cli.trigger_choice import Wish
@@ -192,7 +192,7 @@ def _finish(
         echo_lines(said.lines(url, runs, width=terminal_width()))
         if waited:
             echo_lines([said.worst(runs).value])
-    return exit_code(said.worst(runs))
+    return said.code(runs)
 
 
 def _write(path: Path, text: str) -> None:

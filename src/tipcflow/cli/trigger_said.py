@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from tipcflow.cli.output import columns
 from tipcflow.cli.trigger_wait import Watched
-from tipcflow.domain import Status
+from tipcflow.domain import Status, exit_code
 
 if TYPE_CHECKING:
     from tipcflow.report import ReportedRun
@@ -16,7 +16,13 @@ _SHOWN_CHECKS = 8
 
 def worst(runs: Sequence[Watched]) -> Status:
     """The worst status of several runs; one that was triggered and not waited for counts as good."""
-    return max((run.status or Status.PASS for run in runs), key=lambda status: status.severity)
+    statuses = (run.status or Status.PASS for run in runs)
+    return max(statuses, key=lambda status: status.severity, default=Status.PASS)
+
+
+def code(runs: Sequence[Watched]) -> int:
+    """The exit code: that of the worst status; a doubt that its policy calls neutral counts as good."""
+    return exit_code(worst([run for run in runs if not run.neutral]))
 
 
 def run_url(url: str, run: Watched) -> str:
@@ -84,6 +90,7 @@ def _one(url: str, run: Watched) -> dict[str, Any]:
         "page": page_url(url, run) or None,
         "url": run_url(url, run) or None,
         "status": run.status.value if run.status else None,
+        "neutral": run.neutral,
         "reason": run.reason,
         "checks": [result.model_dump(mode="json") for result in facts.checks] if facts else [],
         "certificate": facts.certificate if facts else None,
@@ -108,7 +115,7 @@ def reported(run: Watched) -> "ReportedRun":
     checks = facts.checks if facts else ()
     # Names that stay from run to run, so that a CI system can compare; the run's id is in the reason.
     reason = "; ".join(part for part in (run.reason, run.run and f"run {run.run}") if part)
-    return ReportedRun(run.wish.chain, run.wish.chain, run.status, reason, steps, legs, checks)
+    return ReportedRun(run.wish.chain, run.wish.chain, run.status, reason, steps, legs, checks, run.neutral)
 
 
 def markdown(url: str, runs: Sequence[Watched]) -> str:

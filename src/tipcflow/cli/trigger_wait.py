@@ -45,6 +45,11 @@ class Watched:
         """Our id of the run, '' when there is none."""
         return self.dag_run.run if self.dag_run else ""
 
+    @property
+    def neutral(self) -> bool:
+        """Whether it is `unconfirmed` and its policy says that this does not block."""
+        return self.status is Status.UNCONFIRMED and self.facts is not None and self.facts.neutral
+
     def refuse(self, error: TipcflowError) -> None:
         """The run is not followed any further, because of an error."""
         self.status, self.reason = error.status, str(error)
@@ -102,7 +107,8 @@ def _verdict(run: Watched, judged: Status) -> tuple[Status, str]:
     """The run's status; a DAG run that is red after a good one lost something behind the verdict."""
     assert run.dag_run
     assert run.facts
-    if run.dag_run.state == "failed" and judged.severity <= Status.IMPROVEMENT.severity:
+    well = judged.severity <= Status.IMPROVEMENT.severity or run.facts.neutral
+    if run.dag_run.state == "failed" and well:
         return Status.INFRA_FAILURE, f"the run is {judged.value}, but its DAG run failed: see its red task"
     return judged, run.facts.run.reason
 

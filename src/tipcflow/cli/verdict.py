@@ -18,6 +18,8 @@ _PIPE_WIDTH = 160
 
 def print_verdict(store: "Store", run: Run, certificate: Path | None) -> None:
     """Print legs, checks, where to look, and the status word as the last line (all on stdout)."""
+    from tipcflow.execute.conclusion import is_neutral
+
     console = _console()
     results = store.check_results(run.id)
     if results:
@@ -28,6 +30,8 @@ def print_verdict(store: "Store", run: Run, certificate: Path | None) -> None:
             console.print(_legs(facts))
         console.print(_checks(facts.plan, results))
     words = [("run", run.id), ("why", run.reason), ("more", f"tipcflow show {run.id}")]
+    if is_neutral(store, run):
+        words.append(("policy", "`unconfirmed` is neutral: it does not block, exit code 0"))
     if certificate is not None:
         words.append(("certificate", str(certificate)))
     console.print()

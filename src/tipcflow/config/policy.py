@@ -227,6 +227,8 @@ class Policy(ConfigModel):
         history: how many of the last accepted runs make the baseline.
         confirm_minutes: what a confirm run may take, beyond the run's own budget, from the moment it is asked
             for: 0 for no confirm runs, else at least 1.
+        unconfirmed: whether a number that is in doubt and was neither confirmed nor refuted blocks: `fail` (exit
+            code 4, red DAG run) or `neutral` (exit code 0); the run's status is `unconfirmed` either way.
         min_history: how many of them there must be before a change counts.
         z: how many robust standard deviations (1.4826 * MAD of the runs' medians) a change must exceed as well.
         metrics: the metrics that are compared with the baseline; others are stored and shown.
@@ -251,6 +253,7 @@ class Policy(ConfigModel):
     lease_wait_s: float = Field(default=86400, gt=0)
     waits: Waits = Waits()
     confirm_minutes: Annotated[float, AfterValidator(_none_or_a_minute)] = Field(default=15, ge=0)
+    unconfirmed: Literal["fail", "neutral"] = "fail"
     history: int = Field(default=20, ge=1)
     min_history: int = Field(default=5, ge=2)
     z: float = Field(default=5.0, gt=0)

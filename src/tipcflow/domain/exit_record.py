@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from tipcflow.domain.base import Frozen
+from tipcflow.domain.base import Record
 from tipcflow.domain.masking import Masked
 
 
@@ -35,7 +35,7 @@ class StoppedBy(StrEnum):
     PEER = "peer"
 
 
-class OutputFile(Frozen):
+class OutputFile(Record):
     """One expected output: `fresh` says that it was written after the command started, `damage` what is wrong
     with its content (`is cut off`), '' where nothing is known to be."""
 
@@ -47,7 +47,7 @@ class OutputFile(Frozen):
     damage: str = ""
 
 
-class ExitRecord(Frozen):
+class ExitRecord(Record):
     """How a job (`leg` is '') or one leg ended.
 
     Attributes:

@@ -5,7 +5,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from tipcflow.domain.attempt import Attempt
-from tipcflow.domain.base import Frozen
+from tipcflow.domain.base import Record
 from tipcflow.domain.masking import Masked
 from tipcflow.domain.status import Status
 
@@ -164,7 +164,7 @@ REMEDIES = {
 }
 
 
-class Failure(Frozen):
+class Failure(Record):
     """Why an attempt of a step did not end well. What a person stopped has none.
 
     Attributes:

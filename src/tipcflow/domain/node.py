@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from tipcflow.domain.base import Frozen
+from tipcflow.domain.base import Frozen, Record
 
 
 class SshTarget(Frozen):
@@ -128,7 +128,7 @@ class Cluster(Frozen):
         raise KeyError(name)
 
 
-class NodeFacts(Frozen):
+class NodeFacts(Record):
     """What a node said about itself at the start of a run (seeds 000 and 003 list these).
 
     Sizes in bytes. A fact that could not be had is '' or 0 or an empty list, never a guess. `unreachable` lists

@@ -55,13 +55,17 @@ _RUN_STATUSES = frozenset(
 )
 
 
-def exit_code(status: Status) -> int:
-    """The command line's exit code for a status.
+def exit_code(status: Status, *, neutral: bool = False) -> int:
+    """The CLI's exit code for a status.
+
+    Args:
+        neutral: whether a doubt does not block (policy `unconfirmed: neutral`): 0 for `unconfirmed`, and no change
+            for any other status.
 
     Raises:
         KeyError: for `blocked`, which is never the last word on a run.
     """
-    return _EXIT_CODES[status]
+    return 0 if neutral and status is Status.UNCONFIRMED else _EXIT_CODES[status]
 
 
 def run_status(statuses: Iterable[Status], *, executed_steps: int, trained: bool, trains: bool) -> Status:

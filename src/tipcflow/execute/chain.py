@@ -166,6 +166,7 @@ class ChainRun:
         status, reason = judged.status, judged.reason
         if status is Status.CANCELLED:
             reason = f"stopped by a person{self._where_stopped()}"
+        self._store.put_document(self.id, "leftovers", leftovers)
         if leftovers and status.severity < Status.INFRA_FAILURE.severity:
             status, reason = Status.INFRA_FAILURE, leftovers[0]
         run = self._finish(status, reason)

@@ -8,7 +8,7 @@ from tipcflow.check import Confirmation
 from tipcflow.domain import Facts, Status, StepKind, without_repeat
 from tipcflow.domain.failure import FailureClass
 from tipcflow.domain.metrics import by_iteration
-from tipcflow.execute.confirm import Asked, asked_of
+from tipcflow.execute.confirm import asked_of
 
 if TYPE_CHECKING:
     from tipcflow.store import Store
@@ -24,7 +24,7 @@ def confirmation_of(store: "Store", run_id: str) -> Confirmation | None:
     """What the confirm run of a run says; None when none was requested.
 
     Only steps and legs that passed count, and of a confirm run in another mode only the speeds of iterations. Of
-    a confirm run that ended as `infra_failure`, `cancelled` or `config_error` nothing counts.
+    a confirm run that was late, or ended as `infra_failure`, `cancelled` or `config_error`, nothing counts.
     """
     asked = asked_of(store, run_id)
     if asked is None:
@@ -35,40 +35,35 @@ def confirmation_of(store: "Store", run_id: str) -> Confirmation | None:
     if known is None or known.status is None:
         return Confirmation(asked.run, {}, _LATE if time.time() >= asked.until else "has not ended yet")
     ended = f"is {known.status.value}" + (f": {known.reason}" if known.reason else "")
+    facts = store.facts(asked.run)
+    if known.status in (Status.INFRA_FAILURE, Status.FAILED) and _is_cut(facts):
+        return Confirmation(asked.run, {}, f"{_LATE}: {known.reason}")
     if known.status in _PROVES_NOTHING:
         return Confirmation(asked.run, {}, ended)
     confirmed = store.get_run(run_id)
     # A confirm run without an environment ended before it began, and its own reason says why.
     if known.environment and known.environment != confirmed.environment:
         return Confirmation(asked.run, {}, f"ran in another environment: {known.environment}")
-    facts = store.facts(asked.run)
     medians = {key: value for key, value in store.past_run(asked.run).medians.items() if _well(facts, key)}
     missing, failed = ended, ""
-    if known.status is Status.FAILED and _is_late(store, asked, facts):
-        missing = f"{_LATE}: {known.reason}"
-    elif known.status is Status.FAILED:
+    if known.status is Status.FAILED:
         failed = known.reason or "no reason is stored"
     if known.mode != confirmed.mode:
         medians, missing = _of_another_mode(medians, store.past_run(run_id).medians, missing)
     return Confirmation(asked.run, medians, missing, failed)
 
 
-def _is_late(store: "Store", asked: Asked, facts: Facts) -> bool:
-    """Whether a confirm run failed only because its time was over: that says nothing about the model's code.
+def _is_cut(facts: Facts) -> bool:
+    """Whether a confirm run ended only because its time was over: that says nothing about the model's code.
 
-    Each failed step was then ended by its deadline when the confirm run's time was over, or was not started.
+    A step was then ended by the end of its budget, or was not started, and no step or leg is `failed` itself.
     """
-    failed = [step for step, status in facts.step_status.items() if status is Status.FAILED]
-    last = {attempt.step: attempt for attempt in store.attempts(asked.run)}
-
-    def late(step: str) -> bool:
-        attempt, failure = last.get(step), facts.failures.get(step)
-        if attempt is None:
-            return True
-        cut = failure is not None and failure.failure_class is FailureClass.TIMEOUT
-        return cut and (attempt.ended_at or 0.0) >= asked.until
-
-    return bool(failed) and all(late(step) for step in failed)
+    tried = {record.step for record in facts.records} | set(facts.failures)
+    cut = any(failure.failure_class is FailureClass.BUDGET for failure in facts.failures.values())
+    cut = cut or any(
+        status is Status.INFRA_FAILURE and step not in tried for step, status in facts.step_status.items()
+    )
+    return cut and Status.FAILED not in (*facts.step_status.values(), *facts.leg_status.values())
 
 
 def _of_another_mode(

@@ -5,7 +5,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tipcflow.check import judge, verdict
+from tipcflow.check import judge, verdict, why
 from tipcflow.check.evidence import evidence_section, found_in
 from tipcflow.check.gate_limits import gate_section
 from tipcflow.config.loader import load_yaml
@@ -18,6 +18,7 @@ from tipcflow.execute.events import EVENTS
 from tipcflow.execute.kept_logs import compress_logs, content_hash, is_log, plain_name
 from tipcflow.execute.precedents import context_of
 from tipcflow.report import as_text, certificate
+from tipcflow.report.meaning import WHY
 
 if TYPE_CHECKING:
     from tipcflow.store import Store
@@ -54,7 +55,9 @@ def judge_run(store: "Store", run_id: str, *, rules: Policy, references: Referen
     store.put_document(run_id, EVIDENCE, evidence_section(facts, context))
     store.put_document(run_id, FOUND, sorted(found_in(facts, context.prints)))
     store.put_document(run_id, GATE, gate_section(context.history, rules, within_s=GATE_S))
-    return Judged(*verdict(facts, results))
+    judged = Judged(*verdict(facts, results))
+    store.put_document(run_id, WHY, {"line": judged.reason, "parts": why(facts, results)})
+    return judged
 
 
 def load_policy(name: str, config_dir: Path) -> Policy:

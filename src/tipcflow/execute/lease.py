@@ -120,7 +120,10 @@ class LeaseKeeper:
         if place.free:
             if strange := self._strange():
                 return None, strangers_words(strange, self._names)
-            fence = self._store.acquire_leases(self._run, self._slots, owner=self._owner, ttl_s=self._ttl_s)
+            seen = 0 if self._claims is None else self._claims.fence
+            fence = self._store.acquire_leases(
+                self._run, self._slots, owner=self._owner, ttl_s=self._ttl_s, above=seen
+            )
             if fence is not None:
                 return fence, ""
             if self._claims is not None:
@@ -130,21 +133,21 @@ class LeaseKeeper:
             self._store.leave_queue(self._run)
         triggers = triggers_of(self._store, runs_in_the_way(place))
         self._position = place.position
-        return None, waiting(place, triggers, self._names, time.time())
+        return None, waiting(place, triggers, self._names)
 
     def _place(self) -> "Place":
         return self._store.queue_for_leases(self._run, self._slots, owner=self._owner, ttl_s=self._waiter_s)
 
     def _freed(self, held: "Iterable[Lease]") -> bool:
         """Drop expired leases of nodes that were listed and found empty of that run; whether there were any."""
-        now, dropped = time.time(), 0
+        now, dropped = self._store.now(), 0
         gone: dict[tuple[str, str], list[Lease]] = defaultdict(list)
         for lease in held:
             if not lease.live(now):
                 gone[lease.node, lease.run].append(lease)
         for (node, run), leases in gone.items():
             if self._may_look(f"{node} {run}") and self._empty(node, run):
-                dropped += self._store.drop_expired(leases, now)
+                dropped += self._store.drop_expired(leases)
         return bool(dropped)
 
     def _strange(self) -> Mapping[str, set[str]]:
@@ -166,13 +169,10 @@ class LeaseKeeper:
     def _renew(self) -> None:
         while not self._stop.wait(self._ttl_s / 3):
             try:
-                now = time.time()
-                if self._store.renew_leases(self._run, ttl_s=self._ttl_s, now=now):
+                if self._store.renew_leases(self._run, ttl_s=self._ttl_s):
                     continue
                 # It ran out, after a suspend or while the database was away: take it again if it is still free.
-                again = self._store.acquire_leases(
-                    self._run, self._slots, owner=self._owner, ttl_s=self._ttl_s, now=now
-                )
+                again = self._store.acquire_leases(self._run, self._slots, owner=self._owner, ttl_s=self._ttl_s)
                 if again is None:
                     self._say("the lease on the nodes' slots was lost to another run; the nodes keep the slots")
             except Exception as error:  # a database that is away for a moment must not end the run

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 Slot = tuple[str, int]
 
 
-def waiting(place: "Place", triggers: Mapping[str, str], names: Mapping[str, str], now: float) -> str:
+def waiting(place: "Place", triggers: Mapping[str, str], names: Mapping[str, str]) -> str:
     """One line: which slots are missing, who has them since when, and how many go first.
 
     Args:
@@ -20,14 +20,14 @@ def waiting(place: "Place", triggers: Mapping[str, str], names: Mapping[str, str
         names: node address -> name.
     """
     place_words = f"position {place.position} of {place.of}"
-    return f"waiting for {'; '.join([*obstacles(place, triggers, names, now), place_words])}"
+    return f"waiting for {'; '.join([*obstacles(place, triggers, names), place_words])}"
 
 
-def obstacles(place: "Place", triggers: Mapping[str, str], names: Mapping[str, str], now: float) -> list[str]:
+def obstacles(place: "Place", triggers: Mapping[str, str], names: Mapping[str, str]) -> list[str]:
     """What stands in the way of a request: which slots, who has them, or for whom they are kept."""
     held = [
         f"{slots_words(slots, names)}: held by {_run(run, triggers)} since {clock(since)}"
-        + (f", lease ran out at {clock(ends)}" if ends <= now else "")
+        + (f", lease ran out at {clock(ends)}" if ends <= place.at else "")
         for (run, since, ends), slots in _held(place).items()
     ]
     kept = _kept(place)

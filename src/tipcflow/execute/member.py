@@ -85,6 +85,7 @@ class Member:
         self.staged = threading.Event()
         self.released = False
         self.generation = 0
+        self.cleared = -1
         self._resume: dict[str, int] = {}
         self._listener = listener
         self._reconnect_s = reconnect_s
@@ -182,6 +183,7 @@ class Member:
             node=self.name,
             released=self.released,
             generation=self.generation,
+            cleared=self.cleared,
             record=self.record,
             legs=self.legs,
             artefacts=self.artefacts,
@@ -198,7 +200,8 @@ class Member:
 
     def restore(self, state: MemberState) -> None:
         """Take over what another process knows."""
-        self.released, self.generation = state.released, state.generation
+        self.released = state.released
+        self.generation, self.cleared = state.generation, state.cleared
         self.record, self.lost = state.record, state.lost
         self.legs, self.artefacts = dict(state.legs), dict(state.artefacts)
         self._resume = dict(state.log_bytes)

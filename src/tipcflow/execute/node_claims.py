@@ -41,6 +41,8 @@ class NodeClaims:
         self._slots: dict[str, list[int]] = defaultdict(list)
         for node, slot in slots:
             self._slots[node].append(slot)
+        # The largest fence that a node showed when its slots were claimed: a newer lease gets a larger one.
+        self.fence = 0
 
     def take(self) -> Mapping[str, set[str]]:
         """Claim the slots; node address -> runs that live there without a lease here.
@@ -79,4 +81,6 @@ class NodeClaims:
         command = claims.claim(
             session.node, self._run, slots=slots, seconds=self._seconds, owner=self._owner, void=void
         )
-        return {str(one["run"]) for one in session.ask_json(command, "take a claim")["others"]}
+        answer = session.ask_json(command, "take a claim")
+        self.fence = max(self.fence, int(answer["fence"]))
+        return {str(one["run"]) for one in answer["others"]}

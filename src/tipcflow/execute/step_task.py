@@ -6,7 +6,6 @@ worker slots than one. Each task then watches its own node; the one whose part e
 that finds all parts ended closes the attempt.
 """
 
-import contextlib
 import threading
 import time
 from typing import TYPE_CHECKING
@@ -38,8 +37,8 @@ class StepTask:
         nodes: sessions of all nodes of the step.
         resume: leg -> bytes of its log that another process has shown already.
         deferred: the attempt that this was in; the job of a later one is another.
-        generation: the round of tasks that this one belongs to (it grows when a task is cleared): within one round
-            an attempt that has ended is taken as it ended. 0 begins a new attempt in any case.
+        generation, cleared: the round of tasks that this one belongs to (`MemberState.of_round`): within one round
+            an attempt that has ended is taken as it ended. Generation 0 begins a new attempt in any case.
     """
 
     def __init__(
@@ -51,6 +50,7 @@ class StepTask:
         *,
         resume: dict[str, int] | None = None,
         generation: int = 0,
+        cleared: int = -1,
         deferred: int = 0,
     ) -> None:
         self._deferred = deferred
@@ -61,6 +61,7 @@ class StepTask:
         self._resume = resume
         self._killed = threading.Event()
         self._generation = generation
+        self._cleared = cleared
         self._attempt = 0
         self._closed: tuple[Status, str] | None = None
         self._beyond = 0
@@ -134,6 +135,7 @@ class StepTask:
                 self._step.nodes,
                 node=self._node,
                 generation=self._generation,
+                cleared=self._cleared,
                 beyond=self._beyond,
             )
             if joined.closed is None or not self._context.closer.again(self._step, joined.attempt):
@@ -152,7 +154,7 @@ class StepTask:
         until = time.monotonic() + seconds
         while not self._over and (left := until - time.monotonic()) > 0:
             self.mine.follow(left)
-            if not self.mine.done and time.time() > self.must_end_by:
+            if not self.mine.done and self._context.now() > self.must_end_by:
                 self._nodes.stop([self.mine.spec], "no exit record in time", StoppedBy.CONTROLLER)
                 self._await([self.mine], STOP_S)
         return self._over
@@ -193,18 +195,16 @@ class StepTask:
         self._killed.set()
         self._nodes.stop(self.specs, reason, StoppedBy.USER)
 
-    def settle(self, *, stopped: bool = True) -> tuple[Status, str]:
+    def settle(self, *, stopped: bool = True) -> tuple[Status, str] | None:
         """Close the step's open attempt, whoever began it: what lives is stopped, what has ended is taken.
 
         Args:
             stopped: whether a person stopped the run, so that what never started is `cancelled`.
-
-        Raises:
-            KeyError: no attempt is open.
+        Returns None when no attempt is open: another task has closed it meanwhile.
         """
         number = self._context.store.open_attempt_number(self._context.run, self._step.id)
         if number is None:
-            raise KeyError(f"no attempt of {self._step.id} is open")
+            return None
         self._attempt = number
         self._members = self._context.members(self._step, number, self._nodes)
         left = [member for member in self._members.values() if not member.done]
@@ -278,8 +278,7 @@ class StepTask:
         if not was_stopped(self.mine):
             self.mine.lost = ""  # watching it says more
             return False
-        with contextlib.suppress(KeyError):  # a peer's task has closed it meanwhile
-            self.settle()
+        self.settle()
         return True
 
     def _end_peers(self) -> None:
@@ -372,12 +371,14 @@ class StepTask:
 
     def _keep(self, member: Member) -> None:
         context = self._context
-        member.generation = self._generation
+        if member.name == self._node:
+            member.generation = self._generation
+        member.cleared = self._cleared
         member.restore(context.store.put_member(context.run, self._step.id, self._attempt, member.state))
 
     @property
     def must_end_by(self) -> float:
-        """When all parts must have ended by all deadlines that their runners keep, seconds since the epoch."""
+        """When all parts must have ended by all deadlines that their runners keep, by the database's clock."""
         spec = self.mine.spec
         began = next(
             one.started_at

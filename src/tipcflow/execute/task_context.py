@@ -106,6 +106,14 @@ class TaskContext:
         return min(began) + self.budget_s if began else float("inf")
 
     @cached_property
+    def _clock_began(self) -> float:
+        return self.store.now() - time.monotonic()
+
+    def now(self) -> float:
+        """The time by the database's clock: tasks of one run may be on machines whose clocks differ."""
+        return self._clock_began + time.monotonic()
+
+    @cached_property
     def cluster(self) -> Cluster:
         """The cluster as it was when the run was resolved."""
         return Cluster.model_validate(self._settled.get("cluster"))
@@ -120,7 +128,7 @@ class TaskContext:
             log_format=self.suite.log_format,
             say=self.say,
             retries=Retries(self.store, self.run, self.policy),
-            left_s=lambda: self.budget_ends - time.time(),
+            left_s=lambda: self.budget_ends - self.now(),
         )
 
     def nodes(self, *names: str) -> Nodes:
@@ -155,7 +163,7 @@ class TaskContext:
     def cut_short(self, step: Step, attempt: int) -> str:
         """In words, that the run's budget ended an attempt before its own deadline; '' when it did not."""
         cut = self._cut(step, attempt).deadline_s < step.deadline_s
-        return budget_words(self.budget_s) if cut and time.time() >= self.budget_ends else ""
+        return budget_words(self.budget_s) if cut and self.now() >= self.budget_ends else ""
 
     def members(self, step: Step, attempt: int, nodes: Nodes) -> dict[str, Member]:
         """Node -> its member of an attempt, with what is known of it."""
@@ -221,7 +229,7 @@ class TaskContext:
             fence, held = keeper.try_once(queue=queue)
         if fence is None:
             return held
-        self.store.put_document(self.run, "lease", {"fence": fence, "at": time.time()})
+        self.store.put_document(self.run, "lease", {"fence": fence, "at": self.now()})
         return ""
 
     def keep_lease(self, seconds: float) -> None:

@@ -100,8 +100,10 @@ def collect_run(context: TaskContext, *, stopped: bool = True) -> list[str]:
     for step in plan.steps:
         if store.open_attempt_number(run, step.id) is not None:
             with context.nodes(*step.nodes) as nodes:
-                status, reason = StepTask(context, step, step.nodes[0], nodes).settle(stopped=stopped)
-            said.append(f"{step.id}: closed as {status.value}{f': {reason}' if reason else ''}")
+                settled = StepTask(context, step, step.nodes[0], nodes).settle(stopped=stopped)
+            if settled is not None:
+                status, reason = settled
+                said.append(f"{step.id}: closed as {status.value}{f': {reason}' if reason else ''}")
         statuses = context.statuses()
         if step.id in statuses:
             continue
@@ -202,7 +204,7 @@ def over_budget(context: TaskContext) -> tuple[Status, str] | None:
     confirms = context.request.confirms
     if confirms and not confirm.open_question(context.store, confirms):
         return Status.CANCELLED, f"not started: run {confirms} waits no more for this confirm run"
-    if time.time() > context.budget_ends:
+    if context.now() > context.budget_ends:
         return Status.INFRA_FAILURE, f"not started: {budget_words(context.budget_s)}"
     return None
 

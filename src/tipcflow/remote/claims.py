@@ -46,14 +46,24 @@ if asked["seconds"] and not others:
     os.replace(mine + ".tmp", mine)
 elif asked["run"] and not asked["seconds"] and os.path.exists(mine):
     os.unlink(mine)
-print(json.dumps({"others": others}))
+fence = 0
+for number in asked["slots"]:
+    try:
+        with open(os.path.join(os.path.dirname(folder), "slots", "%d.lock" % number)) as handle:
+            seen = json.load(handle)["fence"]
+        fence = max(fence, seen if 0 < seen < 2 ** 53 else 0)
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+print(json.dumps({"others": others, "fence": fence}))
 """
 
 
 def claim(
     node: Node, run: str, *, slots: Iterable[int], seconds: float, owner: str, void: Iterable[str] = ()
 ) -> str:
-    """Claim slots for a run for so many seconds; prints `others`, the claims that stand in the way, if any do.
+    """Claim slots for a run for so many seconds.
+
+    Prints `others`, the claims that stand in the way, if any do, and `fence`, the largest that a slot has seen.
 
     Args:
         void: runs whose claims count no more: they are removed.

@@ -23,7 +23,11 @@ _ELEMENTS = {
 
 @dataclass(frozen=True)
 class ReportedRun:
-    """One run in a report: `name` is what its verdict is listed under; rows may be empty."""
+    """One run in a report: `name` is what its verdict is listed under; rows may be empty.
+
+    Attributes:
+        neutral: whether the run is `unconfirmed` and its policy says that this does not block.
+    """
 
     chain: str
     name: str
@@ -32,17 +36,21 @@ class ReportedRun:
     steps: Sequence[StepRow] = ()
     legs: Sequence[LegRow] = ()
     checks: Sequence[CheckResult] = ()
+    neutral: bool = False
 
 
-def junit(facts: Facts, run: Run, results: Iterable[CheckResult]) -> str:
+def junit(facts: Facts, run: Run, results: Iterable[CheckResult], *, neutral: bool = False) -> str:
     """One test suite each for steps, legs and checks; signs that XML forbids are written as `\\x1b`.
 
     A check that does not count is a passed test case with its answer in `system-out`. The run's own status is
     a test case as well (`verdict`), so that a run that did nothing is not an empty, green report.
+
+    Args:
+        neutral: whether a doubt does not block: `unconfirmed` is skipped, with its reason, instead of a failure.
     """
     rows = (tuple(step_rows(facts)), tuple(leg_rows(facts)), tuple(results))
     root = ElementTree.Element("testsuites", name=_clean(run.chain))
-    _add_run(root, ReportedRun(run.chain, run.id, run.status, run.reason, *rows), prefix="")
+    _add_run(root, ReportedRun(run.chain, run.id, run.status, run.reason, *rows, neutral=neutral), prefix="")
     return _document(root)
 
 
@@ -63,9 +71,9 @@ def _add_run(root: ElementTree.Element, run: ReportedRun, *, prefix: str) -> Non
     _suite(root, names["steps"], steps)
     legs = [_case(names["legs"], f"{row.step}/{row.leg}", row.status, row.reason) for row in run.legs]
     _suite(root, names["legs"], legs)
-    _suite(root, names["checks"], [_check_case(names["checks"], result) for result in run.checks])
+    _suite(root, names["checks"], [_check_case(names["checks"], one, run.neutral) for one in run.checks])
     reason = run.reason or ("" if run.status else "the run has no status")
-    verdict = _case(names["verdict"], run.name, run.status or Status.FAILED, reason)
+    verdict = _case(names["verdict"], run.name, run.status or Status.FAILED, reason, neutral=run.neutral)
     _suite(root, names["verdict"], [verdict])
 
 
@@ -83,17 +91,25 @@ def _suite(root: ElementTree.Element, name: str, cases: list[ElementTree.Element
     suite.extend(cases)
 
 
-def _check_case(suite: str, result: CheckResult) -> ElementTree.Element:
+def _check_case(suite: str, result: CheckResult, neutral: bool) -> ElementTree.Element:
     about = " ".join(part for part in (result.check, result.step, result.leg) if part)
     status = result.status if result.gating else Status.PASS
-    return _case(suite, about, status, result.reason if result.gating else f"{result.status}: {result.reason}")
+    reason = result.reason if result.gating else f"{result.status}: {result.reason}"
+    return _case(suite, about, status, reason, neutral=neutral)
 
 
 def _case(
-    suite: str, name: str, status: Status, reason: str, seconds: float = 0.0, failure: Failure | None = None
+    suite: str,
+    name: str,
+    status: Status,
+    reason: str,
+    seconds: float = 0.0,
+    failure: Failure | None = None,
+    *,
+    neutral: bool = False,
 ) -> ElementTree.Element:
     case = ElementTree.Element("testcase", classname=suite, name=_clean(name), time=f"{seconds:.3f}")
-    element = _ELEMENTS.get(status)
+    element = "skipped" if neutral and status is Status.UNCONFIRMED else _ELEMENTS.get(status)
     if element:
         message = _clean(f"{status}: {reason}" if reason else status.value)
         found = ElementTree.SubElement(case, element, message=message, type=status.value)

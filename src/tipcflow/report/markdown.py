@@ -9,13 +9,16 @@ from tipcflow.report.rows import leg_rows, one_line, step_rows, verdict_rows
 _ESCAPED = str.maketrans({"|": "\\|", "<": "&lt;", ">": "&gt;", "`": "'", "[": "\\[", "]": "\\]", "@": "&#64;"})
 
 
-def markdown(facts: Facts, run: Run, results: Iterable[CheckResult]) -> str:
+def markdown(facts: Facts, run: Run, results: Iterable[CheckResult], *, neutral: bool = False) -> str:
     """Status, reason, what was tested on what, then checks, steps, legs and what the run changed in the file.
 
     Text from logs and params files cannot break out of its cell, mention anybody or become a link.
+
+    Args:
+        neutral: whether the run is `unconfirmed` and its policy says that this does not block.
     """
     parts = [
-        f"## {_status(run.status)}: {_cell(run.chain)}",
+        f"## {_status(run.status)}{' (neutral: it does not block)' if neutral else ''}: {_cell(run.chain)}",
         _cell(run.reason),
         _table(("", ""), _about(facts, run)),
         "### Checks",

@@ -67,7 +67,11 @@ class Confirming(_Told):
 
 
 class RunFacts(_Told):
-    """What is known of a run so far; `run.status` is None until it is judged."""
+    """What is known of a run so far; `run.status` is None until it is judged.
+
+    Attributes:
+        neutral: whether it is `unconfirmed` and its policy says that this does not block.
+    """
 
     run: Annotated[Run, _only(Run)]
     confirming: Confirming | None = None
@@ -76,3 +80,4 @@ class RunFacts(_Told):
     legs: tuple[ToldLeg, ...] = ()
     certificate: dict[str, Any] | None = None
     verdict_markdown: str | None = None
+    neutral: bool = False

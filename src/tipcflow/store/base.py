@@ -1,8 +1,9 @@
 """What all parts of the repository class share: the engine and its transactions."""
 
+import time
 from contextlib import AbstractContextManager
 
-from sqlalchemy import Connection, Engine, Insert, Table
+from sqlalchemy import Connection, Engine, Insert, Table, text
 from sqlalchemy.dialects import postgresql, sqlite
 
 from tipcflow.store.engine import reading, writing
@@ -16,8 +17,23 @@ class StoreBase:
     def _read(self) -> AbstractContextManager[Connection]:
         return reading(self._engine)
 
+    def now(self) -> float:
+        """The time by the database's clock, seconds since the epoch: the one clock that all controllers share."""
+        with self._read() as connection:
+            return clock(connection)
+
     def _write(self) -> AbstractContextManager[Connection]:
         return writing(self._engine)
+
+
+def clock(connection: Connection) -> float:
+    """The time by the server's clock; a SQLite file is used by one machine, whose clock it is.
+
+    It is that of the call, not of the transaction's begin: a transaction may have waited for others.
+    """
+    if connection.dialect.name == "postgresql":
+        return float(connection.execute(text("SELECT extract(epoch FROM clock_timestamp())")).scalar_one())
+    return time.time()
 
 
 def upsert(connection: Connection, table: Table) -> Insert:

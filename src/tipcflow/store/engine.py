@@ -20,6 +20,21 @@ BUSY_S = 30.0
 LOCKED_S = 60.0
 # A database that answered before may be away for so long, as while its server is restarted, before a run gives up.
 AWAY_S = 180.0
+# A PostgreSQL server ends a transaction whose client says nothing for IDLE_S, as one on a suspended machine. Who
+# waits for its locks waits longer than that, so goes on. Migrations have no such limits.
+IDLE_S = 120.0
+LOCK_S = 180.0
+STATEMENT_S = 600.0
+# A connection whose other end has vanished without a word is noticed after a minute.
+_SERVER = {
+    "connect_timeout": int(BUSY_S),
+    "application_name": "tipcflow",
+    "keepalives": 1,
+    "keepalives_idle": 20,
+    "keepalives_interval": 10,
+    "keepalives_count": 4,
+    "tcp_user_timeout": 60_000,
+}
 _ASK_AGAIN_S = 1.0
 _ANSWERED: WeakSet[Engine] = WeakSet()
 _DRIVERS = {"postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg", "sqlite": "sqlite"}
@@ -57,8 +72,9 @@ def make_engine(url: str, *, foreign_keys: bool = True) -> Engine:
     """
     parsed = normal_url(url)
     if parsed.get_backend_name() != "sqlite":
-        options = {"connect_timeout": int(BUSY_S), "application_name": "tipcflow"}
-        return create_engine(parsed, pool_pre_ping=True, hide_parameters=True, connect_args=options)
+        engine = create_engine(parsed, pool_pre_ping=True, hide_parameters=True, connect_args=_SERVER)
+        event.listen(engine, "connect", _limit_waits)
+        return engine
     if parsed.database and parsed.database != ":memory:":
         _make_folder(Path(parsed.database).parent, url)
     engine = create_engine(parsed, hide_parameters=True, connect_args={"timeout": LOCKED_S})
@@ -76,6 +92,21 @@ def make_engine(url: str, *, foreign_keys: bool = True) -> Engine:
         connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
 
     return engine
+
+
+def _limit_waits(connection: Any, _: Any) -> None:
+    """No statement waits for ever: not for a lock, and not for a client that holds one and was frozen.
+
+    As statements, since poolers between us and the server do not take them as options of a connection.
+    """
+    limits = {
+        "idle_in_transaction_session_timeout": IDLE_S,
+        "lock_timeout": LOCK_S,
+        "statement_timeout": STATEMENT_S,
+    }
+    for name, seconds in limits.items():
+        connection.execute(f"SET {name} = {int(seconds * 1000)}")
+    connection.commit()
 
 
 def _make_folder(folder: Path, url: str) -> None:

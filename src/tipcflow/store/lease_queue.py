@@ -4,14 +4,13 @@ A run may take slots when nobody holds them and no request before its own wants 
 kept for whoever is first in line for them, and what nobody before wants is not left idle.
 """
 
-import time
 from collections.abc import Sequence
 
 from sqlalchemy import delete, insert, select, update
 
 from tipcflow.config.settings import settings
 from tipcflow.domain import Frozen, priority_of
-from tipcflow.store.base import StoreBase
+from tipcflow.store.base import StoreBase, clock
 from tipcflow.store.lease_rows import Lease, LeaseRequest, Slot, all_leases, all_requests, before, in_order, lock
 from tipcflow.store.schema import lease_requests, runs
 
@@ -27,21 +26,24 @@ class Place(Frozen):
         held: leases of other runs on what it wants, expired ones too.
         ahead: the requests before its own that want one of the same slots, the first one first.
         of: how many requests want one of these slots, its own included.
+        at: when the database was asked, by its clock; seconds since the epoch.
     """
 
     request: LeaseRequest
     held: tuple[Lease, ...] = ()
     ahead: tuple[LeaseRequest, ...] = ()
     of: int = 1
+    at: float = 0.0
 
     @property
     def position(self) -> int:
         """1 for who is next."""
         return len(self.ahead) + 1
 
-    def for_nodes_to_say(self, now: float) -> bool:
+    @property
+    def for_nodes_to_say(self) -> bool:
         """Whether nothing stands in its way that holds: the nodes may have something of runs that are no more."""
-        return not self.ahead and not any(lease.live(now) for lease in self.held)
+        return not self.ahead and not any(lease.live(self.at) for lease in self.held)
 
     @property
     def free(self) -> bool:
@@ -86,10 +88,10 @@ class LeaseQueueMixin(StoreBase):
         """
         if not slots:
             raise ValueError("no slots to wait for")
-        now = time.time() if now is None else now
         rise_s = self.queue_rise_s if rise_s is None else rise_s
         with self._write() as connection:
             lock(connection)
+            now = clock(connection) if now is None else now
             connection.execute(delete(lease_requests).where(lease_requests.c.expires_at < now - FORGET_S))
             known = {one.run: one for one in all_requests(connection)}
             trigger = connection.execute(select(runs.c.trigger).where(runs.c.id == run_id)).scalar_one()
@@ -117,17 +119,17 @@ class LeaseQueueMixin(StoreBase):
 
     def lease_queue(self, now: float | None = None, rise_s: float | None = None) -> list[Place]:
         """All runs that wait, who goes first stands first; those whose waiters were not heard of are left out."""
-        now = time.time() if now is None else now
         rise_s = self.queue_rise_s if rise_s is None else rise_s
         with self._read() as connection:
+            now = clock(connection) if now is None else now
             held, requests = all_leases(connection), all_requests(connection)
         return [_place(one, held, requests, now, rise_s) for one in in_order(requests, now, rise_s)]
 
     def drop_dead_requests(self, now: float | None = None) -> list[str]:
         """Forget the requests whose waiters were not heard of in time; returns their runs."""
-        now = time.time() if now is None else now
         with self._write() as connection:
             lock(connection)
+            now = clock(connection) if now is None else now
             dead = sorted(one.run for one in all_requests(connection) if not one.live(now))
             connection.execute(delete(lease_requests).where(lease_requests.c.run.in_(dead)))
         return dead
@@ -145,4 +147,5 @@ def _place(
         held=tuple(one for one in held if (one.node, one.slot) in wanted and one.run != request.run),
         ahead=() if has_all else tuple(before(request, others, now, rise_s)),
         of=1 + sum(one.wants_one_of(wanted) for one in others),
+        at=now,
     )

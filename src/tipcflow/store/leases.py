@@ -3,13 +3,12 @@
 The database lease is the intent; the runner on the node checks the fence and has the last word.
 """
 
-import time
 from collections.abc import Iterable, Sequence
 
 from sqlalchemy import Connection, delete, select, update
 
 from tipcflow.domain import priority_of
-from tipcflow.store.base import upsert
+from tipcflow.store.base import clock, upsert
 from tipcflow.store.lease_queue import LeaseQueueMixin
 from tipcflow.store.lease_rows import Lease, LeaseRequest, Slot, all_leases, all_requests, before, lock
 from tipcflow.store.schema import fences, lease_requests, leases, runs
@@ -27,6 +26,7 @@ class LeasesMixin(LeaseQueueMixin):
         ttl_s: float,
         now: float | None = None,
         rise_s: float | None = None,
+        above: int = 0,
     ) -> int | None:
         """Lease slots, all or none, in one transaction; a request of the run in the queue is over then.
 
@@ -37,21 +37,25 @@ class LeasesMixin(LeaseQueueMixin):
         Args:
             slots: (node, slot index) pairs.
             ttl_s: seconds from `now` after which the lease ends unless it is renewed.
+            now: seconds since the epoch; None for the database's clock, which is the only one that all
+                controllers share.
             rise_s: after how long a request rises one priority; None for what the settings say.
+            above: the largest fence that one of the nodes has seen, whichever controller it came from.
 
         Returns:
-            The fence, larger than every earlier one; None when another run has a slot or goes before.
+            The fence, larger than every earlier one of this database and than `above`; None when another run has a
+            slot or goes before.
 
         Raises:
             ValueError: no slot is named.
         """
         if not slots:
             raise ValueError("no slots to lease")
-        now = time.time() if now is None else now
         rise_s = self.queue_rise_s if rise_s is None else rise_s
         wanted = sorted(set(slots))
         with self._write() as connection:
             last = lock(connection)
+            now = clock(connection) if now is None else now
             held = [lease for lease in all_leases(connection) if (lease.node, lease.slot) in wanted]
             if any(lease.run != run_id for lease in held):
                 return None
@@ -61,7 +65,7 @@ class LeasesMixin(LeaseQueueMixin):
             if len(mine) == len(wanted) and len({lease.fence for lease in mine}) == 1:
                 fence = mine[0].fence
             else:
-                fence = max(last + 1, int(now * 1000))
+                fence = max(last, above) + 1
                 connection.execute(update(fences).values(last=fence))
             rows = [
                 Lease(
@@ -85,9 +89,9 @@ class LeasesMixin(LeaseQueueMixin):
         Returns:
             False, with nothing changed, when the run holds none or one of them has expired.
         """
-        now = time.time() if now is None else now
         with self._write() as connection:
             lock(connection)
+            now = clock(connection) if now is None else now
             mine = [lease for lease in all_leases(connection) if lease.run == run_id]
             if not mine or not all(lease.live(now) for lease in mine):
                 return False
@@ -114,10 +118,10 @@ class LeasesMixin(LeaseQueueMixin):
         Returns:
             How many were dropped.
         """
-        now = time.time() if now is None else now
         dropped = 0
         with self._write() as connection:
             lock(connection)
+            now = clock(connection) if now is None else now
             for lease in [expired] if isinstance(expired, Lease) else expired:
                 same = (leases.c.node == lease.node, leases.c.slot == lease.slot, leases.c.run == lease.run)
                 stale = delete(leases).where(*same, leases.c.fence == lease.fence, leases.c.expires_at <= now)

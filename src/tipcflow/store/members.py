@@ -4,10 +4,10 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Select, func, insert, select
+from sqlalchemy import Connection, Select, func, insert, select, update
 
 from tipcflow.domain import Frozen, MemberState, Status
-from tipcflow.store.base import StoreBase, upsert
+from tipcflow.store.base import StoreBase, clock, upsert
 from tipcflow.store.schema import attempts, members, steps
 
 
@@ -39,21 +39,23 @@ class MembersMixin(StoreBase):
         *,
         node: str = "",
         generation: int = 0,
+        cleared: int = -1,
         beyond: int = 0,
     ) -> Joined:
         """The open attempt of a step, or a new one when there is none: decided in one transaction.
 
         Args:
-            node, generation: who asks. When the last attempt has ended and knows that node with that generation,
-                the caller comes late or again: it gets that attempt, and none is opened.
+            node, generation, cleared: who asks, and of which round of tasks (`MemberState.of_round`). When the
+                last attempt was of that round and has ended, the caller comes late or again: it gets that attempt,
+                and none is opened.
             beyond: attempts up to this one are not taken: the step is tried again.
 
         Raises:
             KeyError: when the run's plan has no such step.
         """
-        now = time.time() if now is None else now
         mine = (attempts.c.run == run_id, attempts.c.step == step_id)
         with self._write() as connection:
+            now = clock(connection) if now is None else now
             step = select(steps.c.step).where(steps.c.run == run_id, steps.c.step == step_id)
             if not connection.execute(step.with_for_update()).first():
                 raise KeyError(f"run {run_id} has no step {step_id}")
@@ -72,14 +74,25 @@ class MembersMixin(StoreBase):
                 status, reason = connection.execute(said).one()
                 # Who comes again after a stop wants it to run.
                 stopped = status == Status.CANCELLED
-                if node in states and states[node].generation == generation and not stopped:
+                if node in states and states[node].of_round(generation, cleared) and not stopped:
+                    self._mark(connection, run_id, step_id, last, states[node], generation)
                     return Joined(attempt=last, members=states, closed=(Status(status), reason))
             row = {"run": run_id, "step": step_id, "attempt": last + 1, "nodes": list(nodes)}
             row |= {"reason": "", "records": [], "started_at": now}
             connection.execute(insert(attempts), row)
         return Joined(attempt=last + 1, opened=True)
 
-    def is_under_way(self, run_id: str, step_id: str, *, node: str, generation: int) -> bool:
+    @staticmethod
+    def _mark(
+        connection: Connection, run_id: str, step_id: str, attempt: int, state: MemberState, generation: int
+    ) -> None:
+        """Keep that the node's own task has taken the result: a later clear of other tasks does not concern it."""
+        if not state.generation:
+            of = (members.c.run == run_id, members.c.step == step_id, members.c.attempt == attempt)
+            own = state.model_copy(update={"generation": generation})
+            connection.execute(update(members).where(*of, members.c.node == state.node).values(state=own))
+
+    def is_under_way(self, run_id: str, step_id: str, *, node: str, generation: int, cleared: int = -1) -> bool:
         """Whether an attempt of a step is open, or has ended in the caller's own round of tasks."""
         mine = (attempts.c.run == run_id, attempts.c.step == step_id)
         query = select(attempts.c.attempt, attempts.c.ended_at, attempts.c.status).where(*mine)
@@ -90,7 +103,7 @@ class MembersMixin(StoreBase):
         if last.ended_at is None:
             return True
         known = self.members(run_id, step_id, last.attempt).get(node)
-        return known is not None and known.generation == generation and last.status != Status.CANCELLED
+        return known is not None and known.of_round(generation, cleared) and last.status != Status.CANCELLED
 
     def open_attempt_number(self, run_id: str, step_id: str) -> int | None:
         """The number of the step's open attempt, None when there is none."""
@@ -117,6 +130,8 @@ class MembersMixin(StoreBase):
             connection.execute(select(attempts.c.attempt).where(*mine).with_for_update())
             before = connection.execute(own).scalar()
             if before is not None and (kept := MemberState.model_validate(before)).ended:
+                if state.generation and not kept.generation:
+                    self._mark(connection, run_id, step_id, attempt, kept, state.generation)
                 return kept
             row = {**key, "state": state, "ended": state.ended, "updated_at": time.time()}
             connection.execute(upsert(connection, members), row)

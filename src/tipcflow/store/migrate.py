@@ -17,6 +17,10 @@ HEAD = "0007"
 _LOCK = 0x71FCF10
 
 
+class WrongSchemaError(ConfigError):
+    """The database is newer or older than this code: another version of tipcflow uses it, as during an upgrade."""
+
+
 def head() -> str:
     """The newest revision that this code knows."""
     return HEAD
@@ -70,6 +74,8 @@ def _migrate(url: str, target: str, *, up: bool) -> str:
     try:
         with reachable(url), writing(engine) as connection:
             if engine.dialect.name == "postgresql":
+                for limit in ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"):
+                    connection.execute(text(f"SET LOCAL {limit} = 0"))
                 connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
             before = _revision(connection)
             refuse_newer(url, before)
@@ -95,10 +101,10 @@ def refuse_newer(url: str, revision: str) -> None:
     """Refuse a database that a newer tipcflow has migrated.
 
     Raises:
-        ConfigError: naming both revisions.
+        WrongSchemaError: naming both revisions.
     """
     if revision and revision not in revisions():
-        raise ConfigError(
+        raise WrongSchemaError(
             f"the database {safe_url(url)} is newer than this tipcflow",
             found=f"schema {revision}",
             expected=f"schema {HEAD} or older",

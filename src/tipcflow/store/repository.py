@@ -1,12 +1,13 @@
 """The one class through which all other rooms reach the database."""
 
+import time
+from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
 from sqlalchemy import Engine
 
 from tipcflow.config.settings import safe_url, settings
-from tipcflow.domain import ConfigError
 from tipcflow.store import migrate
 from tipcflow.store.baselines import BaselinesMixin
 from tipcflow.store.engine import make_engine, reachable
@@ -18,6 +19,9 @@ from tipcflow.store.members import MembersMixin
 from tipcflow.store.rollup import RollupMixin
 from tipcflow.store.series import SeriesMixin
 
+# How long a task waits for the rest of an upgrade; Airflow tries it twice more, which makes a quarter of an hour.
+SCHEMA_WAIT_S = 300.0
+_LOOK_S = 5.0
 _KEPT: dict[str, Engine] = {}
 
 
@@ -39,20 +43,39 @@ class Store(
 
     @classmethod
     def open(cls, url: str | None = None, *, migrate: bool = True) -> Self:
-        """Open a database.
+        """Open a database at once, as a command does.
+
+        A server's older database is never upgraded here: other processes use it. `tipcflow db upgrade` does that.
 
         Args:
             url: of SQLite or PostgreSQL; None for the one that the settings name.
-            migrate: bring an empty or older database up to date first; else refuse it.
+            migrate: bring an empty database, or an older SQLite file, up to date first; else refuse it.
 
         Raises:
-            ConfigError: when the URL is wrong, or the database is newer than this code, or older and not migrated.
+            WrongSchemaError: the database is newer than this code, or older and not upgraded.
+            ConfigError: when the URL is wrong.
             InfraError: when it cannot be reached.
         """
+        return cls._open(url, lambda engine, name: _bring_up_to_date(engine, name, allowed=migrate))
+
+    @classmethod
+    def open_in_task(cls, wait_s: float = SCHEMA_WAIT_S) -> Self:
+        """Open the database of the settings from a process that an upgrade may overtake, or precede.
+
+        An empty database gets its tables. An older or newer one is left alone, and waited for.
+
+        Raises:
+            WrongSchemaError: it still has another schema after so many seconds; later it may have the right one.
+            ConfigError, InfraError: as `open`.
+        """
+        return cls._open(None, lambda engine, name: _await_schema(engine, name, wait_s))
+
+    @classmethod
+    def _open(cls, url: str | None, check: Callable[[Engine, str], None]) -> Self:
         url = settings().database_url if url is None else url
         engine = _KEPT.get(url) or make_engine(url)
         try:
-            _bring_up_to_date(engine, url, allowed=migrate)
+            check(engine, url)
         except BaseException:
             engine.dispose()
             raise
@@ -86,11 +109,31 @@ def _bring_up_to_date(engine: Engine, url: str, *, allowed: bool) -> None:
     if revision == migrate.HEAD:
         return
     migrate.refuse_newer(url, revision)
-    if not allowed:
-        raise ConfigError(
-            f"the database {safe_url(url)} is not up to date",
-            found=f"schema {revision or 'none'}",
-            expected=f"schema {migrate.HEAD}",
-            hint="run `tipcflow db upgrade`",
-        )
+    if not allowed or (revision and engine.dialect.name != "sqlite"):
+        raise _older(url, revision)
     migrate.upgrade(url)
+
+
+def _await_schema(engine: Engine, url: str, seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while True:
+        with reachable(url):
+            revision = migrate.engine_revision(engine)
+        if revision == migrate.HEAD:
+            return
+        if not revision:
+            migrate.upgrade(url)
+            return
+        if time.monotonic() >= deadline:
+            migrate.refuse_newer(url, revision)
+            raise _older(url, revision)
+        time.sleep(min(_LOOK_S, max(0.0, deadline - time.monotonic())))
+
+
+def _older(url: str, revision: str) -> migrate.WrongSchemaError:
+    return migrate.WrongSchemaError(
+        f"the database {safe_url(url)} is not up to date",
+        found=f"schema {revision or 'none'}",
+        expected=f"schema {migrate.HEAD}",
+        hint="run `tipcflow db upgrade`",
+    )

@@ -7,7 +7,7 @@ from types import ModuleType
 import pytest
 
 from tipcflow.check import CheckContext, judge, verdict
-from tipcflow.domain import CheckResult, EndReason, Facts, OutputFile, PastRun, RankReport, Status
+from tipcflow.domain import CheckResult, EndReason, Facts, Leg, OutputFile, PastRun, RankReport, Status
 from tipcflow.parse import lines_of, parse_training, to_measurements
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "check"
@@ -163,6 +163,8 @@ def test_open_questions_do_not_make_a_run_red(build: ModuleType) -> None:
     [
         (Status.REGRESSION, True, Status.REGRESSION),
         (Status.REGRESSION, False, PASS),
+        (Status.UNCONFIRMED, True, Status.UNCONFIRMED),
+        (Status.UNCONFIRMED, False, PASS),
         (Status.IMPROVEMENT, True, Status.IMPROVEMENT),
         (Status.INSUFFICIENT_DATA, True, PASS),
     ],
@@ -178,6 +180,57 @@ def test_at_most_three_problems_and_the_worst_first(build: ModuleType) -> None:
         for number, status in enumerate([Status.REGRESSION, INFRA, FAILED, FAILED, Status.REGRESSION])
     )
     assert verdict(build.facts(), results) == (FAILED, "c2: r; c3: r; c0: r; and 2 more")
+
+
+def test_a_doubt_stands_in_the_reason_before_the_nodes_fault(build: ModuleType) -> None:
+    results = tuple(
+        CheckResult(check=f"c{number}", status=status, reason="r")
+        for number, status in enumerate([INFRA, Status.UNCONFIRMED, Status.REGRESSION])
+    )
+    assert verdict(build.facts(), results) == (Status.REGRESSION, "c2: r; c1: r; c0: r")
+    assert verdict(build.facts(), results[:2]) == (Status.UNCONFIRMED, "c1: r; c0: r")
+
+
+def test_a_summary_of_the_steps_repeats_nothing_however_it_is_worded(build: ModuleType) -> None:
+    facts = build.facts(
+        step_status={**build.facts().step_status, build.EVAL: FAILED}, step_reason={build.EVAL: "exit code 1"}
+    )
+    other = CheckResult(check="ran.steps", status=FAILED, reason="other words", values={"summary": True})
+    assert verdict(facts, (other,)) == (FAILED, f"{build.EVAL}: exit code 1")
+    own = other.model_copy(update={"values": {}, "reason": "did not train: x"})
+    assert verdict(facts, (own,)) == (FAILED, f"{build.EVAL}: exit code 1; ran.steps: did not train: x")
+    assert verdict(build.facts(), (other,)) == (FAILED, "ran.steps: other words"), "where no step says anything"
+
+
+def young(check: str, metric: str, n: int) -> CheckResult:
+    values = {"n": n, "needed": 5}
+    return CheckResult(check=check, status=Status.INSUFFICIENT_DATA, reason="r", metric=metric, values=values)
+
+
+def test_a_first_run_says_what_was_not_judged(build: ModuleType) -> None:
+    passed = CheckResult(check="loss.finite", status=PASS, reason="r")
+    numbers = [young("speed.batch_cost", "batch_cost", 0), young("speed.inference_time", "inference_time", 0)]
+    numbers += [young("memory.peak_rss", "peak_rss", 0), young("baseline.loss", "loss", 0)]
+    unanswered = CheckResult(check="golden.results", status=Status.INSUFFICIENT_DATA, reason="r")
+    facts = build.facts()
+    gpu = facts.plan.steps[-1].model_copy(update={"id": "v/infer_gpu", "legs": two_on_a_gpu(facts)})
+    plan = facts.plan.model_copy(update={"steps": (*facts.plan.steps, gpu)})
+    facts = facts.model_copy(update={"plan": plan, "step_status": {**facts.step_status, gpu.id: Status.NOT_RUN}})
+    assert verdict(facts, (passed, *numbers, unanswered, unanswered)) == (
+        PASS,
+        "1 checks passed; no history yet: speed, memory and loss not judged; insufficient_data: golden.results; "
+        "3 GPU legs not run",
+    )
+    later = (passed, young("speed.batch_cost", "batch_cost", 3))
+    assert (
+        verdict(build.facts(), later)[1]
+        == "1 checks passed; history of 3 of 5 runs: speed not judged; 1 GPU leg not run"
+    )
+
+
+def two_on_a_gpu(facts: Facts) -> tuple[Leg, ...]:
+    leg = next(leg for step in facts.plan.steps for leg in step.legs)
+    return tuple(leg.model_copy(update={"id": f"gpu_{number}", "device": "gpu"}) for number in range(2))
 
 
 def test_deadline(build: ModuleType) -> None:

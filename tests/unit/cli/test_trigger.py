@@ -121,6 +121,7 @@ def test_json_has_what_the_text_has(tipcflow: Tipcflow, airflow: FakeAirflow) ->
         ("pass", "success", 0),
         ("improvement", "success", 0),
         ("regression", "failed", 1),
+        ("unconfirmed", "failed", 4),
         ("failed", "failed", 1),
         ("infra_failure", "failed", 2),
         ("config_error", "failed", 2),
@@ -133,6 +134,22 @@ def test_the_exit_code_is_that_of_the_status(
     airflow.add(DAG, (state, facts(status, "because")))
     said = tipcflow("trigger", CHAIN, "--suite-ref", COMMIT, "--wait")
     assert (said.code, said.out.splitlines()[-1]) == (code, status)
+
+
+def test_a_neutral_doubt_does_not_block(tipcflow: Tipcflow, airflow: FakeAirflow, tmp_path: Path) -> None:
+    doubt = {"check": "speed.ips", "status": "unconfirmed", "reason": "70 of 100, no confirm run"}
+    neutral = facts("unconfirmed", "speed.ips: 70 of 100", checks=[doubt], neutral=True)
+    airflow.add(DAG, ("success", neutral))
+    said = tipcflow("trigger", DAG, "--wait", "--junit", str(tmp_path / "o.xml"))
+    assert (said.code, said.out.splitlines()[-1]) == (0, "unconfirmed")
+    root = ElementTree.fromstring((tmp_path / "o.xml").read_text())
+    assert (root.get("failures"), root.get("errors"), root.get("skipped")) == ("0", "0", "2")
+
+
+def test_a_neutral_doubt_hides_no_other_run(tipcflow: Tipcflow, airflow: FakeAirflow) -> None:
+    airflow.add(DAG, ("success", facts("unconfirmed", "slower", neutral=True)))
+    airflow.add(OTHER, ("failed", facts("infra_failure", "node away")))
+    assert tipcflow("trigger", DAG, OTHER, "--wait").code == 2
 
 
 def test_of_several_runs_the_worst_counts(tipcflow: Tipcflow, airflow: FakeAirflow, tmp_path: Path) -> None:
@@ -244,6 +261,12 @@ def test_a_green_dag_run_without_a_run_of_ours_is_not_green(tipcflow: Tipcflow, 
 
 def test_a_red_dag_run_after_a_pass_is_not_green(tipcflow: Tipcflow, airflow: FakeAirflow) -> None:
     airflow.add(DAG, ("failed", facts("pass")))
+    said = tipcflow("trigger", CHAIN, "--wait")
+    assert (said.code, said.out.splitlines()[-1]) == (2, "infra_failure")
+
+
+def test_a_red_dag_run_after_a_neutral_doubt_is_not_green(tipcflow: Tipcflow, airflow: FakeAirflow) -> None:
+    airflow.add(DAG, ("failed", facts("unconfirmed", "slower", neutral=True)))
     said = tipcflow("trigger", CHAIN, "--wait")
     assert (said.code, said.out.splitlines()[-1]) == (2, "infra_failure")
 

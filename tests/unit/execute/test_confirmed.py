@@ -7,17 +7,18 @@ import pytest
 from tests.support.confirmations import told
 from tests.support.stories import INFER, T0, TRAIN, a_plan, a_run, tell
 
+from tipcflow.check import verdict
 from tipcflow.config.policy import Policy
 from tipcflow.config.references import References
 from tipcflow.domain import CheckResult, Measurement, Phase, Run, Status
-from tipcflow.domain.failure import FAILURES, Failure, FailureClass, failure_key
+from tipcflow.domain.failure import FAILURES, REMEDIES, Failure, FailureClass, failure_key
 from tipcflow.execute import confirm, judgement
 from tipcflow.store import Store
 
 POLICY = Policy(name="p")
 UNTIL = T0 + 60
 KEY = f"{TRAIN}||batch_cost"
-CRASH, CUT = FailureClass.CODE_ERROR, FailureClass.TIMEOUT
+CRASH, CUT = FailureClass.CODE_ERROR, FailureClass.BUDGET
 
 
 @pytest.fixture
@@ -44,7 +45,7 @@ def a_child(store: Store, environment: str = "cpu/x") -> Run:
 
 def step(store: Store, name: str, *, ended_at: float, failure: FailureClass | None = None) -> None:
     """A step of the confirm run that ended then, failed for that reason or passed."""
-    status = Status.FAILED if failure else Status.PASS
+    status = REMEDIES[failure].status if failure else Status.PASS
     number = store.open_attempt("child", name, ["node-a"], T0 + 2)
     if failure:
         kept = Failure(failure_class=failure).model_dump(mode="json")
@@ -78,25 +79,15 @@ def test_a_crash_is_a_finding_and_what_was_measured_before_it_counts(store: Stor
     assert told(store, run) == ("child", {KEY: 0.25}, "is failed: leg x: signal 11", "leg x: signal 11")
 
 
-@pytest.mark.parametrize(
-    ("train", "ended_at", "late"),
-    [
-        (CUT, UNTIL + 1, True),
-        # Its own deadline, long before the end: the model takes longer than a step may.
-        (CUT, UNTIL - 20, False),
-        (CRASH, UNTIL + 1, False),
-        (FailureClass.HANG, UNTIL - 20, False),
-    ],
-)
-def test_a_step_that_was_cut_at_the_end_of_the_confirm_run_is_no_finding(
-    store: Store, train: FailureClass, ended_at: float, late: bool
-) -> None:
+@pytest.mark.parametrize("status", [Status.INFRA_FAILURE, Status.FAILED])
+def test_a_step_that_was_cut_at_the_end_of_the_confirm_run_is_no_finding(store: Store, status: Status) -> None:
+    """Also where a check fails because the training was cut."""
     run = in_doubt(store)
     a_child(store)
-    step(store, TRAIN, ended_at=ended_at, failure=train)
-    store.finish_run("child", Status.FAILED, "train: stopped", ended_at + 1)
-    missing, failed = ("has not ended in time: train: stopped", "") if late else ("is failed: train: stopped",) * 2
-    assert told(store, run) == ("child", {}, missing, failed if late else "train: stopped")
+    step(store, TRAIN, ended_at=UNTIL + 1, failure=CUT)
+    store.finish_run("child", status, "train: the run's budget of 1 min is used up", UNTIL + 2)
+    late = "has not ended in time: train: the run's budget of 1 min is used up"
+    assert told(store, run) == ("child", {}, late, "")
 
 
 def test_a_step_that_was_not_started_in_time_is_no_finding(store: Store) -> None:
@@ -104,9 +95,19 @@ def test_a_step_that_was_not_started_in_time_is_no_finding(store: Store) -> None
     a_child(store)
     step(store, TRAIN, ended_at=UNTIL - 1)
     measured(store)
-    store.set_step("child", INFER, Status.FAILED, "not started: the run's budget of 1 min is used up")
-    store.finish_run("child", Status.FAILED, "infer: not started", UNTIL + 1)
-    assert told(store, run) == ("child", {KEY: 0.25}, "has not ended in time: infer: not started", "")
+    store.set_step("child", INFER, Status.INFRA_FAILURE, "not started: the run's budget of 1 min is used up")
+    store.finish_run("child", Status.INFRA_FAILURE, "infer: not started", UNTIL + 1)
+    assert told(store, run) == ("child", {}, "has not ended in time: infer: not started", "")
+
+
+@pytest.mark.parametrize("failure", [FailureClass.HANG, FailureClass.TIMEOUT, FailureClass.OOM_HOST])
+def test_a_hang_and_a_step_beyond_its_own_deadline_are_findings(store: Store, failure: FailureClass) -> None:
+    run = in_doubt(store)
+    a_child(store)
+    step(store, TRAIN, ended_at=UNTIL - 20, failure=failure)
+    step(store, INFER, ended_at=UNTIL + 1, failure=CUT)
+    store.finish_run("child", Status.FAILED, "train: rank 1 hangs", UNTIL + 2)
+    assert told(store, run) == ("child", {}, "is failed: train: rank 1 hangs", "train: rank 1 hangs")
 
 
 def test_checks_that_fail_in_the_confirm_run_are_a_finding(store: Store) -> None:
@@ -125,21 +126,23 @@ def test_another_environment_says_nothing(store: Store) -> None:
     assert told(store, run) == ("child", {}, "ran in another environment: gpu/y", "")
 
 
-def judged(store: Store, run: Run) -> tuple[Status, str, list[CheckResult]]:
-    said = judgement.judge_run(store, run.id, rules=POLICY, references=References(suite="s"))
-    return said.status, said.reason, [one for one in store.check_results(run.id) if one.check == "confirm.run"]
+def judged(store: Store, run: Run) -> list[CheckResult]:
+    """What the judged run says of its confirm run."""
+    judgement.judge_run(store, run.id, rules=POLICY, references=References(suite="s"))
+    return [one for one in store.check_results(run.id) if one.check == "confirm.run"]
 
 
 def test_a_run_whose_confirm_run_crashed_is_not_green(store: Store) -> None:
     run = in_doubt(store)
     a_child(store)
-    assert judged(store, run)[2] == []
+    assert judged(store, run) == []
     step(store, TRAIN, ended_at=T0 + 20, failure=CRASH)
     store.finish_run("child", Status.FAILED, "train: exit code 1 on node a", T0 + 30)
-    status, reason, (result,) = judged(store, run)
-    assert (status, result.status, result.gating) == (Status.FAILED, Status.FAILED, True)
+    (result,) = judged(store, run)
+    assert (result.status, result.gating) == (Status.FAILED, True)
     assert result.reason == "confirm run child of the same code failed: train: exit code 1 on node a"
-    assert result.reason in reason
+    # Whatever else is said of the run.
+    assert verdict(store.facts(run.id), [result]) == (Status.FAILED, f"confirm.run: {result.reason}")
 
 
 def test_numbers_of_a_confirm_run_do_not_count_for_the_confirm_run_itself(store: Store) -> None:

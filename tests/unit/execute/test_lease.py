@@ -25,6 +25,7 @@ class Claims:
     def __init__(self, *answers: Mapping[str, set[str]]) -> None:
         self.answers = list(answers)
         self.given_back = 0
+        self.fence = 0
 
     def take(self) -> Mapping[str, set[str]]:
         return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]

@@ -42,6 +42,14 @@ def test_the_summary_that_a_person_reads() -> None:
     assert markdown("weekly manual__x", rows, left_out) == GOLDEN.read_text(encoding="utf-8")
 
 
+def test_a_doubt_is_red_unless_the_policy_calls_it_neutral() -> None:
+    run = ended("clas/good/train", Status.UNCONFIRMED, "slower")
+    assert Row("clas/good/train", run).red
+    assert not Row("clas/good/train", run, neutral=True).red
+    assert Row("clas/good/train", run, neutral=True).word == "unconfirmed"
+    assert Row("clas/bad/train", ended("clas/bad/train", Status.FAILED), neutral=True).red
+
+
 def test_accuracy_against_its_target_and_the_last_time() -> None:
     before = values_of([judged(71.0), judged(0.5, metric="top5_acc"), judged(None, metric="other")])
     assert before == {("v/eval", "top1_acc"): 71.0, ("v/eval", "top5_acc"): 0.5}

@@ -69,3 +69,20 @@ def test_of_many_at_once_one_gets_it(node: Node) -> None:
     winner = f"run-{next(n for n, others in enumerate(answers) if not others)}"
     assert all(others in ([], [winner]) for others in answers)
     assert not list(Path(node.workspace).parent.glob("x"))
+
+
+def test_the_largest_fence_of_the_slots_is_told(node: Node) -> None:
+    folder = Path(node.workspace) / "slots"
+    folder.mkdir(parents=True)
+    for number, fence in ((0, 7), (1, 1_795_000_000_000), (2, 9_000_000_000_000), (3, 2**60)):
+        (folder / f"{number}.lock").write_text(json.dumps({"fence": fence, "job": ""}).ljust(4096))
+    (folder / "4.lock").write_text("{")
+
+    def fence(*slots: int) -> int:
+        command = claim(node, "one", slots=slots, seconds=60, owner="")
+        done = subprocess.run(command, shell=True, capture_output=True, text=True, check=True, timeout=60)
+        return int(json.loads(done.stdout)["fence"])
+
+    assert fence(0, 1) == 1_795_000_000_000
+    assert fence(0) == 7
+    assert fence(3, 4, 5) == 0, "what no controller has written counts for nothing"

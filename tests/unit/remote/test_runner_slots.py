@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -64,3 +65,28 @@ def test_the_run_says_which_node_and_processes() -> None:
     record = ExitRecord(reason=EndReason.REFUSED, message=text, **now)
     assert status_of(record) == (Status.INFRA_FAILURE, f"{text} on node a")
     assert class_of(record, Telling()) is FailureClass.NODE_UNREADY
+
+
+def test_a_job_whose_slot_another_run_has_claimed_since_is_refused(bench):
+    claims = bench.workspace / "claims"
+    claims.mkdir()
+    claim = {"run": "r2", "owner": "ci", "slots": [1], "until": time.time() + 600}
+    (claims / "r2.json").write_text(json.dumps(claim))
+    (claims / "broken.json").write_text("[1]")
+    late = bench.job("touch ran", step="late", slots=(0, 1), fence=9)
+    message = bench.ask("start", late)["record"]["message"]
+    assert message == "slot 1 of a is claimed by run r2 (ci), which got a lease on it later"
+    assert bench.end_of("true", step="other", slots=(0,), fence=9).ok
+    (claims / "r2.json").write_text(json.dumps({**claim, "until": time.time() - 1}))
+    assert bench.end_of("true", step="again", slots=(0, 1), fence=9).ok
+    (claims / "r2.json").write_text(json.dumps({**claim, "run": "r1"}))
+    assert bench.end_of("true", step="own", slots=(0, 1), fence=9).ok
+    assert not (bench.root / "ran").exists()
+
+
+def test_a_number_that_no_controller_writes_does_not_close_a_slot(bench):
+    assert bench.end_of("true", step="one", slots=(0,), fence=7).ok
+    lock = bench.workspace / "slots" / "0.lock"
+    lock.write_text(json.dumps({"fence": 2**60, "job": "r1/one/1"}).ljust(4096))
+    assert bench.end_of("true", step="two", slots=(0,), fence=8).ok
+    assert json.loads(lock.read_text())["fence"] == 8

@@ -124,5 +124,8 @@ def test_every_word_of_a_run_has_a_meaning() -> None:
 
 
 def test_reasons(build: ModuleType) -> None:
-    assert reasons(a_run(build, reason="a: b; c; ")) == ["a: b", "c"]
-    assert reasons(a_run(build, reason="")) == []
+    run = a_run(build, reason="a: b; c; d")
+    assert reasons(run, {"line": "a: b; c; d", "parts": ["a: b; c", "d"]}) == ["a: b; c", "d"]
+    assert reasons(run, {"line": "judged before it was stopped", "parts": ["x"]}) == ["a: b; c; d"]
+    assert reasons(run, None) == ["a: b; c; d"], "no sentence is taken apart"
+    assert reasons(a_run(build, reason=""), None) == []

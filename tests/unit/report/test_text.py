@@ -104,6 +104,25 @@ def test_a_run_that_did_nothing_is_no_green_report(build: ModuleType) -> None:
     assert root.get("failures") == "1"
 
 
+@pytest.mark.parametrize(
+    ("neutral", "found", "title"),
+    [
+        (False, {"failures": "2", "skipped": "0"}, "## unconfirmed: "),
+        (True, {"failures": "0", "skipped": "2"}, "## unconfirmed (neutral: it does not block): "),
+    ],
+)
+def test_a_doubt_is_a_failure_unless_the_policy_calls_it_neutral(
+    build: ModuleType, neutral: bool, found: dict[str, str], title: str
+) -> None:
+    doubt = CheckResult(check="speed.ips", status=Status.UNCONFIRMED, reason="70 of 100")
+    run = build.run(status=Status.UNCONFIRMED, reason="speed.ips: 70 of 100")
+    facts = build.facts(plan=build.plan(steps=()), step_status={}, leg_status={})
+    root = ElementTree.fromstring(junit(facts, run, (doubt,), neutral=neutral))
+    assert {name: root.get(name) for name in found} == found
+    assert "unconfirmed: 70 of 100" in ElementTree.tostring(root, encoding="unicode")
+    assert markdown(facts, run, (doubt,), neutral=neutral).startswith(title)
+
+
 def test_a_check_that_does_not_count_is_no_failure(build: ModuleType) -> None:
     shown = CheckResult(check="speed.ips", status=Status.REGRESSION, reason="70 of 100", gating=False)
     root = ElementTree.fromstring(junit(build.facts(), build.run(status=Status.PASS), (shown,)))

@@ -71,3 +71,42 @@ def test_a_run_that_is_opened_again_has_no_status(begun: Store) -> None:
     begun.reopen_run(RUN)
     run = begun.get_run(RUN)
     assert (run.status, run.reason, run.ended_at) == (None, "", None)
+
+
+def _ended(store: Store, node: str, *, generation: int, cleared: int) -> int:
+    """An attempt that the task of `node` ran alone, for both nodes, and closed."""
+    attempt = store.join_attempt(RUN, TRAIN, NODES, T0, node=node, generation=generation, cleared=cleared).attempt
+    for one in NODES:
+        own = generation if one == node else 0
+        state = MemberState(node=one, record=a_record(RUN, node=one), generation=own, cleared=cleared)
+        store.put_member(RUN, TRAIN, attempt, state)
+    store.close_attempt(RUN, TRAIN, attempt, Status.PASS, "", [], T0 + 1)
+    return attempt
+
+
+def test_mapped_tasks_of_one_round_run_one_attempt_whatever_their_own_tries(begun: Store) -> None:
+    """After a clear Airflow gives each mapped task `max_tries` = its own tries + retries: they differ."""
+    assert _ended(begun, "node-a", generation=3, cleared=0) == 1
+    assert _ended(begun, "node-a", generation=4, cleared=1) == 2
+    who = {"node": "node-b", "generation": 5, "cleared": 1}
+    assert begun.is_under_way(RUN, TRAIN, **who)
+    late = begun.join_attempt(RUN, TRAIN, NODES, T0 + 2, **who)
+    assert (late.attempt, late.closed) == (2, (Status.PASS, ""))
+
+
+def test_a_clear_of_other_tasks_does_not_concern_one_that_has_taken_its_result(begun: Store) -> None:
+    assert _ended(begun, "node-a", generation=3, cleared=0) == 1
+    assert begun.join_attempt(RUN, TRAIN, NODES, node="node-b", generation=4, cleared=0).closed
+    for node, own in (("node-a", 3), ("node-b", 4)):
+        assert begun.is_under_way(RUN, TRAIN, node=node, generation=own, cleared=7)
+        assert begun.join_attempt(RUN, TRAIN, NODES, node=node, generation=own, cleared=7).attempt == 1
+
+
+def test_a_task_that_was_cleared_begins_anew_also_when_the_dag_run_was_not(begun: Store) -> None:
+    assert _ended(begun, "node-a", generation=3, cleared=0) == 1
+    assert begun.join_attempt(RUN, TRAIN, NODES, node="node-a", generation=6, cleared=0).attempt == 2
+
+
+def test_a_task_of_the_next_round_begins_anew(begun: Store) -> None:
+    assert _ended(begun, "node-a", generation=3, cleared=0) == 1
+    assert begun.join_attempt(RUN, TRAIN, NODES, node="node-b", generation=4, cleared=1).attempt == 2

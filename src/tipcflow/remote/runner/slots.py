@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import glob
 import json
 import os
 import time
@@ -13,6 +14,7 @@ from .processes import end_all, marked
 
 SLOT_WAIT_S = 5.0  # for a job that is just ending
 SLOT_BYTES = 4096
+FENCES_END = 2**53  # no controller counts so far: such a number was not written by one
 # The last job's runner has waited longer already, and a controller waits for this job to be staged.
 GIVE_UP_S = 5.0
 
@@ -39,6 +41,7 @@ def take_slot(spec: Json, number: int) -> int:
     slot = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
         lock_slot(slot, path, spec, number)
+        refuse_claimed(spec, number)
         free_slot(load(path) or {"fence": spec["fence"], "job": ""}, spec, number)
         text = json.dumps(
             {
@@ -69,12 +72,33 @@ def lock_slot(slot: int, path: str, spec: Json, number: int) -> None:
             time.sleep(0.02)
 
 
+def refuse_claimed(spec: Json, number: int) -> None:
+    """Refuse a job whose slot another run has claimed since: that run's lease is the newer one.
+
+    Raises:
+        Refused: it names that run.
+    """
+    for path in glob.glob(os.path.join(glob.escape(spec["workspace"]), "claims", "*.json")):
+        claim = load(path)
+        try:
+            other = claim["run"] != spec["run"] and number in claim["slots"] and claim["until"] > time.time()
+        except (KeyError, TypeError):
+            continue
+        if other:
+            raise Refused(
+                f"slot {number} of {spec['node']} is claimed by run {claim['run']} ({claim.get('owner')}), "
+                "which got a lease on it later"
+            )
+
+
 def free_slot(last: Json, spec: Json, number: int) -> None:
     """See to it that the job may have the slot that it has locked: nothing newer was there, nothing is left."""
-    if spec["fence"] < last["fence"]:
+    seen = last["fence"] if isinstance(last["fence"], int) and last["fence"] < FENCES_END else 0
+    if spec["fence"] < seen:
         raise Refused(
-            f"slot {number} of {spec['node']} has seen lease {last['fence']} (of {last['job']}); "
-            f"this job comes with the older lease {spec['fence']}"
+            f"slot {number} of {spec['node']} has seen lease {seen} (of {last['job']}); "
+            f"this job comes with the older lease {spec['fence']}; "
+            "start the run again, its new lease will be newer"
         )
     if last["job"] not in ("", job_id(spec)):
         end_last(spec, last["job"], number)

@@ -1,0 +1,66 @@
+"""What a run without problems proved, and what of it was not judged or not run."""
+
+from collections import Counter
+from collections.abc import Iterable
+
+from tipcflow.check.select import leg_key
+from tipcflow.domain import CheckResult, Facts, Status
+
+# Families of checks that compare with earlier runs; of the others the metric says more.
+_FAMILIES = ("speed", "memory", "accuracy")
+
+
+def summary(facts: Facts, results: Iterable[CheckResult]) -> list[str]:
+    """Phrases: how many checks passed, what was not judged and why, what was not run."""
+    answers = tuple(results)
+    counts = Counter(result.status for result in answers)
+    passed = counts[Status.PASS] + counts[Status.IMPROVEMENT]
+    phrases = [f"{passed} checks passed"]
+    if counts[Status.IMPROVEMENT]:
+        phrases[0] += f", {counts[Status.IMPROVEMENT]} of them with an {Status.IMPROVEMENT}"
+    open_ = [result for result in answers if result.status is Status.INSUFFICIENT_DATA]
+    return [*phrases, *_young(open_), *_others(open_), *_not_run(facts)]
+
+
+def _too_short(result: CheckResult) -> bool:
+    """Whether an answer needs more earlier runs than there are."""
+    n, needed = result.values.get("n"), result.values.get("needed")
+    return isinstance(n, int) and isinstance(needed, int) and n < needed
+
+
+def _young(open_: Iterable[CheckResult]) -> list[str]:
+    young = [result for result in open_ if _too_short(result)]
+    if not young:
+        return []
+    most, needed = max((result.values["n"], result.values["needed"]) for result in young)
+    history = f"history of {most} of {needed} runs" if most else "no history yet"
+    families = (result.check.partition(".")[0] for result in young)
+    names = (
+        family if family in _FAMILIES else result.metric for family, result in zip(families, young, strict=True)
+    )
+    return [f"{history}: {_listed(names)} not judged"]
+
+
+def _others(open_: Iterable[CheckResult]) -> list[str]:
+    others = [result.check for result in open_ if not _too_short(result)]
+    return [f"{Status.INSUFFICIENT_DATA}: {', '.join(dict.fromkeys(others))}"] if others else []
+
+
+def _not_run(facts: Facts) -> list[str]:
+    """Legs by their device, and steps without legs, that the nodes cannot do."""
+    legs: Counter[str] = Counter()
+    steps = []
+    for step in facts.plan.steps:
+        skipped = facts.step_status.get(step.id) is Status.NOT_RUN
+        for leg in step.legs:
+            legs[leg.device] += skipped or facts.leg_status.get(leg_key(step, leg.id)) is Status.NOT_RUN
+        if skipped and not step.legs:
+            steps.append(step.id)
+    found = [f"{number} {device.upper()} leg{'s' * (number > 1)} not run" for device, number in (+legs).items()]
+    return [*found, *([f"not run: {', '.join(steps)}"] if steps else [])]
+
+
+def _listed(names: Iterable[str]) -> str:
+    """`speed`, `speed and memory`, `speed, memory and loss`."""
+    *most, last = dict.fromkeys(names)
+    return f"{', '.join(most)} and {last}" if most else last
