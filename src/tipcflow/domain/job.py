@@ -21,6 +21,8 @@ class JobSpec(Frozen):
     Attributes:
         fence: number of the lease; the runner refuses a smaller one than the slot has seen.
         slots: slot indices that the runner locks on the node, exclusively.
+        host: what the runner locks the slots on beside the workspace, for other workspaces of the same host; '' is
+            nothing.
         root: absolute folder that commands' `cwd` and `expects` are relative to.
         env: for every command; an empty value unsets.
         barrier: wait for the file `go` before the first command.
@@ -49,6 +51,7 @@ class JobSpec(Frozen):
     fence: int
     slots: tuple[int, ...] = ()
     workspace: str
+    host: str = ""
     root: str
     commands: tuple[JobCommand, ...] = Field(min_length=1)
     env: dict[str, str] = {}

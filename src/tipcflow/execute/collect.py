@@ -204,7 +204,8 @@ def _worker_logs(step: Step, member: Member, folder: Path) -> dict[int, Path]:
 def _tell(step: Step, member: Member, folder: Path) -> Telling:
     """What the logs of one node tell of a failure."""
     workers = {rank: tail(path) for rank, path in _worker_logs(step, member, folder).items()}
-    return telling(tail(_log(member, folder)), workers, _first_rank(step, member))
+    ends = member.record.ranks if member.record is not None else ()
+    return telling(tail(_log(member, folder)), workers, _first_rank(step, member), ends)
 
 
 def tail(path: Path) -> str:

@@ -5,6 +5,7 @@ from tipcflow.domain import Cluster, Command, Compat, JobCommand, JobSpec, Node,
 from tipcflow.execute.containers import container_name
 from tipcflow.execute.hang import WAIT_S, progress_of
 from tipcflow.remote import paths
+from tipcflow.remote.host_slots import host_key
 
 # A clean PATH: the run's shims first, so that `python` in a suite's own scripts is the node's interpreter.
 _SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -42,6 +43,7 @@ def job_spec(
         fence=fence,
         slots=tuple(range(step.slots)),
         workspace=node.workspace,
+        host=host_key(node.address),
         root=paths.run_root(node, run),
         commands=tuple(_job_command(leg, command) for leg, command in commands),
         env={**job_env(node, run), **({"TIPCFLOW_CONTAINER": name} if name else {})},

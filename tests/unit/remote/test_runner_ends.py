@@ -215,3 +215,48 @@ def test_environment_is_the_jobs_own(bench):
 
 def test_stdin_is_empty(bench):
     assert bench.end_of("cat").ok
+
+
+# A launcher of three ranks that looks at them once a second, as Paddle's does.
+LAUNCHER = """
+import os, subprocess, sys, time
+codes = ["time.sleep(1.2); sys.exit(0)", "time.sleep(0.9); os.kill(os.getpid(), 9)", "time.sleep(300)"]
+made = [
+    subprocess.Popen(
+        [sys.executable, "-c", "import os, sys, time; " + code], env=dict(os.environ, PADDLE_TRAINER_ID=str(rank))
+    )
+    for rank, code in enumerate(codes)
+]
+time.sleep(2.5)
+made[2].terminate()
+time.sleep(1)
+sys.exit(max(one.wait() for one in made))
+"""
+
+
+def test_how_each_rank_ended_is_told_in_their_order_whatever_the_launcher_says(bench):
+    (bench.root / "launcher.py").write_text(LAUNCHER)
+    record = bench.end_of(f"{sys.executable} launcher.py")
+    assert [(one.rank, one.exit_code, one.signal) for one in record.ranks] == [
+        (1, None, 9),
+        (0, 0, None),
+        (2, None, 15),
+    ]
+    assert record.started_at < record.ranks[0].at < record.ranks[2].at < record.ended_at + 1
+
+
+@pytest.mark.parametrize(
+    ("end", "by"),
+    [
+        (lambda bench, job: bench.ask("stop", job, "over", "--by", "peer"), "peer"),
+        (lambda bench, job: bench.ask("stop", job, "over"), None),
+        (lambda bench, job: bench.ask("reap", bench.workspace, "--living", "--by", "operator"), "operator"),
+        (lambda bench, job: os.kill(json.loads((job / "lock").read_text()), signal.SIGTERM), "node"),
+    ],
+)
+def test_who_stopped_a_job_stands_in_its_record(bench, end, by):
+    job = bench.job("sleep 300")
+    bench.ask("start", job)
+    end(bench, job)
+    record = bench.ended(job)
+    assert (record.reason, record.stopped_by) == (EndReason.STOPPED, by)

@@ -17,7 +17,7 @@ from .files import PIECE, Json, load, log_name, open_append, save, touch_lease
 from .hang import Hang
 from .outputs import examine, expected, matches
 from .progress import Progress
-from .slots import Refused, take_cpus, take_slot
+from .slots import Refused, take_cpus, take_host_slot, take_slot
 from .stack_signal import prepare
 from .start import refused
 from .workers import Workers
@@ -61,6 +61,7 @@ class Job:
                 raise Refused(f"{place} has {disk.f_bavail * disk.f_frsize} bytes free, the step needs {least}")
         for number in sorted(self.spec["slots"]):
             self.slots.append(take_slot(self.spec, number))
+            self.slots += take_host_slot(self.spec, number)
         take_cpus(self.spec["cpus"])
 
     def tell(self, state: str) -> None:
@@ -170,6 +171,7 @@ class Job:
             if select.select([self.wake], [], [], TICK_S)[0]:
                 os.read(self.wake, 4096)
             self.workers.reap()
+            self.workers.ends.look()
             reason = self.end_reason()
             if not reason and self.hang.over():
                 self.why, reason = self.hang.message, "hang"
@@ -213,6 +215,8 @@ class Job:
         self.progress.begin(log_name(self.leg), self.since_ns)
         self.next_beat = self.next_sample = 0.0
         reason = self.wait(child.pid)
+        self.workers.ends.look()  # the launcher has waited for them by now
+        ends = list(self.workers.ends.ended)
         sent = self.workers.end(self.beat, grace_s=0.0 if reason else GRACE_S)
         status = self.workers.statuses.get(child.pid)
         if not reason and status and self.signal:
@@ -238,7 +242,7 @@ class Job:
             schema_version=1, leg=self.leg, pid=child.pid,
             started_at=started_at, ended_at=started_at + time.monotonic() - begin,
             peak_rss_bytes=self.workers.peak, peak_gpu_bytes=self.workers.gpu_peak,
-            killed=0 if reason else len(sent), **self.stopped_by(reason), **values,
+            killed=0 if reason else len(sent), ranks=ends, **self.stopped_by(reason), **values,
         )  # fmt: skip
 
     def stopped_by(self, reason: str) -> Json:
