@@ -71,6 +71,8 @@ class ExitRecord(Record):
         peak_gpu_bytes: rank -> peak GPU memory, bytes; empty without a GPU.
         started_at, ended_at: seconds since the epoch by the node's clock.
         stopped_by: who ended it, for `stopped`; None where that is not known.
+        probes: probe of the node (`cpu`, `memory`, `disk`) -> seconds before and after the job; empty where the
+            job was not asked for them.
         ranks: training processes that ended before the runner ended the rest, in that order.
         killed: how many processes were still there after the command had ended and were killed.
     """
@@ -91,6 +93,7 @@ class ExitRecord(Record):
     peak_rss_bytes: dict[str, int] = {}
     peak_gpu_bytes: dict[str, int] = {}
     outputs: tuple[OutputFile, ...] = ()
+    probes: dict[str, tuple[float, ...]] = {}
     killed: int = 0
     oom: bool = False
     ranks: tuple[RankEnd, ...] = ()

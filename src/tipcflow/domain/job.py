@@ -38,6 +38,7 @@ class JobSpec(Frozen):
             module that is put on their PYTHONPATH; without it only what py-spy tells is known.
         hang_wait_s: seconds that a job that hangs is left as it is, so that its peers, which wait for it, can be
             asked for evidence before they notice its end.
+        probe: time the node itself before the first command and after the last (ExitRecord.probes).
         container: name of the container that the commands run; it is removed by force with each command's end and
             the job's, '' is none.
         container_engine: the program that does so, `docker` or one that takes the same words.
@@ -70,5 +71,6 @@ class JobSpec(Frozen):
     progress: tuple[str, ...] = ()
     hang_signal: bool = True
     hang_wait_s: float = 0.0
+    probe: bool = False
     container: str = ""
     container_engine: str = "docker"

@@ -14,6 +14,10 @@ _SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _ENV = {"PYTHONUNBUFFERED": "1", "PYTHONWARNINGS": "ignore", "PADDLE_LOG_OVERWRITE": "1"}
 
 
+# Steps whose speeds are judged: how fast the node itself is at that time is timed with them.
+_PROBED = frozenset({StepKind.TRAIN, StepKind.INFER_CPU, StepKind.INFER_GPU})
+
+
 def job_spec(
     plan: Plan,
     step: Step,
@@ -57,6 +61,7 @@ def job_spec(
         hang_s=hang_s if step.kind is StepKind.TRAIN else 0.0,
         hang_wait_s=WAIT_S if step.is_gang else 0.0,
         progress=progress_of(step),
+        probe=step.kind in _PROBED,
         container=name,
         container_engine=node.container.engine if node.container else "docker",
     )

@@ -28,6 +28,20 @@ def test_success_is_recorded_with_times_and_log(bench):
     assert (job / "logs/main.log").read_text() == "hello\nerror\n"
 
 
+def test_a_job_times_its_node_before_and_after_itself(bench):
+    job = bench.job("true", probe=True)
+    bench.ask("start", job)
+    record = bench.ended(job)
+    assert record.ok
+    assert set(record.probes) == {"cpu", "memory", "disk"}
+    assert all(len(timed) == 2 and min(timed) > 0 for timed in record.probes.values()), record.probes
+    assert not list(job.glob("probe.*"))
+
+
+def test_a_job_that_is_not_asked_times_nothing(bench):
+    assert bench.end_of("true").probes == {}
+
+
 def test_exit_code_of_the_shell_itself(bench):
     record = bench.end_of("set -e; exit 7; echo never")
     assert (record.reason, record.exit_code, record.message) == (EndReason.EXITED, 7, "exited with 7")

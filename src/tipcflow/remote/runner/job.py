@@ -16,6 +16,7 @@ from .ending import DISK_FULL, job_record, write_record
 from .files import PIECE, Json, load, log_name, open_append, save, touch_lease
 from .hang import Hang
 from .outputs import examine, expected, matches
+from .probe import probes
 from .progress import Progress
 from .slots import Refused, take_cpus, take_host_slot, take_slot
 from .stack_signal import prepare
@@ -41,6 +42,7 @@ class Job:
         self.lease_ns, self.heard = 0, time.monotonic()
         self.room, self.ooms, self.since_ns = 1 << 62, oom.kills(), 0
         self.records: list[Json] = []
+        self.probes: list[Json] = []
 
     def path(self, name: str) -> str:
         """A file of the job folder."""
@@ -63,6 +65,12 @@ class Job:
             self.slots.append(take_slot(self.spec, number))
             self.slots += take_host_slot(self.spec, number)
         take_cpus(self.spec["cpus"])
+        self.probe()
+
+    def probe(self) -> None:
+        """Time the node itself, where the job asks for it."""
+        if self.spec.get("probe"):
+            self.probes.append(probes(self.folder))
 
     def tell(self, state: str) -> None:
         """Enter a state; it is visible at once."""
@@ -311,6 +319,11 @@ class Job:
         self.before.end()
         root, since = self.spec["root"], self.since_ns
         record["outputs"] = []
+        if self.records and not reason:
+            self.probe()
+        if self.probes:
+            names = sorted({name for one in self.probes for name in one})
+            record["probes"] = {name: [one[name] for one in self.probes if name in one] for name in names}
         if self.records:
             record["outputs"], words = expected(root, self.spec["expects"], since, self.beat)
             record["message"] = (record["message"] + words).lstrip("; ")
