@@ -21,6 +21,7 @@ from tipcflow.cli import (
     golden,
     history,
     import_suite,
+    judge,
     lint,
     logs,
     nodes,
@@ -55,6 +56,7 @@ app.command("history")(history.history)
 app.command("export")(export.export)
 app.command("gate")(gate.gate)
 app.command("detect")(detect.detect)
+app.command("judge")(judge.judge)
 app.command("show")(show.show)
 app.command("logs")(logs.logs)
 app.command("parse")(parse.parse)
