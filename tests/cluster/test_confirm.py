@@ -96,7 +96,7 @@ def test_a_confirm_run_that_takes_too_long_leaves_a_doubt_that_is_not_green(desk
     assert first.code == 0, first.output
     with desk.store() as store:
         remember(store, first.run, runs=5)
-    once_more(desk, tmp_path, "args.step_time = 3.0")
+    once_more(desk, tmp_path, "args.step_time = 20.0")
     slow = desk.run()
     run, child, results = ended(desk)
     assert (slow.code, run.status) == (4, Status.UNCONFIRMED), slow.output
