@@ -84,6 +84,7 @@ def _explained(node: Node, hook: "SSHHook", error: BaseException) -> InfraError:
 
     where = f"{hook.username or 'the default user'}@{hook.remote_host}:{hook.port or 22}"
     hint = f"see the Airflow connection {node.connection}"
+    passing = False
     if isinstance(error, paramiko.BadHostKeyException):
         what = f"the host key of {where} has changed"
         hint = f"find out why; if the node was set up anew, put its new key into {node.connection}"
@@ -94,6 +95,8 @@ def _explained(node: Node, hook: "SSHHook", error: BaseException) -> InfraError:
         hint = f"check it on the node, then give it as `host_key` of the connection {node.connection}"
     elif isinstance(error, TimeoutError):
         what = f"{where} does not answer within {TIMEOUT_S} s"
+        passing = True
     else:
         what = f"cannot connect to {where}: {error or type(error).__name__}"
-    return InfraError(f"node {node.name}: {what}", node=node.name, hint=hint)
+        passing = True
+    return InfraError(f"node {node.name}: {what}", node=node.name, hint=hint, passing=passing)

@@ -1,12 +1,16 @@
 """A node's session: what is fetched is bounded, and a broken connection is made again."""
 
-from collections.abc import Iterator
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tipcflow.demo.nodes import LocalNodes
-from tipcflow.domain import JobCommand, JobSpec
+from tipcflow.domain import InfraError, JobCommand, JobSpec, StoppedBy
 from tipcflow.execute.member import Member
 from tipcflow.execute.progress import silent
 from tipcflow.execute.session import NodeSession
@@ -99,3 +103,49 @@ def test_a_job_is_begun_and_watched_in_one_go(session: NodeSession, tmp_path: Pa
         assert (tmp_path / "files" / "begun").read_text() == "begun\n"
     finally:
         session.remove_run(spec.run)
+
+
+@pytest.fixture
+def away(make_nodes: Callable[..., LocalNodes]) -> Iterator[Callable[[], None]]:
+    """Called, it ends node a's sshd with its connections; the sshd is back 2 s later."""
+    nodes = make_nodes(python=Path(sys.executable))
+    waiting: list[threading.Timer] = []
+
+    def go() -> None:
+        nodes.kill_sshd("a")
+        timer = threading.Timer(2.0, nodes.start_sshd, ("a",))
+        waiting.append(timer)
+        timer.start()
+
+    go.node = nodes.cluster.node("a")  # type: ignore[attr-defined]
+    yield go
+    for timer in waiting:
+        timer.join()
+
+
+def test_every_question_waits_for_an_sshd_that_is_away_for_a_moment(away: Any, tmp_path: Path) -> None:
+    """Between two steps, too, when nothing is watched; a job is started once."""
+    session = NodeSession(away.node, reconnect_s=20.0)
+    session.prepare()
+    spec = job(session).model_copy(update={"run": "away", "commands": (JobCommand(text="sleep 30", cwd="."),)})
+    away()
+    started = session.start(spec)
+    assert started["state"] in ("staging", "running"), started
+    away()
+    assert session.poll(spec)["pid"] == session.start(spec)["pid"]
+    away()
+    assert session.fetch(spec, [], tmp_path, limit=10**6).spoiled == []
+    away()
+    assert next(iter(session.begin(spec, {}, 1)))["event"] == "answer"
+    session.stop(spec, "over", StoppedBy.CONTROLLER)
+    session.close()
+
+
+def test_a_node_that_stays_away_is_lost_when_the_policys_time_is_over(away: Any) -> None:
+    session = NodeSession(away.node, reconnect_s=1.0)
+    session.prepare()
+    away()
+    began = time.monotonic()
+    with pytest.raises(InfraError, match="refuses connections"):
+        session.list_ours()
+    assert time.monotonic() - began < 2.0

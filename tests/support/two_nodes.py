@@ -20,6 +20,8 @@ def usual(nodes: tuple[str, ...]) -> list[Number]:
     for rank, node in enumerate(nodes):
         found += [
             (PREPARE, "", node, -1, "wall_time", "s", Phase.RESOURCE, 3.0),
+            (TRAIN, "", node, -1, "probe.cpu", "s", Phase.RESOURCE, 0.05),
+            (TRAIN, "", node, -1, "probe.memory", "s", Phase.RESOURCE, 0.03),
             (TRAIN, "", node, rank, "reader_cost", "s", Phase.TRAIN, 0.01),
             (TRAIN, "", node, rank, "batch_cost", "s", Phase.TRAIN, 0.05),
             (TRAIN, "", node, rank, "ips", "images/s", Phase.TRAIN, 80.0),
@@ -30,6 +32,7 @@ def usual(nodes: tuple[str, ...]) -> list[Number]:
     return [
         *found,
         (EXPORT, "", first, -1, "wall_time", "s", Phase.RESOURCE, 6.0),
+        (INFER, "", first, -1, "probe.cpu", "s", Phase.RESOURCE, 0.05),
         (INFER, LEG, first, -1, "preprocess_time", "ms", Phase.INFER, 1.2),
         (INFER, LEG, first, -1, "inference_time", "ms", Phase.INFER, 6.0),
     ]

@@ -1,11 +1,13 @@
 """Is the run slower, bigger or worse than its accepted predecessors, by more than noise?"""
 
 import math
+from collections.abc import Mapping
 
 from tipcflow.check.changed import changed_since
 from tipcflow.check.context import CheckContext
 from tipcflow.check.excuse import Excuses, excuses_of
 from tipcflow.check.select import amount, passed, records, repeats_of
+from tipcflow.check.small_part import too_small
 from tipcflow.check.versus_past import Confirm, Question
 from tipcflow.config.policy import MetricRule
 from tipcflow.domain import CheckResult, Facts, Status, StepKind, numbers_of, plain_metric
@@ -28,18 +30,18 @@ def against_baseline(facts: Facts, context: CheckContext) -> list[CheckResult]:
     change beyond twice the limit is a regression.
     With too few runs the answer is `insufficient_data`, with the ratio to the last run for the reader. Steps and
     legs that did not end well are not compared: what they did is not the work that the baseline did. What a slow
-    node explains (`node_health`, `node_speed`) is set aside. Preparing data is not judged.
+    node explains (`node_health`) is set aside. Preparing data is not judged.
     """
     excuses = excuses_of(facts, context)
     numbers = numbers_of(one for one in facts.measurements if passed(facts, one.step, one.leg))
     ranked = {_plain_key(key) for key in numbers if ".rank" in key}
     found: dict[str, list[CheckResult]] = {}
-    for key, value in numbers.items():
+    for key in numbers:
         rule = context.policy.rule_of(key.rpartition("|")[2])
         # Where the ranks are known one by one, their sum says nothing new.
         summed = key.endswith(".all") and _plain_key(key) in ranked
         if rule is not None and not summed and not _prepares(facts, key):
-            said = _judged(facts, key, value, rule, context, excuses)
+            said = _judged(facts, key, numbers, rule, context, excuses)
             found.setdefault(f"{said.check}|{_plain_key(key)}", []).append(said)
     return [_worst(several) for several in found.values()]
 
@@ -69,18 +71,32 @@ def _worst(several: list[CheckResult]) -> CheckResult:
 
 
 def _judged(
-    facts: Facts, key: str, value: float, rule: MetricRule, context: CheckContext, excuses: Excuses
+    facts: Facts,
+    key: str,
+    numbers: Mapping[str, float],
+    rule: MetricRule,
+    context: CheckContext,
+    excuses: Excuses,
 ) -> CheckResult:
-    step, leg, name = key.split("|")
+    (step, leg, name), value = key.split("|"), numbers[key]
     asked = Question(name, value, context.past(key), rule, context.policy, _confirm_of(key, context))
     if ".rank" in name:
         asked.values["rank"] = int(name.rpartition(".rank")[2])
     status, reason = asked.answer()
-    if status in (Status.REGRESSION, Status.UNCONFIRMED):
-        excuse = _excuse(key, asked, excuses)
+    if status in (*_WORSE, Status.IMPROVEMENT):
+        small = too_small(key, value - asked.base, rule, numbers, context)
+        if small:
+            asked.values.pop("confirm", None)
+            status, reason = Status.PASS, f"{asked.shown}, {small}"
+    if status in _WORSE:
+        excuse = excuses.node(key, asked.cost, asked.values["limit"])
         if excuse:
             asked.values.pop("confirm", None)
-            status, reason = Status.INSUFFICIENT_DATA, f"{asked.shown}, {excuse}"
+            asked.values["explained_by"] = "node_health"
+            # Where a slow node does not make the run an infra_failure, what it explains is still not known.
+            known = context.policy.node_health.gating
+            status = Status.INSUFFICIENT_DATA if known else Status.UNCONFIRMED
+            reason = f"{asked.shown}, {excuse}"
     seconds = _seconds(facts, step, leg)
     if asked.known.family == "memory" and seconds < _MEMORY_KNOWN_AFTER_S:
         status = Status.INSUFFICIENT_DATA
@@ -100,18 +116,6 @@ def _judged(
         gating=rule.gating,
         values=asked.values,
     )
-
-
-def _excuse(key: str, asked: Question, excuses: Excuses) -> str:
-    """What a slow node has to do with it; '' for nothing."""
-    limit = asked.values["limit"]
-    sick = excuses.node(key, asked.cost, limit)
-    busy = "" if sick else excuses.busy(asked.name, asked.cost, limit)
-    if sick:
-        asked.values["explained_by"] = "node_health"
-    if busy:
-        asked.values["node_factor"] = excuses.factor
-    return sick or busy
 
 
 def _seconds(facts: Facts, step: str, leg: str) -> float:

@@ -53,6 +53,9 @@ class CheckContext:
         goldens: the predictions stored for the chain in this mode; None when there are none.
         before: what the plan of the last one of these runs declared; None without one.
         prints: what the suite's logs hold and what they need not hold.
+        probes: node -> probe -> its times in accepted earlier runs on that node, of any chain.
+        elsewhere: for a run without a history in its environment class, the class that has most of the chain's
+            accepted runs, and how many.
         run: the run itself, for its framework and the suite's hash; None in tests of checks that need neither.
     """
 
@@ -66,6 +69,8 @@ class CheckContext:
     pins: Mapping[str, Pin] = field(default_factory=dict)
     before: Declared | None = None
     prints: Prints = field(default_factory=Prints)
+    elsewhere: tuple[str, int] = ("", 0)
+    probes: Mapping[str, Mapping[str, tuple[float, ...]]] = field(default_factory=dict)
     run: Run | None = None
 
     def past(self, key: str) -> list[float]:

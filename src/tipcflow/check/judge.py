@@ -7,6 +7,8 @@ from tipcflow.check.accuracy import accuracy_final
 from tipcflow.check.baseline import against_baseline
 from tipcflow.check.confirm_run import confirm_run
 from tipcflow.check.context import CheckContext
+from tipcflow.check.environment import NAME as ENVIRONMENT
+from tipcflow.check.environment import environment_class
 from tipcflow.check.evidence import ran_evidence, ran_removed
 from tipcflow.check.golden import golden_results
 from tipcflow.check.loss import loss_falling, loss_finite
@@ -28,6 +30,7 @@ Check = Callable[[Facts, CheckContext], list[CheckResult]]
 # In the order in which a person wants to read them.
 CHECKS: tuple[Check, ...] = (
     ran_removed,
+    environment_class,
     ran_steps,
     ran_evidence,
     ran_world_size,
@@ -72,10 +75,11 @@ def verdict(facts: Facts, results: Iterable[CheckResult]) -> tuple[Status, str]:
 def why(facts: Facts, results: Iterable[CheckResult]) -> list[str]:
     """The parts of the verdict's line: the worst problems, at most three, or what was proven and what was not.
 
-    What is gone comes first, allowed or not: whoever reads one line must read that.
+    What is gone, and a history that was left behind, come first, allowed or not: whoever reads one line must
+    read that.
     """
     answers = tuple(results)
-    gone = [one for one in answers if one.check == REMOVED and one.status is not Status.PASS]
+    gone = [one for one in answers if one.check in (REMOVED, ENVIRONMENT) and one.status is not Status.PASS]
     others = tuple(one for one in answers if one not in gone)
     reasons, problems = [one.reason for one in gone], _problems(facts, others)
     if not problems and not any(one.gating and one.status in _BAD for one in gone):

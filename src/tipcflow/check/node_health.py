@@ -1,7 +1,7 @@
-"""Was one of the nodes slow at everything, so that the run says nothing about the model's speed?
+"""Was a node itself slow, so that the run says nothing about the model's speed?
 
-A slower model leaves alone what is not its work: reading data, starting processes (`node_speed.is_control`). A
-node that is slow at that, and at most of what was measured on it, while other nodes are not, is to blame itself.
+A node is to blame when its own probes (`node_speed`) were slow in a step and so was most of what that step
+measured there. Numbers of the suite's code, such as the time to read data, prove nothing of a node.
 """
 
 import math
@@ -11,34 +11,39 @@ from statistics import median
 from typing import Any
 
 from tipcflow.check.context import CheckContext
-from tipcflow.check.node_speed import is_control
+from tipcflow.check.node_speed import Probed, probed
 from tipcflow.check.select import passed
 from tipcflow.domain import CheckResult, Facts, Measurement, Phase, Status, StepKind, numbers_of, without_repeat
 from tipcflow.domain.metrics import metric
 
 NAME = "node_health"
-# So many kinds of numbers must be slower, and so many of them must be none of the model's work; one of these is
-# enough where another node did the same in its usual time.
-_MANY, _CONTROLS, _WITH_WITNESS = 3, 2, 1
 _MAD_TO_SIGMA = 1.4826
 
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of number on one node, e.g. `wall_time of prepare`: how much slower it was, 1 for as always."""
+    """One kind of number on one node, e.g. `batch_cost of train`: how much slower it was, 1 for as always."""
 
     name: str
-    control: bool
     factor: float
     slower: bool
 
 
 @dataclass(frozen=True)
 class SickNode:
-    """A node that is to blame: `factor` times slower at what is not the model's work."""
+    """A node that is to blame.
+
+    Attributes:
+        factor: how many times slower its slowest probe was.
+        probe: that probe.
+        steps: in which its probes were slow, without repeats.
+        slower, of: how many of the kinds of numbers of these steps were slower there.
+    """
 
     node: str
     factor: float
+    probe: str
+    steps: frozenset[str]
     slower: int
     of: int
 
@@ -48,68 +53,83 @@ class Health:
     """What is known of the run's nodes.
 
     Attributes:
-        kinds: node -> what was measured there and could be compared.
+        probes: node -> step -> what its probes tell.
+        kinds: node -> what was measured there, in the steps with slow probes.
         sick: node -> how sick, of those that are to blame.
-        everywhere: the nodes, when all of them were slow: then it is none of them in particular.
     """
 
+    probes: dict[str, dict[str, Probed]]
     kinds: dict[str, list[Kind]]
     sick: dict[str, SickNode]
-    everywhere: tuple[str, ...] = ()
 
 
 def health_of(facts: Facts, context: CheckContext) -> Health:
-    """Which nodes were slow at most of what they did, compared with the accepted earlier runs."""
-    by_node: dict[str, list[Measurement]] = defaultdict(list)
-    for timed in facts.measurements:
-        if metric(timed.metric).family == "speed" and timed.phase is not Phase.EVAL and timed.node:
-            by_node[timed.node].append(timed)
-    kinds = {node: _kinds(measured, facts, context) for node, measured in sorted(by_node.items())}
-    usual = {kind.name for found in kinds.values() for kind in found if kind.control and not kind.slower}
-    share = context.policy.node_health.share
-    sick = {node: one for node, found in kinds.items() if (one := _sick(node, found, usual, share))}
-    witnesses = [node for node, found in kinds.items() if any(kind.control for kind in found)]
-    if len(witnesses) > 1 and set(witnesses) <= set(sick):
-        return Health(kinds, {}, tuple(sick))
-    return Health(kinds, sick)
+    """Which nodes were slow themselves, compared with their own probes in accepted earlier runs."""
+    probes = probed(facts, context)
+    kinds: dict[str, list[Kind]] = {}
+    sick = {}
+    for node, steps in probes.items():
+        slow = {step: found for step, found in steps.items() if found.slow}
+        if not slow:
+            continue
+        kinds[node] = _kinds(_timed(facts, node, slow), facts, context)
+        slower = sum(kind.slower for kind in kinds[node])
+        if slower and slower >= context.policy.node_health.share * len(kinds[node]):
+            worst = max(slow.values(), key=lambda one: one.factor)
+            probe = max(worst.slow, key=lambda name: worst.factors[name])
+            sick[node] = SickNode(node, worst.factor, probe, frozenset(slow), slower, len(kinds[node]))
+    return Health(probes, kinds, sick)
 
 
 def node_health(facts: Facts, context: CheckContext) -> list[CheckResult]:
-    """One result for the run: `infra_failure` names the nodes that were slow at everything."""
+    """One result for the run: `infra_failure` names the nodes that were slow themselves."""
     health = health_of(facts, context)
     values: dict[str, Any] = {
         "nodes": {
             node: {
-                "slower": sum(kind.slower for kind in found),
-                "of": len(found),
-                "factors": {kind.name: kind.factor for kind in found},
+                "probes": {step: found.factors for step, found in steps.items()},
+                "factors": {kind.name: kind.factor for kind in health.kinds.get(node, ())},
             }
-            for node, found in health.kinds.items()
+            for node, steps in health.probes.items()
         },
         "sick": sorted(health.sick),
     }
-    status, reason = _answer(health, context)
+    status, reason = _answer(facts, health, context)
     gating = context.policy.node_health.gating
     return [CheckResult(check=NAME, status=status, reason=reason, gating=gating, values=values)]
 
 
-def _answer(health: Health, context: CheckContext) -> tuple[Status, str]:
+def _answer(facts: Facts, health: Health, context: CheckContext) -> tuple[Status, str]:
     if health.sick:
-        told = [
-            f"node {one.node} was {one.factor:.2f} x slower than usual at work that is not the model's, "
-            f"and slower in {one.slower} of {one.of} kinds of numbers"
+        named = [
+            f"node {one.node} itself was {one.factor:.2f} x slower than usual ({one.probe} in "
+            f"{', '.join(sorted(one.steps))}), and {one.slower} of {one.of} kinds of numbers there were slower"
             for one in health.sick.values()
         ]
-        return Status.INFRA_FAILURE, "; ".join(told)
-    if not any(health.kinds.values()):
-        had, needed = len(context.history), context.policy.min_history
-        reason = f"{had} of {needed} earlier runs" if had < needed else "nothing was timed that earlier runs timed"
-        return Status.INSUFFICIENT_DATA, reason
-    counted = {node: found for node, found in health.kinds.items() if found}
-    shown = f"{sum(map(len, counted.values()))} kinds of numbers on {len(counted)} nodes"
-    if health.everywhere:
-        return Status.PASS, f"{shown}: all nodes were slower, none in particular"
-    return Status.PASS, f"{shown}: no node was slow at everything"
+        return Status.INFRA_FAILURE, "; ".join(named)
+    needed = context.policy.min_history
+    if not health.probes:
+        if len(context.history) < needed:
+            return Status.INSUFFICIENT_DATA, f"{len(context.history)} of {needed} earlier runs"
+        had = max((len(past) for known in context.probes.values() for past in known.values()), default=0)
+        if had < needed:
+            return Status.INSUFFICIENT_DATA, f"{had} of {needed} earlier runs with probes of these nodes"
+        return Status.INSUFFICIENT_DATA, "the node runner's probes of this run are missing"
+    slow = sorted(node for node, steps in health.probes.items() if any(one.slow for one in steps.values()))
+    if slow:
+        return Status.PASS, f"the probes of {', '.join(slow)} were slow, what was measured there was not"
+    return Status.PASS, f"probes of {len(health.probes)} nodes: none was slower than usual"
+
+
+def _timed(facts: Facts, node: str, steps: dict[str, Probed]) -> list[Measurement]:
+    return [
+        one
+        for one in facts.measurements
+        if one.node == node
+        and without_repeat(one.step) in steps
+        and metric(one.metric).family == "speed"
+        and one.phase is not Phase.EVAL
+    ]
 
 
 def _kinds(measured: list[Measurement], facts: Facts, context: CheckContext) -> list[Kind]:
@@ -126,7 +146,6 @@ def _kinds(measured: list[Measurement], facts: Facts, context: CheckContext) -> 
     return [
         Kind(
             name=f"{name} of {kind.value}",
-            control=is_control(name, kind),
             factor=median(factor for factor, _ in compared),
             slower=sum(slower for _, slower in compared) * 2 > len(compared),
         )
@@ -141,16 +160,3 @@ def _compared(value: float, past: list[float], name: str, context: CheckContext)
     noise = _MAD_TO_SIGMA * median(abs(one - base) for one in past) / base
     limit = max(context.policy.floor_of(name), context.policy.node_health.sigmas * noise)
     return factor, math.isfinite(factor) and factor - 1 > limit
-
-
-def _sick(node: str, kinds: list[Kind], usual: set[str], share: float) -> SickNode | None:
-    slower = [kind for kind in kinds if kind.slower]
-    controls = [kind for kind in kinds if kind.control]
-    slow_controls = [kind for kind in controls if kind.slower]
-    witness = any(kind.name in usual for kind in slow_controls)
-    if len(slower) < max(_MANY, share * len(kinds)):
-        return None
-    if len(slow_controls) < max(_WITH_WITNESS if witness else _CONTROLS, share * len(controls)):
-        return None
-    factor = median(kind.factor for kind in slow_controls)
-    return SickNode(node, factor, len(slower), len(kinds))

@@ -23,11 +23,13 @@ class Floors(ConfigModel):
 
 class MetricRule(ConfigModel):
     """What one metric has of its own. `floor` replaces the family's, `z` the policy's; `gating` false shows
-    without counting."""
+    without counting. `part_of` names the metric that it is a part of (`reader_cost` of `batch_cost`): a change
+    smaller than half of that metric's floor, relative to it, is no change."""
 
     floor: float | None = Field(default=None, gt=0)
     z: float | None = Field(default=None, gt=0)
     gating: bool = True
+    part_of: str = ""
 
 
 class Tolerance(ConfigModel):
@@ -122,12 +124,15 @@ class NodeRule(ConfigModel):
 
     Attributes:
         gating: whether a sick node makes the run an `infra_failure`; what it explains is set aside either way.
-        share: how much of what was measured on it must be slower, beyond its floor and `sigmas`.
+        probe: the relative change of a node's own probes that counts, beyond `sigmas`.
+        share: how much of what was measured on it, in the steps with slow probes, must be slower, beyond its floor
+            and `sigmas`.
         sigmas: robust standard deviations of the earlier runs.
     """
 
     gating: bool = True
-    share: float = Field(default=0.6, gt=0, le=1)
+    probe: float = Field(default=0.2, gt=0)
+    share: float = Field(default=0.5, gt=0, le=1)
     sigmas: float = Field(default=2.0, gt=0)
 
 
@@ -166,6 +171,8 @@ class DetectRule(ConfigModel):
 _JUDGED = {
     "batch_cost": MetricRule(),
     "ips": MetricRule(),
+    "reader_cost": MetricRule(part_of="batch_cost"),
+    "preprocess_time": MetricRule(part_of="inference_time"),
     "inference_time": MetricRule(),
     "peak_rss": MetricRule(),
     "peak_gpu": MetricRule(),

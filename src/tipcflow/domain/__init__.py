@@ -8,7 +8,7 @@ from tipcflow.domain.attempt import Attempt
 from tipcflow.domain.base import Frozen
 from tipcflow.domain.check import AutologReport, CheckResult, Facts, RankReport
 from tipcflow.domain.errors import ConfigError, InfraError, TipcflowError
-from tipcflow.domain.exit_record import EndReason, ExitRecord, OutputFile, StoppedBy
+from tipcflow.domain.exit_record import EndReason, ExitRecord, OutputFile, RankEnd, StoppedBy
 from tipcflow.domain.expectation import Declared, Evidence, Expectation, Source
 from tipcflow.domain.failure import Failure, FailureClass
 from tipcflow.domain.history import (
@@ -73,6 +73,7 @@ __all__ = [
     "Plan",
     "Priority",
     "Quirk",
+    "RankEnd",
     "RankReport",
     "Run",
     "Series",

@@ -60,10 +60,12 @@ class InfraError(TipcflowError):
     Args:
         message: what happened, in words; names the node when it is about one.
         node: the node's name, '' when it is about none.
+        passing: whether the node could not be reached, which may pass: no refused login, no wrong host key.
     """
 
     status = Status.INFRA_FAILURE
 
-    def __init__(self, message: str, *, node: str = "", hint: str = "") -> None:
+    def __init__(self, message: str, *, node: str = "", hint: str = "", passing: bool = False) -> None:
         super().__init__(message, hint=hint)
         self.node = node
+        self.passing = passing

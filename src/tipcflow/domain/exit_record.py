@@ -47,6 +47,20 @@ class OutputFile(Record):
     damage: str = ""
 
 
+class RankEnd(Record):
+    """How one training process ended before its runner ended the rest, as the kernel says.
+
+    Attributes:
+        at: seconds since the epoch by the node's clock.
+        exit_code, signal: one of both; neither when the process was gone before anybody could look.
+    """
+
+    rank: int
+    at: float = 0.0
+    exit_code: int | None = None
+    signal: int | None = None
+
+
 class ExitRecord(Record):
     """How a job (`leg` is '') or one leg ended.
 
@@ -57,6 +71,9 @@ class ExitRecord(Record):
         peak_gpu_bytes: rank -> peak GPU memory, bytes; empty without a GPU.
         started_at, ended_at: seconds since the epoch by the node's clock.
         stopped_by: who ended it, for `stopped`; None where that is not known.
+        probes: probe of the node (`cpu`, `memory`, `disk`) -> seconds before and after the job; empty where the
+            job was not asked for them.
+        ranks: training processes that ended before the runner ended the rest, in that order.
         killed: how many processes were still there after the command had ended and were killed.
     """
 
@@ -76,8 +93,10 @@ class ExitRecord(Record):
     peak_rss_bytes: dict[str, int] = {}
     peak_gpu_bytes: dict[str, int] = {}
     outputs: tuple[OutputFile, ...] = ()
+    probes: dict[str, tuple[float, ...]] = {}
     killed: int = 0
     oom: bool = False
+    ranks: tuple[RankEnd, ...] = ()
     stopped_by: StoppedBy | None = None
 
     @property

@@ -21,6 +21,8 @@ class JobSpec(Frozen):
     Attributes:
         fence: number of the lease; the runner refuses a smaller one than the slot has seen.
         slots: slot indices that the runner locks on the node, exclusively.
+        host: what the runner locks the slots on beside the workspace, for other workspaces of the same host; '' is
+            nothing.
         root: absolute folder that commands' `cwd` and `expects` are relative to.
         env: for every command; an empty value unsets.
         barrier: wait for the file `go` before the first command.
@@ -36,6 +38,7 @@ class JobSpec(Frozen):
             module that is put on their PYTHONPATH; without it only what py-spy tells is known.
         hang_wait_s: seconds that a job that hangs is left as it is, so that its peers, which wait for it, can be
             asked for evidence before they notice its end.
+        probe: time the node itself before the first command and after the last (ExitRecord.probes).
         container: name of the container that the commands run; it is removed by force with each command's end and
             the job's, '' is none.
         container_engine: the program that does so, `docker` or one that takes the same words.
@@ -49,6 +52,7 @@ class JobSpec(Frozen):
     fence: int
     slots: tuple[int, ...] = ()
     workspace: str
+    host: str = ""
     root: str
     commands: tuple[JobCommand, ...] = Field(min_length=1)
     env: dict[str, str] = {}
@@ -67,5 +71,6 @@ class JobSpec(Frozen):
     progress: tuple[str, ...] = ()
     hang_signal: bool = True
     hang_wait_s: float = 0.0
+    probe: bool = False
     container: str = ""
     container_engine: str = "docker"

@@ -52,8 +52,13 @@ METRICS: dict[str, Metric] = {
         Metric("gpu_util", "%"),
         *_family("memory", "lower", "bytes", "peak_rss", "peak_gpu"),
         Metric("wall_time", "s", "lower", "speed"),
+        # The node runner's probes of the node itself: evidence about a node, never judged.
+        *_family("other", "lower", "s", "probe.cpu", "probe.memory", "probe.disk"),
     )
 }
+
+
+PROBES = ("probe.cpu", "probe.memory", "probe.disk")
 
 
 def metric(name: str) -> Metric:

@@ -48,7 +48,8 @@ def class_of(record: ExitRecord | None, told: Telling, late: str = "") -> Failur
         return FailureClass.DISK
     if record.reason in _BY_REASON:
         return _BY_REASON[record.reason]
-    if record.oom:
+    # The kernel's killer sends SIGKILL: a rank that is known to have ended otherwise was not its victim.
+    if record.oom and (told.left is None or told.left.exit_code is None):
         return FailureClass.OOM_HOST
     if told.trouble is not None and not told.trouble.victim:
         return told.trouble.failure_class
@@ -56,7 +57,9 @@ def class_of(record: ExitRecord | None, told: Telling, late: str = "") -> Failur
     if number and not told.victim:
         return FailureClass.KILLED if number in _FROM_OUTSIDE else FailureClass.CODE_ERROR
     if told.silent >= 0:
-        return FailureClass.KILLED
+        # It left without a word, or it still was there: then the others waited for it.
+        left = told.left is not None or told.code > 0
+        return FailureClass.HANG if told.waited and not left else FailureClass.CODE_ERROR
     if told.victim or record.victim:
         return FailureClass.COMMUNICATION
     return FailureClass.CODE_ERROR if record.exit_code else FailureClass.OUTPUT_MISSING
@@ -70,6 +73,10 @@ def signal_of(record: ExitRecord, told: Telling) -> int:
     """
     if record.reason is EndReason.SIGNALED:
         return record.signal or 0
+    if told.left is not None and (told.left.signal or told.left.exit_code is not None):
+        return told.left.signal or 0
+    if told.silent >= 0:
+        return -min(told.code, 0)  # the exit code is the launcher's, which ended the others
     if told.code < 0:
         return -told.code
     code = record.exit_code or 0

@@ -14,7 +14,14 @@ from tipcflow.execute.logs.reading import Deadline, Origin, lines_of_file, read_
 from tipcflow.execute.member import Member
 from tipcflow.execute.nodes import Nodes
 from tipcflow.execute.telling import Telling, telling
-from tipcflow.parse import InferenceLog, peak_measurements, read_inference, read_predictions, to_measurements
+from tipcflow.parse import (
+    InferenceLog,
+    peak_measurements,
+    probe_measurements,
+    read_inference,
+    read_predictions,
+    to_measurements,
+)
 from tipcflow.remote import paths
 
 TAIL = 64 * 1024
@@ -105,6 +112,7 @@ class _Reader:
         collected.measurements += [
             m for record in records for m in [*peak_measurements(record), wall_time(record)]
         ]
+        collected.measurements += probe_measurements(member.record) if member.record else []
         if step.kind not in (StepKind.INFER_CPU, StepKind.INFER_GPU):
             collected.told[member.name] = _tell(step, member, folder)
         if step.kind in (StepKind.INFER_CPU, StepKind.INFER_GPU):
@@ -201,7 +209,8 @@ def _worker_logs(step: Step, member: Member, folder: Path) -> dict[int, Path]:
 def _tell(step: Step, member: Member, folder: Path) -> Telling:
     """What the logs of one node tell of a failure."""
     workers = {rank: tail(path) for rank, path in _worker_logs(step, member, folder).items()}
-    return telling(tail(_log(member, folder)), workers, _first_rank(step, member))
+    ends = member.record.ranks if member.record is not None else ()
+    return telling(tail(_log(member, folder)), workers, _first_rank(step, member), ends)
 
 
 def tail(path: Path) -> str:

@@ -25,6 +25,9 @@ def inspect(
     """
     note("asking the nodes what they are, and whether they reach each other")
     facts = nodes.facts()
+    if any("machine" in fact.unfinished for fact in facts):
+        note("a node did not report its machine in time; asking once more")
+        facts = nodes.facts()
     for fact in facts:
         store.save_node_facts(run_id, fact)
     wish = resolved.request.framework

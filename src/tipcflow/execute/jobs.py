@@ -5,12 +5,17 @@ from tipcflow.domain import Cluster, Command, Compat, JobCommand, JobSpec, Node,
 from tipcflow.execute.containers import container_name
 from tipcflow.execute.hang import WAIT_S, progress_of
 from tipcflow.remote import paths
+from tipcflow.remote.host_slots import host_key
 
 # A clean PATH: the run's shims first, so that `python` in a suite's own scripts is the node's interpreter.
 _SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # Logs arrive line by line, and every process of Paddle 3 would print a warning about a missing compiler cache.
 # Paddle's launcher would append to a worker's log that another training of the same run has left.
 _ENV = {"PYTHONUNBUFFERED": "1", "PYTHONWARNINGS": "ignore", "PADDLE_LOG_OVERWRITE": "1"}
+
+
+# Steps whose speeds are judged: how fast the node itself is at that time is timed with them.
+_PROBED = frozenset({StepKind.TRAIN, StepKind.INFER_CPU, StepKind.INFER_GPU})
 
 
 def job_spec(
@@ -42,6 +47,7 @@ def job_spec(
         fence=fence,
         slots=tuple(range(step.slots)),
         workspace=node.workspace,
+        host=host_key(node.address),
         root=paths.run_root(node, run),
         commands=tuple(_job_command(leg, command) for leg, command in commands),
         env={**job_env(node, run), **({"TIPCFLOW_CONTAINER": name} if name else {})},
@@ -55,6 +61,7 @@ def job_spec(
         hang_s=hang_s if step.kind is StepKind.TRAIN else 0.0,
         hang_wait_s=WAIT_S if step.is_gang else 0.0,
         progress=progress_of(step),
+        probe=step.kind in _PROBED,
         container=name,
         container_engine=node.container.engine if node.container else "docker",
     )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from tipcflow.execute.nodes import LIVING, Nodes
 from tipcflow.execute.session import NodeSession
 from tipcflow.remote import claims
+from tipcflow.remote.host_slots import runs_holding, short
 
 if TYPE_CHECKING:
     from tipcflow.store import Store
@@ -73,9 +74,11 @@ class NodeClaims:
             claimed = self._claim(session, slots, over)
         if claimed:
             return claimed
-        jobs = session.list_ours()["jobs"]
-        living = {str(job["job"]).partition("/")[0] for job in jobs if job["state"] in LIVING}
-        return living - set(holders) - {self._run}
+        listed = session.list_ours()
+        living = {str(job["job"]).partition("/")[0] for job in listed["jobs"] if job["state"] in LIVING}
+        own = {self._run, *holders}
+        elsewhere = runs_holding(listed, session.node, slots) - {short(run) for run in own | living}
+        return (living - own) | elsewhere
 
     def _claim(self, session: NodeSession, slots: Collection[int], void: Iterable[str]) -> set[str]:
         command = claims.claim(

@@ -12,6 +12,7 @@ from tipcflow.execute.fetch import Fetched
 from tipcflow.execute.parcel import NOTHING_SENT, Sent
 from tipcflow.execute.session import Connect, NodeSession
 from tipcflow.remote import ports
+from tipcflow.remote.host_slots import runs_holding, short
 from tipcflow.transport.connect import connect as connect_from_here
 
 T = TypeVar("T")
@@ -23,10 +24,23 @@ class Nodes:
     """The sessions of a run's nodes; a context manager that closes them."""
 
     def __init__(
-        self, cluster: Cluster, names: Sequence[str], *, waits: Waits, connect: Connect = connect_from_here
+        self,
+        cluster: Cluster,
+        names: Sequence[str],
+        *,
+        waits: Waits,
+        connect: Connect = connect_from_here,
+        reached_before: bool = False,
     ) -> None:
         self._sessions = {
-            name: NodeSession(cluster.node(name), connect, silence_s=waits.silence_s) for name in names
+            name: NodeSession(
+                cluster.node(name),
+                connect,
+                silence_s=waits.silence_s,
+                reconnect_s=waits.reconnect_s,
+                reached_before=reached_before,
+            )
+            for name in names
         }
         self.reconnect_s = waits.reconnect_s
         # Addresses of nodes that `clean` could not list.
@@ -119,6 +133,8 @@ class Nodes:
         try:
             listed = session.list_ours()
         except InfraError:
+            return False
+        if short(run) in runs_holding(listed, session.node):
             return False
         return not any(str(process["job"]).startswith(f"{run}/") for process in listed["processes"])
 

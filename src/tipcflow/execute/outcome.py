@@ -9,7 +9,7 @@ from tipcflow.domain import EndReason, ExitRecord, InfraError, Leg, Status
 from tipcflow.domain.failure import REMEDIES, Failure, FailureClass
 from tipcflow.execute.blame import culprit, ended_from_outside, is_bad, was_stopped
 from tipcflow.execute.classify import class_of
-from tipcflow.execute.fault import root_cause
+from tipcflow.execute.fault import root_cause, who_was_missing
 from tipcflow.execute.member import Member
 from tipcflow.execute.telling import Telling
 from tipcflow.parse import error_excerpt
@@ -79,6 +79,7 @@ def step_outcome(
     ended = all(m.record is not None and m.record.reason is not EndReason.STOPPED for m in members)
     if cancelled and not ended:
         return Outcome(Status.CANCELLED, "stopped by a person")
+    told = who_was_missing(told)
     blamed = culprit(members, told, skew)
     if blamed is None:
         return Outcome(Status.PASS)
@@ -91,8 +92,10 @@ def step_outcome(
         return _stayed_behind(blamed, said, others)
     status, reason = status_of(blamed.record, said, late)
     failure = failure_of(blamed.record, said, node=blamed.name, late=late)
-    if failure is not None and failure.failure_class is FailureClass.HANG:
+    if failure is not None and failure.failure_class is FailureClass.HANG and said.silent < 0:
         pass  # the end of its log is its stacks, which stand in the evidence
+    elif said.silent >= 0 and said.trouble is not None:
+        reason = f"{reason}; they say: {said.trouble.said}"  # its own log says nothing
     elif status is Status.FAILED:
         reason = _with_excerpt(reason, said)
     elif said.trouble is not None and said.trouble.said:
@@ -139,7 +142,7 @@ def _stayed_behind(member: Member, said: Telling, others: tuple[str, ...]) -> Ou
     failure = Failure(
         failure_class=kind,
         node=member.name,
-        rank=said.rank if own else -1,
+        rank=said.rank if own else said.silent,
         said=said.trouble.said if own and said.trouble else "",
         followers=others,
     )

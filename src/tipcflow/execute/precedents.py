@@ -50,6 +50,7 @@ def context_of(store: "Store", run: Run, *, rules: Policy, references: Reference
     Args:
         rules, references: as they were when the run was resolved; so are the goldens.
     """
+    incomparable = bool(store.document(run.id, INCOMPARABLE))
     in_force = decided(store.baseline_decisions(run.chain, run.mode, run.environment))
     kept, suite = store.document(run.id, "goldens"), store.document(run.id, "suite")
     history = past_runs(
@@ -64,8 +65,10 @@ def context_of(store: "Store", run: Run, *, rules: Policy, references: Reference
         unconfirmable=confirm.unconfirmable(store, run, rules),
         evaluable=confirm.evaluable(store, run, rules),
         pins=in_force.pins,
+        probes=store.node_probes(run, limit=rules.history),
         policy=rules,
         prints=Suite.model_validate(suite).prints if suite else Prints(),
+        elsewhere=("", 0) if incomparable else store.elsewhere(run),
         run=run,
     )
 

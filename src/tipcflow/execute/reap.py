@@ -9,6 +9,7 @@ from tipcflow.execute.node_look import runs_there
 from tipcflow.execute.nodes import stayed_of
 from tipcflow.execute.session import Connect, NodeSession
 from tipcflow.remote import housekeeping
+from tipcflow.remote.host_slots import runs_holding, short
 
 if TYPE_CHECKING:
     from tipcflow.store import Lease, Store
@@ -75,7 +76,8 @@ class Reaper:
                     why = self._spared(node, run)
                     lines.append(f"run {run}: {why or self._end(session, run, sorted(jobs), self._by)}")
                     ended += [] if why else [run]
-                lines += self._drop(node, set(self._there(session)) if ended else set(there))
+                elsewhere = runs_holding(session.list_ours(), node) if self._leases(node) else set()
+                lines += self._drop(node, set(self._there(session)) if ended else set(there), elsewhere)
             except InfraError as error:
                 why = error.message.removeprefix(f"node {node.name}: ")
                 return Reaped(node=node.name, unreachable=why, lines=tuple(lines), ended=tuple(ended))
@@ -118,12 +120,13 @@ class Reaper:
         said = f"ended {names} ({killed} processes killed)"
         return said + (f"; still there: {', '.join(left)}" if left else "")
 
-    def _drop(self, node: Node, there: set[str]) -> list[str]:
-        """Drop the expired leases of runs that have nothing left on the node."""
+    def _drop(self, node: Node, there: set[str], elsewhere: set[str]) -> list[str]:
+        """Drop the expired leases of runs that have nothing left there, nor in other workspaces of the host."""
         lines = []
         expired: dict[str, list[Lease]] = {}
         for lease in self._leases(node):
-            if not lease.live(self._now) and lease.run not in there and self._run in ("", lease.run):
+            gone = lease.run not in there and short(lease.run) not in elsewhere
+            if gone and not lease.live(self._now) and self._run in ("", lease.run):
                 expired.setdefault(lease.run, []).append(lease)
         for run, leases in expired.items():
             if self._store.drop_expired(leases, self._now):

@@ -25,6 +25,11 @@ T = TypeVar("T")
 Connect = Callable[[Node], Transport]
 
 ASK_S = 30.0
+# How often a node that has gone is asked for; how often a question is asked over a new connection.
+RECONNECT_EVERY_S = 1.0
+TRIES = 3
+# What cleans up waits no longer than this for a node that has gone: maintenance does it later.
+BRIEFLY_S = 10.0
 JOB_FILES = (
     "samples.jsonl",
     "exit.json",
@@ -41,12 +46,23 @@ class NodeSession:
 
     Args:
         silence_s: a connection that says nothing for so long while a job is watched counts as broken.
+        reconnect_s: a node that was reached before is asked for so long after it has gone, whatever the question.
+        reached_before: whether another process of the same run has reached it.
     """
 
     def __init__(
-        self, node: Node, connect: Connect = connect_from_here, *, silence_s: float = Waits().silence_s
+        self,
+        node: Node,
+        connect: Connect = connect_from_here,
+        *,
+        silence_s: float = Waits().silence_s,
+        reconnect_s: float = 0.0,
+        reached_before: bool = False,
     ) -> None:
         self._silence_s = silence_s
+        self._reconnect_s = reconnect_s
+        self._reached = reached_before
+        self._down_since = 0.0
         self._node = node
         self._connect = connect
         self._transport: Transport | None = None
@@ -64,8 +80,12 @@ class NodeSession:
         """The living connection."""
         if self._transport is None:
             ahead, self._ahead = self._ahead, None
-            self._transport = ahead.result() if ahead else self._connect(self._node)
-            self._was_connected = True
+            if ahead:
+                self._transport = ahead.result()
+                self._was_connected = True
+            else:
+                self._open_again(None)
+        assert self._transport is not None
         return self._transport
 
     def connect_ahead(self) -> None:
@@ -101,26 +121,51 @@ class NodeSession:
 
     def reconnect(self) -> None:
         """A fresh connection to the same node."""
-        with self._reconnecting:
-            self.close()
-            self._transport = self._connect(self._node)
+        self._open_again(self._transport, patience_s=0.0)
         # The node may have been set up anew, or another version of ours may have come meanwhile.
         self._put_once(runner_bytes(), paths.runner_path(self._node))
 
-    def _twice(self, do: Callable[[Transport], T]) -> T:
-        """Do something over the connection and, when that broke, once more over a new one.
+    def _twice(self, do: Callable[[Transport], T], *, patience_s: float = float("inf")) -> T:
+        """Do something over the connection and, when that broke, again over a new one.
 
         Every question of ours may be asked twice: files are written whole, a job that was started is found again.
+
+        Args:
+            patience_s: less than `reconnect_s`, where nobody should wait that long for the answer.
         """
-        used = self.transport
-        try:
-            return do(used)
-        except InfraError:
+        for left in reversed(range(TRIES)):
+            if self._transport is None and self._ahead is None:
+                self._open_again(None, patience_s=patience_s)
+            used = self.transport
+            try:
+                return do(used)
+            except InfraError:
+                if not left:
+                    raise
+                self._open_again(used, patience_s=patience_s)
+        raise AssertionError("unreachable")
+
+    def _open_again(self, used: Transport | None, *, patience_s: float = float("inf")) -> None:
+        """A new connection in the place of `used`, unless another thread has made one.
+
+        A node that was reached before may be away for a moment: it is asked until the time for that is over, which
+        counts from the first time that it did not answer.
+        """
+        until = min(self._reconnect_s, patience_s) if self._was_connected or self._reached else 0.0
+        while True:
             with self._reconnecting:
-                if self._transport is used:
+                if self._transport is not None and self._transport is not used:
+                    return
+                try:
                     self.close()
                     self._transport = self._connect(self._node)
-            return do(self.transport)
+                    self._was_connected, self._down_since = True, 0.0
+                    return
+                except InfraError as error:
+                    self._down_since = self._down_since or time.monotonic()
+                    if not error.passing or time.monotonic() - self._down_since >= until:
+                        raise
+            time.sleep(RECONNECT_EVERY_S)
 
     def prepare(self) -> None:
         """Make the workspace, check the interpreter, put the runner there unless it is."""
@@ -173,7 +218,7 @@ class NodeSession:
 
     def stop(self, spec: JobSpec, reason: str, by: StoppedBy) -> None:
         """Ask the runner to end the job."""
-        self.ask(commands.stop(self._node, self._job(spec), reason, by), f"stop {spec.step}")
+        self.ask(commands.stop(self._node, self._job(spec), reason, by), f"stop {spec.step}", patience_s=BRIEFLY_S)
 
     def poll(self, spec: JobSpec) -> dict[str, Any]:
         """State, heartbeat, exit record and legs of the job."""
@@ -196,7 +241,8 @@ class NodeSession:
             events = self._events(spec, command, input=described, timeout=self._silence_s)
             answer = next(events)
         except InfraError:  # broken, or the runner is not there: put there by another version, under another name
-            self.reconnect()
+            self._open_again(self._transport)
+            self._put_once(runner_bytes(), paths.runner_path(self._node))
             events = self._events(spec, command, input=described, timeout=self._silence_s)
             answer = next(events)
         return itertools.chain((answer,), events)
@@ -224,20 +270,24 @@ class NodeSession:
 
     def list_ours(self) -> dict[str, Any]:
         """Processes and jobs of our workspace on the node."""
-        return self.ask_json(commands.list_ours(self._node), "list its processes")
+        return self.ask_json(commands.list_ours(self._node), "list its processes", patience_s=BRIEFLY_S)
 
     def reap(self, job: str = "", by: StoppedBy = StoppedBy.CONTROLLER) -> dict[str, Any]:
         """End the processes of `job` (run/step/attempt), or of all jobs that are over."""
-        return self.ask_json(commands.reap(self._node, job=job, by=by), "end leftover processes")
+        return self.ask_json(
+            commands.reap(self._node, job=job, by=by), "end leftover processes", patience_s=BRIEFLY_S
+        )
 
     def unclaim(self, run: str = "") -> dict[str, str]:
         """Take a run's claim back; run -> owner of all that others claim."""
-        told = self.ask_json(claims.unclaim(self._node, run), "tell its claims")
+        told = self.ask_json(claims.unclaim(self._node, run), "tell its claims", patience_s=BRIEFLY_S)
         return {str(one["run"]): str(one.get("owner", "")) for one in told["others"]}
 
     def remove_run(self, run: str) -> None:
         """Remove the run's folders."""
-        self.ask(commands.remove_run(self._node, run), "remove the run's folder", timeout=120)
+        self.ask(
+            commands.remove_run(self._node, run), "remove the run's folder", timeout=120, patience_s=BRIEFLY_S
+        )
 
     def fetch(
         self, spec: JobSpec, artefacts: Iterable[str], local: Path, *, limit: int, sent: Sent = NOTHING_SENT
@@ -272,9 +322,17 @@ class NodeSession:
 
         self._twice(put)
 
-    def ask(self, command: str, what: str, *, timeout: float = ASK_S, hint: str = "") -> bytes:
+    def ask(
+        self,
+        command: str,
+        what: str,
+        *,
+        timeout: float = ASK_S,
+        hint: str = "",
+        patience_s: float = float("inf"),
+    ) -> bytes:
         """Run a command of ours; what it printed. Any exit code but 0 is an InfraError with its last line."""
-        done = self._twice(lambda transport: transport.run(command, timeout=timeout))
+        done = self._twice(lambda transport: transport.run(command, timeout=timeout), patience_s=patience_s)
         runner = paths.runner_path(self._node)
         if done.exit_code != 0 and runner in command and b"can't open file" in done.stderr:
             # Put there by another version of ours, under another name.
@@ -286,9 +344,9 @@ class NodeSession:
             raise InfraError(f"node {self._node.name} could not {what}: {reason}", node=self._node.name, hint=hint)
         return done.stdout
 
-    def ask_json(self, command: str, what: str) -> dict[str, Any]:
+    def ask_json(self, command: str, what: str, *, patience_s: float = float("inf")) -> dict[str, Any]:
         """As `ask`, for commands that print one JSON object."""
-        return self._json(self.ask(command, what))
+        return self._json(self.ask(command, what, patience_s=patience_s))
 
     def _json(self, line: bytes) -> dict[str, Any]:
         try:

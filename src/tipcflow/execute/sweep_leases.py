@@ -8,6 +8,7 @@ from tipcflow.config.cluster import load_cluster
 from tipcflow.domain import Cluster, ConfigError, InfraError, Node
 from tipcflow.execute.maintenance import Upkeep
 from tipcflow.execute.session import NodeSession
+from tipcflow.remote.host_slots import runs_holding, short
 from tipcflow.store import Lease
 
 AT_ONCE = 8
@@ -42,7 +43,7 @@ def _of_run(upkeep: Upkeep, address: str, run: str, leases: list[Lease]) -> int:
     with contextlib.closing(NodeSession(node, upkeep.connect)) as session:
         try:
             session.prepare()
-            left = _freed(upkeep, session, run)
+            left = _freed(upkeep, session, run) or _elsewhere(session, run)
         except InfraError as error:
             upkeep.say(
                 f"run {run}: its {len(leases)} leases stay, since its node cannot be listed: {error.message}"
@@ -63,6 +64,12 @@ def _freed(upkeep: Upkeep, session: NodeSession, run: str) -> list[str]:
     for job in jobs:
         session.reap(job)
     return _jobs(session, run)
+
+
+def _elsewhere(session: NodeSession, run: str) -> list[str]:
+    """Whether the run holds slots of the node's host from another workspace."""
+    holds = short(run) in runs_holding(session.list_ours(), session.node)
+    return ["a job in another workspace of that host"] if holds else []
 
 
 def _jobs(session: NodeSession, run: str) -> list[str]:

@@ -134,7 +134,8 @@ class TaskContext:
     def nodes(self, *names: str) -> Nodes:
         """The nodes of these names (of the plan, without one); use as a context manager."""
         chosen = names or self.plan.nodes
-        return Nodes(self.cluster, chosen, waits=self.policy.waits, connect=self.connect)
+        known = bool(self.store.node_facts(self.run))
+        return Nodes(self.cluster, chosen, waits=self.policy.waits, connect=self.connect, reached_before=known)
 
     def spec(self, step: Step, node: str, attempt: int) -> JobSpec:
         """The job of a step on a node in an attempt: the same whichever task asks."""

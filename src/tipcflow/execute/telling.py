@@ -1,8 +1,9 @@
 """Which process of a node's part of a step tells what went wrong, and whether that was its own fault."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
+from tipcflow.domain import RankEnd
 from tipcflow.parse import parse_launch
 from tipcflow.parse.failure import Trouble, trouble_of
 
@@ -16,8 +17,11 @@ class Telling:
         rank: whose log that is, over all nodes; -1 for the output of the step's command.
         trouble: what it says, None when it says nothing.
         code: how the launcher says that a worker ended, negative for a signal; 0 when it says nothing.
-        silent: the worker of this node that ended without a word while the others say that a peer went away; -1
-            when there is none.
+        silent: the worker of this node that is to blame although its log names no cause, while the others say that
+            a peer is missing; -1 when there is none.
+        left: how that worker ended, where it ended before any other of this node; None where it was alive.
+        mute: workers of this node that say nothing while others say that a peer is missing.
+        waited: whether one of the others says that it waited in vain: then nobody had died.
     """
 
     text: str = ""
@@ -25,6 +29,9 @@ class Telling:
     trouble: Trouble | None = None
     code: int = 0
     silent: int = -1
+    left: RankEnd | None = None
+    mute: tuple[int, ...] = ()
+    waited: bool = False
 
     @property
     def victim(self) -> bool:
@@ -32,7 +39,7 @@ class Telling:
         return self.trouble is not None and self.trouble.victim and self.silent < 0
 
 
-def telling(output: str, workers: Mapping[int, str], first: int = 0) -> Telling:
+def telling(output: str, workers: Mapping[int, str], first: int = 0, ends: Sequence[RankEnd] = ()) -> Telling:
     """What the end of a command's output and of its workers' logs tell.
 
     The launcher blames the worker whose end it noticed first, which is often the peer of the one to blame: a
@@ -41,6 +48,7 @@ def telling(output: str, workers: Mapping[int, str], first: int = 0) -> Telling:
     Args:
         workers: rank over all nodes -> end of that worker's log.
         first: the lowest rank on this node.
+        ends: which workers had ended before the runner ended the rest, in that order.
     """
     launch = parse_launch(output)
     named = launch.log.rpartition("workerlog.")[2] if launch else ""
@@ -54,13 +62,39 @@ def telling(output: str, workers: Mapping[int, str], first: int = 0) -> Telling:
     whole = trouble_of(output)
     if whole is not None and not whole.victim:
         return Telling(output, -1, whole, code)
-    victims = [rank for rank, said in troubles.items() if said is not None]
-    if victims:
-        silent = next((rank for rank, said in troubles.items() if said is None), -1)
-        rank = blamed if blamed in troubles else victims[0]
-        if code < 0 and troubles.get(rank) is None and rank in troubles:
-            return Telling(workers[rank], rank, None, code)  # a signal that the launcher saw
-        return Telling(workers[victims[0]], victims[0], troubles[victims[0]], 0, silent)
+    if any(troubles.values()):
+        return _among_victims(workers, troubles, blamed, code, ends)
     if blamed in workers:
         return Telling(workers[blamed], blamed, whole, code)
     return Telling(output, -1, whole, code)
+
+
+def _among_victims(
+    workers: Mapping[int, str],
+    troubles: Mapping[int, Trouble | None],
+    blamed: int,
+    code: int,
+    ends: Sequence[RankEnd],
+) -> Telling:
+    """Some workers say that a peer is missing: whether it is one of this node, and how that one ended.
+
+    The kernel's word on the first end counts more than the launcher's, which names whom it noticed first.
+    """
+    spoken = {rank: said for rank, said in troubles.items() if said is not None}
+    accused = {said.peer for said in spoken.values()} - {-1}
+    waited = any(said.waited for said in spoken.values())
+    rank = next((rank for rank, said in spoken.items() if said.waited), next(iter(spoken)))
+    mute = tuple(rank for rank, said in troubles.items() if said is None)
+    victim = Telling(workers[rank], rank, spoken[rank], mute=mute, waited=waited)
+    if not mute:
+        return victim
+    if ends and ends[0].rank in mute:
+        first = ends[0]
+        unknown = first.exit_code is None and first.signal is None
+        return replace(victim, silent=first.rank, left=first, code=code if unknown and first.rank == blamed else 0)
+    if not ends and blamed in mute:
+        return replace(victim, silent=blamed, code=code)
+    if ends and not waited:
+        return victim  # all of them were alive when a neighbour gave up: who is missing is on another node
+    suspects = [one for one in mute if one in accused] or ([] if accused else list(mute))
+    return replace(victim, silent=suspects[0]) if suspects else victim

@@ -13,7 +13,7 @@ from tipcflow.parse.launch import LaunchFailure, parse_launch
 from tipcflow.parse.metrics import METRICS, Metric, metric
 from tipcflow.parse.predictions import parse_predictions, read_predictions
 from tipcflow.parse.rank import parse_ranks
-from tipcflow.parse.resources import ResourceSample, parse_resources, peak_measurements
+from tipcflow.parse.resources import ResourceSample, parse_resources, peak_measurements, probe_measurements
 from tipcflow.parse.sample import Sample, to_measurements
 from tipcflow.parse.text import lines_of, strip_ansi
 from tipcflow.parse.training import last_training_line, parse_training
@@ -43,6 +43,7 @@ __all__ = [
     "parse_resources",
     "parse_training",
     "peak_measurements",
+    "probe_measurements",
     "read_inference",
     "read_predictions",
     "strip_ansi",

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from tipcflow.domain import Frozen
 from tipcflow.domain.failure import FailureClass
 from tipcflow.domain.masking import mask
-from tipcflow.parse.failure_rules import RULES, Rule
+from tipcflow.parse.failure_rules import ABORT, RULES, Rule
 from tipcflow.parse.launch import REPEATS_FROM
 from tipcflow.parse.text import strip_ansi
 
@@ -19,11 +19,14 @@ _EXCEPTION = re.compile(r"^[A-Za-z_][\w.]*(?:: |:?$)")
 _BELOW = 30
 # Without an exception: what a script printed long before its end was no reason to end.
 _LAST_LINES = 20
+_ABORT_LINES = 300
 _ENDED = re.compile(r"^(?:SystemExit|KeyboardInterrupt)\b")
 _PROGRESS = re.compile(r"(?i:\b(?:epoch|iter|step)\b.*\bloss\b)")
 # Longer lines are data, not words.
 _WIDTH = 2000
 _SAID = 300
+# As gloo in Paddle names the other end of a connection that was closed.
+_PEER = re.compile(r"\bpair_rank = (\d+)")
 
 
 class Trouble(Frozen):
@@ -32,12 +35,16 @@ class Trouble(Frozen):
     Attributes:
         said: the line that tells it, at most 300 characters.
         victim: whether it only says that a peer went away.
+        waited: whether it says that a peer did not come in time: nobody had died by then.
+        peer: the rank that it says is missing, -1 for none.
         rule: the name of the rule, '' for an exception that no rule knows.
     """
 
     failure_class: FailureClass
     said: str
     victim: bool = False
+    waited: bool = False
+    peer: int = -1
     rule: str = ""
 
 
@@ -57,7 +64,11 @@ def trouble_of(text: str) -> Trouble | None:
     if block:
         known = _first(RULES, block)
         return known or Trouble(failure_class=FailureClass.CODE_ERROR, said=mask(block[0].strip())[:_SAID])
-    return _first(RULES, lines[-_LAST_LINES:])
+    found = _first(RULES, lines[-_LAST_LINES:])
+    if found is not None and found.rule == ABORT:
+        # C++ code that a peer's end surprises aborts, with its own words above a long stack.
+        return _first((rule for rule in RULES if rule.victim), lines[-_ABORT_LINES:]) or found
+    return found
 
 
 def _lines(text: str) -> list[str]:
@@ -88,6 +99,13 @@ def _first(rules: Iterable[Rule], lines: list[str]) -> Trouble | None:
                 failure_class=rule.failure_class,
                 said=mask(said.strip())[:_SAID],
                 victim=rule.victim,
+                waited=rule.waited,
+                peer=_peer(said) if rule.victim else -1,
                 rule=rule.name,
             )
     return None
+
+
+def _peer(said: str) -> int:
+    found = _PEER.search(said)
+    return int(found[1]) if found else -1

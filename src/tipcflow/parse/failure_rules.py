@@ -24,6 +24,7 @@ class Rule:
 
     Attributes:
         victim: whether it only says that a peer went away: the culprit is somebody else.
+        waited: whether it says that a peer did not come in time, so that nobody had died by then.
         anywhere: whether it counts wherever it stands in the end of a log; else only as the exception that ended
             the process, or when no exception did: handled errors are printed, too.
         sample: a line that fits, as it was printed.
@@ -36,8 +37,12 @@ class Rule:
     sample: str
     source: str
     victim: bool = False
+    waited: bool = False
     anywhere: bool = False
 
+
+# The rule of a process that aborted itself: what it printed before may say that a peer is the cause.
+ABORT = "abort"
 
 RULES = (
     Rule(
@@ -222,13 +227,26 @@ RULES = (
         "Paddle 3.3.1 when a node of the job never comes; PyTorch's TCPStore has its own words",
     ),
     Rule(
+        "peer is late",
+        Is.COMMUNICATION,
+        re(
+            r"gloo.*TIMEOUT self_rank = (?:none|-1)\b|gloo::TimeoutException|"
+            r"Timed out waiting \d+ms for (?:recv|send) operation|"
+            r"Application timeout caused pair closure"
+        ),
+        "RuntimeError: [/paddle/third_party/gloo/gloo/transport/tcp/unbound_buffer.cc:80] TIMEOUT "
+        "self_rank = none pair_rank = -1 peer_str = none",
+        "gloo in Paddle 3.3.1, 30 s after a rank hung; PyTorch's gloo has `Timed out waiting 1800000ms`",
+        victim=True,
+        waited=True,
+    ),
+    Rule(
         "peer went away",
         Is.COMMUNICATION,
         re(
-            r"Connection (?:reset|closed) by peer|Broken pipe|gloo.*TIMEOUT self_rank|"
-            r"gloo::(?:Timeout|Io)Exception|ncclRemoteError|Socket closed|"
-            r"remote process (?:has )?exit(?:ed|ing) prematurely|"
-            r"Timed out waiting \d+ms for (?:recv|send) operation"
+            r"Connection (?:reset|closed) by peer|Broken pipe|gloo::IoException|ncclRemoteError|"
+            r"gloo.*TIMEOUT self_rank = \d+ pair_rank = \d+|gloo.*ex_ == nullptr|Socket closed|"
+            r"remote process (?:has )?exit(?:ed|ing) prematurely"
         ),
         "RuntimeError: [/paddle/third_party/gloo/gloo/transport/tcp/pair.cc:576] Read error [127.0.0.1]:50304: "
         "Connection reset by peer",
@@ -243,6 +261,7 @@ RULES = (
         "Timeout(ms)=600000) ran for 600042 milliseconds before timing out.",
         "PyTorch's NCCL watchdog",
         victim=True,
+        waited=True,
     ),
     Rule(
         "nccl",
@@ -281,10 +300,17 @@ RULES = (
         anywhere=True,
     ),
     Rule(
+        ABORT,
+        Is.CODE_ERROR,
+        re(r"FatalError: `Process abort signal`|^Aborted\b"),
+        "FatalError: `Process abort signal` is detected by the operating system.",
+        "Paddle 3.3.1 when C++ code gives up: its own fault, or a peer went away",
+    ),
+    Rule(
         "crash",
         Is.CODE_ERROR,
         re(
-            r"FatalError: `(?!Termination signal)|^(?:Segmentation fault|Aborted|Illegal instruction|"
+            r"FatalError: `(?!Termination signal)|^(?:Segmentation fault|Illegal instruction|"
             r"Floating point exception|Bus error)\b|Fatal Python error:"
         ),
         "FatalError: `Segmentation fault` is detected by the operating system.",

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from tipcflow.domain import ExitRecord, Measurement, Phase
+from tipcflow.domain.metrics import PROBES
 
 _TOTAL = "total"
 
@@ -59,6 +60,28 @@ def parse_resources(lines: Iterable[tuple[int, str]]) -> Iterator[ResourceSample
 
 def _ranks(told: Mapping[str, int]) -> dict[int, int]:
     return {int(rank) if rank.isdecimal() else -1: int(size) for rank, size in told.items() if rank != _TOTAL}
+
+
+def probe_measurements(record: ExitRecord) -> list[Measurement]:
+    """The probes of the node around a job: `probe.cpu`, `probe.memory` and `probe.disk`, seconds."""
+    return [
+        Measurement(
+            run=record.run,
+            step=record.step,
+            attempt=record.attempt,
+            node=record.node,
+            rank=-1,
+            metric=f"probe.{name}",
+            phase=Phase.RESOURCE,
+            ordinal=number,
+            value=value,
+            unit="s",
+            source="exit record",
+        )
+        for name, timed in sorted(record.probes.items())
+        for number, value in enumerate(timed)
+        if f"probe.{name}" in PROBES
+    ]
 
 
 def peak_measurements(record: ExitRecord) -> list[Measurement]:

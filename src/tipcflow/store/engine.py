@@ -37,6 +37,22 @@ _SERVER = {
 }
 _ASK_AGAIN_S = 1.0
 _ANSWERED: WeakSet[Engine] = WeakSet()
+NETWORK = frozenset(
+    (
+        "nfs",
+        "nfs4",
+        "cifs",
+        "smb3",
+        "smbfs",
+        "afs",
+        "ceph",
+        "lustre",
+        "gpfs",
+        "beegfs",
+        "glusterfs",
+        "fuse.glusterfs",
+    )
+)
 _DRIVERS = {"postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg", "sqlite": "sqlite"}
 
 
@@ -77,6 +93,7 @@ def make_engine(url: str, *, foreign_keys: bool = True) -> Engine:
         return engine
     if parsed.database and parsed.database != ":memory:":
         _make_folder(Path(parsed.database).parent, url)
+        _refuse_network(Path(parsed.database), url)
     engine = create_engine(parsed, hide_parameters=True, connect_args={"timeout": LOCKED_S})
 
     @event.listens_for(engine, "connect")
@@ -114,6 +131,37 @@ def _make_folder(folder: Path, url: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InfraError(f"cannot make the folder of the database {safe_url(url)}: {error}") from error
+
+
+def _refuse_network(file: Path, url: str) -> None:
+    """Refuse a SQLite file on a network file system: its locks and shared memory hold on one machine only.
+
+    Raises:
+        ConfigError: naming the file system.
+    """
+    kind = file_system(file.absolute().parent.resolve())
+    if kind in NETWORK or kind.startswith("fuse.ssh"):
+        raise ConfigError(
+            f"the SQLite database {safe_url(url)} is on a network file system, where it would be damaged",
+            key="TIPCFLOW_DATABASE_URL",
+            found=kind,
+            expected="a file on a local disk, or postgresql://user@host/name",
+        )
+
+
+def file_system(folder: Path, mounts: Path = Path("/proc/self/mounts")) -> str:
+    """The type of the file system that holds a folder, '' where it is not known."""
+    found, longest = "", -1
+    try:
+        lines = mounts.read_text(errors="replace").splitlines()
+    except OSError:
+        return ""
+    for line in lines:
+        _, place, kind, *_ = [*line.split(), "", "", ""]
+        place = place.encode().decode("unicode_escape")  # a blank stands as \040
+        if folder.is_relative_to(place) and len(place) >= longest:  # the last one mounted there counts
+            found, longest = kind, len(place)
+    return found
 
 
 def _set_wal(connection: sqlite3.Connection) -> None:

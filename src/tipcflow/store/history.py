@@ -1,6 +1,7 @@
 """Facts of a run for the checks, and the past runs that it is compared with."""
 
 from collections.abc import Collection
+from statistics import median
 from typing import Any
 
 from sqlalchemy import ColumnElement, and_, exists, func, or_, select
@@ -9,6 +10,7 @@ from tipcflow.domain import Compat, Facts, Measurement, PastRun, Plan, Run, Stat
 from tipcflow.domain.changes import origin_of
 from tipcflow.domain.failure import FAILURES, failures_of
 from tipcflow.domain.history import INCOMPARABLE
+from tipcflow.domain.metrics import PROBES
 from tipcflow.store.documents import DocumentsMixin
 from tipcflow.store.measurements import MeasurementsMixin, measurements_of
 from tipcflow.store.runs import RunsMixin
@@ -93,6 +95,52 @@ class HistoryMixin(RunsMixin, StepsMixin, MeasurementsMixin, DocumentsMixin):
         )
         with self._read() as connection:
             return list(connection.execute(query).scalars())
+
+    def elsewhere(self, run: Run) -> tuple[str, int]:
+        """(the environment class with most accepted runs of a run's chain, mode and semantics, how many); ('', 0)
+        where the run's own class has any."""
+        query = (
+            select(runs.c.environment, func.count())
+            .where(runs.c.chain == run.chain, runs.c.mode == run.mode, runs.c.compat == run.compat)
+            .where(runs.c.status.in_(_ACCEPTED), runs.c.id != run.id, runs.c.trigger != "confirm")
+            .where(runs.c.created_at < run.created_at)
+            .group_by(runs.c.environment)
+        )
+        with self._read() as connection:
+            counts = {environment: int(count) for environment, count in connection.execute(query).all()}
+        if not counts or run.environment in counts:
+            return "", 0
+        other = max(sorted(counts), key=lambda environment: counts[environment])
+        return other, counts[other]
+
+    def node_probes(self, run: Run, *, limit: int = 20) -> dict[str, dict[str, tuple[float, ...]]]:
+        """Node -> probe -> its median in the last accepted runs before a run that used this cluster, of any chain.
+
+        Args:
+            limit: how many runs of a node count.
+        """
+        earlier = (
+            select(runs.c.id)
+            .where(runs.c.cluster == run.cluster, runs.c.id != run.id, runs.c.created_at < run.created_at)
+            .where(runs.c.status.in_(_ACCEPTED))
+            .order_by(runs.c.created_at.desc(), runs.c.id.desc())
+            .limit(limit * max(1, len(run.nodes)))
+        )
+        with self._read() as connection:
+            ids = list(connection.execute(earlier).scalars())
+            query = select(series.c.run, series.c.node, series.c.metric, series.c.median).where(
+                series.c.run.in_(ids), series.c.metric.in_(PROBES), series.c.node.in_(run.nodes)
+            )
+            rows = connection.execute(query).all()
+        found: dict[tuple[str, str], dict[str, list[float]]] = {}
+        for one, node, name, value in rows:
+            if value is not None:
+                found.setdefault((node, name), {}).setdefault(one, []).append(value)
+        probes: dict[str, dict[str, tuple[float, ...]]] = {}
+        for (node, name), by_run in found.items():
+            newest = [one for one in ids if one in by_run][:limit]
+            probes.setdefault(node, {})[name] = tuple(median(by_run[one]) for one in reversed(newest))
+        return probes
 
     def suite_commits(self, chain: str) -> set[str]:
         """The commits of the suite that a chain was run at."""

@@ -60,6 +60,7 @@ def connect_client(
                     node,
                     f"{target} closes the connection before its banner ({error})",
                     "too many logins at once (sshd's MaxStartups), or not an ssh server",
+                    passing=True,
                 ) from error
             time.sleep(pause)
 
@@ -105,12 +106,16 @@ def _open(node: Node, target: Target, timeout: float) -> Any:
         raise _error(node, f"the host name {target.host} is unknown", "see ssh.host of the node") from error
     except TimeoutError as error:
         raise _error(
-            node, f"{target} does not answer within {timeout:g} s", "is it up, and not firewalled?"
+            node, f"{target} does not answer within {timeout:g} s", "is it up, and not firewalled?", passing=True
         ) from error
     except ConnectionRefusedError as error:
-        raise _error(node, f"{target} refuses connections: no ssh server listens there", "start sshd") from error
+        raise _error(
+            node, f"{target} refuses connections: no ssh server listens there", "start sshd", passing=True
+        ) from error
     except OSError as error:
-        raise _error(node, f"{target} is unreachable: {error.strerror or error}", "see the network") from error
+        raise _error(
+            node, f"{target} is unreachable: {error.strerror or error}", "see the network", passing=True
+        ) from error
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNACKNOWLEDGED_MS)
     return sock
@@ -154,13 +159,20 @@ def _explain(node: Node, target: Target, error: BaseException) -> BaseException:
         )
     dropped = isinstance(error, EOFError | ConnectionError) or "banner" in str(error).lower()
     if isinstance(error, paramiko.ProxyCommandFailure) or (dropped and target.proxy):
-        return _error(node, f"no ssh server answers through: {target.proxy}", "see ProxyCommand or ProxyJump")
+        return _error(
+            node, f"no ssh server answers through: {target.proxy}", "see ProxyCommand or ProxyJump", passing=True
+        )
     if dropped and not isinstance(error.__context__, TimeoutError):
         return _DroppedError(str(error) or type(error).__name__)
     if dropped:
-        return _error(node, f"{target} accepts connections but says nothing", "not an ssh server, or overloaded")
+        return _error(
+            node,
+            f"{target} accepts connections but says nothing",
+            "not an ssh server, or overloaded",
+            passing=True,
+        )
     if isinstance(error, TimeoutError) or "No existing session" in str(error):
-        return _error(node, f"{target} did not finish the login in time", "is the node overloaded?")
+        return _error(node, f"{target} did not finish the login in time", "is the node overloaded?", passing=True)
     if isinstance(error, paramiko.SSHException | OSError | ValueError):
         return _error(node, f"cannot log in to {target}: {error}", "")
     return error
@@ -171,5 +183,5 @@ def _fingerprint(key: paramiko.PKey) -> str:
     return "SHA256:" + base64.b64encode(digest).decode().rstrip("=")
 
 
-def _error(node: Node, message: str, hint: str) -> InfraError:
-    return InfraError(f"node {node.name}: {message}", node=node.name, hint=hint)
+def _error(node: Node, message: str, hint: str, *, passing: bool = False) -> InfraError:
+    return InfraError(f"node {node.name}: {message}", node=node.name, hint=hint, passing=passing)

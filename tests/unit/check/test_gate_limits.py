@@ -14,7 +14,7 @@ POLICY = Policy(name="p")
 def history(runs: int, numbers: int = 3) -> tuple[PastRun, ...]:
     source = random.Random(1)
     names = [f"v/infer|leg{n}|inference_time" for n in range(numbers)]
-    still = {"v/train||reader_cost": 1.0, "v/eval||eval.top1": 0.7}
+    still = {"v/train||epoch_time": 1.0, "v/eval||eval.top1": 0.7}
     return tuple(
         PastRun(run=f"r{at}", medians={name: 5 + source.gauss(0, 0.05) for name in names} | still)
         for at in range(runs)
@@ -31,7 +31,7 @@ def test_what_is_judged_has_a_row() -> None:
     assert [(row["step"], row["leg"], row["metric"]) for row in rows] == [
         ("v/eval", "", "eval.top1"),
         ("v/infer", "leg0", "inference_time"),
-    ], "reader_cost is not judged"
+    ], "epoch_time is not judged"
     found = rows[1]
     assert (found["runs"], found["simulated_years"], found["cut"]) == (10, YEARS, False)
     assert 0.005 < found["sigma"] < 0.02

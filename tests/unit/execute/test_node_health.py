@@ -69,7 +69,7 @@ def test_usual_runs_are_healthy(judged: Any) -> None:
     assert status is Status.PASS, reason
     (health,) = answers["node_health"]
     assert health.status is Status.PASS
-    assert health.reason.endswith("on 2 nodes: no node was slow at everything")
+    assert health.reason == "probes of 2 nodes: none was slower than usual"
 
 
 def test_one_of_two_nodes_is_slow(judged: Any) -> None:
@@ -79,12 +79,12 @@ def test_one_of_two_nodes_is_slow(judged: Any) -> None:
         step, _, node, *_, metric, _, _, _ = one
         return (
             3.0
-            if metric != "peak_rss" and (node == "node-b" or (step == TRAIN and metric != "reader_cost"))
+            if metric != "peak_rss" and (node == "node-b" or (step == TRAIN and metric in ("batch_cost", "ips")))
             else 1.0
         )
 
     status, reason, answers = judged(slow)
-    assert (status, "node node-b was " in reason) == (Status.INFRA_FAILURE, True), reason
+    assert (status, "node node-b itself was " in reason) == (Status.INFRA_FAILURE, True), reason
     (health,) = answers["node_health"]
     assert (health.status, health.values["sick"]) == (Status.INFRA_FAILURE, ["node-b"])
     explained = [one for check in SPEEDS[:2] for one in answers[check]]
@@ -95,13 +95,13 @@ def test_one_of_two_nodes_is_slow(judged: Any) -> None:
 
 def test_the_node_that_infers_is_slow(judged: Any) -> None:
     status, reason, answers = judged(lambda one: 3.0 if one[2] == "node-a" and one[4] != "peak_rss" else 1.0)
-    assert (status, "node node-a was " in reason) == (Status.INFRA_FAILURE, True), reason
+    assert (status, "node node-a itself was " in reason) == (Status.INFRA_FAILURE, True), reason
     assert statuses(answers, "speed.batch_cost", "speed.inference_time") == {Status.INSUFFICIENT_DATA}
 
 
 def test_the_only_node_is_slow(judged: Any) -> None:
     status, reason, answers = judged(lambda one: 3.0 if one[4] != "peak_rss" else 1.0, nodes=("node-a",))
-    assert (status, "node node-a was " in reason) == (Status.INFRA_FAILURE, True), reason
+    assert (status, "node node-a itself was " in reason) == (Status.INFRA_FAILURE, True), reason
     assert statuses(answers, *SPEEDS) == {Status.INSUFFICIENT_DATA}
 
 
@@ -119,11 +119,30 @@ def test_a_slower_model_is_not_explained_away(judged: Any, nodes: tuple[str, ...
         assert all(one.values.get("confirm") for one in answers[check]), check
 
 
-def test_what_is_slow_on_all_nodes_is_no_node(judged: Any) -> None:
-    _, _, answers = judged(lambda one: 3.0 if one[4] != "peak_rss" else 1.0)
+def test_all_nodes_may_be_slow(judged: Any) -> None:
+    """Two nodes of one busy host: the probes of both say so, and they are nobody's code."""
+    status, _, answers = judged(lambda one: 3.0 if one[4] != "peak_rss" else 1.0)
     (health,) = answers["node_health"]
-    assert health.status is Status.PASS
-    assert health.reason.endswith("all nodes were slower, none in particular")
+    assert (status, health.values["sick"]) == (Status.INFRA_FAILURE, ["node-a", "node-b"])
+
+
+@pytest.mark.parametrize("nodes", [NODES, ("node-a",)])
+def test_a_slower_input_pipeline_is_not_a_slow_node(judged: Any, nodes: tuple[str, ...]) -> None:
+    """Reading and preprocessing take 3 x as long, a batch 1.6 x, and processes start slowly: all suite code."""
+    times = {"reader_cost": 3.0, "preprocess_time": 3.0, "batch_cost": 1.6, "ips": 1.6, "wall_time": 3.0}
+    status, _, answers = judged(lambda one: times.get(one[4], 1.0), nodes=nodes)
+    assert statuses(answers, "node_health") == {Status.PASS}
+    assert statuses(answers, "speed.reader_cost", "speed.preprocess_time") <= {
+        Status.REGRESSION,
+        Status.UNCONFIRMED,
+    }
+    assert status in (Status.REGRESSION, Status.UNCONFIRMED)
+
+
+def test_a_node_with_slow_probes_and_usual_numbers_is_shown(judged: Any) -> None:
+    status, reason, answers = judged(lambda one: 1.4 if one[4].startswith("probe.") else 1.0)
+    assert status is Status.PASS, reason
+    assert answers["node_health"][0].reason.startswith("the probes of node-a, node-b were slow, what was")
 
 
 @pytest.mark.parametrize("metric", ["batch_cost", "reader_cost", "wall_time", "inference_time"])
@@ -142,23 +161,17 @@ def test_far_more_than_the_node_explains_stays_a_question(judged: Any) -> None:
     assert not any(one.values.get("confirm") for one in answers["speed.batch_cost"])
 
 
-def test_memory_of_the_sick_node_is_explained_and_that_of_others_is_not(judged: Any) -> None:
-    def slow(more: tuple[str, ...]) -> Callable[[Number], float]:
-        return lambda one: 3.0 if one[2] in (more if one[4] == "peak_rss" else ("node-b",)) else 1.0
-
-    _, _, answers = judged(slow(("node-b",)))
-    (memory,) = answers["memory.peak_rss"]
-    assert (memory.status, "node_health" in memory.reason) == (Status.INSUFFICIENT_DATA, True)
-
-
-def test_memory_of_all_nodes_is_not_explained_by_one(judged: Any) -> None:
+def test_a_slow_node_explains_no_memory(judged: Any) -> None:
     _, _, answers = judged(lambda one: 3.0 if one[2] == "node-b" or one[4] == "peak_rss" else 1.0)
     (memory,) = answers["memory.peak_rss"]
-    assert memory.values["confirm"] is True
+    assert memory.status in (Status.REGRESSION, Status.UNCONFIRMED)
     assert "node_health" not in memory.reason
 
 
 def test_a_young_history_says_nothing_of_nodes(judged: Any) -> None:
     _, _, answers = judged(lambda one: 3.0 if one[2] == "node-a" else 1.0, weeks=3)
     (health,) = answers["node_health"]
-    assert (health.status, health.reason) == (Status.INSUFFICIENT_DATA, "3 of 5 earlier runs")
+    assert (health.status, health.reason) == (
+        Status.INSUFFICIENT_DATA,
+        "3 of 5 earlier runs",
+    )

@@ -28,6 +28,20 @@ def test_success_is_recorded_with_times_and_log(bench):
     assert (job / "logs/main.log").read_text() == "hello\nerror\n"
 
 
+def test_a_job_times_its_node_before_and_after_itself(bench):
+    job = bench.job("true", probe=True)
+    bench.ask("start", job)
+    record = bench.ended(job)
+    assert record.ok
+    assert set(record.probes) == {"cpu", "memory", "disk"}
+    assert all(len(timed) == 2 and min(timed) > 0 for timed in record.probes.values()), record.probes
+    assert not list(job.glob("probe.*"))
+
+
+def test_a_job_that_is_not_asked_times_nothing(bench):
+    assert bench.end_of("true").probes == {}
+
+
 def test_exit_code_of_the_shell_itself(bench):
     record = bench.end_of("set -e; exit 7; echo never")
     assert (record.reason, record.exit_code, record.message) == (EndReason.EXITED, 7, "exited with 7")
@@ -215,3 +229,48 @@ def test_environment_is_the_jobs_own(bench):
 
 def test_stdin_is_empty(bench):
     assert bench.end_of("cat").ok
+
+
+# A launcher of three ranks that looks at them once a second, as Paddle's does.
+LAUNCHER = """
+import os, subprocess, sys, time
+codes = ["time.sleep(1.2); sys.exit(0)", "time.sleep(0.9); os.kill(os.getpid(), 9)", "time.sleep(300)"]
+made = [
+    subprocess.Popen(
+        [sys.executable, "-c", "import os, sys, time; " + code], env=dict(os.environ, PADDLE_TRAINER_ID=str(rank))
+    )
+    for rank, code in enumerate(codes)
+]
+time.sleep(2.5)
+made[2].terminate()
+time.sleep(1)
+sys.exit(max(one.wait() for one in made))
+"""
+
+
+def test_how_each_rank_ended_is_told_in_their_order_whatever_the_launcher_says(bench):
+    (bench.root / "launcher.py").write_text(LAUNCHER)
+    record = bench.end_of(f"{sys.executable} launcher.py")
+    assert [(one.rank, one.exit_code, one.signal) for one in record.ranks] == [
+        (1, None, 9),
+        (0, 0, None),
+        (2, None, 15),
+    ]
+    assert record.started_at < record.ranks[0].at < record.ranks[2].at < record.ended_at + 1
+
+
+@pytest.mark.parametrize(
+    ("end", "by"),
+    [
+        (lambda bench, job: bench.ask("stop", job, "over", "--by", "peer"), "peer"),
+        (lambda bench, job: bench.ask("stop", job, "over"), None),
+        (lambda bench, job: bench.ask("reap", bench.workspace, "--living", "--by", "operator"), "operator"),
+        (lambda bench, job: os.kill(json.loads((job / "lock").read_text()), signal.SIGTERM), "node"),
+    ],
+)
+def test_who_stopped_a_job_stands_in_its_record(bench, end, by):
+    job = bench.job("sleep 300")
+    bench.ask("start", job)
+    end(bench, job)
+    record = bench.ended(job)
+    assert (record.reason, record.stopped_by) == (EndReason.STOPPED, by)

@@ -40,7 +40,8 @@ def test_list_shows_processes_runners_and_jobs(bench):
 def test_another_workspaces_processes_are_not_ours(bench, tmp_path):
     job = bench.job("sleep 300")
     bench.ask("start", job)
-    assert bench.ask("list", tmp_path / "other") == {"processes": [], "jobs": []}
+    listed = bench.ask("list", tmp_path / "other")
+    assert (listed["processes"], listed["jobs"]) == ([], [])
     assert bench.ask("reap", tmp_path / "other")["killed"] == []
     assert bench.ask("poll", job)["state"] == "running"
     bench.ask("stop", job, "over")

@@ -34,6 +34,12 @@ def root_cause(record: ExitRecord, told: Telling, kind: FailureClass | None, lat
     where = f"on node {record.node}" + (f", rank {rank}" if rank >= 0 else "")
     if kind is FailureClass.OUTPUT_MISSING:
         return f"exited with 0 but {_unwritten(record)} on node {record.node}"
+    if kind is FailureClass.CODE_ERROR and told.silent >= 0:
+        return (
+            f"rank {told.silent} on node {record.node} ended without a word{_code(told)} while its peers went on"
+        )
+    if kind is FailureClass.HANG:
+        return f"{REMEDIES[kind].means} {where}: its peers waited for it in vain"
     if kind is FailureClass.CODE_ERROR:
         return f"{ended(record, told)} {where}"
     return f"{REMEDIES[kind].means} {where} ({ended(record, told)})"
@@ -45,6 +51,13 @@ def ended(record: ExitRecord, told: Telling) -> str:
         return f"ended by signal {record.signal}"
     number = signal_of(record, told)
     return f"exit code {record.exit_code}" + (f", a worker was ended by signal {number}" if number else "")
+
+
+def _code(told: Telling) -> str:
+    if told.left is not None and told.left.signal:
+        return f" (signal {told.left.signal})"
+    code = told.left.exit_code if told.left is not None else told.code or None
+    return "" if code is None else f" (exit code {code})"
 
 
 def _stopped(record: ExitRecord) -> str:

@@ -16,8 +16,9 @@ from .ending import DISK_FULL, job_record, write_record
 from .files import PIECE, Json, load, log_name, open_append, save, touch_lease
 from .hang import Hang
 from .outputs import examine, expected, matches
+from .probe import probes
 from .progress import Progress
-from .slots import Refused, take_cpus, take_slot
+from .slots import Refused, take_cpus, take_host_slot, take_slot
 from .stack_signal import prepare
 from .start import refused
 from .workers import Workers
@@ -41,6 +42,7 @@ class Job:
         self.lease_ns, self.heard = 0, time.monotonic()
         self.room, self.ooms, self.since_ns = 1 << 62, oom.kills(), 0
         self.records: list[Json] = []
+        self.probes: list[Json] = []
 
     def path(self, name: str) -> str:
         """A file of the job folder."""
@@ -61,7 +63,14 @@ class Job:
                 raise Refused(f"{place} has {disk.f_bavail * disk.f_frsize} bytes free, the step needs {least}")
         for number in sorted(self.spec["slots"]):
             self.slots.append(take_slot(self.spec, number))
+            self.slots += take_host_slot(self.spec, number)
         take_cpus(self.spec["cpus"])
+        self.probe()
+
+    def probe(self) -> None:
+        """Time the node itself, where the job asks for it."""
+        if self.spec.get("probe"):
+            self.probes.append(probes(self.folder))
 
     def tell(self, state: str) -> None:
         """Enter a state; it is visible at once."""
@@ -170,6 +179,7 @@ class Job:
             if select.select([self.wake], [], [], TICK_S)[0]:
                 os.read(self.wake, 4096)
             self.workers.reap()
+            self.workers.ends.look()
             reason = self.end_reason()
             if not reason and self.hang.over():
                 self.why, reason = self.hang.message, "hang"
@@ -213,6 +223,8 @@ class Job:
         self.progress.begin(log_name(self.leg), self.since_ns)
         self.next_beat = self.next_sample = 0.0
         reason = self.wait(child.pid)
+        self.workers.ends.look()  # the launcher has waited for them by now
+        ends = list(self.workers.ends.ended)
         sent = self.workers.end(self.beat, grace_s=0.0 if reason else GRACE_S)
         status = self.workers.statuses.get(child.pid)
         if not reason and status and self.signal:
@@ -238,7 +250,7 @@ class Job:
             schema_version=1, leg=self.leg, pid=child.pid,
             started_at=started_at, ended_at=started_at + time.monotonic() - begin,
             peak_rss_bytes=self.workers.peak, peak_gpu_bytes=self.workers.gpu_peak,
-            killed=0 if reason else len(sent), **self.stopped_by(reason), **values,
+            killed=0 if reason else len(sent), ranks=ends, **self.stopped_by(reason), **values,
         )  # fmt: skip
 
     def stopped_by(self, reason: str) -> Json:
@@ -307,6 +319,11 @@ class Job:
         self.before.end()
         root, since = self.spec["root"], self.since_ns
         record["outputs"] = []
+        if self.records and not reason:
+            self.probe()
+        if self.probes:
+            names = sorted({name for one in self.probes for name in one})
+            record["probes"] = {name: [one[name] for one in self.probes if name in one] for name in names}
         if self.records:
             record["outputs"], words = expected(root, self.spec["expects"], since, self.beat)
             record["message"] = (record["message"] + words).lstrip("; ")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import glob
 import json
 import os
+import socket
 import time
 
 from . import container
@@ -14,6 +16,9 @@ from .processes import end_all, marked
 
 SLOT_WAIT_S = 5.0  # for a job that is just ending
 SLOT_BYTES = 4096
+# Names of abstract sockets: `<name>/<host>/<slot>`, with the run behind it where it is told. They hold 107 bytes.
+SLOT_NAME, RUN_NAME, HOST = "tipcflow-slot", "tipcflow-run", "host"
+RUN_LENGTH = 60
 FENCES_END = 2**53  # no controller counts so far: such a number was not written by one
 # The last job's runner has waited longer already, and a controller waits for this job to be staged.
 GIVE_UP_S = 5.0
@@ -70,6 +75,58 @@ def lock_slot(slot: int, path: str, spec: Json, number: int) -> None:
                 holder = (load(path) or {}).get("job", "a job that is starting")
                 raise Refused(f"slot {number} of {spec['node']} is held by {holder}") from None
             time.sleep(0.02)
+
+
+def host_slots() -> list[Json]:
+    """Who holds slots of this host, in any workspace, as any user: `host`, `slot` and `run` (its first part)."""
+    found = []
+    try:
+        with open("/proc/net/unix", "rb") as handle:
+            lines = handle.read().decode("ascii", "replace").splitlines()
+    except OSError:
+        return []
+    for line in lines:
+        parts = line.rpartition(" ")[2].split("/")
+        if len(parts) == 4 and parts[0] == f"@{RUN_NAME}" and parts[2].isdigit():
+            found.append({"host": parts[1], "slot": int(parts[2]), "run": parts[3]})
+    return found
+
+
+def take_host_slot(spec: Json, number: int) -> list[int]:
+    """Take a slot of the host for the job; another workspace, user or controller may use the same host.
+
+    A run that has several nodes on one host, by several addresses, is not kept from itself.
+
+    Returns:
+        File descriptors that hold it as long as they are open; none where the host has no abstract sockets.
+
+    Raises:
+        Refused: another run holds it; it is named.
+    """
+    host, own = spec.get("host"), spec["run"][:RUN_LENGTH]
+    if not host:
+        return []
+    until = time.monotonic() + SLOT_WAIT_S
+    while True:
+        slot, mark = (socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) for _ in range(2))
+        try:
+            slot.bind(f"\0{SLOT_NAME}/{host}/{number}")
+            mark.bind(f"\0{RUN_NAME}/{host}/{number}/{own}")
+            return [slot.detach(), mark.detach()]
+        except OSError as error:
+            slot.close()
+            mark.close()
+            if error.errno != errno.EADDRINUSE:
+                return []
+        if time.monotonic() > until:
+            holders = {one["run"] for one in host_slots() if (one["host"], one["slot"]) == (host, number)}
+            if holders == {own}:
+                return []
+            who = ", ".join(sorted(holders)) or "a job that is starting"
+            raise Refused(
+                f"slot {number} of {spec['node']} is held by run {who} from another workspace of this host"
+            )
+        time.sleep(0.05)
 
 
 def refuse_claimed(spec: Json, number: int) -> None:

@@ -9,6 +9,7 @@ import time
 from . import container
 from .files import Json, ask_to_stop, describe, job_folder, load, locked
 from .processes import Proc, end_all, marked
+from .slots import host_slots
 
 LIVING = ("staging", "staged", "running")
 
@@ -32,7 +33,7 @@ def told(proc: Proc) -> Json:
 
 
 def survey(workspace: str) -> Json:
-    """Every process that carries this workspace's mark, and every job folder with its state."""
+    """Processes with this workspace's mark, job folders with their state, and who holds slots of the host."""
     processes = [told(proc) for proc in marked({"TIPCFLOW_WORKSPACE": workspace})()]
     jobs = []
     for path in sorted(glob.glob(os.path.join(glob.escape(workspace), "jobs", "*", "*", "*", "job.json"))):
@@ -42,7 +43,7 @@ def survey(workspace: str) -> Json:
             jobs.append(
                 {"job": job, "folder": os.path.dirname(path), "state": known["state"], "pid": known["pid"]}
             )
-    return {"processes": processes, "jobs": jobs}
+    return {"processes": processes, "jobs": jobs, "host": host_slots()}
 
 
 def reap(workspace: str, job: str, living: bool, by: str = "controller") -> Json:

@@ -10,6 +10,7 @@ from typing import AbstractSet, Callable
 from .files import Json
 from .gpu import Gpu
 from .processes import Proc, end_all, family, scan
+from .rank_ends import RankEnds
 from .ranks import rank_of
 
 STRANGE_S = 2.0
@@ -32,12 +33,13 @@ class Workers:
         self.helpers: set[int] = set()
         self.strangers: set[int] = set()
         self.strange = 0.0  # until when strangers are believed to be some, with a container
+        self.ends = RankEnds()
         self.peak: dict[str, int] = {}
         self.gpu_peak: dict[str, int] = {}
 
     def forget(self) -> None:
         """Begin with a new command."""
-        self.statuses, self.peak, self.gpu_peak = {}, {}, {}
+        self.statuses, self.peak, self.gpu_peak, self.ends = {}, {}, {}, RankEnds()
 
     def reap(self) -> None:
         """Take note of children that have ended."""
@@ -74,6 +76,7 @@ class Workers:
         procs = self.find({pid for pid in known if str(pid) in alive})
         if not known:
             self.strange = time.monotonic() + STRANGE_S
+        self.ends.learn(procs)
         if not procs:
             return None
         apps, gpus = self.gpu.read()

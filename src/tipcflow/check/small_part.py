@@ -1,0 +1,30 @@
+"""A number that is only a part of another one: a change that is too small to matter for the whole is no change."""
+
+from collections.abc import Mapping
+from statistics import median
+
+from tipcflow.check.context import CheckContext
+from tipcflow.config.policy import MetricRule
+
+# A change of a part counts when it is this share of what counts for the whole.
+_SHARE = 0.5
+
+
+def too_small(
+    key: str, change: float, rule: MetricRule, numbers: Mapping[str, float], context: CheckContext
+) -> str:
+    """Why a change is too small to matter, '' when it is not, or the metric is no part of another one.
+
+    Args:
+        change: in the metric's unit, which is that of the whole.
+        numbers: of the run (`numbers_of`).
+    """
+    if not rule.part_of:
+        return ""
+    whole = f"{key.rpartition('|')[0]}|{rule.part_of}"
+    past = context.past(whole)
+    usual = median(past) if past else numbers.get(whole, 0.0)
+    least = _SHARE * context.policy.floor_of(rule.part_of)
+    if usual <= 0 or abs(change) >= least * usual:
+        return ""
+    return f"the difference is {abs(change) / usual:.1%} of {rule.part_of}, less than {least:.1%}"

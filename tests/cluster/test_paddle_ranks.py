@@ -1,0 +1,62 @@
+"""A rank of a real Paddle training that hangs, or leaves without a word, is `failed` with its rank."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.support import certify
+from tests.support.faults.case import STRICT
+from tests.support.faults.gate import LOOP
+
+from tipcflow.demo.nodes import LocalNodes
+from tipcflow.domain import FailureClass, Status
+
+pytestmark = [pytest.mark.cluster, pytest.mark.full]
+TRAIN = "norm_train_gpus_0,1_autocast_null_nodes_2/train"
+BEGIN = """
+import paddle
+import paddle.distributed as dist
+
+dist.init_parallel_env()
+shared = paddle.ones([4])
+"""
+STEP = """
+        if rank == 3 and epoch == 1 and iteration == 3:
+            {what}
+        dist.all_reduce(shared)
+"""
+
+
+@pytest.fixture
+def desk(
+    make_nodes: Callable[..., LocalNodes], node_python: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> certify.Desk:
+    monkeypatch.setattr(certify, "DEADLINE_S", 300)
+    made = certify.Desk(tmp_path, make_nodes(python=node_python))
+    made.configure_policy(**{**STRICT, "retries": {}})
+    shutil.rmtree(made.suite / "paddle")  # the real one instead
+    return made
+
+
+@pytest.mark.parametrize(
+    ("what", "kind"),
+    [
+        ("time.sleep(3600)", FailureClass.HANG),
+        ("sys.exit(1)", FailureClass.CODE_ERROR),
+        ("os._exit(0)", FailureClass.CODE_ERROR),
+    ],
+)
+def test_its_rank_is_to_blame_and_nothing_is_tried_again(
+    desk: certify.Desk, what: str, kind: FailureClass
+) -> None:
+    train = desk.suite / "train.py"
+    text = train.read_text().replace("generator = random", f"{BEGIN}generator = random", 1)
+    train.write_text(text.replace(LOOP, LOOP + STEP.format(what=what).lstrip("\n"), 1))
+    outcome = desk.run()
+    with desk.store() as store:
+        failure = store.facts(outcome.run.id).failures[TRAIN]
+        attempts = [one for one in store.attempts(outcome.run.id) if one.step == TRAIN]
+    assert (failure.failure_class, failure.culprit) == (kind, "node b, rank 3"), outcome.output
+    assert outcome.run.status is Status.FAILED
+    assert len(attempts) == 1

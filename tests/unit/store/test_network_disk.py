@@ -1,0 +1,43 @@
+"""SQLite on a network file system is refused: two machines would damage the file."""
+
+from pathlib import Path
+
+import pytest
+
+from tipcflow.domain import ConfigError
+from tipcflow.store import engine
+from tipcflow.store.engine import file_system, make_engine
+
+MOUNTS = """\
+overlay / overlay rw 0 0
+server:/export /mnt nfs4 rw,vers=4.2 0 0
+/dev/sda1 /mnt/local\\040disk ext4 rw 0 0
+tmpfs /mnt/over tmpfs rw 0 0
+server:/other /mnt/over nfs rw 0 0
+"""
+
+
+@pytest.mark.parametrize(
+    ("folder", "kind"),
+    [
+        ("/home/x", "overlay"),
+        ("/mnt", "nfs4"),
+        ("/mnt/home", "nfs4"),
+        ("/mnt2", "overlay"),
+        ("/mnt/local disk/x", "ext4"),
+        ("/mnt/over", "nfs"),
+    ],
+)
+def test_the_file_system_of_a_folder(tmp_path: Path, folder: str, kind: str) -> None:
+    (tmp_path / "mounts").write_text(MOUNTS)
+    assert file_system(Path(folder), tmp_path / "mounts") == kind
+    assert file_system(Path(folder), tmp_path / "none") == ""
+
+
+def test_sqlite_on_a_network_file_system_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = file_system(tmp_path.resolve())
+    assert here, "this machine's own file system"
+    make_engine(f"sqlite:///{tmp_path / 'x.db'}").dispose()
+    monkeypatch.setattr(engine, "NETWORK", frozenset({here}))
+    with pytest.raises(ConfigError, match=rf"on a network file system.*found '{here}'.*postgresql://"):
+        make_engine(f"sqlite:///{tmp_path / 'x.db'}")
