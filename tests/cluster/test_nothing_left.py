@@ -1,7 +1,11 @@
 """What steps and broken connections leave on real nodes is never waited for, and is gone at the run's end."""
 
 import contextlib
-from collections.abc import Iterator
+import io
+import tarfile
+import time
+from collections.abc import Callable, Iterator
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -11,7 +15,9 @@ from tipcflow.domain import JobCommand, JobSpec
 from tipcflow.execute.member import Member
 from tipcflow.execute.progress import silent
 from tipcflow.execute.session import NodeSession
-from tipcflow.remote import paths
+from tipcflow.remote import commands, paths
+from tipcflow.remote.bundle import runner_bytes
+from tipcflow.transport.login import connect_client
 
 pytestmark = pytest.mark.cluster
 
@@ -50,9 +56,112 @@ def test_a_worker_log_that_is_a_fifo_is_lost_and_nobody_waits_for_it(session: No
     member.begin(30.0)
     assert session.evidence(spec, 20.0)["complete"]
     assert member.follow(20.0)
-    found = session.fetch(spec, member.artefacts, tmp_path, limit=1000, sent=member.sent)
+    found = session.fetch(spec, member.artefacts, tmp_path, limit=1_000_000, sent=member.sent)
     assert sorted(found.spoiled) == [
         f"log/workerlog.{rank} of node a is lost: skipped, not a regular file" for rank in (0, 1)
     ]
     assert (tmp_path / "files/log/workerlog.2").read_text() == "2\n"
     assert session.list_ours()["processes"] == []
+
+
+HIDDEN = """
+import os, sys
+for _ in (1, 2):
+    if os.fork():
+        os._exit(0)
+    os.setsid()
+os.execve("/bin/sleep", ["/bin/sleep", "7345"], {})
+"""
+
+
+def daemons(nodes: LocalNodes) -> list[int]:
+    """Pids of the daemon on node a."""
+    return [one.pid for one in nodes.processes("a") if one.cmdline == "/bin/sleep 7345"]
+
+
+@pytest.mark.parametrize("killed", ["runner", "runner and guard"])
+def test_a_daemon_without_marks_ends_though_its_runner_is_killed(
+    nodes: LocalNodes, session: NodeSession, killed: str
+) -> None:
+    spec = job(session, "python3 hidden.py; sleep 300", step=killed.replace(" ", "-"))
+    session.transport.put(HIDDEN.encode(), f"{spec.root}/hidden.py")
+    session.start(spec)
+    until(lambda: daemons(nodes), "the daemon")
+    time.sleep(1.0)  # a sample is taken every 0.5 s
+    listed = session.list_ours()
+    guards = [one["pid"] for one in listed["helpers"] if one["helper"] == "guard"]
+    runners = [one["pid"] for one in listed["processes"] if one["runner"]]
+    assert daemons(nodes)[0] in [one["pid"] for one in listed["processes"]]
+    if killed == "runner":
+        session.ask(f"kill -9 {runners[0]}", "kill the runner")
+        until(lambda: not daemons(nodes), "the daemon's end")
+    else:
+        session.ask(f"kill -9 {guards[0]} {runners[0]}", "kill both")
+        for one in listed["processes"]:  # and all that carries marks
+            if one["pid"] != daemons(nodes)[0]:
+                nodes.exec("a", ["kill", "-9", str(one["pid"])])
+        assert daemons(nodes)
+        told = session.reap(f"left/{spec.step}/1")
+        assert [one["cmdline"] for one in told["killed"]] == ["/bin/sleep 7345"]
+        assert not daemons(nodes)
+    assert session.list_ours()["processes"] == []
+
+
+@pytest.mark.parametrize("damage", [": >", "head -c 1000"])
+def test_a_damaged_runner_file_is_replaced(session: NodeSession, damage: str) -> None:
+    runner = paths.runner_path(session.node)
+    cut = f": > {runner}" if damage == ": >" else f"head -c 1000 {runner} > {runner}.cut; mv {runner}.cut {runner}"
+    session.ask(f"sh -c '{cut}'", "damage the runner")
+    assert session.list_ours()["processes"] == []  # in the middle of a run
+    session.ask(f"sh -c '{cut}'", "damage the runner")
+    session.prepare()  # before the next one
+    assert (
+        session.ask(f"sha256sum < {runner}", "hash it").split()[0].decode() == sha256(runner_bytes()).hexdigest()
+    )
+    session.ask(f"sh -c '{cut}'", "damage the runner")
+    spec = job(session, "echo begun", step="damaged")
+    member = Member(session, spec, listener=silent, reconnect_s=5.0)
+    assert member.begin(30.0)["state"] in ("running", "ended")
+    assert member.follow(20.0)
+
+
+def test_a_damaged_archive_is_replaced(session: NodeSession) -> None:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz"):
+        pass
+    data = packed.getvalue()
+    name = sha256(data).hexdigest()
+    session.transport.put(data[:20], paths.suite_archive(session.node, name))
+    session.deploy("left", data, name)
+
+
+def test_an_upload_over_a_dead_link_is_seen_and_ends(nodes: LocalNodes, session: NodeSession) -> None:
+    place = f"{session.node.workspace}/suites/large"
+    client = connect_client(nodes.cluster.node("a"), timeout=10.0)
+    transport = client.get_transport()
+    assert transport is not None
+    channel = transport.open_session()
+    channel.exec_command(commands.write_file(place))
+    channel.send(b"the beginning")
+    until(lambda: uploads(session), "the upload")
+    session.reap("left/none/1")
+    assert uploads(session)  # it may yet go on: the node does not know whether the connection is gone
+    part = session.ask(f"sh -c 'ls {place}.*.tmp'", "find it").decode().strip()
+    session.ask(f"touch -d '1 minute ago' {part}", "make it look silent")
+    told = session.reap("left/none/1")
+    assert {one["helper"] for one in told["helpers"]} == {"upload"}
+    until(lambda: not uploads(session), "its end")
+    client.close()
+
+
+def uploads(session: NodeSession) -> list[int]:
+    """Pids of those that write a file."""
+    return [one["pid"] for one in session.list_ours()["helpers"] if one["cmdline"] == "cat"]
+
+
+def until(condition: Callable[[], object], what: str, seconds: float = 20.0) -> None:
+    """Wait for something to be true."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, f"waited {seconds:g} s for {what}"
+        time.sleep(0.1)

@@ -71,7 +71,7 @@ def _judged(facts: Facts, target: Reference, variant: str, context: CheckContext
         return result(Status.FAILED, f"{evaluated} passed, but logged no {target.metric}, which has a target")
     if last is None:
         return result(Status.INSUFFICIENT_DATA, f"{variant}: no evaluation logged {target.metric}")
-    value = _in_unit(last, target.unit)
+    value = _in_unit(last, target.unit, facts)
     values["value"] = value
     if not math.isfinite(value):
         return result(Status.FAILED, f"{target.metric} is {value}")
@@ -81,6 +81,10 @@ def _judged(facts: Facts, target: Reference, variant: str, context: CheckContext
     if better < -target.tolerance - 1e-9:
         return result(Status.FAILED, f"{shown}: too low" if metric(target.metric).better != "lower" else shown)
     if better > context.policy.accuracy.too_good * max(target.tolerance, 1e-12):
+        if _may_be_per_cent(last, target.unit, facts):
+            both = f"{number(last.value)} is {number(value)} % as a share and {number(last.value)} % as per cent"
+            hint = 'the log prints no unit; a target with unit "1" says that it is a share'
+            return result(Status.UNCONFIRMED, f"{target.metric} {both}: {hint}")
         return result(Status.IMPROVEMENT, f"{shown}: too good, look before it is accepted")
     return result(Status.PASS, shown)
 
@@ -109,7 +113,21 @@ def _evaluated(facts: Facts, variant: str) -> str:
     return next((step.id for step in steps if facts.step_status.get(step.id) is Status.PASS), "")
 
 
-def _in_unit(one: Measurement, unit: str) -> float:
-    if one.unit == "%" and unit == "1":
+def _in_unit(one: Measurement, unit: str, facts: Facts) -> float:
+    per_cent = one.unit == "%" or (not one.unit and _beyond_one(one, facts))
+    if per_cent and unit == "1":
         return one.value / 100
-    return one.value * 100 if one.unit != "%" and unit == "%" else one.value
+    return one.value * 100 if not per_cent and unit == "%" else one.value
+
+
+def _beyond_one(one: Measurement, facts: Facts) -> bool:
+    """Whether the run printed a value of the metric that is no share of one: then all of them are per cent."""
+    if metric(one.metric).better != "higher":
+        return False
+    alike = (other.value for other in facts.measurements if (other.metric, other.unit) == (one.metric, one.unit))
+    return any(math.isfinite(value) and value > 1 + 1e-9 for value in alike)
+
+
+def _may_be_per_cent(one: Measurement, unit: str, facts: Facts) -> bool:
+    """Whether a number without a unit, compared with per cent, may be either a share or per cent."""
+    return unit == "%" and not one.unit and not _beyond_one(one, facts)

@@ -3,9 +3,11 @@
 `tipcflow run`, `judge`, `baseline show` and `gate` all get their answer from `level_of`.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import median
+from functools import lru_cache
+from statistics import NormalDist, median
 
 from tipcflow.check.detect import Alert, Gate
 from tipcflow.config.policy import Policy
@@ -14,6 +16,8 @@ from tipcflow.domain.metrics import metric
 
 # 1.4826 * MAD is the standard deviation of a normal distribution.
 _MAD_TO_SIGMA = 1.4826
+# And what is left out of a standard deviation as odd may not hide that most runs are near each other.
+_MOST_MADS = 3.0
 # Values that differ by less than this share are equal: sums of the same samples in another order are.
 _EQUAL = 1e-12
 
@@ -124,9 +128,31 @@ def level_of(past: Sequence[float], name: str, policy: Policy, *, higher_is_bett
 
 def limit_of(runs: Sequence[float], floor: float, z: float) -> float:
     """The larger of the floor and `z` robust standard deviations of the runs, relative to their median."""
+    return max(floor, z * robust_sigma(runs) / abs(median(runs)))
+
+
+def robust_sigma(runs: Sequence[float]) -> float:
+    """The standard deviation of one run, however far off a few runs are.
+
+    Deviations from the median, without the largest tenth of them and without the largest at least: of five runs
+    that tells far more than their median deviation (MAD), which is only a bound here.
+    """
     base = median(runs)
-    spread = _MAD_TO_SIGMA * median(abs(one - base) for one in runs) / abs(base)
-    return max(floor, z * spread)
+    off = sorted(abs(one - base) for one in runs)
+    left_out = max(1, len(off) // 10)
+    kept = off[:-left_out]
+    if len(kept) < 2:
+        return _MAD_TO_SIGMA * median(off)
+    spread = math.sqrt(math.fsum(one * one for one in kept) / (len(kept) - 1))
+    return min(_without_tails(left_out / len(off)) * spread, _MOST_MADS * _MAD_TO_SIGMA * median(off))
+
+
+@lru_cache(maxsize=256)
+def _without_tails(share: float) -> float:
+    """Standard deviation of a normal distribution over that of its middle, without this share in the tails."""
+    normal = NormalDist()
+    end = normal.inv_cdf(1 - share / 2)
+    return 1 / math.sqrt(1 - 2 * end * normal.pdf(end) / (1 - share))
 
 
 def _back(now: Sequence[float], level: Sequence[float], floor: float, higher_is_better: bool) -> bool:

@@ -31,7 +31,13 @@ def parity_chain(facts: Facts, context: CheckContext) -> list[CheckResult]:
             continue
         for leg in passed:
             scores = facts.predictions.get(leg_key(step, leg.id), {})
-            results.append(_compared(scores, source, expected, leg.precision, step, context, leg.id))
+            # Legs that judge other data on purpose all do.
+            same_data = any(
+                set(facts.predictions.get(leg_key(step, one.id), {})) == set(expected) for one in passed
+            )
+            results.append(
+                _compared(scores, source, expected, leg.precision, step, context, leg.id, same_data=same_data)
+            )
     return results
 
 
@@ -54,7 +60,15 @@ def _network(facts: Facts, step: Step) -> tuple[str, Scores]:
 
 
 def _compared(
-    scores: Scores, source: str, expected: Scores, precision: str, step: Step, context: CheckContext, leg: str = ""
+    scores: Scores,
+    source: str,
+    expected: Scores,
+    precision: str,
+    step: Step,
+    context: CheckContext,
+    leg: str = "",
+    *,
+    same_data: bool = False,
 ) -> CheckResult:
     allowed = budget_of(context.policy.chain, leg, precision)
 
@@ -66,7 +80,8 @@ def _compared(
         return result(Status.INSUFFICIENT_DATA, "the leg printed no predictions")
     odd = apart(scores, expected)
     if odd:
-        return result(Status.INSUFFICIENT_DATA, f"not the same images as in {source}: {odd}")
+        status = Status.FAILED if same_data else Status.INSUFFICIENT_DATA
+        return result(status, f"not the same images as in {source}: {odd}")
     if classes(expected) < context.policy.parity.min_classes:
         return result(
             Status.INSUFFICIENT_DATA, f"all {len(expected)} images got the same class: parity would mean nothing"

@@ -4,7 +4,7 @@ from statistics import median
 
 from tipcflow.check.context import CheckContext, Pin
 from tipcflow.check.excuse import Excuses, excuses_of
-from tipcflow.check.select import amount
+from tipcflow.check.select import amount, passed, repeats_of
 from tipcflow.config.policy import MetricRule
 from tipcflow.domain import CheckResult, Facts, Status, numbers_of, plain_metric
 from tipcflow.domain.metrics import metric
@@ -12,10 +12,13 @@ from tipcflow.domain.metrics import metric
 NAME = "baseline.pinned"
 # One slow run is no drift: this one and the two before it have to agree.
 RUNS = 3
+# Not printed by the suite.
+_BY_RUNNER = frozenset({"peak_rss", "peak_gpu", "wall_time"})
 
 
 def against_pinned(facts: Facts, context: CheckContext) -> list[CheckResult]:
-    """One result per pinned (step, leg, metric); of one that the run did not measure `insufficient_data`.
+    """One result per pinned (step, leg, metric); one that the run did not measure, though the step ended
+    well, is `failed`.
 
     Compared is the median of this run and the two before it with the pinned value; a change beyond the metric's
     floor counts. This alone finds a drift that is too slow for the other rules, whose history drifts along.
@@ -26,19 +29,21 @@ def against_pinned(facts: Facts, context: CheckContext) -> list[CheckResult]:
     # A confirm run does only what is in doubt.
     partial = context.run is not None and context.run.trigger == "confirm"
     return [
-        _judged(key, numbers[key], pin, context, excuses) if key in numbers else _missing(key, pin, context)
+        _judged(key, numbers[key], pin, context, excuses) if key in numbers else _missing(facts, key, pin, context)
         for key, pin in sorted(context.pins.items())
         if key in numbers or not partial
     ]
 
 
-def _missing(key: str, pin: Pin, context: CheckContext) -> CheckResult:
+def _missing(facts: Facts, key: str, pin: Pin, context: CheckContext) -> CheckResult:
     step, leg, name = key.split("|")
     known = metric(plain_metric(name))
+    unknown = Status.INSUFFICIENT_DATA
     pinned = f"{pin.who} pinned {key} ({amount(pin.value, known.unit)}, run {pin.run})"
     return CheckResult(
         check=NAME,
-        status=Status.INSUFFICIENT_DATA,
+        # A step that did not end well says so itself; what the node runner measures may miss a short job.
+        status=Status.FAILED if known.name not in _BY_RUNNER and _ended_well(facts, step, leg) else unknown,
         reason=f"{pinned}: the run has no such number",
         step=step,
         leg=leg,
@@ -46,6 +51,11 @@ def _missing(key: str, pin: Pin, context: CheckContext) -> CheckResult:
         gating=_rule(name, context).gating,
         values={"pinned": pin.value, "run": pin.run, "who": pin.who, "why": pin.why, "key": key},
     )
+
+
+def _ended_well(facts: Facts, step: str, leg: str) -> bool:
+    repeats = repeats_of(facts, step)
+    return bool(repeats) and all(passed(facts, one.id, leg) for one in repeats)
 
 
 def _rule(name: str, context: CheckContext) -> MetricRule:

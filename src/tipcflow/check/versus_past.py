@@ -16,6 +16,8 @@ from tipcflow.domain.metrics import Better, Metric, metric
 _AGREES = 0.5
 # A change beyond so many limits needs no confirm run.
 _ALONE = 2
+# Within the limit, but farther than so many robust standard deviations: too far for a run to be green in doubt.
+_STRONG = 3.0
 # Times that a log may print as 0 because they are shorter than its last digit.
 _ROUNDED = frozenset({"reader_cost", "preprocess_time", "postprocess_time"})
 # Memory of a device that the run may not use.
@@ -42,7 +44,7 @@ class Question:
         name: as `numbers_of` has it.
         past: of accepted runs, oldest first; finite.
         values: the numbers it is judged by; `confirm` is among them while a confirm run is wanted.
-        better: which direction is better, instead of what is known of the metric.
+        better, unit: instead of what is known of the metric.
         level: what the past says; made of `past` by the policy unless given.
     """
 
@@ -54,6 +56,7 @@ class Question:
     confirm: Confirm
     values: dict[str, Any] = field(default_factory=dict)
     better: Better | None = None
+    unit: str | None = None
     level: Level | None = None
     _level: Level = field(init=False)
 
@@ -70,6 +73,9 @@ class Question:
     def _better(self) -> Better:
         return self.better or self.known.better
 
+    def _amount(self, value: float) -> str:
+        return amount(value, self.known.unit if self.unit is None else self.unit)
+
     @property
     def base(self) -> float:
         """The median of the earlier runs; where their level changed, of those of the level that counts."""
@@ -78,12 +84,12 @@ class Question:
     @property
     def now(self) -> str:
         """The number with its unit."""
-        return amount(self.value, self.known.unit)
+        return self._amount(self.value)
 
     @property
     def shown(self) -> str:
         """The number and its baseline."""
-        ratio = f"{self.value / self.base:.3f} x the baseline {amount(self.base, self.known.unit)}"
+        ratio = f"{self.value / self.base:.3f} x the baseline {self._amount(self.base)}"
         return f"{self.now}, {ratio} of {len(self._level.runs)} runs"
 
     @property
@@ -137,7 +143,8 @@ class Question:
             return self._doubted(worse, limit)
         if worse >= -limit and not look.asked:
             return Status.PASS, f"{self.shown}, within {limit:.1%}"
-        if self._level.gate is None or self._level.worse_before or self._level.exact:
+        alone = self._level.gate is None or self._level.worse_before or self._level.exact
+        if worse < -limit and alone:
             return Status.IMPROVEMENT, f"{self.shown}; {limit:.1%} would be noise"
         return Status.PASS, f"{self.shown}, better perhaps: further runs will tell"
 
@@ -155,12 +162,14 @@ class Question:
         if self.confirm.value is None:
             return self._unconfirmed(beyond, worse, limit)
         again = self._worse(self.confirm.value)
-        measured = f"the confirm run measured {amount(self.confirm.value, self.known.unit)}"
+        measured = f"the confirm run measured {self._amount(self.confirm.value)}"
         if min(worse, again) > limit:
             return Status.REGRESSION, f"{beyond}, and {measured}"
-        if again >= _AGREES * worse:
-            return Status.UNCONFIRMED, f"{beyond}, and {measured}: only part of the change, {again:.1%} worse"
-        return Status.PASS, f"{self.shown}, but {measured}: not confirmed"
+        if again < _AGREES * worse:
+            return Status.PASS, f"{self.shown}, but {measured}: not confirmed"
+        if not self._strong(worse):
+            return Status.PASS, f"{self.shown}, and {measured}: both within {limit:.1%}"
+        return Status.UNCONFIRMED, f"{beyond}, and {measured}: only part of the change, {again:.1%} worse"
 
     def _unconfirmed(self, beyond: str, worse: float, limit: float) -> Answer:
         """Nothing has confirmed or refuted the doubt: while a confirm run can be had, it is asked for."""
@@ -176,7 +185,13 @@ class Question:
             return Status.REGRESSION, f"{beyond}; all {len(self._level.runs)} earlier runs are equal ({missing})"
         if self._confirmed_before():
             return Status.REGRESSION, f"{beyond}, and the run before was worse as well ({missing})"
+        if not self._strong(worse):
+            return Status.PASS, f"{self.shown}, within {limit:.1%}"
         return Status.UNCONFIRMED, f"{beyond}; not confirmed: {missing}"
+
+    def _strong(self, worse: float) -> bool:
+        """Whether a change is so large that a run is not green while nothing refutes it."""
+        return worse > limit_of(self._level.runs, self._level.floor, min(_STRONG, self._level.z))
 
     def _confirmed_before(self) -> bool:
         """Whether the run before was worse than its own predecessors, too: one slow run is no regression.

@@ -1,7 +1,6 @@
 """`tipcflow baseline …`: what numbers are compared with, and what a person decided about it."""
 
 import math
-from statistics import median
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,6 +11,9 @@ from tipcflow.domain import ConfigError, Run, plain_metric
 from tipcflow.domain.metrics import metric as known_metric
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tipcflow.config.policy import Policy
     from tipcflow.store import Baseline, Store
 
 app = typer.Typer(no_args_is_help=True, help="What the numbers of a run are compared with.")
@@ -30,23 +32,36 @@ def _group() -> None:
 
 
 @app.command("show")
-def show(run: RunName = "latest", metric: Metrics = None, step: Steps = "", as_json: AsJson = False) -> None:
+def show(
+    run: RunName = "latest",
+    metric: Metrics = None,
+    step: Steps = "",
+    policy: Annotated[str, typer.Option(help="Compare as by this policy; else by that of the run.")] = "",
+    as_json: AsJson = False,
+) -> None:
     """Show what a run's numbers are compared with, and every decision about them, old ones too."""
+    from tipcflow.config.settings import settings
+    from tipcflow.execute.judgement import policy_of
     from tipcflow.store import Store
 
     with Store.open() as store:
         found = store.find_run(run)
-        rows = _in_force(store, found, metric or [], step)
+        rules = policy_of(store, found, policy, settings().config_dir)
+        made = store.baseline_decisions(found.chain, found.mode, found.environment)
+        rows = _in_force(store, found, metric or [], step, made, rules)
         decisions = [
             one
-            for one in store.baseline_decisions(found.chain, found.mode, found.environment)
+            for one in made
             if (not metric or {one.metric, plain_metric(one.metric)} & set(metric)) and step in ("", one.step)
         ]
     if as_json:
         decided = [one.model_dump(mode="json") | {"value": _finite(one.value)} for one in decisions]
-        print_json({"run": found.id, "environment": found.environment, "baselines": rows, "decisions": decided})
+        about = {"run": found.id, "environment": found.environment, "policy": rules.name}
+        print_json(about | {"baselines": rows, "decisions": decided})
         return
-    typer.echo(f"{found.chain} in {found.mode} on {found.environment or 'an unknown environment'}")
+    typer.echo(
+        f"{found.chain} in {found.mode} on {found.environment or 'an unknown environment'}, policy {rules.name}"
+    )
     table = [
         (
             row["step"],
@@ -182,15 +197,20 @@ def _numbers(store: "Store", run: Run, metrics: list[str], step: str) -> dict[tu
     return found
 
 
-def _in_force(store: "Store", run: Run, metrics: list[str], step: str) -> list[dict[str, Any]]:
-    from tipcflow.execute.precedents import decided, past_runs
+def _in_force(
+    store: "Store", run: Run, metrics: list[str], step: str, decisions: "Sequence[Baseline]", rules: "Policy"
+) -> list[dict[str, Any]]:
+    """What the run's numbers are compared with, as its checks do it: `level_of`, and pins beside it."""
+    from tipcflow.check.level import level_of
+    from tipcflow.execute.precedents import decided, history_of
 
-    in_force = decided(store.baseline_decisions(run.chain, run.mode, run.environment))
-    past = past_runs(store, run, in_force.starts, limit=HISTORY)
+    in_force = decided(decisions)
+    past = history_of(store, run, in_force.starts, rules, as_of=run.ended_at)
     rows = []
     for about, leg, name in _numbers(store, run, metrics, step):
         key = f"{about}|{leg}|{name}"
-        values = [one.medians[key] for one in past if key in one.medians]
+        values = [one.medians[key] for one in past if math.isfinite(one.medians.get(key, math.nan))]
+        level = level_of(values, name, rules)
         row: dict[str, Any] = {
             "step": about,
             "leg": leg,
@@ -199,14 +219,11 @@ def _in_force(store: "Store", run: Run, metrics: list[str], step: str) -> list[d
         }
         start = in_force.starts.get(key)
         kind = f"since {start}" if start else "automatic"
-        rows.append(row | {"value": median(values) if values else None, "kind": kind, "runs": len(values)})
+        rows.append(row | {"value": level.base if values else None, "kind": kind, "runs": len(level.runs)})
         pinned = in_force.pins.get(key)
         if pinned:
             rows.append(row | {"value": pinned.value, "kind": f"pinned from {pinned.run}", "runs": 1})
     return rows
-
-
-HISTORY = 20
 
 
 def _word(one: "Baseline") -> str:

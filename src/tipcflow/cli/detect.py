@@ -27,14 +27,19 @@ def detect(
     from tipcflow.execute.judgement import load_policy
 
     rule = load_policy(policy, settings().config_dir).detect
-    found = _read(series)
+    found = read_file(series)
     show = _as_json if as_json else _as_text
     # All or nothing: what is wrong in the last series is said before anything is printed.
     lines = [show(one, alerts) for one, alerts in zip(found, judge_series(found, rule), strict=True)]
     typer.echo("\n".join(lines))
 
 
-def _read(path: Path) -> "list[Series]":
+def read_file(path: Path) -> "list[Series]":
+    """All series of a file.
+
+    Raises:
+        ConfigError: it cannot be read, or a line is no series: file, line, key, what was found and expected.
+    """
     from tipcflow.check.detect import read_series
 
     try:

@@ -25,11 +25,13 @@ def gate(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Say of each number that is judged how noisy it is, the smallest change that is found, and false alerts."""
+    from tipcflow.config.settings import settings
+    from tipcflow.execute.judgement import policy_of
     from tipcflow.store import Store
 
     with Store.open() as store:
         run = _run(store, of)
-        rules = _policy(store, run, policy)
+        rules = policy_of(store, run, policy, settings().config_dir)
         rows = limits(store, run, rules)
     if as_json:
         about = {"chain": run.chain, "mode": run.mode, "environment": run.environment, "policy": rules.name}
@@ -47,12 +49,12 @@ def gate(
 def limits(store: "Store", run: Run, rules: "Policy") -> list[dict[str, Any]]:
     """What is known of the gate on every number of the run's chain, mode and environment that is judged."""
     from tipcflow.check.gate_limits import gate_limits
-    from tipcflow.execute.precedents import decided, past_runs
+    from tipcflow.execute.precedents import decided, history_of
 
     starts = decided(store.baseline_decisions(run.chain, run.mode, run.environment)).starts
     # The run itself belongs to the history of what comes next.
     after = run.model_copy(update={"id": ""})
-    return gate_limits(past_runs(store, after, starts, limit=max(rules.history, rules.detect.window)), rules)
+    return gate_limits(history_of(store, after, starts, rules), rules)
 
 
 def _run(store: "Store", of: str) -> Run:
@@ -65,17 +67,6 @@ def _run(store: "Store", of: str) -> Run:
         raise ConfigError(
             "is neither a chain nor a run", key="CHAIN|RUN", found=of, hint="`tipcflow runs`"
         ) from error
-
-
-def _policy(store: "Store", run: Run, name: str) -> "Policy":
-    from tipcflow.config.policy import Policy
-    from tipcflow.config.settings import settings
-    from tipcflow.execute.judgement import load_policy
-
-    kept = None if name else store.document(run.id, "policy")
-    if kept:
-        return Policy.model_validate(kept)
-    return load_policy(name or "pr", settings().config_dir).settled(run.suite, run.model)
 
 
 def _cells(row: dict[str, Any], rules: "Policy") -> tuple[str, ...]:

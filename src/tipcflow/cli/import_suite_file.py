@@ -11,6 +11,9 @@ from tipcflow.params.kinds import recognise
 from tipcflow.params.lint.guess import guess_dialect
 
 _PARAMS = "test_tipc/configs/**/*.txt"
+# Logs that suites bring along, and how much of them is read.
+_LOGS = ("**/*.log", "**/workerlog.*")
+_MOST_LOGS, _MOST_BYTES = 50, 1 << 20
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
@@ -36,10 +39,32 @@ def suite_for(name: str, repo: Path, config_dir: Path) -> tuple[Suite, str]:
     root = repo.resolve()
     folder = root.relative_to(base).as_posix() if root.is_relative_to(base) else str(root)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(_yaml(name, folder, [dialect for dialect, _ in guessed]), encoding="utf-8")
+    measured = measured_format(repo)
+    text = _yaml(name, folder, [dialect for dialect, _ in guessed], measured)
+    path.write_text(text, encoding="utf-8")
     loaded = load_suite(name, config_dir)
     why = ", ".join(f"{dialect} ({why})" for dialect, why in guessed)
-    return loaded, f"suite {name}: {path} written, dialects guessed: {why}"
+    return loaded, f"suite {name}: {path} written, dialects guessed: {why}; log_format auto: {measured}"
+
+
+def measured_format(repo: Path) -> str:
+    """What `log_format: auto` reads in the logs that lie in a suite, in words."""
+    from tipcflow.parse.account import account_of
+    from tipcflow.parse.formats import FORMATS
+
+    logs = [path for pattern in _LOGS for path in sorted(repo.glob(pattern)) if path.is_file()][:_MOST_LOGS]
+    kinds: Counter[str] = Counter()
+    lines = 0
+    for path in logs:
+        with path.open("rb") as file:
+            account = account_of([file.read(_MOST_BYTES)])
+        kinds.update(account.kinds)
+        lines += account.lines - account.blank
+    if not logs:
+        return "the suite has no logs to try it on"
+    known = ", ".join(f"{count} {form}" for form, count in kinds.most_common() if form in FORMATS)
+    files = "1 log" if len(logs) == 1 else f"{len(logs)} logs"
+    return f"of {lines} lines in {files} of the suite it reads {known or 'none: name a format of your own'}"
 
 
 def _guess(repo: Path) -> list[tuple[str, str]]:
@@ -75,11 +100,11 @@ def other_suites(repo: Path) -> list[str]:
     return [path.relative_to(repo).as_posix() for path in inner]
 
 
-def _yaml(name: str, folder: str, dialects: list[str]) -> str:
+def _yaml(name: str, folder: str, dialects: list[str], measured: str) -> str:
     import yaml
 
-    keys = {"name": name, "folder": folder, "dialects": dialects, "params": [_PARAMS]}
+    keys = {"name": name, "folder": folder, "dialects": dialects, "params": [_PARAMS], "log_format": "auto"}
     head = (
         "# Written by `tipcflow import`; its dialects are guessed. Every key: docs/reference/configuration.md.\n"
     )
-    return head + yaml.safe_dump(keys, sort_keys=False, default_flow_style=None)
+    return head + yaml.safe_dump(keys, sort_keys=False, default_flow_style=None) + f"# log_format: {measured}.\n"

@@ -1,6 +1,10 @@
 """`tipcflow …`: the command line. Commands import what they need when they run, so that `--help` is quick."""
 
+import contextlib
+import io
+import os
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -17,6 +21,7 @@ from tipcflow.cli import (
     golden,
     history,
     import_suite,
+    judge,
     lint,
     logs,
     nodes,
@@ -28,6 +33,7 @@ from tipcflow.cli import (
     show,
     trigger,
 )
+from tipcflow.cli.output import without_reader
 from tipcflow.domain import Status, TipcflowError, exit_code
 
 app = typer.Typer(
@@ -50,6 +56,7 @@ app.command("history")(history.history)
 app.command("export")(export.export)
 app.command("gate")(gate.gate)
 app.command("detect")(detect.detect)
+app.command("judge")(judge.judge)
 app.command("show")(show.show)
 app.command("logs")(logs.logs)
 app.command("parse")(parse.parse)
@@ -80,15 +87,41 @@ def _options(
 
 
 def main() -> None:
-    """Entry point: errors of ours become one clear message on stderr and the exit code of their status."""
+    """Entry point: every error becomes one clear message on stderr and the exit code of its status."""
+    sys.stdout = sys.stdout or Path(os.devnull).open("w")  # noqa: SIM115  # closed by the caller
+    sys.stderr = sys.stderr or Path(os.devnull).open("w")  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # an ASCII terminal shows what it can
     try:
         app()
     except TipcflowError as error:
-        print(f"{error.status.value}: {error}", file=sys.stderr)  # noqa: T201
+        _say(f"{error.status.value}: {error}")
         raise SystemExit(exit_code(error.status)) from error
     except KeyboardInterrupt:
         raise SystemExit(exit_code(Status.CANCELLED)) from None
     except BrokenPipeError:
         # `tipcflow logs … | head`: the reader has gone; that is no error.
-        sys.stderr.close()
+        without_reader()
         raise SystemExit(0) from None
+    except Exception as error:
+        own = _own_trouble(error)
+        if not own:
+            raise
+        _say(f"{Status.INFRA_FAILURE.value}: {own}")
+        raise SystemExit(exit_code(Status.INFRA_FAILURE)) from error
+
+
+def _say(line: str) -> None:
+    with contextlib.suppress(OSError, ValueError):
+        print(line, file=sys.stderr)  # noqa: T201
+
+
+def _own_trouble(error: Exception) -> str:
+    """What is wrong with the disk or the database of this machine, in one line; '' for a defect of ours."""
+    from tipcflow.store.trouble import database_trouble
+
+    if isinstance(error, OSError):
+        where = f" ({error.filename})" if error.filename else ""
+        return f"this machine's disk or network: {error.strerror or error}{where}"
+    return database_trouble(error)

@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import shutil
 import sys
 import textwrap
@@ -124,3 +125,10 @@ def size(count: int) -> str:
             return f"{number:.0f} {unit}" if unit == "B" else f"{number:.1f} {unit}"
         number /= 1024
     return f"{number:.1f} GiB"
+
+
+def without_reader() -> None:
+    """Whoever read stdout has gone: what is printed from now on goes nowhere, also when the process ends."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.close(nowhere)

@@ -95,7 +95,9 @@ def certify(request: "RunRequest", *, as_json: bool = False) -> int:
     Progress goes to stderr; stdout gets the verdict table (or JSON), and the status word as its last line.
     """
     from tipcflow.cli.live import LiveDisplay
+    from tipcflow.cli.output import without_reader
     from tipcflow.config.settings import settings
+    from tipcflow.execute import spool
     from tipcflow.execute.chain import ChainRun
     from tipcflow.execute.conclusion import exit_code_of
     from tipcflow.execute.progress import MaskedListener
@@ -103,12 +105,17 @@ def certify(request: "RunRequest", *, as_json: bool = False) -> int:
 
     chosen = settings()
     with Store.open() as store, LiveDisplay() as display:
+        spool.apply(chosen.home, store)
         chain_run = ChainRun(request, store, home=chosen.home, listener=MaskedListener(display.take))
         display.bind(lambda: plan_of(store, chain_run.id))
         with cancel_on_signals(chain_run.cancel, display.note):
             finished = chain_run.execute()
         display.close()
-        print_run(store, finished, chosen.home, as_json=as_json)
+        try:
+            print_run(store, finished, chosen.home, as_json=as_json)
+            sys.stdout.flush()
+        except OSError:  # `tipcflow run … | head`, a closed stdout, a full disk: the run has its status
+            without_reader()
         return exit_code_of(store, finished)
 
 

@@ -16,9 +16,12 @@ def runs(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List runs, newest first."""
+    from tipcflow.config.settings import settings
+    from tipcflow.execute import spool
     from tipcflow.store import Store
 
     with Store.open() as store:
+        spool.apply(settings().home, store)
         found = store.runs(chain=chain, status=status, limit=limit)
         asked_for_more = chain is not None or status is not None
     if as_json:

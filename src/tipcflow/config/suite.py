@@ -82,7 +82,7 @@ class Suite(ConfigModel):
     prepare: str = "test_tipc/prepare.sh"
     seed_argument: str = ""
     deterministic: bool | Deterministic = False
-    log_format: str = "models"
+    log_format: str = "auto"
     framework: Literal["paddlepaddle", "torch", ""] = "paddlepaddle"
     prints: Prints = Prints()
     launch: Launch | None = None

@@ -1,22 +1,29 @@
 """Local nodes as root: each has its own network, processes, mounts, host name and shared memory.
 
-The namespaces have no names: they end with the node's first process, and with them go its mounts and its end of
-the cable. All that a killed owner can leave behind is the bridge, and for a moment the cables: the state has both.
+The cables meet at a bridge in a network namespace of its own, the switch. In this machine's own namespace, Docker
+or a firewall drops what goes from node to node (`iptables -P FORWARD DROP` with `bridge-nf-call-iptables`).
+
+The namespaces have no names: a node's end with its first process, and with them go its mounts and its end of the
+cable. The switch ends with a process that reads from its owner. All that a killed owner can leave behind is, for a
+moment, this machine's own cable to the switch: the state has its name.
 """
 
 import json
 import os
 import secrets
+import select
+import subprocess
 import uuid
 from pathlib import Path
 
 from tipcflow.demo import processes, sshd
-from tipcflow.demo.backend import Backend, LocalNode
+from tipcflow.demo.backend import READY_DEADLINE_S, Backend, LocalNode
 from tipcflow.demo.processes import Member
 from tipcflow.demo.shell import call
 from tipcflow.demo.subnet import free_subnet
 from tipcflow.domain import InfraError
 
+_BRIDGE, _UPLINK = "bridge", "uplink"
 _UNSHARE = ["unshare", "--net", "--pid", "--ipc", "--uts", "--mount", "--propagation", "slave", "--fork"]
 
 
@@ -27,19 +34,24 @@ def unavailable() -> str:
     probe = call([*_UNSHARE, "--mount-proc", "ip", "link", "set", "lo", "up"], check=False)
     if probe.returncode:
         return f"no namespaces here: {probe.stderr.strip()}"
+    bridge = call(["unshare", "--net", "ip", "link", "add", _BRIDGE, "type", "bridge"], check=False)
+    if bridge.returncode:
+        return f"no bridges here: {bridge.stderr.strip()}"
     name = f"tf{secrets.token_hex(4)}"
-    made = call(["ip", "link", "add", name, "type", "bridge"], check=False)
+    cable = call(["ip", "link", "add", name, "type", "veth", "peer", "name", f"{name}p"], check=False)
     call(["ip", "link", "delete", name], check=False)
-    return f"no bridges here: {made.stderr.strip()}" if made.returncode else ""
+    return f"no cables (veth) here: {cable.stderr.strip()}" if cable.returncode else ""
 
 
 class Namespaces(Backend):
-    """Nodes in namespaces, joined by a bridge that this machine has an address on."""
+    """Nodes in namespaces, joined by a switch that this machine has a cable to."""
 
     kind = "namespaces"
+    _switch: subprocess.Popen[bytes] | None = None
+    _switch_end = -1
 
     def plan(self, names: tuple[str, ...]) -> None:
-        """Choose a free network; the bridge gets its first address."""
+        """Choose a free network; this machine's end of the cable gets its first address."""
         self._subnet = free_subnet()
         addresses = iter(self._subnet.hosts())
         self._gateway = str(next(addresses))
@@ -51,14 +63,45 @@ class Namespaces(Backend):
             self.nodes[name] = LocalNode(name, str(address), 22, self.folder / name)
 
     def open(self) -> None:
-        """Make the bridge."""
-        bridge = self.state.bridge
+        """Make the switch, and this machine's cable to it."""
+        cable = self.state.bridge
+        switch = self._start_switch()
         _ip(
-            f"link add {bridge} type bridge stp_state 0 forward_delay 0",
-            f"link set {bridge} addrgenmode none",
-            f"addr add {self._gateway}/{self._subnet.prefixlen} dev {bridge}",
-            f"link set {bridge} up",
+            f"link add {_BRIDGE} type bridge stp_state 0 forward_delay 0",
+            f"link set {_BRIDGE} addrgenmode none up",
+            "link set lo up",
+            inside=switch,
         )
+        _ip(
+            f"link add {cable} type veth peer name {_UPLINK} netns {switch}",
+            f"link set {cable} addrgenmode none",
+            f"addr add {self._gateway}/{self._subnet.prefixlen} dev {cable}",
+            f"link set {cable} up",
+        )
+        _ip(f"link set {_UPLINK} master {_BRIDGE} addrgenmode none up", inside=switch)
+
+    def _start_switch(self) -> int:
+        """Start the process that keeps the switch's namespace: it ends when this one does. Returns: its pid."""
+        theirs, self._switch_end = os.pipe()
+        marker, _, value = self.state.marker.partition("=")
+        try:
+            self._switch = subprocess.Popen(
+                ["unshare", "--net", "sh", "-c", "echo ready; exec cat"],
+                stdin=theirs,
+                stdout=subprocess.PIPE,
+                start_new_session=True,
+                env={**os.environ, marker: f"{value}switch/"},
+            )
+        finally:
+            os.close(theirs)
+        pid = self._switch.pid
+        self.state.processes["the switch"] = [(pid, processes.start_time(pid))]
+        self.state.save()
+        assert self._switch.stdout is not None
+        readable, _, _ = select.select([self._switch.stdout], [], [], READY_DEADLINE_S)
+        if not readable or not self._switch.stdout.readline().startswith(b"ready"):
+            raise InfraError("the switch of the local nodes did not come up")
+        return pid
 
     def start(self, node: LocalNode) -> None:
         """Start init in new namespaces, plug the cable in, wait for sshd."""
@@ -69,7 +112,8 @@ class Namespaces(Backend):
         link = self.state.links[node.name]
         _ip(
             f"link add {link} type veth peer name eth0 address {self._hardware_address(node)} netns {node.init}",
-            f"link set {link} master {self.state.bridge} addrgenmode none up",
+            f"link set {link} master {_BRIDGE} addrgenmode none up",
+            inside=self._switch_pid,
         )
         _ip(
             "link set lo up",
@@ -89,7 +133,8 @@ class Namespaces(Backend):
         """End the node; the kernel kills what its first process leaves. Its cable goes with its network."""
         super().stop(node)
         # The kernel frees a network a little later; do not wait for that.
-        call(["ip", "link", "delete", self.state.links[node.name]], check=False)
+        if self._switch is not None and self._switch.poll() is None:
+            call([*_inside(self._switch_pid), "ip", "link", "delete", self.state.links[node.name]], check=False)
 
     def members(self, node: LocalNode) -> list[Member]:
         """The node's processes except init."""
@@ -101,18 +146,31 @@ class Namespaces(Backend):
 
     def set_link(self, node: LocalNode, *, up: bool) -> None:
         """Plug the node's cable in or out."""
-        _ip(f"link set {self.state.links[node.name]} {'up' if up else 'down'}")
+        _ip(f"link set {self.state.links[node.name]} {'up' if up else 'down'}", inside=self._switch_pid)
 
     def remove(self) -> None:
-        """Kill what the state names and delete its network devices."""
+        """Kill what the state names and delete this machine's end of the cable."""
+        if self._switch_end >= 0:
+            os.close(self._switch_end)
+            self._switch_end = -1
+        if self._switch is not None:
+            self._switch.kill()
+            if self._switch.stdout is not None:
+                self._switch.stdout.close()
+            self._switch.wait(timeout=READY_DEADLINE_S)
+            self._switch = None
         self.kill_recorded()
-        for device in [*self.state.links.values(), self.state.bridge]:
-            if device:
-                call(["ip", "link", "delete", device], check=False)
-        left = {link["ifname"] for link in json.loads(call(["ip", "-j", "link"]).stdout)}
-        still = left & {*self.state.links.values(), self.state.bridge}
-        if still:
-            raise InfraError(f"network devices of local nodes cannot be deleted: {', '.join(sorted(still))}")
+        cable = self.state.bridge
+        if cable:
+            call(["ip", "link", "delete", cable], check=False)
+        if cable in {link["ifname"] for link in json.loads(call(["ip", "-j", "link"]).stdout)}:
+            raise InfraError(f"the network device {cable} of local nodes cannot be deleted")
+
+    @property
+    def _switch_pid(self) -> int:
+        """The process that keeps the switch's namespace."""
+        assert self._switch is not None
+        return self._switch.pid
 
     def _config(self, node: LocalNode) -> dict[str, object]:
         hosts = node.folder / "hosts"
@@ -134,6 +192,10 @@ class Namespaces(Backend):
         return self.config(node, isolated=True) | {"binds": binds, "hide": hide}
 
 
+def _inside(pid: int) -> list[str]:
+    """What stands before a command to run it in a process's network; 0 is this machine's own."""
+    return ["nsenter", "--target", str(pid), "--net", "--"] if pid else []
+
+
 def _ip(*commands: str, inside: int = 0) -> None:
-    prefix = ["nsenter", "--target", str(inside), "--net", "--"] if inside else []
-    call([*prefix, "ip", "-batch", "-"], stdin="\n".join(commands) + "\n")
+    call([*_inside(inside), "ip", "-batch", "-"], stdin="\n".join(commands) + "\n")

@@ -31,8 +31,8 @@ class State:
         id: eight hexadecimal digits; part of every name that the instance gives away.
         kind: namespaces or loopback.
         folder: of the instance; holds keys, logs and workspaces.
-        bridge: network device, '' for loopback.
-        links: the bridge's side of each node's cable, by node.
+        bridge: this machine's end of its cable to the switch, '' for loopback.
+        links: the switch's side of each node's cable, by node.
         processes: (pid, start time) of each node's outermost processes.
         owner: (pid, start time) of the process that made the nodes.
     """

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tipcflow.domain import InfraError, Run, Status, TipcflowError, new_run_id
-from tipcflow.execute import confirm, judgement
+from tipcflow.execute import confirm, judgement, spool
 from tipcflow.execute.closing import StepCloser
 from tipcflow.execute.deploy import deploy
 from tipcflow.execute.inspection import inspect, settle
@@ -69,7 +69,10 @@ class ChainRun:
                 StepCloser.keep_before(self._store, self.id, error)
             return self._finish(status, str(error))
         except BaseException as error:
-            self._finish(Status.INFRA_FAILURE, f"tipcflow itself failed: {error!r}")
+            try:
+                self._finish(Status.INFRA_FAILURE, f"tipcflow itself failed: {error!r}")
+            except Exception:  # the database is what failed: the error itself says so
+                spool.keep(self._home, self.id, Status.INFRA_FAILURE, f"tipcflow itself failed: {error!r}")
             raise
 
     def _guarded(self) -> Run:

@@ -265,7 +265,7 @@ class StepCloser:
             },
             "engine": {key: log.engine for key, log in logs.items() if log.engine},
             "ranks": {step.id: [report.model_dump() for report in collected.ranks]} if collected.ranks else {},
-            "cut": {step.id: collected.notes} if collected.notes else {},
+            "cut": {step.id: collected.lost} if collected.lost else {},
         }
         own = [step.id, *(f"{step.id}/{leg.id}" for leg in step.legs)]
         for name, entries in found.items():

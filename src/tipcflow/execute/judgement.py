@@ -12,7 +12,7 @@ from tipcflow.config.loader import load_yaml
 from tipcflow.config.policy import Policy
 from tipcflow.config.references import References
 from tipcflow.config.suite import find_config
-from tipcflow.domain import Status
+from tipcflow.domain import Run, Status
 from tipcflow.execute import confirm
 from tipcflow.execute.events import EVENTS
 from tipcflow.execute.kept_logs import compress_logs, content_hash, is_log, plain_name
@@ -63,6 +63,14 @@ def judge_run(store: "Store", run_id: str, *, rules: Policy, references: Referen
 def load_policy(name: str, config_dir: Path) -> Policy:
     """The policy of that name (or of that YAML file)."""
     return load_yaml(find_config(name, config_dir / "policies", what="policy"), Policy)
+
+
+def policy_of(store: "Store", run: Run, name: str, config_dir: Path) -> Policy:
+    """The policy of that name for the run's model; without a name that of the run, or `pr` where it has none."""
+    kept = None if name else store.document(run.id, "policy")
+    if kept:
+        return Policy.model_validate(kept)
+    return load_policy(name or "pr", config_dir).settled(run.suite, run.model)
 
 
 def load_references(suite: str, config_dir: Path) -> References:

@@ -48,6 +48,10 @@ class JobSession(Protocol):
         """What can be seen of a job that may hang; the job goes on."""
         ...
 
+    def end_stuck(self, spec: JobSpec) -> None:
+        """End the processes of a job whose runner does nothing any more, and the runner."""
+        ...
+
     def reconnect(self) -> None:
         """A fresh connection to the same node."""
         ...
@@ -70,7 +74,15 @@ class Member:
         staged: set when the runner waits for `go` (or has gone on, or ended).
     """
 
-    def __init__(self, session: JobSession, spec: JobSpec, *, listener: Listener, reconnect_s: float) -> None:
+    def __init__(
+        self,
+        session: JobSession,
+        spec: JobSpec,
+        *,
+        listener: Listener,
+        reconnect_s: float,
+        silence_s: float = float("inf"),
+    ) -> None:
         self.session = session
         self.spec = spec
         self.record: ExitRecord | None = None
@@ -89,6 +101,7 @@ class Member:
         self._resume: dict[str, int] = {}
         self._listener = listener
         self._reconnect_s = reconnect_s
+        self._silence_s = silence_s
         self._thread: threading.Thread | None = None
         self._wake: Callable[[], None] = lambda: None
         self._events: Iterator[dict[str, Any]] | None = None
@@ -223,6 +236,15 @@ class Member:
                 time.sleep(RECONNECT_EVERY_S)
         self.lost = f"node {self.name} was lost: {why}"
 
+    def _give_up_runner(self, still_s: float) -> None:
+        """The node answers and the runner does not: end it from outside, with its job."""
+        why = f"the runner on node {self.name} stopped responding: no heartbeat for {still_s:.0f} s"
+        try:
+            self.session.end_stuck(self.spec)
+        except InfraError as error:
+            why += f"; its processes could not be ended: {error.message}"
+        self.lost = why
+
     def _take(self, message: dict[str, Any]) -> None:
         event = message.get("event")
         if event == "state":
@@ -244,6 +266,9 @@ class Member:
             self.legs[record.leg] = record
             if not known:
                 self._say(Kind.LEG, json.dumps({"exit_code": record.exit_code}), leg=record.leg)
+        elif event == "alive":
+            if float(message.get("still_s", 0.0)) >= self._silence_s:
+                self._give_up_runner(float(message["still_s"]))
         elif event == "files":
             self.sent = unpack(message)
         elif event == "end":

@@ -43,6 +43,7 @@ class Nodes:
             for name in names
         }
         self.reconnect_s = waits.reconnect_s
+        self.silence_s = waits.silence_s
         # Addresses of nodes that `clean` could not list.
         self.unlisted: set[str] = set()
 
@@ -167,6 +168,8 @@ class Nodes:
                 stayed: list[str] = []
                 for job in sorted({str(process["job"]) for process in left}):
                     stayed += stayed_of(session.reap(job))
+                if any(helper.get("over") for helper in listed.get("helpers", ())):
+                    stayed += stayed_of(session.end_helpers())
                 if stayed:
                     # Its slots are kept: the next run must not start beside it.
                     self.unlisted.add(session.node.address)
@@ -214,7 +217,10 @@ class Nodes:
 
 def stayed_of(answer: Mapping[str, Any]) -> list[str]:
     """What the runner's `reap` could not end, in words."""
-    stayed = [f"pid {process['pid']}" for process in answer["left"]]
+    stayed = [
+        f"pid {process['pid']} ({str(process.get('cmdline', ''))[:60]}, user {process.get('user', '?')})"
+        for process in answer["left"]
+    ]
     return stayed + [
         f"container {one['container']} ({one['message']})"
         for one in answer.get("containers", ())

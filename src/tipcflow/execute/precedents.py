@@ -44,18 +44,20 @@ def decided(decisions: "Iterable[Baseline]") -> Decided:
     return found
 
 
-def context_of(store: "Store", run: Run, *, rules: Policy, references: References) -> CheckContext:
+def context_of(
+    store: "Store", run: Run, *, rules: Policy, references: References, as_of: float | None = None
+) -> CheckContext:
     """Everything that checks may look at besides the run's own facts.
 
     Args:
         rules, references: as they were when the run was resolved; so are the goldens.
+        as_of: only with runs that had ended and decisions that were made then, seconds since the epoch.
     """
     incomparable = bool(store.document(run.id, INCOMPARABLE))
-    in_force = decided(store.baseline_decisions(run.chain, run.mode, run.environment))
+    decisions = store.baseline_decisions(run.chain, run.mode, run.environment)
+    in_force = decided(one for one in decisions if as_of is None or one.accepted_at <= as_of)
     kept, suite = store.document(run.id, "goldens"), store.document(run.id, "suite")
-    history = past_runs(
-        store, run, in_force.starts, limit=rules.history, seeds=rules.comparison.seeds or rules.min_history
-    )
+    history = history_of(store, run, in_force.starts, rules, as_of=as_of)
     return CheckContext(
         history=history,
         before=declared_before(store, history),
@@ -71,6 +73,14 @@ def context_of(store: "Store", run: Run, *, rules: Policy, references: Reference
         elsewhere=("", 0) if incomparable else store.elsewhere(run),
         run=run,
     )
+
+
+def history_of(
+    store: "Store", run: Run, starts: Mapping[str, str], rules: Policy, *, as_of: float | None = None
+) -> tuple[PastRun, ...]:
+    """The runs that a policy compares this one with, oldest first (`past_runs`)."""
+    seeds = rules.comparison.seeds or rules.min_history
+    return past_runs(store, run, starts, limit=rules.history, seeds=seeds, as_of=as_of)
 
 
 def declared_before(store: "Store", history: Sequence[PastRun]) -> Declared | None:
@@ -91,13 +101,20 @@ def found_before(store: "Store", run: Run, *, limit: int) -> tuple[PastRun, ...]
     return tuple(PastRun(run=one, found=tuple(store.document(one, "found") or ())) for one in reversed(ids))
 
 
-def _accepted(store: "Store", run: Run) -> Callable[..., list[str]]:
+def _accepted(store: "Store", run: Run, as_of: float | None = None) -> Callable[..., list[str]]:
     """Asks for accepted runs like this one, newest first."""
-    return partial(store.accepted_runs, run.chain, run.mode, run.environment, compat=run.compat, exclude=run.id)
+    accepted = partial(store.accepted_runs, run.chain, run.mode, run.environment, compat=run.compat)
+    return partial(accepted, exclude=run.id, ended_by=as_of)
 
 
 def past_runs(
-    store: "Store", run: Run, starts: Mapping[str, str], *, limit: int, seeds: int = 5
+    store: "Store",
+    run: Run,
+    starts: Mapping[str, str],
+    *,
+    limit: int,
+    seeds: int = 5,
+    as_of: float | None = None,
 ) -> tuple[PastRun, ...]:
     """The runs that this one is compared with, oldest first; none for a run that is compared with nothing.
 
@@ -113,10 +130,11 @@ def past_runs(
     Args:
         starts: 'step|leg|metric' -> the run whose change was accepted.
         seeds: how many runs of the same seed, or else seeds, there must be.
+        as_of: only runs that had ended then, seconds since the epoch.
     """
     if store.document(run.id, INCOMPARABLE):
         return ()
-    accepted = _accepted(store, run)
+    accepted = _accepted(store, run, as_of)
     base = store.document(run.id, merge_base.DOCUMENT)
     ids = accepted(commits=base and base["commits"], limit=limit)
     numbers = set(ids)

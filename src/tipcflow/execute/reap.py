@@ -1,7 +1,7 @@
 """Ending what dead controllers left on nodes. Runs that hold a live lease are left alone, whatever is asked."""
 
 import contextlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tipcflow.domain import Frozen, InfraError, Node, StoppedBy
 from tipcflow.execute.lease_words import clock, slots_words
@@ -69,7 +69,10 @@ class Reaper:
                     # Without making a workspace: a node that no run has used yet stays as it is.
                     return Reaped(node=node.name)
                 session.prepare()
-                there = self._there(session)
+                listed = session.list_ours()
+                if any(helper.get("over") for helper in listed.get("helpers", ())):
+                    lines += self._end_helpers(session)
+                there = self._there(session, listed)
                 for run, jobs in sorted(there.items()):
                     if self._run not in ("", run):
                         continue
@@ -77,16 +80,26 @@ class Reaper:
                     lines.append(f"run {run}: {why or self._end(session, run, sorted(jobs), self._by)}")
                     ended += [] if why else [run]
                 elsewhere = runs_holding(session.list_ours(), node) if self._leases(node) else set()
-                lines += self._drop(node, set(self._there(session)) if ended else set(there), elsewhere)
+                now = set(self._there(session, session.list_ours())) if ended else set(there)
+                lines += self._drop(node, now, elsewhere)
             except InfraError as error:
                 why = error.message.removeprefix(f"node {node.name}: ")
                 return Reaped(node=node.name, unreachable=why, lines=tuple(lines), ended=tuple(ended))
         return Reaped(node=node.name, lines=tuple(lines), ended=tuple(ended))
 
     @staticmethod
-    def _there(session: NodeSession) -> dict[str, set[str]]:
+    def _end_helpers(session: NodeSession) -> list[str]:
+        """End our own commands whose controller is gone."""
+        answer = session.end_helpers()
+        ended = ", ".join(f"{one['helper']} (pid {one['pid']})" for one in answer["helpers"])
+        lines = [f"ended what controllers had left: {ended}"] if ended else []
+        stayed = ", ".join(stayed_of(answer))
+        return lines + ([f"cannot be ended: {stayed}"] if stayed else [])
+
+    @staticmethod
+    def _there(session: NodeSession, listed: dict[str, Any]) -> dict[str, set[str]]:
         """Run -> its jobs on the node; none for a run that only claims slots there."""
-        return {run: set[str]() for run in session.unclaim()} | runs_there(session.list_ours())
+        return {run: set[str]() for run in session.unclaim()} | runs_there(listed)
 
     def _spared(self, node: Node, run: str) -> str:
         """Why a run is left alone, '' when it may be ended."""

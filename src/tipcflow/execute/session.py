@@ -1,5 +1,6 @@
 """One node during one run: what is asked of it, in its own words (tipcflow.remote), over one connection."""
 
+import hashlib
 import itertools
 import json
 import posixpath
@@ -209,7 +210,7 @@ class NodeSession:
         """Start the job, or find it living or ended; the runner's answer."""
         job = self._job(spec)
         # A job that is there already is re-attached to: its description must stay what it was started with.
-        self._put_once(spec.model_dump_json().encode(), f"{job}/job.json")
+        self._put_once(spec.model_dump_json().encode(), f"{job}/job.json", keep=True)
         return self.ask_json(commands.start(self._node, job), f"start {spec.step}")
 
     def go(self, spec: JobSpec) -> None:
@@ -278,6 +279,14 @@ class NodeSession:
             commands.reap(self._node, job=job, by=by), "end leftover processes", patience_s=BRIEFLY_S
         )
 
+    def end_stuck(self, spec: JobSpec) -> None:
+        """End the processes of a job whose runner does nothing any more, and the runner."""
+        self.reap(f"{spec.run}/{spec.step}/{spec.attempt}")
+
+    def end_helpers(self) -> dict[str, Any]:
+        """End commands of ours whose controller is gone: they are beyond their deadline, or silent uploads."""
+        return self.ask_json(commands.reap(self._node, helpers=True), "end leftover commands")
+
     def unclaim(self, run: str = "") -> dict[str, str]:
         """Take a run's claim back; run -> owner of all that others claim."""
         told = self.ask_json(claims.unclaim(self._node, run), "tell its claims", patience_s=BRIEFLY_S)
@@ -313,14 +322,22 @@ class NodeSession:
     def _folder(self, root: str, local: Path, limit: int, sent: Mapping[str, bytes | None]) -> FolderFetch:
         return FolderFetch(self._twice, node=self._node.name, root=root, local=local, limit=limit, sent=sent)
 
-    def _put_once(self, data: bytes, remote: str) -> None:
-        """Put a file there unless there is one."""
+    def _put_once(self, data: bytes, remote: str, *, keep: bool = False) -> bool:
+        """Put a file there unless it is there; whether it had to be.
 
-        def put(transport: Transport) -> None:
-            if transport.run(commands.has_file(remote), timeout=ASK_S).exit_code != 0:
-                transport.put(data, remote)
+        Args:
+            keep: leave a file of that name as it is. Else one with another content is replaced: a file on a node
+                may be truncated, or empty after a loss of power.
+        """
+        sha256 = "" if keep else hashlib.sha256(data).hexdigest()
 
-        self._twice(put)
+        def put(transport: Transport) -> bool:
+            if transport.run(commands.has_file(remote, sha256), timeout=ASK_S).exit_code == 0:
+                return False
+            transport.put(data, remote)
+            return True
+
+        return self._twice(put)
 
     def ask(
         self,
@@ -334,9 +351,9 @@ class NodeSession:
         """Run a command of ours; what it printed. Any exit code but 0 is an InfraError with its last line."""
         done = self._twice(lambda transport: transport.run(command, timeout=timeout), patience_s=patience_s)
         runner = paths.runner_path(self._node)
-        if done.exit_code != 0 and runner in command and b"can't open file" in done.stderr:
-            # Put there by another version of ours, under another name.
-            self._put_once(runner_bytes(), runner)
+        silent = done.exit_code != 0 or not done.stdout
+        # Missing (another version of ours has put its own), or damaged.
+        if silent and runner in command and self._put_once(runner_bytes(), runner):
             done = self._twice(lambda transport: transport.run(command, timeout=timeout))
         if done.exit_code != 0:
             said = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
@@ -353,6 +370,8 @@ class NodeSession:
             value = json.loads(line)
         except ValueError:
             value = None
+        if not line.strip():
+            raise InfraError(f"node {self._node.name} answered nothing", node=self._node.name)
         if not isinstance(value, dict):
             text = line[:200].decode(errors="replace")
             raise InfraError(

@@ -116,6 +116,7 @@ class StepRunner:
                 ),
                 listener=self._say,
                 reconnect_s=self._nodes.reconnect_s,
+                silence_s=self._nodes.silence_s,
             )
             for name in step.nodes
         ]

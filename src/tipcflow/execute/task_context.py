@@ -176,6 +176,7 @@ class TaskContext:
                 self.spec(step, name, attempt),
                 listener=self.say,
                 reconnect_s=self.policy.waits.reconnect_s,
+                silence_s=self.policy.waits.silence_s,
             )
             if name in known:
                 member.restore(known[name])

@@ -32,7 +32,28 @@ def unpack(home):
             sys.exit("cannot unpack the runner into %s: %s" % (home, error.strerror))
 
 
+def whole(home):
+    \"\"\"Whether the modules are there as they were written: after a loss of power they may be empty.\"\"\"
+    try:
+        for name, text in SOURCES.items():
+            with open(os.path.join(home, "runner", name), "rb") as handle:
+                if handle.read() != text.encode("utf-8"):
+                    return False
+    except OSError:
+        return False
+    return True
+
+
 home = os.path.abspath(__file__)[: -len(".py")]
+if os.path.isdir(home) and not whole(home):
+    import shutil
+
+    aside = "%s.%d.damaged" % (home, os.getpid())
+    try:
+        os.rename(home, aside)
+    except OSError:
+        pass  # another call was quicker
+    shutil.rmtree(aside, ignore_errors=True)
 if not os.path.isdir(home):
     unpack(home)
 sys.path.insert(0, home)

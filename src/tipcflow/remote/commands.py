@@ -10,12 +10,16 @@ from collections.abc import Mapping, Sequence
 from tipcflow.domain import Node, StoppedBy
 from tipcflow.remote import paths
 from tipcflow.remote.containers import inside
+from tipcflow.remote.helping import helper
 
 _RUNNER = ("-I", "-S", "-X", "utf8")
 SHIMS = ("python", "python3", "python3.7", "pip", "pip3", "pip3.7")
 
 ARCHIVE_DAMAGED, NO_SUCH_FILE, NO_PYTHON = 65, 66, 67
 """Exit codes of these commands that mean something: see `unpack`, `read_file` and `check_python`."""
+
+# Deadlines on the node, seconds: longer than anybody waits for the answer.
+TRANSFER_S, ASKED_S, EVIDENCE_S, LONGER_S = 330.0, 90.0, 60.0, 90.0
 
 
 def _words(*words: str) -> str:
@@ -56,15 +60,28 @@ print(sys.version.split()[0])'
     )
 
 
-def has_file(path: str) -> str:
-    """Succeeds when the file is there."""
-    return _words("test", "-f", path)
-
-
-def write_file(path: str, *, mode: int = 0o644) -> str:
-    """Write stdin to a file: all of it or nothing, its folder made if need be."""
+def has_file(path: str, sha256: str = "") -> str:
+    """Succeeds when the file is there; with a hash, when that is the hash of its content."""
+    if not sha256:
+        return _words("test", "-f", path)
     return _script(
         """
+[ -f "$1" ] || exit 1
+got=$(sha256sum < "$1")
+[ "${got%% *}" = "$2" ]
+""",
+        path,
+        sha256,
+    )
+
+
+def write_file(path: str, *, mode: int = 0o644, seconds: float = TRANSFER_S) -> str:
+    """Write stdin to a file: all of it or nothing, its folder made if need be.
+
+    Args:
+        seconds: the deadline: the node may never hear that the connection is gone.
+    """
+    text = """
 set -eu
 umask 077
 folder=$(dirname -- "$1"; echo .)
@@ -72,25 +89,22 @@ folder=${folder%??}
 mkdir -p -- "$folder"
 temporary="$1.$$.tmp"
 trap 'rm -f -- "$temporary"' EXIT
+trap 'exit 1' TERM HUP INT
 cat > "$temporary"
 chmod "$2" -- "$temporary"
 mv -f -- "$temporary" "$1"
 trap - EXIT
-""",
-        path,
-        f"{mode:o}",
-    )
+"""
+    words = ["/bin/sh", "-c", text.strip(), "tipcflow", path, f"{mode:o}"]
+    return _words(*helper("upload", path, seconds, words))
 
 
 def read_file(path: str, *, offset: int = 0, limit: int | None = None) -> str:
     """Print a file's bytes from `offset` on, at most `limit`; exits with NO_SUCH_FILE when there is none."""
     take = 'tail -c "+$2" -- "$1"' + (' | head -c "$3"' if limit is not None else "")
-    return _script(
-        f'[ -f "$1" ] || {{ echo "$1: no such file" >&2; exit {NO_SUCH_FILE}; }}\n{take}',
-        path,
-        str(offset + 1),
-        *([] if limit is None else [str(limit)]),
-    )
+    text = f'[ -f "$1" ] || {{ echo "$1: no such file" >&2; exit {NO_SUCH_FILE}; }}\n{take}'
+    words = ["/bin/sh", "-c", text, "tipcflow", path, str(offset + 1), *([] if limit is None else [str(limit)])]
+    return _words(*helper("fetch", path, TRANSFER_S, words))
 
 
 def unpack(node: Node, run: str, sha256: str) -> str:
@@ -191,8 +205,9 @@ def remove_run(node: Node, run: str) -> str:
     return _words("rm", "-rf", "--", paths.run_dir(node, run), jobs)
 
 
-def _runner(node: Node, *words: str) -> str:
-    return _words(node.python, *_RUNNER, paths.runner_path(node), *words)
+def _runner(node: Node, *words: str, seconds: float = ASKED_S) -> str:
+    runner = [node.python, *_RUNNER, paths.runner_path(node), *words]
+    return _words(*helper(words[0], words[1], seconds, runner, timed=False))
 
 
 def start(node: Node, job: str) -> str:
@@ -206,7 +221,8 @@ def begin(node: Node, job: str, *, seconds: float, resume: Mapping[str, int] | N
     Prints what `start` prints as an event `answer`, then the job's events.
     """
     seen = json.dumps(dict(resume or {}), separators=(",", ":"))
-    return _runner(node, "begin", job, "--for", f"{seconds:g}", "--resume", seen, "--files")
+    words = ["begin", job, "--for", f"{seconds:g}", "--resume", seen, "--files"]
+    return _runner(node, *words, seconds=seconds + ASKED_S + LONGER_S)
 
 
 def poll(node: Node, job: str) -> str:
@@ -230,7 +246,7 @@ def evidence(node: Node, job: str) -> str:
     That is the progress of its logs, stacks of its Python processes, sockets, kernel messages, GPUs. It takes up
     to 40 seconds. The job goes on, with its stacks in its logs where there is no py-spy. Renews its node lease.
     """
-    return _runner(node, "evidence", job)
+    return _runner(node, "evidence", job, seconds=EVIDENCE_S)
 
 
 def watch(
@@ -243,7 +259,8 @@ def watch(
         files: print the small files that the job leaves, too, before its end.
     """
     seen = json.dumps(dict(resume or {}), separators=(",", ":"))
-    return _runner(node, "watch", job, "--for", f"{seconds:g}", "--resume", seen, *(["--files"] if files else []))
+    words = ["watch", job, "--for", f"{seconds:g}", "--resume", seen, *(["--files"] if files else [])]
+    return _runner(node, *words, seconds=seconds + LONGER_S)
 
 
 def list_ours(node: Node) -> str:
@@ -251,17 +268,25 @@ def list_ours(node: Node) -> str:
     return _runner(node, "list", node.workspace)
 
 
-def reap(node: Node, *, job: str = "", living: bool = False, by: StoppedBy = StoppedBy.CONTROLLER) -> str:
+def reap(
+    node: Node,
+    *,
+    job: str = "",
+    living: bool = False,
+    helpers: bool = False,
+    by: StoppedBy = StoppedBy.CONTROLLER,
+) -> str:
     """End the processes of jobs that are over.
 
     Args:
         job: `run/step/attempt`: only this job, but also when it lives.
         living: all jobs of the workspace, also those that live.
+        helpers: no job: only controllers' commands that nobody waits for any more.
         by: who ends the jobs that live.
     """
-    words = ["--job", job] if job else ["--living"] if living else []
+    words = ["--job", job] if job else ["--living"] if living else ["--helpers"] if helpers else []
     who = [] if by is StoppedBy.CONTROLLER else ["--by", by.value]
-    return _runner(node, "reap", node.workspace, *words, *who)
+    return _runner(node, "reap", node.workspace, *words, *who, seconds=ASKED_S + LONGER_S)
 
 
 def facts(node: Node, peers: Mapping[str, str], *, port: int = 22) -> str:

@@ -7,10 +7,12 @@ import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from tipcflow.remote.helping import helper
 from tipcflow.remote.runner.outputs import SECRET
 
 # Files up to this size come along with their listing, so much of them in all; larger ones one by one.
 EACH, TOGETHER = 1 << 20, 16 << 20
+FETCH_S = 330.0  # the deadline on the node: longer than anybody waits for it
 # Of a command's words: the kernel of a node takes 128 KiB.
 _WORDS = 60_000
 
@@ -74,13 +76,14 @@ def pack_files(root: str, names: Sequence[str], *, limit: int, each: int = EACH,
     excludes = " ".join(f"--exclude={shlex.quote(pattern)}" for pattern in SECRET)
     numbers = (str(number) for number in (limit, min(each, limit), together))
     text = _PACK.strip().replace("EXCLUDES", excludes)
-    return shlex.join(["/bin/sh", "-c", text, "tipcflow", root, *numbers, *names])
+    words = ["/bin/sh", "-c", text, "tipcflow", root, *numbers, *names]
+    return shlex.join(helper("fetch", root, FETCH_S, words))
 
 
 def hash_beginning(path: str, size: int) -> str:
     """Print the SHA-256 of a file's first `size` bytes; fails where no regular file is."""
     text = '[ -f "$1" ] && head -c "$2" < "$1" | sha256sum'
-    return shlex.join(["/bin/sh", "-c", text, "tipcflow", path, str(size)])
+    return shlex.join(helper("fetch", path, FETCH_S, ["/bin/sh", "-c", text, "tipcflow", path, str(size)]))
 
 
 def listed_in(head: Iterable[bytes], names: Sequence[str]) -> dict[str, Listed]:

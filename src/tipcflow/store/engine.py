@@ -158,7 +158,7 @@ def file_system(folder: Path, mounts: Path = Path("/proc/self/mounts")) -> str:
         return ""
     for line in lines:
         _, place, kind, *_ = [*line.split(), "", "", ""]
-        place = place.encode().decode("unicode_escape")  # a blank stands as \040
+        place = place.replace("\\040", " ")  # a blank stands as \040
         if folder.is_relative_to(place) and len(place) >= longest:  # the last one mounted there counts
             found, longest = kind, len(place)
     return found

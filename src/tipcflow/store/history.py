@@ -69,6 +69,7 @@ class HistoryMixin(RunsMixin, StepsMixin, MeasurementsMixin, DocumentsMixin):
         exclude: str = "",
         commits: Collection[str] | None = None,
         seeds: Collection[int | None] | None = None,
+        ended_by: float | None = None,
         limit: int = 20,
     ) -> list[str]:
         """Ids of runs that one may be compared with, newest first: accepted, of the same chain, mode, semantics
@@ -79,12 +80,15 @@ class HistoryMixin(RunsMixin, StepsMixin, MeasurementsMixin, DocumentsMixin):
             commits: only runs of these commits of the suite, whatever they were made for. Without: runs of changes
                 (that have a merge base) are left out, for nobody knows what became of those.
             seeds: only runs with one of these seeds.
+            ended_by: only runs that had ended then, seconds since the epoch.
         """
         change = exists().where(documents.c.run == runs.c.id, documents.c.name == "base")
         wanted = [~change if commits is None else runs.c.suite_commit.in_(commits)]
         wanted.append(~exists().where(documents.c.run == runs.c.id, documents.c.name == INCOMPARABLE))
         if seeds is not None:
             wanted.append(or_(runs.c.seed.in_([seed for seed in seeds if seed is not None]), *_unseeded(seeds)))
+        if ended_by is not None:
+            wanted.append(func.coalesce(runs.c.ended_at, runs.c.created_at) <= ended_by)
         query = (
             select(runs.c.id)
             .where(runs.c.chain == chain, runs.c.mode == mode, runs.c.environment == environment)

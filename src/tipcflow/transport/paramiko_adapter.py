@@ -63,7 +63,7 @@ class ParamikoTransport:
     def put(self, data: bytes | Path, remote: str, *, mode: int = 0o644, timeout: float = 300.0) -> None:
         """Write a file on the node: all of it or nothing."""
         with io.BytesIO(data) if isinstance(data, bytes) else data.open("rb") as source:
-            done = self._run(commands.write_file(remote, mode=mode), source, timeout)
+            done = self._run(commands.write_file(remote, mode=mode, seconds=timeout + 30), source, timeout)
         if done.exit_code:
             raise self._error(f"cannot write {remote}: {_last_line(done.stderr)}")
 

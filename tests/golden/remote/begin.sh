@@ -1,1 +1,1 @@
-/opt/env/bin/python -I -S -X utf8 /data/tipcflow/bin/runner-0123456789ab.py begin /data/tipcflow/jobs/r1/train%2Fnorm_train/1 --for 15 --resume '{"":7}' --files
+env TIPCFLOW_HELPER=begin TIPCFLOW_FOR=/data/tipcflow/jobs/r1/train%2Fnorm_train/1 TIPCFLOW_DEADLINE=195 /opt/env/bin/python -I -S -X utf8 /data/tipcflow/bin/runner-0123456789ab.py begin /data/tipcflow/jobs/r1/train%2Fnorm_train/1 --for 15 --resume '{"":7}' --files

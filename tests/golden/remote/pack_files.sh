@@ -1,4 +1,4 @@
-/bin/sh -c 'set -eu
+env TIPCFLOW_HELPER=fetch TIPCFLOW_FOR=/data/root TIPCFLOW_DEADLINE=330 timeout -k 5 330 /bin/sh -c 'set -eu
 cd -- "$1"
 limit=$2 each=$3 left=$4 number=0
 shift 4

@@ -1,1 +1,1 @@
-/opt/env/bin/python -I -S -X utf8 /data/tipcflow/bin/runner-0123456789ab.py watch /data/tipcflow/jobs/r1/train%2Fnorm_train/1 --for 60 --resume '{"":7,"leg":8}'
+env TIPCFLOW_HELPER=watch TIPCFLOW_FOR=/data/tipcflow/jobs/r1/train%2Fnorm_train/1 TIPCFLOW_DEADLINE=150 /opt/env/bin/python -I -S -X utf8 /data/tipcflow/bin/runner-0123456789ab.py watch /data/tipcflow/jobs/r1/train%2Fnorm_train/1 --for 60 --resume '{"":7,"leg":8}'

@@ -27,13 +27,14 @@ if args.slow_while and os.path.exists(args.slow_while):
 if args.test_only:
     if not os.path.exists(args.pretrained):
         sys.exit(f"no weights at {args.pretrained}")
-    print(" * Acc@1 0.875 Acc@5 1.000")
+    if args.inject != "quiet":
+        print(" * Acc@1 0.875 Acc@5 1.000")
     sys.exit(0)
 
 rank = int(os.environ.get("PADDLE_TRAINER_ID", "0"))
 world = int(os.environ.get("PADDLE_TRAINERS_NUM", "1"))
 what, _, who = args.inject.partition("@")
-mine = bool(what) and rank == int(who or 0)
+mine = bool(what) and (rank == int(who or 0) or what == "leave-all")
 print(f"rank {rank} of {world}, backend gloo, device cpu, seed {args.seed}", flush=True)
 
 
@@ -50,7 +51,11 @@ for epoch in range(1, args.epochs + 1):
     for iteration in range(1, 6):
         time.sleep(args.step_time * (20 if mine and what == "slow" else 1))
         loss = 2.5 / (epoch + iteration / 5) + generator.random() * 0.01
-        if mine and iteration == 3 and (what != "stall" or epoch == 2):
+        if mine and what == "mute":
+            continue
+        if mine and iteration == 3 and (what not in ("stall", "leave-all") or epoch == 2):
+            if what in ("leave", "leave-all"):
+                break
             if what == "nan":
                 loss = float("nan")
             elif what == "exit":
@@ -72,7 +77,10 @@ for epoch in range(1, args.epochs + 1):
             f"avg_ips: {args.batch_size / args.step_time:.5f} images/sec.",
             flush=True,
         )
+    else:
+        continue
+    break
 if rank == 0 and not (mine and what == "silent"):
     os.makedirs(args.output_dir, exist_ok=True)
     with open(os.path.join(args.output_dir, "latest.pdparams"), "w") as file:
-        file.write(f"weights of seed {args.seed}\n")
+        file.write("" if what == "empty" else f"weights of seed {args.seed}\n")

@@ -46,6 +46,27 @@ def test_target_and_tolerance(build: ModuleType, changes: dict[str, object], sta
     assert result.status is status, result.reason
 
 
+@pytest.mark.parametrize(
+    ("values", "target", "status"),
+    [
+        # Per cent without the sign: another value of the metric shows it.
+        ((70.3,), 70.0, Status.PASS),
+        ((70.3, 1.0), 70.0, Status.FAILED),
+        # Nothing shows whether 1.0 is 1 % or 100 %: never green by the better reading.
+        ((1.0,), 70.0, Status.UNCONFIRMED),
+        ((0.95,), 70.0, Status.UNCONFIRMED),
+        ((0.703,), 70.0, Status.PASS),
+        ((0.6,), 70.0, Status.FAILED),
+    ],
+)
+def test_per_cent_without_the_sign(
+    build: ModuleType, values: tuple[float, ...], target: float, status: Status
+) -> None:
+    logged = build.series(values, "top1", step=build.EVAL, rank=-1, phase=Phase.EVAL, epoch=-1)
+    result = judged(build.facts(measurements=tuple(logged)), target=target, tolerance=1.0, unit="%")
+    assert result.status is status, result.reason
+
+
 def test_the_reason_has_the_numbers(build: ModuleType) -> None:
     assert judged(build.facts(), target=0.95).reason == "top1 0.85, target 0.95 ± 0.05: too low"
     assert judged(build.facts(), model="x").reason == (

@@ -50,6 +50,14 @@ def test_other_images(build: ModuleType) -> None:
     assert results[0].reason.startswith("not the same images as in v/export: 1 images")
 
 
+def test_one_leg_that_judged_other_images_than_its_sister(build: ModuleType) -> None:
+    facts = with_network(build, build.EXPORT)
+    scores = facts.predictions[f"{build.INFER}/{build.ON}"]
+    other = {f"other_{name}": row for name, row in scores.items()}
+    facts = facts.model_copy(update={"predictions": {**facts.predictions, f"{build.INFER}/{build.ON}": other}})
+    assert {one.leg: one.status for one in judged(facts)} == {build.ON: FAILED, build.OFF: PASS}
+
+
 def test_a_network_that_printed_nothing_is_said_once(build: ModuleType) -> None:
     (result,) = judged(build.facts())
     assert (result.status, result.leg) == (OPEN, "")

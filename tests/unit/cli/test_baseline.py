@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.support.stories import T0, TRAIN, a_run, tell
 from tests.support.two_nodes import NODES, Number, stored
 
+from tipcflow.check.baseline import against_baseline
 from tipcflow.config.policy import Policy
 from tipcflow.config.references import References
 from tipcflow.domain import CheckResult, Measurement, PastRun, Phase, Status
@@ -15,6 +17,7 @@ from tipcflow.execute import confirm, judgement
 from tipcflow.execute.precedents import context_of
 from tipcflow.store import Store
 
+CONFIGS = Path(__file__).parents[3] / "configs"
 COSTS = [0.10, 0.10, 0.10, 0.20, 0.21]
 KEY = f"{TRAIN}||batch_cost"
 
@@ -199,3 +202,29 @@ def test_a_drift_too_slow_for_its_history_is_found_against_a_pin(
     assert found[0] is Status.INSUFFICIENT_DATA
     assert found[-1] is Status.REGRESSION
     assert Status.REGRESSION not in {one["speed.batch_cost"].status for one in told}, "its history drifts along"
+
+
+@pytest.mark.parametrize(("policy", "runs"), [("weekly", 10), ("pr", 10)])
+def test_what_is_shown_is_what_the_check_uses(
+    database: Any, tipcflow: Callable[..., Any], policy: str, runs: int
+) -> None:
+    """40 accepted runs, from the 31st on twice as fast: the check's number and its count of runs."""
+    rules = judgement.load_policy(policy, CONFIGS)
+    with Store.open() as store:
+        for week in range(41):
+            cost = 0.2 if week < 30 else 0.1
+            run = tell(store, a_run(f"run-{week:02}", created_at=T0 + week, environment="cpu"), status=None)
+            known = {"run": run.id, "step": TRAIN, "node": "node-a", "metric": "batch_cost", "unit": "s"}
+            noise = 1 + 0.002 * (week * 7 % 5 - 2)
+            store.add_measurements([Measurement(**known, phase=Phase.TRAIN, value=cost * noise)])
+            store.finish_run(run.id, Status.PASS, "", T0 + week + 0.5)
+        context = context_of(store, run, rules=rules, references=References(suite="sample"))
+        answers = against_baseline(store.facts(run.id), context)
+    (check,) = [one for one in answers if one.check == "speed.batch_cost"]
+    told = json.loads(
+        tipcflow("baseline", "show", run.id, "--policy", policy, "--metric", "batch_cost", "--json").out
+    )
+    (row,) = told["baselines"]
+    assert (row["value"], row["runs"]) == (check.values["baseline"], check.values["n"])
+    assert (row["value"], row["runs"]) == (pytest.approx(0.1, rel=0.01), runs)
+    assert told["policy"] == policy

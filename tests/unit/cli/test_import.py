@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from tipcflow.cli.import_suite import write_dags
+from tipcflow.cli.import_suite_file import measured_format
 from tipcflow.domain import ConfigError
 
 GOLDEN = Path(__file__).parents[2] / "golden"
@@ -81,11 +82,20 @@ def test_the_suites_file_is_written_once(bring: Import, tmp_path: Path) -> None:
         "folder": "PaddleOCR",
         "dialects": ["PaddleOCR"],
         "params": ["test_tipc/configs/**/*.txt"],
+        "log_format": "auto",
     }
-    path.write_text(path.read_text() + "log_format: models\n")
+    path.write_text(path.read_text().replace("log_format: auto", "") + "log_format: models\n")
     said = bring()
     assert "as its file says" in said.out
     assert path.read_text().endswith("log_format: models\n")
+
+
+def test_the_logs_of_a_suite_are_tried(tmp_path: Path) -> None:
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "train.log").write_text(
+        "[2022/05/01 10:00:00] ppcls INFO: [Train][Epoch 1/2][Iter: 0/12]lr: 0.1, top1: 0.0, loss: 7.05\nhello\n\n"
+    )
+    assert measured_format(tmp_path) == "of 2 lines in 1 log of the suite it reads 1 clas"
 
 
 def test_a_second_import_changes_nothing(bring: Import, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from tipcflow.domain import Attempt, Cluster, InfraError, Node
 from tipcflow.execute.nodes import Nodes, stayed_of
 
 RUN, JOB = "r1", "r1/v/train/1"
-MINE = {"pid": 7, "job": JOB, "cmdline": "python train.py"}
+MINE = {"pid": 7, "job": JOB, "cmdline": "python train.py", "user": "trainer"}
 OTHERS = {"pid": 8, "job": "r2/v/train/1", "cmdline": "python other.py"}
 CONTAINER = {"job": JOB, "container": "tipcflow-x", "removed": False, "message": "no answer"}
 
@@ -22,13 +22,14 @@ class Told:
     def __init__(self, node: Node, *processes: dict[str, Any], left: tuple[Any, ...] = (), **more: Any) -> None:
         self.node, self.processes, self.left = node, list(processes), list(left)
         self.containers, self.away = more.get("containers", []), more.get("away", "")
+        self.helpers, self.left_helpers, self.helped = more.get("helpers", []), more.get("left_helpers", []), False
         self.reaped: list[str] = []
         self.unclaimed: list[str] = []
 
     def list_ours(self) -> dict[str, Any]:
         if self.away:
             raise InfraError(f"node {self.node.name} does not answer")
-        return {"processes": self.processes, "jobs": []}
+        return {"processes": self.processes, "jobs": [], "helpers": self.helpers}
 
     def reap(self, job: str) -> dict[str, Any]:
         self.reaped.append(job)
@@ -37,6 +38,10 @@ class Told:
     def unclaim(self, run: str) -> dict[str, str]:
         self.unclaimed.append(run)
         return {}
+
+    def end_helpers(self) -> dict[str, Any]:
+        self.helped = True
+        return {"helpers": [], "left": self.left_helpers}
 
 
 @pytest.fixture
@@ -71,9 +76,13 @@ def test_an_empty_node_says_nothing(node: Node) -> None:
 @pytest.mark.parametrize(
     ("left", "containers", "words"),
     [
-        ((MINE,), [], "pid 7"),
+        ((MINE,), [], "pid 7 (python train.py, user trainer)"),
         ((), [CONTAINER], "container tipcflow-x (no answer)"),
-        ((MINE,), [CONTAINER, CONTAINER | {"removed": True}], "pid 7, container tipcflow-x (no answer)"),
+        (
+            (MINE,),
+            [CONTAINER, CONTAINER | {"removed": True}],
+            "pid 7 (python train.py, user trainer), container tipcflow-x (no answer)",
+        ),
     ],
 )
 def test_what_stays_keeps_its_slots_and_its_claim(node: Node, left: Any, containers: Any, words: str) -> None:
@@ -85,6 +94,18 @@ def test_what_stays_keeps_its_slots_and_its_claim(node: Node, left: Any, contain
     assert nodes.may_hold([]) == set(), "nothing was tried there"
 
 
+def test_helpers_that_nobody_waits_for_are_ended_and_others_spared(node: Node) -> None:
+    upload = {"pid": 9, "helper": "upload", "cmdline": "cat", "user": "trainer", "over": False}
+    told = Told(node, helpers=[upload])
+    assert (nodes_with(told).clean(RUN), told.helped) == ([], False)
+    told = Told(node, helpers=[upload | {"over": True}])
+    assert (nodes_with(told).clean(RUN), told.helped) == ([], True)
+    told = Told(node, helpers=[upload | {"over": True}], left_helpers=[upload])
+    assert nodes_with(told).clean(RUN) == [
+        "still on node a after SIGKILL: pid 9 (cat, user trainer); its slots are kept"
+    ]
+
+
 def test_a_node_that_cannot_be_listed_keeps_its_slots(node: Node) -> None:
     nodes = nodes_with(Told(node, away="yes"))
     assert nodes.clean(RUN) == ["node a could not be listed for leftovers: node a does not answer"]
@@ -92,5 +113,5 @@ def test_a_node_that_cannot_be_listed_keeps_its_slots(node: Node) -> None:
 
 
 def test_a_runner_that_knows_no_containers() -> None:
-    assert stayed_of({"left": [MINE]}) == ["pid 7"]
+    assert stayed_of({"left": [MINE]}) == ["pid 7 (python train.py, user trainer)"]
     assert stayed_of({"left": [], "containers": [CONTAINER | {"removed": True}]}) == []

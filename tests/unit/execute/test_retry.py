@@ -99,7 +99,7 @@ def test_not_before_every_node_is_empty_of_it(store: Store) -> None:
     assert not said.again
 
 
-@pytest.mark.parametrize(("took", "limit"), [(None, 120.0), (20.0, 120.0), (300.0, 300.0), (9000.0, 1800.0)])
+@pytest.mark.parametrize(("took", "limit"), [(None, 600.0), (20.0, 120.0), (300.0, 300.0), (9000.0, 1800.0)])
 def test_silence_is_measured_by_what_earlier_trainings_took(
     store: Store, took: float | None, limit: float
 ) -> None:

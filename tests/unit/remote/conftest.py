@@ -43,6 +43,19 @@ def until(condition: Callable[[], Any], what: str, seconds: float = WAIT_S) -> A
     pytest.fail(f"waited {seconds:g} s for {what}")
 
 
+def environment_of(pid: int) -> bytes:
+    """As it was started, nothing of one that is gone."""
+    try:
+        return Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return b""
+
+
+def children_of(pid: int) -> list[int]:
+    """Of a process's first thread."""
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
 class Bench:
     """One node: jobs are made, started and looked at as a controller does it."""
 
@@ -123,6 +136,17 @@ class Bench:
             if b"TIPCFLOW_WORKSPACE=" + os.fsencode(self.workspace) + b"\0" in env:
                 found.append(int(entry.name))
         return found
+
+    def guards(self) -> list[int]:
+        """The guards of this workspace's jobs."""
+        return [pid for pid in self.ours() if b"\0TIPCFLOW_GUARD=1\0" in b"\0" + environment_of(pid)]
+
+    def kill_runner(self, pid: int) -> None:
+        """SIGKILL a runner with its guard, which would end the job."""
+        for guard in self.guards():
+            if pid in children_of(guard):
+                os.kill(guard, signal.SIGKILL)
+        os.kill(pid, signal.SIGKILL)
 
     def close(self) -> None:
         """Whatever a failed test left."""

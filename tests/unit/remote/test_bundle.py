@@ -81,4 +81,19 @@ def test_importing_a_subcommand_needs_nothing_of_the_environment(tmp_path):
     )
     assert done.returncode == 0
     listed = json.loads(done.stdout)
-    assert (listed["processes"], listed["jobs"]) == ([], [])
+    assert (listed["processes"], listed["jobs"], listed["helpers"]) == ([], [], [])
+
+
+def test_modules_that_a_loss_of_power_has_emptied_are_written_anew(tmp_path):
+    file = tmp_path / bundle.runner_name()
+    file.write_bytes(bundle.runner_bytes())
+    argv = [sys.executable, "-I", "-S", str(file), "list", str(tmp_path)]
+    assert subprocess.run(argv, capture_output=True).returncode == 0
+    folder = tmp_path / bundle.runner_name()[:-3]
+    (folder / "runner" / "sweep.py").write_text("")
+    (folder / "runner" / "main.py").unlink()
+    done = subprocess.run(argv, capture_output=True)
+    assert (done.returncode, done.stderr) == (0, b"")
+    unpacked = {path.name: path.read_text() for path in (folder / "runner").glob("*.py")}
+    assert unpacked == {source.name: source.read_text() for source in SOURCES}
+    assert {path.name for path in tmp_path.iterdir()} == {file.name, folder.name}

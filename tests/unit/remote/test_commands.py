@@ -26,6 +26,7 @@ EVERY = {
     "make_workspace": commands.make_workspace(NODE),
     "check_python": commands.check_python(NODE),
     "has_file": commands.has_file("/data/it's here"),
+    "has_file_of": commands.has_file("/data/it's here", "0" * 64),
     "write_file": commands.write_file("/data/it's here", mode=0o600),
     "read_file": commands.read_file("/data/file"),
     "read_file_part": commands.read_file("/data/file", offset=10, limit=5),
@@ -47,6 +48,7 @@ RUNNER = {
     "list_ours": lambda: commands.list_ours(NODE),
     "reap": lambda: commands.reap(NODE),
     "reap_job": lambda: commands.reap(NODE, job="r1/train/norm_train/1"),
+    "reap_helpers": lambda: commands.reap(NODE, helpers=True),
     "reap_operator": lambda: commands.reap(NODE, by=StoppedBy.OPERATOR),
     "reap_living": lambda: commands.reap(NODE, living=True),
     "facts": lambda: commands.facts(NODE, {"b": "10.0.0.2", "c": "10.0.0.3:2222"}, port=22),
@@ -128,6 +130,8 @@ def test_files_come_and_go(shell, node):
     assert (Path(path).read_bytes(), Path(path).stat().st_mode & 0o777) == (data, 0o640)
     assert names_in(Path(path).parent) == ["file"]
     shell(commands.has_file(path))
+    shell(commands.has_file(path, sha256(data)))
+    shell(commands.has_file(path, sha256(data[:-1])), code=1)
     assert shell(commands.read_file(path)).stdout == data
     assert shell(commands.read_file(path, offset=7, limit=9)).stdout == data[7:16]
 

@@ -146,7 +146,7 @@ def test_one_log_with_two_names_and_the_launchers_secrets(progress, root):
 
 def test_a_rank_that_has_done_its_part_does_not_hang(progress, root):
     spec = {"workspace": "", "run": "", "step": "", "attempt": 1, "node": ""}
-    hang = Hang(str(root.parent / "job"), spec, Workers(spec), progress)
+    hang = Hang(str(root.parent / "job"), spec, Workers(str(root.parent / "job"), spec), progress)
     hang.workers.find = lambda: [Me()]
     progress.go(4, say=["workerlog.0", "workerlog.1"])
     progress.go(12, say=["workerlog.0"])

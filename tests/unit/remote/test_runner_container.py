@@ -185,7 +185,7 @@ def test_a_dead_runners_container_is_ended_before_its_slot_is_used_again(bench, 
     job = contained("docker run N1 env -i /bin/sleep 300", slots=(0,))
     pid = bench.ask("start", job)["pid"]
     wait(lambda: engine.running() == ["N1"], "the container")
-    os.kill(pid, signal.SIGKILL)
+    bench.kill_runner(pid)
     wait(lambda: not Path(f"/proc/{pid}").exists(), "the runner's end")
     engine.down = True
     after = bench.job("true", step="next", slots=(0,), env=engine.env)

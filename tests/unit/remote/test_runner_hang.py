@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import signal
 import socket
 import sys
 from pathlib import Path
@@ -157,7 +156,7 @@ def test_evidence_of_what_is_not_there(bench, wait):
     assert bench.ask("evidence", job)["message"] == "the job is over, and there is no evidence of it"
     assert bench.ask("evidence", bench.root)["message"].endswith("job.json is missing or not JSON")
     pid = bench.ask("start", job)["pid"]
-    os.kill(pid, signal.SIGKILL)
+    bench.kill_runner(pid)
     wait(lambda: not Path(f"/proc/{pid}").exists(), "the runner's end")
     seen = bench.ask("evidence", job)
     assert (seen["state"], [one["cmdline"] for one in seen["processes"]]) == ("lost", ["sleep 300"])

@@ -1,5 +1,6 @@
 """What a slot's last job has left is gone before the next one may run."""
 
+import getpass
 import json
 import os
 import signal
@@ -49,7 +50,8 @@ def test_what_sigkill_does_not_end_keeps_the_slot(bench, survivor, monkeypatch, 
         with pytest.raises(slots.Refused) as caught:
             slots.take_slot(spec, 0)
         assert str(caught.value) == (
-            f"slot 0 of a is still used by r1/first/1: SIGKILL has not ended pid {survivor.pid}"
+            "slot 0 of a is still used by r1/first/1: "
+            f"SIGKILL has not ended pid {survivor.pid} (sleep 303, user {getpass.getuser()})"
         )
     assert (survivor.pid, signal.SIGKILL) in sent
     assert slot_of(bench)["job"] == "r1/first/1"

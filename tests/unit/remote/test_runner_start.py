@@ -91,7 +91,7 @@ def test_slot_of_an_ending_job_is_waited_for(bench):
 def test_a_dead_runners_leftovers_are_ended_before_its_slot_is_used_again(bench, wait):
     first = bench.job("sleep 301", step="first", slots=(0,))
     pid = bench.ask("start", first)["pid"]
-    os.kill(pid, signal.SIGKILL)
+    bench.kill_runner(pid)
     wait(lambda: bench.ask("poll", first)["state"] == "lost", "lost")
     assert bench.ours()
     second = bench.job("true", step="second", slots=(0,))
@@ -117,7 +117,7 @@ def test_a_python_without_ctypes(bench):
     bench.ask("start", job)
     record = bench.ended(job)
     assert (record.exit_code, record.killed) == (5, 1)
-    assert "orphans are found by their marks alone: no _ctypes" in (job / "runner.log").read_text()
+    assert "orphans cannot be adopted: no _ctypes" in (job / "runner.log").read_text()
     assert bench.ask("facts", bench.workspace)["hostname"]
 
 

@@ -1,8 +1,5 @@
 """Listing and reaping: living jobs are left alone unless they are named."""
 
-import os
-import signal
-
 import pytest
 
 pytestmark = pytest.mark.process
@@ -15,7 +12,7 @@ def lost(bench, wait, step, text):
     # A `trap` that is not set yet ignores nothing.
     log = job / "logs" / "main.log"
     wait(lambda: log.exists() and log.read_text() == "up\n", "the command's first word")
-    os.kill(pid, signal.SIGKILL)
+    bench.kill_runner(pid)
     wait(lambda: bench.ask("poll", job)["state"] == "lost", "lost")
     return job
 
@@ -24,7 +21,7 @@ def test_list_shows_processes_runners_and_jobs(bench):
     job = bench.job("sleep 303; true")
     pid = bench.ask("start", job)["pid"]
     told = bench.ask("list", bench.workspace)
-    assert {process["pid"] for process in told["processes"]} == set(bench.ours())
+    assert {process["pid"] for process in told["processes"]} == set(bench.ours()) - set(bench.guards())
     by_pid = {process["pid"]: process for process in told["processes"]}
     assert by_pid[pid]["runner"]
     sleeper = next(process for process in told["processes"] if process["cmdline"].startswith("sleep 303"))

@@ -187,4 +187,4 @@ def test_a_wrong_call_is_an_error(bench, words, message):
 def test_a_reason_may_look_like_an_option(bench):
     job = bench.job("true")
     bench.ask("stop", job, "--living")
-    assert (job / "stop").read_text() == "--living"
+    assert json.loads((job / "stop").read_text())["reason"] == "--living"

@@ -1,15 +1,17 @@
 """Which of the expected evidence is missing, and whose fault that is."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tipcflow.check.evidence.found import evaluated, found_in, of_leg, ranks_with
 from tipcflow.check.evidence.length import shortfalls
 from tipcflow.check.evidence.reports import wrong_with
-from tipcflow.check.select import loss_names, passed, records
+from tipcflow.check.select import leg_key, loss_names, passed, records
 from tipcflow.config.suite import Prints
 from tipcflow.domain import Evidence, Expectation, Facts, OutputFile, Source, Status, Step, without_repeat
 
+# Fewer images may have the same scores by chance.
+_SEVERAL = 3
 # No file of weights and no exported model is smaller, bytes.
 _SMALLEST = 16
 _MODELS = (".pdparams", ".pdiparams", ".pdmodel", ".json", ".pth", ".pt", ".onnx")
@@ -112,6 +114,11 @@ def damage(output: OutputFile) -> str:
     return f"has only {output.size} bytes" if small else ""
 
 
+def _constant(scores: Mapping[str, tuple[float, ...]]) -> bool:
+    """Whether several images have the very same scores, to the last digit: untrained networks differ in some."""
+    return len(scores) >= _SEVERAL and len(set(scores.values())) == 1
+
+
 def _of_leg(facts: Facts, step: Step, piece: Expectation) -> Iterator[str]:
     have = of_leg(facts, step, piece.leg)
     if piece.kind is Evidence.REPORT:
@@ -119,6 +126,8 @@ def _of_leg(facts: Facts, step: Step, piece: Expectation) -> Iterator[str]:
         if why or not have:
             yield why or "the log has no AutoLog report, no engine line and no prediction"
         return
+    if piece.kind is Evidence.PREDICTIONS and _constant(facts.predictions.get(leg_key(step, piece.leg), {})):
+        yield "all images have the same scores: the network does not depend on its input"
     if piece.kind in have or not have:
         return
     others = [leg.id for leg in step.legs if leg.id != piece.leg and passed(facts, step.id, leg.id)]

@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
-import sys
 
 from .files import load
+from .guard import adopt_orphans
 from .job import Job
 from .slots import Refused
 from .start import FOREIGN
 
-
-def adopt_orphans() -> None:
-    """Become the parent of what a killed launcher leaves behind (PR_SET_CHILD_SUBREAPER)."""
-    try:
-        import ctypes
-
-        ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
-    except (ImportError, OSError, AttributeError) as error:
-        sys.stderr.write(f"orphans are found by their marks alone: {error}\n")
+GUARD_S = 5.0  # to come up
 
 
-def daemon(folder: str, lock: int, writer: int) -> None:
-    """Run the job of this folder. `lock` is held; what is written to `writer` is why the job is refused."""
-    os.set_inheritable(lock, False)
-    os.set_inheritable(writer, False)
+def daemon(folder: str, lock: int, writer: int, guard: int) -> None:
+    """Run the job of this folder.
+
+    Args:
+        lock: of the folder, held.
+        writer: what is written there is why the job is refused.
+        guard: closed as soon as the guard is ready, or has failed.
+    """
+    for file in (lock, writer, guard):
+        os.set_inheritable(file, False)
     adopt_orphans()
     reader, wake = os.pipe()
     os.set_blocking(wake, False)
@@ -41,6 +40,8 @@ def daemon(folder: str, lock: int, writer: int) -> None:
         job.workers.gpu.start({name: value for name, value in os.environ.items() if not FOREIGN.fullmatch(name)})
         os.close(writer)
         writer = -1
+        select.select([guard], [], [], GUARD_S)  # nothing of the job may begin before it is guarded
+        os.close(guard)
         reason = (job.barrier() if job.spec["barrier"] else "") or job.commands()
         message = job.why if reason else ""
     except (Refused, OSError) as error:

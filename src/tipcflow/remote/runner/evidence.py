@@ -9,8 +9,9 @@ import time
 from typing import Callable
 
 from .files import Json, describe, job_id, load, log_name, save
+from .kin import family
 from .kmsg import telling
-from .processes import Proc, family, scan
+from .processes import Proc, scan
 from .progress import last_line
 from .ranks import rank_of, rank_of_log
 from .said import said, tool

@@ -12,6 +12,7 @@ import time
 
 from . import container, oom
 from .before import Before
+from .cgroup import group_name, make_group
 from .ending import DISK_FULL, job_record, write_record
 from .files import PIECE, Json, load, log_name, open_append, save, touch_lease
 from .hang import Hang
@@ -35,7 +36,7 @@ class Job:
         self.folder, self.spec, self.lock, self.wake = folder, spec, lock, wake
         self.slots: list[int] = []
         self.state, self.leg, self.why, self.by, self.signal = "staging", "", "", "", 0
-        self.workers, self.progress = Workers(spec), Progress(folder, spec)
+        self.workers, self.progress = Workers(folder, spec), Progress(folder, spec)
         self.hang = Hang(folder, spec, self.workers, self.progress)
         self.before = Before(folder, spec)
         self.begin = self.next_beat = self.next_sample = 0.0
@@ -65,6 +66,7 @@ class Job:
             self.slots.append(take_slot(self.spec, number))
             self.slots += take_host_slot(self.spec, number)
         take_cpus(self.spec["cpus"])
+        self.workers.group = make_group(self.folder, group_name())
         self.probe()
 
     def probe(self) -> None:
@@ -211,6 +213,7 @@ class Job:
                 ["/bin/bash", "-c", command["text"]], cwd=os.path.join(root, command["cwd"]),
                 env={name: value for name, value in env.items() if value != ""},
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+                preexec_fn=self.workers.group.enter if self.workers.group else None,  # noqa: PLW1509 (no threads)
             )  # fmt: skip
 
     def command(self, command: Json) -> Json:
@@ -309,6 +312,7 @@ class Job:
         """Leave nothing running, look at the outputs, let the slots go, write the exit record."""
         self.hang.close()
         self.workers.end(self.beat, grace_s=0.0)
+        self.workers.forget_all()
         self.workers.gpu.close()
         record = job_record(self.spec, self.records, reason, (message + self.end_container()).lstrip("; "))
         record.update(self.stopped_by(record["reason"]))

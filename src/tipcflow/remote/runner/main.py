@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import select
+import signal
 import sys
+import time
 
 from .files import ask_to_stop, describe, save, say, touch_lease
 
@@ -17,13 +20,14 @@ USAGE: dict[str, tuple[list[str], dict[str, str]]] = {
     "stop": (["JOB", "REASON"], {"--by": ""}),
     "evidence": (["JOB"], {"--hang": "", "--deadline": ""}),
     "watch": (["JOB"], {"--for": "60", "--resume": "{}", "--files": ""}),
-    "daemon": (["JOB", "LOCK", "WRITER"], {}),
+    "daemon": (["JOB", "LOCK", "WRITER", "GUARD"], {}),
+    "guard": (["JOB", "RUNNER", "READY"], {}),
     "list": (["WORKSPACE"], {}),
-    "reap": (["WORKSPACE"], {"--job": "", "--living": "", "--by": "controller"}),
+    "reap": (["WORKSPACE"], {"--job": "", "--living": "", "--helpers": "", "--by": "controller"}),
     "facts": (["WORKSPACE"], {"--python": "", "--peers": "", "--port": "22"}),
 }
 
-FLAGS = ("--living", "--files")  # without a value
+FLAGS = ("--living", "--helpers", "--files")  # without a value
 
 
 def arguments(words: list[str]) -> tuple[str, list[str], dict[str, str]]:
@@ -60,9 +64,61 @@ def watch(place: str, options: dict[str, str]) -> None:
         os._exit(0)
 
 
+def daemon(do: str, place: str, numbers: list[int]) -> None:
+    """Be the runner of a job, or its guard."""
+    if do == "guard":
+        from .guard import guard
+
+        return guard(place, *numbers)
+    from .daemon import daemon
+
+    return daemon(place, *numbers)
+
+
+def sweep(do: str, place: str, options: dict[str, str]) -> None:
+    """List or end what is on the node."""
+    from .sweep import reap, reap_helpers, survey
+
+    if do == "list":
+        say(survey(place))
+    elif options["--helpers"]:
+        say(reap_helpers(place))
+    else:
+        say(reap(place, options["--job"], bool(options["--living"]), options["--by"]))
+
+
+def limit(do: str) -> None:
+    """End this process at the deadline that its controller gave it, and a mere answer as soon as nobody reads it.
+
+    A connection may break without the node noticing; then the answer cannot be written, or nobody waits for it.
+    """
+    seconds = float(os.environ.get("TIPCFLOW_DEADLINE") or 0)
+    if not seconds:
+        return
+    until, stdout = time.monotonic() + seconds, select.poll()
+    stdout.register(1, 0)  # only hang-ups and errors
+
+    def look(*_: object) -> None:
+        if time.monotonic() > until or (do in ("evidence", "facts", "list", "poll") and stdout.poll(0)):
+            os._exit(1)
+
+    signal.signal(signal.SIGALRM, look)
+    signal.setitimer(signal.ITIMER_REAL, 1.0, 1.0)
+
+
 def main() -> None:
-    """Run one subcommand. Only what it needs is imported: most of them live for milliseconds."""
+    """Run one subcommand."""
     do, operands, options = arguments(sys.argv[1:])
+    limit(do)
+    try:
+        run(do, operands, options)
+    finally:
+        # An interpreter that ends has no handler any more: the next alarm would kill it after its answer.
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+
+
+def run(do: str, operands: list[str], options: dict[str, str]) -> None:
+    """Run one subcommand. Only what it needs is imported: most of them live for milliseconds."""
     place = operands[0]
     if do == "start":
         from .start import start
@@ -74,10 +130,8 @@ def main() -> None:
         describe_job(place, sys.stdin.read())
         say(dict(start(place), event="answer"))
         watch(place, options)
-    elif do == "daemon":  # called by `start` alone
-        from .daemon import daemon
-
-        daemon(place, int(operands[1]), int(operands[2]))
+    elif do in ("daemon", "guard"):  # called by `start` alone
+        daemon(do, place, [int(number) for number in operands[1:]])
     elif do == "watch":
         watch(place, options)
     elif do == "poll":
@@ -101,9 +155,4 @@ def main() -> None:
 
         say(facts(place, options["--python"], options["--peers"], int(options["--port"])))
     else:
-        from .sweep import reap, survey
-
-        if do == "list":
-            say(survey(place))
-        else:
-            say(reap(place, options["--job"], bool(options["--living"]), options["--by"]))
+        sweep(do, place, options)

@@ -6,27 +6,59 @@ import os
 import re
 import signal
 import time
-from typing import AbstractSet, Callable, Iterable, Iterator, NamedTuple
+from typing import AbstractSet, Callable, Iterator, NamedTuple
 
 from .files import Json, job_id
 
+MARK_GUARD = "TIPCFLOW_GUARD"  # in the environment of a guard, which is no process of its job
 UNKILLABLE_S = 20.0  # a process that SIGKILL has not ended after so long hangs in the kernel
 PAGE, HZ = os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_CLK_TCK")
 
 
 class Proc(NamedTuple):
-    """A process: `cpu` in seconds with its reaped children, `rss` in bytes, `env` as it was started."""
+    """A process: `cpu` in seconds with its reaped children, `rss` in bytes, `env` as it was started, `sid` its
+    session, `start` in ticks since the node's boot: no two processes have both pid and start in common."""
 
     pid: int
     ppid: int
     cpu: float
     rss: int
     env: bytes
+    start: int = 0
+    sid: int = 0
 
     def var(self, name: str) -> str:
         """An environment variable of the process, '' when it has none."""
         found = re.search(rb"(?:^|\0)" + name.encode() + rb"=([^\0]*)", self.env)
         return found.group(1).decode("utf-8", "surrogateescape") if found else ""
+
+
+def words(proc: Proc) -> str:
+    """A process as a user looks for it: pid, command, user."""
+    return f"{proc.pid} ({command_of(proc.pid)[:60] or 'no command'}, user {user_of(proc.pid)})"
+
+
+def command_of(pid: int) -> str:
+    """A process's command line, its beginning."""
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as handle:
+            return handle.read().replace(b"\0", b" ").decode("utf-8", "replace").strip()[:200]
+    except OSError:
+        return ""
+
+
+def user_of(pid: int) -> str:
+    """Whose process it is, '' when it is gone."""
+    try:
+        uid = os.stat(f"/proc/{pid}").st_uid
+    except OSError:
+        return ""
+    import pwd
+
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
 
 
 def marks(spec: Json) -> dict[str, str]:
@@ -54,41 +86,21 @@ def scan(skip: AbstractSet[int] = frozenset()) -> Iterator[Proc]:
         field = stat[stat.rindex(b")") + 2 :].split()
         if field[0] not in (b"Z", b"X"):
             cpu = sum(int(ticks) for ticks in field[11:15]) / HZ
-            yield Proc(int(entry), int(field[1]), cpu, int(field[21]) * PAGE, env)
+            ids = {"start": int(field[19]), "sid": int(field[3])}
+            yield Proc(int(entry), int(field[1]), cpu, int(field[21]) * PAGE, env, **ids)
 
 
-def marked(wanted: dict[str, str]) -> Callable[[], list[Proc]]:
-    """Finds all processes, but this one, that carry these variables."""
-
-    def find() -> list[Proc]:
-        return [
-            proc
-            for proc in scan({os.getpid()})
-            if b"TIPCFLOW_" in proc.env and all(proc.var(name) == value for name, value in wanted.items())
-        ]
-
-    return find
-
-
-def family(table: Iterable[Proc], parent: int, spec: Json) -> list[Proc]:
-    """Those of the table that descend from `parent`, or carry the job's marks."""
-    wanted = marks(spec)
-    ours: list[Proc] = []
-    rest: list[Proc] = []
-    for proc in table:
-        mine = b"TIPCFLOW_" in proc.env and all(proc.var(name) == value for name, value in wanted.items())
-        (ours if mine or proc.ppid == parent else rest).append(proc)
-    pids, before = {proc.pid for proc in ours}, -1
-    while len(pids) != before:
-        before = len(pids)
-        for proc in [proc for proc in rest if proc.ppid in pids and proc.pid not in pids]:
-            pids.add(proc.pid)
-            ours.append(proc)
-    return ours
+def nothing() -> None:
+    """What is done beside single signals where there is nothing to do."""
 
 
 def end_all(
-    find: Callable[[], list[Proc]], *, grace_s: float, kill_after_s: float, give_up_s: float = UNKILLABLE_S
+    find: Callable[[], list[Proc]],
+    *,
+    grace_s: float,
+    kill_after_s: float,
+    give_up_s: float = UNKILLABLE_S,
+    kill: Callable[[], None] = nothing,
 ) -> dict[int, str]:
     """TERM, later KILL, everything that `find` finds, until it finds nothing.
 
@@ -96,6 +108,7 @@ def end_all(
         grace_s: seconds that they may take to end by themselves.
         kill_after_s: seconds from TERM to KILL.
         give_up_s: seconds from KILL until what is still there is left alone.
+        kill: called with every SIGKILL, for those that fork faster than they are found.
 
     Returns:
         pid -> the last signal that it was sent.
@@ -107,6 +120,8 @@ def end_all(
         if not found or passed > kill_after_s + give_up_s:
             return sent
         name = "SIGKILL" if passed >= kill_after_s else "SIGTERM"
+        if name == "SIGKILL":
+            kill()
         for proc in found if passed >= 0 else []:
             if sent.get(proc.pid) != name:
                 sent[proc.pid] = name

@@ -12,7 +12,8 @@ import time
 
 from . import container
 from .files import Json, job_folder, job_id, load
-from .processes import end_all, marked
+from .kin import OfJob
+from .processes import end_all, words
 
 SLOT_WAIT_S = 5.0  # for a job that is just ending
 SLOT_BYTES = 4096
@@ -170,11 +171,13 @@ def end_last(spec: Json, last: str, number: int) -> None:
     Raises:
         Refused: something is still there.
     """
-    find = marked({"TIPCFLOW_WORKSPACE": spec["workspace"], "TIPCFLOW_JOB": last})
-    end_all(find, grace_s=0.0, kill_after_s=spec["kill_after_s"], give_up_s=GIVE_UP_S)
-    left = ", ".join(str(proc.pid) for proc in find())
+    wanted = {"TIPCFLOW_WORKSPACE": spec["workspace"], "TIPCFLOW_JOB": last}
+    look = OfJob(wanted, job_folder(spec["workspace"], last))
+    end_all(look.find, grace_s=0.0, kill_after_s=spec["kill_after_s"], give_up_s=GIVE_UP_S, kill=look.kill)
+    left = ", ".join(words(proc) for proc in look.find())
     if left:
         raise Refused(f"slot {number} of {spec['node']} is still used by {last}: SIGKILL has not ended pid {left}")
+    look.forget()
 
 
 def end_container(workspace: str, last: Json, number: int) -> None:

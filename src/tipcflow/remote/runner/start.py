@@ -10,7 +10,7 @@ import sys
 import time
 
 from .files import Json, describe, load, save, touch_lease
-from .processes import marks
+from .processes import MARK_GUARD, marks
 
 PATIENCE_S = 60.0
 # What a login session may carry over from another launcher and would mislead ours.
@@ -103,7 +103,7 @@ def launch(folder: str, spec: Json, lock: int) -> Json:
 
 
 def daemonise(folder: str, spec: Json, lock: int, writer: int) -> None:
-    """Become the daemon: own session, stdio to runner.log, a fresh interpreter that carries the marks."""
+    """Start the daemon, and become its guard: stdio to runner.log, fresh interpreters that carry the marks."""
     try:
         log = os.open(os.path.join(folder, "runner.log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     except OSError:
@@ -111,8 +111,18 @@ def daemonise(folder: str, spec: Json, lock: int, writer: int) -> None:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(log, 1)
     os.dup2(log, 2)
-    os.set_inheritable(lock, True)
-    os.set_inheritable(writer, True)
     os.chdir("/")
     this = [sys.executable, "-I", "-S", "-X", "utf8", os.path.abspath(sys.argv[0])]
-    os.execve(sys.executable, [*this, "daemon", folder, str(lock), str(writer)], environment(spec))
+    env = environment(spec)
+    ready, tell = os.pipe()
+    child = os.fork()
+    if child:
+        for file in (lock, writer, ready):  # who holds the lock counts as the living runner
+            os.close(file)
+        os.set_inheritable(tell, True)
+        own = {name: value for name, value in env.items() if name != "TIPCFLOW_RUNNER"}
+        os.execve(sys.executable, [*this, "guard", folder, str(child), str(tell)], dict(own, **{MARK_GUARD: "1"}))
+    os.close(tell)
+    for file in (lock, writer, ready):
+        os.set_inheritable(file, True)
+    os.execve(sys.executable, [*this, "daemon", folder, str(lock), str(writer), str(ready)], env)

@@ -5,10 +5,14 @@ from __future__ import annotations
 import glob
 import os
 import time
+from typing import Iterable
 
 from . import container
-from .files import Json, ask_to_stop, describe, job_folder, load, locked
-from .processes import Proc, end_all, marked
+from .cgroup import NAME, group_of
+from .files import Json, ask_to_stop, describe, job_folder, job_id, load, locked
+from .helpers import end_helpers, helpers
+from .kin import SEEN, OfJob, seen_in
+from .processes import MARK_GUARD, Proc, command_of, end_all, scan, user_of
 from .slots import host_slots
 
 LIVING = ("staging", "staged", "running")
@@ -19,31 +23,96 @@ def is_runner(proc: Proc) -> bool:
     return proc.var("TIPCFLOW_RUNNER") == "1"
 
 
-def told(proc: Proc) -> Json:
-    """A process as a person reads it."""
-    try:
-        with open(f"/proc/{proc.pid}/cmdline", "rb") as handle:
-            command = handle.read().replace(b"\0", b" ").decode("utf-8", "replace").strip()[:200]
-    except OSError:
-        command = ""
+def told(proc: Proc, job: str) -> Json:
+    """A process as a user looks for it."""
     return {
-        "pid": proc.pid, "ppid": proc.ppid, "job": proc.var("TIPCFLOW_JOB"), "node": proc.var("TIPCFLOW_NODE"),
-        "runner": is_runner(proc), "cmdline": command, "rss": proc.rss,
+        "pid": proc.pid, "ppid": proc.ppid, "job": job, "node": proc.var("TIPCFLOW_NODE"),
+        "user": user_of(proc.pid), "runner": is_runner(proc), "cmdline": command_of(proc.pid), "rss": proc.rss,
     }  # fmt: skip
 
 
-def survey(workspace: str) -> Json:
-    """Processes with this workspace's mark, job folders with their state, and who holds slots of the host."""
-    processes = [told(proc) for proc in marked({"TIPCFLOW_WORKSPACE": workspace})()]
-    jobs = []
-    for path in sorted(glob.glob(os.path.join(glob.escape(workspace), "jobs", "*", "*", "*", "job.json"))):
-        spec, known = load(path), describe(os.path.dirname(path))
+def folders(workspace: str, name: str) -> list[str]:
+    """Job folders that have a file of that name."""
+    return sorted(
+        map(os.path.dirname, glob.glob(os.path.join(glob.escape(workspace), "jobs", "*", "*", "*", name)))
+    )
+
+
+def owners(workspace: str, table: Iterable[Proc]) -> dict[int, str]:
+    """pid -> its job: by marks, by what its runner has seen, by control group; children follow their parent."""
+    table = [proc for proc in table if not proc.var(MARK_GUARD)]
+    found: dict[int, str] = {}
+    for folder in sorted({*folders(workspace, SEEN), *folders(workspace, NAME)}):
+        spec, group = load(os.path.join(folder, "job.json")), group_of(folder)
         if spec:
-            job = f"{spec['run']}/{spec['step']}/{spec['attempt']}"
-            jobs.append(
-                {"job": job, "folder": os.path.dirname(path), "state": known["state"], "pid": known["pid"]}
-            )
-    return {"processes": processes, "jobs": jobs, "host": host_slots()}
+            pids = seen_in(folder, table) | (group.pids() if group else set())
+            found.update({pid: job_id(spec) for pid in pids})
+    for proc in table:
+        if proc.var("TIPCFLOW_WORKSPACE") == workspace:
+            found[proc.pid] = proc.var("TIPCFLOW_JOB")
+    before = -1
+    while len(found) != before:
+        before = len(found)
+        found.update(
+            {proc.pid: found[proc.ppid] for proc in table if proc.ppid in found and proc.pid not in found}
+        )
+    there = {proc.pid for proc in table}
+    return {pid: job for pid, job in found.items() if pid in there}
+
+
+def survey(workspace: str) -> Json:
+    """Processes of this workspace's jobs, helpers, job folders with their state, who holds slots of the host."""
+    table = list(scan({os.getpid()}))
+    known = owners(workspace, table)
+    processes = [told(proc, known[proc.pid]) for proc in table if proc.pid in known]
+    jobs = []
+    for folder in folders(workspace, "job.json"):
+        spec, state = load(os.path.join(folder, "job.json")), describe(folder)
+        if spec:
+            jobs.append({"job": job_id(spec), "folder": folder, "state": state["state"], "pid": state["pid"]})
+    return {"processes": processes, "jobs": jobs, "helpers": helpers(workspace, table), "host": host_slots()}
+
+
+class Reaping:
+    """Finds what may be ended.
+
+    Attributes:
+        alive: jobs that live, and are left alone unless they are named.
+        seen: pid -> what it is, of all that were found.
+    """
+
+    def __init__(self, workspace: str, job: str, alive: set[str], named: set[str]) -> None:
+        self.workspace, self.job, self.alive, self.named = workspace, job, alive, named
+        self.seen: dict[int, Json] = {}
+        self.jobs: dict[tuple[int, int], str] = {}
+
+    def find(self) -> list[Proc]:
+        """Processes of jobs that are over; one that was found stays one, though its parent ends first."""
+        table = list(scan({os.getpid()}))
+        known = owners(self.workspace, table)
+        # A runner that began after the survey is no leftover, and neither is its job.
+        self.alive |= {known[proc.pid] for proc in table if proc.pid in known and is_runner(proc)} - self.named
+        found = []
+        for proc in table:
+            name = known.get(proc.pid) or self.jobs.get((proc.pid, proc.start))
+            if name is None or (name in self.alive and name not in self.named) or self.job not in ("", name):
+                continue
+            found.append(proc)
+            self.jobs[proc.pid, proc.start] = name
+            self.seen.setdefault(proc.pid, told(proc, name))
+        return found
+
+    def kill(self) -> None:
+        """SIGKILL for the control groups of all that were found."""
+        for job in set(self.jobs.values()) - {""}:
+            group = group_of(job_folder(self.workspace, job))
+            if group:
+                group.kill()
+
+    def forget(self) -> None:
+        """Nothing is left of the jobs of which anything was found."""
+        for job in set(self.jobs.values()) - {""}:
+            OfJob({}, job_folder(self.workspace, job)).forget()
 
 
 def reap(workspace: str, job: str, living: bool, by: str = "controller") -> Json:
@@ -58,29 +127,26 @@ def reap(workspace: str, job: str, living: bool, by: str = "controller") -> Json
     named = alive if living else alive & {job}
     for name in named:
         stop_job(job_folder(workspace, name), by)
-    seen: dict[int, Json] = {}
-
-    def victims() -> list[Proc]:
-        found = []
-        for proc in marked({"TIPCFLOW_WORKSPACE": workspace})():
-            name = proc.var("TIPCFLOW_JOB")
-            # A runner that began after the survey is no leftover, and neither is its job.
-            if is_runner(proc) and name not in named:
-                alive.add(name)
-            if (name not in alive or name in named) and job in ("", name):
-                found.append(proc)
-                seen.setdefault(proc.pid, told(proc))
-        return found
-
-    sent = end_all(victims, grace_s=0.0, kill_after_s=3.0)
+    look = Reaping(workspace, job, alive, named)
+    sent = end_all(look.find, grace_s=0.0, kill_after_s=3.0, kill=look.kill)
     containers = container.sweep(workspace, alive - named, job)
-    left = {proc.pid for proc in victims()}
+    left = {proc.pid for proc in look.find()}
+    if not left:
+        look.forget()
+    ended, stayed = end_helpers(workspace, job)
     return {
         "stopped": sorted(named),
-        "killed": [dict(seen[pid], signal=name) for pid, name in sorted(sent.items()) if pid not in left],
+        "killed": [dict(look.seen[pid], signal=name) for pid, name in sorted(sent.items()) if pid not in left],
         "containers": containers,
-        "left": [seen[pid] for pid in sorted(left)],
+        "helpers": ended,
+        "left": [look.seen[pid] for pid in sorted(left)] + stayed,
     }
+
+
+def reap_helpers(workspace: str) -> Json:
+    """End commands of controllers that nobody waits for any more."""
+    ended, left = end_helpers(workspace, "")
+    return {"helpers": ended, "left": left}
 
 
 def stop_job(folder: str, by: str) -> None:

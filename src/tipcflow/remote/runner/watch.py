@@ -34,6 +34,16 @@ def age_of(beat: Json) -> float:
     return round(max(0.0, time.monotonic() - float(beat.get("up", 0.0))), 1)
 
 
+def cpu_of(pid: int) -> bytes:
+    """The CPU time that a process has used, as its kernel writes it; nothing for one that is not there."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as handle:
+            stat = handle.read()
+    except OSError:
+        return b""
+    return b" ".join(stat[stat.rindex(b")") + 2 :].split()[11:13])
+
+
 class Watch:
     """One controller's view of one job.
 
@@ -48,6 +58,7 @@ class Watch:
         self.offsets = {command["leg"]: int(resume.get(command["leg"], 0)) for command in spec["commands"]}
         self.samples = self.legs = 0
         self.hang = ""
+        self.still, self.looked, self.mark = 0.0, time.monotonic(), (None, b"")
         self.state, self.sampled, self.said, self.aged = "", 0.0, 0.0, 0.0
         self.stdout = select.poll()
         self.stdout.register(1, 0)  # only hang-ups and errors
@@ -121,7 +132,17 @@ class Watch:
         if not beat or now - max(self.aged, 0.0 if self.stands_still(beat) else self.said) < ALIVE_S:
             return
         self.aged = now
-        self.say(dict(beat, event="alive", age_s=age_of(beat)))
+        self.say(dict(beat, event="alive", age_s=age_of(beat), still_s=round(self.still_s(beat), 1)))
+
+    def still_s(self, beat: Json) -> float:
+        """For how many seconds of this watch the runner has neither written a heartbeat nor used its CPU.
+
+        A runner that reads large outputs works without a heartbeat. While this process was stopped nothing counts.
+        """
+        now, mark = time.monotonic(), (beat.get("up"), cpu_of(beat["pid"]))
+        passed, self.looked = min(now - self.looked, 2 * ALIVE_S), now
+        self.still, self.mark = (self.still + passed if mark == self.mark else 0.0), mark
+        return self.still
 
     @staticmethod
     def stands_still(beat: Json) -> bool:

@@ -7,9 +7,11 @@ import resource
 import time
 from typing import AbstractSet, Callable
 
+from .cgroup import Group
 from .files import Json
 from .gpu import Gpu
-from .processes import Proc, end_all, family, scan
+from .kin import Seen, family
+from .processes import Proc, end_all, nothing, scan
 from .rank_ends import RankEnds
 from .ranks import rank_of
 
@@ -23,11 +25,14 @@ class Workers:
         statuses: pid -> wait status of the children that have ended, adopted orphans included.
         seen: every pid that ever belonged to the job.
         helpers: the runner's own children, which are none of the job.
+        group: the control group that the commands run in, where the node allows one.
         peak, gpu_peak: rank -> most memory of the current command so far, bytes; 'total' is the most of the sum.
     """
 
-    def __init__(self, spec: Json) -> None:
+    def __init__(self, folder: str, spec: Json) -> None:
         self.spec, self.gpu = spec, Gpu()
+        self.on_file = Seen(folder)
+        self.group: Group | None = None
         self.statuses: dict[int, int] = {}
         self.seen: set[int] = set()
         self.helpers: set[int] = set()
@@ -40,6 +45,13 @@ class Workers:
     def forget(self) -> None:
         """Begin with a new command."""
         self.statuses, self.peak, self.gpu_peak, self.ends = {}, {}, {}, RankEnds()
+
+    def forget_all(self) -> None:
+        """The job is over: unless something is left, nobody needs to look for its processes."""
+        if not self.find():
+            self.on_file.forget()
+            if self.group:
+                self.group.close()
 
     def reap(self) -> None:
         """Take note of children that have ended."""
@@ -62,7 +74,8 @@ class Workers:
         """The job's living processes; those in `skip` are not looked at."""
         self.reap()
         table = list(scan({os.getpid()} | self.gpu.pids | self.helpers | skip))
-        ours = family(table, os.getpid(), self.spec)
+        ours = family(table, os.getpid(), self.spec, self.group.pids() if self.group else frozenset())
+        self.on_file.keep(ours)
         pids = {proc.pid for proc in ours}
         self.strangers = set(skip) | ({proc.pid for proc in table} - pids)
         self.seen |= pids
@@ -100,4 +113,5 @@ class Workers:
             meanwhile()
             return self.find()
 
-        return end_all(find, grace_s=grace_s, kill_after_s=self.spec["kill_after_s"])
+        kill = self.group.kill if self.group else nothing
+        return end_all(find, grace_s=grace_s, kill_after_s=self.spec["kill_after_s"], kill=kill)

@@ -126,6 +126,16 @@ def test_a_leg_without_what_its_sisters_print(build: ModuleType) -> None:
     assert result.status is FAILED
 
 
+def test_a_network_that_answers_the_same_for_every_image(build: ModuleType) -> None:
+    scores = dict.fromkeys(("a.png", "b.png", "c.png"), (0.9, 0.1))
+    legs = {f"{build.INFER}/{leg}": scores for leg in (build.ON, build.OFF)}
+    result = judged(build.facts(predictions=legs))
+    assert result.status is FAILED
+    assert "all images have the same scores" in result.reason
+    alike = {"a.png": (0.9, 0.1), "b.png": (0.91, 0.09), "c.png": (0.92, 0.08)}
+    assert judged(build.facts(predictions=dict.fromkeys(legs, alike))).status is PASS, "one class, other scores"
+
+
 def silent(build: ModuleType, *ranks: tuple[str, int], world: int = 4) -> Facts:
     """A training of four ranks on two nodes; those given log, nobody prints a rank line."""
     plan = build.plan()

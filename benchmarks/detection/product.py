@@ -1,0 +1,201 @@
+"""What a run's checks do with simulated series: `tipcflow judge --series`, through the function that it calls.
+
+    python benchmarks/detection/product.py [--count 12] [--steps 24] [--seed 20261122]
+
+Honest series have 104 runs; stepped ones end at their first slower run, which may be any from the sixth on. Noise
+is normal, 0 (exact ties) to 3 %; limit = max(floor, z x noise) of the shipped policy. A confirmed change is one
+that the run and its confirm run both measure as at least 1.1 x limit. Writes benchmarks/results/product.json and
+the section of docs/measured-gate.md between its two marks. One series goes through the command as well.
+"""
+
+import argparse
+import json
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tipcflow.check.detect import Point, Series
+from tipcflow.check.run_by_run import JudgedPoint, judge_run_by_run, number_name
+from tipcflow.config.loader import load_yaml
+from tipcflow.config.policy import Policy
+from tipcflow.domain import Status
+
+ROOT = Path(__file__).resolve().parents[2]
+DOC = ROOT / "docs" / "measured-gate.md"
+BEGIN, END = "<!-- product.py: begin -->", "<!-- product.py: end -->"
+METRICS = ("batch_cost", "peak_rss", "loss")
+NOISES = (0.0, 0.003, 0.01, 0.03)
+TIMES = (1.1, 1.3, 1.8, 3.0)
+CONFIRMED, FIRST, LAST, RUNS, WEEKS = 1.1, 5, 30, 104, 52
+GREEN = (Status.PASS, Status.IMPROVEMENT, Status.INSUFFICIENT_DATA)
+
+
+def series(source: random.Random, noise: float, runs: int, *, step: float = 0.0, confirm: bool = True) -> Series:
+    """A series whose last run is `step` slower than the others."""
+    points = []
+    for at in range(runs):
+        level = 0.2 * (1 + step * (at == runs - 1))
+        value, second = (level * (1 + source.gauss(0, noise)) for _ in range(2))
+        points.append(Point(f"r{at}", "n", value, second if confirm else None))
+    return Series("s", "s", False, tuple(points))
+
+
+def honest(
+    source: random.Random, policy: Policy, name: str, noise: float, count: int, confirm: bool
+) -> Counter[str]:
+    """How often each status is said where nothing changes."""
+    found: Counter[str] = Counter()
+    for _ in range(count):
+        made = series(source, noise, RUNS, confirm=confirm)
+        found.update(one.status.value for one in judge_run_by_run(made, name, policy))
+    return found
+
+
+def stepped(
+    source: random.Random, policy: Policy, name: str, noise: float, step: float, limit: float, count: int
+) -> Counter[str]:
+    """What is said of the first slower run, with and without a confirm sample."""
+    found: Counter[str] = Counter()
+    for number in range(count):
+        made = series(source, noise, source.randint(FIRST, LAST) + 1, step=step)
+        last = made.points[-1]
+        assert last.value is not None
+        assert last.confirm is not None
+        measured = (min(last.value, last.confirm) if number % 2 else last.value) / 0.2 - 1
+        if number % 2 == 0:
+            made = Series(made.id, made.unit, False, (*made.points[:-1], last._replace(confirm=None)))
+        said = list(judge_run_by_run(made, name, policy))[-1].status
+        kind = "with" if number % 2 else "without"
+        found[f"{kind}: all"] += 1
+        found[f"{kind}: {'green' if said in GREEN else said.value}"] += 1
+        # 1e-9: 1.1 x limit without noise is a rounding below it.
+        if measured >= CONFIRMED * limit - 1e-9:
+            found[f"{kind}: beyond"] += 1
+            found[f"{kind}: beyond, {'green' if said in GREEN else said.value}"] += 1
+    return found
+
+
+def rows(count: int, steps: int, seed: int) -> Iterator[dict[str, Any]]:
+    """One row per policy, metric and noise."""
+    for policy_name in ("pr", "weekly"):
+        policy = load_yaml(ROOT / "configs" / "policies" / f"{policy_name}.yaml", Policy)
+        for metric in METRICS:
+            name = number_name(metric, policy)
+            for noise in NOISES:
+                source = random.Random(f"{seed} {policy_name} {metric} {noise}")
+                floor = policy.floor_of(name)
+                limit = max(floor, policy.z * noise)
+                with_, without = (honest(source, policy, name, noise, count, known) for known in (True, False))
+                found = [stepped(source, policy, name, noise, one * limit, limit, steps) for one in TIMES]
+                yield {
+                    "policy": policy_name,
+                    "metric": metric,
+                    "floor": floor,
+                    "z": policy.z,
+                    "noise": noise,
+                    "limit": limit,
+                    "years": count * RUNS / WEEKS,
+                    "honest": dict(with_),
+                    "honest_without_confirm": dict(without),
+                    "steps": {str(one): dict(what) for one, what in zip(TIMES, found, strict=True)},
+                }
+
+
+def table(found: list[dict[str, Any]]) -> list[str]:
+    """The rows as Markdown."""
+    head = "| policy, metric | floor | noise | limit | false regressions a year (no confirm runs) "
+    head += "| unconfirmed a year (no confirm runs) | found at once: " + ", ".join(f"{one} x" for one in TIMES)
+    lines = [head + " | confirmed changes found at once | doubts without a confirm run: green |", "|---" * 9 + "|"]
+    for row in [*found, *_together(found)]:
+        years, steps = row["years"], list(row["steps"].values())
+        rates = [
+            f"{row[key].get(status, 0) / years:.3f}"
+            for status in ("regression", "unconfirmed")
+            for key in ("honest", "honest_without_confirm")
+        ]
+        once = ", ".join(_share(one, "with: regression", "with: all") for one in steps)
+        whole: Counter[str] = Counter()
+        for one in steps:
+            whole.update(one)
+        one_row = bool(row["floor"])
+        what = f"{row['policy']}, {row['metric']} | {row['floor']:.0%}" if one_row else f"**{row['policy']}** | "
+        noise = f"{row['noise']:.1%} | {row['limit']:.1%}" if one_row else " | "
+        lines.append(
+            f"| {what} | {noise} | {rates[0]} ({rates[1]}) | {rates[2]} ({rates[3]}) | {once} | "
+            f"{_share(whole, 'with: beyond, regression', 'with: beyond')} of {whole['with: beyond']} | "
+            f"{whole['without: beyond, green']} of {whole['without: beyond']} |"
+        )
+    return lines
+
+
+def _share(found: dict[str, int], part: str, whole: str) -> str:
+    return f"{found.get(part, 0) / found[whole]:.2f}" if found.get(whole) else "-"
+
+
+def _together(found: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Sums: where the floor is the limit, and where the noise is."""
+    quiet = [one for one in found if one["floor"] >= 2 * one["z"] * one["noise"]]
+    noisy = [one for one in found if one not in quiet]
+    for name, chosen in (("floor at least twice z x noise", quiet), ("more noise", noisy), ("all", found)):
+        total: dict[str, Any] = {"policy": name, "floor": 0.0, "years": sum(one["years"] for one in chosen)}
+        for key in ("honest", "honest_without_confirm"):
+            total[key] = sum((Counter(one[key]) for one in chosen), Counter())
+        total["steps"] = {
+            str(times): sum((Counter(one["steps"][str(times)]) for one in chosen), Counter()) for times in TIMES
+        }
+        yield total
+
+
+def by_process(seed: int) -> bool:
+    """Whether the command says of a series what the function says."""
+    policy = load_yaml(ROOT / "configs" / "policies" / "weekly.yaml", Policy)
+    made = series(random.Random(seed), 0.01, 40, step=0.09)
+    points = [
+        {"run": one.run, "node": one.node, "samples": [one.value], "confirm": [one.confirm]} for one in made.points
+    ]
+    with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file:
+        file.write(json.dumps({"id": "s", "unit": "s", "direction": "lower", "points": points}) + "\n")
+        file.flush()
+        command = [Path(sys.executable).with_name("tipcflow"), "judge", "--series", file.name]
+        more = ["--policy", "weekly", "--metric", "batch_cost", "--json"]
+        done = subprocess.run([*command, *more], capture_output=True, text=True, check=True)
+    told = [(one["status"], one["reason"]) for one in json.loads(done.stdout)["points"]]
+    ours: list[JudgedPoint] = list(judge_run_by_run(made, "batch_cost", policy))
+    return told == [(one.status.value, one.reason) for one in ours]
+
+
+def main() -> None:
+    """Judge everything, print the table, write the file and the section."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--count", type=int, default=12, help="honest series a row, with and without confirm runs")
+    parser.add_argument("--steps", type=int, default=24, help="stepped series a row and size, half confirmed")
+    parser.add_argument("--seed", type=int, default=20261122)
+    given = parser.parse_args()
+    begin = time.process_time()
+    found = list(rows(given.count, given.steps, given.seed))
+    same = by_process(given.seed)
+    seconds = round(time.process_time() - begin)
+    lines = table(found)
+    about = (
+        f"`benchmarks/detection/product.py`, seed {given.seed}: {given.count} honest series of {RUNS} runs a row\n"
+        f"with confirm runs and as many without, {given.steps} stepped series a row and size; {seconds} CPU s.\n"
+        f"The command `tipcflow judge --series` gives the same answers as the function: {'yes' if same else 'NO'}."
+    )
+    print("\n".join([about, "", *lines]))
+    out = ROOT / "benchmarks" / "results" / "product.json"
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(json.dumps({"seed": given.seed, "same_by_process": same, "rows": found}) + "\n")
+    text = DOC.read_text()
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    DOC.write_text(f"{before}{BEGIN}\n{about}\n\n" + "\n".join(lines) + f"\n{END}{after}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

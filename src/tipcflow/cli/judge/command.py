@@ -1,0 +1,41 @@
+"""The command `tipcflow judge` and its options."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tipcflow.domain import ConfigError
+
+_WHAT = "RUN, --since or --series"
+
+
+def judge(
+    run: Annotated[str, typer.Argument(help="A stored run: its id, its first characters, or latest.")] = "",
+    since: Annotated[
+        str, typer.Option(help="All runs since this date (UTC): 2026-11-21 or 2026-11-21T09:30.")
+    ] = "",
+    series: Annotated[Path | None, typer.Option(help="JSON Lines: one series a line, oldest point first.")] = None,
+    policy: Annotated[str, typer.Option(help="weekly, pr, or a policy file; else the policy of each run.")] = "",
+    metric: Annotated[str, typer.Option(help="With --series: which metric the values are.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Judge a series run by run, or stored runs again, exactly as the checks of a run do; nothing is changed.
+
+    Exit code 0 whatever the answers are, 2 when the input is wrong.
+    """
+    if sum((bool(run), bool(since), series is not None)) != 1:
+        raise ConfigError("exactly one of these is needed", key=_WHAT, hint="`tipcflow judge --help`")
+    if series is not None:
+        from tipcflow.cli.judge.series import judge_file
+
+        for name, given in (("--policy", policy), ("--metric", metric)):
+            if not given:
+                raise ConfigError("is missing", key=name, expected=f"{name} with --series")
+        judge_file(series, policy, metric, as_json=as_json)
+        return
+    if metric:
+        raise ConfigError("is only for --series", key="--metric", found=metric)
+    from tipcflow.cli.judge.runs import judge_stored
+
+    judge_stored(run, since, policy, as_json=as_json)

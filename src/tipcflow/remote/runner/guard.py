@@ -1,0 +1,111 @@
+"""The guard: the runner's parent, which outlives it and ends what a killed runner leaves.
+
+The runner adopts every orphan of its job. When the runner itself gets SIGKILL, its children pass to the next
+process above that adopts orphans, which is the guard: also those without a mark in their environment.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+
+from . import container
+from .files import Json, job_id, load, locked
+from .kin import OfJob
+from .processes import UNKILLABLE_S, Proc, end_all, marks
+
+# The runner ends every job in time. The guard's own deadline, so many seconds later, is for a runner that was
+# stopped; reading large outputs takes minutes.
+MARGIN_S = 600.0
+LOOK_S = 5.0
+WAKE = {signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
+
+
+def adopt_orphans() -> None:
+    """Become the parent of what a killed process below leaves behind (PR_SET_CHILD_SUBREAPER)."""
+    try:
+        import ctypes
+
+        ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)
+    except (ImportError, OSError, AttributeError) as error:
+        sys.stderr.write(f"orphans cannot be adopted: {error}\n")
+
+
+def life_s(spec: Json) -> float:
+    """The longest time that a job may take, its cleaning included."""
+    waits = float(spec["barrier_s"]) + float(spec["deadline_s"]) + float(spec.get("hang_wait_s") or 0)
+    return waits + float(spec["kill_after_s"]) * max(2, len(spec["commands"])) + UNKILLABLE_S + MARGIN_S
+
+
+class Guard:
+    """Waits for the runner's end, then ends what is left of its job."""
+
+    def __init__(self, folder: str, spec: Json, runner: int) -> None:
+        self.folder, self.spec, self.runner = folder, spec, runner
+        self.status: int | None = None
+        self.hurry = False
+
+    def reap(self) -> None:
+        """Take note of children that have ended, the runner among them."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                self.status = -1 if self.status is None else self.status
+                return
+            if not pid:
+                return
+            if pid == self.runner:
+                self.status = status
+
+    def wait(self) -> None:
+        """Until the runner has ended. One that still lives at the guard's own deadline is killed."""
+        until = time.monotonic() + life_s(self.spec)
+        while True:
+            self.reap()
+            if self.status is not None:
+                return
+            if time.monotonic() > until:
+                sys.stderr.write(f"guard: the runner (pid {self.runner}) outlived its deadline and gets SIGKILL\n")
+                os.kill(self.runner, signal.SIGKILL)
+                until = time.monotonic() + LOOK_S
+            signal.sigtimedwait(WAKE, LOOK_S)
+
+    def end(self) -> None:
+        """End what is left, and say what it was."""
+        look = OfJob(marks(self.spec), self.folder, parent=os.getpid())
+        seen: dict[int, Proc] = {}
+
+        def find() -> list[Proc]:
+            self.reap()
+            found = look.find()
+            seen.update({proc.pid: proc for proc in found})
+            told = signal.sigtimedwait(WAKE - {signal.SIGCHLD}, 0)
+            self.hurry = self.hurry or bool(told)  # somebody else ends this job, too, and waits
+            if self.hurry:
+                look.kill()
+            return found
+
+        sent = end_all(find, grace_s=0.0, kill_after_s=float(self.spec["kill_after_s"]), kill=look.kill)
+        left = look.find()
+        if self.status and os.WIFSIGNALED(self.status):
+            sys.stderr.write(f"guard: the runner was ended by signal {os.WTERMSIG(self.status)}\n")
+        for pid in sorted(sent):
+            word = "cannot be ended" if pid in {proc.pid for proc in left} else f"was sent {sent[pid]}"
+            sys.stderr.write(f"guard: pid {pid} {word}\n")
+        if os.path.exists(os.path.join(self.folder, container.MARK)):
+            container.sweep(self.spec["workspace"], set(), job_id(self.spec))
+        if not left and not locked(self.folder):
+            look.forget()
+
+
+def guard(folder: str, runner: int, ready: int) -> None:
+    """Guard this runner. `ready` is closed when its orphans are adopted from here on."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, WAKE)
+    adopt_orphans()
+    os.close(ready)
+    one = Guard(folder, load(os.path.join(folder, "job.json")), runner)
+    one.wait()
+    one.end()

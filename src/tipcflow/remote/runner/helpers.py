@@ -1,0 +1,97 @@
+"""Processes on a node that belong to a controller, not to a job: uploads, watches, evidence, and jobs' guards.
+
+They carry TIPCFLOW_HELPER (what they do) and TIPCFLOW_FOR (the workspace, or a folder in it). Each has a deadline
+of its own; a connection that breaks silently may keep one until then.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Iterable
+
+from .files import Json, job_folder, locked
+from .processes import HZ, MARK_GUARD, Proc, command_of, end_all, scan, user_of
+
+SILENT_S = 30.0  # an upload that got no byte for so long has lost its connection
+GRACE_S = 3.0  # a guard ends by itself as soon as nothing of its job is left
+
+
+def age_s(proc: Proc) -> float:
+    """For how long a process has been there."""
+    with open("/proc/uptime") as handle:
+        return max(0.0, float(handle.read().split()[0]) - proc.start / HZ)
+
+
+def silent_s(proc: Proc) -> float:
+    """For how long nothing was written to a process's output, if that is a file; else 0."""
+    try:
+        if not os.path.isfile(f"/proc/{proc.pid}/fd/1"):
+            return 0.0
+        return max(0.0, time.time() - os.stat(f"/proc/{proc.pid}/fd/1").st_mtime)
+    except OSError:
+        return 0.0
+
+
+def place_of(proc: Proc) -> str:
+    """The folder that a helper works for, '' of one that is none."""
+    return proc.var("TIPCFLOW_FOR") if proc.var("TIPCFLOW_HELPER") else ""
+
+
+def above(table: Iterable[Proc]) -> set[int]:
+    """This process and those that it descends from."""
+    parents = {proc.pid: proc.ppid for proc in table}
+    found, pid = {os.getpid()}, os.getppid()
+    while pid in parents and pid not in found:
+        found.add(pid)
+        pid = parents[pid]
+    return found
+
+
+def helpers(workspace: str, table: list[Proc]) -> list[Json]:
+    """All helpers of a workspace, but this process and what it was started by; and the guards."""
+    mine = above(table)
+    found = []
+    for proc in table:
+        guard = bool(proc.var(MARK_GUARD)) and proc.var("TIPCFLOW_WORKSPACE") == workspace
+        place = proc.var("TIPCFLOW_WORKSPACE") if guard else place_of(proc)
+        if proc.pid in mine or not (place == workspace or place.startswith(workspace + "/")):
+            continue
+        what = "guard" if guard else proc.var("TIPCFLOW_HELPER")
+        one: Json = {
+            "pid": proc.pid, "start": proc.start, "helper": what, "for": place,
+            "job": proc.var("TIPCFLOW_JOB") if guard else "", "user": user_of(proc.pid),
+            "cmdline": command_of(proc.pid), "age_s": round(age_s(proc), 1), "silent_s": round(silent_s(proc), 1),
+            "deadline_s": float(proc.var("TIPCFLOW_DEADLINE") or 0),
+        }  # fmt: skip
+        found.append(dict(one, over=is_over(one, workspace)))
+    return found
+
+
+def is_over(one: Json, workspace: str) -> bool:
+    """Whether nobody waits for a helper any more."""
+    if one["helper"] == "guard":
+        return not locked(job_folder(workspace, one["job"]))
+    late = 0 < one["deadline_s"] < one["age_s"]
+    return bool(late or (one["helper"] == "upload" and one["silent_s"] > SILENT_S))
+
+
+def end_helpers(workspace: str, job: str) -> tuple[list[Json], list[Json]]:
+    """End the helpers that are over; those that were ended, and those that cannot be.
+
+    Args:
+        job: the only one whose guard is looked at, '' for all.
+    """
+    seen: dict[tuple[int, int], Json] = {}
+
+    def find() -> list[Proc]:
+        table = list(scan({os.getpid()}))
+        for one in helpers(workspace, table):
+            if one["over"] and (one["helper"] != "guard" or job in ("", one["job"])):
+                seen.setdefault((one["pid"], one["start"]), one)
+        return [proc for proc in table if (proc.pid, proc.start) in seen]
+
+    sent = end_all(find, grace_s=GRACE_S, kill_after_s=2.0, give_up_s=3.0)
+    left = {(proc.pid, proc.start) for proc in find()}
+    ended = [dict(one, signal=sent[key[0]]) for key, one in seen.items() if key not in left and key[0] in sent]
+    return ended, [one for key, one in seen.items() if key in left]

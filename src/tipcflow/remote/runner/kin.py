@@ -1,0 +1,136 @@
+"""Who belongs to a job: by marks, by descent, by its control group, and by what its runner has seen."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from typing import AbstractSet, Callable, Iterable
+
+from .cgroup import Group, group_of
+from .files import Json, load, save
+from .processes import MARK_GUARD, Proc, marks, scan
+
+SEEN = "processes.json"
+
+
+def boot_id() -> str:
+    """The kernel's name for the time since the node was started."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id") as handle:
+            return handle.read().strip()
+    except OSError:
+        return ""
+
+
+class Seen:
+    """Keeps which processes a job has, for whoever looks for them when the runner is dead: an environment can be
+    wiped, a pid with its start time cannot."""
+
+    def __init__(self, folder: str) -> None:
+        self.path = os.path.join(folder, SEEN)
+        self.kept: set[tuple[int, int]] = set()
+
+    def keep(self, procs: Iterable[Proc]) -> None:
+        """Write the list anew when it lacks one of these."""
+        now = {(proc.pid, proc.start) for proc in procs}
+        if now <= self.kept:
+            return
+        try:
+            save(self.path, json.dumps({"boot": boot_id(), "processes": sorted(now)}))
+            self.kept = now
+        except OSError:
+            pass  # a full disk: marks and descent are left
+
+    def forget(self) -> None:
+        """Nothing is left."""
+        try:
+            os.unlink(self.path)
+        except OSError:
+            pass
+
+
+def seen_in(folder: str, table: Iterable[Proc]) -> set[int]:
+    """Those of the table that a job's runner has seen, and all in their sessions: each command has its own."""
+    told = load(os.path.join(folder, SEEN))
+    if not isinstance(told, dict) or told.get("boot") != boot_id():
+        return set()
+    known = {tuple(one) for one in told["processes"]}
+    alive = [proc for proc in table if (proc.pid, proc.start) in known]
+    sessions = {proc.sid for proc in alive} - {0}  # 0 is one outside this pid namespace
+    return {proc.pid for proc in alive} | {proc.pid for proc in table if proc.sid in sessions}
+
+
+def kin(table: Iterable[Proc], mine: Callable[[Proc], bool]) -> list[Proc]:
+    """Those of the table for which that is true, and all that descend from them; guards are nobody's."""
+    ours: list[Proc] = []
+    rest: list[Proc] = []
+    for proc in table:
+        if not proc.var(MARK_GUARD):
+            (ours if mine(proc) else rest).append(proc)
+    pids, before = {proc.pid for proc in ours}, -1
+    while len(pids) != before:
+        before = len(pids)
+        for proc in [proc for proc in rest if proc.ppid in pids and proc.pid not in pids]:
+            pids.add(proc.pid)
+            ours.append(proc)
+    return ours
+
+
+def carries(proc: Proc, wanted: dict[str, str]) -> bool:
+    """Whether a process has these variables in its environment."""
+    return b"TIPCFLOW_" in proc.env and all(proc.var(name) == value for name, value in wanted.items())
+
+
+def family(table: Iterable[Proc], parent: int, spec: Json, known: AbstractSet[int] = frozenset()) -> list[Proc]:
+    """Those of the table that descend from `parent`, carry the job's marks, or are `known` by their pid."""
+    wanted = marks(spec)
+    return kin(table, lambda proc: proc.ppid == parent or proc.pid in known or carries(proc, wanted))
+
+
+class OfJob:
+    """Finds and kills what is left of one job whose runner is dead.
+
+    Args:
+        wanted: variables that its processes carry.
+        folder: of the job.
+        parent: whose children are its processes, too.
+    """
+
+    def __init__(self, wanted: dict[str, str], folder: str, *, parent: int = -1) -> None:
+        self.wanted, self.folder, self.parent = wanted, folder, parent
+        self.group: Group | None = group_of(folder)
+        self.victims: set[tuple[int, int]] = set()
+
+    def find(self) -> list[Proc]:
+        """Its processes, but this one. One that was found stays one, though the parent that led to it ends."""
+        table = list(scan({os.getpid()}))
+        known: AbstractSet[int] = seen_in(self.folder, table) | (self.group.pids() if self.group else set())
+
+        def mine(proc: Proc) -> bool:
+            return (
+                proc.pid in known
+                or proc.ppid == self.parent
+                or (proc.pid, proc.start) in self.victims
+                or carries(proc, self.wanted)
+            )
+
+        found = kin(table, mine)
+        self.victims |= {(proc.pid, proc.start) for proc in found}
+        return found
+
+    def kill(self) -> None:
+        """SIGKILL for all of them: the kernel ends a control group in one go, however quickly it forks."""
+        if self.group:
+            self.group.kill()
+        for proc in self.find():
+            try:
+                os.kill(proc.pid, signal.SIGKILL)
+            except OSError:
+                pass
+
+    def forget(self) -> None:
+        """Nothing is left: neither the group nor the list is needed any more."""
+        if self.group:
+            self.group.close()
+        Seen(self.folder).forget()

@@ -1,0 +1,10 @@
+"""What is wrong with a database that cannot be used, in words."""
+
+from sqlalchemy.exc import DBAPIError
+
+
+def database_trouble(error: Exception) -> str:
+    """One line about an error of the database itself; '' for any other error."""
+    if not isinstance(error, DBAPIError):
+        return ""
+    return f"the database cannot be used: {' '.join(str(error.orig).split())}"

@@ -1,0 +1,66 @@
+"""Trouble of the controller's own machine, and a runner that does nothing any more."""
+
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from tests.support.certify import Desk
+from tests.support.faults.case import STRICT
+
+from tipcflow.demo.nodes import LocalNodes
+from tipcflow.domain import FailureClass, Status
+
+pytestmark = pytest.mark.cluster
+TRAIN = "norm_train_gpus_0,1_autocast_null_nodes_2/train"
+
+
+@pytest.fixture
+def desk(nodes: LocalNodes, tmp_path: Path) -> Desk:
+    made = Desk(tmp_path, nodes)
+    made.configure_policy(**STRICT)
+    return made
+
+
+def test_a_runner_that_stands_still_is_seen_and_ended(desk: Desk) -> None:
+    desk.configure_policy(waits={"silence_s": 4})
+    desk.edit_params("norm_train:train.py", "norm_train:train.py --step-time 6")
+    stopped: list[float] = []
+
+    def stop(_: object) -> None:
+        runner = next(one for one in desk.nodes.processes("b") if " daemon " in one.cmdline)
+        desk.nodes.exec("b", ["kill", "-STOP", str(runner.pid)])
+        stopped.append(time.monotonic())
+
+    outcome = desk.run_and(lambda: desk.training_runs_on("b"), stop)
+    assert time.monotonic() - stopped[0] < 45, "the deadline, not the silence, ended it"
+    assert outcome.run.status is Status.INFRA_FAILURE, outcome.output
+    assert f"{TRAIN}: the runner on node b stopped responding" in outcome.run.reason
+    with desk.store() as store:
+        failure = store.facts(outcome.run.id).failures[TRAIN]
+    assert (failure.failure_class, failure.culprit) == (FailureClass.NODE_LOST, "node b")
+    assert desk.left_behind() == []
+
+
+def test_a_run_whose_reader_has_gone_ends_with_its_own_exit_code(desk: Desk) -> None:
+    desk.edit_params("norm_train:train.py", "norm_train:train.py --inject exit@3")
+    words = " ".join(f"'{word}'" for word in desk.command())
+    script = f"set -o pipefail; {words} 2>&1 | head -n 1"
+    done = subprocess.run(
+        ["bash", "-c", script], env=desk.env, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert desk.latest().status is Status.FAILED, done
+    assert done.returncode == 1, done
+    assert "Traceback" not in done.stderr
+
+
+def test_an_ascii_terminal_and_a_closed_stdout_change_nothing_of_the_verdict(desk: Desk) -> None:
+    env = {**desk.env, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(desk.command(), env=env, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, desk.latest().status) == (0, Status.PASS), done.stderr
+    words = " ".join(f"'{word}'" for word in desk.command())
+    closed = subprocess.run(
+        ["bash", "-c", f"{words} >&-"], env=desk.env, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (closed.returncode, desk.latest().status) == (0, Status.PASS), closed.stderr
+    assert "Traceback" not in done.stderr + closed.stderr

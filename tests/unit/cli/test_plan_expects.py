@@ -1,0 +1,43 @@
+"""`tipcflow plan --expects`: what a run must prove, as a table and as JSON."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from tipcflow.cli.main import app
+
+TOY = Path(__file__).parents[2] / "support/toy_suite"
+PARAMS = "test_tipc/configs/toy/train_infer_python.txt"
+
+
+@pytest.fixture
+def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "configs" / "suites"
+    folder.mkdir(parents=True)
+    (folder / "toy.yaml").write_text(
+        f"name: toy\nfolder: {TOY}\nprints: {{evaluation: false}}\n"
+        "dialects: [models/mobilenetv3_prod, models/template]\n"
+    )
+    monkeypatch.setenv("TIPCFLOW_CONFIG_DIR", str(tmp_path / "configs"))
+    monkeypatch.setenv("TIPCFLOW_HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("TIPCFLOW_DATABASE_URL", raising=False)
+    return tmp_path
+
+
+def test_as_json_and_as_a_table(config: Path) -> None:
+    done = CliRunner().invoke(app, ["plan", PARAMS, "--suite", "toy", "--expects", "--json"])
+    assert done.exit_code == 0, done.output
+    pieces = json.loads(done.stdout)
+    kinds = [piece["kind"] for piece in pieces]
+    assert {"train.iterations", "train.loss", "train.length", "files", "infer.report"} <= set(kinds)
+    assert "eval.metric" not in kinds, "the suite file says that evaluations print nothing"
+    length = next(piece for piece in pieces if piece["kind"] == "train.length")
+    assert length["epochs"] == 2
+    assert {piece["rank"] for piece in pieces if piece["kind"] == "train.loss"} == {0, 1, 2, 3}
+    table = CliRunner().invoke(app, ["plan", PARAMS, "--suite", "toy", "--expects"])
+    assert table.exit_code == 0
+    assert "EVIDENCE" in table.output
+    assert f"{len(pieces)} pieces of evidence" in table.output
+    assert not (config / "home" / "metrics.db").exists(), "planning makes no database"
