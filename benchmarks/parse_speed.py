@@ -5,6 +5,10 @@ one regular expression per line, and a findall over whole chunks into numpy. The
 in a process of its own; peak memory is that of ours after the whole log. On a machine that others use too
 the ratio to the loop is what counts: both read the same part in turns, several times, and the median is told.
 
+Then what a run does with such logs (run_logs.py): read all ranks' logs and store every number. Once with logs in
+which three of four bytes are other lines (warnings of the framework, of data loaders, of NCCL), once with training
+lines alone, eleven numbers in each.
+
 Prints a table and writes benchmarks/results/parse_speed.json. `--mb 1000` is the size that the aim speaks of.
 """
 
@@ -14,6 +18,7 @@ import os
 import random
 import re
 import resource
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -51,6 +56,45 @@ def lines(megabytes: int) -> Iterator[str]:
             yield line
         yield f"{at}[Train][Epoch {epoch}/600][Avg]top1: {rng.random():.5f}, loss: {loss:.5f}\n"
         yield f"{at}[Eval][Epoch {epoch}][Avg]CELoss: {loss:.5f}, loss: {loss:.5f}, top1: {rng.random():.5f}\n"
+
+
+NOISE = (
+    "I1122 08:{0:02}:{1:02}.{2:06}  4123 tcp_utils.cc:181] The server starts to listen on IP_ANY:{2}",
+    "[2022/05/12 08:{0:02}:{1:02}] ppcls WARNING: The sample {2} of class n{2:08} has {0} channels: made RGB.",
+    "W1122 08:{0:02}:{1:02}.{2:06}  4123 gpu_resources.cc:119] Please NOTE: device: 0, Compute Capability: 8.0",
+    "worker-{0}:4123:{2} [0] NCCL INFO Channel {1:02}/{0} : 0[1000] -> 1[2000] via P2P/IPC/read",
+    "/usr/lib/python3.8/site-packages/paddle/vision/transforms/functional_pil.py:36: DeprecationWarning: NEAREST "
+    "is deprecated and will be removed in Pillow 10 (2023-07-01). Use Resampling.NEAREST instead.",
+    "",
+)
+
+
+def mixed(megabytes: int) -> Iterator[str]:
+    """A log of that size in which a quarter of the bytes are training and evaluation lines."""
+    rng = random.Random(7)
+    other, number = 0, 0
+    for line in lines(megabytes // 4):
+        yield line
+        other += 3 * len(line)
+        while other > 0:
+            text = NOISE[number % len(NOISE)].format(number % 24, number % 60, rng.randrange(10**6)) + "\n"
+            number += 1
+            other -= len(text)
+            yield text
+
+
+def run_of(make: Callable[[int], Iterator[str]], megabytes: int, ranks: int, folder: Path) -> dict[str, float]:
+    """What a run measures with logs of that size, one per rank; the files are removed."""
+    folder.mkdir()
+    try:
+        for rank in range(ranks):
+            with (folder / f"workerlog.{rank}").open("w") as file:
+                file.writelines(make(megabytes))
+        env = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+        command = [sys.executable, str(ROOT / "benchmarks" / "run_logs.py"), str(folder)]
+        return dict(json.loads(subprocess.run(command, check=True, capture_output=True, env=env).stdout))
+    finally:
+        shutil.rmtree(folder)
 
 
 def ours(path: Path) -> int:
@@ -132,13 +176,34 @@ def main() -> None:
     parser.add_argument("--mb", type=int, default=200, help="size of the log")
     parser.add_argument("--reader", choices=READERS, help=argparse.SUPPRESS)
     parser.add_argument("--file", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--ranks", type=int, default=4, help="logs of a run, each of that size")
+    parser.add_argument("--only-run", action="store_true", help="measure what a run does, not the readers")
     chosen = parser.parse_args()
     if chosen.reader:
         print(json.dumps(one(chosen.reader, chosen.file)))
         return
+    runs = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for name, make in (("mixed", mixed), ("training lines only", lines)):
+            runs[name] = run_of(make, chosen.mb, chosen.ranks, Path(folder) / "run")
+    ranks = f"run: {chosen.ranks} logs"
+    print(f"{ranks:24} {'MB per CPU s':>13} {'peak MB':>8} {'samples':>10} {'facts s':>8}")
+    for name, row in runs.items():
+        told = f"{name:24} {row['cpu_mb_s']:13.1f} {row['peak_mb']:8.0f} {row['samples']:10.0f}"
+        print(f"{told} {row['facts_cpu_s']:8.1f}")
+    results = ROOT / "benchmarks" / "results" / "parse_speed.json"
+    results.parent.mkdir(exist_ok=True)
+    report = {"mb": chosen.mb, "ranks": chosen.ranks, "runs": runs}
+    if not chosen.only_run:
+        report |= of_readers(chosen.mb)
+    results.write_text(json.dumps(report, indent=2) + "\n")
+
+
+def of_readers(megabytes: int) -> dict[str, object]:
+    """Measure and print the readers of one log."""
     with tempfile.TemporaryDirectory() as folder:
         whole, part = Path(folder) / "workerlog.0", Path(folder) / "part.log"
-        for path, size in ((whole, chosen.mb), (part, min(PEER_MB, chosen.mb))):
+        for path, size in ((whole, megabytes), (part, min(PEER_MB, megabytes))):
             with path.open("w") as file:
                 file.writelines(lines(size))
             path.with_suffix(".tiny").write_text(
@@ -156,12 +221,7 @@ def main() -> None:
         f"ours: {ratio:.1f} x loop, in {ROUNDS} turns {ratios[0]:.1f} to {ratios[-1]:.1f} "
         f"(aims {AIM_RATIO:.0f} x, {AIM_MB_S:.0f} MB/s, {AIM_RSS_MB} MB), load {load:.0f}"
     )
-    results = ROOT / "benchmarks" / "results" / "parse_speed.json"
-    results.parent.mkdir(exist_ok=True)
-    results.write_text(
-        json.dumps({"mb": chosen.mb, "ratio": ratio, "ratios": ratios, "load": load, "readers": found}, indent=2)
-        + "\n"
-    )
+    return {"ratio": ratio, "ratios": ratios, "load": load, "readers": found}
 
 
 if __name__ == "__main__":

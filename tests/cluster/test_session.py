@@ -61,6 +61,27 @@ def test_small_files_are_whole(session: NodeSession, tmp_path: Path) -> None:
     assert (tmp_path / "logs" / "main.log").stat().st_size == 1000
 
 
+def test_the_logs_of_a_lost_job_are_found(session: NodeSession, tmp_path: Path) -> None:
+    """What its runner listed at its end; without a list, what shows its progress, once it had begun."""
+    spec = job(session).model_copy(update={"progress": ("launch/workerlog.*", "other/[ab]*.log")})
+    log = tmp_path / "files" / "launch" / "workerlog.0"
+    session.fetch(spec, None, tmp_path, limit=10_000)
+    assert not log.exists(), "it never began"
+    folder = paths.job_dir(session.node, "fetched", "train", 1)
+    session.transport.put(b'{"files": {}}', f"{folder}/before.json")
+    session.transport.put(b"secret", f"{spec.root}/launch/workerlog.abcdef.log")
+    session.transport.put(b"x", f"{spec.root}/other/a b.log")
+    session.fetch(spec, None, tmp_path, limit=10_000)
+    assert log.stat().st_size == 1000
+    assert (tmp_path / "files" / "other" / "a b.log").read_bytes() == b"x"
+    assert not (tmp_path / "files" / "launch" / "workerlog.abcdef.log").exists()
+    session.transport.put(b'[{"path": "listed.log", "exists": true, "fresh": true}]', f"{folder}/artefacts.json")
+    session.transport.put(b"y", f"{spec.root}/listed.log")
+    session.fetch(spec, None, tmp_path / "again", limit=10_000)
+    assert not (tmp_path / "again" / "files" / "launch").exists()
+    assert (tmp_path / "again" / "files" / "listed.log").read_bytes() == b"y"
+
+
 def test_a_broken_connection_is_made_again(session: NodeSession) -> None:
     session.transport.close()
     assert session.list_ours()["processes"] == []

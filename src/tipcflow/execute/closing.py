@@ -89,6 +89,33 @@ class StepCloser:
                 step, attempt, members, nodes, cancelled=cancelled, trouble=trouble, late=late, final=final
             )
 
+    def fetch_late(self, step: Step, attempt: int, members: Sequence[Member], nodes: Nodes) -> None:
+        """Fetch the logs of nodes that an attempt lost and that answer again, and store them as that attempt's.
+
+        Called before the next attempt begins: its processes may write their logs anew. The attempt stays closed
+        as it is; a node that does not answer yet is left alone.
+        """
+        gone = [member for member in members if member.record is None and member.lost]
+        if not gone:
+            return
+        with self._alone(step):
+            folder = step_folder(self._home, self._run, step.id)
+            mark = folder / ".attempt"
+            if not mark.is_file() or mark.read_text() != str(attempt):
+                folder = folder.with_name(f"{folder.name}~{attempt}")
+            found = collect(
+                step,
+                gone,
+                nodes,
+                home=self._home,
+                attempt=attempt,
+                log_format=self._log_format,
+                keep=self._store.add_series,
+                into=folder,
+            )
+        for words in (*found.notes, *found.lost):
+            self._say(Event(Kind.NOTE, f"attempt {attempt}: {words}", step=step.id))
+
     def folder(self, step: Step, attempt: int) -> Path:
         """Where the files of an attempt are kept, with those of an earlier one put aside."""
         with self._alone(step):

@@ -68,20 +68,23 @@ def collect(
     attempt: int,
     log_format: str,
     keep: Keep,
+    into: Path | None = None,
 ) -> Collected:
     """Fetch the logs of every member that can be reached, and read them.
 
     Args:
+        into: the folder of the step's files; None for that of its last attempt.
         keep: takes the series of a training or evaluation log, one by one; log by log, so that a step's numbers
             are never in memory together. The same log may come again when a closer died before the end.
     """
     reader = _Reader(step, attempt, Collected(log_format), keep)
     limit = settings().log_limit_mb * 1_000_000
     for member in members:
-        folder = step_folder(home, member.spec.run, step.id) / member.name
+        folder = (into or step_folder(home, member.spec.run, step.id)) / member.name
         folder.mkdir(parents=True, exist_ok=True)
         try:
-            fetched = nodes.fetch(member.spec, member.artefacts, folder, limit=limit, sent=member.sent)
+            written = member.artefacts if member.record else None
+            fetched = nodes.fetch(member.spec, written, folder, limit=limit, sent=member.sent)
             reader.collected.notes += fetched.notes
             reader.collected.lost += fetched.spoiled
         except InfraError as error:

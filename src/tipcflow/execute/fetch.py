@@ -235,6 +235,19 @@ def changed_since(local: Path, listed: Mapping[str, Listed], *, node: str, limit
     ]
 
 
+def listed_artefacts(local: Path) -> list[str] | None:
+    """The fresh files that a job's runner listed at its end, None when it did not get to that.
+
+    Args:
+        local: where the job's files are here.
+    """
+    try:
+        told = json.loads((local / "artefacts.json").read_text())
+        return [str(one["path"]) for one in told if one.get("exists", True) and one.get("fresh", True)]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
 def _begins_with(transport: Transport, remote: str, part: Path, size: int) -> bool:
     """Whether a file on a node still begins with what was fetched of it."""
     have = _size(part)

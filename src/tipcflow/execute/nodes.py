@@ -123,7 +123,7 @@ class Nodes:
         return {spec.node: said for spec, said in zip(specs, answers, strict=True) if said}
 
     def fetch(
-        self, spec: JobSpec, artefacts: Iterable[str], local: Path, *, limit: int, sent: Sent = NOTHING_SENT
+        self, spec: JobSpec, artefacts: Iterable[str] | None, local: Path, *, limit: int, sent: Sent = NOTHING_SENT
     ) -> Fetched:
         """Fetch a job's logs and artefacts; see NodeSession.fetch."""
         return self._sessions[spec.node].fetch(spec, artefacts, local, limit=limit, sent=sent)

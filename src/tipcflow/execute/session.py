@@ -3,6 +3,7 @@
 import hashlib
 import itertools
 import json
+import os
 import posixpath
 import threading
 import time
@@ -14,10 +15,12 @@ from typing import Any, TypeVar
 from tipcflow.config.waits import Waits
 from tipcflow.domain import InfraError, JobSpec, Node, NodeFacts, StoppedBy
 from tipcflow.execute.containers import usable_image
-from tipcflow.execute.fetch import Fetched, FolderFetch, changed_since
+from tipcflow.execute.fetch import Fetched, FolderFetch, changed_since, listed_artefacts
 from tipcflow.execute.parcel import NOTHING_SENT, Sent
 from tipcflow.remote import claims, commands, paths
 from tipcflow.remote.bundle import runner_bytes
+from tipcflow.remote.fetching import list_matching
+from tipcflow.remote.runner.outputs import is_secret
 from tipcflow.transport import Transport
 from tipcflow.transport.connect import connect as connect_from_here
 
@@ -299,12 +302,13 @@ class NodeSession:
         )
 
     def fetch(
-        self, spec: JobSpec, artefacts: Iterable[str], local: Path, *, limit: int, sent: Sent = NOTHING_SENT
+        self, spec: JobSpec, artefacts: Iterable[str] | None, local: Path, *, limit: int, sent: Sent = NOTHING_SENT
     ) -> Fetched:
         """Fetch a job's logs and records into `local`, and artefacts into `local`/files.
 
         Args:
-            artefacts: paths relative to the suite's root.
+            artefacts: paths relative to the suite's root; None for those of a job that was lost: what its runner
+                listed, or the logs that show its progress.
             limit: more of one file than this is left on the node.
             sent: files that came along with the job's end.
         """
@@ -314,10 +318,22 @@ class NodeSession:
         found.add(job.fetch(_evidence_files(local)))
         own = [posixpath.normpath(command.log) for command in spec.commands if command.log]
         root = self._folder(spec.root, local / "files", limit, sent.root)
-        files = root.fetch(dict.fromkeys([*own, *artefacts]))
+        written = self._left(spec, local) if artefacts is None else artefacts
+        files = root.fetch(dict.fromkeys([*own, *written]))
         files.notes += changed_since(local, files.listed, node=self._node.name, limit=limit)
         found.add(files)
         return found
+
+    def _left(self, spec: JobSpec, local: Path) -> list[str]:
+        """What a lost job left in the suite's root, as far as that can be said."""
+        listed = listed_artefacts(local)
+        if listed is not None:
+            return listed
+        if not (local / "before.json").is_file():
+            return []  # it never began
+        found = self.ask(list_matching(spec.root, spec.progress), "list the logs of a lost job")
+        names = [os.fsdecode(name) for name in found.split(b"\0") if name]
+        return [name for name in names if not is_secret(name)]
 
     def _folder(self, root: str, local: Path, limit: int, sent: Mapping[str, bytes | None]) -> FolderFetch:
         return FolderFetch(self._twice, node=self._node.name, root=root, local=local, limit=limit, sent=sent)

@@ -100,6 +100,9 @@ class StepTask:
             self._resume = None
         self._members = context.members(step, self._attempt, self._nodes)
         if joined.opened:
+            if joined.attempt > 1:
+                before = context.members(step, joined.attempt - 1, self._nodes)
+                context.closer.fetch_late(step, joined.attempt - 1, list(before.values()), self._nodes)
             context.forget(step)
             context.say(Event(Kind.STEP_STARTED, step=step.id, node=",".join(step.nodes)))
         if self._resume is not None and not self.mine.done:

@@ -56,6 +56,7 @@ class StepRunner:
         self._ends_at = time.monotonic() + budget_s
         self._statuses: dict[str, Status] = {}
         self._policy = policy
+        self._last: list[Member] = []
         self._closer = StepCloser(
             store,
             run=run,
@@ -88,6 +89,7 @@ class StepRunner:
 
     def _execute(self, step: Step) -> Status:
         """Try a step until it ends well, a person stops it, or another try is not worth it."""
+        self._last = []
         while True:
             status, attempt = self._attempt(step)
             if self._cancel.is_set() or not self._closer.again(step, attempt):
@@ -120,6 +122,8 @@ class StepRunner:
             )
             for name in step.nodes
         ]
+        self._closer.fetch_late(step, attempt - 1, self._last, self._nodes)
+        self._last = members
         trouble: InfraError | None = None
         try:
             together = step.is_gang or len(members) == 1

@@ -37,7 +37,7 @@ _DATE = re.compile(r"^\[(\d{4}/\d\d?/\d\d? \d\d?:\d\d?:\d\d?)\]")
 # An identifier `[det]` may stand before each title and pair.
 _WHOSE = r"^\s*(?:\[[^\]]*\]\s*)?"
 _TITLE = re.compile(rf"{_WHOSE}-{{5,}} (Env|Paddle|Conf(?:ig)?|Model|Data|Perf) info -{{5,}}\s*$")
-_FIELD = re.compile(rf"{_WHOSE}([A-Za-z_][\w() ]*?)\s*:\s*(.*?)\s*$")
+_NAME = re.compile(r"[A-Za-z_][\w() ]*")
 # Lines without a prefix may be anybody's: only fields of AutoLog are.
 _OWN_FIELD = re.compile(
     rf"{_WHOSE}(?:OS_version|CUDA_version|CUDNN_version|drivi?er_version|paddle_version|paddle_commit|"
@@ -145,11 +145,11 @@ class AutologReader:
         whole = _LAST in block
         name = ""
         for part in body.split(", ") if self._section == "Perf" else [body]:
-            field = _FIELD.match(part)
+            field = _field(part)
             # Behind the times of a report only further times are part of it.
-            if field and (not whole or _measured(field[1])[0]):
-                name = field[1]
-                block.setdefault(name, field[2])
+            if field and (not whole or _measured(field[0])[0]):
+                name = field[0]
+                block.setdefault(*field)
         return name
 
     @property
@@ -177,7 +177,17 @@ def may_be_autolog(line: str) -> bool:
         return True
     if how == _BARE:
         return _continues(line) or _OWN_FIELD.match(body) is not None
-    return _FIELD.match(body) is not None
+    return _field(body) is not None
+
+
+def _field(part: str) -> tuple[str, str] | None:
+    """Name and value of `name: value`, None of anything else; in one pass, whatever the part is made of."""
+    text = part.lstrip()
+    if text.startswith("["):
+        text = text.partition("]")[2].lstrip()
+    name, colon, value = text.partition(":")
+    name = name.rstrip()
+    return (name, value.strip()) if colon and _NAME.fullmatch(name) else None
 
 
 def _body(line: str) -> tuple[str, str]:

@@ -108,6 +108,8 @@ class Columns:
         return kind
 
     def _look(self, line: bytes) -> Template | str | None:
+        if not line.strip():
+            return ""
         if any(text in line for text in self._steering):
             return _STEERS
         if not line.isascii() or b"\r" in line:

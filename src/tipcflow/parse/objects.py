@@ -13,14 +13,17 @@ import re
 
 # A benchmark's object has some twenty members; what is longer is something else, and not kept.
 _MOST_LINES = 100
-_MEMBER = re.compile(r'^\s*"[^"]*"\s*:\s*(?:"[^"]*"|[^\s"{}\[\],]+)\s*,?\s*$')
-
-_NESTED = re.compile(r'^\s*"[^"]*"\s*:\s*[\[{]\s*$')
+# Of a line without blanks at its ends.
+_MEMBER = re.compile(r'"[^"]*"\s*:\s*(?:"[^"]*"|[^\s"{}\[\],]+)\s*,?')
+_NESTED = re.compile(r'"[^"]*"\s*:\s*[\[{]')
 
 
 def may_be_object(line: str) -> bool:
     """Whether a line may be part of such an object, depending on the lines around it."""
-    return line.strip() in ("{", "}", "},") or _MEMBER.match(line) is not None or _NESTED.match(line) is not None
+    text = line.strip()
+    if text in ("{", "}", "},"):
+        return True
+    return text.startswith('"') and bool(_MEMBER.fullmatch(text) or _NESTED.fullmatch(text))
 
 
 class ObjectReader:
@@ -46,7 +49,7 @@ class ObjectReader:
             self.lines, self.offset = len(self._parts) + 1, self._begin
             whole, self._parts = " ".join([*self._parts, "}"]), []
             return whole
-        elif self._parts and len(self._parts) < _MOST_LINES and _MEMBER.match(line):
+        elif self._parts and len(self._parts) < _MOST_LINES and _MEMBER.fullmatch(text):
             self._parts.append(text)
         elif text:
             self._parts = []

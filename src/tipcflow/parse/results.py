@@ -13,7 +13,7 @@ from tipcflow.domain import Frozen
 
 # Documents that quote such lines cut their first characters off: `un successfully with command - …`, or the ESC of
 # their colours: `[33m Run …! [0m`.
-_LINE = re.compile(r"^\s*(?:\[\d+m\s*)?(?:R?un) (successfully|failed) with command - (.*?)\s*!?\s*(?:\[0m\s*)?$")
+_LINE = re.compile(r"\s*(?:\[\d+m\s*)?(?:R?un) (successfully|failed) with command - (.*)")
 
 
 class ResultLine(Frozen):
@@ -26,4 +26,7 @@ class ResultLine(Frozen):
 def parse_result(line: str) -> ResultLine | None:
     """What a line without colours says; None when it is none of a results log."""
     found = _LINE.match(line) if " with command - " in line else None
-    return ResultLine(ok=found[1] == "successfully", command=found[2]) if found else None
+    if found is None:
+        return None
+    command = found[2].rstrip().removesuffix("[0m").rstrip().removesuffix("!").rstrip()
+    return ResultLine(ok=found[1] == "successfully", command=command)

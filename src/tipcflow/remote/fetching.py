@@ -80,6 +80,21 @@ def pack_files(root: str, names: Sequence[str], *, limit: int, each: int = EACH,
     return shlex.join(helper("fetch", root, FETCH_S, words))
 
 
+def list_matching(root: str, patterns: Sequence[str]) -> str:
+    """Print the names (relative to `root`) of the regular files that match shell patterns, each with a NUL."""
+    text = """
+cd -- "$1" || exit 0
+shift
+IFS=
+for pattern do
+    for name in $pattern; do
+        if [ -f "./$name" ] && [ ! -h "./$name" ]; then printf '%s\\0' "$name"; fi
+    done
+done
+"""
+    return shlex.join(["/bin/sh", "-c", text.strip(), "tipcflow", root, *patterns])
+
+
 def hash_beginning(path: str, size: int) -> str:
     """Print the SHA-256 of a file's first `size` bytes; fails where no regular file is."""
     text = '[ -f "$1" ] && head -c "$2" < "$1" | sha256sum'

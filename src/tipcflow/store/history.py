@@ -4,20 +4,25 @@ from collections.abc import Collection
 from statistics import median
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, exists, func, or_, select
+from sqlalchemy import ColumnElement, exists, func, or_, select
 
-from tipcflow.domain import Compat, Facts, Measurement, PastRun, Plan, Run, Status, losses_of, numbers_of
+from tipcflow.domain import Compat, Facts, Measurement, PastRun, Phase, Plan, Run, Status, losses_of, numbers_of
 from tipcflow.domain.changes import origin_of
 from tipcflow.domain.failure import FAILURES, failures_of
 from tipcflow.domain.history import INCOMPARABLE
-from tipcflow.domain.metrics import PROBES
+from tipcflow.domain.metrics import PROBES, is_loss
 from tipcflow.store.documents import DocumentsMixin
 from tipcflow.store.measurements import MeasurementsMixin, measurements_of
 from tipcflow.store.runs import RunsMixin
-from tipcflow.store.schema import attempts, documents, runs, series
+from tipcflow.store.schema import documents, runs, series
 from tipcflow.store.steps import StepsMixin
+from tipcflow.store.summaries import last_attempts
 
 _ACCEPTED = (Status.PASS, Status.IMPROVEMENT)
+# A run with more samples is judged by so many of them, spread over each series, and by all that are not finite.
+FACTS = 200_000
+# The document of a run's numbers, and the version of the rule by which `numbers_of` makes them.
+NUMBERS, RULE = "numbers", 1
 _DOCUMENTS = ("predictions", "autolog", "reporter", "engine", "ranks", "cut", "reports")
 
 
@@ -159,29 +164,41 @@ class HistoryMixin(RunsMixin, StepsMixin, MeasurementsMixin, DocumentsMixin):
             ConfigError: when there is no such run.
         """
         run = self.get_run(run_id)
-        samples = self._last_measurements(run_id)
         return PastRun(
             run=run.id,
             seed=run.seed,
             framework=run.framework,
             suite_sha256=run.suite_sha256,
             origin=origin_of(run, self.node_facts(run_id)),
-            medians=numbers_of(samples),
+            medians=self._numbers(run),
             found=tuple(self.document(run_id, "found") or ()),
-            losses=losses_of(samples),
+            losses=losses_of(self._last_losses(run_id)),
         )
 
-    def _last_measurements(self, run_id: str) -> list[Measurement]:
-        last = (
-            select(attempts.c.step, func.max(attempts.c.attempt).label("attempt"))
-            .where(attempts.c.run == run_id)
-            .group_by(attempts.c.step)
-            .subquery()
-        )
-        own = and_(series.c.step == last.c.step, series.c.attempt == last.c.attempt)
-        query = select(series).join(last, own).where(series.c.run == run_id)
+    def _numbers(self, run: Run) -> dict[str, float]:
+        """`numbers_of` a run. Those of an ended run are kept: each later run of its chain asks for them."""
         with self._read() as connection:
-            return measurements_of(connection, query)
+            mine = last_attempts(select(func.coalesce(func.sum(series.c.n), 0)), run.id)
+            samples = int(connection.execute(mine).scalar_one())
+        kept = self.document(run.id, NUMBERS)
+        if kept and (kept.get("rule"), kept.get("samples")) == (RULE, samples):
+            return dict(kept["numbers"])
+        numbers = numbers_of(self._last_measurements(run.id))
+        if run.status is not None:
+            self.put_document(run.id, NUMBERS, {"rule": RULE, "samples": samples, "numbers": numbers})
+        return numbers
+
+    def _last_measurements(self, run_id: str) -> list[Measurement]:
+        with self._read() as connection:
+            return measurements_of(connection, last_attempts(select(series), run_id), FACTS)
+
+    def _last_losses(self, run_id: str) -> list[Measurement]:
+        train = series.c.phase == Phase.TRAIN.value
+        with self._read() as connection:
+            names = connection.execute(last_attempts(select(series.c.metric).distinct(), run_id).where(train))
+            losses = [name for name in names.scalars() if is_loss(name)]
+            query = last_attempts(select(series), run_id).where(train, series.c.metric.in_(losses))
+            return measurements_of(connection, query, FACTS) if losses else []
 
 
 def _unseeded(seeds: Collection[int | None]) -> list[ColumnElement[bool]]:

@@ -16,6 +16,8 @@ from tipcflow.store.types import storable
 # Series of one statement.
 BATCH = 1000
 _LOCK = 0x71FC
+# So many samples of a series are always read.
+LEAST = 512
 KEY = ("run", "step", "leg", "attempt", "node", "rank", "metric", "phase")
 COLUMNS = (*KEY, "unit", "source", *SUMMARY, "samples")
 Key = tuple[Any, ...]
@@ -86,10 +88,29 @@ class MeasurementsMixin(StoreBase):
             return measurements_of(connection, query)
 
 
-def measurements_of(connection: Connection, query: Select[Any]) -> list[Measurement]:
-    """The measurements of the series that a query finds, in the order of their key."""
-    rows = connection.execute(query.order_by(*(series.c[name] for name in KEY))).mappings()
-    return [item for row in rows for item in unpack(dict(row))]
+def measurements_of(connection: Connection, query: Select[Any], most: int = 0) -> list[Measurement]:
+    """The measurements of the series that a query finds, in the order of their key.
+
+    Args:
+        most: of all series together about so many, the longest ones thinned (`packing.unpack`); 0 for all.
+    """
+    counts = connection.execute(query.with_only_columns(series.c.n)).scalars().all() if most else []
+    each = _most_each(counts, most)
+    # Texts of long series are not held together.
+    how: dict[str, Any] = {"yield_per": 2} if each else {}
+    ordered = query.order_by(*(series.c[name] for name in KEY))
+    rows = connection.execute(ordered, execution_options=how).mappings()
+    return [item for row in rows for item in unpack(dict(row), each)]
+
+
+def _most_each(counts: Sequence[int], most: int) -> int:
+    """How many samples of one series may be read, so that all series together come to about `most`; 0 for all."""
+    if sum(counts) <= most:
+        return 0
+    each = LEAST
+    while sum(min(count, 2 * each) for count in counts) <= most:
+        each *= 2
+    return each
 
 
 def _grouped(items: Iterable[Measurement]) -> Groups:

@@ -110,6 +110,25 @@ def summary(packed: Packed) -> tuple[Any, ...]:
     return (*head, mean, median(values), percentile(values, 0.1), percentile(values, 0.9), *ends, last)
 
 
+def _some(text: str, most: int) -> Iterable[Sequence[Any]]:
+    """The rows of a series, all of them or some (`unpack`)."""
+    packed: Packed = json.loads(text)
+    if is_long(packed):
+        from tipcflow.store.columns import columns_of
+
+        columns = columns_of(packed[0])
+        n = len(columns.values)
+        return columns.rows(_chosen(n, columns.not_finite, most)) if most and n > most else columns.rows()
+    if not most or len(packed) <= most:
+        return packed
+    broken = [number for number, row in enumerate(packed) if not isinstance(row[1], int | float)]
+    return [packed[number] for number in _chosen(len(packed), broken, most)]
+
+
+def _chosen(n: int, broken: Sequence[int], most: int) -> Sequence[int]:
+    return sorted({*spread(n, most), *broken[:most]})
+
+
 def percentile(ordered: Sequence[float], share: float) -> float:
     """Of ascending values, interpolated linearly between the two nearest."""
     position = share * (len(ordered) - 1)
@@ -120,8 +139,22 @@ def percentile(ordered: Sequence[float], share: float) -> float:
     return ordered[low] * (1 - part) + ordered[low + 1] * part
 
 
-def unpack(row: Mapping[str, Any]) -> Iterator[Measurement]:
+def spread(n: int, most: int) -> Sequence[int]:
+    """The ordinals of at most `most` + 1 of n samples: the last, and every 2nd, 4th, 8th … one, so that of two
+    runs of about the same length the same ones are chosen."""
+    step = 1
+    while n > step * most:
+        step *= 2
+    chosen = range(0, n, step)
+    return chosen if chosen[-1] == n - 1 else [*chosen, n - 1]
+
+
+def unpack(row: Mapping[str, Any], most: int = 0) -> Iterator[Measurement]:
     """The measurements of a row of the table, by ordinal.
+
+    Args:
+        most: of a series with more samples only so many (`spread`), and those that are not finite, at most as many
+            again; 0 for all.
 
     Where they were rolled up, the median stands for all of them. Of evaluations the last sample follows it, as
     itself: it is what a run is judged and compared by.
@@ -137,7 +170,7 @@ def unpack(row: Mapping[str, Any]) -> Iterator[Measurement]:
             value = math.nan if row["last"] is None else row["last"]
             yield Measurement(**key, ordinal=row["last_ordinal"], value=value, unit=unit, source=source)
         return
-    for ordinal, told, epoch, iteration, offset, *own in packed_of(row["samples"]):
+    for ordinal, told, epoch, iteration, offset, *own in _some(row["samples"], most):
         yield Measurement(
             **key,
             ordinal=ordinal,

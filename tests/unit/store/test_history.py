@@ -1,10 +1,11 @@
 import math
 
+import numpy as np
 import pytest
 from tests.support.stories import INFER, T0, TRAIN, a_plan, a_record, a_run, losses, some_facts, tell
 
-from tipcflow.domain import ConfigError, Measurement, Phase, RankReport, Status
-from tipcflow.store import Store
+from tipcflow.domain import ConfigError, Measurement, Phase, RankReport, Series, Status
+from tipcflow.store import Store, measurements
 from tipcflow.store.baselines import Baseline
 
 
@@ -124,3 +125,57 @@ def test_an_accepted_baseline_is_in_force_and_the_old_one_stays(store: Store) ->
     assert store.baselines(run.chain, run.mode, "gpu") == []
     with pytest.raises(Exception, match="because"):
         store.accept_baseline(Baseline(**(known | {"why": ""}), value=1.0))
+
+
+def series_of(run: str, rank: int, values: list[float]) -> Series:
+    number = np.arange(len(values))
+    return Series(
+        run=run, step=TRAIN, node="node-a", rank=rank, metric="loss", phase=Phase.TRAIN,
+        values=np.array(values), epoch=number.astype(np.int32) * 0, iteration=number.astype(np.int32),
+        offset=number * 100,
+    )  # fmt: skip
+
+
+def test_facts_of_very_long_series_are_bounded(store: Store) -> None:
+    """Spread over the series, with all that is not finite, and the last."""
+    run = a_run()
+    store.create_run(run, a_plan())
+    store.open_attempt(run.id, TRAIN, ["node-a"], T0)
+    values = [1.0 + 1 / (1 + at) for at in range(300_001)]
+    values[123_457] = math.nan
+    store.add_series(
+        [series_of(run.id, 0, values), series_of(run.id, 1, values[:50]), series_of(run.id, 2, values)]
+    )
+    facts = store.facts(run.id).measurements
+    by_rank = {rank: [one for one in facts if one.rank == rank] for rank in range(3)}
+    assert len(facts) < 210_000
+    assert [one.value for one in by_rank[1]] == values[:50], "short ones are whole"
+    for rank in (0, 2):
+        assert len(by_rank[rank]) > 30_000
+        assert by_rank[rank][-1].ordinal == 300_000
+        assert [one.ordinal for one in by_rank[rank] if math.isnan(one.value)] == [123_457]
+        assert all(one.iteration == one.ordinal for one in by_rank[rank])
+    past = store.past_run(run.id)
+    assert len(past.losses[f"{TRAIN}|node-a|1"]) == 50
+    assert past.medians[f"{TRAIN}||loss"] == pytest.approx(1.0, abs=1e-4)
+
+
+def test_numbers_of_past_runs_are_read_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A history of many runs does not read their raw samples again, but for losses."""
+    run = a_run()
+    store.create_run(run, a_plan())
+    store.open_attempt(run.id, TRAIN, ["node-a"], T0)
+    store.add_measurements(losses(run.id, [3.0, 2.0]))
+    store.add_measurements(losses(run.id, [0.5, 0.7, 0.6], metric="batch_cost"))
+    assert store.document(run.id, "numbers") is None
+    before = store.past_run(run.id)
+    assert store.document(run.id, "numbers") is None, "it has not ended"
+    store.finish_run(run.id, Status.PASS, "", T0 + 5)
+    assert store.past_run(run.id) == before
+    read: list[str] = []
+    unpack = measurements.unpack
+    monkeypatch.setattr(measurements, "unpack", lambda row, most: read.append(row["metric"]) or unpack(row, most))
+    assert store.past_run(run.id) == before
+    assert read == ["loss"]
+    store.add_measurements(losses(run.id, [0.9], metric="ips"))
+    assert f"{TRAIN}||ips" in store.past_run(run.id).medians, "what was kept holds for the same samples only"

@@ -48,6 +48,9 @@ def test_an_old_run_can_still_be_compared_with(old: Store) -> None:
     before = old.past_run("run-1")
     old.roll_up(now=T0 + YEAR + 60)
     after = old.past_run("run-1")
+    assert after.medians == before.medians, "the numbers of an ended run are kept"
+    old.put_document("run-1", "numbers", None)
+    after = old.past_run("run-1")
     assert set(after.medians) == set(before.medians)
     assert after.medians[f"{TRAIN}||loss"] == 4.5, "the median counts as often as it has samples"
     assert set(before.losses) - set(after.losses) == {f"{TRAIN}|node-b|0"}, "no order is made up"
