@@ -8,7 +8,7 @@ from tests.support.certify import Desk, wait_for
 from tests.support.precedents import remember
 
 from tipcflow.demo.nodes import LocalNodes
-from tipcflow.domain import Status
+from tipcflow.domain import CheckResult, Run, Status
 from tipcflow.execute import confirm
 
 pytestmark = pytest.mark.cluster
@@ -45,6 +45,83 @@ def test_slower_twice_is_a_regression(desk: Desk) -> None:
     assert [step.rpartition("/")[2] for step in steps] == ["prepare", "train"], "only what was in doubt"
     assert child.nodes == tuple(reversed(confirmed.nodes)), "on the nodes in another order"
     assert desk.left_behind() == []
+
+
+def once_more(desk: Desk, tmp_path: Path, does: str) -> None:
+    """Make the training slower, within twice the limit; what it does in the confirm run, after an export."""
+    mark = tmp_path / "exported"
+    export = desk.suite / "tools" / "export_model.py"
+    export.write_text(f"open({str(mark)!r}, 'w').close()\n{export.read_text()}")
+    script = desk.suite / "train.py"
+    parsed = "args = parser.parse_args()\n"
+    text = script.read_text()
+    assert text.count(parsed) == 1
+    script.write_text(text.replace(parsed, f"{parsed}if os.path.exists({str(mark)!r}):\n    {does}\n"))
+    desk.edit_params("norm_train:train.py", "norm_train:train.py --step-time 0.018")
+
+
+def ended(desk: Desk) -> tuple[Run, Run, dict[str, CheckResult]]:
+    """The run, its confirm run, and what its checks of the training's speed and of the confirm run say."""
+    with desk.store() as store:
+        runs = {run.trigger: run for run in store.runs(limit=2)}
+        results = [one for one in store.check_results(runs["cli"].id) if one.gating]
+        assert not store.leases()
+        accepted = store.accepted_runs(runs["cli"].chain, runs["cli"].mode, runs["cli"].environment)
+    assert not {runs["cli"].id, runs[confirm.TRIGGER].id} & set(accepted)
+    wanted = {one.check: one for one in results if one.check in ("speed.batch_cost", "confirm.run")}
+    return runs["cli"], runs[confirm.TRIGGER], wanted
+
+
+def test_a_run_whose_confirm_run_crashes_is_not_green(desk: Desk, tmp_path: Path) -> None:
+    first = desk.run()
+    assert first.code == 0, first.output
+    with desk.store() as store:
+        remember(store, first.run, runs=5)
+    once_more(desk, tmp_path, "raise SystemExit(3)")
+    slow = desk.run()
+    run, child, results = ended(desk)
+    assert (slow.code, run.status, child.status) == (1, Status.FAILED, Status.FAILED), slow.output
+    found = results["confirm.run"]
+    assert found.status is Status.FAILED
+    assert found.reason.startswith(f"confirm run {child.id} of the same code failed: ")
+    assert child.reason in found.reason
+    assert results["speed.batch_cost"].status is Status.UNCONFIRMED
+    assert found.reason[:100] in run.reason
+
+
+@pytest.mark.full
+def test_a_confirm_run_that_takes_too_long_leaves_a_doubt_that_is_not_green(desk: Desk, tmp_path: Path) -> None:
+    desk.configure_policy(confirm_minutes=1)
+    first = desk.run()
+    assert first.code == 0, first.output
+    with desk.store() as store:
+        remember(store, first.run, runs=5)
+    once_more(desk, tmp_path, "args.step_time = 20.0")
+    # The confirm run takes its whole minute.
+    slow = subprocess.run(desk.command(), env=desk.env, capture_output=True, text=True, timeout=300, check=False)
+    run, child, results = ended(desk)
+    assert (slow.returncode, run.status) == (4, Status.UNCONFIRMED), slow.stdout + slow.stderr
+    assert slow.stdout.splitlines()[-1] == "unconfirmed"
+    doubt = results.pop("speed.batch_cost")
+    assert doubt.status is Status.UNCONFIRMED
+    assert f"the confirm run {child.id} has not ended in time" in doubt.reason
+    assert results == {}, "being late is no finding"
+    assert desk.left_behind() == []
+
+
+@pytest.mark.full
+def test_a_run_that_has_no_time_left_is_confirmed_all_the_same(desk: Desk, tmp_path: Path) -> None:
+    first = desk.run()
+    assert first.code == 0, first.output
+    with desk.store() as store:
+        remember(store, first.run, runs=5)
+    once_more(desk, tmp_path, "time.sleep(1)")
+    # Less than a minute of it is left after the steps of this run.
+    desk.configure_suite(budget_minutes=1)
+    slow = desk.run()
+    run, child, results = ended(desk)
+    assert (slow.code, run.status, child.status) == (1, Status.REGRESSION, Status.PASS), slow.output
+    assert "the confirm run measured" in results["speed.batch_cost"].reason
 
 
 @pytest.mark.full

@@ -126,6 +126,29 @@ def judged(store: Store, week: int, how: Callable[[Number], float]) -> tuple[Sta
     return said.status, {one.check: one for one in store.check_results(run)}
 
 
+def a_little_slower(one: Number) -> float:
+    """Beyond the limit and within twice the limit."""
+    return 1.4 if one[4] in ("batch_cost", "ips") else 1.0
+
+
+def test_an_unconfirmed_run_joins_the_history_only_when_it_is_accepted(
+    database: Any, tipcflow: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(judgement, "GATE_S", 0.0)
+    with Store.open() as store:
+        for week in range(6):
+            judged(store, week, lambda _: 1.0)
+        for week in (6, 7):
+            status, answers = judged(store, week, a_little_slower)
+            speed = answers["speed.batch_cost"]
+            assert (status, speed.status, speed.values["n"]) == (Status.UNCONFIRMED, Status.UNCONFIRMED, 6)
+            assert confirm.NONE in speed.reason
+    assert tipcflow("baseline", "accept", "run-07", "--because", "larger images", "--who", "mia").code == 0
+    with Store.open() as store:
+        status, answers = judged(store, 8, a_little_slower)
+        assert (status, answers["speed.batch_cost"].values["n"]) == (Status.PASS, 1)
+
+
 def test_a_wanted_change_is_accepted_and_the_runs_after_it_are_judged_by_it(
     database: Any, tipcflow: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
