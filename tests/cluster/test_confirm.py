@@ -76,7 +76,7 @@ def test_a_run_whose_confirm_run_crashes_is_not_green(desk: Desk, tmp_path: Path
     first = desk.run()
     assert first.code == 0, first.output
     with desk.store() as store:
-        remember(store, first.run, runs=5)
+        remember(store, first.run, runs=5, probes=False)
     once_more(desk, tmp_path, "raise SystemExit(3)")
     slow = desk.run()
     run, child, results = ended(desk)
@@ -95,7 +95,7 @@ def test_a_confirm_run_that_takes_too_long_leaves_a_doubt_that_is_not_green(desk
     first = desk.run()
     assert first.code == 0, first.output
     with desk.store() as store:
-        remember(store, first.run, runs=5)
+        remember(store, first.run, runs=5, probes=False)
     once_more(desk, tmp_path, "args.step_time = 20.0")
     # The confirm run takes its whole minute.
     slow = subprocess.run(desk.command(), env=desk.env, capture_output=True, text=True, timeout=300, check=False)
@@ -114,7 +114,7 @@ def test_a_run_that_has_no_time_left_is_confirmed_all_the_same(desk: Desk, tmp_p
     first = desk.run()
     assert first.code == 0, first.output
     with desk.store() as store:
-        remember(store, first.run, runs=5)
+        remember(store, first.run, runs=5, probes=False)
     once_more(desk, tmp_path, "time.sleep(1)")
     # Less than a minute of it is left after the steps of this run.
     desk.configure_suite(budget_minutes=1)

@@ -4,15 +4,16 @@ from tipcflow.domain import Run, Status
 from tipcflow.store import Store
 
 
-def remember(store: Store, like: Run, *, runs: int, chain: str = "") -> None:
+def remember(store: Store, like: Run, *, runs: int, chain: str = "", probes: bool = True) -> None:
     """Earlier accepted runs in which everything was as in this one.
 
     Args:
         chain: whose runs they are; '' for the run's own.
+        probes: whether they have the probes of their nodes: without these no busy node explains anything.
     """
     like = like.model_copy(update={"chain": chain or like.chain})
     plan = store.plan(like.id).model_copy(update={"chain": like.chain})
-    measured = list(store.measurements(like.id))
+    measured = [one for one in store.measurements(like.id) if probes or not one.metric.startswith("probe.")]
     for number in range(1, runs + 1):
         run = f"{like.chain.rpartition('/')[2]}-{number}-{like.id}"
         at = like.created_at - 1000.0 * (runs + 1 - number)
