@@ -21,13 +21,15 @@ Phase = tuple[str, Facts]
 
 @dataclass
 class FakeAirflow:
-    """What it knows; tests change it. `down` is how many requests get 503 before it answers again."""
+    """What it knows; tests change it. A run goes through the phases that its DAG had when it was made.
+    `down` is how many requests get 503 before it answers again."""
 
     url: str = ""
     dags: dict[str, dict[str, Any]] = field(default_factory=dict)
     phases: dict[str, Sequence[Phase]] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
     runs: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
+    course: dict[tuple[str, str], Sequence[Phase]] = field(default_factory=dict)
     asked: list[tuple[str, str]] = field(default_factory=list)
     has_page: bool = True
     down: int = 0
@@ -89,6 +91,7 @@ class FakeAirflow:
         key = (dag_id, body["dag_run_id"])
         if key in self.runs:
             return 409, {"detail": {"reason": "Unique constraint violation"}}
+        self.course[key] = self.phases[dag_id]
         self.runs[key] = {
             "dag_id": dag_id,
             "dag_run_id": body["dag_run_id"],
@@ -100,7 +103,7 @@ class FakeAirflow:
         return 200, self.runs[key]
 
     def _advance(self, dag_id: str, run: dict[str, Any]) -> None:
-        phases = self.phases[dag_id]
+        phases = self.course[dag_id, run["dag_run_id"]]
         state, facts = phases[min(run["looks"], len(phases) - 1)]
         run.update(looks=run["looks"] + 1, state=state, facts=facts)
 

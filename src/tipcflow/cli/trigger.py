@@ -5,13 +5,14 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tipcflow.domain import ConfigError, TipcflowError
+from tipcflow.domain import ConfigError, Status, TipcflowError
 
 if TYPE_CHECKING:
     from tipcflow.cli.trigger_choice import Wish
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 # An id that no run has: whether the page is there is asked before anything is started.
 _NO_RUN = "20000101t000000-none-00000000"
 _STOP_S = 5.0
+# A commit is run at most this often under one run id with a number behind it.
+_MOST_RUNS = 100
 
 
 def trigger(
@@ -111,6 +114,12 @@ def _start(airflow: "Airflow", wish: "Wish") -> "Watched":
     run = Watched(wish)
     try:
         run.dag_run = airflow.trigger(wish.dag_id, wish.conf, wish.run_id)
+        for number in range(2, _MOST_RUNS):
+            if (useless := _useless(airflow, run)) is None:
+                break
+            _note(f"{wish.chain}: run {run.run} is {useless.value}: a new run is made")
+            run = Watched(replace(wish, run_id=f"{wish.run_id}-{number}"))
+            run.dag_run = airflow.trigger(wish.dag_id, wish.conf, run.wish.run_id)
     except TipcflowError as error:
         # The others are made all the same: one chain's bad params are no reason to certify nothing.
         run.refuse(error)
@@ -118,6 +127,26 @@ def _start(airflow: "Airflow", wish: "Wish") -> "Watched":
     else:
         _note(f"{wish.chain}: run {run.run}")
     return run
+
+
+def _useless(airflow: "Airflow", run: "Watched") -> Status | None:
+    """The status of a run that has ended and says nothing about the model; None for all others.
+
+    Of a deployment without the Certification page nothing is known: then the run is joined.
+    """
+    from tipcflow.cli.trigger_wait import Watched, verdict
+
+    assert run.dag_run
+    if not run.dag_run.state.ended:
+        return None
+    try:
+        facts = airflow.certification(run.run)
+    except TipcflowError:
+        return None
+    if facts is None or facts.run.status is None:
+        return None
+    status, _ = verdict(Watched(run.wish, run.dag_run, facts), facts.run.status)
+    return status if status in (Status.INFRA_FAILURE, Status.CANCELLED) else None
 
 
 def _follow(airflow: "Airflow", runs: Sequence["Watched"], *, timeout_s: float, stop: bool) -> None:

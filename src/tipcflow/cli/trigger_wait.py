@@ -97,13 +97,13 @@ def _look(airflow: "Airflow", run: Watched, until: float, note: Note) -> None:
     judged = run.facts.run.status if run.facts else None
     grace = GRACE_S if run.facts else GRACE_WITHOUT_RUN_S
     if judged:
-        run.status, run.reason = _verdict(run, judged)
+        run.status, run.reason = verdict(run, judged)
     elif time.monotonic() - run.ended_at >= grace:
         run.status = Status.INFRA_FAILURE
         run.reason = f"the DAG run ended as {run.dag_run.state.value} and left {_nothing(airflow, run, left)}"
 
 
-def _verdict(run: Watched, judged: Status) -> tuple[Status, str]:
+def verdict(run: Watched, judged: Status) -> tuple[Status, str]:
     """The run's status; a DAG run that is red after a good one lost something behind the verdict."""
     assert run.dag_run
     assert run.facts

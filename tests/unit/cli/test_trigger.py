@@ -174,6 +174,45 @@ def test_a_commit_is_run_once_however_often_ci_asks(tipcflow: Tipcflow, airflow:
     assert sum(run_id.startswith("nightly__") for _, run_id in airflow.runs) == 1
 
 
+@pytest.mark.parametrize("status", ["infra_failure", "cancelled"])
+def test_a_commit_whose_run_says_nothing_is_run_again(
+    tipcflow: Tipcflow, airflow: FakeAirflow, status: str
+) -> None:
+    airflow.add(DAG, ("failed", facts(status, "node away")))
+    asked = ("trigger", CHAIN, "--suite-ref", COMMIT, "--wait")
+    first = tipcflow(*asked)
+    assert (first.code, len(airflow.runs)) == ({"infra_failure": 2, "cancelled": 3}[status], 1)
+    assert tipcflow(*asked).code == first.code
+    airflow.add(DAG, ("running", facts(None)), passing())
+    said = tipcflow(*asked)
+    assert said.code == 0
+    assert said.err.count(f"is {status}: a new run is made") == 2
+    (own, *later) = [run_id for _, run_id in airflow.runs]
+    assert later == [f"{own}-2", f"{own}-3"]
+    assert tipcflow(*asked).code == 0
+    assert len(airflow.runs) == 3, "the last one has a verdict"
+
+
+@pytest.mark.parametrize("status", ["failed", "regression", "unconfirmed", "config_error", None])
+def test_a_commit_whose_run_says_something_is_joined(
+    tipcflow: Tipcflow, airflow: FakeAirflow, status: str | None
+) -> None:
+    airflow.add(DAG, ("failed", facts(status, "because")))
+    codes = {tipcflow("trigger", CHAIN, "--suite-ref", COMMIT, "--wait").code for _ in range(2)}
+    assert (len(codes), len(airflow.runs)) == (1, 1)
+
+
+def test_a_run_is_joined_while_it_is_under_way_and_without_the_page(
+    tipcflow: Tipcflow, airflow: FakeAirflow
+) -> None:
+    airflow.add(DAG, ("running", facts("infra_failure")), ("failed", facts("infra_failure")))
+    for _ in range(2):
+        tipcflow("trigger", CHAIN, "--suite-ref", COMMIT)
+    airflow.has_page = False
+    assert tipcflow("trigger", CHAIN, "--suite-ref", COMMIT).code == 0
+    assert len(airflow.runs) == 1
+
+
 @pytest.mark.parametrize("ref", [[], ["--suite-ref", "main"], ["--suite-ref", "abc1234"]])
 def test_files_that_may_have_changed_are_run_anew(
     tipcflow: Tipcflow, airflow: FakeAirflow, ref: list[str]
