@@ -10,6 +10,7 @@ from operators.base import RunOperator
 from operators.confirm import DAG_ID, ask_early, waited_for
 from operators.dag_run_trigger import DagRunTrigger
 from operators.request import Conf, read_conf, request_of
+from operators.stopped import RESOLVE, stopped_by_user, was_stopped
 from operators.triggers import LeaseTrigger
 from tipcflow.domain import InfraError, Status, TipcflowError
 
@@ -152,9 +153,14 @@ class CollectOperator(RunOperator):
 
     def work(self, run: "TaskContext", context: Context) -> None:
         """Collect; runs whatever happened before."""
-        from tipcflow.execute.task_phases import collect_run
+        from tipcflow.execute.task_phases import cancel_unresolved, collect_run
 
-        stopped = was_stopped(context)
+        stopped = stopped_by_user(run, context)
+        if stopped and run.run not in run.store.known_runs([run.run]):
+            given = {**context["params"], **(context["dag_run"].conf or {})}
+            resolve = context["dag"].get_task(RESOLVE)
+            assert isinstance(resolve, ResolveOperator)
+            cancel_unresolved(run.store, run.run, resolve.fallback(run, context, given))
         for line in collect_run(run, stopped=stopped) or ["every step has ended and is stored"]:
             self.log.info("%s", line)
 
@@ -217,9 +223,3 @@ class JudgeOperator(RunOperator):
             self.log.info("%-18s %-12s %s  %s", result.status.value, result.check, where, result.reason)
         reason = judged.get("reason")
         self.log.info("%s%s", judged.get("status", "no status yet"), f": {reason}" if reason else "")
-
-
-def was_stopped(context: Context) -> bool:
-    """Whether a person has marked the DAG run: it has a final state while its teardowns still run."""
-    dag_run = context["dag_run"]
-    return bool(context["ti"].get_dagrun_state(dag_run.dag_id, dag_run.run_id) in ("failed", "success"))

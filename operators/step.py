@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow.sdk import Context
@@ -66,14 +66,14 @@ class StepOperator(RunOperator):
             raise AirflowSkipException(
                 why_nothing(run.plan, StepKind(self.kind), self.group, self.variants, self.node)
             )
-        self._do(run, context, steps, None)
+        self._do(run, context, steps, {})
 
     def resume(self, context: Context, event: dict[str, Any]) -> None:
         """Called by Airflow when a job that was watched by the triggerer has ended."""
         with self.opened(context) as run:
             steps = self._steps(run)
             at = [step.id for step in steps].index(event["step"])
-            self._do(run, context, steps[at:], event["resume"], deferred=int(event.get("attempt") or 0))
+            self._do(run, context, steps[at:], event)
 
     def on_kill(self) -> None:
         """A person marked or cleared the task: all members of the attempt are stopped."""
@@ -93,9 +93,7 @@ class StepOperator(RunOperator):
         run: "TaskContext",
         context: Context,
         steps: list[Step],
-        resume: dict[str, int] | None,
-        *,
-        deferred: int = 0,
+        event: Mapping[str, Any],
     ) -> None:
         # Airflow raises both when a task is cleared, and leaves them as they are when a task is tried again. The
         # first is the task's own: mapped tasks of one gang have different ones. The second is the DAG run's.
@@ -106,8 +104,8 @@ class StepOperator(RunOperator):
         known = run.store.step_statuses(run.run) if before else {}
         ended = [known[step] for step in before if step in known]
         for step in steps:
-            ended.append(self._one(run, context, step, resume, turn, deferred))
-            resume, deferred = None, 0
+            ended.append(self._one(run, context, step, event, turn))
+            event = {}
             self._await_closed(run, step)
         bad = [said for said in ended if said[0] not in (Status.PASS, Status.NOT_RUN, Status.BLOCKED)]
         if bad:
@@ -122,9 +120,8 @@ class StepOperator(RunOperator):
         run: "TaskContext",
         context: Context,
         step: Step,
-        resume: dict[str, int] | None,
+        event: Mapping[str, Any],
         turn: "_Round",
-        deferred: int = 0,
     ) -> tuple[Status, str]:
         from tipcflow.execute.needs import why_not
         from tipcflow.execute.step_task import StepTask
@@ -141,10 +138,11 @@ class StepOperator(RunOperator):
                     return left_out
                 self._wait_for_slots(run, step, turn.generation)
             try:
+                resume, deferred = event.get("resume"), int(event.get("attempt") or 0)
                 self._task = StepTask(run, step, node, nodes, resume=resume, deferred=deferred, **turn._asdict())
                 if self._killed:
                     self._task.kill()
-                return self._attempts(run, step, self._task)
+                return self._attempts(run, step, self._task, event)
             except TipcflowError:
                 raise
             except Exception as error:
@@ -153,10 +151,18 @@ class StepOperator(RunOperator):
             finally:
                 self._task = None
 
-    def _attempts(self, run: "TaskContext", step: Step, task: "StepTask") -> tuple[Status, str]:
-        """This node's part, tried again as often as the step is."""
+    def _attempts(
+        self, run: "TaskContext", step: Step, task: "StepTask", event: Mapping[str, Any]
+    ) -> tuple[Status, str]:
+        """This node's part, tried again as often as the step is.
+
+        Args:
+            event: what the trigger fired that the task was deferred to; empty for a task that was not.
+        """
         while True:
             task.begin(INLINE_S)
+            if event.get("stood") and event["attempt"] == task.attempt:
+                task.mine.end_if_still(event["stood"])
             if not task.watch(INLINE_S):
                 self._defer(run, step, task)
             if not task.await_peers(INLINE_S):

@@ -16,6 +16,7 @@ from tipcflow.config.waits import Waits
 from tipcflow.domain import Node, StoppedBy
 from tipcflow.execute.progress import Event, Kind
 from tipcflow.remote import commands
+from tipcflow.remote.stillness import Stillness
 
 if TYPE_CHECKING:
     import asyncssh
@@ -34,8 +35,8 @@ ASK_S = 60.0
 class JobTrigger(BaseTrigger):
     """Watches a job on a node until it has ended, and writes its log lines into the task's log.
 
-    Fires {"step", "resume", "attempt"}: where the logs of that attempt were seen to. What became of the job is
-    for the task to ask.
+    Fires {"step", "resume", "attempt", "stood"}: where the logs of that attempt were seen to, and of a runner that
+    stopped responding what `Member.end_if_still` takes, else None. What became of the job is for the task to ask.
 
     Args:
         run, step: whose job it is.
@@ -45,7 +46,8 @@ class JobTrigger(BaseTrigger):
         resume: leg -> bytes of its log that were seen.
         until: when the job must have ended by all deadlines, seconds since the epoch.
         lost_after_s: how long a lost node is asked for.
-        silence_s: a connection that says nothing for so long counts as broken.
+        silence_s: a connection that says nothing for so long counts as broken, and a runner that neither writes a
+            heartbeat nor uses its CPU for so long has stopped responding.
         peers_every_s: how often it speaks for the others of its gang: a member whose own task finds no worker for
             long is not given up by its node.
     """
@@ -75,6 +77,8 @@ class JobTrigger(BaseTrigger):
         self.lost_after_s = lost_after_s
         self.silence_s = silence_s
         self.peers_every_s = peers_every_s
+        self._stillness = Stillness(silence_s)
+        self._stood: dict[str, Any] | None = None
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Called by Airflow."""
@@ -95,7 +99,7 @@ class JobTrigger(BaseTrigger):
         )
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Watch; fire when the job has ended, when it is late, or when its node is lost."""
+        """Watch; fire when the job has ended, when it is late, or when its runner or its node is lost."""
         begun = time.monotonic()
         task_log = TaskLog(self.log)
         say = listener(settings().home, self.run_id, task_log)
@@ -121,7 +125,7 @@ class JobTrigger(BaseTrigger):
         task_log.flush()
         await asyncio.sleep(max(0.0, SETTLE_S - (time.monotonic() - begun)))
         attempt = int(self.job.rpartition("/")[2])
-        yield TriggerEvent({"step": self.step, "resume": self.resume, "attempt": attempt})
+        yield TriggerEvent({"step": self.step, "resume": self.resume, "attempt": attempt, "stood": self._stood})
 
     async def on_kill(self) -> None:
         """A person marked or cleared the task: all members of the attempt are stopped."""
@@ -163,6 +167,7 @@ class JobTrigger(BaseTrigger):
 
     async def _watch(self, say: Any, seconds: float) -> bool:
         """Watch for so long; whether the job has ended."""
+        self._stillness.begin_watch()
         command = commands.watch(self.node, self.job, seconds=seconds, resume=self.resume)
         async with await _connection(self.node) as connection:
             process = await connection.create_process(command, stdin=-3, encoding=None)
@@ -190,6 +195,9 @@ class JobTrigger(BaseTrigger):
             record = message["record"] if isinstance(message["record"], dict) else {}
             code = json.dumps({"exit_code": record.get("exit_code")})
             say(Event(Kind.LEG, code, step=self.step, node=self.node.name, leg=str(record.get("leg", ""))))
+        elif event == "alive" and (still_s := self._stillness.beyond(message)):
+            self._stood = {"up": message["up"], "still_s": still_s}
+            return True
         return event in ("end", "lost", "absent")
 
     async def _stop(self, node: Node, job: str) -> None:

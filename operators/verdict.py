@@ -8,7 +8,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from operators.base import RunOperator
 from operators.listen import Log
-from operators.phases import was_stopped
+from operators.stopped import stopped_by_user
 from tipcflow.domain import Run, Status, TipcflowError
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class VerdictOperator(RunOperator):
 
         if run.store.document(run.run, "judgement") is None and run.store.attempts(run.run):
             # Only failed tasks were cleared: what comes before this task has not run again.
-            collect_run(run, stopped=was_stopped(context))
+            collect_run(run, stopped=stopped_by_user(run, context))
             release_run(run)
             judge_run(run)
         finished = finish_run(run)

@@ -7,9 +7,13 @@ from pathlib import Path
 import pytest
 from tests.support.certify import Desk
 from tests.support.faults.case import STRICT
+from tests.support.tasks import Tasks
 
 from tipcflow.demo.nodes import LocalNodes
-from tipcflow.domain import FailureClass, Status
+from tipcflow.domain import FailureClass, Status, StepKind
+from tipcflow.execute import step_task
+from tipcflow.execute.step_task import StepTask
+from tipcflow.remote.stillness import Stillness
 
 pytestmark = pytest.mark.cluster
 TRAIN = "norm_train_gpus_0,1_autocast_null_nodes_2/train"
@@ -40,6 +44,41 @@ def test_a_runner_that_stands_still_is_seen_and_ended(desk: Desk) -> None:
         failure = store.facts(outcome.run.id).failures[TRAIN]
     assert (failure.failure_class, failure.culprit) == (FailureClass.NODE_LOST, "node b")
     assert desk.left_behind() == []
+
+
+def test_a_deferred_task_ends_a_runner_that_stands_still(
+    nodes: LocalNodes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its watch in the triggerer is shorter than the silence; then the task resumes with what that has seen."""
+    monkeypatch.setattr(step_task, "TAKEOVER_S", 0.5)
+    tasks = Tasks(Desk(tmp_path, nodes))
+    tasks.desk.configure_policy(**STRICT)
+    tasks.desk.edit_params("norm_train:train.py", "norm_train:train.py --step-time 6")
+    tasks.begin()
+    tasks.step(StepKind.PREPARE)
+    stillness = Stillness(4.0)
+
+    def watched(part: StepTask) -> None:
+        part.begin()
+        runners = [one for one in nodes.processes("b") if " daemon " in one.cmdline]
+        nodes.exec("b", ["kill", "-STOP", str(runners[0].pid)])
+        member, stood = part.mine, {}
+        for _ in range(10):
+            stillness.begin_watch()
+            for event in member.session.watch(member.spec, {}, 3.0):
+                if event["event"] == "alive" and not stood and (still_s := stillness.beyond(event)):
+                    stood = {"up": event["up"], "still_s": still_s}
+            if stood:
+                break
+        assert stood
+        member.end_if_still(stood)
+        part.end()
+
+    tasks.with_part(StepKind.TRAIN, "b", watched)
+    run = tasks.finish()
+    assert run.status is Status.INFRA_FAILURE
+    assert f"{TRAIN}: the runner on node b stopped responding: no heartbeat for " in run.reason
+    assert tasks.desk.left_behind() == []
 
 
 def test_a_run_whose_reader_has_gone_ends_with_its_own_exit_code(desk: Desk) -> None:

@@ -1,6 +1,7 @@
 """What watches a job while its task is deferred: it also speaks for members whose own tasks find no worker."""
 
 import asyncio
+import json
 from contextlib import asynccontextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -78,7 +79,7 @@ def a_trigger(**fields: Any) -> JobTrigger:
 
 def test_peers_hear_of_a_controller_and_one_that_is_away_does_not_matter(asked: list[tuple[str, str]]) -> None:
     said = fired(a_trigger(peers_every_s=-1.0), [False, False, True])
-    assert said == {"step": "train", "resume": {}, "attempt": 3}
+    assert said == {"step": "train", "resume": {}, "attempt": 3, "stood": None}
     assert asked == [("c", commands.poll(NODES[2], JOB))] * 2
 
 
@@ -137,3 +138,73 @@ def test_a_trigger_of_an_earlier_version_is_understood() -> None:
     fields = a_trigger().serialize()[1]
     del fields["silence_s"], fields["peers_every_s"]
     assert JobTrigger(**fields).peers_every_s == 240.0
+
+
+class Process:
+    """A watch on a node, which prints these events and ends."""
+
+    def __init__(self, events: list[dict[str, Any]]) -> None:
+        self.stdout, self._lines = self, iter([json.dumps(event).encode() for event in events])
+
+    async def __aenter__(self) -> "Process":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        pass
+
+    async def readline(self) -> bytes:
+        return next(self._lines, b"")
+
+
+def fired_by(
+    trigger: JobTrigger, monkeypatch: pytest.MonkeyPatch, *watches: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """What a trigger says to what the runner prints in one watch after the other."""
+    left = iter(watches)
+
+    class Line:
+        async def create_process(self, *_: Any, **__: Any) -> Process:
+            return Process(next(left))
+
+    async def connection(_: Node) -> Any:
+        @asynccontextmanager
+        async def line() -> Any:
+            yield Line()
+
+        return line()
+
+    async def first() -> TriggerEvent:
+        return await asyncio.wait_for(anext(trigger.run()), 60)
+
+    monkeypatch.setattr(triggers, "_connection", connection)
+    payload = asyncio.run(first()).payload
+    assert isinstance(payload, dict)
+    assert next(left, None) is None, "it fired too early"
+    return payload
+
+
+def alive(up: float, *still_s: float) -> list[dict[str, Any]]:
+    return [{"event": "alive", "state": "running", "up": up, "still_s": still} for still in still_s]
+
+
+def test_a_runner_that_stands_still_is_told_also_when_each_watch_is_shorter(
+    asked: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trigger = a_trigger(silence_s=8.0)
+    said = fired_by(trigger, monkeypatch, alive(5.0, 0.0, 1.0, 3.0), alive(5.0, 0.0, 3.0), alive(5.0, 0.0, 2.0))
+    assert said["stood"] == {"up": 5.0, "still_s": 8.0}
+
+
+def test_a_runner_that_works_again_is_watched_on(
+    asked: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    end = [{"event": "end"}]
+    trigger = a_trigger(silence_s=8.0)
+    beats = (alive(5.0, 0.0, 7.0), alive(5.0, 0.0, 0.0, 7.0), alive(6.0, 0.0, 7.0), end)
+    assert fired_by(trigger, monkeypatch, *beats)["stood"] is None
+
+
+def test_a_garbled_leg_record_does_not_end_the_watch(
+    asked: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert fired_by(a_trigger(), monkeypatch, [{"event": "leg", "record": [1]}, {"event": "end"}])["attempt"] == 3

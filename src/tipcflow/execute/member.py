@@ -10,6 +10,7 @@ from tipcflow.domain import EndReason, ExitRecord, InfraError, JobSpec, MemberSt
 from tipcflow.execute.logs.records import exit_record, found
 from tipcflow.execute.parcel import NOTHING_SENT, unpack
 from tipcflow.execute.progress import Event, Kind, Listener
+from tipcflow.remote.stillness import Stillness
 
 WATCH_S = 60.0
 RECONNECT_EVERY_S = 2.0
@@ -39,6 +40,10 @@ class JobSession(Protocol):
 
     def stop(self, spec: JobSpec, reason: str, by: StoppedBy) -> None:
         """Ask the runner to end the job, and say who wants that."""
+        ...
+
+    def poll(self, spec: JobSpec) -> dict[str, Any]:
+        """State, heartbeat, exit record and legs of the job."""
         ...
 
     def watch(self, spec: JobSpec, resume: dict[str, int], seconds: float) -> Iterator[dict[str, Any]]:
@@ -102,7 +107,7 @@ class Member:
         self._resume: dict[str, int] = {}
         self._listener = listener
         self._reconnect_s = reconnect_s
-        self._silence_s = silence_s
+        self._stillness = Stillness(silence_s)
         self._thread: threading.Thread | None = None
         self._wake: Callable[[], None] = lambda: None
         self._events: Iterator[dict[str, Any]] | None = None
@@ -171,6 +176,7 @@ class Member:
     def follow(self, seconds: float) -> bool:
         """Watch for so many seconds, or until the job has ended; whether nothing more will be heard of it."""
         events, self._events = self._events, None
+        self._stillness.begin_watch()
         try:
             for message in events or self.session.watch(self.spec, self._resume, seconds):
                 self._take(message)
@@ -237,6 +243,23 @@ class Member:
                 time.sleep(RECONNECT_EVERY_S)
         self.lost = f"node {self.name} was lost: {why}"
 
+    def end_if_still(self, stood: Mapping[str, Any]) -> None:
+        """End a runner that another process saw stand still, unless it has written a heartbeat since.
+
+        Args:
+            stood: `up` of the heartbeat that it had then, and for how long it had stood still (`still_s`).
+        """
+        if self.done:
+            return
+        try:
+            answer = self.session.poll(self.spec)
+        except InfraError:
+            return  # whoever watches it says what is wrong with the node
+        self.take_answer(answer)
+        beat = answer.get("heartbeat")
+        if not self.done and isinstance(beat, dict) and beat.get("up") == stood["up"]:
+            self._give_up_runner(float(stood["still_s"]))
+
     def _give_up_runner(self, still_s: float) -> None:
         """The node answers and the runner does not: end it from outside, with its job."""
         why = f"the runner on node {self.name} stopped responding: no heartbeat for {still_s:.0f} s"
@@ -264,8 +287,8 @@ class Member:
         elif event == "leg":
             self._take_leg(message["record"])
         elif event == "alive":
-            if float(message.get("still_s", 0.0)) >= self._silence_s:
-                self._give_up_runner(float(message["still_s"]))
+            if still_s := self._stillness.beyond(message):
+                self._give_up_runner(still_s)
         elif event == "files":
             self.sent = unpack(message)
         elif event == "end":

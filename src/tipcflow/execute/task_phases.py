@@ -59,6 +59,12 @@ def resolve_run(store: "Store", run_id: str, request: RunRequest, *, home: Path)
     return plan
 
 
+def cancel_unresolved(store: "Store", run_id: str, request: RunRequest) -> None:
+    """Keep a run that a user stopped before its first task: who waits for it finds it `cancelled`."""
+    create_run(store, request, run_id)
+    store.finish_run(run_id, Status.CANCELLED, "stopped by a user before it began", time.time())
+
+
 def prepare_nodes(context: TaskContext) -> Plan:
     """After the lease: look at the nodes, settle the plan, put the suite's code there.
 

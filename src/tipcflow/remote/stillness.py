@@ -1,0 +1,36 @@
+"""How long a job's runner has stood still, from what several watches of the job say one after the other."""
+
+from collections.abc import Mapping
+from typing import Any
+
+
+class Stillness:
+    """Adds up `still_s` of the runner's `alive` events. Each watch counts from 0, and a watch may be shorter than
+    the time that a runner may stand still.
+
+    Args:
+        limit_s: so long a runner may neither write a heartbeat nor use its CPU.
+    """
+
+    def __init__(self, limit_s: float = float("inf")) -> None:
+        self._limit_s = limit_s
+        self._up: Any = None
+        self._earlier_s = self._this_s = 0.0
+        self._first = True
+
+    def begin_watch(self) -> None:
+        """A new watch begins: its first event has a `still_s` of 0, whatever the runner did before."""
+        self._earlier_s, self._this_s, self._first = self._earlier_s + self._this_s, 0.0, True
+
+    def beyond(self, event: Mapping[str, Any]) -> float:
+        """For how many seconds the runner has stood still, if that is beyond the limit; else 0.
+
+        Args:
+            event: an `alive` event of the runner's watch.
+        """
+        still_s = float(event.get("still_s", 0.0))
+        if event.get("up") != self._up or ((still_s < self._this_s or still_s == 0.0) and not self._first):
+            self._earlier_s = 0.0  # it has written a heartbeat, or used its CPU
+        self._up, self._this_s, self._first = event.get("up"), still_s, False
+        total_s = self._earlier_s + still_s
+        return total_s if total_s >= self._limit_s else 0.0

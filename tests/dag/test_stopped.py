@@ -1,0 +1,106 @@
+"""A run that a user stops is cancelled, one of which a task died is not: the states of tasks tell them apart."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from tests.support.stories import INFER, TRAIN, a_plan, a_run
+
+from operators.chains import certify_dag
+from operators.phases import CollectOperator
+from tipcflow.config.policy import Policy
+from tipcflow.config.references import References
+from tipcflow.config.suite import Suite
+from tipcflow.domain import Status
+from tipcflow.execute import task_phases
+from tipcflow.execute.request import RunRequest
+from tipcflow.execute.resolve import _as_json
+from tipcflow.execute.task_context import TaskContext
+from tipcflow.store import Store
+
+ROOT = Path(__file__).parents[2]
+RUN = a_run().id
+GROUP = "variant"
+LATER = [f"{GROUP}.{kind}" for kind in ("train", "eval", "export", "infer_cpu", "infer_gpu")]
+# What Airflow makes of a run whose `acquire` waits for slots, when a user marks the run as failed.
+MARKED = {"resolve": "success", "acquire": "failed", "prepare": "skipped", **dict.fromkeys(LATER, "skipped")}
+# The same when the worker of `acquire` died: tasks with `all_done` run, and the one without steps skips itself.
+DIED = {
+    **{"resolve": "success", "acquire": "failed", "prepare": "upstream_failed"},
+    **dict.fromkeys(LATER, "upstream_failed"),
+    **{f"{GROUP}.{kind}": "skipped" for kind in ("eval", "export", "infer_gpu")},
+}
+# The worker of the training died on one node; the task of a node without a part in it has skipped itself.
+TRAIN_DIED = {**DIED, "acquire": "success", f"{GROUP}.train_0": "failed", f"{GROUP}.train_1": "skipped"}
+del TRAIN_DIED[f"{GROUP}.train"]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Iterator[TaskContext]:
+    def connect(*_: Any) -> Any:
+        raise AssertionError("no node is asked")
+
+    with Store.open(f"sqlite:///{tmp_path}/t.db") as store:
+        yield TaskContext(RUN, store, tmp_path, connect, lambda _: None)
+
+
+def planned(run: TaskContext) -> None:
+    """What `resolve` leaves."""
+    run.store.create_run(a_run(), a_plan())
+    suite = Suite(name="sample", folder=str(run.home), dialects=("d",))
+    documents: dict[str, Any] = {
+        "request": _as_json(RunRequest("f.txt", "sample", "lite_train_lite_infer", "local", run.home)),
+        "policy": Policy(name="pr").model_dump(mode="json"),
+        "suite": suite.model_dump(mode="json"),
+        "references": References(suite="sample").model_dump(mode="json"),
+    }
+    for name, document in documents.items():
+        run.store.put_document(RUN, name, document)
+
+
+def collected(run: TaskContext, states: dict[str, str]) -> None:
+    """What `collect` makes of a run whose tasks have these states; the DAG run has no final state yet."""
+    dag = certify_dag(ROOT / "configs")
+    told = {"manual__1": {**states, "collect": "running"}}
+    ti = SimpleNamespace(get_dagrun_state=lambda *_: "running", get_task_states=lambda **_: told)
+    dag_run = SimpleNamespace(dag_id="certify", run_id="manual__1", conf={}, run_after=None)
+    context: Any = {"dag": dag, "ti": ti, "dag_run": dag_run, "params": dag.params.dump()}
+    collect = dag.get_task("collect")
+    assert isinstance(collect, CollectOperator)
+    collect.work(run, context)
+
+
+def finished(run: TaskContext, states: dict[str, str]) -> tuple[Status | None, str]:
+    """The run's verdict."""
+    collected(run, states)
+    task_phases.release_run(run)
+    task_phases.judge_run(run)
+    kept = task_phases.finish_run(run)
+    return kept.status, kept.reason
+
+
+def test_a_waiting_run_that_a_user_marks_as_failed_is_cancelled(run: TaskContext) -> None:
+    planned(run)
+    assert finished(run, MARKED) == (Status.CANCELLED, f"stopped by a person in {TRAIN}")
+    assert run.statuses() == {TRAIN: Status.CANCELLED, INFER: Status.BLOCKED}
+
+
+@pytest.mark.parametrize("states", [DIED, TRAIN_DIED])
+def test_a_run_whose_worker_died_is_an_infra_failure(run: TaskContext, states: dict[str, str]) -> None:
+    planned(run)
+    status, reason = finished(run, states)
+    assert status is Status.INFRA_FAILURE
+    assert "ended without a word" in reason
+
+
+def test_a_run_that_a_user_marks_before_its_first_task_is_cancelled(run: TaskContext) -> None:
+    states = dict.fromkeys(MARKED, "skipped")
+    assert finished(run, states) == (Status.CANCELLED, "stopped by a user before it began")
+    assert run.store.get_run(RUN).status is Status.CANCELLED
+
+
+def test_a_run_whose_first_task_died_is_not_cancelled(run: TaskContext) -> None:
+    collected(run, {**DIED, "resolve": "failed"})
+    assert run.store.known_runs([RUN]) == {}
