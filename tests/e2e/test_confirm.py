@@ -115,7 +115,7 @@ def slow(once: Run, scheduler: Scheduler, tmp_path: Path, request: pytest.Fixtur
     """Of its own for each test: what one leaves behind is history for the next."""
     made = Slow(scheduler, request.node.name, tmp_path / "slow")
     with scheduler.desk.store() as store:
-        remember(store, once, runs=6, chain=made.chain)
+        remember(store, once, runs=6, chain=made.chain, probes=False)
     made.switch.touch()
     return made
 
@@ -191,10 +191,17 @@ def test_a_confirm_run_that_comes_too_late_confirms_nothing(slow: Slow) -> None:
         with desk.store() as store:
             doubted = slow.doubted()
             assert doubted
-            somebody = doubted.model_copy(update={"id": "somebody-else", "status": None, "ended_at": None})
+            # As urgent as the confirm run, and first in the queue.
+            first = {"id": "somebody-else", "trigger": confirm.TRIGGER, "status": None, "ended_at": None}
+            somebody = doubted.model_copy(update=first)
             store.create_run(somebody)
             slots = [(node.address, slot) for node in desk.nodes.cluster.nodes for slot in range(node.slots)]
-            assert store.acquire_leases(somebody.id, slots, owner="somebody", ttl_s=600)
+            store.queue_for_leases(somebody.id, slots, owner="somebody", ttl_s=1200, now=doubted.created_at)
+
+            def acquired() -> bool:
+                return store.acquire_leases(somebody.id, slots, owner="somebody", ttl_s=600) is not None
+
+            wait_for(acquired, what="the slots of the run in doubt", seconds=DEADLINE_S)
             run, reason, word = finished(slow, doubted, process)
             store.finish_run(somebody.id, Status.FAILED, "", doubted.created_at)
             store.release_leases(somebody.id)
