@@ -20,7 +20,8 @@ _HINT = re.compile(
     r"|gh[pousr]_|github_pat_|glpat-|hf_|xox|eyj|sk-|aiza|akia|asia"
 )
 _VALUE = r"""(?:"(?:[^"\\\n]|\\.){0,4096}"|'(?:[^'\\\n]|\\.){0,4096}'|[^\s,;&"'(){}\[\]<>]+)"""
-_SEPARATOR = r"""(?:\\?["'])?\s{0,4}(?::=|=>|[=:])\s{0,4}"""
+# What a message says of a setting is no value of it: `PASSWORD: is not set`.
+_SEPARATOR = r"""(?:\\?["'])?\s{0,4}(?::=|=>|[=:])\s{0,4}(?!is (?:not set|missing|empty)\b)"""
 _WORD = r"(?<![A-Za-z0-9_.-])[A-Za-z0-9_.-]{0,60}?"
 
 _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
