@@ -118,6 +118,24 @@ def test_a_run_waits_for_the_slots_of_another(scheduler: Scheduler) -> None:
     assert scheduler.run_of(second).status is Status.PASS
 
 
+@pytest.mark.full
+def test_a_waiting_run_that_is_marked_as_failed_is_cancelled(scheduler: Scheduler) -> None:
+    from tests.support.certify import wait_for
+
+    scheduler.desk.edit_params("norm_train:train.py", SLOW)
+    first = scheduler.start()
+    scheduler.until(first, lambda: scheduler.desk.training_runs_on("b"), "the first training")
+    second = scheduler.start("toy.toy.second")
+    scheduler.until(second, lambda: scheduler.states(second)["acquire"] == "deferred", "the second to wait")
+    for dag_run in (second, first):
+        scheduler.api.set_state(dag_run.dag_id, dag_run.run_id, "failed")
+    for dag_run in (second, first):
+        scheduler.ended(dag_run)
+        wait_for(lambda run=dag_run: scheduler.run_of(run).status is not None, what="the verdict", seconds=90)
+    run = scheduler.run_of(second)
+    assert run.status is Status.CANCELLED, run.reason
+
+
 def test_a_cleared_step_is_tried_again_and_the_run_judged_again(scheduler: Scheduler) -> None:
     dag_run, run = scheduler.certify()
     task = next(one.task_id for one in scheduler.tasks(dag_run) if one.task_id.endswith(".infer_cpu"))
