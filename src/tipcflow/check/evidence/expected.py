@@ -80,7 +80,7 @@ def _of_training(step: Step, prints: Prints, *, benchmark: bool) -> Iterable[Exp
 
 
 def _of_leg(step: Step, leg: Leg) -> Iterable[Expectation]:
-    because = "a leg prints an AutoLog report, an engine line or predictions"
+    because = "a leg prints an AutoLog report or predictions"
     yield Expectation(kind=Evidence.REPORT, step=step.id, leg=leg.id, because=because)
     for kind in (Evidence.ENGINE, Evidence.AUTOLOG, Evidence.PREDICTIONS):
         yield Expectation(
