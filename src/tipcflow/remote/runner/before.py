@@ -21,7 +21,7 @@ class Before:
 
     def __init__(self, folder: str, spec: Json) -> None:
         self._path, self._root = os.path.join(folder, NAME), spec["root"]
-        self._patterns = [*spec.get("progress", ()), *spec["artefacts"]]
+        self._patterns = [*spec.get("progress", ()), *spec.get("artefacts", ())]
         self._files: dict[str, Json] = {}
         self._next = 0.0
 
