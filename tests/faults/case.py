@@ -59,9 +59,10 @@ def _run(draw: Draw, world: World) -> Seen:
         seen.status, seen.reason = "stuck", f"no end after {END_S:.0f} s"
     seen.struck = struck
     # A healthy node again, and then nothing may be left.
-    seen.left = left_behind(world)
-    if seen.code is None and seen.status == "none":
-        seen.left = []
+    # What a full disk prevented can be made up for when there is room again.
+    if seen.status == "none":
+        undo_all(world)
+    seen.left = left_behind(world, unsaid=seen.status == "none")
     if world.rng.random() < SECOND_SHARE and not world.away and not seen.left:
         seen.second = second_run(world)
     return seen
@@ -120,29 +121,40 @@ def look(world: World, output: str, *, started_at: float, run: str = "") -> Seen
     )
 
 
-def left_behind(world: World) -> list[str]:
-    """Processes on reachable nodes that are there `CLEAN_S` after the end, and leases of reachable nodes."""
+def left_behind(world: World, *, unsaid: bool = False) -> list[str]:
+    """Processes on reachable nodes that are there `CLEAN_S` after the end, and leases of reachable nodes.
+
+    Args:
+        unsaid: whether the run ended without a status.
+    """
     names = [node.name for node in world.nodes.cluster.nodes if node.name not in world.away]
 
     def there() -> list[str]:
         return [f"{name}: {one.cmdline[:120]}" for name in names for one in world.nodes.processes(name)]
 
-    deadline = time.monotonic() + CLEAN_S
-    while there() and time.monotonic() < deadline:
-        time.sleep(0.1)
+    def leases() -> list[str]:
+        with world.desk.store() as store:
+            held = [one for one in store.leases() if one.node not in away and one.live(time.time())]
+        return [f"lease of {one.run}" for one in held]
+
     away = {world.nodes.cluster.node(name).address for name in world.away}
-    with world.desk.store() as store:
-        leases = [
-            f"lease of {one.run}" for one in store.leases() if one.node not in away and one.live(time.time())
-        ]
-    return there() + leases
+    deadline = time.monotonic() + CLEAN_S
+    # A controller that could not write its verdict could not give its leases back either: they run out.
+    while (there() or (unsaid and leases())) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return there() + leases()
+
+
+def undo_all(world: World) -> None:
+    """End the faults that last."""
+    for undo in world.undo:
+        undo()
+    world.undo.clear()
 
 
 def second_run(world: World) -> str:
     """The status of a healthy run of the same user after the fault."""
-    for undo in world.undo:
-        undo()
-    world.undo.clear()
+    undo_all(world)
     suite = world.desk.suite
     for name in ("train.py",):
         (suite / name).write_bytes((Path(__file__).parents[1] / "support" / "toy_suite" / name).read_bytes())
