@@ -103,7 +103,7 @@ def look(world: World, output: str, *, started_at: float, run: str = "") -> Seen
         runs = [one for one in store.runs(limit=5) if one.trigger != "confirm" and run in ("", one.id)]
     traceback = bool(TRACEBACK.search(output))
     if not runs:
-        return Seen("none", reason=output[-300:], traceback=traceback, seconds=seconds)
+        return Seen("not started", reason=output[-300:], traceback=traceback, seconds=seconds)
     found = runs[0]
     told = told_failure(world.desk, found)
     status = found.status.value if found.status else "none"

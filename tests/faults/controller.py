@@ -84,11 +84,13 @@ def _small_home(world: World) -> None:
     world.undo.append(lambda: None)
 
 
+# A signal may come before the process has made a run.
+STOPPED = CANCELLED | {"not started"}
 FAULTS = (
     Fault(
         "Ctrl-C",
         "the user presses Ctrl-C",
-        CANCELLED,
+        STOPPED,
         strike=_to_controller(signal.SIGINT),
         doors=CLI,
         names_node=False,
@@ -97,7 +99,7 @@ FAULTS = (
     Fault(
         "Ctrl-C three times",
         "the user presses Ctrl-C three times",
-        CANCELLED,
+        STOPPED,
         strike=_to_controller(signal.SIGINT, 3),
         doors=CLI,
         names_node=False,
@@ -106,7 +108,7 @@ FAULTS = (
     Fault(
         "TERM controller",
         "`tipcflow run` gets SIGTERM",
-        CANCELLED,
+        STOPPED,
         strike=_to_controller(signal.SIGTERM),
         doors=CLI,
         names_node=False,
@@ -115,7 +117,7 @@ FAULTS = (
     Fault(
         "HUP controller",
         "the user's terminal closes",
-        CANCELLED,
+        STOPPED,
         strike=_to_controller(signal.SIGHUP),
         doors=CLI,
         names_node=False,
@@ -124,7 +126,7 @@ FAULTS = (
     Fault(
         "KILL controller",
         "`tipcflow run` gets SIGKILL",
-        INFRA | {"none"},
+        INFRA | {"none", "not started"},
         strike=_to_controller(signal.SIGKILL),
         doors=CLI,
         names_node=False,

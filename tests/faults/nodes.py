@@ -162,7 +162,12 @@ FAULTS = (
         in_training=False,
     ),
     Fault(
-        "link for good", "the node's link goes down and stays down", INFRA, strike=_cut_for_good, in_training=False
+        "link for good",
+        "the node's link goes down and stays down",
+        INFRA,
+        strike=_cut_for_good,
+        alone=True,
+        in_training=False,
     ),
     Fault(
         "sshd restarts",
@@ -174,7 +179,14 @@ FAULTS = (
         healed=True,
         in_training=False,
     ),
-    Fault("sshd for good", "sshd dies and stays dead", INFRA, strike=_kill_sshd_for_good, in_training=False),
+    Fault(
+        "sshd for good",
+        "sshd dies and stays dead",
+        INFRA,
+        strike=_kill_sshd_for_good,
+        alone=True,
+        in_training=False,
+    ),
     Fault(
         "reboot", "the node loses its power and comes back", INFRA, strike=_reboot, healed=True, in_training=False
     ),
