@@ -57,14 +57,14 @@ def test_a_process_that_outlives_its_connection_is_listed(each: LocalNodes) -> N
     wait_for(lambda: [one.cmdline for one in each.processes("a")] == ["sleep 1234"], what="the process")
     assert each.processes("b") == []
     each.exec("a", ["kill", "-9", str(each.processes("a")[0].pid)])
-    assert each.processes("a") == []
+    wait_for(lambda: each.processes("a") == [], what="the end of the process")
 
 
 def test_reboot_ends_every_process_and_keeps_files_and_keys(each: LocalNodes) -> None:
     node = each.cluster.node("a")
     ssh(node, f"touch {node.workspace}/kept; setsid sleep 1234 >/dev/null 2>&1 </dev/null &")
     each.reboot("a")
-    assert each.processes("a") == []
+    wait_for(lambda: each.processes("a") == [], what="an empty node")
     assert ssh(node, f"ls {node.workspace}").stdout.strip() == "kept"
 
 
