@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from tests.faults.case import left_behind, look, strike
+from tests.faults.case import left_behind, look, prepare, strike
 from tests.faults.catalogue import Draw, draw
 from tests.faults.oracle import Seen, wrong
 from tests.faults.world import World
@@ -92,8 +92,7 @@ def _case(drawn: Draw, folder: Path, scheduler: Scheduler, nodes: LocalNodes) ->
 
 def _run(drawn: Draw, world: World, scheduler: Scheduler) -> Seen:
     world.set_up()
-    for fault in drawn.faults:
-        fault.prepare(world)
+    prepare(drawn, world)
     began = time.monotonic()
     dag_run = scheduler.start()
 
