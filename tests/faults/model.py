@@ -3,7 +3,8 @@
 from tests.faults.fault import EITHER, FAILED, Fault
 from tests.faults.world import RANKS, World
 
-MIB = 1 << 20
+# The line that writes the weights.
+WRITE = '        file.write("" if what == "empty" else f"weights of seed {args.seed}\\n")\n'
 
 
 def _at(code: str, *, everyone: bool = False) -> object:
@@ -30,7 +31,7 @@ def _loss(value: str) -> object:
 
 def _weights(code: str) -> object:
     def prepare(world: World) -> None:
-        world.in_train('        file.write(f"weights of seed {args.seed}\\n")\n', f"        {code}\n")
+        world.in_train(WRITE, f"        {code}\n")
 
     return prepare
 

@@ -4,6 +4,7 @@ from tests.support.certify import Desk
 from tests.support.liars.lie import Lie, both, edit
 from tests.support.liars.training import TRAIN
 
+WRITE = 'file.write("" if what == "empty" else f"weights of seed {args.seed}\\n")'
 EXPORT = "tools/export_model.py"
 PRETRAINED = 'if not os.path.exists(args.pretrained):\n    sys.exit(f"no weights at {args.pretrained}")\n'
 EXPORTED = 'os.path.join(args.save_inference_dir, "inference.pdiparams")'
@@ -32,7 +33,7 @@ LIES = (
             edit(
                 TRAIN,
                 (
-                    '        file.write(f"weights of seed {args.seed}\\n")\n',
+                    f"        {WRITE}\n",
                     "        pass\n    os.remove(file.name)\n",
                 ),
             ),
@@ -44,7 +45,7 @@ LIES = (
     Lie(
         "empty weights",
         "the weights file is written with 0 bytes",
-        edit(TRAIN, ('file.write(f"weights of seed {args.seed}\\n")', "pass")),
+        edit(TRAIN, (WRITE, "pass")),
         (r"pdparams|weights", r"0 bytes|empty"),
         history=False,
     ),
