@@ -59,6 +59,12 @@ def alive(pid):
         return False
 
 
+def listed(job: Path) -> list[int]:
+    """The processes that the runner has written down; none before its first sample."""
+    path = job / "processes.json"
+    return [pid for pid, _ in json.loads(path.read_text())["processes"]] if path.exists() else []
+
+
 def test_a_killed_runners_job_is_ended_by_its_guard(bench, wait, hidden):
     job, runner, daemon = hidden
     os.kill(runner, signal.SIGKILL)
@@ -74,9 +80,7 @@ def test_a_killed_runners_job_is_ended_by_its_guard(bench, wait, hidden):
 @pytest.mark.parametrize("who", ["list", "reap", "next job"])
 def test_without_its_guard_it_is_found_by_who_looks_next(bench, wait, hidden, group, who):
     job, runner, daemon = hidden
-    wait(
-        lambda: daemon in [pid for pid, _ in json.loads((job / "processes.json").read_text())["processes"]], "list"
-    )
+    wait(lambda: daemon in listed(job), "list")
     if group == "without":
         (job / "cgroup").unlink(missing_ok=True)
     bench.kill_runner(runner)
@@ -102,7 +106,7 @@ def test_a_control_group_alone_finds_what_no_sample_has_seen(bench, wait, hidden
     if not (job / "cgroup").exists():
         pytest.skip("no cgroup v2 that may be written here")
     bench.kill_runner(runner)
-    (job / "processes.json").unlink()
+    (job / "processes.json").unlink(missing_ok=True)
     group = Path((job / "cgroup").read_text())
     assert daemon in map(int, (group / "cgroup.procs").read_text().split())
     told = bench.ask("reap", bench.workspace)

@@ -11,7 +11,16 @@ from tipcflow.store import Store
 from tipcflow.store.types import dumps, loads
 
 RUN = a_run().id
-SAID_OF_CHECKS = ("pass", "improvement", "insufficient_data", "not_run", "infra_failure", "regression", "failed")
+SAID_OF_CHECKS = (
+    "pass",
+    "improvement",
+    "insufficient_data",
+    "not_run",
+    "infra_failure",
+    "unconfirmed",
+    "regression",
+    "failed",
+)
 
 
 @pytest.fixture
