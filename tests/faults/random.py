@@ -1,4 +1,4 @@
-"""Throws random faults at real runs: `python tests/faults/random.py --cases 300 --seed 7 [--airflow] [--paddle]`.
+"""Throws random faults at real runs: `python tests/faults/random.py --cases 300 --seed 7 [--airflow]`.
 
 Each case gets a pair of local nodes of its own (as root in namespaces of its own). The table goes to stdout, all
 details to --json; with --write they become docs/faults.md's second table. Exit code 1 when a case ended wrongly.
@@ -39,7 +39,6 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2, help="cases at once (CLI only)")
     parser.add_argument("--only", default="", help="faults whose name contains this")
     parser.add_argument("--airflow", action="store_true", help="through a real Airflow with PostgreSQL")
-    parser.add_argument("--paddle", action="store_true", help="a real Paddle training instead of the toy's")
     parser.add_argument("--json", type=Path, default=None, help="write all details there")
     parser.add_argument("--write", action="store_true", help="write the table into docs/faults.md")
     parser.add_argument("--one", type=int, default=None, help=argparse.SUPPRESS)
@@ -66,7 +65,7 @@ def _in_own_namespaces(args: argparse.Namespace, seed: int, number: int) -> dict
     """A case in a process of its own: its row."""
     with tempfile.NamedTemporaryFile("r", suffix=".json") as answer:
         words = [sys.executable, "-m", "tests.faults.random", "--one", str(number), "--seed", str(seed)]
-        words += ["--only", args.only, "--json", answer.name, *(["--paddle"] if args.paddle else [])]
+        words += ["--only", args.only, "--json", answer.name]
         command = ["bash", "-c", f'exec {OWN} "$@"', "case", *words]
         env = {**os.environ, "PYTHONPATH": str(ROOT)}
         try:
@@ -88,7 +87,7 @@ def _one(args: argparse.Namespace, seed: int) -> int:
     from tests.faults.catalogue import draw
     from tests.faults.oracle import wrong
 
-    drawn = draw(args.one, seed, "cli", only=args.only, paddle=args.paddle)
+    drawn = draw(args.one, seed, "cli", only=args.only)
     with tempfile.TemporaryDirectory(prefix="tipcflow-case-", ignore_cleanup_errors=True) as folder:
         seen = run_case(drawn, Path(folder))
     found = wrong(drawn.faults, drawn.victim, seen)
