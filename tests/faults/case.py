@@ -53,7 +53,7 @@ def _run(draw: Draw, world: World) -> Seen:
     with contextlib.suppress(Exception):
         running.end(END_S)
     running.kill()
-    seen = look(world, running.output, started_at=began)
+    seen = look(world, running.output, started_at=began, run=running.id_or_none)
     seen.code = None if running.code is None or running.code < 0 else running.code
     if running.code is None:
         seen.status, seen.reason = "stuck", f"no end after {END_S:.0f} s"
@@ -108,7 +108,7 @@ def look(world: World, output: str, *, started_at: float, run: str = "") -> Seen
     """The verdict, and the ledger against the database.
 
     Args:
-        run: its id; '' for the first run of the user.
+        run: its id; '' for the newest run of the user.
     """
     seconds = time.monotonic() - started_at
     with world.desk.store() as store:

@@ -52,9 +52,7 @@ def _reap(world: World) -> None:
 def _second_run(world: World) -> None:
     """Another run of the same chain asks for the same slots."""
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    other = subprocess.Popen(
-        [*world.desk.command(), "--wait-minutes", "2"], env={**world.desk.env, "LEDGER": "off"}, **quiet
-    )
+    other = subprocess.Popen([*world.desk.command(), "--wait-minutes", "2"], env=world.desk.env, **quiet)
 
     def end() -> None:
         with contextlib.suppress(subprocess.TimeoutExpired):

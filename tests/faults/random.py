@@ -1,7 +1,7 @@
 """Throws random faults at real runs: `python tests/faults/random.py --cases 300 --seed 7 [--airflow]`.
 
 Each case gets a pair of local nodes of its own (as root in namespaces of its own). The table goes to stdout, all
-details to --json; with --write they become docs/faults.md's second table. Exit code 1 when a case ended wrongly.
+details to --json; with --write they become docs/random-faults.md. Exit code 1 when a case ended wrongly.
 """
 
 import sys
@@ -40,7 +40,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="faults whose name contains this")
     parser.add_argument("--airflow", action="store_true", help="through a real Airflow with PostgreSQL")
     parser.add_argument("--json", type=Path, default=None, help="write all details there")
-    parser.add_argument("--write", action="store_true", help="write the table into docs/faults.md")
+    parser.add_argument("--write", action="store_true", help="write docs/random-faults.md")
     parser.add_argument("--one", type=int, default=None, help=argparse.SUPPRESS)
     args = parser.parse_args()
     seed = secrets.randbelow(10**6) if args.seed is None else args.seed

@@ -71,8 +71,8 @@ class World:
         """Make the suite slow enough to be hit, and let it keep the ledger."""
         self.ledger_folder.mkdir(parents=True, exist_ok=True)
         keep = (
-            f"        with open(os.path.join({str(self.ledger_folder)!r}, "
-            "os.environ['TIPCFLOW_JOB'].rsplit('/', 1)[-1] + f'.{rank}'), 'a') as ledger:\n"
+            "        run, *_, attempt = os.environ['TIPCFLOW_JOB'].split('/')\n"
+            f"        with open(f'{self.ledger_folder}/{{run}}.{{attempt}}.{{rank}}', 'a') as ledger:\n"
             "            ledger.write(f'{loss:.5f}\\n')\n"
         )
         self.in_train(LOSS_PRINTED, f"{LOSS_PRINTED}{keep}")
@@ -100,11 +100,13 @@ class World:
         self.in_train(LOOP, f"{LOOP}        if {when}:\n            {code}\n")
 
     def ledger(self) -> Ledger:
-        """What was printed so far."""
+        """What the first run has printed so far; another run of the same suite keeps files of its own."""
         found: Ledger = {}
-        for path in self.ledger_folder.glob("*.*"):
-            attempt, _, rank = path.name.partition(".")
-            found[int(attempt), int(rank)] = [float(line) for line in path.read_text().split()]
+        files = sorted(self.ledger_folder.glob("*.*.*"))
+        for path in files:
+            run, attempt, rank = path.name.split(".")
+            if run == files[0].name.split(".")[0]:
+                found[int(attempt), int(rank)] = [float(line) for line in path.read_text().split()]
         return found
 
     def reached(self) -> bool:

@@ -48,6 +48,11 @@ class Running:
         wait_for(lambda: bool(self._ids()), what=f"the run's id: {self.output}")
         return self._ids()[0]
 
+    @property
+    def id_or_none(self) -> str:
+        """The run's id; '' when none was printed."""
+        return next(iter(self._ids()), "")
+
     def _ids(self) -> list[str]:
         words = (line.text.partition("  run ") for line in self.lines)
         return [run for _, found, run in words if found]
