@@ -223,7 +223,7 @@ def test_it_stands_behind_no_limit_and_before_all_tasks() -> None:
 
 
 def test_a_run_that_used_up_its_budget_is_confirmed_in_minutes_of_its_own(world: World) -> None:
-    policy = Policy(name="pr", budget_minutes=0.001, confirm_minutes=5)
+    policy = Policy(name="pr", budget_minutes=1e-9, confirm_minutes=5)
     world.store.put_document(world.run.id, "policy", policy.model_dump(mode="json"))
     assert world.context(world.run.id).budget_ends < time.time()
     before = time.time()
