@@ -79,13 +79,17 @@ def prepare(draw: Draw, world: World) -> None:
             world.notes.append(f"{fault.name}: {error}")
 
 
-def strike(draw: Draw, world: World, over: Callable[[], bool]) -> bool:
-    """Wait for the moment, make the faults, heal them; whether the run was still there."""
+def strike(draw: Draw, world: World, over: Callable[[], bool], *, begin_s: float = 60.0) -> bool:
+    """Wait for the moment, make the faults, heal them; whether the run was still there.
+
+    Args:
+        begin_s: how long the training may take to reach the moment.
+    """
     acts = [fault for fault in draw.faults if fault.strike.__name__ != "nothing"]
     if not acts:
         return True
     if all(fault.in_training for fault in acts):
-        there = world.wait(world.reached, 60, over)
+        there = world.wait(world.reached, begin_s, over)
     else:
         world.wait(lambda: False, draw.delay_s, over)
         there = not over()
@@ -126,7 +130,7 @@ def look(world: World, output: str, *, started_at: float, run: str = "") -> Seen
         failure=told.failure,
         culprit=told.culprit,
         complete=world.complete(),
-        differences=doubled_or_lost(world.ledger(), kept, passed=status == "pass"),
+        differences=[*world.differences, *doubled_or_lost(world.ledger(), kept, passed=status == "pass")],
         traceback=traceback,
         seconds=seconds,
         notes=list(world.notes),

@@ -4,11 +4,18 @@ import random
 from dataclasses import dataclass
 
 from tests.faults import controller, model, nodes, processes
+from tests.faults.airflow import faults as airflow
 from tests.faults.fault import Door, Fault
 
-FAULTS: tuple[Fault, ...] = (*model.FAULTS, *processes.FAULTS, *nodes.FAULTS, *controller.FAULTS)
+FAULTS: tuple[Fault, ...] = (
+    *model.FAULTS,
+    *processes.FAULTS,
+    *nodes.FAULTS,
+    *controller.FAULTS,
+    *airflow.FAULTS,
+)
 # Of a run's seconds: where a fault outside the training may fall.
-RUN_S = 8.0
+RUN_S: dict[Door, float] = {"cli": 8.0, "airflow": 20.0}
 DOUBLE_SHARE = 0.12
 
 
@@ -61,6 +68,6 @@ def draw(number: int, seed: int, door: Door, *, only: str = "", paddle: bool = F
         victim=victim,
         rank=rank,
         iteration=rng.randint(2, 9),
-        delay_s=rng.uniform(0.3, RUN_S),
+        delay_s=rng.uniform(0.3, RUN_S[door]),
         away_s=rng.uniform(low, high),
     )

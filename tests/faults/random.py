@@ -36,7 +36,7 @@ def main() -> int:
     parser.add_argument("--cases", type=int, default=15)
     parser.add_argument("--seed", type=int, default=None, help="default: a new one, which is printed")
     parser.add_argument("--first", type=int, default=0, help="number of the first case")
-    parser.add_argument("--jobs", type=int, default=2, help="cases at once (CLI only)")
+    parser.add_argument("--jobs", type=int, default=2, help="cases at once")
     parser.add_argument("--only", default="", help="faults whose name contains this")
     parser.add_argument("--airflow", action="store_true", help="through a real Airflow with PostgreSQL")
     parser.add_argument("--json", type=Path, default=None, help="write all details there")
@@ -49,9 +49,10 @@ def main() -> int:
     print(f"seed {seed}, {args.cases} cases", flush=True)
     began, rows = time.monotonic(), []
     if args.airflow:
-        from tests.faults.through_airflow import run_cases
+        from tests.faults.airflow.campaign import run_cases
 
-        rows = run_cases(range(args.first, args.first + args.cases), seed, only=args.only, report=_line)
+        numbers = range(args.first, args.first + args.cases)
+        rows = run_cases(numbers, seed, jobs=args.jobs, only=args.only, report=_line)
     else:
         with ThreadPoolExecutor(max_workers=args.jobs) as pool:
             numbers = range(args.first, args.first + args.cases)
