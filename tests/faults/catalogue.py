@@ -26,6 +26,7 @@ class Draw:
     Attributes:
         delay_s: seconds after the run's start, for faults anywhere in the run.
         away_s: seconds until a fault heals.
+        paddle: whether real Paddle trains.
     """
 
     number: int
@@ -36,20 +37,26 @@ class Draw:
     iteration: int
     delay_s: float
     away_s: float
+    paddle: bool = False
 
     @property
     def name(self) -> str:
         """What is done, for the table."""
-        return " + ".join(fault.name for fault in self.faults)
+        names = " + ".join(fault.name for fault in self.faults)
+        return f"{names}, Paddle" if self.paddle else names
 
 
-def draw(number: int, seed: int, door: Door, *, only: str = "", paddle: bool = False) -> Draw:
+def draw(number: int, seed: int, door: Door, *, only: str = "", paddle: float = 0.0) -> Draw:
     """The case of a number.
 
     Every fault comes up equally often over many cases: the catalogue is shuffled anew for each round.
+
+    Args:
+        paddle: the share of cases in which real Paddle trains.
     """
+    real = random.Random(f"{seed}/{number}/paddle").random() < paddle
     known = [
-        fault for fault in FAULTS if door in fault.doors and only in fault.name and (fault.paddle or not paddle)
+        fault for fault in FAULTS if door in fault.doors and only in fault.name and (fault.paddle or not real)
     ]
     round_, place = divmod(number, len(known))
     shuffled = known.copy()
@@ -70,4 +77,5 @@ def draw(number: int, seed: int, door: Door, *, only: str = "", paddle: bool = F
         iteration=rng.randint(2, 9),
         delay_s=rng.uniform(0.3, RUN_S[door]),
         away_s=rng.uniform(low, high),
+        paddle=real,
     )

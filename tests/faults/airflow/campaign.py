@@ -38,10 +38,10 @@ class Deployment(NamedTuple):
 
 
 def run_cases(
-    numbers: Iterable[int], seed: int, *, jobs: int, only: str, report: Callable[[Row], None]
+    numbers: Iterable[int], seed: int, *, jobs: int, only: str, paddle: float, report: Callable[[Row], None]
 ) -> list[Row]:
     """All cases, each reported as soon as it has ended; faults of Airflow itself come last, one at a time."""
-    drawn = [draw(number, seed, "airflow", only=only) for number in numbers]
+    drawn = [draw(number, seed, "airflow", only=only, paddle=paddle) for number in numbers]
     with tempfile.TemporaryDirectory(prefix="tipcflow-door-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         with deployment(folder, jobs) as deployed:
@@ -107,8 +107,8 @@ def _wait_for_dags(stack: Stack, wanted: set[str]) -> None:
 def _row(drawn: Draw, folder: Path, seat: Seat, deployed: Deployment) -> Row:
     """A case's row; an injector that fails is a row, too."""
     began = time.monotonic()
-    head = {"number": drawn.number, "name": drawn.name, "victim": drawn.victim, "rank": drawn.rank}
-    head |= {"iteration": drawn.iteration, "delay_s": drawn.delay_s}
+    head = {"number": drawn.number, "name": drawn.name, "paddle": drawn.paddle}
+    head |= {"victim": drawn.victim, "rank": drawn.rank, "iteration": drawn.iteration, "delay_s": drawn.delay_s}
     try:
         seen = run_case(drawn, folder, seat, deployed.stack, deployed.server, deployed.url)
     except Exception as error:

@@ -11,6 +11,7 @@ from tests.faults.airflow.side import Side
 from tests.faults.case import left_behind, look, prepare, strike, undo_all
 from tests.faults.catalogue import Draw
 from tests.faults.oracle import Seen
+from tests.faults.paddle import NODE_PYTHON
 from tests.faults.world import WAITS, World
 from tests.support import postgres
 
@@ -21,7 +22,7 @@ from tipcflow.domain import ConfigError
 # A component of Airflow is away for up to half a minute on a busy machine: nodes wait longer than that.
 AIRFLOW_WAITS = {**WAITS, "node_lease_s": 90}
 BEGIN_S = 120.0
-END_S = 300.0
+END_S = 400.0
 VERDICT_S = 120.0
 # What nothing in a case changes until the run ends.
 POLL_S = 0.25
@@ -29,7 +30,8 @@ POLL_S = 0.25
 
 def run_case(drawn: Draw, folder: Path, seat: Seat, stack: Stack, server: postgres.Server, url: str) -> Seen:
     """Make the case and judge nothing: what was seen."""
-    with local_nodes(folder / "nodes", python=Path(sys.executable)) as nodes:
+    python = NODE_PYTHON if drawn.paddle else Path(sys.executable)
+    with local_nodes(folder / "nodes", python=python) as nodes:
         desk = SeatDesk(seat, nodes, home=stack.airflow_home.parent, database_url=url)
         rng = random.Random(f"{drawn.seed}/{drawn.number}/acts")
         world = World(folder, desk, rng, drawn.victim, drawn.rank, drawn.iteration, waits=dict(AIRFLOW_WAITS))
@@ -45,7 +47,6 @@ def run_case(drawn: Draw, folder: Path, seat: Seat, stack: Stack, server: postgr
 
 
 def _run(drawn: Draw, world: World, side: Side) -> Seen:
-    world.set_up()
     prepare(drawn, world)
     began = time.monotonic()
     if side.dag_run is None:

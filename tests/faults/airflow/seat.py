@@ -12,7 +12,8 @@ from tests.support.certify import ROOT, Desk
 from tipcflow.demo.airflow.connections import connections_env
 from tipcflow.demo.nodes import LocalNodes
 
-STUB = '''"""The chain of suite {suite}."""
+# Airflow reads only files that contain the words airflow and dag.
+STUB = '''"""The Airflow DAG of suite {suite}."""
 
 from operators.chains import chain_dags
 
