@@ -17,6 +17,8 @@ FAULTS: tuple[Fault, ...] = (
 # Of a run's seconds: where a fault outside the training may fall.
 RUN_S: dict[Door, float] = {"cli": 8.0, "airflow": 20.0}
 DOUBLE_SHARE = 0.12
+# Ends the name of a case with real Paddle.
+PADDLE = ", Paddle"
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ class Draw:
     def name(self) -> str:
         """What is done, for the table."""
         names = " + ".join(fault.name for fault in self.faults)
-        return f"{names}, Paddle" if self.paddle else names
+        return f"{names}{PADDLE}" if self.paddle else names
 
 
 def draw(number: int, seed: int, door: Door, *, only: str = "", paddle: float = 0.0) -> Draw:
