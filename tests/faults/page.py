@@ -37,11 +37,12 @@ than shipped (reconnect 10 s, lease 6 s, silence 4 s, node lease 10 s, hang 6 s)
 
 | option | what it changes |
 |---|---|
-| `--airflow` | each case is a DAG run in a real Airflow with PostgreSQL (node lease 90 s), also with Airflow's own faults |
+| `--airflow` | each case is a DAG run in a real Airflow with PostgreSQL (node lease 90 s) |
 | `--paddle` | real Paddle (CPU, gloo) trains a linear layer in a third of the cases (hang 40 s) |
 | `--write` | this page is written, with a table for each front door, with and without Paddle |
 
-Airflow's own faults: a killed component or worker, a closed metrics database, what users do to a DAG run.
+With `--airflow` the catalogue has more faults: a killed component or worker, a closed metrics database, what
+users do to a DAG run.
 
 The named faults are in [faults.md](faults.md).
 """
@@ -88,9 +89,8 @@ def page(known: dict[str, Any]) -> str:
 
 
 def _part(title: str, said: dict[str, Any]) -> list[str]:
-    parts = [
-        f"\n## {title}\n\nSeed {said['seed']}, commit {said['commit']}; {said['classes']['right']} cases right.\n\n"
-    ]
+    right = said["classes"]["right"]
+    parts = [f"\n## {title}\n\nSeed {said['seed']}, commit {said['commit']}; {right} cases right.\n\n"]
     parts.append("| class | cases |\n|---|---|\n")
     parts += [f"| {kind} | {count} |\n" for kind, count in said["classes"].items()]
     parts.append("\n| fault | cases | ended as | wrong |\n|---|---|---|---|\n")
