@@ -9,7 +9,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tipcflow.config.settings import settings
-from tipcflow.domain import ExitRecord, InfraError, LogLines, Measurement, Phase, RankReport, Series, Step, StepKind
+from tipcflow.domain import (
+    ExitRecord,
+    InfraError,
+    LogLines,
+    Measurement,
+    Phase,
+    RankReport,
+    Series,
+    Step,
+    StepKind,
+)
 from tipcflow.execute.logs.reading import Deadline, LogRead, Origin, lines_of_file, read_numbers
 from tipcflow.execute.logs.records import garbled_legs
 from tipcflow.execute.member import Member
@@ -53,7 +63,7 @@ class Collected:
     inference: dict[str, InferenceLog] = field(default_factory=dict)
     predictions: dict[str, tuple[float, ...]] = field(default_factory=dict)
     ranks: list[RankReport] = field(default_factory=list)
-    lines: LogLines = LogLines()
+    lines: LogLines = field(default_factory=LogLines)
     notes: list[str] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
     garbled: list[str] = field(default_factory=list)
@@ -146,9 +156,7 @@ class _Reader:
                 self.collected.ranks += read.ranks[-1:]
                 self.collected.lines += read.lines
 
-    def _numbers(
-        self, path: Path, folder: Path, member: Member, *, rank: int, once: bool = True
-    ) -> LogRead:
+    def _numbers(self, path: Path, folder: Path, member: Member, *, rank: int, once: bool = True) -> LogRead:
         origin = Origin(member.spec.run, self.step.id, self.attempt, member.name, _source(path, folder))
         return read_numbers(
             path, folder, origin, self.collected.log_format,

@@ -57,7 +57,9 @@ def _judged(step: Step, lines: LogLines, earlier: Sequence[LogLines]) -> CheckRe
     gone = lost >= _FEWEST and lines.recognised < _KEPT * least
     if gone and lines.unknown - most_unknown >= _MOVED * lost:
         unread = lines.unknown - most_unknown
-        return result(Status.UNCONFIRMED, f"{now} ({lines.share:.0%}); {before}; {unread} more lines are unrecognised")
+        return result(
+            Status.UNCONFIRMED, f"{now} ({lines.share:.0%}); {before}; {unread} more lines are unrecognised"
+        )
     if lines.share < _COLLAPSED * share:
         return result(Status.INSUFFICIENT_DATA, f"{now} ({lines.share:.0%}); {before}", gating=False)
     return result(Status.PASS, f"{now} ({lines.share:.0%})")

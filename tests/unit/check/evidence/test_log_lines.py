@@ -29,9 +29,7 @@ def judged(build: ModuleType, now: LogLines, *before: LogLines, runs: int = 5) -
         (100, 5000, Status.INSUFFICIENT_DATA, False),  # the same training lines among many warnings
     ],
 )
-def test_lines_that_moved(
-    build: ModuleType, recognised: int, unknown: int, status: Status, gating: bool
-) -> None:
+def test_lines_that_moved(build: ModuleType, recognised: int, unknown: int, status: Status, gating: bool) -> None:
     (result,) = judged(build, LogLines(recognised=recognised, unknown=unknown))
     assert (result.status, result.gating, result.step) == (status, gating, build.TRAIN)
     assert f"{recognised} of {recognised + unknown} log lines are recognised" in result.reason
@@ -42,7 +40,10 @@ def test_such_a_run_is_not_green(build: ModuleType) -> None:
     history = tuple(PastRun(run=f"r{n}", lines={build.TRAIN: BEFORE}) for n in range(5))
     status, reason = verdict(facts, judge(facts, CheckContext(history=history)))
     assert status is Status.UNCONFIRMED
-    assert "10 of 150 log lines are recognised (7%); each of the last 5 accepted runs has at least 100 (67%)" in reason
+    assert (
+        "10 of 150 log lines are recognised (7%); each of the last 5 accepted runs has at least 100 (67%)"
+        in reason
+    )
 
 
 def test_an_accepted_run_with_fewer_lines_is_history(build: ModuleType) -> None:
