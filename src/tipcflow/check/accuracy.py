@@ -1,4 +1,4 @@
-"""Does the last evaluation reach the model's target, and is it not too good to be true?"""
+"""Does the last evaluation reach the model's target without being suspiciously high?"""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Is the run slower, bigger or worse than its accepted predecessors, by more than noise?"""
+"""Is the run slower, larger or less accurate than accepted earlier runs by more than noise?"""
 
 import math
 from collections.abc import Mapping

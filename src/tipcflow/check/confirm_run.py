@@ -1,4 +1,4 @@
-"""Did the confirm run find the code broken?"""
+"""Did the confirm run fail?"""
 
 from tipcflow.check.context import CheckContext
 from tipcflow.domain import CheckResult, Facts, Status

@@ -1,4 +1,4 @@
-"""Is it known on what the run ran, and does its chain have a history there?
+"""Is the run's environment class known, and does the chain have a history in it?
 
 Facts of a node that are missing would put the run into a class of its own, where nothing is compared: that is no
 new environment but a loss of ours.

@@ -1,4 +1,4 @@
-"""Are the predictions those that somebody accepted and stored?"""
+"""Do the predictions match the stored goldens?"""
 
 from tipcflow.check.context import CheckContext
 from tipcflow.check.scores import apart, compare, same, told

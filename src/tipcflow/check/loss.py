@@ -1,4 +1,4 @@
-"""Is the training loss a finite number everywhere, and does it fall?"""
+"""Is every training loss finite, and does the loss decrease?"""
 
 import math
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Was a node itself slow, so that the run says nothing about the model's speed?
+"""Was a node degraded, so that the run cannot measure the model's speed?
 
 A node is to blame when its own probes (`node_speed`) were slow in a step and so was most of what that step
 measured there. Numbers of the suite's code, such as the time to read data, prove nothing of a node.

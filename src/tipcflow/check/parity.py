@@ -1,4 +1,4 @@
-"""Do oneDNN on and oneDNN off give the same answers on real inputs?"""
+"""Does inference predict the same with and without oneDNN on real inputs?"""
 
 from tipcflow.check.context import CheckContext
 from tipcflow.check.ran_engine import actual_settings, switch

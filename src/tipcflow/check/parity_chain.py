@@ -1,4 +1,4 @@
-"""Does each leg still answer what the network answered before its export?"""
+"""Does each leg predict what the network predicted before its export?"""
 
 from tipcflow.check.context import CheckContext
 from tipcflow.check.scores import Scores, apart, classes, compare, same, told

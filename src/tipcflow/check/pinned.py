@@ -1,4 +1,4 @@
-"""Has a number drifted away from the baseline that a person pinned?"""
+"""Has a metric drifted from its pinned baseline?"""
 
 from statistics import median
 

@@ -1,4 +1,4 @@
-"""Did every planned step and leg run, and is it proven, not merely said?"""
+"""Did every planned step and leg run, and does evidence prove it?"""
 
 from tipcflow.check.context import CheckContext
 from tipcflow.check.select import iterations, leg_key, records, some, trained, training_steps

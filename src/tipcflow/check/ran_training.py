@@ -1,4 +1,4 @@
-"""Did the training use the kind of device and the precision that were declared?"""
+"""Did the training use the declared device type and precision?"""
 
 from tipcflow.check.context import CheckContext
 from tipcflow.check.select import records, some, training_steps

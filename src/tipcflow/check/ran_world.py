@@ -1,4 +1,4 @@
-"""Did the training run as one group of the declared size, on the declared nodes?"""
+"""Did the training run as one process group of the declared size on the declared nodes?"""
 
 from collections import defaultdict
 

@@ -1,4 +1,4 @@
-"""Does the same seed give the same losses, in an earlier run and in a repeat within this one?
+"""Does the same seed reproduce the losses of earlier runs and of repeats within this run?
 
 Exactly where the suite declares its training deterministic; elsewhere within what earlier runs show to be noise.
 """

@@ -1,4 +1,4 @@
-"""Does the tested ref still declare every variant, step and leg that the run before it had?"""
+"""Does the tested ref still declare every variant, step and leg of the last accepted run?"""
 
 from tipcflow.check.context import CheckContext
 from tipcflow.check.select import some

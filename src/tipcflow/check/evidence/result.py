@@ -1,4 +1,4 @@
-"""Did the run leave all the evidence that it must leave?"""
+"""Did the run produce all expected evidence?"""
 
 from collections.abc import Sequence
 from typing import Any
