@@ -183,9 +183,9 @@ def main() -> None:
     seconds = round(time.process_time() - begin)
     lines = table(found)
     about = (
-        f"`benchmarks/detection/product.py`, seed {given.seed}; {seconds} s of CPU time. Per row: {given.count} series\n"
-        f"of {RUNS} runs without a change, with and without confirmation runs each, and {given.steps} series per step\n"
-        f"size. `tipcflow judge --series` returns the same results as the function: {'yes' if same else 'NO'}."
+        f"`benchmarks/detection/product.py`, seed {given.seed}; {seconds} s of CPU time. Per row: {given.count}\n"
+        f"series of {RUNS} runs without a change, with and without confirmation runs each, and {given.steps}\n"
+        f"series per step size. `tipcflow judge --series` and the function agree: {'yes' if same else 'NO'}."
     )
     print("\n".join([about, "", *lines]))
     out = ROOT / "benchmarks" / "results" / "product.json"
