@@ -89,7 +89,7 @@ def read_story(store: ReadonlyStore, run_id: str) -> Story | None:
         leg_status={leg: status for leg, (status, _) in legs.items()},
         step_reason={key: reason for key, (_, reason) in {**steps, **legs}.items() if reason},
         engine=store.document(run_id, "engine") or {},
-        reporter=store.document(run_id, "reporter") or "",
+        reporter=store.reporter(run_id),
         failures={step: one for (step, _), one in failures_of(store.document(run_id, FAILURES), last).items()},
     )
     return Story(

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tests.faults.catalogue import Draw
 from tests.faults.oracle import Seen
+from tests.faults.paddle import NODE_PYTHON, train_for_real
 from tests.faults.world import TRACEBACK, World, doubled_or_lost, stored
 from tests.support.certify import Desk
 from tests.support.faults.running import Running
@@ -19,13 +20,15 @@ from tipcflow.domain import InfraError
 
 # A run that lasts longer than this is stuck.
 END_S = 150.0
+PADDLE_END_S = 300.0
 CLEAN_S = 30.0
 SECOND_SHARE = 0.25
 
 
 def run_case(draw: Draw, folder: Path) -> Seen:
     """Make the case and judge nothing: what was seen."""
-    with local_nodes(folder / "nodes", python=Path(sys.executable)) as nodes:
+    python = NODE_PYTHON if draw.paddle else Path(sys.executable)
+    with local_nodes(folder / "nodes", python=python) as nodes:
         desk = Desk(folder / "user", nodes)
         world = World(
             folder,
@@ -44,19 +47,19 @@ def run_case(draw: Draw, folder: Path) -> Seen:
 
 
 def _run(draw: Draw, world: World) -> Seen:
-    world.set_up()
     prepare(draw, world)
     began = time.monotonic()
     running = Running(world.desk)
     world.controller = running.process
     struck = strike(draw, world, lambda: running.over)
+    end_s = PADDLE_END_S if draw.paddle else END_S
     with contextlib.suppress(Exception):
-        running.end(END_S)
+        running.end(end_s)
     running.kill()
     seen = look(world, running.output, started_at=began, run=running.id_or_none)
     seen.code = None if running.code is None or running.code < 0 else running.code
     if running.code is None:
-        seen.status, seen.reason = "stuck", f"no end after {END_S:.0f} s"
+        seen.status, seen.reason = "stuck", f"no end after {end_s:.0f} s"
     seen.struck = struck
     # A healthy node again, and then nothing may be left.
     # What a full disk prevented can be made up for when there is room again.
@@ -69,7 +72,10 @@ def _run(draw: Draw, world: World) -> Seen:
 
 
 def prepare(draw: Draw, world: World) -> None:
-    """Prepare the faults; a second one that edits what the first one has edited is left out, and noted."""
+    """Prepare the training and the faults; a second fault that edits what the first has edited is left out."""
+    world.set_up()
+    if draw.paddle:
+        train_for_real(world)
     first, *others = draw.faults
     first.prepare(world)
     for fault in others:
@@ -79,13 +85,17 @@ def prepare(draw: Draw, world: World) -> None:
             world.notes.append(f"{fault.name}: {error}")
 
 
-def strike(draw: Draw, world: World, over: Callable[[], bool]) -> bool:
-    """Wait for the moment, make the faults, heal them; whether the run was still there."""
+def strike(draw: Draw, world: World, over: Callable[[], bool], *, begin_s: float = 120.0) -> bool:
+    """Wait for the moment, make the faults, heal them; whether the run was still there.
+
+    Args:
+        begin_s: how long the training may take to reach the moment.
+    """
     acts = [fault for fault in draw.faults if fault.strike.__name__ != "nothing"]
     if not acts:
         return True
     if all(fault.in_training for fault in acts):
-        there = world.wait(world.reached, 60, over)
+        there = world.wait(world.reached, begin_s, over)
     else:
         world.wait(lambda: False, draw.delay_s, over)
         there = not over()
@@ -126,7 +136,7 @@ def look(world: World, output: str, *, started_at: float, run: str = "") -> Seen
         failure=told.failure,
         culprit=told.culprit,
         complete=world.complete(),
-        differences=doubled_or_lost(world.ledger(), kept, passed=status == "pass"),
+        differences=[*world.differences, *doubled_or_lost(world.ledger(), kept, passed=status == "pass")],
         traceback=traceback,
         seconds=seconds,
         notes=list(world.notes),

@@ -4,12 +4,21 @@ import random
 from dataclasses import dataclass
 
 from tests.faults import controller, model, nodes, processes
+from tests.faults.airflow import faults as airflow
 from tests.faults.fault import Door, Fault
 
-FAULTS: tuple[Fault, ...] = (*model.FAULTS, *processes.FAULTS, *nodes.FAULTS, *controller.FAULTS)
+FAULTS: tuple[Fault, ...] = (
+    *model.FAULTS,
+    *processes.FAULTS,
+    *nodes.FAULTS,
+    *controller.FAULTS,
+    *airflow.FAULTS,
+)
 # Of a run's seconds: where a fault outside the training may fall.
-RUN_S = 8.0
+RUN_S: dict[Door, float] = {"cli": 8.0, "airflow": 20.0}
 DOUBLE_SHARE = 0.12
+# Ends the name of a case with real Paddle.
+PADDLE = ", Paddle"
 
 
 @dataclass(frozen=True)
@@ -19,6 +28,7 @@ class Draw:
     Attributes:
         delay_s: seconds after the run's start, for faults anywhere in the run.
         away_s: seconds until a fault heals.
+        paddle: whether real Paddle trains.
     """
 
     number: int
@@ -29,20 +39,26 @@ class Draw:
     iteration: int
     delay_s: float
     away_s: float
+    paddle: bool = False
 
     @property
     def name(self) -> str:
         """What is done, for the table."""
-        return " + ".join(fault.name for fault in self.faults)
+        names = " + ".join(fault.name for fault in self.faults)
+        return f"{names}{PADDLE}" if self.paddle else names
 
 
-def draw(number: int, seed: int, door: Door, *, only: str = "", paddle: bool = False) -> Draw:
+def draw(number: int, seed: int, door: Door, *, only: str = "", paddle: float = 0.0) -> Draw:
     """The case of a number.
 
     Every fault comes up equally often over many cases: the catalogue is shuffled anew for each round.
+
+    Args:
+        paddle: the share of cases in which real Paddle trains.
     """
+    real = random.Random(f"{seed}/{number}/paddle").random() < paddle
     known = [
-        fault for fault in FAULTS if door in fault.doors and only in fault.name and (fault.paddle or not paddle)
+        fault for fault in FAULTS if door in fault.doors and only in fault.name and (fault.paddle or not real)
     ]
     round_, place = divmod(number, len(known))
     shuffled = known.copy()
@@ -61,6 +77,7 @@ def draw(number: int, seed: int, door: Door, *, only: str = "", paddle: bool = F
         victim=victim,
         rank=rank,
         iteration=rng.randint(2, 9),
-        delay_s=rng.uniform(0.3, RUN_S),
+        delay_s=rng.uniform(0.3, RUN_S[door]),
         away_s=rng.uniform(low, high),
+        paddle=real,
     )

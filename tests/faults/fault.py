@@ -10,6 +10,7 @@ Act = Callable[[World], None]
 Door = Literal["cli", "airflow"]
 BOTH: frozenset[Door] = frozenset({"cli", "airflow"})
 CLI: frozenset[Door] = frozenset({"cli"})
+AIRFLOW: frozenset[Door] = frozenset({"airflow"})
 
 
 def nothing(_world: World) -> None:
@@ -34,6 +35,7 @@ class Fault:
         doors: which front doors the fault is drawn for.
         alone: whether the fault is never drawn together with another one.
         paddle: whether it can be drawn for a real Paddle training.
+        shared: whether it hits everything that runs in the same Airflow: no other case runs then.
     """
 
     name: str
@@ -50,6 +52,7 @@ class Fault:
     doors: frozenset[Door] = BOTH
     alone: bool = False
     paddle: bool = True
+    shared: bool = False
 
 
 FAILED = frozenset({"failed"})

@@ -64,6 +64,14 @@ FAULTS = (
         FAILED,
         prepare=_at("signal.signal(signal.SIGTERM, signal.SIG_IGN), time.sleep(3600)"),
     ),
+    Fault(
+        "slow rank",
+        "a rank waits 2 s before one iteration; the run passes",
+        frozenset(),
+        prepare=_at("time.sleep(2)"),
+        healed=True,
+        names_node=False,
+    ),
     Fault("abort", "a rank calls abort()", EITHER, prepare=_at("os.abort()")),
     Fault(
         "no weights",

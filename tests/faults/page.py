@@ -5,6 +5,7 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
+from tests.faults.catalogue import PADDLE
 from tests.support.faults.report import alone, commit
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -21,12 +22,29 @@ KINDS = (
     "next run",
     "injector",
 )
+TITLES = {
+    "cli": "`tipcflow run`",
+    "airflow": "Airflow",
+    "cli-paddle": "`tipcflow run`, real Paddle",
+    "airflow-paddle": "Airflow, real Paddle",
+}
 HEAD = """# Random faults
 
 `python tests/faults/random.py --cases N --seed S` draws one fault (12 %: two at once), a node, a rank and a moment
 for each case, runs the toy suite on two local nodes with a real `sshd`, and compares the verdict, the exit code,
 the processes and leases that are left, and every printed loss with what is right for that fault. Waits are shorter
-than shipped (reconnect 10 s, lease 6 s, silence 4 s, node lease 10 s, hang 6 s). `--write` writes this page.
+than shipped (reconnect 10 s, lease 6 s, silence 4 s, node lease 10 s, hang 6 s).
+
+| option | what it changes |
+|---|---|
+| `--airflow` | each case is a DAG run in a real Airflow with PostgreSQL (node lease 90 s) |
+| `--paddle` | real Paddle (CPU, gloo) trains a linear layer in a third of the cases (hang 40 s) |
+| `--write` | this page is written, with a table for each front door, with and without Paddle |
+
+With `--airflow` the catalogue has more faults: a killed component or worker, a closed metrics database, what
+users do to a DAG run.
+
+The named faults are in [faults.md](faults.md).
 """
 
 
@@ -42,7 +60,9 @@ def write(rows: list[dict[str, Any]], seed: int, door: str) -> None:
     """Keep the results of a front door and write the page from those of both."""
     with alone():
         known = json.loads(RESULTS.read_text()) if RESULTS.is_file() else {}
-        known[door] = {"seed": seed, "commit": commit(), "classes": classes(rows), "faults": by_fault(rows)}
+        for key, paddle in ((door, False), (f"{door}-paddle", True)):
+            if mine := [row for row in rows if row.get("paddle", False) is paddle]:
+                known[key] = {"seed": seed, "commit": commit(), "classes": classes(mine), "faults": by_fault(mine)}
         RESULTS.write_text(json.dumps(known, indent=1) + "\n")
         PAGE.write_text(page(known))
 
@@ -51,7 +71,7 @@ def by_fault(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """Fault -> how many cases had it, what they ended with, and what was wrong."""
     found: dict[str, dict[str, Any]] = defaultdict(lambda: {"cases": 0, "ended": Counter(), "wrong": []})
     for row in rows:
-        for name in row["name"].split(" + "):
+        for name in row["name"].partition(PADDLE)[0].split(" + "):
             one = found[name]
             one["cases"] += 1
             one["ended"][row["seen"]["status"]] += 1
@@ -62,15 +82,20 @@ def by_fault(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
 def page(known: dict[str, Any]) -> str:
     """docs/random-faults.md."""
     parts = [HEAD]
-    for door, said in sorted(known.items()):
-        title = "`tipcflow run`" if door == "cli" else "Airflow"
-        cases = sum(said["classes"].get(kind, 0) for kind in ("right",))
-        parts.append(f"\n## {title}\n\nSeed {said['seed']}, commit {said['commit']}; {cases} cases right.\n\n")
-        parts.append("| class | cases |\n|---|---|\n")
-        parts += [f"| {kind} | {count} |\n" for kind, count in said["classes"].items()]
-        parts.append("\n| fault | cases | ended as | wrong |\n|---|---|---|---|\n")
-        for name, one in said["faults"].items():
-            ended = ", ".join(f"{count} `{status}`" for status, count in sorted(one["ended"].items()))
-            wrong = "; ".join(one["wrong"]).replace("|", "/").replace("\n", " ") or "–"
-            parts.append(f"| {name} | {one['cases']} | {ended} | {wrong} |\n")
+    for door, title in TITLES.items():
+        if door in known:
+            parts += _part(title, known[door])
     return "".join(parts)
+
+
+def _part(title: str, said: dict[str, Any]) -> list[str]:
+    right = said["classes"]["right"]
+    parts = [f"\n## {title}\n\nSeed {said['seed']}, commit {said['commit']}; {right} cases right.\n\n"]
+    parts.append("| class | cases |\n|---|---|\n")
+    parts += [f"| {kind} | {count} |\n" for kind, count in said["classes"].items()]
+    parts.append("\n| fault | cases | ended as | wrong |\n|---|---|---|---|\n")
+    for name, one in said["faults"].items():
+        ended = ", ".join(f"{count} `{status}`" for status, count in sorted(one["ended"].items()))
+        wrong = "; ".join(one["wrong"]).replace("|", "/").replace("\n", " ") or "–"
+        parts.append(f"| {name} | {one['cases']} | {ended} | {wrong} |\n")
+    return parts

@@ -1,4 +1,4 @@
-"""Throws random faults at real runs: `python tests/faults/random.py --cases 300 --seed 7 [--airflow]`.
+"""Throws random faults at real runs: `python tests/faults/random.py --cases 300 --seed 7 [--airflow] [--paddle]`.
 
 Each case gets a pair of local nodes of its own (as root in namespaces of its own). The table goes to stdout, all
 details to --json; with --write they become docs/random-faults.md. Exit code 1 when a case ended wrongly.
@@ -27,7 +27,7 @@ OWN = (
     "unshare --kill-child --pid --fork --mount-proc --mount --net --uts --ipc bash -c "
     "'mkdir -p /run/netns && mount -t tmpfs tmpfs /run/netns && ip link set lo up && exec \"$@\"' own"
 )
-CASE_S = 420
+CASE_S = 600
 
 
 def main() -> int:
@@ -36,9 +36,17 @@ def main() -> int:
     parser.add_argument("--cases", type=int, default=15)
     parser.add_argument("--seed", type=int, default=None, help="default: a new one, which is printed")
     parser.add_argument("--first", type=int, default=0, help="number of the first case")
-    parser.add_argument("--jobs", type=int, default=2, help="cases at once (CLI only)")
+    parser.add_argument("--jobs", type=int, default=2, help="cases at once")
     parser.add_argument("--only", default="", help="faults whose name contains this")
     parser.add_argument("--airflow", action="store_true", help="through a real Airflow with PostgreSQL")
+    parser.add_argument(
+        "--paddle",
+        type=float,
+        nargs="?",
+        const=1 / 3,
+        default=0.0,
+        help="share with real Paddle (default: a third)",
+    )
     parser.add_argument("--json", type=Path, default=None, help="write all details there")
     parser.add_argument("--write", action="store_true", help="write docs/random-faults.md")
     parser.add_argument("--one", type=int, default=None, help=argparse.SUPPRESS)
@@ -49,9 +57,10 @@ def main() -> int:
     print(f"seed {seed}, {args.cases} cases", flush=True)
     began, rows = time.monotonic(), []
     if args.airflow:
-        from tests.faults.through_airflow import run_cases
+        from tests.faults.airflow.campaign import run_cases
 
-        rows = run_cases(range(args.first, args.first + args.cases), seed, only=args.only, report=_line)
+        numbers = range(args.first, args.first + args.cases)
+        rows = run_cases(numbers, seed, jobs=args.jobs, only=args.only, paddle=args.paddle, report=_line)
     else:
         with ThreadPoolExecutor(max_workers=args.jobs) as pool:
             numbers = range(args.first, args.first + args.cases)
@@ -65,7 +74,7 @@ def _in_own_namespaces(args: argparse.Namespace, seed: int, number: int) -> dict
     """A case in a process of its own: its row."""
     with tempfile.NamedTemporaryFile("r", suffix=".json") as answer:
         words = [sys.executable, "-m", "tests.faults.random", "--one", str(number), "--seed", str(seed)]
-        words += ["--only", args.only, "--json", answer.name]
+        words += ["--only", args.only, "--paddle", str(args.paddle), "--json", answer.name]
         command = ["bash", "-c", f'exec {OWN} "$@"', "case", *words]
         env = {**os.environ, "PYTHONPATH": str(ROOT)}
         try:
@@ -87,12 +96,19 @@ def _one(args: argparse.Namespace, seed: int) -> int:
     from tests.faults.catalogue import draw
     from tests.faults.oracle import wrong
 
-    drawn = draw(args.one, seed, "cli", only=args.only)
+    drawn = draw(args.one, seed, "cli", only=args.only, paddle=args.paddle)
     with tempfile.TemporaryDirectory(prefix="tipcflow-case-", ignore_cleanup_errors=True) as folder:
         seen = run_case(drawn, Path(folder))
     found = wrong(drawn.faults, drawn.victim, seen)
     where = {"victim": drawn.victim, "rank": drawn.rank, "iteration": drawn.iteration, "delay_s": drawn.delay_s}
-    row = {"number": drawn.number, "name": drawn.name, **where, "seen": asdict(seen), "wrong": found}
+    row = {
+        "number": drawn.number,
+        "name": drawn.name,
+        "paddle": drawn.paddle,
+        **where,
+        "seen": asdict(seen),
+        "wrong": found,
+    }
     (args.json or Path(os.devnull)).write_text(json.dumps(row))
     return 1 if found else 0
 

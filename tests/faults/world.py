@@ -20,7 +20,7 @@ LOOP = "    for iteration in range(1, 6):\n"
 EPOCHS, ITERATIONS, RANKS = 2, 5, 4
 STEP_S = 0.15
 # Shorter than shipped, so that a case takes seconds: what is waited for is the same.
-WAITS = {"node_lease_s": 10, "reconnect_s": 10, "lease_ttl_s": 6, "silence_s": 4}
+WAITS: dict[str, float] = {"node_lease_s": 10, "reconnect_s": 10, "lease_ttl_s": 6, "silence_s": 4}
 HANG_S = 6
 LAUNCHER = "-m paddle.distributed.launch"
 
@@ -38,6 +38,9 @@ class World:
         away: nodes that nothing can reach any more; checks leave them out.
         notes: what the injection itself did not manage.
         controller: the process of `tipcflow run`; None in Airflow.
+        airflow: the case's side of Airflow; None for `tipcflow run`.
+        waits: of the policy.
+        differences: what a fault itself found wrong in the database.
     """
 
     folder: Path
@@ -50,6 +53,8 @@ class World:
     notes: list[str] = field(default_factory=list)
     controller: Any = None
     airflow: Any = None
+    waits: dict[str, float] = field(default_factory=lambda: dict(WAITS))
+    differences: list[str] = field(default_factory=list)
     undo: list[Callable[[], None]] = field(default_factory=list)
 
     @property
@@ -77,7 +82,7 @@ class World:
         )
         self.in_train(LOSS_PRINTED, f"{LOSS_PRINTED}{keep}")
         self.desk.edit_params("norm_train:train.py", f"norm_train:train.py --step-time {STEP_S}")
-        self.desk.configure_policy(waits=WAITS, hang_s=HANG_S)
+        self.desk.configure_policy(waits=self.waits, hang_s=HANG_S)
 
     def in_train(self, old: str, new: str) -> None:
         """Replace text of the training script that must be there."""

@@ -62,8 +62,18 @@ class Desk:
         chosen = {"TIPCFLOW_HOME": str(self.home), "TIPCFLOW_CONFIG_DIR": str(self.configs)}
         return {**os.environ, **chosen, "TIPCFLOW_DATABASE_URL": self.database_url}
 
+    @property
+    def suite_file(self) -> Path:
+        """The suite's configuration."""
+        return self.configs / "suites" / "toy.yaml"
+
+    @property
+    def policy_file(self) -> Path:
+        """The policy of a run without --policy."""
+        return self.configs / "policies" / "pr.yaml"
+
     def configure_suite(self, **settings: Any) -> None:
-        """Write configs/suites/toy.yaml."""
+        """Write the suite's configuration."""
         content = {
             "name": "toy",
             "folder": str(self.suite),
@@ -73,11 +83,11 @@ class Desk:
             "framework": "",
             **settings,
         }
-        (self.configs / "suites" / "toy.yaml").write_text(yaml.safe_dump(content))
+        self.suite_file.write_text(yaml.safe_dump(content))
 
     def configure_policy(self, **settings: Any) -> None:
-        """Change keys of configs/policies/pr.yaml."""
-        path = self.configs / "policies" / "pr.yaml"
+        """Change keys of the policy."""
+        path = self.policy_file
         path.write_text(yaml.safe_dump({**yaml.safe_load(path.read_text()), **settings}))
 
     def configure_node(self, name: str, **settings: Any) -> None:

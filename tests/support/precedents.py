@@ -23,6 +23,7 @@ def remember(store: Store, like: Run, *, runs: int, chain: str = "", probes: boo
         for step in {one.step for one in measured}:
             store.open_attempt(run, step, like.nodes, at)
         store.add_measurements([one.model_copy(update={"run": run}) for one in measured])
-        if found := store.document(like.id, FOUND):
-            store.put_document(run, FOUND, found)
+        for name in (FOUND, "lines"):
+            if kept := store.document(like.id, name):
+                store.put_document(run, name, kept)
         store.finish_run(run, Status.PASS, "", at + 60)

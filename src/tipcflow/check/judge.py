@@ -9,7 +9,7 @@ from tipcflow.check.confirm_run import confirm_run
 from tipcflow.check.context import CheckContext
 from tipcflow.check.environment import NAME as ENVIRONMENT
 from tipcflow.check.environment import environment_class
-from tipcflow.check.evidence import ran_evidence, ran_removed
+from tipcflow.check.evidence import ran_evidence, ran_log, ran_removed
 from tipcflow.check.golden import golden_results
 from tipcflow.check.loss import loss_falling, loss_finite
 from tipcflow.check.node_health import node_health
@@ -33,6 +33,7 @@ CHECKS: tuple[Check, ...] = (
     environment_class,
     ran_steps,
     ran_evidence,
+    ran_log,
     ran_world_size,
     ran_training,
     ran_engine,

@@ -6,7 +6,7 @@ Every type that leaves a process (as JSON in the database, in a job folder, in a
 
 from tipcflow.domain.attempt import Attempt
 from tipcflow.domain.base import Frozen
-from tipcflow.domain.check import AutologReport, CheckResult, Facts, RankReport
+from tipcflow.domain.check import AutologReport, CheckResult, Facts, LogLines, RankReport
 from tipcflow.domain.errors import ConfigError, InfraError, TipcflowError
 from tipcflow.domain.exit_record import EndReason, ExitRecord, OutputFile, RankEnd, StoppedBy
 from tipcflow.domain.expectation import Declared, Evidence, Expectation, Source
@@ -63,6 +63,7 @@ __all__ = [
     "JobSpec",
     "Launch",
     "Leg",
+    "LogLines",
     "Measurement",
     "MemberState",
     "Node",

@@ -59,6 +59,27 @@ class AutologReport(Frozen):
     timed: bool = True
 
 
+class LogLines(Frozen):
+    """How many lines of a training's logs were recognised, over all nodes and ranks; blank lines do not count.
+
+    Attributes:
+        recognised: lines of training or evaluation.
+        unknown: lines of no known kind.
+    """
+
+    recognised: int = 0
+    unknown: int = 0
+
+    def __add__(self, other: "LogLines") -> "LogLines":
+        recognised, unknown = self.recognised + other.recognised, self.unknown + other.unknown
+        return LogLines(recognised=recognised, unknown=unknown)
+
+    @property
+    def share(self) -> float:
+        """Recognised lines of all; 0 without lines."""
+        return self.recognised / max(1, self.recognised + self.unknown)
+
+
 class Facts(Frozen):
     """Everything that is known of a finished run, before it is judged.
 
@@ -69,9 +90,10 @@ class Facts(Frozen):
         predictions: step id + '/' + leg id -> image name -> class scores.
         autolog: step id + '/' + leg id -> AutoLog fields as printed.
         reports: step id + '/' + leg id -> when that report was printed, and whether it is whole.
-        reporter: which AutoLog spoke: 'auto_log <version>' or 'tipcflow-sample', '' when none.
+        reporter: which AutoLog wrote the reports: 'auto_log <version>' or 'tipcflow-sample', '' when none.
         engine: step id + '/' + leg id -> the settings that the inference process said it really used.
         ranks: step id -> what its training processes said of themselves, over all nodes.
+        lines: step id -> how many lines of its training logs were recognised.
         cut: step id -> what of its files was not read, in words.
         failures: step id -> why its last attempt did not end well, where it did not.
     """
@@ -90,5 +112,6 @@ class Facts(Frozen):
     reporter: str = ""
     engine: dict[str, dict[str, str]] = {}
     ranks: dict[str, tuple[RankReport, ...]] = {}
+    lines: dict[str, LogLines] = {}
     cut: dict[str, tuple[str, ...]] = {}
     failures: dict[str, Failure] = {}

@@ -6,6 +6,7 @@ from statistics import median
 
 from tipcflow.domain.base import Frozen
 from tipcflow.domain.changes import Origin
+from tipcflow.domain.check import LogLines
 from tipcflow.domain.measurement import Measurement, Phase
 from tipcflow.domain.metrics import is_loss, metric
 
@@ -21,6 +22,7 @@ class PastRun(Frozen):
         origin: what it was made of and where it ran.
         medians: 'step|leg|metric' -> the run's number, in the metric's unit (`numbers_of`).
         found: the evidence that it left (`tipcflow.check.evidence.found_in`); empty where that was not kept.
+        lines: step id -> how many lines of its training logs were recognised.
         losses: 'step|node|rank' -> the training losses in the order they were logged (`losses_of`).
     """
 
@@ -31,6 +33,7 @@ class PastRun(Frozen):
     origin: Origin = Origin()
     medians: dict[str, float] = {}
     found: tuple[str, ...] = ()
+    lines: dict[str, LogLines] = {}
     losses: dict[str, tuple[float, ...]] = {}
 
 

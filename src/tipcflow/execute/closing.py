@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tipcflow.domain import AutologReport, InfraError, Status, Step
+from tipcflow.domain import AutologReport, InfraError, LogLines, Status, Step
 from tipcflow.domain.failure import BEFORE, FAILURES, Failure, failure_key
 from tipcflow.execute import outcome
 from tipcflow.execute.blame import is_bad
@@ -292,12 +292,11 @@ class StepCloser:
                 if log.blocks
             },
             "engine": {key: log.engine for key, log in logs.items() if log.engine},
+            "reporters": {key: log.reporter for key, log in logs.items() if log.reporter},
+            "lines": {step.id: collected.lines.model_dump()} if collected.lines != LogLines() else {},
             "ranks": {step.id: [report.model_dump() for report in collected.ranks]} if collected.ranks else {},
             "cut": {step.id: collected.lost} if collected.lost else {},
         }
         own = [step.id, *(f"{step.id}/{leg.id}" for leg in step.legs)]
         for name, entries in found.items():
             self._store.merge_document(self._run, name, entries, without=own)
-        reporter = next((log.reporter for log in reversed(logs.values()) if log.reporter), "")
-        if reporter:
-            self._store.put_document(self._run, "reporter", reporter)

@@ -9,8 +9,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tipcflow.config.settings import settings
-from tipcflow.domain import ExitRecord, InfraError, Measurement, Phase, RankReport, Series, Step, StepKind
-from tipcflow.execute.logs.reading import Deadline, Origin, lines_of_file, read_numbers
+from tipcflow.domain import (
+    ExitRecord,
+    InfraError,
+    LogLines,
+    Measurement,
+    Phase,
+    RankReport,
+    Series,
+    Step,
+    StepKind,
+)
+from tipcflow.execute.logs.reading import Deadline, LogRead, Origin, lines_of_file, read_numbers
 from tipcflow.execute.logs.records import garbled_legs
 from tipcflow.execute.member import Member
 from tipcflow.execute.nodes import Nodes
@@ -41,6 +51,7 @@ class Collected:
         inference: leg id -> what its log says.
         predictions: image -> class scores, of a step without legs that prints them (export, evaluation).
         ranks: what the training processes said of themselves.
+        lines: how many lines of the training's logs were recognised.
         notes: what was cut, in words, of files of weights.
         lost: what could not be fetched or read whole, in words: what it would have shown is not known.
         garbled: what the nodes' `legs.jsonl` hold beside exit records, in words; part of `lost`.
@@ -52,6 +63,7 @@ class Collected:
     inference: dict[str, InferenceLog] = field(default_factory=dict)
     predictions: dict[str, tuple[float, ...]] = field(default_factory=dict)
     ranks: list[RankReport] = field(default_factory=list)
+    lines: LogLines = field(default_factory=LogLines)
     notes: list[str] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
     garbled: list[str] = field(default_factory=list)
@@ -140,11 +152,11 @@ class _Reader:
         first, logs = _first_rank(self.step, member), _worker_logs(self.step, member, folder)
         for rank, path in sorted(logs.items() if logs else {first: _log(member, folder)}.items()):
             if path.is_file():
-                self.collected.ranks += self._numbers(path, folder, member, rank=rank)[-1:]
+                read = self._numbers(path, folder, member, rank=rank)
+                self.collected.ranks += read.ranks[-1:]
+                self.collected.lines += read.lines
 
-    def _numbers(
-        self, path: Path, folder: Path, member: Member, *, rank: int, once: bool = True
-    ) -> tuple[RankReport, ...]:
+    def _numbers(self, path: Path, folder: Path, member: Member, *, rank: int, once: bool = True) -> LogRead:
         origin = Origin(member.spec.run, self.step.id, self.attempt, member.name, _source(path, folder))
         return read_numbers(
             path, folder, origin, self.collected.log_format,

@@ -23,7 +23,7 @@ _ACCEPTED = (Status.PASS, Status.IMPROVEMENT)
 FACTS = 200_000
 # The document of a run's numbers, and the version of the rule by which `numbers_of` makes them.
 NUMBERS, RULE = "numbers", 1
-_DOCUMENTS = ("predictions", "autolog", "reporter", "engine", "ranks", "cut", "reports")
+_DOCUMENTS = ("predictions", "autolog", "engine", "ranks", "lines", "cut", "reports")
 
 
 class HistoryMixin(RunsMixin, StepsMixin, MeasurementsMixin, DocumentsMixin):
@@ -34,8 +34,8 @@ class HistoryMixin(RunsMixin, StepsMixin, MeasurementsMixin, DocumentsMixin):
 
         A run that ended before it had a plan gets one without steps: it executed nothing.
 
-        `predictions`, `autolog`, `reports`, `reporter`, `engine`, `ranks` and `cut` come from the documents of
-        these names.
+        `predictions`, `autolog`, `reports`, `engine`, `ranks`, `lines` and `cut` come from the documents of these
+        names, `reporter` from `reporters`.
 
         Raises:
             ConfigError: when there is no such run.
@@ -62,7 +62,14 @@ class HistoryMixin(RunsMixin, StepsMixin, MeasurementsMixin, DocumentsMixin):
         )
 
     def _fact_documents(self, run_id: str) -> dict[str, Any]:
-        return self.several_documents(run_id, _DOCUMENTS)
+        return {**self.several_documents(run_id, _DOCUMENTS), "reporter": self.reporter(run_id)}
+
+    def reporter(self, run_id: str) -> str:
+        """Which AutoLog wrote the reports of the last attempts of a run's legs; '' when none did."""
+        kept = self.several_documents(run_id, ("reporters", "reporter"))
+        known = kept.get("reporters")
+        # Up to 2026-11-22 it was one document of the run, `reporter`.
+        return str(kept.get("reporter", "")) if known is None else ", ".join(dict.fromkeys(known.values()))
 
     def accepted_runs(
         self,
@@ -172,6 +179,7 @@ class HistoryMixin(RunsMixin, StepsMixin, MeasurementsMixin, DocumentsMixin):
             origin=origin_of(run, self.node_facts(run_id)),
             medians=self._numbers(run),
             found=tuple(self.document(run_id, "found") or ()),
+            lines=self.document(run_id, "lines") or {},
             losses=losses_of(self._last_losses(run_id)),
         )
 

@@ -3,7 +3,7 @@
 The text is an array of `[ordinal, value, epoch, iteration, offset]` in the order of the ordinals; a unit and a
 source follow where they differ from the series' own. A long series is packed into one row (columns.py). nan
 stands as null, and inf as the text "Infinity", because databases read the JSON too (view `measurements`). Why it
-is like this: docs/adr, "Samples are kept as series".
+is like this: docs/adr, "Store samples as series".
 """
 
 import json

@@ -35,6 +35,8 @@ shipped ones: {waits}.
 
 Every case also checks that leases are released, that every loss that reached the controller is stored exactly
 once, and that nothing of ours runs on a reachable node 30 s after the fault was noticed.
+
+Faults that no test names are drawn at random: [random-faults.md](random-faults.md).
 {commit}
 """
 _seen: dict[str, Seen] = {}

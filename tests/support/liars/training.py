@@ -1,7 +1,7 @@
 """Trainings that did not happen as declared, and end with exit code 0."""
 
 from tests.support.certify import Desk
-from tests.support.liars.lie import Lie, both, edit
+from tests.support.liars.lie import DOUBT, Lie, both, edit
 
 TRAIN = "train.py"
 BANNER = 'print(f"rank {rank} of {world}, backend gloo, device cpu, seed {args.seed}", flush=True)\n'
@@ -128,6 +128,22 @@ LIES = (
         ),
         (r"iteration|epoch",),
         history=False,
+    ),
+    Lie(
+        "two of five lines in another format",
+        "two of five iterations are printed in a format that is not known; earlier runs had them all",
+        edit(
+            TRAIN,
+            (
+                '        print(\n            f"[Epoch',
+                "        if iteration in (2, 4):\n"
+                "            print(f'after {iteration} of epoch {epoch} the cost is {loss:.5f}', flush=True)\n"
+                "            continue\n"
+                '        print(\n            f"[Epoch',
+            ),
+        ),
+        (r"ran.log", r"lines are recognised"),
+        DOUBT,
     ),
     Lie(
         "one epoch instead of two",

@@ -18,6 +18,7 @@ from tipcflow.execute.progress import Event, Kind
 from tipcflow.remote.paths import log_file
 from tipcflow.store import Store
 
+GOLDEN = Path(__file__).parents[2] / "golden" / "parse"
 RUN, NODE = a_run().id, "node-a"
 SPOILED = "log/workerlog.0 of node node-a could not be fetched: the node's user may not read it there"
 
@@ -93,7 +94,8 @@ def test_an_earlier_attempt_proves_nothing_of_a_later_one(store: Store, tmp_path
     step = next(one for one in a_plan().steps if one.id == INFER)
     store.create_run(a_run(), a_plan())
     node: Any = TriedTwice()
-    for prints in (node.prints, ""):
+    report = (GOLDEN / "autolog_plain.log").read_text() + "reporter: auto_log\n"
+    for prints in (node.prints + report, ""):
         node.prints = prints
         attempt = store.open_attempt(RUN, INFER, [NODE], T0)
         spec = JobSpec(
@@ -106,6 +108,7 @@ def test_an_earlier_attempt_proves_nothing_of_a_later_one(store: Store, tmp_path
         assert closer.close(step, attempt, [member], node)[0] is Status.PASS
         facts = store.facts(RUN)
         assert bool(facts.engine) == bool(facts.predictions) == bool(prints)
+        assert facts.reporter == ("auto_log" if prints else "")
         silent = [one for one in ran_engine(facts, CheckContext()) if "printed nothing" in one.reason]
         assert [one.status for one in silent] == ([] if prints else [Status.FAILED, Status.FAILED])
 

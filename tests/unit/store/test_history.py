@@ -29,7 +29,7 @@ def test_facts_are_those_of_the_last_attempt(store: Store) -> None:
     store.put_document(run.id, "autolog", {f"{INFER}/cpu_onednn_on": {"batch_size": "1"}})
     store.put_document(run.id, "engine", {f"{INFER}/cpu_onednn_on": {"onednn": "True"}})
     store.put_document(run.id, "ranks", {TRAIN: [RankReport(rank=0, world_size=4).model_dump()]})
-    store.put_document(run.id, "reporter", "tipcflow-sample")
+    store.put_document(run.id, "reporters", {"v/infer_cpu/a": "tipcflow-sample"})
     store.put_document(run.id, "certificate", {"not": "a fact"})
 
     facts = store.facts(run.id)

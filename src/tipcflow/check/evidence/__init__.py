@@ -2,6 +2,7 @@
 
 from tipcflow.check.evidence.expected import expected
 from tipcflow.check.evidence.found import found_in
+from tipcflow.check.evidence.log_lines import ran_log
 from tipcflow.check.evidence.missing import Missing, missing_in
 from tipcflow.check.evidence.removed import ran_removed
 from tipcflow.check.evidence.result import evidence_section, ran_evidence
@@ -13,5 +14,6 @@ __all__ = [
     "found_in",
     "missing_in",
     "ran_evidence",
+    "ran_log",
     "ran_removed",
 ]

@@ -4,14 +4,16 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from tipcflow.domain import InfraError, RankReport, Series
+from tipcflow.domain import InfraError, LogLines, RankReport, Series
 from tipcflow.execute.counted_once import own_start
 from tipcflow.parse.text import last_state
 
 if TYPE_CHECKING:
     from tipcflow.execute.logs.spool import Logged
+    from tipcflow.parse.batch import Batch
+    from tipcflow.parse.line_format import LineFormat
 
 # Pieces of a log are best of this size (parse.chunk.CHUNK).
 PIECE = 1 << 21
@@ -38,6 +40,18 @@ class Origin:
         )  # fmt: skip
 
 
+class LogRead(NamedTuple):
+    """What a log holds beside numbers.
+
+    Attributes:
+        ranks: what the processes said of themselves, in the order of the log.
+        lines: how many lines of the attempt were recognised.
+    """
+
+    ranks: tuple[RankReport, ...]
+    lines: LogLines
+
+
 class Deadline:
     """Reading must end by then.
 
@@ -50,15 +64,16 @@ class Deadline:
         self._seconds, self._clock = seconds, clock
         self._until = clock() + seconds
 
-    def pieces(self, path: Path) -> Iterator[bytes]:
-        """A file in pieces.
+    def pieces(self, path: Path, start: int = 0) -> Iterator[bytes]:
+        """A file in pieces, from a byte on.
 
         Raises:
             InfraError: the time is over.
         """
         size = path.stat().st_size
-        done = 0
+        done = start
         with path.open("rb") as file:
+            file.seek(start)
             while piece := file.read(PIECE):
                 if self._clock() > self._until:
                     raise InfraError(
@@ -72,7 +87,7 @@ class Deadline:
 def read_numbers(
     path: Path, folder: Path, origin: Origin, log_format: str, *, rank: int, deadline: Deadline,
     keep: Callable[[Iterator[Series]], object], once: bool = True,
-) -> tuple[RankReport, ...]:  # fmt: skip
+) -> LogRead:  # fmt: skip
     """Read a training or evaluation log, and hand its series on one by one.
 
     Args:
@@ -80,9 +95,6 @@ def read_numbers(
         rank: of lines that name none.
         keep: takes the series.
         once: leave out what earlier attempts logged into the same file.
-
-    Returns:
-        what the processes said of themselves, in the order of the log.
 
     Raises:
         ConfigError: there is no such format.
@@ -93,13 +105,24 @@ def read_numbers(
     from tipcflow.parse.formats import line_formats
     from tipcflow.parse.side import Side
 
-    side = Side(("rank",))
+    side, formats = Side(("rank",)), line_formats(log_format)
+    lines = LogLines()
     with Spool(folder, rank=rank) as spool:
-        for batch in batches(deadline.pieces(path), Columns(line_formats(log_format), side)):
+        for batch in batches(deadline.pieces(path), Columns(formats, side)):
             spool.add(batch)
+            lines += _counted(batch, formats)
         start = own_start(spool.series, path, folder) if once else 0
         keep(origin.series(cut) for one in spool.series() if len((cut := one.since(start)).values))
-    return tuple(report.model_copy(update={"node": origin.node}) for report in side.ranks)
+    if start:
+        own = batches(deadline.pieces(path, start), Columns(formats, Side(("rank",))))
+        lines = sum((_counted(batch, formats) for batch in own), LogLines())
+    ranks = tuple(report.model_copy(update={"node": origin.node}) for report in side.ranks)
+    return LogRead(ranks, lines)
+
+
+def _counted(batch: "Batch", formats: tuple["LineFormat", ...]) -> LogLines:
+    recognised = sum(batch.kinds[form.name] for form in formats)
+    return LogLines(recognised=recognised, unknown=batch.lines - batch.blank - batch.kinds.total())
 
 
 def lines_of_file(path: Path, deadline: Deadline) -> Iterator[tuple[int, str]]:

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.support.bulk import GOLDEN, LINES, redrawn
 
-from tipcflow.domain import InfraError, Measurement, Series
+from tipcflow.domain import InfraError, LogLines, Measurement, Series
 from tipcflow.execute.logs.reading import Deadline, Origin, read_numbers
 from tipcflow.execute.logs.spool import Spool
 from tipcflow.parse import lines_of, parse_ranks, parse_training, to_measurements
@@ -133,8 +133,29 @@ def test_the_last_rank_line_speaks_for_the_process(tmp_path: Path) -> None:
         + b"rank 1 of 2, backend gloo, device cpu, seed 2\n"
     )
     path.write_bytes(text)
-    ranks = read_numbers(path, tmp_path / "a", ORIGIN, "models", rank=1, deadline=Deadline(), keep=list)
+    ranks, _ = read_numbers(path, tmp_path / "a", ORIGIN, "models", rank=1, deadline=Deadline(), keep=list)
     assert ranks == parse_ranks(text, node="a")
+
+
+def test_recognised_lines_are_counted(tmp_path: Path) -> None:
+    path = tmp_path / "a" / "files" / "workerlog.0"
+    path.parent.mkdir(parents=True)
+    other = b"rank 0 of 1, backend gloo, device cpu, seed 1\n\n  \nstep 3 of 9: loss is now about 0.5 or so\n"
+    path.write_bytes(line(1, "2") + other + line(2, "nan") + b"a warning\n")
+    read = read_numbers(path, tmp_path / "a", ORIGIN, "auto", rank=0, deadline=Deadline(), keep=list)
+    assert read.lines == LogLines(recognised=2, unknown=2)
+
+
+def test_lines_of_an_earlier_attempt_are_not_counted(tmp_path: Path) -> None:
+    folder = tmp_path / "step" / "a"
+    earlier = tmp_path / "step~1" / "a" / "files" / "workerlog.0"
+    path = folder / "files" / "workerlog.0"
+    old = b"".join(line(at, "0.5") for at in range(1, 9)) + b"old warning\n"
+    for where, text in ((earlier, old), (path, old + line(1, "0.5") + line(2, "0.4") + b"new warning\n")):
+        where.parent.mkdir(parents=True)
+        where.write_bytes(text)
+    read = read_numbers(path, folder, ORIGIN, "auto", rank=0, deadline=Deadline(), keep=list)
+    assert read.lines == LogLines(recognised=2, unknown=1)
 
 
 def test_reading_has_a_deadline(tmp_path: Path) -> None:
