@@ -77,7 +77,7 @@ def run_status(statuses: Iterable[Status], *, executed_steps: int, trained: bool
         trained: whether a training step ended well.
         trains: whether the run's mode trains.
 
-    A run that a user stopped is `cancelled`, not `unconfirmed`: the number that is doubted was not to be confirmed.
+    A run that a user stopped is `cancelled`, not `unconfirmed`: nothing could confirm the number.
     A run that executed no planned step, or did not train in a training mode, is never `pass`: it is at least
     `failed` unless something worse or more telling (an infrastructure failure, a cancellation) was said.
     """
