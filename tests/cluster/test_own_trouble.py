@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.support.certify import TIPCFLOW, Desk, wait_for
+from tests.support.certify import TIPCFLOW, Desk
 from tests.support.faults.case import STRICT
 from tests.support.tasks import Tasks
 
@@ -130,15 +130,15 @@ def test_a_full_disk_here_leaves_room_for_the_runs_status(desk: Desk) -> None:
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=32m", "tmpfs", str(desk.home)], check=True)
     filler = desk.home / "filler"
 
-    try:
-        process = subprocess.Popen(desk.command(), env=desk.env, stdout=-1, stderr=-1, text=True)
-        wait_for(lambda: desk.training_runs_on("b"), what="the training")
+    def fill(_: object) -> None:
         for size in ("1M", "4k"):
             subprocess.run(["dd", "if=/dev/zero", f"of={filler}.{size}", f"bs={size}"], stderr=-3, check=False)
-        _, stderr = process.communicate(timeout=120)
-        assert process.returncode == 2, stderr
-        assert "Traceback" not in stderr
-        assert list(desk.home.glob("unfinished/*.json")), stderr
+
+    try:
+        outcome = desk.run_and(lambda: desk.training_runs_on("b"), fill)
+        assert outcome.code == 2, outcome.output
+        assert "Traceback" not in outcome.stderr
+        assert list(desk.home.glob("unfinished/*.json")), outcome.stderr
         for one in desk.home.glob("filler.*"):
             one.unlink()
         assert statuses_once_repaired(desk)[0] == "infra_failure"
