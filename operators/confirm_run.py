@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import DAG, Context, Param
 
 from operators import docs
-from operators.chains import DEFAULTS, RESOLVE, give, tasks
+from operators.chains import RESOLVE, defaults, give, tasks
 from operators.confirm import CONFIRMS, DAG_ID
 from operators.phases import ResolveOperator
 from operators.request import check_names
@@ -82,7 +82,7 @@ def confirm_dag() -> DAG:
         # Runs wait for it.
         is_paused_upon_creation=False,
         tags=["tipcflow"],
-        default_args={**DEFAULTS, "priority_weight": _FIRST},
+        default_args={**defaults(), "priority_weight": _FIRST},
     )
     with dag:
         tasks(ConfirmResolveOperator(**RESOLVE), ())

@@ -1,12 +1,13 @@
 """A node's part of one kind of steps: prepare, train, eval, export, infer_cpu, infer_gpu."""
 
+import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow.sdk import Context
-from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, AirflowTaskTimeout
 
 from operators.base import RunOperator
 from operators.groups import before_on_its_slots, steps_of, why_nothing
@@ -76,7 +77,13 @@ class StepOperator(RunOperator):
             self._do(run, context, steps[at:], event)
 
     def on_kill(self) -> None:
-        """A person marked or cleared the task: all members of the attempt are stopped."""
+        """A person marked or cleared the task: all members of the attempt are stopped.
+
+        Airflow also calls this when the task exceeded its `execution_timeout`: then its jobs go on, and the task
+        is tried again and finds them.
+        """
+        if isinstance(sys.exception(), AirflowTaskTimeout):
+            return
         self._killed = True
         if self._task is not None:
             # In a thread, for a node that does not answer must not hold this up; the run's release looks again.
