@@ -50,7 +50,7 @@ class ConfirmResolveOperator(ResolveOperator):
         check_names(suite=confirmed.suite, cluster=confirmed.cluster, policy=confirmed.policy)
         dag_run = context["dag_run"]
         return dataclasses.replace(
-            confirm.request_for(confirmed, run.store.get_run(confirms), asked),
+            confirm.request_for(confirmed, run.store.get_run(confirms), asked, run.store.now()),
             owner=f"airflow {dag_run.dag_id} {dag_run.run_id}",
             config_dir=settings().config_dir,
             only_inside=True,

@@ -222,8 +222,7 @@ class StepOperator(RunOperator):
             run.note(f"{step.id} begins when {first.id}, which has the same slots, has ended")
         while first.id not in run.statuses() and run.now() < deadline:
             if time.monotonic() - begun > INLINE_S:
-                until = time.time() + deadline - run.now()
-                trigger = StepTrigger(run=run.run, step=step.id, awaited=first.id, until=until)
+                trigger = StepTrigger(run=run.run, step=step.id, awaited=first.id, until=deadline)
                 self.defer(trigger=trigger, method_name="resume")
             time.sleep(LOOK_S)
 
@@ -234,7 +233,7 @@ class StepOperator(RunOperator):
         if left_s < 0:
             return
         run.note(f"{step.id} has ended on node {task.mine.name}; other nodes' parts go on")
-        until = time.time() + min(left_s, PEERS_EVERY_S)
+        until = run.now() + min(left_s, PEERS_EVERY_S)
         self.defer(
             trigger=StepTrigger(run=run.run, step=step.id, awaited=step.id, until=until), method_name="resume"
         )
@@ -252,7 +251,7 @@ class StepOperator(RunOperator):
             job=_job(run, spec.node, step, task.attempt),
             peers=peers,
             resume=task.mine.log_bytes,
-            until=time.time() + spec.barrier_s + spec.deadline_s + SLACK_S,
+            until=run.now() + spec.barrier_s + spec.deadline_s + SLACK_S,
             lost_after_s=run.policy.waits.reconnect_s,
             silence_s=run.policy.waits.silence_s,
             peers_every_s=run.policy.waits.peers_every_s,
