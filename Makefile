@@ -7,7 +7,7 @@ UV := $(or $(TIPCFLOW_HOME),.tipcflow)/uv/bin/uv
 COMPILE := $(UV) pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-emit-find-links \
 	--python-version 3.11 --universal
 
-.PHONY: help install demo test test-unit test-full bench lint format lock clean
+.PHONY: help install demo test test-unit test-full bench lint docs format lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -53,6 +53,10 @@ lint: install ## Check style, types and the import contract
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tools/package_graph.py --check
+
+docs: install ## Build the documentation site into site/
+	@tools/docs.sh
 
 format: install ## Format the code
 	$(BIN)/ruff check --fix-only --quiet .
@@ -63,8 +67,9 @@ lock: install ## Pin the newest allowed packages, by version and hash
 	$(COMPILE) requirements/build.in -o requirements/build.txt
 	$(COMPILE) requirements/scheduler.in -o requirements/scheduler.txt
 	$(COMPILE) -c requirements/scheduler.txt requirements/dev.in -o requirements/dev.txt
+	$(COMPILE) -c requirements/dev.txt requirements/docs.in -o requirements/docs.txt
 	$(COMPILE) requirements/node-cpu.in -o requirements/node-cpu.txt
 	$(if $(TIPCFLOW_WHEEL_URL),UV_FIND_LINKS=$(TIPCFLOW_WHEEL_URL) $(COMPILE) requirements/node-torch.in -o requirements/node-torch.txt)
 
 clean: ## Remove .venv and caches (runs and node environments stay, in .tipcflow)
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

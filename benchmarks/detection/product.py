@@ -109,9 +109,9 @@ def rows(count: int, steps: int, seed: int) -> Iterator[dict[str, Any]]:
 
 def table(found: list[dict[str, Any]]) -> list[str]:
     """The rows as Markdown."""
-    head = "| policy, metric | floor | noise | limit | false regressions a year (no confirm runs) "
-    head += "| unconfirmed a year (no confirm runs) | found at once: " + ", ".join(f"{one} x" for one in TIMES)
-    lines = [head + " | confirmed changes found at once | doubts without a confirm run: green |", "|---" * 9 + "|"]
+    head = "| policy, metric | floor | noise | limit | false regressions per year (no confirmation) "
+    head += "| unconfirmed per year (no confirmation) | found at once: " + ", ".join(f"{one} x" for one in TIMES)
+    lines = [head + " | confirmed changes found at once | suspected, not confirmed: green |", "|---" * 9 + "|"]
     for row in [*found, *_together(found)]:
         years, steps = row["years"], list(row["steps"].values())
         rates = [
@@ -183,9 +183,9 @@ def main() -> None:
     seconds = round(time.process_time() - begin)
     lines = table(found)
     about = (
-        f"`benchmarks/detection/product.py`, seed {given.seed}: {given.count} honest series of {RUNS} runs a row\n"
-        f"with confirm runs and as many without, {given.steps} stepped series a row and size; {seconds} CPU s.\n"
-        f"The command `tipcflow judge --series` gives the same answers as the function: {'yes' if same else 'NO'}."
+        f"`benchmarks/detection/product.py`, seed {given.seed}; {seconds} s of CPU time. Per row: {given.count}\n"
+        f"series of {RUNS} runs without a change, with and without confirmation runs each, and {given.steps}\n"
+        f"series per step size. `tipcflow judge --series` and the function agree: {'yes' if same else 'NO'}."
     )
     print("\n".join([about, "", *lines]))
     out = ROOT / "benchmarks" / "results" / "product.json"

@@ -116,5 +116,5 @@ RULES: dict[str, Rule] = {
     "HUD 5 % x 2": hud,
     "Conbench z 5": conbench,
     "Perfherder t 7": perfherder,
-    "median/MAD + confirm": median_mad,
+    "median/MAD + confirmation": median_mad,
 }

@@ -85,7 +85,7 @@ def judges(wanted: Wanted) -> dict[str, tuple[Judge, int]]:
     found: dict[str, tuple[Judge, int]] = {
         "gate, weekly": (gate("weekly"), wanted.count),
         "gate, pr": (gate("pr"), wanted.count),
-        "gate, no confirm runs": (gate("pr", confirm=False), wanted.count),
+        "gate, no confirmation": (gate("pr", confirm=False), wanted.count),
     }
     found |= {name: (_each(rule), wanted.count) for name, rule in RULES.items()}
     if wanted.otava:

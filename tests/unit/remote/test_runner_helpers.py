@@ -130,3 +130,58 @@ def test_helpers_are_no_processes_of_the_run(bench):
     bench.ended(job)
     assert watch.wait(20) == 0
     assert Path(job, "exit.json").exists()
+
+
+@pytest.fixture
+def stopped_watch(bench, wait):
+    """Starts the watch of a living job and stops it, as a debugger or a frozen session does."""
+    started = []
+
+    def start(job):
+        command = commands.watch(bench.node, str(job), seconds=300)
+        watch = run(bench.node, f"exec {command}", stdout=subprocess.PIPE)
+        started.append(watch)
+        watch.stdout.readline()
+        os.kill(watch.pid, signal.SIGSTOP)
+        wait(lambda: state_of(watch.pid) == "T", "the watch to be stopped")
+        return watch
+
+    yield start
+    for watch in started:
+        watch.kill()
+        watch.wait(20)
+
+
+def state_of(pid):
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def test_a_stopped_watch_ends_with_its_job(bench, wait, stopped_watch):
+    job, other = bench.job("sleep 300"), bench.job("sleep 300", step="other")
+    for each in (job, other):
+        bench.ask("start", each)
+    watch, watch_of_other = stopped_watch(job), stopped_watch(other)
+    bench.ask("stop", job, "over")
+    assert watch.wait(20) == -signal.SIGTERM
+    log = job / "runner.log"
+    wait(lambda: f"guard: pid {watch.pid}, a stopped command" in log.read_text(), "the guard's line")
+    assert state_of(watch_of_other.pid) == "T"  # its job lives: its controller may continue it
+    bench.ask("stop", other, "over")
+    assert watch_of_other.wait(20) == -signal.SIGTERM
+
+
+def test_reap_ends_a_watch_that_was_stopped_after_its_jobs_end(bench, stopped_watch):
+    job = bench.job("sleep 300")
+    bench.ask("start", job)
+    for guard in bench.guards():
+        os.kill(guard, signal.SIGKILL)
+    watch = stopped_watch(job)
+    bench.ask("stop", job, "over")
+    bench.ended(job)
+    (listed,) = bench.ask("list", bench.workspace)["helpers"]
+    assert (listed["pid"], listed["stopped"], listed["over"]) == (watch.pid, True, True)
+    begin = time.monotonic()
+    told = bench.ask("reap", bench.workspace, "--helpers")
+    assert [(one["pid"], one["signal"]) for one in told["helpers"]] == [(watch.pid, "SIGTERM")]
+    assert time.monotonic() - begin < helpers.GRACE_S  # nobody waits for it to end by itself
+    assert watch.wait(20) == -signal.SIGTERM

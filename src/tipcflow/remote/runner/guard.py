@@ -13,6 +13,7 @@ import time
 
 from . import container
 from .files import Json, job_id, load, locked
+from .helpers import end_stopped
 from .kin import OfJob
 from .processes import UNKILLABLE_S, Proc, end_all, marks
 
@@ -97,6 +98,8 @@ class Guard:
             sys.stderr.write(f"guard: pid {pid} {word}\n")
         if os.path.exists(os.path.join(self.folder, container.MARK)):
             container.sweep(self.spec["workspace"], set(), job_id(self.spec))
+        for pid in sorted(end_stopped(self.folder)):
+            sys.stderr.write(f"guard: pid {pid}, a stopped command of a controller, was ended\n")
         if not left and not locked(self.folder):
             look.forget()
 

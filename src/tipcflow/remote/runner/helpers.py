@@ -1,12 +1,14 @@
 """Processes on a node that belong to a controller, not to a job: uploads, watches, evidence, and jobs' guards.
 
 They carry TIPCFLOW_HELPER (what they do) and TIPCFLOW_FOR (the workspace, or a folder in it). Each has a deadline
-of its own; a connection that breaks silently may keep one until then.
+of its own; a connection that breaks silently may keep one until then. A stopped one (SIGSTOP) does not see its
+deadline: a job's guard ends those of its job, and `reap` ends all.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import time
 from typing import Iterable
 
@@ -62,7 +64,7 @@ def helpers(workspace: str, table: list[Proc]) -> list[Json]:
             "pid": proc.pid, "start": proc.start, "helper": what, "for": place,
             "job": proc.var("TIPCFLOW_JOB") if guard else "", "user": user_of(proc.pid),
             "cmdline": command_of(proc.pid), "age_s": round(age_s(proc), 1), "silent_s": round(silent_s(proc), 1),
-            "deadline_s": float(proc.var("TIPCFLOW_DEADLINE") or 0),
+            "deadline_s": float(proc.var("TIPCFLOW_DEADLINE") or 0), "stopped": proc.stopped,
         }  # fmt: skip
         found.append(dict(one, over=is_over(one, workspace)))
     return found
@@ -73,7 +75,33 @@ def is_over(one: Json, workspace: str) -> bool:
     if one["helper"] == "guard":
         return not locked(job_folder(workspace, one["job"]))
     late = 0 < one["deadline_s"] < one["age_s"]
-    return bool(late or (one["helper"] == "upload" and one["silent_s"] > SILENT_S))
+    return bool(late or one["stopped"] or (one["helper"] == "upload" and one["silent_s"] > SILENT_S))
+
+
+def wake_to_end(procs: Iterable[Proc]) -> dict[int, str]:
+    """Let stopped processes end: SIGTERM, then SIGCONT, which lets them see it. Pid -> the signal."""
+    sent = {}
+    for proc in procs:
+        if proc.stopped:
+            try:
+                os.kill(proc.pid, signal.SIGTERM)
+                os.kill(proc.pid, signal.SIGCONT)
+                sent[proc.pid] = "SIGTERM"
+            except OSError:
+                pass  # ended meanwhile, or another user's
+    return sent
+
+
+def end_stopped(folder: str) -> dict[int, str]:
+    """End the stopped helpers of one job, which is over. Pid -> the last signal that it was sent."""
+
+    def find() -> list[Proc]:
+        return [proc for proc in scan({os.getpid()}) if proc.stopped and place_of(proc) == folder]
+
+    sent = wake_to_end(find())
+    if sent:
+        sent.update(end_all(find, grace_s=0.5, kill_after_s=0.0, give_up_s=3.0))
+    return sent
 
 
 def end_helpers(workspace: str, job: str) -> tuple[list[Json], list[Json]]:
@@ -91,7 +119,8 @@ def end_helpers(workspace: str, job: str) -> tuple[list[Json], list[Json]]:
                 seen.setdefault((one["pid"], one["start"]), one)
         return [proc for proc in table if (proc.pid, proc.start) in seen]
 
-    sent = end_all(find, grace_s=GRACE_S, kill_after_s=2.0, give_up_s=3.0)
+    sent = wake_to_end(find())
+    sent.update(end_all(find, grace_s=GRACE_S, kill_after_s=2.0, give_up_s=3.0))
     left = {(proc.pid, proc.start) for proc in find()}
     ended = [dict(one, signal=sent[key[0]]) for key, one in seen.items() if key not in left and key[0] in sent]
     return ended, [one for key, one in seen.items() if key in left]

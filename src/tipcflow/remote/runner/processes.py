@@ -17,7 +17,8 @@ PAGE, HZ = os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_CLK_TCK")
 
 class Proc(NamedTuple):
     """A process: `cpu` in seconds with its reaped children, `rss` in bytes, `env` as it was started, `sid` its
-    session, `start` in ticks since the node's boot: no two processes have both pid and start in common."""
+    session, `stopped` by SIGSTOP or a terminal, `start` in ticks since the node's boot: no two processes have both
+    pid and start in common."""
 
     pid: int
     ppid: int
@@ -26,6 +27,7 @@ class Proc(NamedTuple):
     env: bytes
     start: int = 0
     sid: int = 0
+    stopped: bool = False
 
     def var(self, name: str) -> str:
         """An environment variable of the process, '' when it has none."""
@@ -86,8 +88,8 @@ def scan(skip: AbstractSet[int] = frozenset()) -> Iterator[Proc]:
         field = stat[stat.rindex(b")") + 2 :].split()
         if field[0] not in (b"Z", b"X"):
             cpu = sum(int(ticks) for ticks in field[11:15]) / HZ
-            ids = {"start": int(field[19]), "sid": int(field[3])}
-            yield Proc(int(entry), int(field[1]), cpu, int(field[21]) * PAGE, env, **ids)
+            start, sid = int(field[19]), int(field[3])
+            yield Proc(int(entry), int(field[1]), cpu, int(field[21]) * PAGE, env, start, sid, field[0] == b"T")
 
 
 def nothing() -> None:
