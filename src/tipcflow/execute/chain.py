@@ -111,7 +111,7 @@ class ChainRun:
                         listener=self._say,
                         cancel=self.cancel,
                         log_format=suite.log_format,
-                        budget_s=self.request.left_s(budget_s),
+                        budget_s=self.request.left_s(budget_s, self._store.now()),
                         policy=resolved.policy,
                     ).run()
                 finally:
