@@ -55,8 +55,9 @@ def quirks_markdown() -> str:
         [
             "# Quirks",
             "",
-            "What a suite's script does (`--compat bash`), and what a run does instead (`--compat spec`).",
-            "Words in braces are filled in from the file; `tipcflow plan --diff` shows those that a file meets.",
+            "A quirk is a named difference between what a suite's script does (`--compat bash`) and what tipcflow",
+            "does (`--compat spec`). Words in braces are filled in from the file. `tipcflow plan --diff` lists",
+            "the quirks of a file.",
             "",
             "| id | bash | spec |",
             "|---|---|---|",

@@ -95,7 +95,7 @@ def test_an_empty_line_before_the_to_static_section(plan: Make, norm_text: str) 
     assert "section-by-line" not in quirks_of(plan(text, dialects=("PaddleOCR",)))
     found = quirks_of(plan(shifted, dialects=("PaddleOCR",)))["section-by-line"]
     assert found == (
-        "an empty line stands before the section: '=====more=====' is read instead of 'to_static_train:--static'"
+        "an empty line before the section: '=====more=====' is read instead of 'to_static_train:--static'"
     )
 
 

@@ -37,7 +37,7 @@ def _quant_words(subject: Subject) -> list[str]:
 
 
 def skipped(subject: Subject) -> list[Hit]:
-    """Legs that the script's rules leave out without a word."""
+    """Legs that the script skips without a message."""
     slot = subject.slot("device")
     if slot is None:
         return []
@@ -57,7 +57,7 @@ def skipped(subject: Subject) -> list[Hit]:
             continue
         because = "; ".join(f"{number} with {_in_words(subject, rules[by])}" for by, number in mine.items())
         message = f"{gone} of {count} legs on {device.upper()} never run: {because}"
-        fix = "take out the words that make no leg" if gone < count else "add words that make at least one leg"
+        fix = "remove the words that give no leg" if gone < count else "add words that give at least one leg"
         hits.append(Hit(slot.line, message, fix, Severity.WARNING if gone == count else None))
     return hits
 
@@ -80,7 +80,7 @@ def _in_words(subject: Subject, rule: SkipRule) -> str:
 
 
 def cpu_precision(subject: Subject) -> list[Hit]:
-    """Legs that need CPU instructions which this machine lacks."""
+    """Legs that need CPU instructions that this machine lacks."""
     slot = subject.slot("precision")
     if slot is None or "cpu" not in {DEVICES.get(word) for word in subject.items("device")}:
         return []
@@ -91,13 +91,17 @@ def cpu_precision(subject: Subject) -> list[Hit]:
         reason = subject.cpu_lacks(word)
         if reason:
             hits.append(
-                Hit(slot.line, reason, "run these legs on a node whose CPU has them; here they are not_run")
+                Hit(
+                    slot.line,
+                    reason,
+                    "run these legs on a node whose CPU has them; on this machine they are not_run",
+                )
             )
     return hits
 
 
 def empty_axis(subject: Subject) -> list[Hit]:
-    """An empty list leaves no combination."""
+    """An empty list gives no combination."""
     hits: list[Hit] = []
     words = {DEVICES.get(word) for word in subject.items("device")}
     for device, spec in (("cpu", subject.dialect.cpu), ("gpu", subject.dialect.gpu)):
@@ -105,7 +109,7 @@ def empty_axis(subject: Subject) -> list[Hit]:
             slot = subject.slot(axis)
             if slot is not None and not slot.items and slot.line not in {hit.line for hit in hits}:
                 message = f"'{slot.key}' is empty: no inference runs on {device.upper()}"
-                hits.append(Hit(slot.line, message, f"write {slot.key}:null, or the values to run with"))
+                hits.append(Hit(slot.line, message, f"write {slot.key}:null or a list of values"))
     return hits
 
 
@@ -121,7 +125,7 @@ def model_lists(subject: Subject) -> list[Hit]:
         if slot is None or len(slot.items) == count or (name == "infer_quant" and _quant_unread(subject)):
             continue
         message = f"'{slot.key}' has {len(slot.items)} values for {count} models of '{models.key}'"
-        hits.append(Hit(slot.line, message, f"give {count}, separated by |"))
+        hits.append(Hit(slot.line, message, f"use {count} values, separated by |"))
     return hits
 
 
@@ -133,18 +137,16 @@ RULES = (
     Rule(
         "legs-skipped",
         Severity.NOTE,
-        "combinations that the script leaves out without a line in any log (a warning when none is left)",
+        "combinations that the script skips without a line in any log (a warning if none is left)",
         skipped,
     ),
     Rule(
         "cpu-precision",
         Severity.NOTE,
-        "int8 and bf16 need AVX512-VNNI, AVX512-BF16 or AMX; without them the framework runs fp32 and says "
-        "nothing. Asked of the machine that lint runs on",
+        "int8 and bf16 need AVX512-VNNI, AVX512-BF16 or AMX; without them the framework silently runs fp32. "
+        "Checked on the machine that lint runs on",
         cpu_precision,
     ),
-    Rule("infer-list-empty", Severity.ERROR, "an empty list is a loop without a turn", empty_axis),
-    Rule(
-        "infer-lists", Severity.ERROR, "what is lacking counts as empty: no export, or no skip rule", model_lists
-    ),
+    Rule("infer-list-empty", Severity.ERROR, "an empty list gives no combination", empty_axis),
+    Rule("infer-lists", Severity.ERROR, "missing entries count as empty: no export, or no skip rule", model_lists),
 )

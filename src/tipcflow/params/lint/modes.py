@@ -24,7 +24,7 @@ def _tables(subject: Subject) -> list[Slot]:
 
 
 def entries(subject: Subject) -> list[Hit]:
-    """Every mode needs an entry of its own."""
+    """Each mode needs its own entry."""
     hits = []
     for slot in _tables(subject):
         table = mode_entries(slot.value)
@@ -44,50 +44,50 @@ def bare(subject: Subject) -> list[Hit]:
         plain = [item for item in split_list(slot.value) if "=" not in item]
         if plain:
             where = "everywhere" if not mode_entries(slot.value) else "for this entry"
-            message = f"{plain[0]!r} names no mode: '{slot.key}' is dropped {where}"
+            message = f"{plain[0]!r} has no mode: '{slot.key}' is dropped {where}"
             hits.append(Hit(slot.line, message, f"write {'|'.join(f'{m}={plain[0]}' for m in TRAINING_MODES)}"))
     return hits
 
 
 def unknown(subject: Subject) -> list[Hit]:
-    """An entry for a mode that no script is started in."""
+    """An entry for a mode that does not exist."""
     hits = []
     for slot in _tables(subject):
         for mode in mode_entries(slot.value):
             if mode in TABLE_MODES:
                 continue
             fix = f"write {_OLD[mode]}" if mode in _OLD else f"use one of {', '.join(MODES)}"
-            hits.append(Hit(slot.line, f"'{slot.key}': there is no mode {mode!r}", fix))
+            hits.append(Hit(slot.line, f"'{slot.key}': unknown mode {mode!r}", fix))
     return hits
 
 
 def cut_entry(subject: Subject) -> list[Hit]:
-    """An entry's value ends at its own `=`."""
+    """The value of an entry is truncated at its `=`."""
     hits = []
     for slot in _tables(subject):
         for item in split_list(slot.value):
             if item.count("=") > 1:
                 mode, value, *_ = item.split("=")
                 message = f"'{slot.key}': {item!r} becomes {value!r} in mode {mode}"
-                hits.append(Hit(slot.line, message, "give a value without '='"))
+                hits.append(Hit(slot.line, message, "use a value without '='"))
     return hits
 
 
 def not_looked_up(subject: Subject) -> list[Hit]:
-    """A mode table in a slot that the script passes on as it is."""
+    """A mode table in a slot that the script passes unchanged."""
     hits = []
     for slot in subject.slots():
         if subject.dialect.kind(slot.name) != "plain" or not any(
             f"{mode}=" in slot.value for mode in TRAINING_MODES
         ):
             continue
-        message = f"'{slot.key}' is no mode table in this suite: {slot.value!r} is passed on as it is"
-        hits.append(Hit(slot.line, message, "give one value for all modes"))
+        message = f"'{slot.key}' is not a mode table in this suite: {slot.value!r} is passed unchanged"
+        hits.append(Hit(slot.line, message, "use one value for all modes"))
     return hits
 
 
 def epochs_ignored(subject: Subject) -> list[Hit]:
-    """PaddleClas looks its epochs up without saying the mode."""
+    """PaddleClas looks up its epochs without the mode."""
     slot = subject.slot("epochs")
     if slot is None or not subject.dialect.has("epochs-ignored"):
         return []
@@ -97,20 +97,22 @@ def epochs_ignored(subject: Subject) -> list[Hit]:
         return []
     said = ", ".join(f"{value} in {mode}" for mode, value in others.items())
     message = f"'{slot.key}' is ignored: the script always trains {always} epochs, not {said}"
-    return [Hit(slot.line, message, "run it with tipcflow's own semantics (--compat spec, the default)")]
+    return [Hit(slot.line, message, "run it with --compat spec (the default)")]
 
 
 RULES = (
     Rule(
         "mode-entry",
         Severity.WARNING,
-        "without an entry the argument is dropped, and the framework's default counts: full-length training in a "
-        "lite mode (an error where lite_train_lite_infer is lacking)",
+        "without an entry the argument is dropped and the framework default applies: full-length training in a "
+        "lite mode (an error if lite_train_lite_infer is missing)",
         entries,
     ),
     Rule("mode-bare", Severity.ERROR, "`epoch:8` never matches a mode: the argument is dropped", bare),
-    Rule("mode-unknown", Severity.WARNING, "names from before 2022 and misspelt ones match nothing", unknown),
+    Rule(
+        "mode-unknown", Severity.WARNING, "mode names from before 2022 and misspelled names match nothing", unknown
+    ),
     Rule("mode-cut", Severity.ERROR, "the value of `mode=a=b` is `a`", cut_entry),
-    Rule("mode-table-unread", Severity.ERROR, "some slots of some suites are plain values", not_looked_up),
-    Rule("epochs-ignored", Severity.WARNING, "PaddleClas trains 2 epochs, whatever the file says", epochs_ignored),
+    Rule("mode-table-unread", Severity.ERROR, "the slot is a plain value in this suite", not_looked_up),
+    Rule("epochs-ignored", Severity.WARNING, "PaddleClas always trains 2 epochs", epochs_ignored),
 )

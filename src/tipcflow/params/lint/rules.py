@@ -1,4 +1,4 @@
-"""All rules, and what they say of one file."""
+"""All lint rules, and their findings in one file."""
 
 from collections.abc import Callable
 
@@ -28,14 +28,14 @@ def all_rules() -> list[Rule]:
 def lint_text(
     text: str, *, file: str, dialect: Dialect, cpu_lacks: Callable[[str], str] = lambda _: ""
 ) -> list[Finding]:
-    """What the dialect's script would drop, misread or skip in a params file, in the order of lines.
+    """What the dialect's script would drop, misread or skip in a params file, by line.
 
-    Where lines are not where they belong, only that is said: every other answer would be about another slot.
+    If lines are misplaced, only that is reported: every other finding would be about another slot.
 
     Args:
         text, file: the file's content, and its name for messages.
-        dialect: whose script is asked about.
-        cpu_lacks: precision word -> why the CPU in question cannot do it, '' where it can.
+        dialect: the dialect of the script.
+        cpu_lacks: precision word -> why the CPU does not support it, '' if it does.
     """
     subject = Subject(text, dialect, cpu_lacks)
     findings = [each for rule in all_rules() if rule.shape for each in _ask(rule, subject, file)]
@@ -45,13 +45,13 @@ def lint_text(
 
 
 def lint_lines(text: str, *, file: str) -> list[Finding]:
-    """What is wrong with a file whatever it is for: Windows line endings, lines of blanks."""
+    """Problems of a file of any kind: Windows line endings, whitespace-only lines."""
     subject = Subject(text, load_dialect("models/template"))
     return [each for rule in shape.ANY_FILE for each in _ask(rule, subject, file)]
 
 
 def lint_blocks(text: str, *, file: str, dialect: Dialect) -> list[Finding]:
-    """What is wrong with the lines of a file of several blocks: the first place that is not what it has to be."""
+    """Problems in the lines of a file of several blocks: the first line that does not match its layout."""
     findings = lint_lines(text, file=file)
     try:
         split_blocks(text, file=file, dialect=dialect)
@@ -72,19 +72,24 @@ def _ask(rule: Rule, subject: Subject, file: str) -> list[Finding]:
 def reference_page() -> str:
     """The text of docs/reference/lint.md."""
     lines = [
-        "# What `tipcflow lint` finds",
+        "# `tipcflow lint` rules",
         "",
         "<!-- Written by `tipcflow lint --rules > docs/reference/lint.md`; do not edit. -->",
         "",
-        "Params files are read by position, and the suites' scripts say nothing about what they drop, misread or",
-        "skip. `tipcflow lint PATH… [--suite S] [--json]` says it, as `file:line: rule: severity: message`, with",
-        "a fix. It exits with 1 when there are errors, with 2 when it was asked wrongly.",
+        "Suites' scripts read params files by position and do not report what they drop, misread or skip.",
+        "`tipcflow lint PATH… [--suite S] [--json]` reports it, as `file:line: rule: severity: message` with a",
+        "fix.",
         "",
-        "An **error**: what the file says does not happen, and another text would make it happen. A **warning**:",
-        "the script's own doing, or something that is probably not meant. A **note**: good to know.",
+        "| severity | meaning |",
+        "|---|---|",
+        "| error | the file does not have the intended effect, and a change of its text fixes it |",
+        "| warning | a defect of the script, or probably unintended |",
+        "| note | works as intended, for information |",
+        "",
+        "Exit code 1 if there are errors, 2 for invalid arguments. A file that is not UTF-8 text is an error",
+        "`not-text`.",
     ]
     for title, rules in GROUPS.items():
         lines += ["", f"## {title}", "", "| rule | severity | what the script does |", "|---|---|---|"]
         lines += [f"| `{rule.id}` | {rule.severity} | {rule.why.replace('|', chr(92) + '|')} |" for rule in rules]
-    lines += ["", "A file that is not UTF-8 text is an error `not-text`."]
     return "\n".join(lines) + "\n"

@@ -1,19 +1,19 @@
-"""Rules about defects of some suites' scripts that no text of the file can mend."""
+"""Rules about defects of suites' scripts that the file cannot work around."""
 
 from tipcflow.params.lint.subject import Hit, Rule, Severity, Subject
 from tipcflow.params.values import is_null
 
-_SPEC = "run it with tipcflow's own semantics (--compat spec, the default)"
+_SPEC = "run it with --compat spec (the default)"
 
 
 def whole_infer_nothing(subject: Subject) -> list[Hit]:
-    """PaddleClas infers listed models only after a quantisation."""
+    """PaddleClas runs inference on listed models only after a quantisation."""
     export, model = subject.slot("export1"), subject.slot("infer_model")
     if export is None or model is None or not subject.dialect.has("whole-infer-nothing"):
         return []
     if export.value.strip() not in ("null", "", "False") or is_null(model.value.strip()):
         return []
-    return [Hit(model.line, f"'{model.value}' is never inferred with: whole_infer runs nothing", _SPEC)]
+    return [Hit(model.line, f"'{model.value}' is never used: whole_infer runs nothing", _SPEC)]
 
 
 def export_weights(subject: Subject) -> list[Hit]:
@@ -32,12 +32,12 @@ def first_epoch(subject: Subject) -> list[Hit]:
     slot = subject.slot("epochs")
     if slot is None or not subject.dialect.has("first-epoch-weights") or slot.value.strip() in ("1", "null", ""):
         return []
-    message = f"{slot.value} epochs are trained, and the weights of epoch 1 evaluated and exported"
-    return [Hit(slot.line, message, "train one epoch in lite modes; mind it in whole ones")]
+    message = f"{slot.value} epochs are trained, but the weights of epoch 1 are evaluated and exported"
+    return [Hit(slot.line, message, "train one epoch in lite modes; results of whole modes are those of epoch 1")]
 
 
 def image_dropped(subject: Subject) -> list[Hit]:
-    """A script that reads a variable which it never sets."""
+    """The script reads a variable that it never sets."""
     slot = subject.slot("image")
     if slot is None or not subject.dialect.has("image-dropped") or is_null(slot.value.strip()):
         return []
@@ -45,17 +45,39 @@ def image_dropped(subject: Subject) -> list[Hit]:
 
 
 def quant_unread(subject: Subject) -> list[Hit]:
-    """A quantisation word that no one reads."""
+    """A quantisation word that is never read."""
     slot = subject.slot("infer_quant")
     if slot is None or not subject.dialect.has("quant-unread") or "True" not in subject.items("infer_quant"):
         return []
-    return [Hit(slot.line, "the script never reads the quantisation words: no leg is left out for them", _SPEC)]
+    return [
+        Hit(slot.line, "the script never reads the quantisation words: no leg is skipped because of them", _SPEC)
+    ]
 
 
 RULES = (
-    Rule("whole-infer-nothing", Severity.NOTE, "PaddleClas, without a kl_quant command", whole_infer_nothing),
-    Rule("export-weights-lost", Severity.WARNING, "PaddleClas, GeneralRecognition and MetaBIN", export_weights),
-    Rule("first-epoch-weights", Severity.NOTE, "PaddleVideo, always", first_epoch),
-    Rule("image-dropped", Severity.NOTE, "models/mobilenetv3_prod, in all training modes", image_dropped),
-    Rule("quant-unread", Severity.WARNING, "PaddleGAN", quant_unread),
+    Rule(
+        "whole-infer-nothing",
+        Severity.NOTE,
+        "PaddleClas without a kl_quant command: whole_infer runs nothing",
+        whole_infer_nothing,
+    ),
+    Rule(
+        "export-weights-lost",
+        Severity.WARNING,
+        "PaddleClas GeneralRecognition and MetaBIN: the export gets no weights",
+        export_weights,
+    ),
+    Rule(
+        "first-epoch-weights",
+        Severity.NOTE,
+        "PaddleVideo: the weights of epoch 1 are evaluated and exported",
+        first_epoch,
+    ),
+    Rule(
+        "image-dropped",
+        Severity.NOTE,
+        "models/mobilenetv3_prod: the image argument is dropped in all training modes",
+        image_dropped,
+    ),
+    Rule("quant-unread", Severity.WARNING, "PaddleGAN: quantisation words are not read", quant_unread),
 )

@@ -1,4 +1,4 @@
-"""Rules about lines: every slot is known by its position alone."""
+"""Rules about lines: slots are identified by their position alone."""
 
 from dataclasses import replace
 
@@ -9,21 +9,21 @@ from tipcflow.params.lines import TextLine
 from tipcflow.params.lint.subject import Hit, Rule, Severity, Subject
 
 _BEYOND = 10_000
-COMPARE = "compare with a file of the suite that works, line by line"
+COMPARE = "compare with a working file of the suite, line by line"
 
 
 def crlf(subject: Subject) -> list[Hit]:
-    """Windows line endings: the carriage return sticks to every value."""
+    """Windows line endings: the carriage return becomes part of every value."""
     numbers = [line.number for line in subject.lines if line.text.endswith("\r")]
     if not numbers:
         return []
-    message = f"{len(numbers)} lines end in a carriage return, which becomes part of their values"
+    message = f"{len(numbers)} lines end with a carriage return, which becomes part of their values"
     return [Hit(numbers[0], message, "save the file with Unix line endings: sed -i 's/\\r$//' FILE")]
 
 
 def blank_lines(subject: Subject) -> list[Hit]:
-    """Lines that hold only blanks count as lines, empty ones do not."""
-    message = "a line of blanks takes a slot's place, and shifts all that follow"
+    """Whitespace-only lines count as lines, empty lines do not."""
+    message = "a whitespace-only line takes the place of a slot and shifts all slots below"
     return [
         Hit(line.number, message, "delete the line")
         for line in subject.lines
@@ -32,7 +32,7 @@ def blank_lines(subject: Subject) -> list[Hit]:
 
 
 def empty_lines(subject: Subject) -> list[Hit]:
-    """Empty lines are skipped by the main scripts, and counted where a script looks for a section's title."""
+    """Main scripts skip empty lines; scripts that search for a section title count them."""
     physical = subject.text.split("\n")
     while physical and physical[-1] == "":
         physical.pop()
@@ -43,7 +43,7 @@ def empty_lines(subject: Subject) -> list[Hit]:
             continue
         after = [text for text in physical[number:] if text.startswith("=") and "benchmark_params" in text]
         if after:
-            message = "an empty line before a section: the benchmark and to_static sections are read one line off"
+            message = "an empty line before a section: benchmark and to_static sections are read one line off"
             hits.append(Hit(number, message, "delete the empty line", Severity.ERROR))
         elif not cut or number <= cut:
             hits.append(Hit(number, "an empty line is skipped", "delete the empty line"))
@@ -51,17 +51,17 @@ def empty_lines(subject: Subject) -> list[Hit]:
 
 
 def cut_off(subject: Subject) -> list[Hit]:
-    """Some scripts look at the first lines of the file alone."""
+    """Some scripts read only the first lines of the file."""
     cut = subject.dialect.cut
     lost = [slot for slot in subject.slots() if cut > 0 and slot.line > cut]
     if not lost:
         return []
-    message = f"the script reads the first {cut} physical lines: {', '.join(slot.key for slot in lost)} is lost"
-    return [Hit(lost[0].line, message, "delete empty lines above")]
+    message = f"the script reads the first {cut} physical lines: {', '.join(slot.key for slot in lost)} not read"
+    return [Hit(lost[0].line, message, "delete the empty lines above")]
 
 
 def shape(subject: Subject) -> list[Hit]:
-    """The first place where the file is not what its line map says, with what would mend it."""
+    """The first line that does not match the line map, with a fix."""
     layout = subject.dialect.line_map()
     lines = tuple(line for line in subject.lines if line.text.strip())
     lines = tuple(
@@ -79,14 +79,14 @@ def shape(subject: Subject) -> list[Hit]:
     names = _names(layout, missing)
     if missing:
         first, last = (lines[min(max(place, 0), len(lines) - 1)].number for place in (missing[0] - 1, missing[-1]))
-        message = f"a line is missing between lines {first} and {last}: all below mean something else"
-        return [Hit(last, message, f"put in the line that is lacking: {names}")]
+        message = f"a line is missing between lines {first} and {last}: all lines below are misread"
+        return [Hit(last, message, f"add the missing line: {names}")]
     if extra:
         begin, end = lines[extra[0]], lines[extra[-1]]
-        message = f"a line too many between lines {begin.number} and {end.number}: all below mean something else"
+        message = f"an extra line between lines {begin.number} and {end.number}: all lines below are misread"
         if begin is end:
-            message = f"a line too many: {_short(end.text)}; all below mean something else"
-        return [Hit(end.number, message, "delete the line that does not belong there")]
+            message = f"an extra line: {_short(end.text)}; all lines below are misread"
+        return [Hit(end.number, message, "delete the extra line")]
     found = f" (found {_short(error.found)}, expected {error.expected})" if error.expected else ""
     return [Hit(max(error.line, 1), f"{error.key or 'line'}: {error.message}{found}", COMPARE)]
 
@@ -104,13 +104,13 @@ def _fits(lines: tuple[TextLine, ...], layout: Layout) -> bool:
 
 
 def _with_gap(lines: tuple[TextLine, ...], place: int) -> tuple[TextLine, ...]:
-    """The lines as if one more stood at `place`; a line beyond the layout makes up for the number."""
+    """The lines with a gap at `place`; a line beyond the layout keeps the count."""
     moved = tuple(replace(line, index=line.index + 1) for line in lines[place:])
     return (*lines[:place], *moved, TextLine(index=_BEYOND, number=0, text="-"))
 
 
 def _blanked(lines: tuple[TextLine, ...], without: TextLine) -> tuple[TextLine, ...]:
-    """The lines with one that nothing is asked of."""
+    """The lines, with one replaced by a line beyond the layout, which is not checked."""
     kept = tuple(line for line in lines if line is not without)
     return (*kept, TextLine(index=_BEYOND, number=0, text="-"))
 
@@ -130,31 +130,31 @@ def _short(text: str) -> str:
 
 
 RULES = (
-    Rule("crlf", Severity.ERROR, "the script parses nothing it knows, runs nothing and succeeds", crlf, True),
+    Rule("crlf", Severity.ERROR, "the script recognises no line, runs nothing and exits with 0", crlf, True),
     Rule(
         "blank-line",
         Severity.ERROR,
-        "a line that holds only blanks is a line: all slots below are shifted, often nothing runs",
+        "a whitespace-only line counts as a line: all slots below are shifted, often nothing runs",
         blank_lines,
         True,
     ),
     Rule(
         "empty-line",
         Severity.NOTE,
-        "skipped by the main script, but an error before a section for benchmarks or to_static, which is then "
-        "read one line off",
+        "skipped by the main script, but an error before a benchmark or to_static section, which is then read one "
+        "line off",
         empty_lines,
         True,
     ),
     Rule(
         "line-shape",
         Severity.ERROR,
-        "slots are known by position alone: after a missing or an extra line each slot gets another's value, "
-        "without any message",
+        "slots are identified by position alone: after a missing or extra line each slot gets another slot's "
+        "value, without a message",
         shape,
         True,
     ),
-    Rule("cut-off", Severity.ERROR, "some scripts read the first 51 or 32 physical lines alone", cut_off),
+    Rule("cut-off", Severity.ERROR, "some scripts read only the first 51 or 32 physical lines", cut_off),
 )
 
 # Rules that hold for files of every family.

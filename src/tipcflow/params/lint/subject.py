@@ -1,4 +1,4 @@
-"""What rules look at, and what they answer."""
+"""Input and output types of lint rules."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,10 +13,10 @@ from tipcflow.params.values import NOTHING
 
 
 class Severity(StrEnum):
-    """How bad a finding is.
+    """Severity of a finding.
 
-    error: what the file says does not happen, and another text would make it happen. warning: the script's own
-    doing, or something that is probably not meant. note: as intended, and good to know.
+    error: the file does not have the intended effect, and a change of its text fixes it. warning: a defect of the
+    script, or probably unintended. note: works as intended, for information.
     """
 
     ERROR = "error"
@@ -26,7 +26,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True)
 class Hit:
-    """A rule's answer: where (physical line, 1-based, 0 for the whole file), what, and what mends it.
+    """A match of a rule: where (physical line, 1-based, 0 for the whole file), what, and the fix.
 
     `severity` replaces the rule's own.
     """
@@ -39,7 +39,7 @@ class Hit:
 
 @dataclass(frozen=True)
 class Finding:
-    """A hit with all that a person needs to act on it."""
+    """A hit with its file, rule and severity."""
 
     file: str
     line: int
@@ -49,7 +49,7 @@ class Finding:
     fix: str
 
     def __str__(self) -> str:
-        """Two lines, the first of which editors can jump from."""
+        """Two lines; editors can jump to the location in the first."""
         return f"{self.file}:{self.line}: {self.rule}: {self.severity}: {self.message}\n    fix: {self.fix}"
 
 
@@ -57,7 +57,7 @@ class Finding:
 class Subject:
     """One params file under examination.
 
-    `cpu_lacks` gives the reason why this machine's CPU cannot do a precision word, '' where it can.
+    `cpu_lacks` returns why this machine's CPU does not support a precision word, '' if it does.
     """
 
     text: str
@@ -66,25 +66,25 @@ class Subject:
 
     @cached_property
     def lines(self) -> tuple[TextLine, ...]:
-        """The non-empty lines, all of them."""
+        """All non-empty lines."""
         return read_lines(self.text)
 
     @cached_property
     def params(self) -> ParamsFile:
-        """The file by position alone, nothing cut off."""
+        """The file parsed by position, without truncation."""
         return read_params(self.text, file="", dialect=self.dialect.model_copy(update={"cut": 0}))
 
     def slots(self) -> list[Slot]:
-        """The slots that the file has, and that are not switched off by a key `null`."""
+        """The slots that the file has and that are not disabled by a key `null`."""
         return [slot for slot in self.params.slots.values() if slot.present and slot.key.strip() != "null"]
 
     def slot(self, name: str) -> Slot | None:
-        """The slot of that name, None where layout or file have none."""
+        """The slot of that name, None if the layout or the file has none."""
         slot = self.params.slots.get(name)
         return slot if slot and slot.present else None
 
     def items(self, name: str) -> list[str]:
-        """The alternatives of a slot, without blanks at their ends; none where there is no such slot."""
+        """The stripped alternatives of a slot; empty if there is no such slot."""
         slot = self.slot(name)
         return [item.strip() for item in slot.items] if slot else []
 
@@ -98,13 +98,13 @@ Check = Callable[[Subject], "list[Hit]"]
 
 @dataclass(frozen=True)
 class Rule:
-    """One question about a params file.
+    """One rule for params files.
 
     Attributes:
-        id: what findings are called.
-        why: what the suites' scripts make of it, for the reference page.
-        check: the question.
-        shape: whether it can be asked of a file whose lines are not where they belong.
+        id: the name in findings.
+        why: what suites' scripts do, for the reference page.
+        check: returns the hits of a file.
+        shape: whether the rule applies to a file whose lines are misplaced.
     """
 
     id: str

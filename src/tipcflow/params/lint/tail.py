@@ -1,4 +1,4 @@
-"""Rules about the sections behind a file's head."""
+"""Rules about the sections after the main part of a file."""
 
 from collections.abc import Callable
 
@@ -21,19 +21,19 @@ _KEYS = {
 
 
 def unreadable(subject: Subject) -> list[Hit]:
-    """A line of a section whose form nobody knows."""
+    """A line of a section that cannot be parsed."""
     hits = []
     readers: tuple[Callable[..., object], ...] = (infer_inputs, benchmark_section)
     for read in readers:
         try:
             read(subject.lines, file="")
         except ConfigError as error:
-            hits.append(Hit(error.line, f"'{error.key}' has a form that nothing reads", f"write {error.expected}"))
+            hits.append(Hit(error.line, f"'{error.key}' cannot be parsed", f"write {error.expected}"))
     return hits
 
 
 def shifted(subject: Subject) -> list[Hit]:
-    """The benchmark scripts know the lines of their section by position alone."""
+    """Benchmark scripts identify the lines of their section by position alone."""
     spec, section = subject.dialect.benchmark, find_section(subject.lines, BENCHMARK)
     if spec is None or section is None:
         return []
@@ -43,22 +43,24 @@ def shifted(subject: Subject) -> list[Hit]:
         found = line.text.partition(":")[0].strip() if line else ""
         if keys and found not in keys:
             where = line.number if line else section.line
-            said = f"'{found}' is taken for it" if line else "nothing is left for it"
+            said = f"'{found}' is read instead" if line else "there is no line for it"
             message = f"the benchmark script expects '{keys[0]}' here: {said}"
-            return [Hit(where, message, "put in the line that is lacking: " + ", ".join(_expected(spec.section)))]
+            return [Hit(where, message, "add the missing line: " + ", ".join(_expected(spec.section)))]
     return []
 
 
 def _expected(names: tuple[str, ...]) -> list[str]:
-    return [_KEYS[name][0] if _KEYS[name] else "a line that is not used" for name in names]
+    return [_KEYS[name][0] if _KEYS[name] else "an unused line" for name in names]
 
 
 RULES = (
-    Rule("section-form", Severity.ERROR, "what reads these lines fails, or takes other inputs", unreadable),
+    Rule(
+        "section-form", Severity.ERROR, "the script that reads these lines fails or uses other inputs", unreadable
+    ),
     Rule(
         "section-shifted",
         Severity.ERROR,
-        "the section for benchmarks is read by position: a missing line gives every later one another meaning",
+        "the benchmark section is read by position: after a missing line all later lines are misread",
         shifted,
     ),
 )

@@ -8,7 +8,7 @@ _PLAIN = ("null", "", "fp32", "False")
 
 
 def _names(subject: Subject) -> dict[str, str]:
-    """Trainer name -> its script, of all that the file has a line for."""
+    """Trainer name -> script, for all trainers with a line in the file."""
     slots = [subject.slot(spec.train) for spec in subject.dialect.trainers.values()]
     found = {slot.key.strip(): slot.value.strip() for slot in slots if slot and slot.key.strip() != "null"}
     norm = subject.slot("norm_train")
@@ -24,7 +24,7 @@ def _names(subject: Subject) -> dict[str, str]:
 
 
 def unknown(subject: Subject) -> list[Hit]:
-    """A name that no line of the file has."""
+    """A trainer without a line in the file."""
     slot = subject.slot("trainers")
     known = _names(subject)
     if slot is None or subject.slot("norm_train") is None:
@@ -36,7 +36,7 @@ def unknown(subject: Subject) -> list[Hit]:
     return [
         Hit(
             slot.line,
-            f"no line of the file belongs to trainer {name!r}: {does}",
+            f"trainer {name!r} has no line in the file: {does}",
             f"use {' or '.join(known)}",
             Severity.WARNING if name == "null" or harmless else None,
         )
@@ -46,31 +46,35 @@ def unknown(subject: Subject) -> list[Hit]:
 
 
 def nothing_listed(subject: Subject) -> list[Hit]:
-    """An empty list is a loop without a turn."""
+    """An empty list is a loop without iterations."""
     hits = []
     for name, full in (("trainers", "norm_train"), ("autocast", "null")):
         slot = subject.slot(name)
         if slot is not None and not slot.items:
-            message = f"'{slot.key}' is empty: nothing at all runs, and the script succeeds"
+            message = f"'{slot.key}' is empty: nothing runs, and the script exits with 0"
             hits.append(Hit(slot.line, message, f"write {slot.key}:{full}"))
     return hits
 
 
 def no_script(subject: Subject) -> list[Hit]:
-    """A listed trainer without a script is left out."""
+    """A listed trainer without a script is skipped."""
     slot = subject.slot("trainers")
     known = _names(subject)
     if slot is None or subject.slot("norm_train") is None:
         return []
     return [
-        Hit(slot.line, f"trainer {name!r} has no script: it is left out without a word", f"give {name} a script")
+        Hit(
+            slot.line,
+            f"trainer {name!r} has no script: it is skipped without a message",
+            f"add a script for {name}",
+        )
         for name in subject.items("trainers")
         if known.get(name) in NOTHING
     ]
 
 
 def precision(subject: Subject) -> list[Hit]:
-    """A precision word that reaches no argument."""
+    """A precision word without an effect on arguments."""
     slot = subject.slot("autocast")
     dialect = subject.dialect
     if slot is None or "{autocast=}" in dialect.train.single:
@@ -79,7 +83,7 @@ def precision(subject: Subject) -> list[Hit]:
     return [
         Hit(
             slot.line,
-            f"the script knows no precision {word!r}: it trains in fp32 under this name",
+            f"unknown precision {word!r}: the script trains in fp32 under this name",
             "use one of "
             + ", ".join(sorted({word for effect in effects for word, text in effect.items() if text})),
         )
@@ -92,13 +96,18 @@ RULES = (
     Rule(
         "trainer-unknown",
         Severity.ERROR,
-        "an unknown trainer is trained as norm_train (PaddleDetection: not at all); a warning for "
-        "`null`, and where a suite knows one trainer only",
+        "an unknown trainer runs as norm_train (PaddleDetection: not at all); a warning for `null` and in suites "
+        "with a single trainer",
         unknown,
     ),
     Rule(
         "nothing-listed", Severity.ERROR, "an empty trainer or precision list: no command, exit 0", nothing_listed
     ),
-    Rule("trainer-no-script", Severity.WARNING, "skipped without a line in the results log", no_script),
-    Rule("precision-word", Severity.ERROR, "unknown words change a folder's name and nothing else", precision),
+    Rule(
+        "trainer-no-script",
+        Severity.WARNING,
+        "the trainer is skipped without a line in the results log",
+        no_script,
+    ),
+    Rule("precision-word", Severity.ERROR, "an unknown word only changes a folder name", precision),
 )

@@ -1,4 +1,4 @@
-"""Rules about the text of values: what the shell and the scripts' helper functions make of them."""
+"""Rules about values: how the shell and the scripts' helper functions interpret them."""
 
 import re
 
@@ -14,14 +14,14 @@ _TRUE_FALSE = {"true": "True", "false": "False"}
 
 
 def colon_cut(subject: Subject) -> list[Hit]:
-    """A value ends at its own first colon."""
+    """A value is truncated at its first colon."""
     if subject.dialect.split != "first":
         return []
     return [
         Hit(
             slot.line,
-            f"the value of '{slot.key}' ends at its colon: {slot.full!r} becomes {slot.value!r}",
-            "give a value without a colon, for instance a path instead of a URL",
+            f"the value of '{slot.key}' is truncated at its colon: {slot.full!r} becomes {slot.value!r}",
+            "use a value without a colon, for example a path instead of a URL",
         )
         for slot in subject.slots()
         if slot.value != slot.full and subject.dialect.kind(slot.name) != "key" and not slot.key.endswith("_url")
@@ -29,7 +29,7 @@ def colon_cut(subject: Subject) -> list[Hit]:
 
 
 def blank_ends(subject: Subject) -> list[Hit]:
-    """A blank at a value's end is part of the value."""
+    """Leading and trailing spaces are part of a value."""
     hits = []
     for slot in subject.slots():
         value = slot.full.rstrip("\r")
@@ -38,25 +38,25 @@ def blank_ends(subject: Subject) -> list[Hit]:
         if value == plain or not plain or begins or subject.dialect.kind(slot.name) == "key":
             continue
         if any(item != item.strip() == "null" for item in slot.items):
-            message = f"{value!r} is not null: '{slot.key}' gets an argument"
+            message = f"{value!r} is not null: '{slot.key}' is passed with an argument"
         else:
-            message = f"the blank at an end of {value!r} is part of the value of '{slot.key}'"
+            message = f"the leading or trailing space of {value!r} is part of the value of '{slot.key}'"
         exact = subject.dialect.kind(slot.name) in _LISTS or slot.name == "model" or plain == "null"
         split = value != value.lstrip()
         severity = Severity.ERROR if exact else Severity.WARNING if split else None
-        hits.append(Hit(slot.line, message, "delete the blank", severity))
+        hits.append(Hit(slot.line, message, "delete the space", severity))
     return hits
 
 
 def metacharacters(subject: Subject) -> list[Hit]:
-    """Commands are built as text and evaluated: the shell acts on what it finds in a value."""
+    """Commands are built as text and evaluated: the shell interprets special characters in a value."""
     hits = []
     for slot in subject.slots():
         if subject.dialect.kind(slot.name) == "key" or slot.value in ("", "null"):
             continue
         for what, does, severity in _shell_acts(slot, subject):
             message = f"{what} in the value of '{slot.key}': {does}"
-            hits.append(Hit(slot.line, message, f"give a value without {what}", severity))
+            hits.append(Hit(slot.line, message, f"use a value without {what}", severity))
     return hits
 
 
@@ -65,24 +65,24 @@ def _shell_acts(slot: Slot, subject: Subject) -> list[tuple[str, str, Severity]]
     bare = _QUOTED.sub("", value)
     acts = []
     if slot.name != "gpu_list" and re.search(r"[;&]", bare):
-        acts.append(("; or &", "the command ends there and another one begins", Severity.ERROR))
+        acts.append(("; or &", "the command ends there and another one starts", Severity.ERROR))
     if re.search(r"[$`]", value):
-        acts.append(("$ or `", "the shell puts something else in its place", Severity.ERROR))
+        acts.append(("$ or `", "the shell expands it", Severity.ERROR))
     if re.search(r"[<>]", bare):
-        acts.append(("< or >", "the shell takes it for a redirection", Severity.ERROR))
+        acts.append(("< or >", "the shell interprets it as a redirection", Severity.ERROR))
     if re.search(r"[\"']", bare):
-        acts.append(("a quote without its partner", "the command cannot be parsed", Severity.ERROR))
+        acts.append(("an unbalanced quote", "the command cannot be parsed", Severity.ERROR))
     if "\\" in bare:
-        acts.append(("a backslash", "the shell takes it away", Severity.WARNING))
+        acts.append(("a backslash", "the shell removes it", Severity.WARNING))
     if re.search(r"[*?]", bare) and slot.name != "weights_name":
-        acts.append(("* or ?", "it is replaced by the files that match", Severity.WARNING))
+        acts.append(("* or ?", "it is replaced by matching files", Severity.WARNING))
     if "|" in value and subject.dialect.kind(slot.name) == "plain":
-        acts.append(("|", "a blank takes its place, this slot holds one value", Severity.ERROR))
+        acts.append(("|", "it becomes a space, because this slot holds one value", Severity.ERROR))
     return acts
 
 
 def flag_words(subject: Subject) -> list[Hit]:
-    """Flags are compared with the exact words True and False."""
+    """Flags are compared with exactly True and False."""
     hits = []
     for name in _FLAGS:
         unread = name == "infer_quant" and (
@@ -101,7 +101,7 @@ def flag_words(subject: Subject) -> list[Hit]:
 
 
 def _meant(word: str) -> str:
-    """True or False when a word is one of them but for its spelling; '' for them and for other words."""
+    """True or False for a misspelling of either; '' for correct and for other words."""
     if word in ("True", "False"):
         return ""
     lower = word.lower()
@@ -111,21 +111,21 @@ def _meant(word: str) -> str:
 
 
 def model_name(subject: Subject) -> list[Hit]:
-    """The model's name is a folder's name in redirections."""
+    """The model name is a folder name in redirections."""
     slot = subject.slot("model")
     if slot is None:
         return []
     name = slot.value.strip()
     if name in ("", "null"):
-        return [Hit(slot.line, "there is no model name", "give one: it names the output folder")]
+        return [Hit(slot.line, "the model name is missing", "add one: it names the output folder")]
     if " " in name or "/" in name:
-        message = f"{name!r} is no folder name: log files cannot be written"
+        message = f"{name!r} is not a valid folder name: log files cannot be written"
         return [Hit(slot.line, message, "use letters, digits, '-', '_' and '.'")]
     return []
 
 
 def listed_twice(subject: Subject) -> list[Hit]:
-    """An alternative that stands twice in a list is run twice, into the same files."""
+    """A duplicate alternative runs twice and overwrites its own files."""
     hits = []
     axes = {*subject.dialect.cpu.axes, *subject.dialect.gpu.axes, "gpu_list", "autocast", "trainers", "device"}
     for name in sorted(axes):
@@ -133,18 +133,18 @@ def listed_twice(subject: Subject) -> list[Hit]:
         items = subject.items(name)
         twice = [item for place, item in enumerate(items) if item in items[:place]]
         if slot is not None and twice:
-            message = f"'{slot.key}' lists {twice[0]!r} more than once: it runs twice, into the same files"
-            hits.append(Hit(slot.line, message, "list every alternative once"))
+            message = f"'{slot.key}' lists {twice[0]!r} more than once: the second run overwrites the first"
+            hits.append(Hit(slot.line, message, "list each alternative once"))
     return hits
 
 
 def python_word(subject: Subject) -> list[Hit]:
-    """The interpreter's words begin every command."""
+    """The interpreter is the start of every command."""
     slot = subject.slot("python")
     if slot is None or any(_PYTHON.fullmatch(word.rsplit("/", 1)[-1]) for word in slot.value.split()):
         return []
-    message = f"{slot.value!r} names no Python interpreter, and every command begins with it"
-    return [Hit(slot.line, message, "write python, or python3")]
+    message = f"{slot.value!r} is not a Python interpreter, and every command starts with it"
+    return [Hit(slot.line, message, "write python or python3")]
 
 
 RULES = (
@@ -152,24 +152,26 @@ RULES = (
     Rule(
         "blank-at-end",
         Severity.NOTE,
-        "blanks at a value's ends stay: `null ` is a value, `key= x` two words; an error in lists, mode tables "
-        "and the model's name, whose words must be exact, a warning before other values",
+        "leading and trailing spaces are kept: `null ` is a value, `key= x` is two words; an error in lists, mode "
+        "tables and the model name, a warning before other values",
         blank_ends,
     ),
     Rule(
         "metacharacter",
         Severity.ERROR,
-        "commands are evaluated as text: `;` ends one, `$NAME` and `*` are expanded, `|` becomes a blank",
+        "commands are evaluated as text: `;` ends one, `$NAME` and `*` are expanded, `|` becomes a space",
         metacharacters,
     ),
     Rule(
         "flag-word",
         Severity.ERROR,
-        "`Fasle` is neither True nor False: skip rules that ask for either do not apply; a note where the "
-        "script never reads the slot",
+        "`Fasle` is neither True nor False: skip rules for either do not apply; a note if the script never reads "
+        "the slot",
         flag_words,
     ),
-    Rule("listed-twice", Severity.ERROR, "the second run overwrites logs and weights of the first", listed_twice),
+    Rule(
+        "listed-twice", Severity.ERROR, "the second run overwrites the logs and weights of the first", listed_twice
+    ),
     Rule("python-word", Severity.ERROR, "it is the first word of every command", python_word),
     Rule("model-name", Severity.ERROR, "log and folder names are built from it, unquoted", model_name),
 )

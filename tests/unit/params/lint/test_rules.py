@@ -15,10 +15,10 @@ GPU = "gpu_list:0|0,1"
 # rule, what is replaced, by what, line of the finding, a part of its message
 CHANGES: list[Change] = [
     ("crlf", "\n", "\r\n", 1, "51 lines"),
-    ("blank-line", "##\ntrainer", "##\n \ntrainer", 15, "line of blanks"),
+    ("blank-line", "##\ntrainer", "##\n \ntrainer", 15, "whitespace-only line"),
     ("empty-line", "##\ntrainer", "##\n\ntrainer", 15, "skipped"),
     ("line-shape", "trainer:norm_train\n", "", 15, "missing between lines 14 and 15"),
-    ("line-shape", "##\ntrainer", "##\n##\ntrainer", 15, "too many between lines 12 and 15"),
+    ("line-shape", "##\ntrainer", "##\n##\ntrainer", 15, "extra line between lines 12 and 15"),
     (
         "line-shape",
         "--precision:fp32\n",
@@ -28,41 +28,47 @@ CHANGES: list[Change] = [
     ),
     ("colon-cut", "--pretrained:null", "--pretrained:https://host/x", 10, "becomes 'https'"),
     ("blank-at-end", "--pretrained:null", "--pretrained:null ", 10, "'null ' is not null"),
-    ("metacharacter", "--img-path:./lite_data/val", "--img-path:a;b", 48, "another one begins"),
-    ("metacharacter", "--img-path:./lite_data/val", "--img-path:$HOME", 48, "something else"),
-    ("metacharacter", "--img-path:./lite_data/val", "--img-path:a*", 48, "files that match"),
+    ("metacharacter", "--img-path:./lite_data/val", "--img-path:a;b", 48, "another one starts"),
+    ("metacharacter", "--img-path:./lite_data/val", "--img-path:$HOME", 48, "the shell expands it"),
+    ("metacharacter", "--img-path:./lite_data/val", "--img-path:a*", 48, "matching files"),
     ("metacharacter", "--img-path:./lite_data/val", "--img-path:a|b", 48, "one value"),
     ("metacharacter", "--img-path:./lite_data/val", "--img-path:a>b", 48, "redirection"),
-    ("metacharacter", "--img-path:./lite_data/val", "--img-path:'a", 48, "partner"),
+    ("metacharacter", "--img-path:./lite_data/val", "--img-path:'a", 48, "unbalanced quote"),
     ("flag-word", "infer_quant:False", "infer_quant:Fasle", 39, "'Fasle'"),
     ("flag-word", "--use-mkldnn:True|False", "--use-mkldnn:true|False", 42, "'true'"),
     ("listed-twice", "--cpu-threads:1|2", "--cpu-threads:2|1|2", 43, "'2' more than once"),
-    ("python-word", "python:python3", "python:phyton3", 3, "no Python interpreter"),
-    ("model-name", "model_name:mobilenet_v3_small", "model_name:my model", 2, "no folder name"),
+    ("python-word", "python:python3", "python:phyton3", 3, "not a Python interpreter"),
+    ("model-name", "model_name:mobilenet_v3_small", "model_name:my model", 2, "not a valid folder name"),
     ("mode-entry", "=5|lite_train_whole_infer=5", "=5", 7, "no entry for lite_train_whole_infer"),
-    ("mode-bare", "--epochs:lite_train_lite_infer=5", "--epochs:8", 7, "'8' names no mode"),
+    ("mode-bare", "--epochs:lite_train_lite_infer=5", "--epochs:8", 7, "'8' has no mode"),
     (
         "mode-unknown",
         "|whole_train_whole_infer=90",
         "|whole_train_infer=1|whole_train_whole_infer=90",
         7,
-        "no mode",
+        "unknown mode",
     ),
     ("mode-cut", "lite_train_whole_infer=5", "lite_train_whole_infer=a=b", 7, "becomes 'a'"),
-    ("mode-table-unread", "--img-path:./lite_data/val", "--img-path:lite_train_lite_infer=a", 48, "as it is"),
-    ("gpu-entry", GPU, "gpu_list:0|x,y", 4, "names no devices"),
-    ("gpu-entry", GPU, "gpu_list:0|1,1", 4, "twice"),
-    ("gpu-entry", GPU, "gpu_list:0|1,2;0,1", 4, "names no devices"),
+    (
+        "mode-table-unread",
+        "--img-path:./lite_data/val",
+        "--img-path:lite_train_lite_infer=a",
+        48,
+        "passed unchanged",
+    ),
+    ("gpu-entry", GPU, "gpu_list:0|x,y", 4, "not a list of devices"),
+    ("gpu-entry", GPU, "gpu_list:0|1,1", 4, "duplicate"),
+    ("gpu-entry", GPU, "gpu_list:0|1,2;0,1", 4, "not a list of devices"),
     ("gpu-count", GPU, "gpu_list:0|0,1,2,3,4,5,6,7,8", 4, "17 characters"),
     ("gpu-two-digits", GPU, "gpu_list:0|10", 4, "GPU 0"),
     ("ips-short", GPU, "gpu_list:0|192.168.0.1,192.168.0.2;0,1", 4, "23 characters"),
     ("gpu-one-per-node", GPU, "gpu_list:0|192.168.100.100,192.168.100.102;0", 4, "plain process"),
-    ("ips-placeholder", GPU, "gpu_list:0|xx.xx.xx.xx.xx,yy.yy.yy.yy.yy;0,1", 4, "placeholders"),
+    ("ips-placeholder", GPU, "gpu_list:0|xx.xx.xx.xx.xx,yy.yy.yy.yy.yy;0,1", 4, "placeholder addresses"),
     ("gpu-paired", "--use-gpu:True|True\n", "--use-gpu:True\n", 5, "1 of 2 entries"),
     ("device-word", "--use-gpu:True|False", "--use-gpu:True|xpu", 41, "'xpu'"),
     ("trainer-unknown", "trainer:norm_train", "trainer:foo_train", 15, "runs under this name"),
-    ("nothing-listed", "trainer:norm_train", "trainer:", 15, "nothing at all runs"),
-    ("nothing-listed", "--precision:null|amp", "--precision:", 6, "nothing at all runs"),
+    ("nothing-listed", "trainer:norm_train", "trainer:", 15, "nothing runs"),
+    ("nothing-listed", "--precision:null|amp", "--precision:", 6, "nothing runs"),
     ("trainer-no-script", "trainer:norm_train", "trainer:norm_train|pact_train", 15, "'pact_train'"),
     ("legs-skipped", "--precision:fp32\n", "--precision:fp32|int8\n", 41, "never run"),
     ("infer-list-empty", "--cpu-threads:1|2", "--cpu-threads:", 43, "no inference runs on CPU"),
@@ -97,7 +103,7 @@ def test_a_rule_fires_on_the_line_that_is_wrong(
             "model_name:MetaBIN_ResNet50",
             "gets no",
         ),
-        ("mode-table-unread", "PaddleClas", "", "", "'--batch-size' is no mode table"),
+        ("mode-table-unread", "PaddleClas", "", "", "'--batch-size' is not a mode table"),
         ("multi-gpu-untrained", "PaddleRec", "", "", "nothing is trained on '0,1'"),
         ("first-epoch-weights", "PaddleVideo", "", "", "epoch 1"),
         ("quant-unread", "PaddleGAN", "infer_quant:False", "infer_quant:True", "never reads"),
@@ -142,9 +148,9 @@ random_infer_input:[{float32,[3,224,224]}]
 @pytest.mark.parametrize(
     ("old", "new", "line", "told"),
     [
-        ("batch_size:8|16", "batch_size:8|x", 53, "'batch_size' has a form"),
-        ("epoch:1", "epochs:1", 55, "'epochs' has a form"),
-        ("[{float32,[3,224,224]}]", "[{float32,[3,224,224}]", 61, "'random_infer_input' has a form"),
+        ("batch_size:8|16", "batch_size:8|x", 53, "'batch_size' cannot be parsed"),
+        ("epoch:1", "epochs:1", 55, "'epochs' cannot be parsed"),
+        ("[{float32,[3,224,224]}]", "[{float32,[3,224,224}]", 61, "'random_infer_input' cannot be parsed"),
     ],
 )
 def test_lines_of_sections_that_nothing_reads(
@@ -162,10 +168,10 @@ def test_a_section_that_lacks_a_line_is_read_shifted(clean: str, found: Found) -
     assert "section-shifted" not in of(text, "PaddleClas", found)
     lacking = text.replace("num_workers:4\n", "")
     (hit,) = (each for each in found(lacking, "PaddleClas") if each.rule == "section-shifted")
-    assert (hit.line, "'--profiler_options' is taken for it" in hit.message) == (57, True)
+    assert (hit.line, "'--profiler_options' is read instead" in hit.message) == (57, True)
     short = text[: text.index("num_workers")]
     (hit,) = (each for each in found(short, "PaddleClas") if each.rule == "section-shifted")
-    assert (hit.line, "nothing is left for it" in hit.message) == (52, True)
+    assert (hit.line, "there is no line for it" in hit.message) == (52, True)
 
 
 def test_a_file_is_cut_off(found: Found) -> None:
