@@ -20,6 +20,7 @@ from tipcflow.remote.stillness import Stillness
 
 if TYPE_CHECKING:
     import asyncssh
+    from airflow.providers.ssh.hooks.ssh import SSHHookAsync
 
 # A trigger that fires within seconds of its task's deferral can meet the scheduler before that has stored it: such
 # a task is marked failed (apache/airflow issues 72716 and 71580).
@@ -348,6 +349,13 @@ logging.getLogger("asyncssh").setLevel(logging.WARNING)
 
 
 async def _connection(node: Node) -> "asyncssh.SSHClientConnection":
+    hook = (await asyncio.to_thread(_hook_class))(ssh_conn_id=node.connection)
+    return await asyncio.wait_for(hook.get_conn(), 30)
+
+
+def _hook_class() -> type["SSHHookAsync"]:
+    """The import takes seconds of CPU. All triggers share the event loop: while it is blocked, none is served."""
+    import asyncssh  # noqa: F401  # the hook imports it when it connects
     from airflow.providers.ssh.hooks.ssh import SSHHookAsync
 
-    return await asyncio.wait_for(SSHHookAsync(ssh_conn_id=node.connection).get_conn(), 30)
+    return SSHHookAsync

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import subprocess
+import sys
 from contextlib import asynccontextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -208,3 +210,30 @@ def test_a_garbled_leg_record_does_not_end_the_watch(
     asked: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert fired_by(a_trigger(), monkeypatch, [{"event": "leg", "record": [1]}, {"event": "end"}])["attempt"] == 3
+
+
+def test_the_event_loop_of_all_triggers_does_not_wait_for_imports() -> None:
+    """The import of the SSH provider takes seconds; Airflow reassigns the triggers of a blocked event loop."""
+    code = (
+        "import asyncio, sys, threading\n"
+        "from operators.triggers import _connection\n"
+        "from tipcflow.domain import Node\n"
+        "blocking = []\n"
+        "class Watch:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if threading.current_thread() is threading.main_thread() and name.startswith(WATCHED):\n"
+        "            blocking.append(name)\n"
+        "WATCHED = ('airflow.providers.ssh', 'asyncssh', 'paramiko')\n"
+        "sys.meta_path.insert(0, Watch())\n"
+        "node = Node(name='a', address='192.0.2.1', python='/p', workspace='/w', connection='none')\n"
+        "async def connect():\n"
+        "    try:\n"
+        "        await _connection(node)\n"
+        "    except Exception as error:\n"
+        "        print(type(error).__name__)\n"
+        "asyncio.run(connect())\n"
+        "assert 'asyncssh' in sys.modules\n"
+        "print('blocking:', blocking)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    assert "blocking: []" in done.stdout, done.stdout + done.stderr[-500:]

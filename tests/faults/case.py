@@ -156,10 +156,10 @@ def left_behind(world: World, *, unsaid: bool = False) -> list[str]:
 
     def leases() -> list[str]:
         with world.desk.store() as store:
-            held = [one for one in store.leases() if one.node not in away and one.live(time.time())]
+            held = [one for one in store.leases() if one.node in reachable and one.live(time.time())]
         return [f"lease of {one.run}" for one in held]
 
-    away = {world.nodes.cluster.node(name).address for name in world.away}
+    reachable = {world.nodes.cluster.node(name).address for name in names}
     deadline = time.monotonic() + CLEAN_S
     # A controller that could not write its verdict could not give its leases back either: they run out.
     while (there() or (unsaid and leases())) and time.monotonic() < deadline:

@@ -43,7 +43,7 @@ def _reap(world: World) -> None:
         world.notes.append("no run on the node")
         return
     env = {**world.desk.env, "TIPCFLOW_HOME": str(world.folder / "other-home"), "TIPCFLOW_DATABASE_URL": ""}
-    command = [str(TIPCFLOW), "nodes", "--cluster", "local", "reap", "--run", runs[-1]]
+    command = [str(TIPCFLOW), "nodes", "--cluster", world.desk.cluster_file.stem, "reap", "--run", runs[-1]]
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120, check=False)
     if done.returncode:
         world.notes.append(f"reap: {done.stderr.strip()[-200:]}")
@@ -141,7 +141,7 @@ FAULTS = (
         names_node=False,
         in_training=False,
     ),
-    Fault("reaped", "an operator reaps the run from another machine", INFRA, strike=_reap, healed=True, doors=CLI),
+    Fault("reaped", "an operator reaps the run from another machine", INFRA, strike=_reap, healed=True),
     Fault(
         "second run",
         "a second run asks for the same slots",

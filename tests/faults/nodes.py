@@ -49,6 +49,16 @@ def _shut_down(world: World) -> None:
 
 
 def _host_key(world: World) -> None:
+    folder = world.nodes.folder / world.victim
+    kept = {path: path.read_bytes() for path in (folder / "host_key", folder / "host_key.pub")}
+
+    def undo() -> None:
+        for path, data in kept.items():
+            path.write_bytes(data)
+        world.nodes.kill_sshd(world.victim)
+        world.nodes.start_sshd(world.victim)
+
+    world.undo.append(undo)
     world.nodes.change_host_key(world.victim)
 
 
@@ -103,7 +113,7 @@ def _prepared_runner_file(world: World) -> None:
     """A run before left the file; it was cut since."""
     before = world.desk.run()
     if before.code != 0:
-        world.notes.append(f"the run before did not pass: {before.run.reason}")
+        world.notes.append(f"the run before did not pass: {before.output[-200:]}")
     _break_runner_file(world)
     for path in world.ledger_folder.glob("*"):
         path.unlink()

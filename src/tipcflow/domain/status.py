@@ -77,14 +77,14 @@ def run_status(statuses: Iterable[Status], *, executed_steps: int, trained: bool
         trained: whether a training step ended well.
         trains: whether the run's mode trains.
 
+    A run that a user stopped is `cancelled`, not `unconfirmed`: nothing could confirm the number.
     A run that executed no planned step, or did not train in a training mode, is never `pass`: it is at least
     `failed` unless something worse or more telling (an infrastructure failure, a cancellation) was said.
     """
-    worst = max(
-        (status for status in statuses if status in _RUN_STATUSES),
-        key=lambda status: status.severity,
-        default=Status.PASS,
-    )
+    said = _RUN_STATUSES.intersection(statuses)
+    if Status.CANCELLED in said:
+        said -= {Status.UNCONFIRMED}
+    worst = max(said, key=lambda status: status.severity, default=Status.PASS)
     unproven = executed_steps == 0 or (trains and not trained)
     if unproven and worst.severity <= Status.IMPROVEMENT.severity:
         return Status.FAILED

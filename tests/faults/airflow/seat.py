@@ -83,6 +83,11 @@ class SeatDesk(Desk):
         """Write the seat's suite file."""
         super().configure_suite(name=self.seat.name, **settings)
 
+    def command(self, *extra: str, **options: str) -> list[str]:
+        """`tipcflow run` of the same chain."""
+        name = self.seat.name
+        return super().command(*extra, **{"suite": name, "cluster": name, "policy": name, **options})
+
     @property
     def suite_file(self) -> Path:
         """The seat's."""

@@ -191,6 +191,15 @@ def test_a_doubt_stands_in_the_reason_before_the_nodes_fault(build: ModuleType) 
     assert verdict(build.facts(), results[:2]) == (Status.UNCONFIRMED, "c1: r; c0: r")
 
 
+def test_a_stopped_run_with_a_doubted_number_is_cancelled(build: ModuleType) -> None:
+    facts = build.facts(
+        step_status={**build.facts().step_status, build.EVAL: Status.CANCELLED},
+        step_reason={build.EVAL: "stopped"},
+    )
+    doubt = CheckResult(check="speed.ips", status=Status.UNCONFIRMED, reason="70 of 100")
+    assert verdict(facts, (doubt,))[0] is Status.CANCELLED
+
+
 def test_a_summary_of_the_steps_repeats_nothing_however_it_is_worded(build: ModuleType) -> None:
     facts = build.facts(
         step_status={**build.facts().step_status, build.EVAL: FAILED}, step_reason={build.EVAL: "exit code 1"}

@@ -1,0 +1,80 @@
+"""A training that was interrupted, with an accepted run of the same chain and seed in the history: its shorter
+loss curve is no failure of the model."""
+
+import signal
+from pathlib import Path
+
+import pytest
+from tests.support.certify import Desk, Outcome, wait_for
+from tests.support.faults.case import STRICT
+from tests.support.tasks import Tasks
+
+from tipcflow.demo.nodes import LocalNodes
+from tipcflow.domain import Run, Status, StepKind
+from tipcflow.execute.step_task import StepTask
+
+pytestmark = pytest.mark.cluster
+TRAIN = "norm_train_gpus_0,1_autocast_null_nodes_2/train"
+
+
+@pytest.fixture
+def desk(nodes: LocalNodes, tmp_path: Path) -> Desk:
+    """With an accepted run in the history; from now on trainings take 30 s."""
+    made = Desk(tmp_path, nodes)
+    made.configure_policy(**STRICT)
+    slow = tmp_path / "slow"
+    made.edit_params("norm_train:train.py", f"norm_train:train.py --step-time 0.3 --slow-while {slow}")
+    first = made.run()
+    assert first.run.status is Status.PASS, first.output
+    slow.touch()
+    return made
+
+
+def printed(desk: Desk) -> bool:
+    """Whether a rank of the newest run has printed a loss: an empty curve would be compared with nothing."""
+    name = desk.latest().id
+    for node in desk.nodes.cluster.nodes:
+        for log in Path(node.workspace).glob(f"runs/{name}/src/**/workerlog.*"):
+            if "loss" in log.read_text():
+                return True
+    return False
+
+
+def assert_nothing_failed(desk: Desk, run: Run) -> None:
+    with desk.store() as store:
+        results = store.check_results(run.id)
+        assert store.measurements(run.id, metric="loss"), "the losses of the interrupted training were not read"
+    assert [one for one in results if one.status in (Status.FAILED, Status.REGRESSION)] == []
+    assert desk.left_behind() == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "TERM"])
+def test_a_training_that_a_user_stops_is_cancelled(desk: Desk, number: signal.Signals) -> None:
+    outcome: Outcome = desk.interrupt(lambda: desk.training_runs_on("b") and printed(desk), number)
+    assert (outcome.code, outcome.run.status) == (3, Status.CANCELLED), outcome.output
+    assert_nothing_failed(desk, outcome.run)
+
+
+def test_a_training_that_the_budget_ends_is_an_infra_failure(desk: Desk) -> None:
+    desk.configure_suite(budget_minutes=0.5)
+    outcome = desk.run()
+    assert (outcome.code, outcome.run.status) == (2, Status.INFRA_FAILURE), outcome.output
+    assert outcome.run.reason.startswith(f"{TRAIN}: the run's budget"), outcome.run.reason
+    assert_nothing_failed(desk, outcome.run)
+
+
+def test_a_training_whose_dag_run_is_marked_as_failed_is_cancelled(desk: Desk) -> None:
+    """Airflow ends the training's tasks, and runs the teardowns."""
+    tasks = Tasks(desk)
+    tasks.begin()
+    tasks.step(StepKind.PREPARE)
+
+    def begin(part: StepTask) -> None:
+        part.begin()
+
+    for node in ("a", "b"):
+        tasks.with_part(StepKind.TRAIN, node, begin)
+    wait_for(lambda: printed(desk), what="a loss")
+    run = tasks.finish()
+    assert run.status is Status.CANCELLED, run.reason
+    assert_nothing_failed(desk, run)
