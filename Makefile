@@ -1,4 +1,4 @@
-# What can be done here: `make help`. PYTHON=/path/to/python names the interpreter for `make install`.
+# `make help` lists the targets. PYTHON=/path/to/python selects the interpreter of `make install`.
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
@@ -9,30 +9,30 @@ COMPILE := $(UV) pip compile --quiet --upgrade --generate-hashes --no-emit-index
 
 .PHONY: help install demo test test-unit test-full bench lint docs format lock clean
 
-help: ## Show this list
+help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 
-install: .venv/.installed ## Make .venv with tipcflow in it (needs Python 3.11 or newer with pip)
+install: .venv/.installed ## Create .venv with tipcflow (requires Python 3.11 or newer with pip)
 
 .venv/.installed: requirements/uv.txt requirements/dev.txt requirements/build.txt pyproject.toml tools/install.sh
 	@tools/install.sh
 
-demo: install ## A certified run in a real Airflow on two local SSH nodes (EXIT=1 leaves at its end, CLI=1 without Airflow)
+demo: install ## Certified run in a real Airflow on two local SSH nodes (EXIT=1: exit after the run, CLI=1: without Airflow)
 	@$(BIN)/tipcflow demo $(if $(EXIT),--exit) $(if $(CLI),--cli)
 
-test: install ## Unit, cluster and end-to-end tests; installs what they need
+test: install ## Unit, cluster and end-to-end tests; installs their dependencies
 	@$(BIN)/python -m tipcflow.demo.prepare --tests
 	@tools/test.sh
 
-test-unit: install ## Unit tests of an everyday minute; no root, no server, no Paddle
+test-unit: install ## Fast unit tests; no root, servers or Paddle
 	$(BIN)/pytest tests/unit -n auto -m "not process and not cluster and not e2e and not full"
 
-test-full: install ## All tests, with the long ones; writes the results of the faults into docs/faults.md
+test-full: install ## All tests, including slow ones; updates docs/faults.md with the results
 	@$(BIN)/python -m tipcflow.demo.prepare --tests
 	@tools/node_torch.sh
 	@TIPCFLOW_WRITE_DOCS=1 tools/test.sh --full
 
-bench: install ## What a run costs at the desk and in Airflow; how fast plans, graphs and pages are made
+bench: install ## Benchmarks: run overhead of CLI and Airflow, plans, DAGs, pages, parsing, store, detection
 	@$(BIN)/python -m tipcflow.demo.prepare
 	$(BIN)/python benchmarks/run_overhead.py
 	$(BIN)/python benchmarks/airflow_latency.py
@@ -62,7 +62,7 @@ format: install ## Format the code
 	$(BIN)/ruff check --fix-only --quiet .
 	$(BIN)/ruff format .
 
-lock: install ## Pin the newest allowed packages, by version and hash
+lock: install ## Pin the newest allowed packages by version and hash
 	$(COMPILE) requirements/uv.in -o requirements/uv.txt
 	$(COMPILE) requirements/build.in -o requirements/build.txt
 	$(COMPILE) requirements/scheduler.in -o requirements/scheduler.txt
@@ -71,5 +71,5 @@ lock: install ## Pin the newest allowed packages, by version and hash
 	$(COMPILE) requirements/node-cpu.in -o requirements/node-cpu.txt
 	$(if $(TIPCFLOW_WHEEL_URL),UV_FIND_LINKS=$(TIPCFLOW_WHEEL_URL) $(COMPILE) requirements/node-torch.in -o requirements/node-torch.txt)
 
-clean: ## Remove .venv and caches (runs and node environments stay, in .tipcflow)
+clean: ## Remove .venv and caches (keeps .tipcflow with runs and node environments)
 	rm -rf .venv site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,14 +1,14 @@
-# Airflow with tipcflow in it: the very packages that requirements/ pins, by version and hash. No Paddle.
+# Airflow with tipcflow, with the packages pinned in requirements/ by version and hash. No Paddle.
 ARG PYTHON_IMAGE=python:3.11-slim-bookworm
 FROM ${PYTHON_IMAGE}
 
-# git reads suites that have a URL.
+# git clones suites with a URL.
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends git \
     && rm -rf /var/lib/apt/lists/*
 
 WORKDIR /opt/tipcflow
-# Only a build argument: a private index stays out of the image.
+# A build argument only, so a private index URL is not stored in the image.
 ARG PIP_INDEX_URL
 COPY requirements/build.txt requirements/scheduler.txt requirements/
 RUN pip install --no-cache-dir --require-hashes -r requirements/build.txt \
@@ -24,7 +24,7 @@ COPY examples examples
 COPY docker/airflow_entrypoint.py docker/health.py docker/
 RUN pip install --no-cache-dir --no-deps --no-build-isolation --editable .
 
-# New volumes take their owner from these folders.
+# New volumes inherit the owner of these folders.
 RUN useradd --uid 50000 --create-home --home-dir /var/lib/airflow airflow \
     && install --directory --owner airflow --group airflow /var/lib/airflow/logs /var/lib/tipcflow
 USER airflow

@@ -1,7 +1,7 @@
-"""Starts a component of Airflow in its container, with its secrets in files instead of the environment.
+"""Start an Airflow component in its container, with secrets in files instead of the environment.
 
-Airflow hands its environment to every task. So its keys and passwords are put into airflow.cfg, which only it
-reads, and taken out of the environment before anything starts. Usage: airflow_entrypoint.py COMMAND [ARGUMENT...]
+Airflow passes its environment to every task. Keys and passwords are therefore moved to airflow.cfg, which only
+Airflow reads, before the component starts. Usage: airflow_entrypoint.py COMMAND [ARGUMENT...]
 """
 
 import base64
@@ -11,7 +11,7 @@ import sys
 from collections.abc import MutableMapping
 from pathlib import Path
 
-# Variable -> where Airflow looks for it.
+# Variable -> (section, option) in airflow.cfg.
 SECRETS = {
     "AIRFLOW_DB_URL": ("database", "sql_alchemy_conn"),
     "AIRFLOW_BROKER_URL": ("celery", "broker_url"),
@@ -29,9 +29,9 @@ NODES = {"node_1": ("10.213.77.11", "NODE_1_HOST_KEY_PUB"), "node_2": ("10.213.7
 
 
 def prepare(environ: MutableMapping[str, str], home: Path) -> None:
-    """Write airflow.cfg and the logins into `home`, both mode 0600; `environ` keeps none of these secrets.
+    """Write airflow.cfg and the logins to `home` with mode 0600, and remove these secrets from `environ`.
 
-    Connections stay in the environment: they are what tasks need.
+    Connections stay in the environment, because tasks need them.
     """
     config: dict[str, list[str]] = {}
     for name, (section, option) in SECRETS.items():

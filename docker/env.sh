@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Writes what docker-compose.yaml needs and no repository may hold: random secrets and keys, in .env, mode 0600.
-# What already stands in the file stays; what is missing is added. Usage: docker/env.sh [FILE]
+# Generates the secrets and keys of docker-compose.yaml in .env (mode 0600). Existing values are kept.
+# Usage: docker/env.sh [FILE]
 set -euo pipefail
 umask 077
 file=${1:-"$(dirname "$0")/../.env"}
@@ -16,17 +16,17 @@ fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 if [ -e "$file" ]; then cp "$file" "$work/env"; else : >"$work/env"; fi
-# A last line without its end would grow together with the next.
+# Terminate an incomplete last line before appending.
 [ -z "$(tail -c 1 "$work/env")" ] || echo >>"$work/env"
 
 has() { grep -q "^$1=." "$work/env"; }
 add() { has "$1" || printf '%s=%s\n' "$1" "$2" >>"$work/env"; }
-# Signs that need no quoting in a URL, a shell or YAML.
+# Characters that need no quoting in a URL, a shell or YAML.
 word() { od -An -tx1 -N24 /dev/urandom | tr -d ' \n'; }
 one_line() { base64 | tr -d '\n'; }
-# 32 bytes in the alphabet that Fernet wants.
+# 32 bytes in the URL-safe alphabet of Fernet.
 fernet() { head -c 32 /dev/urandom | one_line | tr '+/' '-_'; }
-# A key pair: NAME is the private key in one line, NAME_PUB what others may know.
+# A key pair: NAME is the private key in one line, NAME_PUB the public key.
 key_pair() {
     if has "$1" && has "$1_PUB"; then return; fi
     if has "$1" || has "$1_PUB"; then echo "error: $file has half of the pair $1, $1_PUB" >&2; exit 2; fi

@@ -1,7 +1,7 @@
-"""Whether a component of Airflow is alive, from the heartbeat that the api-server tells of; for `healthcheck`.
+"""Health check of an Airflow component, from the heartbeat that the api-server reports.
 
-`airflow jobs check` knows the same and costs seconds of CPU each time. Usage: health.py COMPONENT
-(scheduler, triggerer, dag_processor, metadatabase, or api_server for the api-server itself).
+`airflow jobs check` does the same but costs seconds of CPU per call. Usage: health.py COMPONENT (scheduler,
+triggerer, dag_processor, metadatabase, or api_server for the api-server itself).
 """
 
 import json
@@ -16,12 +16,12 @@ def healthy(component: str, url: str = URL) -> bool:
     """Whether the component's last heartbeat is recent enough for Airflow.
 
     Raises:
-        OSError: the api-server does not answer.
-        KeyError: there is no such component.
+        OSError: the api-server does not respond.
+        KeyError: unknown component.
     """
-    with urllib.request.urlopen(url, timeout=TIMEOUT_S) as answer:  # noqa: S310
-        told = json.load(answer)
-    return component == "api_server" or told[component]["status"] == "healthy"
+    with urllib.request.urlopen(url, timeout=TIMEOUT_S) as response:  # noqa: S310
+        health = json.load(response)
+    return component == "api_server" or health[component]["status"] == "healthy"
 
 
 if __name__ == "__main__":

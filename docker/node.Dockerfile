@@ -1,8 +1,8 @@
-# A node on CPU: an SSH server, and Paddle in an environment of its own. No Airflow, no tipcflow: the runner comes over SSH.
+# A CPU node: an SSH server, and Paddle in its own environment. No Airflow and no tipcflow: the runner is copied over SSH.
 ARG PYTHON_IMAGE=python:3.11-slim-bookworm
 FROM ${PYTHON_IMAGE}
 
-# Paddle needs libgomp1; suites' prepare scripts use the rest; ping tells whether nodes reach each other.
+# libgomp1 for Paddle, ping for connectivity checks between nodes, the rest for suites' prepare scripts.
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends \
         bash curl git iputils-ping libgomp1 openssh-server procps tar unzip util-linux wget \
@@ -14,7 +14,7 @@ RUN python -m venv /opt/tipcflow/node-cpu \
     && /opt/tipcflow/node-cpu/bin/pip install --no-cache-dir --require-hashes \
         -r /opt/tipcflow/requirements/node-cpu.txt
 
-# `*` is no password that anybody could give; `!`, which useradd writes, locks the account for keys too.
+# `*` matches no password; `!`, which useradd sets, would also lock the account for keys.
 RUN useradd --create-home --shell /bin/bash tipcflow \
     && usermod --password '*' tipcflow \
     && install --directory --owner tipcflow --group tipcflow /var/lib/tipcflow \

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Starts a node's SSH server with the keys of .env; the host key leaves the environment before it does.
+# Starts a node's SSH server with the keys from .env; the host key is removed from the environment first.
 set -euo pipefail
 folder=${1:-/etc/tipcflow}
 : "${NODE_HOST_KEY:?run docker/env.sh}" "${NODE_LOGIN_KEY_PUB:?run docker/env.sh}"

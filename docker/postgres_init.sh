@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Two databases with an owner each, and a reader for the pages, when the server's volume is new.
-# The image sources or runs it; psql finds the server by its environment. No password is an argument.
+# Creates two databases with one owner each, and a read-only role for the pages, on a new volume.
+# Sourced or run by the image; psql is configured by its environment. Passwords are never passed as arguments.
 set -euo pipefail
 : "${AIRFLOW_DB_PASSWORD:?}" "${METRICS_DB_PASSWORD:?}" "${METRICS_READER_PASSWORD:?}"
 psql --no-psqlrc --quiet --set ON_ERROR_STOP=1 --username "${POSTGRES_USER:-postgres}" --dbname postgres <<SQL

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes .venv with tipcflow in it, from a machine that has no more than Python 3.11 or newer with pip.
-# Called by `make install`; what it installs is pinned by version and hash in requirements/.
+# Creates .venv with tipcflow; requires only Python 3.11 or newer with pip. Called by `make install`.
+# All packages are pinned by version and hash in requirements/.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 state=${TIPCFLOW_HOME:-.tipcflow}
@@ -12,7 +12,7 @@ die() { say "error: $1"; say "  hint: $2"; exit 2; }
 find_python() {
     local candidate
     for candidate in ${PYTHON:-} python3 python3.13 python3.12 python3.11 python3.14 python; do
-        # A command of that name may be a shim that cannot run.
+        # The command may be a shim that cannot run.
         if "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
             command -v "$candidate"
             return
@@ -36,7 +36,7 @@ install_uv() {
         die "$python has no pip" "install it (Debian: apt-get install python3-pip)"
     fi
     say "installing uv"
-    # --target works for Pythons that their distribution manages, and needs no venv module.
+    # --target works with externally managed Pythons and needs no venv module.
     "$python" -m pip install --quiet --disable-pip-version-check --require-hashes --upgrade \
         --target "$state/uv" -r requirements/uv.txt \
         || die "pip could not install uv" "check the network, a proxy (HTTPS_PROXY) or your index (PIP_INDEX_URL)"
@@ -47,10 +47,10 @@ python=$(find_python)
 install_uv
 uv=$state/uv/bin/uv
 if ! .venv/bin/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
-    say "making .venv with $("$python" --version)"
+    say "creating .venv with $("$python" --version)"
     "$uv" venv --quiet --clear --no-python-downloads --python "$python" .venv
 fi
-# Outdated packages are removed, which takes tipcflow along; it is put back below.
+# Sync also removes tipcflow itself; it is installed again below.
 "$uv" pip sync --python .venv/bin/python --require-hashes requirements/dev.txt \
     || die "the packages could not be installed" "check the network, a proxy (HTTPS_PROXY) or your index (UV_DEFAULT_INDEX)"
 "$uv" pip install --quiet --python .venv/bin/python --no-deps --build-constraints requirements/build.txt --editable .

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Writes requirements/node-gpu.txt: every package of a GPU node by version and sha256.
-# Needs TIPCFLOW_WHEEL_URL: a folder, or the address of a page with links, that has the wheels which the index lacks.
-# Look at what it took from there before you commit the file: from then on only those very files are installed.
+# Requires TIPCFLOW_WHEEL_URL: a folder, or the URL of a page with links, with the wheels that the index lacks.
+# Review the wheels that it selected before you commit the file: afterwards only these files can be installed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 uv=${TIPCFLOW_HOME:-.tipcflow}/uv/bin/uv
@@ -16,10 +16,10 @@ trap 'rm -f "$draft"' EXIT
 "$uv" pip compile --quiet --generate-hashes --no-emit-index-url --no-emit-find-links --no-header \
     --python-version 3.11 --python-platform linux --find-links "$TIPCFLOW_WHEEL_URL" \
     requirements/node-gpu.in -o "$draft"
-# A package without a hash would make the installation refuse the file; say so here.
+# The installation would reject a package without a hash; report it here.
 for package in paddlepaddle-gpu auto-log; do
     if ! grep -A1 -E "^$package==[^ ]+ \\\\$" "$draft" | grep -q -- '--hash=sha256:'; then
-        echo "error: no sha256 of $package could be had from TIPCFLOW_WHEEL_URL" >&2
+        echo "error: no sha256 of $package available from TIPCFLOW_WHEEL_URL" >&2
         exit 2
     fi
 done

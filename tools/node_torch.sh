@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Makes the environment of nodes that train with PyTorch on CPUs (.tipcflow/envs/node-torch), once.
-# Needs TIPCFLOW_WHEEL_URL: a folder, or a page with links, that has PyTorch's CPU wheel, which the package index lacks;
-# pip's own setting will do, too. Without either nothing is made, and tests with PyTorch are skipped.
+# Creates the environment of nodes that train with PyTorch on CPUs (.tipcflow/envs/node-torch), if it does not exist.
+# Requires TIPCFLOW_WHEEL_URL (or PIP_FIND_LINKS): a folder, or a page with links, with PyTorch's CPU wheel, which the
+# package index lacks. Without it nothing is created, and tests with PyTorch are skipped.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 links=${TIPCFLOW_WHEEL_URL:-${PIP_FIND_LINKS:-}}

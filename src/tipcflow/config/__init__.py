@@ -1,1 +1,1 @@
-"""The config room (see docs/architecture.md)."""
+"""Typed configuration files and settings (docs/reference/configuration.md)."""

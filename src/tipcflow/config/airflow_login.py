@@ -1,4 +1,4 @@
-"""Where Airflow is and who asks it, from the environment alone (docs/reference/configuration.md)."""
+"""Address and login of Airflow, from environment variables only (docs/reference/configuration.md)."""
 
 import os
 from collections.abc import Mapping
@@ -7,11 +7,11 @@ from tipcflow.domain import ConfigError, Frozen
 
 
 class AirflowLogin(Frozen):
-    """Address and login of an Airflow; never shows the secrets.
+    """Address and login of an Airflow; repr omits secrets.
 
     Attributes:
         url: TIPCFLOW_AIRFLOW_URL.
-        token: TIPCFLOW_AIRFLOW_TOKEN; wins over user and password.
+        token: TIPCFLOW_AIRFLOW_TOKEN; takes precedence over user and password.
         user, password: TIPCFLOW_AIRFLOW_USER, TIPCFLOW_AIRFLOW_PASSWORD.
     """
 
@@ -29,10 +29,10 @@ class AirflowLogin(Frozen):
 def airflow_login(environ: Mapping[str, str] | None = None) -> AirflowLogin:
     """The login in force; an empty variable counts as unset.
 
-    Secrets come from nowhere else: arguments are seen by everybody on the machine, and kept in logs.
+    Secrets have no command-line option, because command lines are visible to all users and kept in logs.
 
     Raises:
-        ConfigError: no address, no login, or half of one.
+        ConfigError: the address is missing, or the login is missing or incomplete.
     """
     environ = os.environ if environ is None else environ
     url = environ.get("TIPCFLOW_AIRFLOW_URL", "").strip()

@@ -1,4 +1,4 @@
-"""The base of what YAML files hold."""
+"""Base class of configuration models."""
 
 from pydantic import ConfigDict
 
@@ -6,6 +6,6 @@ from tipcflow.domain.base import Frozen
 
 
 class ConfigModel(Frozen):
-    """A frozen value whose numbers are finite: against a limit of nan or inf everything would pass."""
+    """A frozen model with finite numbers only: every value would pass a limit of nan or inf."""
 
     model_config = ConfigDict(allow_inf_nan=False)

@@ -1,4 +1,4 @@
-"""Times of a schedule, as cron writes them: minute, hour, day of month, month, day of week."""
+"""Validation of cron expressions: minute, hour, day of month, month, day of week."""
 
 import re
 
@@ -18,13 +18,13 @@ _PART = re.compile(r"(?P<first>\*|\w+)(?:-(?P<last>\w+))?(?:/(?P<step>\d+))?")
 
 
 def checked_cron(text: str, *, key: str) -> str:
-    """The expression with single blanks between its five fields.
+    """The expression with single spaces between its five fields.
 
     Args:
-        key: the setting that it is of, for the error.
+        key: name of the setting, for the error.
 
     Raises:
-        ConfigError: it is no expression of five fields (`*`, numbers, names, ranges, steps, lists).
+        ConfigError: not an expression of five fields (`*`, numbers, names, ranges, steps, lists).
     """
     fields = text.split()
     if len(fields) != len(_FIELDS):
@@ -44,7 +44,7 @@ def _fits(part: str, low: int, high: int, names: tuple[str, ...]) -> bool:
         return match["last"] is None
     first = _value(match["first"], low, names)
     last = first if match["last"] is None else _value(match["last"], low, names)
-    # What begins at one value and has a step goes on to the largest: `30/5` is no cron of every system.
+    # `30/5` (a start and a step) is not portable between cron implementations.
     if match["step"] and match["last"] is None:
         return False
     return first is not None and last is not None and low <= first <= last <= high

@@ -1,4 +1,4 @@
-"""Formats of training logs that a user adds: configs/formats/<name>.yaml."""
+"""Custom formats of training logs: configs/formats/<name>.yaml."""
 
 import json
 from importlib import import_module
@@ -11,10 +11,10 @@ from tipcflow.config.base import ConfigModel
 from tipcflow.config.loader import load_yaml
 from tipcflow.domain.errors import ConfigError
 
-# What one line may cost, seconds, before the pattern is taken for one that backtracks without end.
+# Maximum time per line, seconds; a slower pattern is rejected because of excessive backtracking.
 LINE_LIMIT_S = 0.1
 _PLACES = frozenset({"epoch", "iteration", "rank"})
-# Text that patterns with nested or neighbouring repetitions choke on.
+# Adversarial text for patterns with nested or adjacent repetitions.
 _PUMPED = 500
 _CHOKING = tuple(piece * 2000 + "!" for piece in ("a", "1", " ", "a1", "1 ", "a ", "1.", "a=1, "))
 
@@ -23,11 +23,11 @@ class FormatRule(ConfigModel):
     """One kind of line.
 
     Attributes:
-        pattern: a regular expression with named groups, searched for in each line. `epoch`, `iteration` and `rank`
-            are those; every other group is a metric of that name.
-        phase: what the numbers are of.
-        sample: a line that the pattern must find, with all its groups that are not optional.
-        pairs: also keep every numeric `name: value` pair that stands behind what the pattern found.
+        pattern: regular expression with named groups, searched in each line. The groups `epoch`, `iteration` and
+            `rank` have these meanings; every other group is a metric.
+        phase: phase of the metrics.
+        sample: a line that the pattern must match, with all of its mandatory groups.
+        pairs: also keep every numeric `name: value` pair after the match.
         units: metric -> unit.
     """
 
@@ -65,18 +65,18 @@ class FormatRule(ConfigModel):
                 _number(group, text)
         for text in _CHOKING:
             searched(self.pattern, text)
-        # The same behind every beginning of the sample, which gets the pattern to its later parts; and within the
-        # sample, which gets it past the words that it must find.
+        # Also after every prefix of the sample, to reach later parts of the pattern, and within the sample, to get
+        # past its literal words.
         for end, last in enumerate(self.sample[:_PUMPED], 1):
             searched(self.pattern, f"{self.sample[:end]}{last * 2000}\N{NULL}")
             searched(self.pattern, f"{self.sample[:end]}{last * 1000}{self.sample[end:]}\N{NULL}")
 
 
 class CustomFormat(ConfigModel):
-    """`configs/formats/<name>.yaml`: how one family of suites prints its numbers.
+    """`configs/formats/<name>.yaml`: the log lines of a family of suites.
 
     Attributes:
-        rules: tried on each line in their order; the first that finds something reads the line.
+        rules: tried in order on each line; the first match parses the line.
     """
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
@@ -85,12 +85,12 @@ class CustomFormat(ConfigModel):
 
 
 def compiled(pattern: str) -> Any:
-    """The pattern, compiled by an engine that can be given a time limit.
+    """The pattern, compiled by an engine with a timeout.
 
     Raises:
-        ValueError: it is no regular expression.
+        ValueError: not a regular expression.
     """
-    regex: Any = import_module("regex")  # not needed by those who have no format of their own; it has no types
+    regex: Any = import_module("regex")  # only needed for custom formats; untyped
     try:
         return regex.compile(pattern)
     except regex.error as error:
@@ -101,7 +101,7 @@ def searched(pattern: str, text: str) -> Any:
     """The first match of the pattern in the text, or None.
 
     Raises:
-        ValueError: it takes longer than `LINE_LIMIT_S`.
+        ValueError: the search takes longer than `LINE_LIMIT_S`.
     """
     try:
         return compiled(pattern).search(text, timeout=LINE_LIMIT_S)
@@ -120,10 +120,10 @@ def _number(group: str, text: str) -> None:
 
 
 def load_format(path: Path) -> CustomFormat:
-    """A format's file.
+    """Load a format file.
 
     Raises:
-        ConfigError: it is wrong; says file, line and key.
+        ConfigError: the file is invalid; the error has file, line and key.
     """
     form = load_yaml(path, CustomFormat)
     if form.name != path.stem:
@@ -134,12 +134,12 @@ def load_format(path: Path) -> CustomFormat:
 
 
 def definition(name: str, config_dir: Path) -> str:
-    """The definition of the format of that name, as JSON; '' when there is no such file.
+    """The definition of a format as JSON; '' if there is no such file.
 
-    The text stands for the format wherever its name could: whoever has it needs no file.
+    The JSON text can replace the name everywhere, so the file is no longer needed.
 
     Raises:
-        ConfigError: the file is wrong.
+        ConfigError: the file is invalid.
     """
     path = config_dir / "formats" / f"{name}.yaml"
     if "/" in name or not path.is_file():
@@ -148,10 +148,10 @@ def definition(name: str, config_dir: Path) -> str:
 
 
 def defined(text: str) -> CustomFormat:
-    """The format of a definition.
+    """Parse a definition.
 
     Raises:
-        ConfigError: the text is no definition.
+        ConfigError: the text is not a definition.
     """
     try:
         return CustomFormat.model_validate_json(text)
@@ -162,5 +162,5 @@ def defined(text: str) -> CustomFormat:
 
 
 def own_formats(config_dir: Path) -> list[str]:
-    """The names of all formats that a user added."""
+    """The names of all custom formats."""
     return sorted(path.stem for path in (config_dir / "formats").glob("*.yaml"))

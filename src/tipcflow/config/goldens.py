@@ -1,4 +1,4 @@
-"""Goldens: predictions that somebody looked at and keeps (configs/goldens/<suite>/<model>/<file>.<mode>.json)."""
+"""Goldens: reviewed and stored predictions (configs/goldens/<suite>/<model>/<file>.<mode>.json)."""
 
 from pathlib import Path
 
@@ -9,11 +9,11 @@ from tipcflow.domain.errors import ConfigError
 
 
 class GoldenAnswers(ConfigModel):
-    """What one inference step answered in one precision.
+    """Predictions of one inference step in one precision.
 
     Attributes:
-        leg: the leg that the scores come from.
-        scores: picture -> class scores.
+        leg: the leg that produced the scores.
+        scores: image -> class scores.
     """
 
     leg: str
@@ -24,8 +24,8 @@ class Goldens(ConfigModel):
     """The goldens of one chain in one mode.
 
     Attributes:
-        seed, compat: of the run that they come from: another training gives other scores.
-        run, framework, suite_commit: where they come from, for the reader.
+        seed, compat: of the recorded run; another training gives other scores.
+        run, framework, suite_commit: of the recorded run, for information.
         who, because, at: who recorded them, why, and when (ISO 8601, UTC).
         answers: '<inference step>|<precision>' -> scores.
     """
@@ -45,15 +45,15 @@ class Goldens(ConfigModel):
 
 
 def golden_path(config_dir: Path, chain: str, mode: str) -> Path:
-    """Where the goldens of a chain (`suite/model/file`) in a mode are kept."""
+    """Path of the goldens of a chain (`suite/model/file`) in a mode."""
     return config_dir / "goldens" / f"{chain}.{mode}.json"
 
 
 def load_goldens(config_dir: Path, chain: str, mode: str) -> Goldens | None:
-    """The goldens of a chain in a mode; None when there are none.
+    """The goldens of a chain in a mode; None if there are none.
 
     Raises:
-        ConfigError: the file is broken.
+        ConfigError: the file is invalid.
     """
     path = golden_path(config_dir, chain, mode)
     try:
@@ -70,4 +70,4 @@ def load_goldens(config_dir: Path, chain: str, mode: str) -> Goldens | None:
         ) from error
 
 
-_HINT = "`tipcflow golden record` writes this file; it is not made by hand"
+_HINT = "generate this file with `tipcflow golden record`"

@@ -1,4 +1,4 @@
-"""YAML file -> typed model, with errors that name file, line, key, what was found and what was expected."""
+"""Load YAML files into typed models; errors have file, line, key, found and expected value."""
 
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,8 +17,8 @@ def load_yaml(path: Path, model: type[ModelT]) -> ModelT:
     """The file's content as `model`.
 
     Raises:
-        ConfigError: the file is missing, is not YAML, repeats a key, or does not fit the model. One error, for
-            the first problem in the file; further ones are counted.
+        ConfigError: the file is missing, is not YAML, repeats a key, or does not match the model. The error is the
+            first problem in the file, with the number of further ones.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -28,7 +28,7 @@ def load_yaml(path: Path, model: type[ModelT]) -> ModelT:
 
 
 def parse_yaml(text: str, model: type[ModelT], *, file: str) -> ModelT:
-    """As `load_yaml`, from text; `file` only names it in errors."""
+    """Like `load_yaml`, from text; `file` is the name in errors."""
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
@@ -75,19 +75,19 @@ def _first_error(error: ValidationError, lines: Lines, file: str, model: type[Ba
         return _line(details["loc"], lines), str(details["loc"])
 
     found_errors = error.errors()
-    # A wrong item also makes its list wrong: only the deepest errors say what to mend.
+    # An invalid item also makes its list invalid: report only the deepest errors.
     prefixes = {item["loc"][:end] for item in found_errors for end in range(len(item["loc"]))}
     details = sorted((item for item in found_errors if item["loc"] not in prefixes), key=position)
     first = details[0]
     more = f" (and {len(details) - 1} more after it)" if len(details) > 1 else ""
     key = ".".join(str(part) for part in first["loc"])
-    # What is wrong with several keys together has the whole mapping as its input, which says nothing.
+    # An error about several keys has the whole mapping as input, which is not helpful.
     whole = isinstance(first["input"], dict) and first["type"] == "value_error"
     found = "" if first["type"] == "missing" or whole else str(first["input"])[:120]
     expected = ""
     if first["type"] == "extra_forbidden":
         expected = f"one of {', '.join(_known_keys(first['loc'], model))}"
-    # A rule of ours says itself what is wrong; pydantic puts its kind before it.
+    # Remove the prefix that pydantic adds to messages of validators.
     message = first["msg"].removeprefix("Value error, ")
     message = message[0].lower() + message[1:]
     return ConfigError(
@@ -96,7 +96,7 @@ def _first_error(error: ValidationError, lines: Lines, file: str, model: type[Ba
 
 
 def _line(loc: tuple[str | int, ...], lines: Lines) -> int:
-    """The line of the deepest part of `loc` that stands in the file."""
+    """The line of the deepest part of `loc` that is in the file."""
     for end in range(len(loc), -1, -1):
         if loc[:end] in lines:
             return lines[loc[:end]]
@@ -104,7 +104,7 @@ def _line(loc: tuple[str | int, ...], lines: Lines) -> int:
 
 
 def _known_keys(loc: tuple[str | int, ...], model: type[BaseModel]) -> list[str]:
-    """Names that may stand where the unknown key `loc[-1]` stands, as far as the models tell."""
+    """Valid names at the position of the unknown key `loc[-1]`, if the models define them."""
     current: Any = model
     for part in loc[:-1]:
         if isinstance(part, int):

@@ -1,4 +1,4 @@
-"""Policies: how strictly a run is judged and how long it may take (configs/policies/<name>.yaml)."""
+"""Policies: tolerances of checks and time limits of runs (configs/policies/<name>.yaml)."""
 
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
@@ -14,7 +14,7 @@ from tipcflow.domain.metrics import judged, metric
 
 
 class Floors(ConfigModel):
-    """The smallest relative change that counts at all, by family of metrics (0.2 is 20 %)."""
+    """Smallest relative change that counts, by metric family (0.2 is 20 %)."""
 
     speed: float = Field(default=0.25, gt=0)
     memory: float = Field(default=0.15, gt=0)
@@ -22,9 +22,15 @@ class Floors(ConfigModel):
 
 
 class MetricRule(ConfigModel):
-    """What one metric has of its own. `floor` replaces the family's, `z` the policy's; `gating` false shows
-    without counting. `part_of` names the metric that it is a part of (`reader_cost` of `batch_cost`): a change
-    smaller than half of that metric's floor, relative to it, is no change."""
+    """Settings of one metric.
+
+    Attributes:
+        floor: replaces the family's floor.
+        z: replaces the policy's `z`.
+        gating: false shows the result without affecting the run's status.
+        part_of: the metric that contains this one (`batch_cost` for `reader_cost`). A change counts only if it is,
+            relative to that metric, at least half of its floor.
+    """
 
     floor: float | None = Field(default=None, gt=0)
     z: float | None = Field(default=None, gt=0)
@@ -33,14 +39,14 @@ class MetricRule(ConfigModel):
 
 
 class Tolerance(ConfigModel):
-    """When two sets of scores count as equal: |a - b| <= atol + rtol * |b|, and the same class everywhere."""
+    """Scores are equal if |a - b| <= atol + rtol * |b| and all classes are the same."""
 
     rtol: float = Field(default=1e-4, ge=0)
     atol: float = Field(default=1e-5, ge=0)
 
 
 def budget_of(budgets: Mapping[str, Tolerance], leg: str, precision: str) -> Tolerance:
-    """What a leg may differ by: as its own id says (the first pattern that fits), else its precision, or fp32."""
+    """The tolerance of a leg: of the first pattern that matches its id, else of its precision, else of fp32."""
     for pattern, budget in budgets.items():
         if fnmatchcase(leg, pattern):
             return budget
@@ -48,12 +54,12 @@ def budget_of(budgets: Mapping[str, Tolerance], leg: str, precision: str) -> Tol
 
 
 class ParityRule(Tolerance):
-    """oneDNN on against oneDNN off. `min_classes`: with fewer different answers equality proves nothing."""
+    """oneDNN on against oneDNN off. With fewer than `min_classes` distinct classes, equality proves nothing."""
 
     min_classes: int = Field(default=2, ge=1)
 
 
-# What rounding of that precision may do to a probability; a network that lost accuracy is far beyond it.
+# Rounding errors of a probability by precision; a network that lost accuracy differs by far more.
 _BUDGETS = {
     "fp32": Tolerance(),
     "fp16": Tolerance(rtol=1e-2, atol=5e-3),
@@ -63,10 +69,12 @@ _BUDGETS = {
 
 
 class GoldenRule(ConfigModel):
-    """Scores against stored goldens. `gating` false shows without counting.
+    """Comparison of scores with stored goldens.
 
-    `budgets`: precision -> how far apart they may be. A float32 golden made by another framework version differs
-    by more than two engines on one machine do: TIPC's own comparison allows 1e-3.
+    Attributes:
+        gating: false shows the result without affecting the run's status.
+        budgets: precision -> tolerance. A float32 golden of another framework version differs by more than two
+            engines on one machine do; TIPC's own comparison allows 1e-3.
     """
 
     gating: bool = True
@@ -74,15 +82,15 @@ class GoldenRule(ConfigModel):
 
 
 class LossRule(ConfigModel):
-    """How training losses are judged.
+    """Checks of training losses.
 
     Attributes:
-        reproducible: how losses of equal seeds are compared. `learned`: as printed where the suite declares its
-            training `deterministic`, else within `factor` times what earlier runs with that seed differed by, at
-            least `floor`; with fewer than `min_history` of them a difference is shown and does not count. `exact`
-            compares as printed, `tolerance` with `rtol`, `off` does not gate.
-        min_points: fewer logged iterations than this say nothing about falling.
-        falling: whether a loss that does not fall counts (whole-data runs that resume near the optimum may not).
+        reproducible: comparison of losses with equal seeds. `learned`: bit for bit if the suite declares its
+            training `deterministic`, otherwise within `factor` times the differences of earlier runs with that
+            seed, at least `floor`; with fewer than `min_history` such runs a difference is only shown. `exact`:
+            bit for bit. `tolerance`: within `rtol`. `off`: not gating.
+        min_points: minimum number of logged iterations for `loss.falling`.
+        falling: whether `loss.falling` is gating (whole-data runs that resume near the optimum may not decrease).
     """
 
     reproducible: Literal["learned", "exact", "tolerance", "off"] = "learned"
@@ -94,11 +102,12 @@ class LossRule(ConfigModel):
 
 
 class AccuracyRule(ConfigModel):
-    """How evaluations are judged.
+    """Checks of evaluations.
 
     Attributes:
-        too_good: this many tolerances above the target is suspect (training that silently did less work).
-        history: whether a change against earlier runs counts; on the few images of lite runs it is only shown.
+        too_good: number of tolerances above the target from which a result is suspicious (training that
+            silently did less work).
+        history: whether a change against earlier runs is gating; false in lite runs, which evaluate few images.
     """
 
     too_good: float = Field(default=3.0, gt=0)
@@ -106,13 +115,13 @@ class AccuracyRule(ConfigModel):
 
 
 class ComparisonRule(ConfigModel):
-    """What a run is compared with (docs/reference/environments.md).
+    """Selection of earlier runs for comparison (docs/reference/environments.md).
 
     Attributes:
-        seeds: losses and accuracies are compared with runs of the same seed; where there are fewer of these than
-            this, with one run of each seed once there are so many seeds; None is `min_history`.
-        new_environment: `allow` shows that a chain with a history runs in an environment class without one; `fail`
-            makes that run an `infra_failure`.
+        seeds: losses and accuracies are compared with runs of the same seed; with fewer such runs than this,
+            with one run per seed if there are at least this many seeds. None means `min_history`.
+        new_environment: for a run in an environment class without history, of a chain with history elsewhere:
+            `allow` reports it, `fail` makes the run an `infra_failure`.
     """
 
     seeds: int | None = Field(default=None, ge=2)
@@ -120,13 +129,14 @@ class ComparisonRule(ConfigModel):
 
 
 class NodeRule(ConfigModel):
-    """When a slow node, not the model, is to blame (docs/reference/checks.md).
+    """Detection of degraded nodes (docs/reference/checks.md).
 
     Attributes:
-        gating: whether a sick node makes the run an `infra_failure`; what it explains is set aside either way.
-        probe: the relative change of a node's own probes that counts, beyond `sigmas`.
-        share: how much of what was measured on it, in the steps with slow probes, must be slower, beyond its floor
-            and `sigmas`.
+        gating: whether a degraded node makes the run an `infra_failure`; slowdowns are attributed to it either
+            way.
+        probe: smallest relative change of the node's probes that counts, in addition to `sigmas`.
+        share: share of the kinds of speeds in steps with slow probes that must be slower by more than floor and
+            `sigmas`.
         sigmas: robust standard deviations of the earlier runs.
     """
 
@@ -137,22 +147,23 @@ class NodeRule(ConfigModel):
 
 
 class DetectRule(ConfigModel):
-    """When a series of runs has changed its level (docs/reference/detection.md).
+    """Change-point detector (docs/reference/detection.md).
 
-    Scores are standard deviations of normal noise.
+    Scores are in standard deviations of normal noise.
 
     Attributes:
-        min_history: no run is judged before there are this many.
-        window: how many of the last runs of a level are looked at.
-        span: how many of them, at most, may belong to a new level.
-        floor: the smallest relative change that counts.
+        min_history: number of runs before the first evaluated run.
+        window: number of recent runs of a level that are evaluated.
+        span: maximum number of these that may belong to a new level.
+        floor: smallest relative change that counts.
         floor_sigmas: the same in standard deviations of one run.
-        drift: the relative change per run that is no change of level (0.0002 are 1 % in a year of weeks).
-        ask: score from which a confirm run is asked for.
-        first: score that is enough of a run and its confirm run alone, where runs are hardly ever far off.
-        confirmed: score that is enough with a confirm run that agrees, when more runs were looked at.
-        alone: score that is enough where no confirm run is to be had.
-        alone_runs: how many runs there must be of the new level then, one more where odd runs were seen before.
+        drift: relative change per run that is not a shift (0.0002 is 1 % in a year of weekly runs).
+        ask: score that requests a confirm run.
+        first: required score of a run and its confirm run alone, in a series with hardly any outliers.
+        confirmed: required score with an agreeing confirm run, over more runs.
+        alone: required score without a confirm run.
+        alone_runs: required number of runs of the new level without a confirm run; one more after earlier
+            outliers.
     """
 
     min_history: int = Field(default=8, ge=4)
@@ -181,12 +192,12 @@ _JUDGED = {
 
 
 class Override(ConfigModel):
-    """What some suites or models have of their own.
+    """Exception for suites or models.
 
     Attributes:
-        suite, model: whom it is about, with `*` and `?`; '' for all.
-        because: why they differ, for the person who reads the policy.
-        set: the keys of the policy that differ, as deep as needed (`{metrics: {batch_cost: {floor: 0.1}}}`).
+        suite, model: patterns with `*` and `?`; '' matches all.
+        because: the reason, for readers of the policy.
+        set: policy keys that differ, at any depth (`{metrics: {batch_cost: {floor: 0.1}}}`).
     """
 
     suite: str = ""
@@ -195,7 +206,7 @@ class Override(ConfigModel):
     set: dict[str, Any] = Field(min_length=1)
 
     def about(self, suite: str, model: str) -> bool:
-        """Whether it is about this model of this suite."""
+        """Whether the override applies to this model of this suite."""
         return fnmatchcase(suite, self.suite or "*") and fnmatchcase(model, self.model or "*")
 
 
@@ -209,43 +220,43 @@ def _merged(base: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _none_or_a_minute(minutes: float) -> float:
-    """Less than a minute is not even enough to start the processes of a chain."""
+    """Reject limits below a minute, which is too short to start the processes of a chain."""
     if 0 < minutes < 1:
         raise ValueError("0 for no confirm runs, or at least 1")
     return minutes
 
 
 class Policy(ConfigModel):
-    """How a run is judged.
+    """Tolerances of checks and limits of runs.
 
     Attributes:
-        budget_minutes: what a whole run may take.
-        step_deadline_minutes: what one step may take before it is stopped.
-        hang_s: seconds without any progress of a rank after which a training hangs; None for what earlier runs of
-            the chain suggest (docs/reference/failures.md), 0 to leave it to the deadline.
-        hang_first_s: the same for a chain without an accepted training in this environment, with `hang_s` null: a
+        budget_minutes: time limit of a run.
+        step_deadline_minutes: time limit of a step.
+        hang_s: seconds without progress of a rank after which a training counts as hung; None derives it from
+            earlier runs of the chain (docs/reference/failures.md), 0 leaves hangs to the deadline.
+        hang_first_s: the same for a chain without an accepted training in this environment, if `hang_s` is null: a
             first training may read a cold data set or build kernels for minutes.
-        retries: failure class -> how often a step is tried again that ended so; what is not named has the class's
-            own number.
-        lease: what a run leases: the `slots` that it uses, or `nodes` as a whole, so that nobody disturbs what is
-            measured; not said, nodes when a metric of speed counts.
-        lease_wait_s: how long a run may wait for them, seconds.
-        waits: how long a controller and its nodes wait for each other.
-        history: how many of the last accepted runs make the baseline.
-        confirm_minutes: what a confirm run may take, beyond the run's own budget, from the moment it is asked
-            for: 0 for no confirm runs, else at least 1.
-        unconfirmed: whether a number that is in doubt and was neither confirmed nor refuted blocks: `fail` (exit
-            code 4, red DAG run) or `neutral` (exit code 0); the run's status is `unconfirmed` either way.
-        min_history: how many of them there must be before a change counts.
-        z: how many robust standard deviations (1.4826 * MAD of the runs' medians) a change must exceed as well.
-        metrics: the metrics that are compared with the baseline; others are stored and shown.
-        removed: whether the tested ref may declare fewer variants, steps or legs than the run before it: `fail`,
-            or `allow`, which only shows what is gone.
-        chain: precision, or a leg's id with `*` and `?`, -> how far its scores may be from those of the network
-            before its export.
-        golden: how legs are compared with stored goldens.
-        comparison: which earlier runs count.
-        overrides: what some suites or models have of their own.
+        retries: failure class -> number of retries of a step; classes that are not listed have their default.
+        lease: what a run leases: the `slots` that it uses, or whole `nodes`, so that other runs do not disturb
+            measurements. Default: nodes if a speed metric is gating.
+        lease_wait_s: maximum wait for the lease, seconds.
+        waits: timeouts between a controller and its nodes.
+        history: number of accepted runs in the baseline.
+        confirm_minutes: time limit of a confirm run from its request, on top of the run's budget; 0 disables
+            confirm runs, otherwise at least 1.
+        unconfirmed: whether a suspected regression that is neither confirmed nor refuted fails the run: `fail`
+            (exit code 4, failed DAG run) or `neutral` (exit code 0). The run's status is `unconfirmed` either
+            way.
+        min_history: number of earlier runs required for a comparison.
+        z: robust standard deviations of the earlier runs that a change must exceed, in addition to the floor.
+        metrics: metrics that are compared with the baseline; others are stored and shown.
+        removed: `fail` or `allow` a tested ref that declares fewer variants, steps or legs than the last accepted
+            run; `allow` only reports what is missing.
+        chain: precision, or leg id with `*` and `?`, -> tolerance against the scores of the network before its
+            export.
+        golden: comparison of legs with stored goldens.
+        comparison: selection of earlier runs.
+        overrides: exceptions for suites or models.
     """
 
     schema_version: int = 1
@@ -279,13 +290,13 @@ class Policy(ConfigModel):
 
     @property
     def whole_nodes(self) -> bool:
-        """Whether a run leases its nodes as a whole."""
+        """Whether a run leases whole nodes."""
         if self.lease is not None:
             return self.lease == "nodes"
         return any(rule.gating and metric(name).family == "speed" for name, rule in self.metrics.items())
 
     def retries_of(self, kind: FailureClass) -> int:
-        """How often a step is tried again that ended with that class of failure."""
+        """Number of retries of a step that failed with this class."""
         return self.retries.get(kind, REMEDIES[kind].retries)
 
     @model_validator(mode="after")
@@ -300,16 +311,20 @@ class Policy(ConfigModel):
         return self
 
     def floor_of(self, name: str) -> float:
-        """The smallest relative change of a metric, or of a number of one (`numbers_of`), that counts."""
+        """The smallest relative change that counts, of a metric or of a name of `numbers_of`."""
         known = metric(plain_metric(name))
         rule = self.metrics.get(known.name)
         floors = {"speed": self.floors.speed, "memory": self.floors.memory}
         return (rule and rule.floor) or floors.get(known.family, self.floors.quality)
 
-    def rule_of(self, name: str) -> MetricRule | None:
-        """How a number (as `numbers_of` names it) is compared with earlier runs; None when it is not.
+    def gate_of(self, name: str = "") -> DetectRule:
+        """The gate's settings for a number, with its floor; without a name `detect` as it is."""
+        return self.detect.model_copy(update={"floor": self.floor_of(name)}) if name else self.detect
 
-        What evaluations say is always compared: it counts as `accuracy.history` says.
+    def rule_of(self, name: str) -> MetricRule | None:
+        """The comparison rule of a metric (named as in `numbers_of`); None if it is not compared.
+
+        Evaluation metrics are always compared; `accuracy.history` sets whether they are gating.
         """
         known = metric(plain_metric(name))
         rule = self.metrics.get(known.name)
@@ -321,13 +336,13 @@ class Policy(ConfigModel):
         return rule.model_copy(update={"gating": rule.gating and self.accuracy.history})
 
     def showing_numbers(self) -> Self:
-        """The same policy, with numbers that are compared with earlier runs shown and none of them counting."""
+        """A copy of the policy in which comparisons with earlier runs are shown but not gating."""
         metrics = {name: rule.model_copy(update={"gating": False}) for name, rule in self.metrics.items()}
         accuracy = self.accuracy.model_copy(update={"history": False})
         return self.model_copy(update={"metrics": metrics, "accuracy": accuracy})
 
     def settled(self, suite: str, model: str) -> Self:
-        """The policy for one model: what overrides say of it replaces what stands above, the later one wins."""
+        """The policy for one model, with its overrides applied in order."""
         return self._with([one for one in self.overrides if one.about(suite, model)])
 
     def _with(self, overrides: list[Override]) -> Self:

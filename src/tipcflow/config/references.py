@@ -1,4 +1,4 @@
-"""References: what a suite's models must reach (configs/references/<suite>.yaml)."""
+"""References: accuracy targets of a suite's models (configs/references/<suite>.yaml)."""
 
 from typing import Annotated, Literal
 
@@ -12,11 +12,11 @@ class Reference(ConfigModel):
     """The target of one metric of one model.
 
     Attributes:
-        mode, variant: '' for any.
-        metric: as the registry names it (`top1`); the last evaluation of a run is what counts.
-        target, tolerance: in `unit`; worse than target by more than the tolerance fails.
-        unit: `1` for a share of one, `%` for per cent; measured values are converted.
-        because: where the target comes from, for the person who reads the verdict.
+        mode, variant: '' matches any.
+        metric: name in the registry (`top1`); the last evaluation of a run is compared.
+        target, tolerance: in `unit`; a value worse than the target by more than the tolerance fails.
+        unit: `1` for a fraction, `%` for per cent; measured values are converted.
+        because: source of the target, for readers of the verdict.
     """
 
     model: str
@@ -37,5 +37,5 @@ class References(ConfigModel):
     references: tuple[Reference, ...] = ()
 
     def of(self, model: str, mode: str) -> tuple[Reference, ...]:
-        """The targets of a model in a mode, of all variants."""
+        """The targets of a model in a mode, for all variants."""
         return tuple(one for one in self.references if one.model == model and one.mode in ("", mode))

@@ -1,4 +1,4 @@
-"""Settings from the environment; nothing is read that is not in docs/reference/configuration.md."""
+"""Settings from environment variables, all documented in docs/reference/configuration.md."""
 
 import math
 import os
@@ -10,27 +10,27 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 from tipcflow.config.cron import checked_cron
 from tipcflow.domain import ConfigError, Frozen
 
-# Saturday evening in UTC: over on Monday morning wherever one sits.
+# Saturday evening in UTC: finished by Monday morning in every time zone.
 WEEKLY_CRON = "0 20 * * 6"
-# How many chains of a weekly run may be on their way at once; the queue for slots orders them.
+# Maximum number of concurrent chains of a weekly run; the queue for slots orders them.
 WEEKLY_AT_ONCE = 16
-# After half an hour of waiting a weekly run is as urgent as a person's, after an hour as a pull request.
+# After half an hour of waiting a weekly run has the priority of a user's run, after an hour of a pull request.
 QUEUE_RISE_S = 1800.0
-# A log that is longer is not fetched whole, and its step is an infra_failure: a full disk would stop all runs.
+# A longer log is truncated and its step is an infra_failure, because a full disk would stop all runs.
 LOG_LIMIT_MB = 8000
 
 
 class Settings(Frozen):
-    """Where tipcflow keeps and finds things.
+    """Paths and limits of this installation.
 
     Attributes:
         home: folder of runs, environments and the default database; TIPCFLOW_HOME.
-        database_url: SQLite or PostgreSQL; TIPCFLOW_DATABASE_URL. May hold a password: print `safe_url` of it.
+        database_url: SQLite or PostgreSQL; TIPCFLOW_DATABASE_URL. May contain a password: print `safe_url` of it.
         config_dir: folder of suites/, clusters/, references/, policies/; TIPCFLOW_CONFIG_DIR.
-        weekly_cron: when the DAG `weekly` runs, a cron expression in UTC; TIPCFLOW_WEEKLY_CRON.
-        weekly_at_once: how many chains of a weekly run are on their way at once; TIPCFLOW_WEEKLY_AT_ONCE.
-        queue_rise_s: a run that waited so many seconds for slots rises one priority; TIPCFLOW_QUEUE_RISE_S.
-        log_limit_mb: megabytes (10^6 bytes) of one file that are fetched from a node; TIPCFLOW_LOG_LIMIT_MB.
+        weekly_cron: schedule of the DAG `weekly`, a cron expression in UTC; TIPCFLOW_WEEKLY_CRON.
+        weekly_at_once: maximum number of concurrent chains of a weekly run; TIPCFLOW_WEEKLY_AT_ONCE.
+        queue_rise_s: seconds of waiting for slots after which a run rises one priority; TIPCFLOW_QUEUE_RISE_S.
+        log_limit_mb: maximum size of a file fetched from a node, 10^6 bytes; TIPCFLOW_LOG_LIMIT_MB.
     """
 
     home: Path
@@ -50,7 +50,7 @@ class Settings(Frozen):
 
     @property
     def runs_dir(self) -> Path:
-        """Folder with one folder per run: what was collected from the nodes."""
+        """Folder with one folder per run, for files collected from nodes."""
         return self.home / "runs"
 
 
@@ -58,7 +58,7 @@ def settings(environ: Mapping[str, str] | None = None, cwd: Path | None = None) 
     """The settings in force; an empty variable counts as unset.
 
     Raises:
-        ConfigError: when a variable holds what cannot be one, e.g. a relative home.
+        ConfigError: a variable has an invalid value.
     """
     environ = os.environ if environ is None else environ
     cwd = cwd or Path.cwd()
@@ -75,7 +75,7 @@ def settings(environ: Mapping[str, str] | None = None, cwd: Path | None = None) 
 
 
 def safe_url(url: str) -> str:
-    """The URL without its password, for messages; never fails."""
+    """The URL without its password, for messages; never raises."""
     try:
         parts = urlsplit(url)
         netloc = parts.netloc
@@ -90,7 +90,7 @@ def safe_url(url: str) -> str:
         shown = urlunsplit(parts._replace(netloc=netloc, query=query))
     except ValueError:
         return f"{url.partition(':')[0][:20]}:…"
-    # urlunsplit drops the empty authority of sqlite:///x and keeps that of sqlite:////x
+    # urlunsplit drops the empty authority of sqlite:///x and keeps that of sqlite:////x.
     if not netloc and url.startswith(f"{parts.scheme}://"):
         shown = f"{parts.scheme}://{parts.path}{f'?{query}' if query else ''}"
     return shown

@@ -1,4 +1,4 @@
-"""Suites: where a model repository is and how its params files are read."""
+"""Suites: location of a model repository and how its params files are read."""
 
 from pathlib import Path
 from typing import Any, Literal
@@ -13,12 +13,12 @@ from tipcflow.domain.node import Launch
 
 
 class Deterministic(ConfigModel):
-    """Where a suite's training is deterministic, and what makes it so.
+    """Determinism of a suite's training.
 
     Attributes:
-        devices: on which it is.
+        devices: devices on which training is deterministic.
         environment: variables of every training process (`FLAGS_cudnn_deterministic: 1`).
-        arguments: text that is appended to training commands.
+        arguments: text appended to training commands.
     """
 
     devices: tuple[Literal["cpu", "gpu"], ...] = ("cpu", "gpu")
@@ -34,14 +34,15 @@ class Deterministic(ConfigModel):
 
 
 class Prints(ConfigModel):
-    """What a suite's logs hold: what is not there although it should be fails the run.
+    """What a suite's logs must contain; a run without it fails.
 
     Attributes:
         loss: training lines have a loss.
         evaluation: evaluations print a metric.
-        losses: metrics that are losses although their names do not say so (`*` and `?` match).
-        may_be_nan: metrics that may be nan or inf in an honest run, as `grad_norm` under AMP (`*` and `?` match).
-        may_be_missing: metrics that a run need not have although all runs before it had them (`*` and `?` match).
+        losses: additional metrics that are losses (`*` and `?` match).
+        may_be_nan: metrics that may be nan or inf in a correct run, such as `grad_norm` under AMP (`*` and `?`
+            match).
+        may_be_missing: metrics that are not expected although all earlier runs had them (`*` and `?` match).
     """
 
     loss: bool = True
@@ -55,22 +56,22 @@ class Suite(ConfigModel):
     """`configs/suites/<name>.yaml`.
 
     Attributes:
-        folder: the suite's root on the controller, absolute or relative to the repository or home folder that
-            holds `configs/`; it may be a part of a git checkout.
-        git: URL that the controller clones from; `subfolder` is the suite's root in it.
-        dialects: how its params files are read, first fitting layout first.
-        params: globs, relative to the suite's root, of the params files that make chains.
-        prepare: the script that gets data and weights, relative to the root; '' for none.
-        seed_argument: what is appended to training commands when a run has a seed, with `{seed}` in it; '' when
-            the suite's training cannot be seeded.
-        deterministic: whether equal seeds give equal losses bit for bit, and what makes it so; without it they are
-            compared within what earlier runs differ by.
-        log_format: name of the training-log format (docs/reference/formats.md): one of tipcflow's own, `auto`, or
-            that of a file in configs/formats, whose content `load_suite` puts in its place.
-        framework: the distribution that its scripts import (`paddlepaddle`, `torch`), `` for none.
-        prints: what its logs hold and what they need not hold.
-        launch: how its distributed trainings are started, where not as its params files say.
-        budget_minutes: what one run may take, where the policy's is not right for this suite.
+        folder: root of the suite on the controller, absolute or relative to the folder that holds `configs/`;
+            may be part of a git checkout.
+        git: URL that the controller clones; `subfolder` is the suite's root in it.
+        dialects: how params files are read; the first dialect with a matching layout is used.
+        params: globs of the params files that become chains, relative to the root.
+        prepare: script that gets data and weights, relative to the root; '' for none.
+        seed_argument: text with `{seed}` appended to training commands of a run with a seed; '' if training
+            cannot be seeded.
+        deterministic: whether equal seeds give bit-identical losses, and under which settings; otherwise losses
+            are compared within the differences of earlier runs.
+        log_format: training log format (docs/reference/formats.md): a built-in one, `auto`, or the name of a
+            file in configs/formats, which `load_suite` replaces by its content.
+        framework: distribution that the scripts import (`paddlepaddle`, `torch`), '' for none.
+        prints: what logs must contain.
+        launch: how distributed trainings start, if not as in the params files.
+        budget_minutes: time limit of a run, instead of the policy's.
     """
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
@@ -89,7 +90,7 @@ class Suite(ConfigModel):
     budget_minutes: float | None = Field(default=None, gt=0)
 
     def deterministic_on(self, device: str) -> Deterministic | None:
-        """What makes the training deterministic on a kind of device; None where it is not."""
+        """The settings for deterministic training on a device type; None if not deterministic."""
         made = Deterministic() if self.deterministic is True else self.deterministic
         return made if made and device in made.devices else None
 

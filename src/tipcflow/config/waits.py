@@ -1,22 +1,22 @@
-"""How long a controller and its nodes wait for each other: the key `waits` of a policy."""
+"""Timeouts between a controller and its nodes: the key `waits` of a policy."""
 
 from pydantic import Field
 
 from tipcflow.config.base import ConfigModel
 
-# A runner says something once a second while it is watched; less than a few of these is no silence.
+# A watched runner reports once a second; a shorter timeout would trigger on normal delays.
 LEAST_SILENCE_S = 3.0
 
 
 class Waits(ConfigModel):
-    """Seconds, all of them.
+    """Timeouts in seconds.
 
     Attributes:
-        node_lease_s: a node goes on with a job for so long without hearing of any controller, then ends it.
-        reconnect_s: a controller asks for a node whose link broke for so long, then the node counts as lost.
-        silence_s: a connection on which a living job's runner says nothing for so long counts as broken.
-        lease_ttl_s: the lease of a run at the desk ends so long after its process was last heard of; in Airflow it
-            is half an hour, or a step's deadline.
+        node_lease_s: a node ends a job after this time without contact with a controller.
+        reconnect_s: a controller tries to reconnect to a node for this time, then the node counts as lost.
+        silence_s: a connection counts as broken if the runner of a running job is silent for this time.
+        lease_ttl_s: the lease of a `tipcflow run` expires this long after the last heartbeat of its process; in
+            Airflow it is half an hour, or a step's deadline.
     """
 
     node_lease_s: float = Field(default=600.0, ge=5, allow_inf_nan=False)
@@ -26,5 +26,5 @@ class Waits(ConfigModel):
 
     @property
     def peers_every_s(self) -> float:
-        """How often whoever watches one member of a gang lets the others' nodes hear of a controller."""
+        """Interval at which the watcher of one gang member renews the contact of the other members' nodes."""
         return self.node_lease_s * 0.4
