@@ -11,7 +11,7 @@ TARGETS = {
     "worker": (("train.py",), (LAUNCHER, *SHELLS)),
     "launcher": ((LAUNCHER,), SHELLS),
     "runner": (("runner-", " daemon "), SHELLS),
-    "watch": (("runner-", " watch "), SHELLS),
+    "watch": (("runner-", " --resume "), SHELLS),  # `watch`, or the `begin` that became one
 }
 
 

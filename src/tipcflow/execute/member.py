@@ -26,12 +26,8 @@ class JobSession(Protocol):
         """The node behind this session."""
         ...
 
-    def start(self, spec: JobSpec) -> dict[str, Any]:
-        """Start the job or re-attach to it; the runner's answer."""
-        ...
-
     def begin(self, spec: JobSpec, resume: dict[str, int], seconds: float) -> Iterator[dict[str, Any]]:
-        """`start` and `watch` in one: the answer to `start` is the first event."""
+        """Start the job or re-attach to it, and watch it: the runner's answer is the first event."""
         ...
 
     def go(self, spec: JobSpec) -> None:
@@ -134,11 +130,11 @@ class Member:
             InfraError: the node cannot be reached or refuses.
         """
         self._wake = wake
-        answer = self.session.start(self.spec)
+        answer = self.begin(WATCH_S)
         record = exit_record(answer.get("record"))
         if answer.get("state") == "ended" and record and record.reason is EndReason.REFUSED:
             # On a disk so full that not even a record could be kept, this answer is all there is.
-            self.record = record
+            self.record, self._events = record, None
             self.staged.set()
             return
         self._thread = threading.Thread(target=self._watch, name=f"watch-{self.name}", daemon=True)

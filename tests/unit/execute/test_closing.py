@@ -28,8 +28,9 @@ class Ended:
 
     node = Node(name=NODE, address=NODE, ssh=SshTarget(alias=NODE), workspace="/w", python="/usr/bin/python3")
 
-    def start(self, spec: JobSpec) -> dict[str, Any]:
-        return {"state": "running"}
+    def begin(self, spec: JobSpec, resume: dict[str, int], seconds: float) -> Iterator[dict[str, Any]]:
+        yield {"event": "answer", "state": "running"}
+        yield from self.watch(spec, resume, seconds)
 
     def watch(self, spec: JobSpec, resume: dict[str, int], seconds: float) -> Iterator[dict[str, Any]]:
         record = ExitRecord(

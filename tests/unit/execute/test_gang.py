@@ -29,8 +29,9 @@ class ToldNode:
         self.reason = ""
         self.by: StoppedBy | None = None
 
-    def start(self, spec: JobSpec) -> dict[str, Any]:
-        return {"state": "staged"}
+    def begin(self, spec: JobSpec, resume: dict[str, int], seconds: float) -> Iterator[dict[str, Any]]:
+        yield {"event": "answer", "state": "staged"}
+        yield from self.watch(spec, resume, seconds)
 
     def go(self, spec: JobSpec) -> None:
         self.went.set()
