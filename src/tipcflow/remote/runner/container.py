@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import glob
 import os
-import re
 import time
 
 from .files import Json, job_id, load
@@ -12,7 +10,8 @@ from .said import said, tool
 
 LIMIT_S = 20.0  # for the engine's answer
 MARK = "container"  # the file in a job folder that says that there may be one
-GONE = re.compile(r"no such container|no container with|not found in database", re.I)
+WANTED = ("DOCKER_", "CONTAINER_")  # variables that an engine reads
+GONE = ("no such container", "no container with", "not found in database")
 
 
 def remove(spec: Json) -> str:
@@ -25,11 +24,11 @@ def remove(spec: Json) -> str:
     program = engine if "/" in engine else tool(engine, *env.get("PATH", "").split(":"))
     if not program:
         return f"{engine} is not on this node"
-    own = {name: value for name, value in env.items() if re.match(r"(DOCKER|CONTAINER)_|PATH$", name)}
+    own = {name: value for name, value in env.items() if name == "PATH" or name.startswith(WANTED)}
     until = time.monotonic() + LIMIT_S
     while True:
         code, text = said([program, "rm", "-f", spec["container"]], max(1.0, until - time.monotonic()), own)
-        if code == 0 or GONE.search(text):
+        if code == 0 or any(words in text.lower() for words in GONE):
             return ""
         if "in progress" not in text or time.monotonic() > until:  # docker's own --rm was quicker
             return (text.strip().splitlines() or [f"{engine} rm ended with {code}"])[-1]
@@ -52,6 +51,8 @@ def sweep(workspace: str, alive: set[str], job: str) -> list[Json]:
         job: '' for all.
     """
     found = []
+    import glob
+
     for path in sorted(glob.glob(os.path.join(glob.escape(workspace), "jobs", "*", "*", "*", MARK))):
         spec = load(os.path.join(os.path.dirname(path), "job.json"))
         if not spec or not spec.get("container") or job_id(spec) in alive or job not in ("", job_id(spec)):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
-import subprocess
-from typing import Mapping
+
+TYPE_CHECKING = False  # `typing` and `subprocess` take longer to import than most calls of the runner
+if TYPE_CHECKING:
+    from typing import Mapping
 
 NOTHING: dict[str, str] = {}
 PLACES = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -32,6 +34,8 @@ def said(command: list[str], seconds: float, env: Mapping[str, str] = NOTHING) -
 
     It is not waited for after its end was asked for: a process that hangs in a driver cannot be ended.
     """
+    import subprocess
+
     try:
         process = subprocess.Popen(
             command, env={**unmarked(), **env},
