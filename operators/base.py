@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator, Context
 
 from operators.connect import connect
+from operators.database import refuse_sqlite_between_machines
 from operators.failing import airflow_error
 from operators.listen import TaskLog, listener
 from tipcflow.config.settings import settings
@@ -42,6 +43,7 @@ class RunOperator(BaseOperator):
         run_id = run_of(context)
         task_log = TaskLog(self.log)
         try:
+            refuse_sqlite_between_machines()
             with Store.open_in_task() as store:
                 yield TaskContext(run_id, store, home, connect, listener(home, run_id, task_log))
         except TipcflowError as error:

@@ -111,7 +111,7 @@ class ChainRun:
                         listener=self._say,
                         cancel=self.cancel,
                         log_format=suite.log_format,
-                        budget_s=self.request.left_s(budget_s),
+                        budget_s=self.request.left_s(budget_s, self._store.now()),
                         policy=resolved.policy,
                     ).run()
                 finally:
@@ -147,7 +147,7 @@ class ChainRun:
         if asked is None:
             return None
         self._note(f"confirming {', '.join(asked.keys)}: run {child}")
-        request = confirm.request_for(self.request, run, asked)
+        request = confirm.request_for(self.request, run, asked, self._store.now())
         create_run(self._store, request, child)
         ttl_s = resolved.policy.waits.lease_ttl_s
         self._store.queue_for_leases(child, slots, owner=request.owner, ttl_s=ttl_s)
