@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator, Context
 
 from operators.connect import connect
+from operators.database import refuse_sqlite_between_machines
 from operators.failing import airflow_error
 from operators.listen import TaskLog, listener
 from tipcflow.config.settings import settings
@@ -35,6 +36,7 @@ class RunOperator(BaseOperator):
     @contextlib.contextmanager
     def opened(self, context: Context) -> "Iterator[TaskContext]":
         """The run of this task, with its database open."""
+        from tipcflow.execute import spool
         from tipcflow.execute.task_context import TaskContext
         from tipcflow.store import Store
 
@@ -42,7 +44,9 @@ class RunOperator(BaseOperator):
         run_id = run_of(context)
         task_log = TaskLog(self.log)
         try:
+            refuse_sqlite_between_machines()
             with Store.open_in_task() as store:
+                spool.apply(home, store)
                 yield TaskContext(run_id, store, home, connect, listener(home, run_id, task_log))
         except TipcflowError as error:
             raise airflow_error(error) from error

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 from airflow.sdk import DAG, BaseOperator, Param, TaskGroup, get_parsing_context
 from airflow.sdk.definitions.mappedoperator import MappedOperator
@@ -11,6 +12,7 @@ from airflow.sdk.definitions.param import ParamsDict
 
 from operators import docs
 from operators.catalog import Chain, chain_of, chains_of, group_ids
+from operators.limits import SHORT, longest
 from operators.params import allowed, chain_params, run_params
 from operators.phases import AcquireOperator, CollectOperator, JudgeOperator, ReleaseOperator, ResolveOperator
 from operators.step import StepOperator
@@ -21,7 +23,11 @@ CERTIFY = "certify"
 # A task that dies with its worker is tried again and finds what it had begun. What a task *says* is final.
 DEFAULTS = {"retries": 2, "retry_delay": timedelta(seconds=10), "owner": "tipcflow"}
 # The first task of every run.
-RESOLVE = {"task_id": "resolve", "doc_md": docs.TASKS["resolve"]}
+RESOLVE: dict[str, Any] = {
+    "task_id": "resolve",
+    "doc_md": docs.TASKS["resolve"],
+    "execution_timeout": SHORT,
+}
 _Task = BaseOperator | MappedOperator
 _NODE_NAME = "{{ task.node }}"
 _LONGEST_TAG = 100
@@ -35,12 +41,16 @@ def chain_dags(suite: str, config_dir: Path | None = None) -> dict[str, DAG]:
         chains = [chain] if chain else []
     else:
         chains = chains_of(suite, folder)
-    params = run_params(folder)
-    return {chain.dag_id: chain_dag(chain, params) for chain in chains}
+    params, limit = run_params(folder), longest(folder)
+    return {chain.dag_id: chain_dag(chain, params, limit) for chain in chains}
 
 
-def chain_dag(chain: Chain, params: Mapping[str, Param]) -> DAG:
-    """The DAG of one chain, with its own copy of the params."""
+def chain_dag(chain: Chain, params: Mapping[str, Param], limit: timedelta | None = None) -> DAG:
+    """The DAG of one chain, with its own copy of the params.
+
+    Args:
+        limit: how long a task may hold a worker; None for what the policies of `settings().config_dir` need.
+    """
     dag = DAG(
         dag_id=chain.dag_id,
         dag_display_name=chain.name,
@@ -52,7 +62,7 @@ def chain_dag(chain: Chain, params: Mapping[str, Param]) -> DAG:
         # Without a schedule a pause would only keep runs that somebody asked for.
         is_paused_upon_creation=False,
         tags=[tag[:_LONGEST_TAG] for tag in ("tipcflow", chain.suite, chain.path.parent.name)],
-        default_args=DEFAULTS,
+        default_args=defaults(limit),
     )
     with dag:
         resolve = ResolveOperator(
@@ -61,6 +71,11 @@ def chain_dag(chain: Chain, params: Mapping[str, Param]) -> DAG:
         tasks(resolve, chain.variants)
     give(dag, params)
     return dag
+
+
+def defaults(limit: timedelta | None = None) -> dict[str, Any]:
+    """What all tasks of a run's DAG have."""
+    return {**DEFAULTS, "execution_timeout": limit or longest(settings().config_dir)}
 
 
 def certify_dag(config_dir: Path | None = None) -> DAG:
@@ -76,7 +91,7 @@ def certify_dag(config_dir: Path | None = None) -> DAG:
         # Without a schedule a pause would only keep runs that somebody asked for.
         is_paused_upon_creation=False,
         tags=["tipcflow"],
-        default_args=DEFAULTS,
+        default_args=defaults(longest(folder)),
     )
     with dag:
         tasks(ResolveOperator(suite="", params_file="", allowed=allowed(chain=False), **RESOLVE), ())
@@ -105,10 +120,11 @@ def tasks(resolve: ResolveOperator, variants: Sequence[str]) -> None:
         last = _group(resolve, last, number, group, variants)
     collect = CollectOperator(task_id="collect", doc_md=docs.TASKS["collect"]).as_teardown()
     release = ReleaseOperator(task_id="release", doc_md=docs.TASKS["release"]).as_teardown()
-    judge = JudgeOperator(task_id="judge", doc_md=docs.TASKS["judge"]).as_teardown()
-    verdict = VerdictOperator(task_id="verdict", doc_md=docs.TASKS["verdict"]).as_teardown(
-        on_failure_fail_dagrun=True
-    )
+    judge = JudgeOperator(task_id="judge", doc_md=docs.TASKS["judge"], execution_timeout=SHORT)
+    judge.as_teardown()
+    verdict = VerdictOperator(
+        task_id="verdict", doc_md=docs.TASKS["verdict"], execution_timeout=SHORT
+    ).as_teardown(on_failure_fail_dagrun=True)
     last >> collect >> release >> judge >> verdict
     # Also directly: who clears only failed tasks leaves those between as they were.
     last >> verdict

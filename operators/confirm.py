@@ -1,6 +1,5 @@
 """A run that is confirmed: its judge starts a DAG run of the DAG `confirm`, and waits for it."""
 
-import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -46,7 +45,7 @@ def waited_for(run: "TaskContext", context: Context) -> tuple[str, "Asked"] | No
         return None
     run.note(
         f"measuring once more: {', '.join(asked.keys)}; the run has no status until confirm run {asked.run} "
-        f"(DAG {DAG_ID}) has ended, for at most {asked.until - time.time():.0f} s"
+        f"(DAG {DAG_ID}) has ended, for at most {asked.until - run.now():.0f} s"
     )
     return child, asked
 
@@ -67,7 +66,7 @@ def ask_early(run: "TaskContext", context: Context) -> None:
     asked = confirm.asked_of(store, run.run) or _ask(run, context)
     if asked is None or not confirm.open_question(store, run.run) or store.known_runs([asked.run]):
         return
-    request = confirm.request_for(run.request, store.get_run(run.run), asked)
+    request = confirm.request_for(run.request, store.get_run(run.run), asked, store.now())
     create_run(store, request, asked.run)
     store.queue_for_leases(asked.run, run.slots, owner=run.request.owner, ttl_s=TASK_WAITER_S)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import DAG, Context, Param
 
 from operators import docs
-from operators.chains import DEFAULTS, RESOLVE, give, tasks
+from operators.chains import RESOLVE, defaults, give, tasks
 from operators.confirm import CONFIRMS, DAG_ID
 from operators.phases import ResolveOperator
 from operators.request import check_names
@@ -50,7 +50,7 @@ class ConfirmResolveOperator(ResolveOperator):
         check_names(suite=confirmed.suite, cluster=confirmed.cluster, policy=confirmed.policy)
         dag_run = context["dag_run"]
         return dataclasses.replace(
-            confirm.request_for(confirmed, run.store.get_run(confirms), asked),
+            confirm.request_for(confirmed, run.store.get_run(confirms), asked, run.store.now()),
             owner=f"airflow {dag_run.dag_id} {dag_run.run_id}",
             config_dir=settings().config_dir,
             only_inside=True,
@@ -82,7 +82,7 @@ def confirm_dag() -> DAG:
         # Runs wait for it.
         is_paused_upon_creation=False,
         tags=["tipcflow"],
-        default_args={**DEFAULTS, "priority_weight": _FIRST},
+        default_args={**defaults(), "priority_weight": _FIRST},
     )
     with dag:
         tasks(ConfirmResolveOperator(**RESOLVE), ())

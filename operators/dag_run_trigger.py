@@ -1,7 +1,6 @@
 """Waits in the triggerer for another DAG run."""
 
 import asyncio
-import time
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -9,6 +8,7 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 from asgiref.sync import sync_to_async
 
 from operators import dag_runs
+from operators.countdown import Countdown
 from operators.triggers import SETTLE_S
 from operators.weekly_runs import LIVING
 
@@ -25,7 +25,7 @@ class DagRunTrigger(BaseTrigger):
 
     Args:
         dag_id, run_id: which DAG run.
-        until: when to give up, seconds since the epoch.
+        until: when to give up, by the database's clock.
     """
 
     def __init__(self, *, dag_id: str, run_id: str, until: float) -> None:
@@ -45,7 +45,8 @@ class DagRunTrigger(BaseTrigger):
         """Look every few seconds; an Airflow that does not answer is asked again."""
         await asyncio.sleep(SETTLE_S)
         state: str | None = LATE
-        while time.time() < self.until:
+        end = Countdown(self.until)
+        while not await end.over():
             try:
                 # As Airflow's own triggers ask: its channel belongs to the event loop of this process.
                 now = await sync_to_async(dag_runs.state_of)(self.dag_id, self.run_id)

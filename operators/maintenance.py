@@ -8,6 +8,7 @@ from airflow.sdk import DAG, BaseOperator, Context, CronTriggerTimetable
 
 from operators import dag_runs
 from operators.connect import connect
+from operators.database import refuse_sqlite_between_machines
 from operators.docs_maintenance import DOC, TASKS
 from operators.failing import failing_plainly
 from operators.listen import TaskLog, listener
@@ -38,6 +39,8 @@ class SweepOperator(BaseOperator):
 
         known = settings()
         task_log = TaskLog(self.log)
+        with failing_plainly():
+            refuse_sqlite_between_machines()
         with failing_plainly(), Store.open_in_task() as store:
             upkeep = Upkeep(
                 store,

@@ -111,7 +111,7 @@ class AcquireOperator(RunOperator):
         from tipcflow.execute.task_phases import begin_again
 
         begin_again(run.store, run.run)
-        self._try(run, since=time.time())
+        self._try(run, since=run.now())
 
     def resume(self, context: Context, event: dict[str, Any]) -> None:
         """Called by Airflow when slots may have come free."""
@@ -128,7 +128,7 @@ class AcquireOperator(RunOperator):
             prepare_nodes(run)
             return
         wait_s = run.request.waits_s(run.policy)
-        if since + wait_s <= time.time():
+        if since + wait_s <= run.now():
             run.store.leave_queue(run.run)
             reason = late_words(wait_s, held)
             run.store.finish_run(run.run, Status.INFRA_FAILURE, reason, time.time())

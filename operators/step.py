@@ -1,12 +1,13 @@
 """A node's part of one kind of steps: prepare, train, eval, export, infer_cpu, infer_gpu."""
 
+import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow.sdk import Context
-from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, AirflowTaskTimeout
 
 from operators.base import RunOperator
 from operators.groups import before_on_its_slots, steps_of, why_nothing
@@ -76,7 +77,13 @@ class StepOperator(RunOperator):
             self._do(run, context, steps[at:], event)
 
     def on_kill(self) -> None:
-        """A person marked or cleared the task: all members of the attempt are stopped."""
+        """A person marked or cleared the task: all members of the attempt are stopped.
+
+        Airflow also calls this when the task exceeded its `execution_timeout`: then its jobs go on, and the task
+        is tried again and finds them.
+        """
+        if isinstance(sys.exception(), AirflowTaskTimeout):
+            return
         self._killed = True
         if self._task is not None:
             # In a thread, for a node that does not answer must not hold this up; the run's release looks again.
@@ -215,8 +222,7 @@ class StepOperator(RunOperator):
             run.note(f"{step.id} begins when {first.id}, which has the same slots, has ended")
         while first.id not in run.statuses() and run.now() < deadline:
             if time.monotonic() - begun > INLINE_S:
-                until = time.time() + deadline - run.now()
-                trigger = StepTrigger(run=run.run, step=step.id, awaited=first.id, until=until)
+                trigger = StepTrigger(run=run.run, step=step.id, awaited=first.id, until=deadline)
                 self.defer(trigger=trigger, method_name="resume")
             time.sleep(LOOK_S)
 
@@ -227,7 +233,7 @@ class StepOperator(RunOperator):
         if left_s < 0:
             return
         run.note(f"{step.id} has ended on node {task.mine.name}; other nodes' parts go on")
-        until = time.time() + min(left_s, PEERS_EVERY_S)
+        until = run.now() + min(left_s, PEERS_EVERY_S)
         self.defer(
             trigger=StepTrigger(run=run.run, step=step.id, awaited=step.id, until=until), method_name="resume"
         )
@@ -245,7 +251,7 @@ class StepOperator(RunOperator):
             job=_job(run, spec.node, step, task.attempt),
             peers=peers,
             resume=task.mine.log_bytes,
-            until=time.time() + spec.barrier_s + spec.deadline_s + SLACK_S,
+            until=run.now() + spec.barrier_s + spec.deadline_s + SLACK_S,
             lost_after_s=run.policy.waits.reconnect_s,
             silence_s=run.policy.waits.silence_s,
             peers_every_s=run.policy.waits.peers_every_s,

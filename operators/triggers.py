@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
+from operators.countdown import Countdown
 from operators.listen import TaskLog, listener
 from tipcflow.config.settings import settings
 from tipcflow.config.waits import Waits
@@ -45,7 +46,7 @@ class JobTrigger(BaseTrigger):
         job: the job's folder on the node.
         peers: (node as JSON, job folder) of all members, which are stopped together when a person stops the task.
         resume: leg -> bytes of its log that were seen.
-        until: when the job must have ended by all deadlines, seconds since the epoch.
+        until: when the job must have ended by all deadlines, by the database's clock.
         lost_after_s: how long a lost node is asked for.
         silence_s: a connection that says nothing for so long counts as broken, and a runner that neither writes a
             heartbeat nor uses its CPU for so long has stopped responding.
@@ -106,8 +107,8 @@ class JobTrigger(BaseTrigger):
         say = listener(settings().home, self.run_id, task_log)
         lost_at: float | None = None
         pause = 1.0
-        spoken = begun
-        while time.time() < self.until:
+        spoken, end = begun, Countdown(self.until)
+        while not await end.over():
             try:
                 if await self._watch(say, self._watch_s(time.monotonic() - spoken)):
                     break
@@ -213,7 +214,7 @@ class LeaseTrigger(BaseTrigger):
     Args:
         run: who wants them.
         slots: [node address, slot index] of what it wants.
-        since, until: when it began to wait and when that ends, seconds since the epoch.
+        since, until: when it began to wait and when that ends, by the database's clock.
         owner: who is said to wait.
         names: node address -> name, for messages.
         said: what the task has said already.
@@ -255,8 +256,8 @@ class LeaseTrigger(BaseTrigger):
         half minute: each look of a task costs a worker some seconds.
         """
         await asyncio.sleep(SETTLE_S)
-        begun = time.monotonic()
-        while time.time() < self.until:
+        begun, end = time.monotonic(), Countdown(self.until)
+        while not await end.over():
             try:
                 held, for_task = await asyncio.wait_for(asyncio.to_thread(self._held), ASK_S)
             except Exception as error:
@@ -305,7 +306,7 @@ class StepTrigger(BaseTrigger):
     Args:
         run: whose steps they are.
         step, awaited: who waits, for whom.
-        until: when it goes on in any case, seconds since the epoch.
+        until: when it goes on in any case, by the database's clock.
     """
 
     def __init__(self, *, run: str, step: str, awaited: str, until: float) -> None:
@@ -325,7 +326,8 @@ class StepTrigger(BaseTrigger):
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Look every few seconds."""
         await asyncio.sleep(SETTLE_S)
-        while time.time() < self.until and not await self._look():
+        end = Countdown(self.until)
+        while not await end.over() and not await self._look():
             await asyncio.sleep(SETTLE_S * random.uniform(0.3, 0.5))
         yield TriggerEvent({"step": self.step, "resume": None})
 

@@ -7,6 +7,7 @@ from typing import Any
 from airflow.sdk import DAG, CronTriggerTimetable, Param
 
 from operators.docs_weekly import DOC, TASKS
+from operators.limits import SHORT
 from operators.params import run_params
 from operators.weekly_certify import CertifyOperator
 from operators.weekly_runs import CERTIFY
@@ -18,7 +19,7 @@ WEEKLY = "weekly"
 MODE = "whole_train_whole_infer"
 POLICY = "weekly"
 # A task that dies with its worker is tried again and finds what it had begun. What a task *says* is final.
-_DEFAULTS = {"retries": 2, "retry_delay": timedelta(seconds=10), "owner": "tipcflow"}
+_DEFAULTS = {"retries": 2, "retry_delay": timedelta(seconds=10), "owner": "tipcflow", "execution_timeout": SHORT}
 
 
 def weekly_dag(config_dir: Path | None = None) -> DAG:

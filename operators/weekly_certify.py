@@ -1,6 +1,5 @@
 """The tasks of the DAG `weekly` that are mapped over its chains: each stands for its chain's own DAG run."""
 
-import time
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator, Context
@@ -60,8 +59,8 @@ class CertifyOperator(BaseOperator):
         from tipcflow.store import Store
 
         dag_run, dag_id = context["dag_run"], dag_id_of(self.chain)
-        until = time.time() + DEADLINE_S
         with failing_plainly(), Store.open_in_task() as store:
+            until = store.now() + DEADLINE_S
 
             def look(run_id: str) -> Seen:
                 ours = run_id_of(dag_id, run_id, dag_run.run_after)

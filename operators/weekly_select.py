@@ -4,6 +4,7 @@ from typing import Any
 
 from airflow.sdk import BaseOperator, Context
 
+from operators.database import refuse_sqlite_between_machines
 from operators.failing import failing_plainly
 from operators.request import RUN_PARAMS, read_conf
 from operators.weekly_choice import all_chains, chosen_chains, longest_first, without_mode
@@ -31,6 +32,7 @@ class SelectOperator(BaseOperator):
     def execute(self, context: Context) -> list[str]:
         """Called by Airflow. A param that cannot be is a `config_error`, with nothing started."""
         with failing_plainly():
+            refuse_sqlite_between_machines()
             chosen, left_out = self._select(asked_of(context))
         context["ti"].xcom_push(key=LEFT_OUT, value=left_out)
         return chosen

@@ -5,7 +5,6 @@ waiting chain costs Airflow some looks a minute; a thousand at once would keep i
 """
 
 import asyncio
-import time
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -13,6 +12,7 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 from asgiref.sync import sync_to_async
 
 from operators import dag_runs
+from operators.countdown import Countdown
 from operators.dag_run_trigger import LOOK_S
 from operators.triggers import SETTLE_S
 from operators.weekly_runs import CERTIFY, ahead_of
@@ -28,7 +28,7 @@ class TurnTrigger(BaseTrigger):
         dag_id, run_id: of the weekly DAG run.
         index: the chain's place in the order.
         at_once: how many chains may be on their way at once.
-        until: when to give up, seconds since the epoch.
+        until: when to give up, by the database's clock.
     """
 
     def __init__(self, *, dag_id: str, run_id: str, index: int, at_once: int, until: float) -> None:
@@ -51,8 +51,8 @@ class TurnTrigger(BaseTrigger):
     async def run(self) -> AsyncIterator[TriggerEvent]:
         """Look, less often the more chains are ahead; an Airflow that does not answer is asked again."""
         await asyncio.sleep(SETTLE_S)
-        ahead = 1
-        while time.time() < self.until:
+        ahead, end = 1, Countdown(self.until)
+        while not await end.over():
             try:
                 # As Airflow's own triggers ask: its channel belongs to the event loop of this process.
                 ahead = await sync_to_async(self.ahead)()

@@ -164,7 +164,7 @@ def test_what_airflow_refuses_is_not_waited_for_and_said(world: World) -> None:
 def test_after_its_deadline_nobody_waits(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = (world.wait() or ("", None))[1]
     assert asked
-    monkeypatch.setattr(confirm.time, "time", lambda: asked.until + 1)
+    monkeypatch.setattr("time.time", lambda: asked.until + 1)
     assert world.wait() is None
     assert told(world.store, world.run) == (asked.run, {}, "has not ended in time", "")
 

@@ -159,7 +159,8 @@ def left_behind(world: World, *, unsaid: bool = False) -> list[str]:
             held = [one for one in store.leases() if one.node in reachable and one.live(time.time())]
         return [f"lease of {one.run}" for one in held]
 
-    reachable = {world.nodes.cluster.node(name).address for name in names}
+    # The lease of a node that the controller could not list is kept until it runs out.
+    reachable = {world.nodes.cluster.node(name).address for name in names if name not in world.refused}
     deadline = time.monotonic() + CLEAN_S
     # A controller that could not write its verdict could not give its leases back either: they run out.
     while (there() or (unsaid and leases())) and time.monotonic() < deadline:

@@ -59,6 +59,7 @@ def _host_key(world: World) -> None:
         world.nodes.start_sshd(world.victim)
 
     world.undo.append(undo)
+    world.refused.add(world.victim)
     world.nodes.change_host_key(world.victim)
 
 

@@ -36,6 +36,7 @@ class World:
         victim: the node that is hit; rank: one of its ranks.
         iteration: the training iteration (1 to 10, counted over epochs) of a fault inside the training.
         away: nodes that nothing can reach any more; checks leave them out.
+        refused: nodes that no controller can log in to any more; their leases are left out.
         notes: what the injection itself did not manage.
         controller: the process of `tipcflow run`; None in Airflow.
         airflow: the case's side of Airflow; None for `tipcflow run`.
@@ -50,6 +51,7 @@ class World:
     rank: int
     iteration: int
     away: set[str] = field(default_factory=set)
+    refused: set[str] = field(default_factory=set)
     notes: list[str] = field(default_factory=list)
     controller: Any = None
     airflow: Any = None

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tipcflow.check.detect.limits import RUNS, limits_of
+from tipcflow.check.level import level_of
 from tipcflow.config.policy import Policy
 from tipcflow.domain import PastRun, plain_metric
 from tipcflow.domain.metrics import metric
@@ -24,7 +25,8 @@ def gate_limits(
 ) -> list[dict[str, Any]]:
     """One row per (step, leg, metric) that is judged and that an earlier run has.
 
-    `runs`; `sigma`, the relative standard deviation of one run; the `smallest` change found within 12 runs in 95
+    `runs`, those of the level that a next run is compared with (`level_of`); `sigma`, the relative standard
+    deviation of one run; the `smallest` change found within 12 runs in 95
     of 100 cases; `false_per_year`, alerts per number and 52 runs without a change, over `simulated_years`. What is
     not known is None.
 
@@ -40,8 +42,8 @@ def gate_limits(
     rows = []
     for key in keys:
         step, leg, name = key.split("|")
-        values = [one.medians[key] for one in history if key in one.medians]
-        rule = policy.detect.model_copy(update={"floor": policy.floor_of(name)})
+        level = level_of([one.medians[key] for one in history if key in one.medians], name, policy)
+        values, rule = level.runs, policy.gate_of(name)
         cut = until is not None and clock() >= until and len(values) >= rule.min_history
         higher = metric(plain_metric(name)).better == "higher"
         found = limits_of(values, rule, higher_is_better=higher, years=0 if cut else years)

@@ -113,7 +113,7 @@ def level_of(past: Sequence[float], name: str, policy: Policy, *, higher_is_bett
     if len(values) < policy.detect.min_history:
         return Level(values, 0, len(values), None, False, floor, z)
     higher = metric(plain_metric(name)).better == "higher" if higher_is_better is None else higher_is_better
-    gate = Gate(higher, policy.detect.model_copy(update={"floor": floor}))
+    gate = Gate(higher, policy.gate_of(name))
     start, end = 0, None
     for index, one in enumerate(values):
         change = gate.judge(index, one, lambda: None)

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 def detect(
     series: Annotated[Path, typer.Option("--series", help="JSON Lines: one series a line, oldest point first.")],
     policy: Annotated[str, typer.Option("--policy", help="weekly, pr, or a policy file.")],
+    metric: Annotated[
+        str,
+        typer.Option("--metric", help="Judge by the floor of this metric in the policy; else by `detect.floor`."),
+    ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per series, in order.")] = False,
 ) -> None:
     """Find changes of level in series of measurements, point by point, with what was known at each point.
@@ -23,10 +27,12 @@ def detect(
     Exit code 0 when every series was answered (alerts are no errors), 2 when the file is not what it should be.
     """
     from tipcflow.check.detect import judge_series
+    from tipcflow.check.run_by_run import number_name
     from tipcflow.config.settings import settings
     from tipcflow.execute.judgement import load_policy
 
-    rule = load_policy(policy, settings().config_dir).detect
+    rules = load_policy(policy, settings().config_dir)
+    rule = rules.gate_of(number_name(metric, rules) if metric else "")
     found = read_file(series)
     show = _as_json if as_json else _as_text
     # All or nothing: what is wrong in the last series is said before anything is printed.

@@ -44,6 +44,7 @@ def plan(
     expects: Annotated[
         bool, typer.Option("--expects", help="What a run must prove: each piece of expected evidence.")
     ] = False,
+    policy: Annotated[str, typer.Option(help="Policy that `--expects` reads `min_history` from; else pr.")] = "",
     batch: Annotated[
         str, typer.Option("--batch", help="Answer a file of records (JSON lines, .gz too) instead; --compat bash.")
     ] = "",
@@ -70,7 +71,7 @@ def plan(
         compat=compat,
     )
     if expects:
-        _print_expects(request, as_json=as_json or output == "json")
+        _print_expects(request, policy, as_json=as_json or output == "json")
     elif diff:
         _print_diff(request, as_json=as_json or output == "json")
     else:
@@ -110,13 +111,23 @@ def _print_diff(request: "RunRequest", *, as_json: bool) -> None:
     print_differences(*plans, as_json=as_json)
 
 
-def _print_expects(request: "RunRequest", *, as_json: bool) -> None:
+def _print_expects(request: "RunRequest", policy: str, *, as_json: bool) -> None:
     from tipcflow.cli.plan_expects import print_expects
+    from tipcflow.config.policy import Policy
     from tipcflow.config.settings import settings
     from tipcflow.config.suite import load_suite
+    from tipcflow.execute.judgement import load_policy
 
     (made,) = _make(request, as_json=as_json)
-    print_expects(made, load_suite(request.suite, request.config_dir), settings(), as_json=as_json)
+    suite = load_suite(request.suite, request.config_dir)
+    shipped = request.config_dir / "policies" / f"{request.policy}.yaml"
+    rules = (
+        load_policy(policy or request.policy, request.config_dir)
+        if policy or shipped.is_file()
+        else Policy(name="")
+    )
+    rules = rules.settled(suite.name, made.model)
+    print_expects(made, suite, rules, settings(), as_json=as_json)
 
 
 def _print_plan(request: "RunRequest", output: str | None) -> None:

@@ -16,10 +16,14 @@ _GOOD = (Status.PASS, Status.IMPROVEMENT)
 _LOOKED_AT = 200
 
 
-def print_expects(made: Plan, suite: Suite, settings: Settings, *, as_json: bool) -> None:
-    """Print each piece of expected evidence: of which step, leg and rank, from what it is expected, and why."""
-    history = _history(made, settings)
-    pieces = expected(made, suite.prints, history, min_history=Policy.model_fields["min_history"].default)
+def print_expects(made: Plan, suite: Suite, policy: Policy, settings: Settings, *, as_json: bool) -> None:
+    """Print each piece of expected evidence: of which step, leg and rank, from what it is expected, and why.
+
+    Args:
+        policy: says how many earlier runs make a history.
+    """
+    history = _history(made, settings, policy.min_history)
+    pieces = expected(made, suite.prints, history, min_history=policy.min_history)
     if as_json:
         print_json([{"id": piece.id, **piece.model_dump(mode="json")} for piece in pieces])
         return
@@ -41,7 +45,7 @@ def _cells(piece: Expectation) -> tuple[str, ...]:
     )
 
 
-def _history(plan: Plan, settings: Settings) -> tuple[PastRun, ...]:
+def _history(plan: Plan, settings: Settings, runs: int) -> tuple[PastRun, ...]:
     """What the newest accepted runs of the chain, mode and cluster left, oldest first; nothing without a database,
     which planning never makes nor changes."""
     from tipcflow.store import Store
@@ -59,7 +63,7 @@ def _history(plan: Plan, settings: Settings) -> tuple[PastRun, ...]:
                 and plan.cluster in ("", run.cluster)
             ]
             like = [run for run in like if run.environment == like[0].environment]
-            found = [(run.id, store.document(run.id, "found")) for run in like[:5]]
+            found = [(run.id, store.document(run.id, "found")) for run in like[:runs]]
             return tuple(PastRun(run=run, found=tuple(keys or ())) for run, keys in reversed(found))
     except TipcflowError as error:
         print(f"no history: {error.message}", file=sys.stderr)  # noqa: T201

@@ -317,6 +317,10 @@ class Policy(ConfigModel):
         floors = {"speed": self.floors.speed, "memory": self.floors.memory}
         return (rule and rule.floor) or floors.get(known.family, self.floors.quality)
 
+    def gate_of(self, name: str = "") -> DetectRule:
+        """The gate's settings for a number, with its floor; without a name `detect` as it is."""
+        return self.detect.model_copy(update={"floor": self.floor_of(name)}) if name else self.detect
+
     def rule_of(self, name: str) -> MetricRule | None:
         """The comparison rule of a metric (named as in `numbers_of`); None if it is not compared.
 

@@ -38,7 +38,7 @@ class Asked:
     Attributes:
         run: the confirm run's id.
         keys: what is in doubt: step id, or step id + '/' + leg id.
-        until: when it is no longer waited for, seconds since the epoch.
+        until: when it is no longer waited for, by the database's clock.
         refused: why nobody waits for it, '' when somebody does or did.
         dag_run_id: Airflow's id of it, a run of the DAG `confirm`; '' at the desk.
         mode: what it is done in.
@@ -100,7 +100,7 @@ def ask(
     """
     if run.trigger == TRIGGER or asked_of(store, run.id):
         return None
-    results, now = store.check_results(run.id), time.time()
+    results, now = store.check_results(run.id), store.now()
     until, mode = now + policy.confirm_minutes * 60, run.mode
     alone: tuple[str, ...] = ()
     if _whole(mode):
@@ -205,14 +205,18 @@ def forget(store: "Store", run: str) -> None:
 def open_question(store: "Store", run: str, now: float | None = None) -> bool:
     """Whether a confirm run is still waited for."""
     asked = asked_of(store, run)
-    if asked is None or (time.time() if now is None else now) >= asked.until:
+    if asked is None or (store.now() if now is None else now) >= asked.until:
         return False
     known = store.known_runs([asked.run]).get(asked.run)
     return known is None or known.status is None
 
 
-def request_for(request: RunRequest, run: Run, asked: Asked) -> RunRequest:
-    """The request of the confirm run: the same chain, of the same commit where there is one."""
+def request_for(request: RunRequest, run: Run, asked: Asked, now: float) -> RunRequest:
+    """The request of the confirm run: the same chain, of the same commit where there is one.
+
+    Args:
+        now: the time by the database's clock.
+    """
     return replace(
         request,
         mode=asked.mode or request.mode,
@@ -221,7 +225,7 @@ def request_for(request: RunRequest, run: Run, asked: Asked) -> RunRequest:
         # Each repeat has trained weights of its own.
         repeats=request.repeats if asked.alone else 1,
         trigger=TRIGGER,
-        wait_s=max(1.0, asked.until - time.time()),
+        wait_s=max(1.0, asked.until - now),
         ends_at=asked.until,
         confirms=run.id,
         only=asked.keys,

@@ -1,6 +1,5 @@
 """What a confirm run measured, why there is not more, and whether it found the model's code broken."""
 
-import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +32,7 @@ def confirmation_of(store: "Store", run_id: str) -> Confirmation | None:
         return Confirmation(asked.run, {}, f"is not waited for: {asked.refused}")
     known = store.known_runs([asked.run]).get(asked.run)
     if known is None or known.status is None:
-        return Confirmation(asked.run, {}, _LATE if time.time() >= asked.until else "has not ended yet")
+        return Confirmation(asked.run, {}, _LATE if store.now() >= asked.until else "has not ended yet")
     ended = f"is {known.status.value}" + (f": {known.reason}" if known.reason else "")
     facts = store.facts(asked.run)
     if known.status in (Status.INFRA_FAILURE, Status.FAILED) and _is_cut(facts):

@@ -1,6 +1,5 @@
 """What a person or a scheduler asks for: one run of one chain."""
 
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,7 +22,7 @@ class RunRequest:
         only_inside: the params file must be one of the suite's; else a path of any file will do.
         confirms: the run that this one confirms, '' for none; `only` are the steps (or step/leg) in doubt then.
         evaluates: whether these are evaluations that are done alone, on what the confirmed run has trained.
-        ends_at: when its answer comes too late, seconds since the epoch; 0 for never.
+        ends_at: when its answer comes too late, by the database's clock; 0 for never.
         keep: keep the run's working folder on the nodes also when it passed.
     """
 
@@ -51,9 +50,13 @@ class RunRequest:
     ends_at: float = 0.0
     command: tuple[str, ...] = field(default=())
 
-    def left_s(self, budget_s: float) -> float:
-        """What is left of a budget that begins now, seconds. A confirm run has its own end instead: `ends_at`."""
-        return max(1.0, self.ends_at - time.time()) if self.ends_at else budget_s
+    def left_s(self, budget_s: float, now: float) -> float:
+        """What is left of a budget that begins now, seconds. A confirm run has its own end instead: `ends_at`.
+
+        Args:
+            now: the time by the database's clock.
+        """
+        return max(1.0, self.ends_at - now) if self.ends_at else budget_s
 
     def waits_s(self, policy: Policy) -> float:
         """How long the run may wait for free slots, seconds."""

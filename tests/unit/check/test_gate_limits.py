@@ -5,6 +5,7 @@ from collections.abc import Callable
 from itertools import count
 
 from tipcflow.check.gate_limits import YEARS, gate_limits, gate_section
+from tipcflow.check.level import level_of
 from tipcflow.config.policy import Policy
 from tipcflow.domain import PastRun
 
@@ -59,3 +60,26 @@ def test_many_numbers_share_the_time() -> None:
     made = gate_section(history(8, 20), POLICY, within_s=0.6, clock=ticking(0.0))
     assert {row["simulated_years"] for row in made["numbers"]} == {20.0}, "19, in series of 2"
     assert made["simulated_years"] == 20.0 * 21
+
+
+def test_it_looks_at_the_runs_that_the_checks_look_at() -> None:
+    """The last `history` runs of the level that a next run is compared with, by the number's own floor."""
+    key, source = "v/train||batch_cost", random.Random(3)
+    values = [10 + source.gauss(0, 0.05) for _ in range(40)] + [5 + source.gauss(0, 0.02) for _ in range(14)]
+    past = tuple(PastRun(run=f"r{at}", medians={key: value}) for at, value in enumerate(values))
+    for runs in (30, 52):
+        policy = POLICY.model_copy(update={"history": runs})
+        (row,) = gate_limits(past, policy)
+        level = level_of(values, "batch_cost", policy)
+        assert row["runs"] == len(level.runs) == 14, "the slower level before is another history"
+        assert row["sigma"] < 0.01
+    quiet = tuple(PastRun(run=f"r{at}", medians={key: 1 + 0.001 * (at % 3)}) for at in range(60))
+    assert [gate_limits(quiet, POLICY.model_copy(update={"history": runs}))[0]["runs"] for runs in (20, 30)] == [
+        20,
+        30,
+    ]
+
+
+def test_the_floor_is_the_numbers_own() -> None:
+    assert POLICY.gate_of("batch_cost").floor == POLICY.floors.speed
+    assert POLICY.gate_of().floor == POLICY.detect.floor

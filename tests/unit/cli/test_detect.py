@@ -91,3 +91,16 @@ def test_no_file_and_no_series(tmp_path: Path, content: bytes | None) -> None:
         path.write_bytes(content)
     with pytest.raises(ConfigError, match=r"cannot be read|holds no series"):
         detect(path)
+
+
+def test_the_floor_of_a_metric(tmp_path: Path) -> None:
+    """A change below the policy's floor of that metric is none; without the metric `detect.floor` counts."""
+    values = [1.0, 1.001, 0.999, 1.0005, 0.9995] * 5 + [1.3, 1.301, 1.299, 1.3]
+    points = [{"run": f"r{at}", "node": "n", "samples": [value]} for at, value in enumerate(values)]
+    path = tmp_path / "s.jsonl"
+    path.write_text(series(points=points))
+    assert len(json.loads(detect(path, "--json"))["alerts"]) == 1
+    assert json.loads(detect(path, "--json", "--metric", "batch_cost"))["alerts"] == [], "pr: 50 %"
+    assert len(json.loads(detect(path, "--json", "--metric", "peak_rss"))["alerts"]) == 1
+    with pytest.raises(ConfigError, match="does not judge this metric"):
+        detect(path, "--metric", "nonsense")

@@ -4,9 +4,12 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.support.stories import T0, a_run
 from typer.testing import CliRunner
 
 from tipcflow.cli.main import app
+from tipcflow.domain import Status
+from tipcflow.store import Store
 
 TOY = Path(__file__).parents[2] / "support/toy_suite"
 PARAMS = "test_tipc/configs/toy/train_infer_python.txt"
@@ -41,3 +44,26 @@ def test_as_json_and_as_a_table(config: Path) -> None:
     assert "EVIDENCE" in table.output
     assert f"{len(pieces)} pieces of evidence" in table.output
     assert not (config / "home" / "metrics.db").exists(), "planning makes no database"
+
+
+def test_how_many_runs_make_a_history_is_the_policys(config: Path) -> None:
+    """Three accepted runs printed a number: with `min_history: 3` it is expected, with 5 it is not."""
+    (config / "configs" / "policies").mkdir()
+    for name, least in (("pr", 5), ("eager", 3)):
+        (config / "configs" / "policies" / f"{name}.yaml").write_text(f"name: {name}\nmin_history: {least}\n")
+    plan = json.loads(CliRunner().invoke(app, ["plan", PARAMS, "--suite", "toy", "--json"]).stdout)
+    train = next(step["id"] for step in plan["steps"] if step["kind"] == "train")
+    with Store.open() as store:
+        for number in range(3):
+            run = a_run(f"r{number}", chain=plan["chain"], mode=plan["mode"], created_at=T0 + number)
+            store.create_run(run)
+            store.put_document(run.id, "found", [f"metric|{train}||ips"])
+            store.finish_run(run.id, Status.PASS, "", T0 + number)
+
+    def metrics(*more: str) -> list[str]:
+        done = CliRunner().invoke(app, ["plan", PARAMS, "--suite", "toy", "--expects", "--json", *more])
+        assert done.exit_code == 0, done.output
+        return [piece["metric"] for piece in json.loads(done.stdout) if piece["kind"] == "metric"]
+
+    assert metrics() == []
+    assert metrics("--policy", "eager") == ["ips"]

@@ -96,7 +96,7 @@ def test_the_nodes_change_places() -> None:
 def test_the_same_commit_in_the_mode_that_was_asked_for(ref: str | None, expected: str | None) -> None:
     request = RunRequest("f.txt", "s", WHOLE, "c", Path("/x"), suite_ref=ref, repeats=3)
     asked = confirm.Asked("child", (TRAIN,), T0, mode=LITE)
-    made = confirm.request_for(request, a_run(suite_commit="abc"), asked)
+    made = confirm.request_for(request, a_run(suite_commit="abc"), asked, T0)
     assert (made.mode, made.suite_ref) == (LITE, expected)
     assert (made.trigger, made.confirms, made.only, made.repeats) == ("confirm", a_run().id, (TRAIN,), 1)
 
@@ -193,7 +193,7 @@ def test_an_evaluation_that_takes_too_long_is_judged_alone(store: Store, monkeyp
 
 def test_the_evaluation_alone_is_planned_with_the_weights_of_each_repeat(store: Store) -> None:
     request = RunRequest("f.txt", "s", WHOLE, "c", Path("/x"), repeats=2)
-    made = confirm.request_for(request, a_run(), confirm.Asked("child", (EVAL,), T0, mode=WHOLE, alone=True))
+    made = confirm.request_for(request, a_run(), confirm.Asked("child", (EVAL,), T0, mode=WHOLE, alone=True), T0)
     assert (made.repeats, made.evaluates, made.only) == (2, True, (EVAL,))
     steps = [
         Step(id=f"norm_train_cpu_repeat_{n}/{kind.value}", kind=kind, nodes=("a",), after=("prepare",))

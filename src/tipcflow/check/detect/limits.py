@@ -46,7 +46,7 @@ def limits_of(values: Sequence[float], rule: DetectRule, *, higher_is_better: bo
         values: medians of accepted runs, oldest first.
         years: how many series-years are simulated (1 to 2 ms each); 0 for none: then false alerts are not known.
     """
-    recent = list(values[-rule.window :])
+    recent = list(values[-rule.window :])  # as many as a gate keeps
     if len(recent) < rule.min_history:
         return Limits(len(recent), None, None, 0.0, None)
     noise = learn(recent, Prior())

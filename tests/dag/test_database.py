@@ -1,0 +1,90 @@
+"""A SQLite metrics database is refused where Airflow's tasks may run on several machines."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from airflow.sdk.exceptions import AirflowFailException
+
+from operators.base import RunOperator
+from operators.database import executors
+from operators.maintenance import SweepOperator
+from operators.weekly_select import SelectOperator
+from tipcflow.store import Store
+
+CELERY = "airflow.providers.celery.executors.celery_executor.CeleryExecutor"
+REFUSED = "CeleryExecutor runs tasks on several machines, which cannot share a SQLite file"
+
+
+class DagRun:
+    dag_id, run_id, run_after, conf = "certify", "manual", None, None
+
+
+CONTEXT: Any = {"dag_run": DagRun(), "params": {}}
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TIPCFLOW_HOME", str(tmp_path))
+    monkeypatch.delenv("TIPCFLOW_DATABASE_URL", raising=False)
+    monkeypatch.setattr("operators.base.run_of", lambda context: "20261122t080000-toy-0a1b")
+    return tmp_path
+
+
+def execute(operator: Any) -> None:
+    type(operator).execute.__wrapped__(operator, CONTEXT)
+
+
+@pytest.mark.parametrize("executor", ["CeleryExecutor", CELERY, "LocalExecutor,CeleryExecutor"])
+@pytest.mark.parametrize(
+    "operator",
+    [
+        RunOperator(task_id="resolve"),
+        SelectOperator(task_id="select"),
+        SweepOperator(task_id="retention", sweep="retention"),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_every_first_task_says_so_and_makes_no_database(
+    home: Path, monkeypatch: pytest.MonkeyPatch, operator: Any, executor: str
+) -> None:
+    monkeypatch.setenv("AIRFLOW__CORE__EXECUTOR", executor)
+    with pytest.raises(AirflowFailException, match=REFUSED):
+        execute(operator)
+    assert list(home.glob("*.db*")) == []
+
+
+@pytest.mark.parametrize("executor", ["LocalExecutor", "operators.executor.LocalExecutor"])
+def test_one_machine_may_have_a_file(home: Path, monkeypatch: pytest.MonkeyPatch, executor: str) -> None:
+    monkeypatch.setenv("AIRFLOW__CORE__EXECUTOR", executor)
+    with pytest.raises(NotImplementedError):  # the part of a task that subclasses do
+        execute(RunOperator(task_id="resolve"))
+    assert list(home.glob("*.db"))
+
+
+def test_a_server_may_be_shared(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def opened(cls: type[Store]) -> Any:
+        asked.append("opened")
+        raise RuntimeError("enough")
+
+    monkeypatch.setenv("AIRFLOW__CORE__EXECUTOR", CELERY)
+    monkeypatch.setenv("TIPCFLOW_DATABASE_URL", "postgresql://u@db/metrics")
+    monkeypatch.setattr(Store, "open_in_task", classmethod(opened))
+    with pytest.raises(RuntimeError, match="enough"):
+        execute(RunOperator(task_id="resolve"))
+    assert asked == ["opened"]
+
+
+@pytest.mark.parametrize(
+    ("configured", "names"),
+    [
+        ("LocalExecutor", ["LocalExecutor"]),
+        ("LocalExecutor, CeleryExecutor", ["LocalExecutor", "CeleryExecutor"]),
+        (f"celery:{CELERY}", ["CeleryExecutor"]),
+        ("LocalExecutor;team1=my.pkg.OwnExecutor,alias:a.b.C", ["LocalExecutor", "OwnExecutor", "C"]),
+    ],
+)
+def test_names_of_executors(configured: str, names: list[str]) -> None:
+    assert executors(configured) == names
