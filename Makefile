@@ -53,6 +53,7 @@ lint: install ## Check style, types and the import contract
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tools/house.py
 	$(BIN)/python tools/package_graph.py --check
 
 docs: install ## Build the documentation site into site/

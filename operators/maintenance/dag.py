@@ -8,9 +8,9 @@ from airflow.sdk import DAG, BaseOperator, Context, CronTriggerTimetable
 
 from operators.airflow import dag_runs
 from operators.airflow.connect import connect
+from operators.airflow.database import refuse_sqlite_between_machines
 from operators.airflow.errors import failing_plainly
 from operators.airflow.events import TaskLog, listener
-from operators.database import refuse_sqlite_between_machines
 from operators.maintenance.docs import DOC, TASKS
 from tipcflow.config.settings import settings
 from tipcflow.execute.sweeps.maintenance import Upkeep

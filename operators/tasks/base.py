@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator, Context
 
 from operators.airflow.connect import connect
+from operators.airflow.database import refuse_sqlite_between_machines
 from operators.airflow.errors import airflow_error
 from operators.airflow.events import TaskLog, listener
-from operators.database import refuse_sqlite_between_machines
 from tipcflow.config.settings import settings
 from tipcflow.domain import TipcflowError, run_id_of
 

@@ -4,8 +4,8 @@ from typing import Any
 
 from airflow.sdk import BaseOperator, Context
 
+from operators.airflow.database import refuse_sqlite_between_machines
 from operators.airflow.errors import failing_plainly
-from operators.database import refuse_sqlite_between_machines
 from operators.tasks.request import RUN_PARAMS, read_conf
 from operators.weekly.choice import all_chains, chosen_chains, longest_first, without_mode
 from tipcflow.config.cluster import load_cluster

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
-from operators.database import executors
+from operators.airflow.database import executors
 from operators.maintenance.dag import SweepOperator
 from operators.tasks.base import RunOperator
 from operators.weekly.select import SelectOperator
