@@ -68,17 +68,17 @@ def exit_code(status: Status, *, neutral: bool = False) -> int:
 
 
 def run_status(statuses: Iterable[Status], *, executed_steps: int, trained: bool, trains: bool) -> Status:
-    """The status of a run from those of its steps, legs and gating checks: the worst that a run can have.
+    """The worst status of the steps, legs and gating checks that can apply to a run.
 
     Args:
-        statuses: of every step, leg and gating check of the run.
-        executed_steps: how many planned steps were really executed.
-        trained: whether a training step ended well.
+        statuses: of all steps, legs and gating checks of the run.
+        executed_steps: number of planned steps that were executed.
+        trained: whether a training step succeeded.
         trains: whether the run's mode trains.
 
-    A run that a user stopped is `cancelled`, not `unconfirmed`: nothing could confirm the number.
-    A run that executed no planned step, or did not train in a training mode, is never `pass`: it is at least
-    `failed` unless something worse or more telling (an infrastructure failure, a cancellation) was said.
+    A run stopped by a user is `cancelled`, not `unconfirmed`, because no confirm run can follow.
+    A run that executed no planned step, or did not train in a training mode, never passes: it is `failed`, unless
+    another status (`infra_failure`, `cancelled`, …) already explains it.
     """
     said = _RUN_STATUSES.intersection(statuses)
     if Status.CANCELLED in said:
