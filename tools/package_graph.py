@@ -22,7 +22,7 @@ TARGET = ROOT / "docs" / "images" / "packages.svg"
 # The sub-packages of this package are drawn as boxes of their own; every other root package is one box.
 SPLIT = "tipcflow"
 PLUGIN = "certification"
-LABELS = {"operators": "operators (Airflow)", PLUGIN: "plugins (Airflow UI)"}
+LABELS = {"devcluster": "devcluster (local)", "operators": "operators (Airflow)", PLUGIN: "plugins (Airflow UI)"}
 BOX_W, BOX_H, GAP_X, GAP_Y, MARGIN = 156, 32, 28, 34, 16
 
 Edges = dict[str, set[str]]
