@@ -109,7 +109,7 @@ def ordered(rows: list[list[str]], paths: list[list[str]]) -> dict[str, float]:
 
 
 def _spread(row: list[str], ideal: dict[str, float], width: dict[str, int], x: dict[str, float]) -> None:
-    """Places a row in its order: as near as possible to the ideal positions, at least half of both widths apart."""
+    """Place a row in its order, near the ideal positions and without overlap."""
     at = float("-inf")
     for point in row:
         x[point] = max(ideal[point], at + width[point] / 2)
