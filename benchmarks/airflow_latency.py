@@ -19,11 +19,11 @@ from typing import Any
 
 import run_overhead as desk
 
-from tipcflow.demo.airflow.connections import connections_env
-from tipcflow.demo.airflow.stack import Stack, airflow_stack
-from tipcflow.demo.nodes import local_nodes
+from devcluster.airflow.connections import connections_env
+from devcluster.airflow.stack import Stack, airflow_stack
+from devcluster.local_nodes.nodes import local_nodes
+from tipcflow.airflow_api import Airflow, DagRun, TaskInstance
 from tipcflow.domain import Plan, dag_id_of
-from tipcflow.rest import Airflow, DagRun, TaskInstance
 from tipcflow.store import Store
 
 ROOT = desk.ROOT
@@ -95,10 +95,12 @@ def commands_of(store: Store, run: str) -> dict[str, float]:
 
 
 def memory(stack: Stack) -> dict[str, float]:
-    """Component -> proportional set size of its processes, MiB."""
+    """Component -> proportional set size of its processes, MiB. Jobs that have ended (migrations) are left out."""
     found: dict[str, float] = {}
     for name, pid in stack.pids.items():
-        group = os.getsid(pid)
+        group = _session(Path(f"/proc/{pid}"))
+        if group == -1:
+            continue
         members = [int(p.name) for p in Path("/proc").iterdir() if p.name.isdigit() and _session(p) == group]
         found[name] = sum(_pss(member) for member in members)
     return found

@@ -3,9 +3,9 @@
 import pytest
 from tests.support.scheduler import Scheduler
 
+from tipcflow.airflow_api import RunState
 from tipcflow.domain import FailureClass, Status
-from tipcflow.domain.failure import FAILURES, failures_of
-from tipcflow.rest import RunState
+from tipcflow.domain.run.failure import FAILURES, failures_of
 
 pytestmark = [pytest.mark.e2e, pytest.mark.full, pytest.mark.timeout(600)]
 TRAIN = "norm_train_gpus_0,1_autocast_null_nodes_2/train"
@@ -27,6 +27,4 @@ def test_the_network_failed_once(scheduler: Scheduler) -> None:
     states = scheduler.states(dag_run)
     assert states["train[a]"] == states["train[b]"] == "success"
     logs = scheduler.log(dag_run, "train", map_index=0) + scheduler.log(dag_run, "train", map_index=1)
-    assert (
-        "communication (the processes could not talk to each other); culprit: node b, rank 3; tried again" in logs
-    )
+    assert "communication (the processes could not communicate); root cause: node b, rank 3; retried" in logs
