@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from tipcflow.domain import Frozen, InfraError, Node, NodeFacts
+from tipcflow.execute.node.link import Connect
 from tipcflow.execute.node.nodes import LIVING
-from tipcflow.execute.node.session import Connect, NodeSession
+from tipcflow.execute.node.session import NodeSession
 from tipcflow.transport.connect import connect as connect_from_here
 
 AT_ONCE = 16

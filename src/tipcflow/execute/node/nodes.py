@@ -10,7 +10,8 @@ from tipcflow.config.waits import Waits
 from tipcflow.domain import Attempt, Cluster, InfraError, JobSpec, NodeFacts, StoppedBy
 from tipcflow.execute.node.fetch import Fetched
 from tipcflow.execute.node.inline_files import NOTHING_SENT, Sent
-from tipcflow.execute.node.session import Connect, NodeSession
+from tipcflow.execute.node.link import Connect
+from tipcflow.execute.node.session import NodeSession
 from tipcflow.remote import ports
 from tipcflow.remote.host_slots import runs_holding, short
 from tipcflow.transport.connect import connect as connect_from_here

@@ -5,33 +5,23 @@ import itertools
 import json
 import os
 import posixpath
-import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from tipcflow.config.waits import Waits
-from tipcflow.domain import InfraError, JobSpec, Node, NodeFacts, StoppedBy
+from tipcflow.domain import InfraError, JobSpec, NodeFacts, StoppedBy
 from tipcflow.execute.node.containers import usable_image
 from tipcflow.execute.node.fetch import Fetched, FolderFetch, changed_since, listed_artefacts
 from tipcflow.execute.node.inline_files import NOTHING_SENT, Sent
+from tipcflow.execute.node.link import NodeLink
 from tipcflow.remote import claims, commands, paths
 from tipcflow.remote.bundle import runner_bytes
 from tipcflow.remote.fetching import list_matching
 from tipcflow.remote.runner.outputs import is_secret
 from tipcflow.transport import Transport
-from tipcflow.transport.connect import connect as connect_from_here
-
-T = TypeVar("T")
-# How a node is reached: from the desk by the user's OpenSSH configuration, from a scheduler by its connections.
-Connect = Callable[[Node], Transport]
 
 ASK_S = 30.0
-# How often a node that has gone is asked for; how often a question is asked over a new connection.
-RECONNECT_EVERY_S = 1.0
-TRIES = 3
 # What cleans up waits no longer than this for a node that has gone: maintenance does it later.
 BRIEFLY_S = 10.0
 JOB_FILES = (
@@ -45,131 +35,14 @@ JOB_FILES = (
 )
 
 
-class NodeSession:
-    """A node that was connected to and can be asked. Methods raise InfraError, which names the node.
-
-    Args:
-        silence_s: a connection that says nothing for so long while a job is watched counts as broken.
-        reconnect_s: a node that was reached before is asked for so long after it has gone, whatever the question.
-        reached_before: whether another process of the same run has reached it.
-    """
-
-    def __init__(
-        self,
-        node: Node,
-        connect: Connect = connect_from_here,
-        *,
-        silence_s: float = Waits().silence_s,
-        reconnect_s: float = 0.0,
-        reached_before: bool = False,
-    ) -> None:
-        self._silence_s = silence_s
-        self._reconnect_s = reconnect_s
-        self._reached = reached_before
-        self._down_since = 0.0
-        self._node = node
-        self._connect = connect
-        self._transport: Transport | None = None
-        self._was_connected = False
-        self._reconnecting = threading.RLock()
-        self._ahead: Future[Transport] | None = None
-
-    @property
-    def node(self) -> Node:
-        """The node behind this session."""
-        return self._node
-
-    @property
-    def transport(self) -> Transport:
-        """The living connection."""
-        if self._transport is None:
-            ahead, self._ahead = self._ahead, None
-            if ahead:
-                self._transport = ahead.result()
-                self._was_connected = True
-            else:
-                self._open_again(None)
-        assert self._transport is not None
-        return self._transport
-
-    def connect_ahead(self) -> None:
-        """Begin to connect; whoever asks the node first waits for it, and gets its error."""
-        connecting: Future[Transport] = Future()
-
-        def connect() -> None:
-            try:
-                connecting.set_result(self._connect(self._node))
-            except BaseException as error:
-                connecting.set_exception(error)
-
-        self._ahead = connecting
-        threading.Thread(target=connect, name=f"connect-{self._node.name}", daemon=True).start()
-
-    @property
-    def was_connected(self) -> bool:
-        """Whether there ever was a connection: then something of ours may be there."""
-        return self._was_connected
-
-    def mark_used(self) -> None:
-        """Say that another process has used the node: something of ours may be there."""
-        self._was_connected = True
-
-    def close(self) -> None:
-        """End the connection; the next question opens a new one."""
-        if self._ahead is not None:
-            self._ahead.add_done_callback(_close_late)
-            self._ahead = None
-        if self._transport is not None:
-            self._transport.close()
-            self._transport = None
+class NodeSession(NodeLink):
+    """A node that was connected to and can be asked. Methods raise InfraError, which names the node."""
 
     def reconnect(self) -> None:
         """A fresh connection to the same node."""
-        self._open_again(self._transport, patience_s=0.0)
+        self.open_again(self._transport, patience_s=0.0)
         # The node may have been set up anew, or another version of ours may have come meanwhile.
         self._put_once(runner_bytes(), paths.runner_path(self._node))
-
-    def _twice(self, do: Callable[[Transport], T], *, patience_s: float = float("inf")) -> T:
-        """Do something over the connection and, when that broke, again over a new one.
-
-        Every question of ours may be asked twice: files are written whole, a job that was started is found again.
-
-        Args:
-            patience_s: less than `reconnect_s`, where nobody should wait that long for the answer.
-        """
-        for left in reversed(range(TRIES)):
-            if self._transport is None and self._ahead is None:
-                self._open_again(None, patience_s=patience_s)
-            used = self.transport
-            try:
-                return do(used)
-            except InfraError:
-                if not left:
-                    raise
-                self._open_again(used, patience_s=patience_s)
-        raise AssertionError("unreachable")
-
-    def _open_again(self, used: Transport | None, *, patience_s: float = float("inf")) -> None:
-        """A new connection in the place of `used`, unless another thread has made one.
-
-        A node that was reached before may be away for a moment: it is asked until the time for that is over, which
-        counts from the first time that it did not answer.
-        """
-        until = min(self._reconnect_s, patience_s) if self._was_connected or self._reached else 0.0
-        while True:
-            with self._reconnecting:
-                if self._transport is not None and self._transport is not used:
-                    return
-                try:
-                    self.close()
-                    self._transport = self._connect(self._node)
-                    self._was_connected, self._down_since = True, 0.0
-                    return
-                except InfraError as error:
-                    self._down_since = self._down_since or time.monotonic()
-                    if not error.passing or time.monotonic() - self._down_since >= until:
-                        raise
-            time.sleep(RECONNECT_EVERY_S)
 
     def prepare(self) -> None:
         """Make the workspace, check the interpreter, put the runner there unless it is."""
@@ -245,7 +118,7 @@ class NodeSession:
             events = self._events(spec, command, input=described, timeout=self._silence_s)
             answer = next(events)
         except InfraError:  # broken, or the runner is not there: put there by another version, under another name
-            self._open_again(self._transport)
+            self.open_again(self._transport)
             self._put_once(runner_bytes(), paths.runner_path(self._node))
             events = self._events(spec, command, input=described, timeout=self._silence_s)
             answer = next(events)
@@ -336,7 +209,7 @@ class NodeSession:
         return [name for name in names if not is_secret(name)]
 
     def _folder(self, root: str, local: Path, limit: int, sent: Mapping[str, bytes | None]) -> FolderFetch:
-        return FolderFetch(self._twice, node=self._node.name, root=root, local=local, limit=limit, sent=sent)
+        return FolderFetch(self.twice, node=self._node.name, root=root, local=local, limit=limit, sent=sent)
 
     def _put_once(self, data: bytes, remote: str, *, keep: bool = False) -> bool:
         """Put a file there unless it is there; whether it had to be.
@@ -353,7 +226,7 @@ class NodeSession:
             transport.put(data, remote)
             return True
 
-        return self._twice(put)
+        return self.twice(put)
 
     def ask(
         self,
@@ -365,12 +238,12 @@ class NodeSession:
         patience_s: float = float("inf"),
     ) -> bytes:
         """Run a command of ours; what it printed. Any exit code but 0 is an InfraError with its last line."""
-        done = self._twice(lambda transport: transport.run(command, timeout=timeout), patience_s=patience_s)
+        done = self.twice(lambda transport: transport.run(command, timeout=timeout), patience_s=patience_s)
         runner = paths.runner_path(self._node)
         silent = done.exit_code != 0 or not done.stdout
         # Missing (another version of ours has put its own), or damaged.
         if silent and runner in command and self._put_once(runner_bytes(), runner):
-            done = self._twice(lambda transport: transport.run(command, timeout=timeout))
+            done = self.twice(lambda transport: transport.run(command, timeout=timeout))
         if done.exit_code != 0:
             said = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
             reason = said[-1] if said else f"exit code {done.exit_code}"
@@ -399,12 +272,6 @@ class NodeSession:
 
     def _job(self, spec: JobSpec) -> str:
         return paths.job_dir(self._node, spec.run, spec.step, spec.attempt)
-
-
-def _close_late(connecting: "Future[Transport]") -> None:
-    """Close a connection that nobody waited for."""
-    if connecting.exception() is None:
-        connecting.result().close()
 
 
 def _evidence_files(local: Path) -> list[str]:

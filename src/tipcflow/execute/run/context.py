@@ -20,8 +20,8 @@ from tipcflow.execute.job.spec import job_spec, slots_needed
 from tipcflow.execute.leases.claims import NodeClaims
 from tipcflow.execute.leases.keeper import TASK_WAITER_S, LeaseKeeper
 from tipcflow.execute.leases.messages import names_of
+from tipcflow.execute.node.link import Connect
 from tipcflow.execute.node.nodes import Nodes
-from tipcflow.execute.node.session import Connect
 from tipcflow.execute.progress import Event, Kind, Listener
 from tipcflow.execute.request import RunRequest
 from tipcflow.execute.resolve.resolve import request_from

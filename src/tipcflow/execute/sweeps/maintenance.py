@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from tipcflow.config.cluster import load_cluster
 from tipcflow.domain import Cluster, ConfigError, Node
-from tipcflow.execute.node.session import Connect
+from tipcflow.execute.node.link import Connect
 from tipcflow.execute.progress import Listener, silent
 
 if TYPE_CHECKING:

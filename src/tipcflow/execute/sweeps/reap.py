@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 from tipcflow.domain import Frozen, InfraError, Node, StoppedBy
 from tipcflow.execute.leases.messages import clock, slots_words
 from tipcflow.execute.node.health import runs_there
+from tipcflow.execute.node.link import Connect
 from tipcflow.execute.node.nodes import stayed_of
-from tipcflow.execute.node.session import Connect, NodeSession
+from tipcflow.execute.node.session import NodeSession
 from tipcflow.remote import housekeeping
 from tipcflow.remote.host_slots import runs_holding, short
 

@@ -1,0 +1,147 @@
+"""The connection to one node: opened when it is needed, or ahead of that, and again when it broke."""
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TypeVar
+
+from tipcflow.config.waits import Waits
+from tipcflow.domain import InfraError, Node
+from tipcflow.transport import Transport
+from tipcflow.transport.connect import connect as connect_from_here
+
+T = TypeVar("T")
+# How a node is reached: from the desk by the user's OpenSSH configuration, from a scheduler by its connections.
+Connect = Callable[[Node], Transport]
+
+# How often a node that has gone is asked for; how often a question is asked over a new connection.
+RECONNECT_EVERY_S = 1.0
+TRIES = 3
+
+
+class NodeLink:
+    """The connection to one node, opened again when it breaks. Methods raise InfraError, which names the node.
+
+    Args:
+        silence_s: a connection that says nothing for so long while a job is watched counts as broken.
+        reconnect_s: a node that was reached before is asked for so long after it has gone, whatever the question.
+        reached_before: whether another process of the same run has reached it.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        connect: Connect = connect_from_here,
+        *,
+        silence_s: float = Waits().silence_s,
+        reconnect_s: float = 0.0,
+        reached_before: bool = False,
+    ) -> None:
+        self._silence_s = silence_s
+        self._reconnect_s = reconnect_s
+        self._reached = reached_before
+        self._down_since = 0.0
+        self._node = node
+        self._connect = connect
+        self._transport: Transport | None = None
+        self._was_connected = False
+        self._reconnecting = threading.RLock()
+        self._ahead: Future[Transport] | None = None
+
+    @property
+    def node(self) -> Node:
+        """The node behind this session."""
+        return self._node
+
+    @property
+    def transport(self) -> Transport:
+        """The living connection."""
+        if self._transport is None:
+            ahead, self._ahead = self._ahead, None
+            if ahead:
+                self._transport = ahead.result()
+                self._was_connected = True
+            else:
+                self.open_again(None)
+        assert self._transport is not None
+        return self._transport
+
+    def connect_ahead(self) -> None:
+        """Begin to connect; whoever asks the node first waits for it, and gets its error."""
+        connecting: Future[Transport] = Future()
+
+        def connect() -> None:
+            try:
+                connecting.set_result(self._connect(self._node))
+            except BaseException as error:
+                connecting.set_exception(error)
+
+        self._ahead = connecting
+        threading.Thread(target=connect, name=f"connect-{self._node.name}", daemon=True).start()
+
+    @property
+    def was_connected(self) -> bool:
+        """Whether there ever was a connection: then something of ours may be there."""
+        return self._was_connected
+
+    def mark_used(self) -> None:
+        """Say that another process has used the node: something of ours may be there."""
+        self._was_connected = True
+
+    def close(self) -> None:
+        """End the connection; the next question opens a new one."""
+        if self._ahead is not None:
+            self._ahead.add_done_callback(_close_late)
+            self._ahead = None
+        if self._transport is not None:
+            self._transport.close()
+            self._transport = None
+
+    def twice(self, do: Callable[[Transport], T], *, patience_s: float = float("inf")) -> T:
+        """Do something over the connection and, when that broke, again over a new one.
+
+        Every question of ours may be asked twice: files are written whole, a job that was started is found again.
+
+        Args:
+            patience_s: less than `reconnect_s`, where nobody should wait that long for the answer.
+        """
+        for left in reversed(range(TRIES)):
+            if self._transport is None and self._ahead is None:
+                self.open_again(None, patience_s=patience_s)
+            used = self.transport
+            try:
+                return do(used)
+            except InfraError:
+                if not left:
+                    raise
+                self.open_again(used, patience_s=patience_s)
+        raise AssertionError("unreachable")
+
+    def open_again(self, used: Transport | None, *, patience_s: float = float("inf")) -> None:
+        """A new connection in the place of `used`, unless another thread has made one.
+
+        A node that was reached before may be away for a moment: it is asked until the time for that is over, which
+        counts from the first time that it did not answer.
+        """
+        until = min(self._reconnect_s, patience_s) if self._was_connected or self._reached else 0.0
+        while True:
+            with self._reconnecting:
+                if self._transport is not None and self._transport is not used:
+                    return
+                try:
+                    self.close()
+                    self._transport = self._connect(self._node)
+                    self._was_connected, self._down_since = True, 0.0
+                    return
+                except InfraError as error:
+                    self._down_since = self._down_since or time.monotonic()
+                    if not error.passing or time.monotonic() - self._down_since >= until:
+                        raise
+            time.sleep(RECONNECT_EVERY_S)
+
+
+def _close_late(connecting: "Future[Transport]") -> None:
+    """Close a connection that nobody waited for."""
+    if connecting.exception() is None:
+        connecting.result().close()
