@@ -10,6 +10,7 @@ from tipcflow.plan.length import with_length
 from tipcflow.plan.quirks.catalogue import as_quirks
 from tipcflow.plan.quirks.launch import check_launch
 from tipcflow.plan.source.choose import choose_dialect
+from tipcflow.plan.source.groups import Group
 from tipcflow.plan.source.hosts import check_python, check_room, hosts_of, substitutions
 from tipcflow.plan.source.options import PlanOptions
 from tipcflow.plan.source.reader import Reader
@@ -52,11 +53,10 @@ def build_plan(
     reader = Reader(params, dialect, mode=name, compat=Compat.SPEC, files=options.files)
     check_python(reader.value("python"), file=file, line=reader.line("python"))
     planner = planner_for(text, reader, word=word, cluster=cluster, options=options)
-    steps = planner.steps()
-    groups = planner.groups
+    steps, groups = planner.steps(), planner.groups
     _check_cluster(params, reader, planner, cluster)
-    for group in groups:
-        check_launch(group, _launch(compat, options), file=file, line=reader.line("gpu_list"))
+    launch = _launch(compat, options)
+    _check_launches(groups, launch, file, reader.line("gpu_list"))
     if compat is Compat.BASH:
         steps = BashPlanner(text, planner, word=word).steps()
     _check_steps(steps, params, dialect, mode)
@@ -79,7 +79,7 @@ def build_plan(
         deterministic=options.deterministic and _seed(compat, options) is not None,
         variants=tuple(as_variant(point) for point in planner.points),
         steps=tuple(contained([with_length(step, reader) for step in steps], cluster)),
-        substitutions=substitutions(groups, cluster, reader.value("python"), _launch(compat, options)),
+        substitutions=substitutions(groups, cluster, reader.value("python"), launch),
         quirks=as_quirks(planner.find_quirks()),
     )
 
@@ -110,6 +110,11 @@ def _check_cluster(params: ParamsFile, reader: Reader, planner: SpecPlanner, clu
     if cluster is not None:
         for group in planner.groups:
             check_room(group, cluster, file=params.file, line=reader.line("gpu_list"))
+
+
+def _check_launches(groups: Sequence[Group], launch: Launch, file: str, line: int) -> None:
+    for group in groups:
+        check_launch(group, launch, file=file, line=line)
 
 
 def _check_devices(steps: list[Step], cluster: Cluster | None, file: str) -> None:

@@ -130,15 +130,21 @@ def resolve(store: "Store", request: RunRequest, run_id: str, *, home: Path) -> 
     if request.diagnose:
         # Verbose frameworks are slower, and print other logs.
         store.put_document(run_id, INCOMPARABLE, {"why": "--diagnose"})
+    _keep_documents(store, run_id, resolved, plan, home)
+    return resolved, plan
+
+
+def _keep_documents(store: "Store", run_id: str, resolved: Resolved, plan: Plan, home: Path) -> None:
+    """Keep all that the run was resolved to, for its later tasks."""
+    request, snapshot = resolved.request, resolved.snapshot
     store.put_document(run_id, "request", _as_json(request))
-    store.put_document(run_id, "suite", suite.model_dump(mode="json"))
-    store.put_document(run_id, "cluster", cluster.model_dump(mode="json"))
-    store.put_document(run_id, "policy", policy.model_dump(mode="json"))
-    store.put_document(run_id, "references", references.model_dump(mode="json"))
+    store.put_document(run_id, "suite", resolved.suite.model_dump(mode="json"))
+    store.put_document(run_id, "cluster", resolved.cluster.model_dump(mode="json"))
+    store.put_document(run_id, "policy", resolved.policy.model_dump(mode="json"))
+    store.put_document(run_id, "references", resolved.references.model_dump(mode="json"))
     goldens = load_goldens(request.config_dir, plan.chain, plan.mode)
     store.put_document(run_id, "goldens", goldens.model_dump(mode="json") if goldens else None)
     store.put_document(run_id, "source", keep_snapshot(home, snapshot) | catalog_hash(request, snapshot))
-    return resolved, plan
 
 
 def _base(

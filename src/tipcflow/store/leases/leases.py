@@ -67,16 +67,9 @@ class LeasesMixin(LeaseQueueMixin):
             else:
                 fence = max(last, above) + 1
                 connection.execute(update(fences).values(last=fence))
+            times = {"acquired_at": now, "expires_at": now + ttl_s}
             rows = [
-                Lease(
-                    node=node,
-                    slot=slot,
-                    run=run_id,
-                    owner=owner,
-                    fence=fence,
-                    acquired_at=now,
-                    expires_at=now + ttl_s,
-                ).model_dump()
+                Lease(node=node, slot=slot, run=run_id, owner=owner, fence=fence, **times).model_dump()
                 for node, slot in wanted
             ]
             connection.execute(upsert(connection, leases), rows)
