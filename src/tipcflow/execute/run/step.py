@@ -18,6 +18,7 @@ from tipcflow.execute.job.evidence import gather
 from tipcflow.execute.job.member import Member
 from tipcflow.execute.node.nodes import Nodes
 from tipcflow.execute.progress import Event, Kind
+from tipcflow.execute.run.ask import ask
 from tipcflow.execute.run.context import TaskContext
 
 if TYPE_CHECKING:
@@ -209,7 +210,7 @@ class StepTask:
         self._members = self._context.members(self._step, number, self._nodes)
         left = [member for member in self._members.values() if not member.done]
         for member in left:
-            self._ask(member, absent="it was never started there")
+            ask(self._nodes, member, absent="it was never started there")
         never = [member for member in left if member.done and member.record is None]
         by = StoppedBy.USER if stopped else StoppedBy.CONTROLLER
         self._stop_and_await([one for one in left if not one.done], "the run goes on without it", by)
@@ -274,7 +275,7 @@ class StepTask:
 
     def _was_stopped(self) -> bool:
         """Whether the open attempt was stopped with an earlier try of this task; then it is closed."""
-        self._ask(self.mine)
+        ask(self._nodes, self.mine)
         if not was_stopped(self.mine):
             self.mine.lost = ""  # watching it says more
             return False
@@ -311,7 +312,7 @@ class StepTask:
             self._look()
             left = [member for member in self._members.values() if not member.done]
             for member in left:
-                self._ask(member, patient=True)
+                ask(self._nodes, member, patient=True)
                 if member.done:
                     self._keep(member)
             if all(member.done for member in left):
@@ -334,24 +335,10 @@ class StepTask:
         deadline = time.monotonic() + seconds
         for member in members:
             while not member.done and time.monotonic() < deadline:
-                self._ask(member)
+                ask(self._nodes, member)
                 time.sleep(0 if member.done else LOOK_S)
             if not member.done:
                 member.lost = f"node {member.name}: no exit record {seconds:.0f} s after it was told to stop"
-
-    def _ask(self, member: Member, *, absent: str = "", patient: bool = False) -> None:
-        """Look at a job that nobody watches. `patient`: a node that does not answer may come back."""
-        try:
-            answer = self._nodes[member.name].poll(member.spec)
-        except InfraError as error:
-            member.down_since = member.down_since or time.time()
-            if not patient or time.time() - member.down_since > self._nodes.reconnect_s:
-                member.lost = str(error)
-            return
-        member.down_since = 0.0
-        member.take_answer(answer)
-        if absent and answer.get("state") == "absent":
-            member.lost = f"node {member.name}: {absent}"
 
     def _take_answers(self, members: list[Member], answers: list[dict[str, object]]) -> None:
         for member, answer in zip(members, answers, strict=True):
