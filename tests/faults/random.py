@@ -60,13 +60,18 @@ def main() -> int:
         from tests.faults.airflow.campaign import run_cases
 
         numbers = range(args.first, args.first + args.cases)
-        rows = run_cases(numbers, seed, jobs=args.jobs, only=args.only, paddle=args.paddle, report=_line)
+        rows = []
+        for row in run_cases(numbers, seed, jobs=args.jobs, only=args.only, paddle=args.paddle):
+            rows.append(row)
+            _line(row)
+            _keep(rows, seed, args.json)
     else:
         with ThreadPoolExecutor(max_workers=args.jobs) as pool:
             numbers = range(args.first, args.first + args.cases)
             for row in pool.map(lambda number: _in_own_namespaces(args, seed, number), numbers):
                 rows.append(row)
                 _line(row)
+                _keep(rows, seed, args.json)
     return _summary(rows, seed, args, time.monotonic() - began)
 
 
@@ -123,6 +128,12 @@ def _line(row: dict[str, Any]) -> None:
     )
 
 
+def _keep(rows: list[dict[str, Any]], seed: int, path: Path | None) -> None:
+    """What there is so far: a campaign may be stopped."""
+    if path:
+        path.write_text(json.dumps({"seed": seed, "rows": sorted(rows, key=lambda row: row["number"])}, indent=1))
+
+
 def _summary(rows: list[dict[str, Any]], seed: int, args: argparse.Namespace, took_s: float) -> int:
     from tests.faults.page import classes, write
 
@@ -130,8 +141,6 @@ def _summary(rows: list[dict[str, Any]], seed: int, args: argparse.Namespace, to
     print(f"\n{len(rows)} cases, seed {seed}, {took_s:.0f} s")
     for kind, count in counted.items():
         print(f"{kind:<18}{count:>5}")
-    if args.json:
-        args.json.write_text(json.dumps({"seed": seed, "rows": rows}, indent=1))
     if args.write:
         write(rows, seed, "airflow" if args.airflow else "cli")
     failed = sum(bool(row["wrong"]) for row in rows)
