@@ -19,6 +19,7 @@ import secrets
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from typing import Any
@@ -56,23 +57,23 @@ def main() -> int:
         return _one(args, seed)
     print(f"seed {seed}, {args.cases} cases", flush=True)
     began, rows = time.monotonic(), []
+    for row in _rows(args, seed):
+        rows.append(row)
+        _line(row)
+        _keep(rows, seed, args.json)
+    return _summary(rows, seed, args, time.monotonic() - began)
+
+
+def _rows(args: argparse.Namespace, seed: int) -> Iterator[dict[str, Any]]:
+    """The rows of all cases, as they end."""
+    numbers = range(args.first, args.first + args.cases)
     if args.airflow:
         from tests.faults.airflow.campaign import run_cases
 
-        numbers = range(args.first, args.first + args.cases)
-        rows = []
-        for row in run_cases(numbers, seed, jobs=args.jobs, only=args.only, paddle=args.paddle):
-            rows.append(row)
-            _line(row)
-            _keep(rows, seed, args.json)
+        yield from run_cases(numbers, seed, jobs=args.jobs, only=args.only, paddle=args.paddle)
     else:
         with ThreadPoolExecutor(max_workers=args.jobs) as pool:
-            numbers = range(args.first, args.first + args.cases)
-            for row in pool.map(lambda number: _in_own_namespaces(args, seed, number), numbers):
-                rows.append(row)
-                _line(row)
-                _keep(rows, seed, args.json)
-    return _summary(rows, seed, args, time.monotonic() - began)
+            yield from pool.map(lambda number: _in_own_namespaces(args, seed, number), numbers)
 
 
 def _in_own_namespaces(args: argparse.Namespace, seed: int, number: int) -> dict[str, Any]:
