@@ -178,7 +178,7 @@ def main() -> int:
     if parser.parse_args().check:
         if TARGET.exists() and TARGET.read_text() == text:
             return 0
-        print(f"{TARGET.relative_to(ROOT)} is out of date: run `make docs`", file=sys.stderr)  # noqa: T201
+        print(f"{TARGET.relative_to(ROOT)} is out of date: run `make docs`", file=sys.stderr)
         return 1
     TARGET.parent.mkdir(parents=True, exist_ok=True)
     TARGET.write_text(text)

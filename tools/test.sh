@@ -21,7 +21,7 @@ done
 for folder in tests/unit/*/; do
     case $(basename "$folder") in
         __pycache__) ;;
-        demo | docker | rest | transport) nodes+=("${folder%/}") ;;
+        airflow_api | devcluster | docker | transport) nodes+=("${folder%/}") ;;
         *) plain+=("${folder%/}") ;;
     esac
 done

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from airflow.triggers.base import TriggerEvent
 
-from operators import triggers
-from operators.triggers import JobTrigger
+from operators.triggers import job_lease_step as triggers
+from operators.triggers.job_lease_step import JobTrigger
 from tipcflow.config.waits import Waits
 from tipcflow.domain import Node
 from tipcflow.remote import commands
