@@ -39,7 +39,8 @@ QUOTED = (
     "CONTRIBUTING.md",
     "src/tipcflow/parse/suites/",
 )
-BOUND = 0
+# Lowered with every rewrite; new ones are not accepted.
+BOUND = 1760
 
 
 def main() -> int:

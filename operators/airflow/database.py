@@ -5,7 +5,7 @@ from airflow.configuration import conf
 from tipcflow.config.settings import settings
 from tipcflow.domain import ConfigError
 
-# Executors whose tasks run on the scheduler's machine (operators.airflow.executor.LocalExecutor has this name too).
+# Their tasks run on the scheduler's machine (operators.airflow.executor.LocalExecutor has this name too).
 _LOCAL = frozenset({"LocalExecutor"})
 
 
