@@ -36,6 +36,7 @@ class RunOperator(BaseOperator):
     @contextlib.contextmanager
     def opened(self, context: Context) -> "Iterator[TaskContext]":
         """The run of this task, with its database open."""
+        from tipcflow.execute import spool
         from tipcflow.execute.task_context import TaskContext
         from tipcflow.store import Store
 
@@ -45,6 +46,7 @@ class RunOperator(BaseOperator):
         try:
             refuse_sqlite_between_machines()
             with Store.open_in_task() as store:
+                spool.apply(home, store)
                 yield TaskContext(run_id, store, home, connect, listener(home, run_id, task_log))
         except TipcflowError as error:
             raise airflow_error(error) from error

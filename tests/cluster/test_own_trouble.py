@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.support.certify import Desk
+from tests.support.certify import TIPCFLOW, Desk
 from tests.support.faults.case import STRICT
 from tests.support.tasks import Tasks
 
@@ -103,3 +103,44 @@ def test_an_ascii_terminal_and_a_closed_stdout_change_nothing_of_the_verdict(des
     )
     assert (closed.returncode, desk.latest().status) == (0, Status.PASS), closed.stderr
     assert "Traceback" not in done.stderr + closed.stderr
+
+
+def statuses_once_repaired(desk: Desk) -> list[str]:
+    """The run's status after the next command that could write the database."""
+    subprocess.run([str(TIPCFLOW), "runs"], env=desk.env, capture_output=True, timeout=60, check=True)
+    run = desk.latest()
+    return [run.status.value if run.status else "none", run.reason]
+
+
+def test_a_database_that_is_cut_under_a_run_ends_it_with_one_line(desk: Desk) -> None:
+    """SQLite's mapped file: the process gets SIGBUS, as it does when the file is made immutable."""
+    desk.edit_params("norm_train:train.py", "norm_train:train.py --step-time 1")
+    shared = desk.home / "tipcflow.db-shm"
+    outcome = desk.run_and(lambda: desk.training_runs_on("b"), lambda _: shared.write_bytes(b""))
+    assert outcome.code == 2, outcome.output
+    assert outcome.stderr.count("infra_failure:") == 1, outcome.stderr
+    assert "Traceback" not in outcome.stderr
+    status, reason = statuses_once_repaired(desk)
+    assert (status, "SIGBUS" in reason) == ("infra_failure", True), reason
+
+
+def test_a_full_disk_here_leaves_room_for_the_runs_status(desk: Desk) -> None:
+    desk.edit_params("norm_train:train.py", "norm_train:train.py --step-time 1")
+    desk.home.mkdir(parents=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=32m", "tmpfs", str(desk.home)], check=True)
+    filler = desk.home / "filler"
+
+    def fill(_: object) -> None:
+        for size in ("1M", "4k"):
+            subprocess.run(["dd", "if=/dev/zero", f"of={filler}.{size}", f"bs={size}"], stderr=-3, check=False)
+
+    try:
+        outcome = desk.run_and(lambda: desk.training_runs_on("b"), fill)
+        assert outcome.code == 2, outcome.output
+        assert "Traceback" not in outcome.stderr
+        assert list(desk.home.glob("unfinished/*.json")), outcome.stderr
+        for one in desk.home.glob("filler.*"):
+            one.unlink()
+        assert statuses_once_repaired(desk)[0] == "infra_failure"
+    finally:
+        subprocess.run(["umount", "-l", str(desk.home)], check=False)

@@ -27,6 +27,4 @@ def test_the_network_failed_once(scheduler: Scheduler) -> None:
     states = scheduler.states(dag_run)
     assert states["train[a]"] == states["train[b]"] == "success"
     logs = scheduler.log(dag_run, "train", map_index=0) + scheduler.log(dag_run, "train", map_index=1)
-    assert (
-        "communication (the processes could not talk to each other); culprit: node b, rank 3; tried again" in logs
-    )
+    assert "communication (the processes could not communicate); root cause: node b, rank 3; retried" in logs

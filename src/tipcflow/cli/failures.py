@@ -26,7 +26,7 @@ def failure_lines(story: "Story", width: int | None) -> list[str]:
         )
         for (step, attempt), failure in found.items()
     ]
-    lines = columns(("CLASS", "STEP", "TRY", "CULPRIT", "WHAT TO DO"), rows, width=width) if rows else []
+    lines = columns(("CLASS", "STEP", "TRY", "ROOT CAUSE", "WHAT TO DO"), rows, width=width) if rows else []
     evidence = [file for failure in found.values() for file in failure.evidence]
     return [*lines, *(f"evidence: {story.logs / file}" for file in evidence)]
 

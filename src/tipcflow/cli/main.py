@@ -33,6 +33,7 @@ from tipcflow.cli import (
     show,
     trigger,
 )
+from tipcflow.cli.bus_error import watch_for_bus_errors
 from tipcflow.cli.output import without_reader
 from tipcflow.domain import Status, TipcflowError, exit_code
 
@@ -93,6 +94,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # an ASCII terminal shows what it can
+    watch_for_bus_errors()
     try:
         app()
     except TipcflowError as error:

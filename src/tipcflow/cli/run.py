@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any
@@ -94,9 +95,11 @@ def certify(request: "RunRequest", *, as_json: bool = False) -> int:
 
     Progress goes to stderr; stdout gets the verdict table (or JSON), and the status word as its last line.
     """
+    from tipcflow.cli.bus_error import telling
     from tipcflow.cli.live import LiveDisplay
     from tipcflow.cli.output import without_reader
     from tipcflow.config.settings import settings
+    from tipcflow.domain import Status
     from tipcflow.execute import spool
     from tipcflow.execute.chain import ChainRun
     from tipcflow.execute.conclusion import exit_code_of
@@ -108,7 +111,8 @@ def certify(request: "RunRequest", *, as_json: bool = False) -> int:
         spool.apply(chosen.home, store)
         chain_run = ChainRun(request, store, home=chosen.home, listener=MaskedListener(display.take))
         display.bind(lambda: plan_of(store, chain_run.id))
-        with cancel_on_signals(chain_run.cancel, display.note):
+        kept = partial(spool.keep, chosen.home, chain_run.id, Status.INFRA_FAILURE)
+        with telling(kept), cancel_on_signals(chain_run.cancel, display.note):
             finished = chain_run.execute()
         display.close()
         try:

@@ -4,6 +4,7 @@ resolve -> connect -> lease -> look at the nodes -> deploy -> steps -> release -
 gets a status with a reason, the leases are released and the nodes are listed for leftovers.
 """
 
+import contextlib
 import threading
 import time
 from collections.abc import Sequence
@@ -61,19 +62,20 @@ class ChainRun:
         if not self.request.confirms:
             create_run(self._store, self.request, self.id)
         self._say(Event(Kind.RUN, self.id))
+        spool.reserve(self._home, self.id)
         try:
-            return self._guarded()
+            run = self._guarded()
         except TipcflowError as error:
             status = Status.CANCELLED if self.cancel.is_set() else error.status
             if status is Status.INFRA_FAILURE:
-                StepCloser.keep_before(self._store, self.id, error)
-            return self._finish(status, str(error))
+                with contextlib.suppress(Exception):  # a database that fails is reported by what follows
+                    StepCloser.keep_before(self._store, self.id, error)
+            run = self._finish_or_keep(status, str(error))
         except BaseException as error:
-            try:
-                self._finish(Status.INFRA_FAILURE, f"tipcflow itself failed: {error!r}")
-            except Exception:  # the database is what failed: the error itself says so
-                spool.keep(self._home, self.id, Status.INFRA_FAILURE, f"tipcflow itself failed: {error!r}")
+            with contextlib.suppress(Exception):  # the database is what failed: the error itself says so
+                self._finish_or_keep(Status.INFRA_FAILURE, f"tipcflow itself failed: {error!r}")
             raise
+        return run
 
     def _guarded(self) -> Run:
         resolved, plan = resolve(self._store, self.request, self.id, home=self._home)
@@ -187,7 +189,16 @@ class ChainRun:
         if self.request.confirms:
             self._store.leave_queue(self.id)  # when it ended before its turn came
         self._store.finish_run(self.id, status, reason, time.time())
+        spool.release(self._home, self.id)
         return self._store.get_run(self.id)
+
+    def _finish_or_keep(self, status: Status, reason: str) -> Run:
+        """As `_finish`; a status that the database does not take is kept for a later command."""
+        try:
+            return self._finish(status, reason)
+        except Exception:
+            spool.keep(self._home, self.id, status, reason)
+            raise
 
     def _note(self, text: str) -> None:
         self._say(Event(Kind.NOTE, text))

@@ -36,7 +36,7 @@ class Retries:
         if not allowed:
             return failure
         if self._tried(step, failure) >= allowed:
-            return failure.model_copy(update={"why_not": f"it was tried again {_times(allowed)} already"})
+            return failure.model_copy(update={"why_not": f"already retried {_times(allowed)}"})
         if left_s < took_s:
             said = f"{max(0.0, left_s):.0f} s are left of the run's budget, and the attempt took {took_s:.0f} s"
             return failure.model_copy(update={"why_not": said})

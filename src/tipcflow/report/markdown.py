@@ -45,7 +45,7 @@ def markdown(facts: Facts, run: Run, results: Iterable[CheckResult], *, neutral:
     wrong = [(row.step, row.failure) for row in step_rows(facts) if row.failure is not None]
     if wrong:
         said = [(step, one.failure_class.value, one.culprit, one.remedy.advice) for step, one in wrong]
-        parts += ["### What went wrong", _table(("step", "class", "culprit", "what to do"), said)]
+        parts += ["### What went wrong", _table(("step", "class", "root cause", "what to do"), said)]
     legs = leg_rows(facts)
     if legs:
         rows = [

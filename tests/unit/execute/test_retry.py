@@ -71,7 +71,7 @@ def test_the_policy_says_how_often(store: Store) -> None:
 def test_every_class_is_tried_again_only_so_often(store: Store) -> None:
     tried(store, LOST.model_copy(update={"again": True}))
     said = decide(store, policy(communication=1))
-    assert (said.again, said.why_not) == (False, "it was tried again once already")
+    assert (said.again, said.why_not) == (False, "already retried once")
     assert decide(store, policy(communication=2)).again
     other = Failure(failure_class=FailureClass.KILLED)
     assert decide(store, policy(communication=1, killed=1), other).again
@@ -85,7 +85,7 @@ def test_a_step_that_was_begun_anew_counts_from_there(store: Store) -> None:
 
 def test_not_when_the_budget_has_no_room(store: Store) -> None:
     said = decide(store, policy(communication=1), took_s=60, left_s=59)
-    assert said.then == "not tried again: 59 s are left of the run's budget, and the attempt took 60 s"
+    assert said.then == "not retried: 59 s are left of the run's budget, and the attempt took 60 s"
 
 
 def test_not_before_every_node_is_empty_of_it(store: Store) -> None:

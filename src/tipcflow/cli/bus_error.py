@@ -1,0 +1,47 @@
+"""SIGBUS: what the kernel sends when a file that SQLite has mapped was cut, or can no longer be extended.
+
+No exception can be made of it: the signal comes again and again at the same instruction. SQLite runs without the
+interpreter's lock, so another thread can still print one line and end the process.
+"""
+
+import contextlib
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+
+from tipcflow.domain import Status, exit_code
+
+LINE = "the database's files were cut or made read-only under this process (SIGBUS)"
+_before_the_end: list[Callable[[str], object]] = []
+
+
+def watch_for_bus_errors() -> None:
+    """End the process with one line and the exit code of `infra_failure` at the first SIGBUS."""
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    signal.signal(signal.SIGBUS, lambda *_: None)
+    threading.Thread(target=_wait, args=(reader,), name="bus errors", daemon=True).start()
+
+
+@contextlib.contextmanager
+def telling(do: Callable[[str], object]) -> Iterator[None]:
+    """Call a function with the reason before the process ends of a SIGBUS."""
+    _before_the_end.append(do)
+    try:
+        yield
+    finally:
+        _before_the_end.remove(do)
+
+
+def _wait(reader: int) -> None:
+    while signal.SIGBUS not in os.read(reader, 4096):
+        pass
+    for do in _before_the_end:
+        with contextlib.suppress(Exception):
+            do(LINE)
+    with contextlib.suppress(OSError, ValueError):
+        shown = "\x1b[?25h" if os.isatty(2) else ""  # a live display hides the cursor
+        os.write(2, f"{shown}\n{Status.INFRA_FAILURE.value}: {LINE}\n".encode())
+    os._exit(exit_code(Status.INFRA_FAILURE))
