@@ -21,19 +21,19 @@ demo: install ## Certified run in a real Airflow on two local SSH nodes (EXIT=1:
 	@$(BIN)/tipcflow demo $(if $(EXIT),--exit) $(if $(CLI),--cli)
 
 test: install ## Unit, cluster and end-to-end tests; installs their dependencies
-	@$(BIN)/python -m tipcflow.demo.prepare --tests
+	@$(BIN)/python -m devcluster.install.prepare --tests
 	@tools/test.sh
 
 test-unit: install ## Fast unit tests; no root, servers or Paddle
 	$(BIN)/pytest tests/unit -n auto -m "not process and not cluster and not e2e and not full"
 
 test-full: install ## All tests, including slow ones; updates docs/faults.md with the results
-	@$(BIN)/python -m tipcflow.demo.prepare --tests
+	@$(BIN)/python -m devcluster.install.prepare --tests
 	@tools/node_torch.sh
 	@TIPCFLOW_WRITE_DOCS=1 tools/test.sh --full
 
 bench: install ## Benchmarks: run overhead of CLI and Airflow, plans, DAGs, pages, parsing, store, detection
-	@$(BIN)/python -m tipcflow.demo.prepare
+	@$(BIN)/python -m devcluster.install.prepare
 	$(BIN)/python benchmarks/run_overhead.py
 	$(BIN)/python benchmarks/airflow_latency.py
 	$(BIN)/python benchmarks/plan_batch.py
@@ -53,6 +53,7 @@ lint: install ## Check style, types and the import contract
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tools/house.py
 	$(BIN)/python tools/package_graph.py --check
 
 docs: install ## Build the documentation site into site/

@@ -19,11 +19,11 @@ from typing import Any
 
 import run_overhead as desk
 
-from tipcflow.demo.airflow.connections import connections_env
-from tipcflow.demo.airflow.stack import Stack, airflow_stack
-from tipcflow.demo.nodes import local_nodes
+from devcluster.airflow.connections import connections_env
+from devcluster.airflow.stack import Stack, airflow_stack
+from devcluster.local_nodes.nodes import local_nodes
+from tipcflow.airflow_api import Airflow, DagRun, TaskInstance
 from tipcflow.domain import Plan, dag_id_of
-from tipcflow.rest import Airflow, DagRun, TaskInstance
 from tipcflow.store import Store
 
 ROOT = desk.ROOT

@@ -21,12 +21,12 @@ from typing import Any
 
 import run_overhead as desk
 
-from tipcflow.demo.nodes import LocalNodes, local_nodes
+from devcluster.local_nodes.nodes import LocalNodes, local_nodes
 from tipcflow.domain import JobCommand, JobSpec, Node
-from tipcflow.execute.gang import Gang
-from tipcflow.execute.member import Member
+from tipcflow.execute.attempt.gang import Gang
+from tipcflow.execute.job.member import Member
+from tipcflow.execute.node.session import NodeSession
 from tipcflow.execute.progress import Event, Kind
-from tipcflow.execute.session import NodeSession
 from tipcflow.remote import paths
 
 SIZES = (2, 4, 8, 16)

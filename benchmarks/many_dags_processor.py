@@ -18,8 +18,8 @@ from typing import Any
 import httpx
 from many_dags_catalog import Made
 
-from tipcflow.demo.airflow.settings_file import read_settings
-from tipcflow.demo.airflow.stack import Stack, airflow_stack
+from devcluster.airflow.settings_file import read_settings
+from devcluster.airflow.stack import Stack, airflow_stack
 
 COMPONENTS = ("dag-processor", "scheduler", "api-server")
 AIM_CORES = 0.5

@@ -134,8 +134,8 @@ def fill(url: str, chains: int, history: int) -> Run:
 
 def client() -> TestClient:
     """Our app alone, with the login answered: what is measured is the pages."""
-    from certification.access import may_read
     from certification.app import create_app
+    from certification.web.access import may_read
 
     app = create_app()
     app.dependency_overrides[may_read] = lambda: None

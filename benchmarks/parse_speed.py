@@ -99,7 +99,7 @@ def run_of(make: Callable[[int], Iterator[str]], megabytes: int, ranks: int, fol
 
 def ours(path: Path) -> int:
     """Samples, summed up as `tipcflow parse` does."""
-    from tipcflow.parse.account import account_of
+    from tipcflow.parse.bulk.summary import account_of
 
     with path.open("rb") as file:
         account = account_of(iter(lambda: file.read(PIECE), b""), "auto")

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from tipcflow.domain import Compat, JobCommand, JobSpec, Node, Plan, Run, SshTarget, Step, StepKind
-from tipcflow.execute.collect import collect, step_folder
-from tipcflow.execute.fetch import Fetched
-from tipcflow.execute.member import Member
+from tipcflow.execute.collect.collect import collect, step_folder
+from tipcflow.execute.job.member import Member
+from tipcflow.execute.node.fetch import Fetched
 from tipcflow.store import Store
 
 NODE, STEP = "a", "train"
@@ -60,9 +60,6 @@ def prepared(folder: Path) -> tuple[Store, Run, Step, Member]:
 
 def warm_up() -> None:
     """A process imports once, whatever it reads: that is not what is measured."""
-    import tipcflow.execute.logs.spool
-    import tipcflow.parse.columns
-    import tipcflow.store.columns  # noqa: F401
 
 
 def main(folder: Path) -> None:

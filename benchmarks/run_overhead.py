@@ -17,7 +17,7 @@ import sys
 import time
 from pathlib import Path
 
-from tipcflow.demo.nodes import local_nodes
+from devcluster.local_nodes.nodes import local_nodes
 from tipcflow.domain import Cluster, Node, Plan, Step
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -33,10 +33,10 @@ from store_rows import Rows  # noqa: E402
 
 from tipcflow.domain import Run  # noqa: E402
 from tipcflow.store import Store  # noqa: E402
-from tipcflow.store import measurements as own  # noqa: E402
 from tipcflow.store import schema as tables  # noqa: E402
-from tipcflow.store.pages import Wanted  # noqa: E402
-from tipcflow.store.readonly import ReadonlyStore  # noqa: E402
+from tipcflow.store.queries.pages import Wanted  # noqa: E402
+from tipcflow.store.queries.readonly import ReadonlyStore  # noqa: E402
+from tipcflow.store.series import measurements as own  # noqa: E402
 
 AIM_MS = 100.0
 TOGETHER = 50

@@ -1,5 +1,5 @@
 """An Airflow DAG that certifies any params file, also one that has no DAG of its own."""
 
-from operators.chains import certify_dag
+from operators.chain.dag import certify_dag
 
 dag = certify_dag()

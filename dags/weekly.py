@@ -1,5 +1,5 @@
 """An Airflow DAG that certifies all chains with whole data, once a week."""
 
-from operators.weekly import weekly_dag
+from operators.weekly.dag import weekly_dag
 
 dag = weekly_dag()

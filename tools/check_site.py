@@ -69,11 +69,11 @@ def main() -> int:
     """Check the site that is named on the command line."""
     site = Path(sys.argv[1])
     if not (site / "index.html").is_file():
-        print(f"{site} holds no index.html", file=sys.stderr)  # noqa: T201
+        print(f"{site} holds no index.html", file=sys.stderr)
         return 2
     found = list(remote_loads(site))
     for line in found:
-        print(line, file=sys.stderr)  # noqa: T201
+        print(line, file=sys.stderr)
     return 1 if found else 0
 
 

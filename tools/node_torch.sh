@@ -13,7 +13,7 @@ UV_FIND_LINKS=$links .venv/bin/python - <<'PYTHON'
 import sys
 
 from tipcflow.config.settings import settings
-from tipcflow.demo.environment import node_environment
+from devcluster.install.environment import node_environment
 from tipcflow.domain import TipcflowError
 
 try:

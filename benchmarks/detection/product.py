@@ -20,8 +20,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from tipcflow.check.baseline.run_by_run import JudgedPoint, judge_run_by_run, number_name
 from tipcflow.check.detect import Point, Series
-from tipcflow.check.run_by_run import JudgedPoint, judge_run_by_run, number_name
 from tipcflow.config.loader import load_yaml
 from tipcflow.config.policy import Policy
 from tipcflow.domain import Status

@@ -6,17 +6,17 @@ from typing import Annotated, Any
 from fastapi import APIRouter, HTTPException, Query
 from fastapi.responses import Response
 
-from certification.data import StoreDep
-from certification.render import HEADERS
-from certification.story import Story, read_story, readable_plan
-from tipcflow.cli.names import short_step
+from certification.data.data import StoreDep
+from certification.data.run_data import Story, read_story, readable_plan
+from certification.web.render import HEADERS
+from tipcflow.cli.output.names import short_step
 from tipcflow.domain import Leg, Status, Step
 from tipcflow.report import markdown, step_rows
 from tipcflow.report.canonical import plain
 from tipcflow.report.curves import curve
 from tipcflow.report.rows import settings
 from tipcflow.report.sections import leg_status
-from tipcflow.store.pages import Wanted
+from tipcflow.store.queries.pages import Wanted
 
 router = APIRouter(prefix="/api")
 _DECLARED = ("device", "onednn", "tensorrt", "precision", "threads", "batch_size")

@@ -4,9 +4,10 @@ from functools import cache
 
 from fastapi import Depends, FastAPI, HTTPException
 
-from certification import api, assets, pages, run_files
-from certification.access import may_read
-from certification.trouble import handlers
+from certification import api, pages, run_files
+from certification.web import assets
+from certification.web.access import may_read
+from certification.web.errors import handlers
 
 _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"]
 

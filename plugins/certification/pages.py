@@ -7,12 +7,12 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, HTTPException, Query, Request
 from fastapi.responses import Response
 
-from certification.around import look_around
-from certification.data import SettingsDep, StoreDep
-from certification.render import html
-from certification.story import read_story
-from certification.view import RunView
-from tipcflow.store.pages import Listed, Wanted
+from certification.data.data import SettingsDep, StoreDep
+from certification.data.run_data import read_story
+from certification.views.neighbours import look_around
+from certification.views.run_view import RunView
+from certification.web.render import html
+from tipcflow.store.queries.pages import Listed, Wanted
 from tipcflow.store.schema import RUN_WORDS
 
 router = APIRouter()

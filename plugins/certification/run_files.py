@@ -5,9 +5,9 @@ from pathlib import Path
 from fastapi import APIRouter, HTTPException
 from fastapi.responses import FileResponse, PlainTextResponse, Response
 
-from certification.data import SettingsDep, StoreDep
-from certification.files import readable, run_folder, tail
-from certification.render import HEADERS
+from certification.data.data import SettingsDep, StoreDep
+from certification.data.files import readable, run_folder, tail
+from certification.web.render import HEADERS
 from tipcflow.report import as_text
 
 router = APIRouter(prefix="/runs/{run_id}")

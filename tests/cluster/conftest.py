@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tipcflow.demo.nodes import LocalNodes, local_nodes
+from devcluster.local_nodes.nodes import LocalNodes, local_nodes
 
 ROOT = Path(__file__).resolve().parents[2]
 NODE_PYTHON = ROOT / ".tipcflow" / "envs" / "node-cpu" / "bin" / "python"

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tipcflow.demo.airflow.connections import connections_env
-from tipcflow.demo.nodes import LocalNodes
+from devcluster.airflow.connections import connections_env
+from devcluster.local_nodes.nodes import LocalNodes
 
 pytestmark = pytest.mark.cluster
 

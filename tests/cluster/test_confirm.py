@@ -7,9 +7,9 @@ import pytest
 from tests.support.certify import Desk, wait_for
 from tests.support.precedents import remember
 
-from tipcflow.demo.nodes import LocalNodes
+from devcluster.local_nodes.nodes import LocalNodes
 from tipcflow.domain import CheckResult, Run, Status
-from tipcflow.execute import confirm
+from tipcflow.execute.verdict import confirm
 
 pytestmark = pytest.mark.cluster
 WHOLE = "whole_train_whole_infer"

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 from tests.support import engine
 
-from tipcflow.demo.nodes import LocalNodes
+from devcluster.local_nodes.nodes import LocalNodes
 from tipcflow.domain import Command, Compat, Container, InfraError, JobSpec, Plan, Step, StepKind
-from tipcflow.execute.jobs import job_spec
-from tipcflow.execute.session import NodeSession
-from tipcflow.plan.container import container_words
+from tipcflow.execute.job.spec import job_spec
+from tipcflow.execute.node.session import NodeSession
+from tipcflow.plan.spec.container import container_words
 from tipcflow.remote import paths
 
 pytestmark = [

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tipcflow.cli.doctor_findings import Finding
-from tipcflow.cli.doctor_nodes import look_at_nodes
-from tipcflow.demo.nodes import LocalNodes
+from devcluster.local_nodes.nodes import LocalNodes
+from tipcflow.cli.doctor.findings import Finding
+from tipcflow.cli.doctor.nodes import look_at_nodes
 from tipcflow.domain import ConfigError
 
 pytestmark = pytest.mark.cluster

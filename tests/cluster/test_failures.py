@@ -7,10 +7,11 @@ import pytest
 from tests.support.certify import Desk
 from tests.support.tasks import Tasks
 
-from tipcflow.demo.nodes import LocalNodes
+from devcluster.local_nodes.nodes import LocalNodes
 from tipcflow.domain import EndReason, FailureClass, Status, StepKind
-from tipcflow.domain.failure import FAILURES, failures_of
-from tipcflow.execute import step_task, task_phases
+from tipcflow.domain.run.failure import FAILURES, failures_of
+from tipcflow.execute.run import phases as task_phases
+from tipcflow.execute.run import step as step_task
 
 pytestmark = pytest.mark.cluster
 TRAIN = "norm_train_gpus_0,1_autocast_null_nodes_2/train"

@@ -9,9 +9,9 @@ from tests.support.certify import Desk, Outcome, wait_for
 from tests.support.faults.case import STRICT
 from tests.support.tasks import Tasks
 
-from tipcflow.demo.nodes import LocalNodes
+from devcluster.local_nodes.nodes import LocalNodes
 from tipcflow.domain import Run, Status, StepKind
-from tipcflow.execute.step_task import StepTask
+from tipcflow.execute.run.step import StepTask
 
 pytestmark = pytest.mark.cluster
 TRAIN = "norm_train_gpus_0,1_autocast_null_nodes_2/train"

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from tests.support import certify
 
-from tipcflow.demo.nodes import LocalNodes
+from devcluster.local_nodes.nodes import LocalNodes
 from tipcflow.domain import StepKind
 
 pytestmark = [pytest.mark.cluster, pytest.mark.full]

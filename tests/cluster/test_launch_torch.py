@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from tests.support import certify
 
-from tipcflow.demo.environment import is_ready
-from tipcflow.demo.nodes import LocalNodes
+from devcluster.install.environment import is_ready
+from devcluster.local_nodes.nodes import LocalNodes
 from tipcflow.domain import Run, StepKind
 
 HOME = certify.ROOT / ".tipcflow"

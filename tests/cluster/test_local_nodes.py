@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.support.certify import wait_for
 
-from tipcflow.demo.nodes import LocalNodes
+from devcluster.local_nodes.nodes import LocalNodes
 from tipcflow.domain import Cluster, InfraError, Node
 
 pytestmark = pytest.mark.cluster
@@ -135,7 +135,7 @@ def test_two_sets_of_nodes_do_not_meet(make_nodes: Callable[..., LocalNodes], tm
 def test_broken_sshd_is_named_with_its_own_words(
     make_nodes: Callable[..., LocalNodes], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    from tipcflow.demo import sshd
+    from devcluster.local_nodes import sshd
 
     monkeypatch.setattr(sshd, "require_sshd", lambda: "/bin/false")
     monkeypatch.setattr(sshd, "PORT_DEADLINE_S", 0.3)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tipcflow.demo.nodes import LocalNodes
+from devcluster.local_nodes.nodes import LocalNodes
 
 pytestmark = pytest.mark.cluster
 BLOB = "import socket, sys; s = socket.create_connection((sys.argv[1], 22), 5); s.sendall(b'x' * 200_000)"

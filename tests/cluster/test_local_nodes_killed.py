@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from tipcflow.demo import processes, state
-from tipcflow.demo.nodes import local_nodes
+from devcluster.local_nodes import processes, state
+from devcluster.local_nodes.nodes import local_nodes
 
 pytestmark = pytest.mark.cluster
 
 OWNER = """
 import sys, time
 from pathlib import Path
-from tipcflow.demo.nodes import local_nodes
+from devcluster.local_nodes.nodes import local_nodes
 with local_nodes(Path(sys.argv[1]), mode=sys.argv[2], report=print) as nodes:
     nodes.exec("a", ["sh", "-c", "setsid sleep 99 >/dev/null 2>&1 </dev/null &"])
     print("up", flush=True)

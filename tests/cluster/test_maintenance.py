@@ -8,13 +8,13 @@ import pytest
 from tests.support.certify import Desk, wait_for
 from tests.support.tasks import Tasks
 
-from tipcflow.demo.nodes import LocalNodes
+from devcluster.local_nodes.nodes import LocalNodes
 from tipcflow.domain import Status, StepKind
-from tipcflow.execute import task_phases
-from tipcflow.execute.maintenance import DAY_S, Owner, Upkeep
-from tipcflow.execute.sweep_leases import expired_leases
-from tipcflow.execute.sweep_nodes import node_folders
-from tipcflow.execute.sweep_runs import runs_without_status
+from tipcflow.execute.run import phases as task_phases
+from tipcflow.execute.sweeps.leases import expired_leases
+from tipcflow.execute.sweeps.maintenance import DAY_S, Owner, Upkeep
+from tipcflow.execute.sweeps.node_folders import node_folders
+from tipcflow.execute.sweeps.runs import runs_without_status
 from tipcflow.transport.connect import connect
 
 pytestmark = pytest.mark.cluster

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.support.certify import DEADLINE_S, TIPCFLOW, Desk, wait_for
 
-from tipcflow.demo.nodes import LocalNodes
+from devcluster.local_nodes.nodes import LocalNodes
 from tipcflow.domain import Status
 
 pytestmark = pytest.mark.cluster

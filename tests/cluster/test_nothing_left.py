@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from tipcflow.demo.nodes import LocalNodes
+from devcluster.local_nodes.nodes import LocalNodes
 from tipcflow.domain import JobCommand, JobSpec
-from tipcflow.execute.member import Member
+from tipcflow.execute.job.member import Member
+from tipcflow.execute.node.session import NodeSession
 from tipcflow.execute.progress import silent
-from tipcflow.execute.session import NodeSession
 from tipcflow.remote import commands, paths
 from tipcflow.remote.bundle import runner_bytes
 from tipcflow.transport.login import connect_client

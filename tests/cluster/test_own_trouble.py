@@ -9,10 +9,10 @@ from tests.support.certify import TIPCFLOW, Desk
 from tests.support.faults.case import STRICT
 from tests.support.tasks import Tasks
 
-from tipcflow.demo.nodes import LocalNodes
+from devcluster.local_nodes.nodes import LocalNodes
 from tipcflow.domain import FailureClass, Status, StepKind
-from tipcflow.execute import step_task
-from tipcflow.execute.step_task import StepTask
+from tipcflow.execute.run import step as step_task
+from tipcflow.execute.run.step import StepTask
 from tipcflow.remote.stillness import Stillness
 
 pytestmark = pytest.mark.cluster

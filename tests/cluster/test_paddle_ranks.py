@@ -9,7 +9,7 @@ from tests.support import certify
 from tests.support.faults.case import STRICT
 from tests.support.faults.gate import LOOP
 
-from tipcflow.demo.nodes import LocalNodes
+from devcluster.local_nodes.nodes import LocalNodes
 from tipcflow.domain import FailureClass, Status
 
 pytestmark = [pytest.mark.cluster, pytest.mark.full]

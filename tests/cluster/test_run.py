@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.support.certify import Desk
 
-from tipcflow.demo.nodes import LocalNodes
+from devcluster.local_nodes.nodes import LocalNodes
 from tipcflow.domain import Status
 
 pytestmark = pytest.mark.cluster

@@ -7,7 +7,7 @@ import pytest
 from tests.support import postgres
 from tests.support.certify import Desk
 
-from tipcflow.demo.nodes import LocalNodes
+from devcluster.local_nodes.nodes import LocalNodes
 
 pytestmark = [pytest.mark.cluster, pytest.mark.full]
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from tipcflow.demo.nodes import LocalNodes
+from devcluster.local_nodes.nodes import LocalNodes
 from tipcflow.domain import InfraError, JobCommand, JobSpec, StoppedBy
-from tipcflow.execute.member import Member
+from tipcflow.execute.job.member import Member
+from tipcflow.execute.node.session import NodeSession
 from tipcflow.execute.progress import silent
-from tipcflow.execute.session import NodeSession
 from tipcflow.remote import paths
 
 pytestmark = pytest.mark.cluster

@@ -7,10 +7,10 @@ import pytest
 from tests.support.certify import Desk, wait_for
 from tests.support.tasks import Tasks
 
-from tipcflow.demo.nodes import LocalNodes
+from devcluster.local_nodes.nodes import LocalNodes
 from tipcflow.domain import InfraError, Status, StepKind
-from tipcflow.execute import task_phases
-from tipcflow.execute.step_task import StepTask
+from tipcflow.execute.run import phases as task_phases
+from tipcflow.execute.run.step import StepTask
 
 pytestmark = pytest.mark.cluster
 TRAIN = "norm_train_gpus_0,1_autocast_null_nodes_2/train"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tipcflow.demo.nodes import LocalNodes
+from devcluster.local_nodes.nodes import LocalNodes
 from tipcflow.domain import InfraError, JobCommand, JobSpec, Node, StoppedBy
 from tipcflow.remote import commands, paths
 from tipcflow.remote.bundle import runner_bytes

@@ -7,9 +7,9 @@ import pytest
 from tests.support.certify import TIPCFLOW, Desk, Outcome
 from tests.support.faults.case import STRICT
 
-from tipcflow.demo.nodes import LocalNodes
+from devcluster.local_nodes.nodes import LocalNodes
 from tipcflow.domain import FailureClass, Status, StoppedBy
-from tipcflow.domain.failure import Failure
+from tipcflow.domain.run.failure import Failure
 
 pytestmark = pytest.mark.cluster
 TRAIN = "norm_train_gpus_0,1_autocast_null_nodes_2/train"

@@ -10,12 +10,12 @@ from airflow.sdk.definitions.mappedoperator import MappedOperator
 from airflow.sdk.definitions.param import process_params
 from airflow.serialization.serialized_objects import DagSerialization
 
-from operators import catalog, docs
-from operators.catalog import chains_of
-from operators.chains import certify_dag, chain_dag, chain_dags
-from operators.phases import ResolveOperator
-from operators.request import CHAIN_PARAMS, RUN_PARAMS
-from operators.step import StepOperator
+from operators.chain import catalog, docs
+from operators.chain.catalog import chains_of
+from operators.chain.dag import certify_dag, chain_dag, chain_dags
+from operators.tasks.phases import ResolveOperator
+from operators.tasks.request import CHAIN_PARAMS, RUN_PARAMS
+from operators.tasks.step import StepOperator
 from tipcflow.domain import ConfigError
 
 ROOT = Path(__file__).parents[2]

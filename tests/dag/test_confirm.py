@@ -11,10 +11,10 @@ import pytest
 from tests.support.confirmations import told
 from tests.support.stories import TRAIN, a_plan, a_run, tell
 
-from operators import confirm as asking
-from operators import dag_runs
-from operators.chains import certify_dag
-from operators.confirm_run import ConfirmResolveOperator, confirm_dag
+from operators.airflow import dag_runs
+from operators.chain.dag import certify_dag
+from operators.confirm.dag import ConfirmResolveOperator, confirm_dag
+from operators.tasks import ask_confirm as asking
 from tipcflow.config.policy import Policy
 from tipcflow.config.references import References
 from tipcflow.config.suite import Suite
@@ -29,10 +29,11 @@ from tipcflow.domain import (
     Status,
     run_id_of,
 )
-from tipcflow.execute import confirm, task_phases
 from tipcflow.execute.request import RunRequest
-from tipcflow.execute.resolve import _as_json
-from tipcflow.execute.task_context import TaskContext
+from tipcflow.execute.resolve.resolve import _as_json
+from tipcflow.execute.run import phases as task_phases
+from tipcflow.execute.run.context import TaskContext
+from tipcflow.execute.verdict import confirm
 from tipcflow.store import Store
 
 ROOT = Path(__file__).parents[2]

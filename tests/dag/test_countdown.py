@@ -10,10 +10,12 @@ import pytest
 from airflow.triggers.base import BaseTrigger
 from tests.support.stories import a_run
 
-from operators import countdown, dag_run_trigger, triggers
+from operators import countdown
 from operators.countdown import Countdown
-from operators.dag_run_trigger import DagRunTrigger
-from operators.triggers import JobTrigger, LeaseTrigger, StepTrigger
+from operators.triggers import dag_run as dag_run_trigger
+from operators.triggers import job_lease_step as triggers
+from operators.triggers.dag_run import DagRunTrigger
+from operators.triggers.job_lease_step import JobTrigger, LeaseTrigger, StepTrigger
 from tipcflow.domain import InfraError, Node
 from tipcflow.store import Store, base
 
@@ -69,7 +71,7 @@ def test_a_trigger_ends_by_the_databases_clock(
     """The triggerer's machine has another time than the database server."""
     right, clock = time.time, base.clock
     monkeypatch.setattr(base, "clock", lambda connection: clock(connection) - wrong_s)
-    monkeypatch.setattr("operators.dag_runs.state_of", lambda *_: "running")
+    monkeypatch.setattr("operators.airflow.dag_runs.state_of", lambda *_: "running")
     trigger = made(right() - wrong_s + WAIT_S)[which]
     assert WAIT_S - 0.2 <= asyncio.run(waited(trigger)) < WAIT_S + 8
 

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
-from operators.base import RunOperator
-from operators.database import executors
-from operators.maintenance import SweepOperator
-from operators.weekly_select import SelectOperator
+from operators.airflow.database import executors
+from operators.maintenance.dag import SweepOperator
+from operators.tasks.base import RunOperator
+from operators.weekly.select import SelectOperator
 from tipcflow.store import Store
 
 CELERY = "airflow.providers.celery.executors.celery_executor.CeleryExecutor"
@@ -27,7 +27,7 @@ CONTEXT: Any = {"dag_run": DagRun(), "params": {}}
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("TIPCFLOW_HOME", str(tmp_path))
     monkeypatch.delenv("TIPCFLOW_DATABASE_URL", raising=False)
-    monkeypatch.setattr("operators.base.run_of", lambda context: "20261122t080000-toy-0a1b")
+    monkeypatch.setattr("operators.tasks.base.run_of", lambda context: "20261122t080000-toy-0a1b")
     return tmp_path
 
 
@@ -54,7 +54,7 @@ def test_every_first_task_says_so_and_makes_no_database(
     assert list(home.glob("*.db*")) == []
 
 
-@pytest.mark.parametrize("executor", ["LocalExecutor", "operators.executor.LocalExecutor"])
+@pytest.mark.parametrize("executor", ["LocalExecutor", "operators.airflow.executor.LocalExecutor"])
 def test_one_machine_may_have_a_file(home: Path, monkeypatch: pytest.MonkeyPatch, executor: str) -> None:
     monkeypatch.setenv("AIRFLOW__CORE__EXECUTOR", executor)
     with pytest.raises(NotImplementedError):  # the part of a task that subclasses do

@@ -6,17 +6,17 @@ import sys
 import pytest
 from airflow.executors import local_executor
 
-from operators import executor
+from operators.airflow import executor
 
 
 def test_everything_that_tasks_need_can_be_imported(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING, logger="operators.executor"):
+    with caplog.at_level(logging.WARNING, logger="operators.airflow.executor"):
         executor.warm()
     assert caplog.messages == []
     needed = (
-        "operators.step",
-        "operators.verdict",
-        "tipcflow.execute.step_task",
+        "operators.tasks.step",
+        "operators.tasks.verdict",
+        "tipcflow.execute.run.step",
         "tipcflow.store.runs",
         "asyncssh",
     )

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from airflow.triggers.base import TriggerEvent
 
-from operators import triggers
-from operators.triggers import JobTrigger
+from operators.triggers import job_lease_step as triggers
+from operators.triggers.job_lease_step import JobTrigger
 from tipcflow.config.waits import Waits
 from tipcflow.domain import Node
 from tipcflow.remote import commands
@@ -216,7 +216,7 @@ def test_the_event_loop_of_all_triggers_does_not_wait_for_imports() -> None:
     """The import of the SSH provider takes seconds; Airflow reassigns the triggers of a blocked event loop."""
     code = (
         "import asyncio, sys, threading\n"
-        "from operators.triggers import _connection\n"
+        "from operators.triggers.job_lease_step import _connection\n"
         "from tipcflow.domain import Node\n"
         "blocking = []\n"
         "class Watch:\n"

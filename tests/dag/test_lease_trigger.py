@@ -10,8 +10,8 @@ import pytest
 from airflow.triggers.base import TriggerEvent
 from tests.support.stories import a_run
 
-from operators import triggers
-from operators.triggers import LeaseTrigger
+from operators.triggers import job_lease_step as triggers
+from operators.triggers.job_lease_step import LeaseTrigger
 from tipcflow.store import Store
 
 A0, B0 = ("192.0.2.1", 0), ("192.0.2.2", 0)

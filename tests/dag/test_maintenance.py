@@ -11,10 +11,10 @@ from airflow.serialization.serialized_objects import DagSerialization
 from airflow.timetables.base import TimeRestriction
 from tests.support.stories import a_run
 
-from operators import dag_runs
-from operators.maintenance import maintenance_dag, sweeps
+from operators.airflow import dag_runs
+from operators.maintenance.dag import maintenance_dag, sweeps
 from tipcflow.domain import Status
-from tipcflow.execute.maintenance import Owner
+from tipcflow.execute.sweeps.maintenance import Owner
 from tipcflow.store import Store
 
 

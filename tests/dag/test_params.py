@@ -7,8 +7,8 @@ import pytest
 from airflow.sdk import Param
 from airflow.sdk.exceptions import ParamValidationError
 
-from operators.params import DEFAULT_MODE, allowed, chain_params, run_params
-from operators.request import CHAIN_PARAMS, RUN_PARAMS, read_conf
+from operators.chain.params import DEFAULT_MODE, allowed, chain_params, run_params
+from operators.tasks.request import CHAIN_PARAMS, RUN_PARAMS, read_conf
 from tipcflow.domain import ConfigError
 from tipcflow.plan import ALL_MODES
 

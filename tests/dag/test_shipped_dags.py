@@ -14,9 +14,9 @@ from airflow.sdk.definitions.param import ParamsDict
 from airflow.sdk.exceptions import ParamValidationError
 from airflow.serialization.serialized_objects import DagSerialization
 
-from operators.params import allowed
-from operators.request import RUN_PARAMS, read_conf
-from tipcflow.cli.import_suite import _STUB
+from operators.chain.params import allowed
+from operators.tasks.request import RUN_PARAMS, read_conf
+from tipcflow.cli.importing.command import _STUB
 from tipcflow.domain import dag_id_of
 
 ROOT = Path(__file__).parents[2]
@@ -187,7 +187,7 @@ def test_airflow_refuses_what_cannot_be(chain: DAG, wrong: dict[str, Any]) -> No
 
 
 def test_clusters_and_policies_of_the_configs_are_offered(tmp_path: Path) -> None:
-    from operators.chains import chain_dags
+    from operators.chain.dag import chain_dags
 
     configs = tmp_path / "configs"
     shutil.copytree(ROOT / "configs", configs)

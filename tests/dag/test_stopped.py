@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 from tests.support.stories import INFER, TRAIN, a_plan, a_run
 
-from operators.chains import certify_dag
-from operators.phases import CollectOperator
+from operators.chain.dag import certify_dag
+from operators.tasks.phases import CollectOperator
 from tipcflow.config.policy import Policy
 from tipcflow.config.references import References
 from tipcflow.config.suite import Suite
 from tipcflow.domain import Status
-from tipcflow.execute import task_phases
 from tipcflow.execute.request import RunRequest
-from tipcflow.execute.resolve import _as_json
-from tipcflow.execute.task_context import TaskContext
+from tipcflow.execute.resolve.resolve import _as_json
+from tipcflow.execute.run import phases as task_phases
+from tipcflow.execute.run.context import TaskContext
 from tipcflow.store import Store
 
 ROOT = Path(__file__).parents[2]

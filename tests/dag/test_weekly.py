@@ -17,11 +17,13 @@ from airflow.timetables.base import TimeRestriction
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 from tests.support.stories import TRAIN, a_plan, a_run
 
-from operators import dag_run_trigger, dag_runs, weekly_turn
-from operators.weekly import weekly_dag
-from operators.weekly_certify import CertifyOperator
-from operators.weekly_select import SelectOperator
-from operators.weekly_summary import SummaryOperator
+from operators.airflow import dag_runs
+from operators.triggers import dag_run as dag_run_trigger
+from operators.weekly import turn as weekly_turn
+from operators.weekly.certify import CertifyOperator
+from operators.weekly.dag import weekly_dag
+from operators.weekly.select import SelectOperator
+from operators.weekly.summary import SummaryOperator
 from tipcflow.domain import CheckResult, ConfigError, Status, dag_id_of, run_id_of
 from tipcflow.store import Store
 

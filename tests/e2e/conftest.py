@@ -7,9 +7,9 @@ import pytest
 from tests.support.certify import ROOT, Desk
 from tests.support.scheduler import Scheduler, make_catalog
 
-from tipcflow.demo.airflow.connections import connections_env
-from tipcflow.demo.airflow.stack import airflow_stack
-from tipcflow.demo.nodes import LocalNodes, local_nodes
+from devcluster.airflow.connections import connections_env
+from devcluster.airflow.stack import airflow_stack
+from devcluster.local_nodes.nodes import LocalNodes, local_nodes
 
 CHAINS = ("train_infer_python", "second", "third")
 

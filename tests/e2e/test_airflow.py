@@ -3,8 +3,8 @@
 import pytest
 from tests.support.scheduler import Scheduler
 
+from tipcflow.airflow_api import RunState
 from tipcflow.domain import Status
-from tipcflow.rest import RunState
 
 pytestmark = pytest.mark.e2e
 VARIANT = "norm_train_gpus_0,1_autocast_null_nodes_2"

@@ -12,9 +12,9 @@ from tests.support.certify import MODE, TIPCFLOW, wait_for
 from tests.support.precedents import remember
 from tests.support.scheduler import Scheduler
 
+from tipcflow.airflow_api import DagRun, RunState
 from tipcflow.domain import Run, Status, exit_code
-from tipcflow.execute import confirm
-from tipcflow.rest import DagRun, RunState
+from tipcflow.execute.verdict import confirm
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 TRAIN = "norm_train_gpus_0,1_autocast_null_nodes_2/train"

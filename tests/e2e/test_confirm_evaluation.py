@@ -7,7 +7,7 @@ from tests.support.precedents import remember
 from tests.support.scheduler import Scheduler
 
 from tipcflow.domain import Run, Status
-from tipcflow.execute import confirm
+from tipcflow.execute.verdict import confirm
 
 pytestmark = [pytest.mark.e2e, pytest.mark.full, pytest.mark.timeout(600)]
 ASKED = {"suite": "toy", "params_file": "toy/train_infer_python.txt", "mode": "whole_train_whole_infer"}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tipcflow.demo import processes
+from devcluster.local_nodes import processes
 from tipcflow.store import Store
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tipcflow.demo import processes
+from devcluster.local_nodes import processes
 
 pytestmark = pytest.mark.e2e
 
@@ -128,8 +128,8 @@ def test_without_root_nodes_are_loopback_addresses() -> None:
 def _as_ordinary_user(home: Path) -> int:
     import encodings.idna  # noqa: F401 (the standard library may be closed to ordinary users later on)
 
-    from tipcflow.demo import init
-    from tipcflow.demo.nodes import local_nodes
+    from devcluster.local_nodes import init
+    from devcluster.local_nodes.nodes import local_nodes
 
     try:
         _give_user_an_account(home)

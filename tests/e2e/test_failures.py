@@ -3,9 +3,9 @@
 import pytest
 from tests.support.scheduler import Scheduler
 
+from tipcflow.airflow_api import RunState
 from tipcflow.domain import FailureClass, Status
-from tipcflow.domain.failure import FAILURES, failures_of
-from tipcflow.rest import RunState
+from tipcflow.domain.run.failure import FAILURES, failures_of
 
 pytestmark = [pytest.mark.e2e, pytest.mark.full, pytest.mark.timeout(600)]
 TRAIN = "norm_train_gpus_0,1_autocast_null_nodes_2/train"

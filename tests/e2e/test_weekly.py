@@ -5,9 +5,9 @@ import yaml
 from tests.support.certify import wait_for
 from tests.support.scheduler import Scheduler
 
-from operators.weekly_runs import child_run_id
+from operators.airflow.child_runs import child_run_id
+from tipcflow.airflow_api import DagRun, RunState
 from tipcflow.domain import Run, Status, TipcflowError, run_id_of
-from tipcflow.rest import DagRun, RunState
 
 pytestmark = pytest.mark.e2e
 CHAINS = ("second", "third", "train_infer_python")

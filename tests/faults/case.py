@@ -15,7 +15,7 @@ from tests.support.certify import Desk
 from tests.support.faults.running import Running
 from tests.support.faults.told import told_failure
 
-from tipcflow.demo.nodes import local_nodes
+from devcluster.local_nodes.nodes import local_nodes
 from tipcflow.domain import InfraError
 
 # A run that lasts longer than this is stuck.

@@ -12,8 +12,8 @@ from typing import Any
 
 from tests.support.certify import Desk
 
-from tipcflow.demo.nodes import LocalNodes
-from tipcflow.demo.processes import Process
+from devcluster.local_nodes.nodes import LocalNodes
+from devcluster.local_nodes.processes import Process
 
 LOSS_PRINTED = "            flush=True,\n        )\n"
 LOOP = "    for iteration in range(1, 6):\n"

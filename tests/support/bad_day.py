@@ -6,7 +6,7 @@ from typing import Any
 from tests.support.stories import INFER, T0, TRAIN, a_plan, a_record, a_run, some_facts
 
 from tipcflow.domain import CheckResult, EndReason, Failure, FailureClass, OutputFile, Run, Status
-from tipcflow.domain.failure import FAILURES, failure_key
+from tipcflow.domain.run.failure import FAILURES, failure_key
 
 WHY = "node-a: exit code 1: ValueError: the head has 10 classes but the labels go up to 99"
 

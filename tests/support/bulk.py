@@ -8,9 +8,9 @@ from pathlib import Path
 
 from tipcflow.domain import Phase
 from tipcflow.parse import Sample, lines_of, parse_training
-from tipcflow.parse.columns import Columns, batches
-from tipcflow.parse.formats import line_formats
-from tipcflow.parse.side import Side
+from tipcflow.parse.bulk.columns import Columns, batches
+from tipcflow.parse.training.formats import line_formats
+from tipcflow.parse.training.side import Side
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "parse"
 LINES = [

@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from tipcflow.demo.nodes import LocalNodes
+from devcluster.local_nodes.nodes import LocalNodes
 from tipcflow.domain import Run
 from tipcflow.store import Store
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from tipcflow.domain import Run
-from tipcflow.execute.confirmed import confirmation_of
+from tipcflow.execute.verdict.confirmed import confirmation_of
 
 
 def told(store: Any, run: Run) -> tuple[str, dict[str, float], str, str] | None:

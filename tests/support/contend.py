@@ -7,7 +7,8 @@ import sys
 from typing import Any
 
 from tipcflow.domain import Measurement
-from tipcflow.store import Store, measurements
+from tipcflow.store import Store
+from tipcflow.store.series import measurements
 
 
 def main() -> None:

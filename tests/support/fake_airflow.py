@@ -10,8 +10,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
+from tipcflow.airflow_api.models import DagRun
 from tipcflow.domain import run_id_of
-from tipcflow.rest.models import DagRun
 
 AFTER = "2026-11-21T09:30:05Z"
 Facts = Mapping[str, Any] | None

@@ -1,7 +1,7 @@
 """Earlier runs, put straight into the database: a history without the weeks that it takes."""
 
 from tipcflow.domain import Run, Status
-from tipcflow.execute.judgement import FOUND
+from tipcflow.execute.verdict.judge import FOUND
 from tipcflow.store import Store
 
 

@@ -9,16 +9,16 @@ from typing import Any
 import httpx
 from tests.support.certify import MODE, ROOT, Desk, wait_for
 
-from tipcflow.demo.airflow.stack import Stack
+from devcluster.airflow.stack import Stack
+from tipcflow.airflow_api import Airflow, DagRun, TaskInstance
 from tipcflow.domain import Run
-from tipcflow.rest import Airflow, DagRun, TaskInstance
 
 CHAIN = "toy/toy/train_infer_python"
 DAG = "toy.toy.train_infer_python"
 RUN_S = 240.0
 STUB = '''"""The chains of suite toy: one Airflow DAG per params file in configs/chains/toy."""
 
-from operators.chains import chain_dags
+from operators.chain.dag import chain_dags
 
 globals().update(chain_dags("toy"))
 '''

@@ -7,11 +7,11 @@ from pathlib import Path
 from tests.support.certify import MODE, PARAMS, Desk
 
 from tipcflow.domain import Plan, Run, Status, StepKind, new_run_id
-from tipcflow.execute import task_phases
 from tipcflow.execute.progress import Event, Kind
 from tipcflow.execute.request import RunRequest
-from tipcflow.execute.step_task import StepTask
-from tipcflow.execute.task_context import TaskContext
+from tipcflow.execute.run import phases as task_phases
+from tipcflow.execute.run.context import TaskContext
+from tipcflow.execute.run.step import StepTask
 from tipcflow.transport.connect import connect
 
 DEADLINE_S = 90.0

@@ -7,7 +7,7 @@ from tests.support.stories import TRAIN, a_run, tell
 from tests.ui.html_text import read
 
 from tipcflow.domain import Run, Status
-from tipcflow.execute import confirm
+from tipcflow.execute.verdict import confirm
 from tipcflow.store import Store
 
 RUNS = "/certification/runs"

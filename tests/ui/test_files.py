@@ -8,7 +8,7 @@ from fastapi.testclient import TestClient
 from tests.support.stories import tell
 from tests.ui.html_text import read
 
-from tipcflow.execute.kept_logs import compress_logs
+from tipcflow.execute.collect.log_archive import compress_logs
 from tipcflow.store import Store
 
 SECRET = "PASSWORD=hidden"

@@ -8,7 +8,7 @@ from tests.support.stories import INFER, T0, TRAIN, a_plan, a_record, a_run, los
 from tests.ui.html_text import read
 
 from tipcflow.domain import CheckResult, EndReason, Failure, FailureClass, Run, Status
-from tipcflow.domain.failure import FAILURES, failure_key
+from tipcflow.domain.run.failure import FAILURES, failure_key
 from tipcflow.report import certificate
 from tipcflow.store import Store
 

@@ -11,10 +11,10 @@ from sqlalchemy import text
 from tests.support.stories import INFER, T0, TRAIN, a_plan, a_record, a_run, losses, some_facts, tell
 from tests.ui.html_text import read
 
+from tipcflow.airflow_api.certification import RunFacts
 from tipcflow.domain import CheckResult, Command, EndReason, Leg, Run, Status, Step, StepKind
 from tipcflow.execute.events import event_writer
 from tipcflow.execute.progress import Event, Kind
-from tipcflow.rest.certification import RunFacts
 from tipcflow.store import Store
 
 _BREAKS_OUT = "\"'><img src=x onerror=alert(1)><script>alert(2)</script></td></table></section>"

@@ -3,24 +3,24 @@
 from collections.abc import Callable, Iterable
 from textwrap import shorten
 
-from tipcflow.check.accuracy import accuracy_final
-from tipcflow.check.baseline import against_baseline
-from tipcflow.check.confirm_run import confirm_run
+from tipcflow.check.baseline.baseline import against_baseline
+from tipcflow.check.baseline.node_health import node_health
+from tipcflow.check.baseline.pinned import against_pinned
 from tipcflow.check.context import CheckContext
-from tipcflow.check.environment import NAME as ENVIRONMENT
-from tipcflow.check.environment import environment_class
 from tipcflow.check.evidence import ran_evidence, ran_log, ran_removed
-from tipcflow.check.golden import golden_results
-from tipcflow.check.loss import loss_falling, loss_finite
-from tipcflow.check.node_health import node_health
-from tipcflow.check.parity import parity_onednn
-from tipcflow.check.parity_chain import parity_chain
-from tipcflow.check.pinned import against_pinned
-from tipcflow.check.ran_engine import ran_engine
-from tipcflow.check.ran_steps import SUMMARY, executed_steps, ran_steps
-from tipcflow.check.ran_training import ran_training
-from tipcflow.check.ran_world import ran_world_size
-from tipcflow.check.reproducible import loss_reproducible
+from tipcflow.check.numeric.accuracy import accuracy_final
+from tipcflow.check.numeric.loss import loss_falling, loss_finite
+from tipcflow.check.numeric.reproducible import loss_reproducible
+from tipcflow.check.predictions.golden import golden_results
+from tipcflow.check.predictions.parity import parity_onednn
+from tipcflow.check.predictions.parity_chain import parity_chain
+from tipcflow.check.proof.confirm_run import confirm_run
+from tipcflow.check.proof.engine import ran_engine
+from tipcflow.check.proof.environment import NAME as ENVIRONMENT
+from tipcflow.check.proof.environment import environment_class
+from tipcflow.check.proof.steps import SUMMARY, executed_steps, ran_steps
+from tipcflow.check.proof.training import ran_training
+from tipcflow.check.proof.world import ran_world_size
 from tipcflow.check.select import trained, training_steps
 from tipcflow.check.summary import summary
 from tipcflow.domain import CheckResult, Facts, Status, run_status

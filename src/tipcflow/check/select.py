@@ -15,7 +15,7 @@ from tipcflow.domain import (
     last_attempts,
     without_repeat,
 )
-from tipcflow.domain.metrics import is_loss
+from tipcflow.domain.numbers.metrics import is_loss
 
 RankKey = tuple[str, int]
 

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tipcflow.cli.output import columns, echo_lines, print_json, terminal_width
-from tipcflow.cli.person import person
+from tipcflow.cli.output.output import columns, echo_lines, print_json, terminal_width
+from tipcflow.cli.output.person import person
 from tipcflow.domain import ConfigError, Run, plain_metric
-from tipcflow.domain.metrics import metric as known_metric
+from tipcflow.domain.numbers.metrics import metric as known_metric
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,7 +41,7 @@ def show(
 ) -> None:
     """Show what a run's numbers are compared with, and every decision about them, old ones too."""
     from tipcflow.config.settings import settings
-    from tipcflow.execute.judgement import policy_of
+    from tipcflow.execute.verdict.judge import policy_of
     from tipcflow.store import Store
 
     with Store.open() as store:
@@ -201,8 +201,8 @@ def _in_force(
     store: "Store", run: Run, metrics: list[str], step: str, decisions: "Sequence[Baseline]", rules: "Policy"
 ) -> list[dict[str, Any]]:
     """What the run's numbers are compared with, as its checks do it: `level_of`, and pins beside it."""
-    from tipcflow.check.level import level_of
-    from tipcflow.execute.precedents import decided, history_of
+    from tipcflow.check.baseline.level import level_of
+    from tipcflow.execute.verdict.check_context import decided, history_of
 
     in_force = decided(decisions)
     past = history_of(store, run, in_force.starts, rules, as_of=run.ended_at)

@@ -64,7 +64,7 @@ def verify(
     as_json: Annotated[bool, typer.Option("--json", help="The problems as JSON.")] = False,
 ) -> None:
     """Check a certificate's hashes, and those of collected files beside it; exit code 1 if one is wrong."""
-    from tipcflow.execute.kept_logs import content_hash, is_kept
+    from tipcflow.execute.collect.log_archive import content_hash, is_kept
     from tipcflow.report import verify as problems_of
 
     try:

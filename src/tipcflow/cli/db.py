@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from tipcflow.cli.output import print_json
+from tipcflow.cli.output.output import print_json
 
 app = typer.Typer(no_args_is_help=True, help="The metrics database.")
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]

@@ -26,10 +26,10 @@ def detect(
 
     Exit code 0 when every series was answered (alerts are no errors), 2 when the file is not what it should be.
     """
+    from tipcflow.check.baseline.run_by_run import number_name
     from tipcflow.check.detect import judge_series
-    from tipcflow.check.run_by_run import number_name
     from tipcflow.config.settings import settings
-    from tipcflow.execute.judgement import load_policy
+    from tipcflow.execute.verdict.judge import load_policy
 
     rules = load_policy(policy, settings().config_dir)
     rule = rules.gate_of(number_name(metric, rules) if metric else "")

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tipcflow.cli.output import columns, echo_lines, print_json, terminal_width
+from tipcflow.cli.output.output import columns, echo_lines, print_json, terminal_width
 from tipcflow.domain import ConfigError, Run, TipcflowError
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def gate(
 ) -> None:
     """Say of each number that is judged how noisy it is, the smallest change that is found, and false alerts."""
     from tipcflow.config.settings import settings
-    from tipcflow.execute.judgement import policy_of
+    from tipcflow.execute.verdict.judge import policy_of
     from tipcflow.store import Store
 
     with Store.open() as store:
@@ -48,8 +48,8 @@ def gate(
 
 def limits(store: "Store", run: Run, rules: "Policy") -> list[dict[str, Any]]:
     """What is known of the gate on every number of the run's chain, mode and environment that is judged."""
-    from tipcflow.check.gate_limits import gate_limits
-    from tipcflow.execute.precedents import decided, history_of
+    from tipcflow.check.baseline.detector_limits import gate_limits
+    from tipcflow.execute.verdict.check_context import decided, history_of
 
     starts = decided(store.baseline_decisions(run.chain, run.mode, run.environment)).starts
     # The run itself belongs to the history of what comes next.

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tipcflow.cli.output import columns, echo_lines, print_json, terminal_width
-from tipcflow.cli.person import person
+from tipcflow.cli.output.output import columns, echo_lines, print_json, terminal_width
+from tipcflow.cli.output.person import person
 from tipcflow.domain import ConfigError, Status
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tipcflow.cli.output import columns, echo_lines, print_json, terminal_width
+from tipcflow.cli.output.output import columns, echo_lines, print_json, terminal_width
 from tipcflow.domain import ConfigError
-from tipcflow.domain.environment import differences
+from tipcflow.domain.numbers.environment import differences
 
 if TYPE_CHECKING:
     from pandas import DataFrame

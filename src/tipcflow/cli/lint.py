@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tipcflow.cli.output import print_json
+from tipcflow.cli.output.output import print_json
 from tipcflow.domain import ConfigError
 
 if TYPE_CHECKING:
@@ -180,9 +180,9 @@ def _not_text(path: str, data: bytes, error: UnicodeDecodeError) -> "Finding":
 
 def cpu_lacks() -> Callable[[str], str]:
     """Precision word -> why this machine's CPU cannot do it, '' where it can or where its flags are not known."""
-    from tipcflow.plan.feasible import why_not
-    from tipcflow.plan.hosts import Host
-    from tipcflow.plan.options import PlanOptions
+    from tipcflow.plan.source.hosts import Host
+    from tipcflow.plan.source.options import PlanOptions
+    from tipcflow.plan.spec.feasible import why_not
 
     flags = _cpu_flags()
     options = PlanOptions(cpu_flags=None if flags is None else {_NODE: flags})

@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from tipcflow.cli.output import columns, echo_lines, print_json, size, terminal_width
+from tipcflow.cli.output.output import columns, echo_lines, print_json, size, terminal_width
 from tipcflow.domain import ConfigError, Frozen
 from tipcflow.domain.masking import LineMask
-from tipcflow.execute.kept_logs import open_kept, plain_name
+from tipcflow.execute.collect.log_archive import open_kept, plain_name
 
 _PIECE = 1 << 20
 # Keeps bytes that are no text, also those of a character that is cut in two.

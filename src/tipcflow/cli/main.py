@@ -13,28 +13,28 @@ from tipcflow.cli import (
     baseline,
     certificate,
     db,
-    demo,
     detect,
-    doctor,
     export,
     gate,
     golden,
     history,
-    import_suite,
     judge,
     lint,
     logs,
-    nodes,
-    parse,
-    plan,
     run,
     runs,
-    scaling,
-    show,
-    trigger,
 )
 from tipcflow.cli.bus_error import watch_for_bus_errors
-from tipcflow.cli.output import without_reader
+from tipcflow.cli.demo import command as demo
+from tipcflow.cli.doctor import command as doctor
+from tipcflow.cli.importing import command as import_suite
+from tipcflow.cli.nodes import command as nodes
+from tipcflow.cli.output.output import without_reader
+from tipcflow.cli.parse import command as parse
+from tipcflow.cli.plan import command as plan
+from tipcflow.cli.scaling import command as scaling
+from tipcflow.cli.show import command as show
+from tipcflow.cli.trigger import command as trigger
 from tipcflow.domain import Status, TipcflowError, exit_code
 
 app = typer.Typer(

@@ -64,8 +64,8 @@ def run(
 ) -> None:
     """Run a chain on a cluster and judge it; the exit code is that of its status."""
     from tipcflow.config.settings import settings
-    from tipcflow.execute.chain import owner_of_this_process
     from tipcflow.execute.request import RunRequest
+    from tipcflow.execute.run.driver import owner_of_this_process
 
     request = RunRequest(
         params=params,
@@ -96,14 +96,14 @@ def certify(request: "RunRequest", *, as_json: bool = False) -> int:
     Progress goes to stderr; stdout gets the verdict table (or JSON), and the status word as its last line.
     """
     from tipcflow.cli.bus_error import telling
-    from tipcflow.cli.live import LiveDisplay
-    from tipcflow.cli.output import without_reader
+    from tipcflow.cli.output.live import LiveDisplay
+    from tipcflow.cli.output.output import without_reader
     from tipcflow.config.settings import settings
     from tipcflow.domain import Status
-    from tipcflow.execute import spool
-    from tipcflow.execute.chain import ChainRun
-    from tipcflow.execute.conclusion import exit_code_of
     from tipcflow.execute.progress import MaskedListener
+    from tipcflow.execute.run import status_spool as spool
+    from tipcflow.execute.run.driver import ChainRun
+    from tipcflow.execute.verdict.conclusion import exit_code_of
     from tipcflow.store import Store
 
     chosen = settings()
@@ -155,8 +155,8 @@ def cancel_on_signals(cancel: threading.Event, note: Any) -> Iterator[None]:
 
 def print_run(store: Any, run: Run, home: Path, *, as_json: bool) -> None:
     """Print the verdict of a run that has ended, on stdout: a table, or JSON."""
-    from tipcflow.cli.verdict import print_verdict
-    from tipcflow.execute.conclusion import is_neutral
+    from tipcflow.cli.output.verdict import print_verdict
+    from tipcflow.execute.verdict.conclusion import is_neutral
 
     certificate = home / "runs" / run.id / "certificate.json"
     if as_json:

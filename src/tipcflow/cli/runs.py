@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from tipcflow.cli.output import columns, echo_lines, print_json, terminal_width, took
+from tipcflow.cli.output.output import columns, echo_lines, print_json, terminal_width, took
 from tipcflow.domain import Run, Status
 
 
@@ -17,7 +17,7 @@ def runs(
 ) -> None:
     """List runs, newest first."""
     from tipcflow.config.settings import settings
-    from tipcflow.execute import spool
+    from tipcflow.execute.run import status_spool as spool
     from tipcflow.store import Store
 
     with Store.open() as store:

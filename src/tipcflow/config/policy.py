@@ -9,8 +9,8 @@ from pydantic import AfterValidator, Field, ValidationError, model_validator
 from tipcflow.config.base import ConfigModel
 from tipcflow.config.waits import Waits
 from tipcflow.domain import plain_metric
-from tipcflow.domain.failure import REMEDIES, FailureClass
-from tipcflow.domain.metrics import judged, metric
+from tipcflow.domain.numbers.metrics import judged, metric
+from tipcflow.domain.run.failure import REMEDIES, FailureClass
 
 
 class Floors(ConfigModel):

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from tipcflow.config.base import ConfigModel
-from tipcflow.domain.metrics import judged
+from tipcflow.domain.numbers.metrics import judged
 
 
 class Reference(ConfigModel):

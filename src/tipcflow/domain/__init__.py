@@ -4,14 +4,12 @@ Every type that leaves a process (as JSON in the database, in a job folder, in a
 `schema_version` and is only ever extended by adding fields with defaults.
 """
 
-from tipcflow.domain.attempt import Attempt
 from tipcflow.domain.base import Frozen
 from tipcflow.domain.check import AutologReport, CheckResult, Facts, LogLines, RankReport
 from tipcflow.domain.errors import ConfigError, InfraError, TipcflowError
-from tipcflow.domain.exit_record import EndReason, ExitRecord, OutputFile, RankEnd, StoppedBy
 from tipcflow.domain.expectation import Declared, Evidence, Expectation, Source
-from tipcflow.domain.failure import Failure, FailureClass
-from tipcflow.domain.history import (
+from tipcflow.domain.node import Cluster, Container, Launch, Node, NodeFacts, SshTarget
+from tipcflow.domain.numbers.history import (
     PastRun,
     last_attempts,
     losses_of,
@@ -20,10 +18,8 @@ from tipcflow.domain.history import (
     plain_metric,
     without_repeat,
 )
-from tipcflow.domain.job import JobCommand, JobSpec
-from tipcflow.domain.measurement import Measurement, Phase
-from tipcflow.domain.member import MemberState
-from tipcflow.domain.node import Cluster, Container, Launch, Node, NodeFacts, SshTarget
+from tipcflow.domain.numbers.measurement import Measurement, Phase
+from tipcflow.domain.numbers.series import Series
 from tipcflow.domain.plan import (
     Command,
     Compat,
@@ -36,8 +32,12 @@ from tipcflow.domain.plan import (
     Variant,
 )
 from tipcflow.domain.priority import Priority, priority_of
-from tipcflow.domain.run import Run, dag_id_of, new_run_id, run_id_of
-from tipcflow.domain.series import Series
+from tipcflow.domain.run.attempt import Attempt
+from tipcflow.domain.run.exit_record import EndReason, ExitRecord, OutputFile, RankEnd, StoppedBy
+from tipcflow.domain.run.failure import Failure, FailureClass
+from tipcflow.domain.run.job import JobCommand, JobSpec
+from tipcflow.domain.run.member import MemberState
+from tipcflow.domain.run.run import Run, dag_id_of, new_run_id, run_id_of
 from tipcflow.domain.status import Status, exit_code, run_status
 
 __all__ = [

@@ -3,12 +3,12 @@
 from typing import Any
 
 from tipcflow.domain.base import Frozen
-from tipcflow.domain.exit_record import ExitRecord
-from tipcflow.domain.failure import Failure
 from tipcflow.domain.masking import Masked
-from tipcflow.domain.measurement import Measurement
 from tipcflow.domain.node import NodeFacts
+from tipcflow.domain.numbers.measurement import Measurement
 from tipcflow.domain.plan import Plan
+from tipcflow.domain.run.exit_record import ExitRecord
+from tipcflow.domain.run.failure import Failure
 from tipcflow.domain.status import Status
 
 

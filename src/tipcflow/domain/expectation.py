@@ -4,7 +4,7 @@ from enum import StrEnum
 from typing import Self
 
 from tipcflow.domain.base import Frozen
-from tipcflow.domain.history import without_repeat
+from tipcflow.domain.numbers.history import without_repeat
 from tipcflow.domain.plan import Plan
 
 

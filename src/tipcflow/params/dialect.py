@@ -1,6 +1,6 @@
 """A suite's dialect as data: its line map and the texts that its script builds commands from.
 
-Templates hold placeholders, see `tipcflow.plan.scope`: `{name}` is a variable or a slot's value, `{slot=}` the
+Templates hold placeholders (`tipcflow.plan.source.scope`): `{name}` is a variable or a slot's value, `{slot=}` the
 slot's `key=value` (nothing where either is null), `{slot=name}` the slot's key with another value, and
 `{!slot=name}` the same without the null rule.
 """

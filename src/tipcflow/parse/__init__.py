@@ -4,19 +4,19 @@ Nothing here opens a file: callers hand in text or lines with their byte offsets
 format recognises is skipped, never an error; bad bytes become U+FFFD; nan and inf are values.
 """
 
-from tipcflow.parse.autolog import AutologBlock, parse_autolog
-from tipcflow.parse.engine import ENGINE_KEYS, engine_from_autolog, parse_engine
-from tipcflow.parse.excerpt import error_excerpt
-from tipcflow.parse.formats import FORMATS, line_format
-from tipcflow.parse.inference import InferenceLog, parse_inference, read_inference
-from tipcflow.parse.launch import LaunchFailure, parse_launch
+from tipcflow.parse.failures.excerpt import error_excerpt
+from tipcflow.parse.failures.launch import LaunchFailure, parse_launch
 from tipcflow.parse.metrics import METRICS, Metric, metric
-from tipcflow.parse.predictions import parse_predictions, read_predictions
-from tipcflow.parse.rank import parse_ranks
-from tipcflow.parse.resources import ResourceSample, parse_resources, peak_measurements, probe_measurements
+from tipcflow.parse.reports.autolog import AutologBlock, parse_autolog
+from tipcflow.parse.reports.engine import ENGINE_KEYS, engine_from_autolog, parse_engine
+from tipcflow.parse.reports.inference import InferenceLog, parse_inference, read_inference
+from tipcflow.parse.reports.predictions import parse_predictions, read_predictions
+from tipcflow.parse.reports.rank import parse_ranks
+from tipcflow.parse.reports.resources import ResourceSample, parse_resources, peak_measurements, probe_measurements
 from tipcflow.parse.sample import Sample, to_measurements
 from tipcflow.parse.text import lines_of, strip_ansi
-from tipcflow.parse.training import last_training_line, parse_training
+from tipcflow.parse.training.formats import FORMATS, line_format
+from tipcflow.parse.training.training import last_training_line, parse_training
 
 __all__ = [
     "ENGINE_KEYS",

@@ -1,6 +1,6 @@
 """How logs spell metrics and units -> our names (the registry itself is part of the domain)."""
 
-from tipcflow.domain.metrics import METRICS, Metric, metric
+from tipcflow.domain.numbers.metrics import METRICS, Metric, metric
 
 __all__ = ["METRICS", "RATES", "Metric", "metric", "normalised", "unit_of"]
 

@@ -1,16 +1,16 @@
 """Params + mode + cluster -> Plan, by the suite's script or by what the file says (see docs/architecture.md)."""
 
 from tipcflow.params.modes import ALL_MODES, MODES
-from tipcflow.plan.batch import answer, record_commands
-from tipcflow.plan.benchmark import benchmark_commands
+from tipcflow.plan.bash.batch import answer, record_commands
+from tipcflow.plan.bash.benchmark import benchmark_commands
+from tipcflow.plan.bash.commands import plan_commands
 from tipcflow.plan.build import build_plan
-from tipcflow.plan.choose import file_modes
-from tipcflow.plan.commands import plan_commands
-from tipcflow.plan.diff import Difference, differences
-from tipcflow.plan.files import FileView, ListedFiles, NoFiles
-from tipcflow.plan.options import PlanOptions
-from tipcflow.plan.quirks import quirks_markdown
-from tipcflow.plan.table import PlanRow, plan_rows
+from tipcflow.plan.quirks.catalogue import quirks_markdown
+from tipcflow.plan.source.choose import file_modes
+from tipcflow.plan.source.files import FileView, ListedFiles, NoFiles
+from tipcflow.plan.source.options import PlanOptions
+from tipcflow.plan.view.diff import Difference, differences
+from tipcflow.plan.view.table import PlanRow, plan_rows
 
 __all__ = [
     "ALL_MODES",

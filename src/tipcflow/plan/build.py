@@ -6,19 +6,19 @@ from collections.abc import Sequence
 from tipcflow.domain import Cluster, Compat, ConfigError, Launch, Plan, Step, StepKind
 from tipcflow.params import Dialect, ParamsFile
 from tipcflow.params.modes import ALL_MODES, BENCHMARK
-from tipcflow.plan.bash_steps import BashPlanner
-from tipcflow.plan.choose import choose_dialect
-from tipcflow.plan.container import contained
-from tipcflow.plan.feasible import check_any_device
-from tipcflow.plan.hosts import check_python, check_room, hosts_of, substitutions
-from tipcflow.plan.launch import check_launch
 from tipcflow.plan.length import with_length
-from tipcflow.plan.options import PlanOptions
-from tipcflow.plan.planners import planner_for
-from tipcflow.plan.points import as_variant
-from tipcflow.plan.quirks import as_quirks
-from tipcflow.plan.reader import Reader
-from tipcflow.plan.spec import SpecPlanner
+from tipcflow.plan.quirks.catalogue import as_quirks
+from tipcflow.plan.quirks.launch import check_launch
+from tipcflow.plan.source.choose import choose_dialect
+from tipcflow.plan.source.hosts import check_python, check_room, hosts_of, substitutions
+from tipcflow.plan.source.options import PlanOptions
+from tipcflow.plan.source.reader import Reader
+from tipcflow.plan.source.variants import as_variant
+from tipcflow.plan.spec.as_steps import BashPlanner
+from tipcflow.plan.spec.container import contained
+from tipcflow.plan.spec.feasible import check_any_device
+from tipcflow.plan.spec.planner import SpecPlanner
+from tipcflow.plan.spec.planners import planner_for
 
 
 def build_plan(

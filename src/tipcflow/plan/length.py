@@ -4,7 +4,7 @@ import re
 
 from tipcflow.domain import Step, StepKind
 from tipcflow.params.modes import BENCHMARK
-from tipcflow.plan.reader import Reader
+from tipcflow.plan.source.reader import Reader
 
 # A training that something else ends, too, is as long as that says.
 _LIMITED = re.compile(r"(?:^|[\s;&])timeout\s|max_iters=\d")

@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Sequence
 
 from tipcflow.domain import Container, Node
-from tipcflow.plan.container import engine_words
+from tipcflow.plan.spec.container import engine_words
 
 NO_ENGINE, ENGINE_SILENT, NO_IMAGE, NO_PULL, REFUSED, NO_INTERPRETER = 68, 69, 70, 71, 72, 73
 """Exit codes of `check_container`: what is missing."""

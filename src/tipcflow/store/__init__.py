@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tipcflow.store.baselines import Baseline
-    from tipcflow.store.lease_queue import Place
-    from tipcflow.store.lease_rows import Lease, LeaseRequest
+    from tipcflow.store.leases.queue import Place
+    from tipcflow.store.leases.rows import Lease, LeaseRequest
     from tipcflow.store.repository import Store
 
 __all__ = ["Baseline", "Lease", "LeaseRequest", "Place", "Store"]
@@ -20,7 +20,7 @@ def __getattr__(name: str) -> Any:
 
         return Store
     if name in ("Lease", "LeaseRequest"):
-        from tipcflow.store import lease_rows
+        from tipcflow.store.leases import rows as lease_rows
 
         return getattr(lease_rows, name)
     if name == "Baseline":
@@ -28,7 +28,7 @@ def __getattr__(name: str) -> Any:
 
         return Baseline
     if name == "Place":
-        from tipcflow.store.lease_queue import Place
+        from tipcflow.store.leases.queue import Place
 
         return Place
     raise AttributeError(name)

@@ -11,13 +11,13 @@ from tipcflow.config.settings import safe_url, settings
 from tipcflow.store import migrate
 from tipcflow.store.baselines import BaselinesMixin
 from tipcflow.store.engine import make_engine, reachable
-from tipcflow.store.finished import FinishedMixin
-from tipcflow.store.frames import FramesMixin
-from tipcflow.store.history import HistoryMixin
-from tipcflow.store.leases import LeasesMixin
+from tipcflow.store.leases.leases import LeasesMixin
 from tipcflow.store.members import MembersMixin
-from tipcflow.store.rollup import RollupMixin
-from tipcflow.store.series import SeriesMixin
+from tipcflow.store.queries.finished import FinishedMixin
+from tipcflow.store.queries.history import HistoryMixin
+from tipcflow.store.series.bulk import SeriesMixin
+from tipcflow.store.series.frames import FramesMixin
+from tipcflow.store.series.rollup import RollupMixin
 
 # How long a task waits for the rest of an upgrade; Airflow tries it twice more, which makes a quarter of an hour.
 SCHEMA_WAIT_S = 300.0

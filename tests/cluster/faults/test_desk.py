@@ -10,7 +10,7 @@ from tests.support.faults.fault import Fault
 from tests.support.faults.report import judged, param
 from tests.support.faults.table import FAULTS
 
-from tipcflow.demo.nodes import LocalNodes
+from devcluster.local_nodes.nodes import LocalNodes
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 

@@ -9,7 +9,7 @@ import pytest
 from tests.support.certify import ROOT
 from tests.support.faults.report import absent
 
-from tipcflow.demo import namespaces
+from devcluster.local_nodes import namespaces
 
 CASES = 15
 # Random moments meet races: the verdict of one case may carry another word. Everything else may not happen.

@@ -11,7 +11,7 @@ from tests.support.certify import Desk
 from tests.support.liars.table import write
 from tests.support.precedents import remember
 
-from tipcflow.demo.nodes import LocalNodes, local_nodes
+from devcluster.local_nodes.nodes import LocalNodes, local_nodes
 
 RUNS_BEFORE = 6
 

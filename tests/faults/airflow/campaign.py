@@ -19,8 +19,8 @@ from tests.faults.oracle import wrong
 from tests.support import postgres
 from tests.support.certify import ROOT, wait_for
 
-from tipcflow.demo.airflow.stack import Stack, airflow_stack
-from tipcflow.rest import Airflow
+from devcluster.airflow.stack import Stack, airflow_stack
+from tipcflow.airflow_api import Airflow
 
 # Airflow notices a dead task's process after this; shipped are 60 s.
 HEARTBEAT_S = 20

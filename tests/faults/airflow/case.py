@@ -15,8 +15,8 @@ from tests.faults.paddle import NODE_PYTHON
 from tests.faults.world import WAITS, World
 from tests.support import postgres
 
-from tipcflow.demo.airflow.stack import Stack
-from tipcflow.demo.nodes import local_nodes
+from devcluster.airflow.stack import Stack
+from devcluster.local_nodes.nodes import local_nodes
 from tipcflow.domain import ConfigError
 
 # A component of Airflow is away for up to half a minute on a busy machine: nodes wait longer than that.

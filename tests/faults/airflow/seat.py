@@ -9,13 +9,13 @@ from typing import Any
 import yaml
 from tests.support.certify import ROOT, Desk
 
-from tipcflow.demo.airflow.connections import connections_env
-from tipcflow.demo.nodes import LocalNodes
+from devcluster.airflow.connections import connections_env
+from devcluster.local_nodes.nodes import LocalNodes
 
 # Airflow reads only files that contain the words airflow and dag.
 STUB = '''"""The Airflow DAG of suite {suite}."""
 
-from operators.chains import chain_dags
+from operators.chain.dag import chain_dags
 
 globals().update(chain_dags("{suite}"))
 '''

@@ -12,10 +12,10 @@ from tests.faults.airflow.seat import SeatDesk
 from tests.support import postgres
 from tests.support.scheduler import Scheduler
 
-from tipcflow.demo.airflow.stack import Stack
-from tipcflow.demo.processes import children
+from devcluster.airflow.stack import Stack
+from devcluster.local_nodes.processes import children
+from tipcflow.airflow_api import DagRun
 from tipcflow.domain import TipcflowError
-from tipcflow.rest import DagRun
 
 READY_S = 180.0
 END_CONNECTIONS = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s"

@@ -9,8 +9,8 @@ from typing import Any
 from tests.support.faults.case import STRICT, Case
 from tests.support.scheduler import DAG, Scheduler
 
+from tipcflow.airflow_api import DagRun
 from tipcflow.domain import TipcflowError
-from tipcflow.rest import DagRun
 
 END_S = 270.0
 

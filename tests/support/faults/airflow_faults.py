@@ -7,7 +7,7 @@ import time
 from tests.support.faults.airflow_case import AirflowCase
 from tests.support.scheduler import DAG
 
-from tipcflow.demo.processes import children
+from devcluster.local_nodes.processes import children
 
 TRAIN = "train"
 

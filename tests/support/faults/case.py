@@ -15,9 +15,9 @@ from tests.support.faults.running import Running
 from tests.support.faults.told import told_failure
 from tests.support.faults.watch import Watch
 
-from tipcflow.demo.nodes import LocalNodes, local_nodes
+from devcluster.local_nodes.nodes import LocalNodes, local_nodes
 from tipcflow.domain import Run
-from tipcflow.domain.failure import FailureClass
+from tipcflow.domain.run.failure import FailureClass
 
 NODE_LEASE_S = 8.0
 # What ends stays ended, and a gate is no hang: scenarios that are about these say otherwise.

@@ -8,8 +8,8 @@ from tests.support.faults.case import NODE_LEASE_S, Case
 from tests.support.faults.running import Running
 
 from tipcflow.domain import Status
-from tipcflow.execute.maintenance import DAY_S, Upkeep
-from tipcflow.execute.sweep_runs import runs_without_status
+from tipcflow.execute.sweeps.maintenance import DAY_S, Upkeep
+from tipcflow.execute.sweeps.runs import runs_without_status
 from tipcflow.transport.connect import connect
 
 HOLDERS = ("ab", "cd")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from tests.support.certify import Desk
 
 from tipcflow.domain import Run
-from tipcflow.domain.failure import FAILURES, failures_of
+from tipcflow.domain.run.failure import FAILURES, failures_of
 
 _NODE = re.compile(r"\bnode (\w+)")
 

@@ -6,7 +6,7 @@ import threading
 import time
 from pathlib import Path
 
-from tipcflow.demo.nodes import LocalNodes
+from devcluster.local_nodes.nodes import LocalNodes
 
 LOOK_S = 0.2
 

@@ -22,7 +22,7 @@ from tipcflow.config.policy import (
     Policy,
 )
 from tipcflow.config.references import Reference
-from tipcflow.domain.metrics import METRICS
+from tipcflow.domain.numbers.metrics import METRICS
 from tipcflow.parse import FORMATS
 
 DOCS = Path(__file__).parents[3] / "docs" / "reference"

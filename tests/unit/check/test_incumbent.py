@@ -15,7 +15,7 @@ from tipcflow.check import CheckContext, judge, verdict
 from tipcflow.config.goldens import GoldenAnswers, Goldens
 from tipcflow.config.references import Reference, References
 from tipcflow.domain import EndReason, Facts, OutputFile, Phase, RankReport, Status
-from tipcflow.plan.quirks import catalogue
+from tipcflow.plan.quirks.catalogue import catalogue
 
 FAILED, PASS = Status.FAILED, Status.PASS
 Day = Callable[[ModuleType], Facts]

@@ -9,12 +9,13 @@ import pytest
 from tests.support.stories import T0, TRAIN, a_run, tell
 from tests.support.two_nodes import NODES, Number, stored
 
-from tipcflow.check.baseline import against_baseline
+from tipcflow.check.baseline.baseline import against_baseline
 from tipcflow.config.policy import Policy
 from tipcflow.config.references import References
 from tipcflow.domain import CheckResult, Measurement, PastRun, Phase, Status
-from tipcflow.execute import confirm, judgement
-from tipcflow.execute.precedents import context_of
+from tipcflow.execute.verdict import confirm
+from tipcflow.execute.verdict import judge as judgement
+from tipcflow.execute.verdict.check_context import context_of
 from tipcflow.store import Store
 
 CONFIGS = Path(__file__).parents[3] / "configs"

@@ -7,7 +7,7 @@ import pytest
 from tests.support.bad_day import tell_failure
 from tests.support.stories import INFER, TRAIN, tell
 
-from tipcflow.execute.kept_logs import compress_logs
+from tipcflow.execute.collect.log_archive import compress_logs
 from tipcflow.remote.runner.files import safe_name
 from tipcflow.store import Store
 

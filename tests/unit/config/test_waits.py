@@ -10,8 +10,8 @@ from tipcflow.config.loader import load_yaml
 from tipcflow.config.policy import Policy
 from tipcflow.config.waits import Waits
 from tipcflow.domain import Cluster, Node
-from tipcflow.execute.jobs import job_spec
-from tipcflow.execute.nodes import Nodes
+from tipcflow.execute.job.spec import job_spec
+from tipcflow.execute.node.nodes import Nodes
 
 POLICIES = Path(__file__).parents[3] / "configs" / "policies"
 NODE = Node(name="node-a", address="192.0.2.1", slots=4, python="/usr/bin/python3", workspace="/w")

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tipcflow.check import CheckContext, judge, verdict
+from tipcflow.check.baseline.detector_limits import gate_section
 from tipcflow.check.evidence import evidence_section
-from tipcflow.check.gate_limits import gate_section
 from tipcflow.config.policy import Policy
 from tipcflow.domain import PastRun
 from tipcflow.report import as_text, certificate, verify

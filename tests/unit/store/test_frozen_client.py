@@ -9,7 +9,7 @@ from tests.support.stories import a_run
 
 from tipcflow.store import Store, engine
 from tipcflow.store.engine import make_engine, writing
-from tipcflow.store.lease_rows import lock
+from tipcflow.store.leases.rows import lock
 
 pytestmark = pytest.mark.process
 

@@ -18,7 +18,7 @@ from tipcflow.domain import (
     numbers_of,
     without_repeat,
 )
-from tipcflow.domain.history import plain_metric
+from tipcflow.domain.numbers.history import plain_metric
 
 # The node runner measures these itself: that one is missing says nothing about the model.
 _OURS = frozenset({"peak_rss", "peak_gpu", "wall_time"})

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from tipcflow.cli.output import columns, echo_lines, print_json, terminal_width
+from tipcflow.cli.output.output import columns, echo_lines, print_json, terminal_width
 from tipcflow.domain import ConfigError, Run
 
 if TYPE_CHECKING:
     from tipcflow.domain import CheckResult
-    from tipcflow.execute.rejudge import Change, Rejudged
+    from tipcflow.execute.verdict.rejudge import Change, Rejudged
     from tipcflow.store import Store
 
 # Checks of one run in the table; --json has all.
@@ -40,8 +40,8 @@ def judge_stored(run: str, since: str, policy: str, *, as_json: bool) -> None:
 def _again(store: "Store", run: Run, policy: str) -> "Rejudged":
     from tipcflow.config.references import References
     from tipcflow.config.settings import settings
-    from tipcflow.execute.judgement import load_references, policy_of
-    from tipcflow.execute.rejudge import rejudge
+    from tipcflow.execute.verdict.judge import load_references, policy_of
+    from tipcflow.execute.verdict.rejudge import rejudge
 
     config_dir = settings().config_dir
     kept = store.document(run.id, "references")

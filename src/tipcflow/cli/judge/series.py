@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import typer
 
 from tipcflow.cli.detect import read_file
-from tipcflow.cli.output import columns, terminal_width
+from tipcflow.cli.output.output import columns, terminal_width
 from tipcflow.domain import Status
 
 if TYPE_CHECKING:
+    from tipcflow.check.baseline.run_by_run import JudgedPoint
     from tipcflow.check.detect import Series
-    from tipcflow.check.run_by_run import JudgedPoint
 
 # Points that the table does not show one by one.
 _QUIET = frozenset({Status.PASS, Status.INSUFFICIENT_DATA})
@@ -21,9 +21,9 @@ _QUIET = frozenset({Status.PASS, Status.INSUFFICIENT_DATA})
 
 def judge_file(path: Path, policy: str, metric: str, *, as_json: bool) -> None:
     """Print the answers for every series of a file."""
-    from tipcflow.check.run_by_run import judge_run_by_run, number_name
+    from tipcflow.check.baseline.run_by_run import judge_run_by_run, number_name
     from tipcflow.config.settings import settings
-    from tipcflow.execute.judgement import load_policy
+    from tipcflow.execute.verdict.judge import load_policy
 
     rules = load_policy(policy, settings().config_dir)
     name = number_name(metric, rules)

@@ -1,0 +1,1 @@
+"""The DAG of one model chain: its catalog, its parameters, its documentation."""

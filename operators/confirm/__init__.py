@@ -1,0 +1,1 @@
+"""The DAG `confirm`: measures suspected regressions again."""

@@ -1,0 +1,1 @@
+"""The DAG `maintenance`: retention, sweeps and reconciliation."""

@@ -1,0 +1,1 @@
+"""The operators of a chain: resolve, preflight, step, judge, verdict and the confirmation request."""

@@ -1,0 +1,282 @@
+"""A node's part of one kind of steps: prepare, train, eval, export, infer_cpu, infer_gpu."""
+
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from airflow.sdk import Context
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, AirflowTaskTimeout
+
+from operators.tasks.base import RunOperator
+from operators.tasks.groups import before_on_its_slots, steps_of, why_nothing
+from operators.triggers.job_lease_step import JobTrigger, StepTrigger
+from tipcflow.domain import Status, Step, StepKind, TipcflowError
+from tipcflow.execute.attempt.gang import SLACK_S
+from tipcflow.remote import paths
+
+if TYPE_CHECKING:
+    from tipcflow.execute.run.context import TaskContext
+    from tipcflow.execute.run.step import StepTask
+
+# A step that ends sooner never leaves its worker; a longer one is watched by the triggerer.
+INLINE_S = 15.0
+# Where a run keeps until when a step waits for another one.
+WAITS = "waits"
+LOOK_S = 0.5
+# Airflow kills a task 5 s after it was told to end.
+KILL_S = 4.0
+# How often a task looks at other nodes' jobs that it waits for.
+PEERS_EVERY_S = 120.0
+
+
+class _Round(NamedTuple):
+    """Which round of tasks a task belongs to (`MemberState.of_round`)."""
+
+    generation: int
+    cleared: int
+
+
+class StepOperator(RunOperator):
+    """Does the steps of one kind and one group of variants, on one node.
+
+    Args:
+        kind: which steps.
+        group, variants: which variants (`operators.tasks.groups.steps_of`).
+        node: the node's name for tasks that are mapped over nodes; None for the step's own first node.
+    """
+
+    template_fields = ("node",)
+
+    def __init__(
+        self, *, kind: str, group: int = 0, variants: Sequence[str] = (), node: str | None = None, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self.kind = kind
+        self.group = group
+        self.variants = tuple(variants)
+        self.node = node
+        self._task: StepTask | None = None
+        self._killed = False
+
+    def work(self, run: "TaskContext", context: Context) -> None:
+        """Do the steps from the first on."""
+        steps = self._steps(run)
+        if not steps:
+            raise AirflowSkipException(
+                why_nothing(run.plan, StepKind(self.kind), self.group, self.variants, self.node)
+            )
+        self._do(run, context, steps, {})
+
+    def resume(self, context: Context, event: dict[str, Any]) -> None:
+        """Called by Airflow when a job that was watched by the triggerer has ended."""
+        with self.opened(context) as run:
+            steps = self._steps(run)
+            at = [step.id for step in steps].index(event["step"])
+            self._do(run, context, steps[at:], event)
+
+    def on_kill(self) -> None:
+        """A person marked or cleared the task: all members of the attempt are stopped.
+
+        Airflow also calls this when the task exceeded its `execution_timeout`: then its jobs go on, and the task
+        is tried again and finds them.
+        """
+        if isinstance(sys.exception(), AirflowTaskTimeout):
+            return
+        self._killed = True
+        if self._task is not None:
+            # In a thread, for a node that does not answer must not hold this up; the run's release looks again.
+            stopping = threading.Thread(target=self._task.stop, args=("stopped from Airflow",), daemon=True)
+            stopping.start()
+            stopping.join(KILL_S)
+
+    def _steps(self, run: "TaskContext") -> list[Step]:
+        steps = steps_of(run.plan, StepKind(self.kind), self.group, self.variants)
+        return [step for step in steps if self.node is None or self.node in step.nodes]
+
+    def _do(
+        self,
+        run: "TaskContext",
+        context: Context,
+        steps: list[Step],
+        event: Mapping[str, Any],
+    ) -> None:
+        # Airflow raises both when a task is cleared, and leaves them as they are when a task is tried again. The
+        # first is the task's own: mapped tasks of one gang have different ones. The second is the DAG run's.
+        cleared = context["dag_run"].clear_number
+        turn = _Round(int(context["ti"].max_tries) + 1, -1 if cleared is None else int(cleared))
+        # Those before a step that was resumed have ended in an earlier process of this task.
+        before = [step.id for step in self._steps(run) if step not in steps]
+        known = run.store.step_statuses(run.run) if before else {}
+        ended = [known[step] for step in before if step in known]
+        for step in steps:
+            ended.append(self._one(run, context, step, event, turn))
+            event = {}
+            self._await_closed(run, step)
+        bad = [said for said in ended if said[0] not in (Status.PASS, Status.NOT_RUN, Status.BLOCKED)]
+        if bad:
+            status, reason = max(bad, key=lambda said: said[0].severity)
+            raise AirflowFailException(f"{status.value}: {reason}")
+        if all(status is not Status.PASS for status, _ in ended):
+            status, reason = ended[-1]
+            raise AirflowSkipException(f"{status.value}: {reason}")
+
+    def _one(
+        self,
+        run: "TaskContext",
+        context: Context,
+        step: Step,
+        event: Mapping[str, Any],
+        turn: "_Round",
+    ) -> tuple[Status, str]:
+        from tipcflow.execute.failure.dependencies import why_not
+        from tipcflow.execute.run.phases import failed_by_us
+        from tipcflow.execute.run.step import StepTask
+
+        node = self.node or step.nodes[0]
+        with run.nodes(*step.nodes) as nodes:
+            if why_not(step, dict.fromkeys(step.after, Status.PASS)) is None:
+                nodes[node].connect_ahead()  # the database is asked meanwhile
+            if not run.store.is_under_way(run.run, step.id, node=node, **turn._asdict()):
+                left_out = self._why_not(run, context, step)
+                if left_out is not None:
+                    run.closer.leave_out(step, *left_out)
+                    return left_out
+                self._wait_for_slots(run, step, turn.generation)
+            try:
+                resume, deferred = event.get("resume"), int(event.get("attempt") or 0)
+                self._task = StepTask(run, step, node, nodes, resume=resume, deferred=deferred, **turn._asdict())
+                if self._killed:
+                    self._task.kill()
+                return self._attempts(run, step, self._task, event)
+            except TipcflowError:
+                raise
+            except Exception as error:
+                failed_by_us(run, step.id, error)
+                raise
+            finally:
+                self._task = None
+
+    def _attempts(
+        self, run: "TaskContext", step: Step, task: "StepTask", event: Mapping[str, Any]
+    ) -> tuple[Status, str]:
+        """This node's part, tried again as often as the step is.
+
+        Args:
+            event: what the trigger fired that the task was deferred to; empty for a task that was not.
+        """
+        while True:
+            task.begin(INLINE_S)
+            if event.get("stood") and event["attempt"] == task.attempt:
+                task.mine.end_if_still(event["stood"])
+            if not task.watch(INLINE_S):
+                self._defer(run, step, task)
+            if not task.await_peers(INLINE_S):
+                self._wait_for_peers(run, step, task)
+            said = task.end()
+            if not task.try_again():
+                return said
+            run.keep_lease(step.deadline_s + SLACK_S)
+
+    def _why_not(self, run: "TaskContext", context: Context, step: Step) -> tuple[Status, str] | None:
+        """Why a step that nobody has begun is left out; None when it may begin, with a lease.
+
+        Raises:
+            AirflowFailException: it was cleared without the tasks that would say what came of it.
+        """
+        from tipcflow.execute.failure.dependencies import why_not
+        from tipcflow.execute.run.phases import ended_before_it_began, over_budget, settle_needs
+
+        if run.store.get_run(run.run).status is not None:
+            if (early := ended_before_it_began(run)) is not None:
+                return early
+            refuse_without_verdict(run, context)
+        settle_needs(run, step)
+        if (missing := why_not(step, run.statuses())) is not None:
+            return missing
+        try:
+            run.keep_lease(step.deadline_s + SLACK_S)
+        except TipcflowError as error:
+            return Status.INFRA_FAILURE, str(error)
+        return over_budget(run)
+
+    def _await_closed(self, run: "TaskContext", step: Step) -> None:
+        """Until other nodes' tasks have ended the step too: the next one of this task wants the same slots."""
+        if step.id == self._steps(run)[-1].id:
+            return
+        deadline = time.monotonic() + step.deadline_s + SLACK_S
+        while run.store.open_attempt_number(run.run, step.id) is not None and time.monotonic() < deadline:
+            time.sleep(LOOK_S)
+
+    def _wait_for_slots(self, run: "TaskContext", step: Step, generation: int) -> None:
+        """Until the CPU inference on the same slots has ended; deferred, when that takes longer."""
+        first = before_on_its_slots(run.plan, step)
+        if first is None or run.store.open_attempt_number(run.run, step.id) is not None:
+            return
+        begun = time.monotonic()
+        deadline = float((run.store.document(run.run, WAITS) or {}).get(f"{step.id} {generation}", 0.0))
+        if not deadline:
+            deadline = run.now() + first.deadline_s + SLACK_S
+            run.store.merge_document(run.run, WAITS, {f"{step.id} {generation}": deadline})
+            run.note(f"{step.id} begins when {first.id}, which has the same slots, has ended")
+        while first.id not in run.statuses() and run.now() < deadline:
+            if time.monotonic() - begun > INLINE_S:
+                trigger = StepTrigger(run=run.run, step=step.id, awaited=first.id, until=deadline)
+                self.defer(trigger=trigger, method_name="resume")
+            time.sleep(LOOK_S)
+
+    def _wait_for_peers(self, run: "TaskContext", step: Step, task: "StepTask") -> None:
+        """Leave the worker until the other nodes' parts have ended, and look at them now and then: their own tasks
+        may be dead. After the step's deadline it goes on as it is."""
+        left_s = task.must_end_by - run.now()
+        if left_s < 0:
+            return
+        run.note(f"{step.id} has ended on node {task.mine.name}; other nodes' parts go on")
+        until = run.now() + min(left_s, PEERS_EVERY_S)
+        self.defer(
+            trigger=StepTrigger(run=run.run, step=step.id, awaited=step.id, until=until), method_name="resume"
+        )
+
+    def _defer(self, run: "TaskContext", step: Step, task: "StepTask") -> None:
+        spec = task.mine.spec
+        peers = [
+            [run.cluster.node(peer.node).model_dump(mode="json"), _job(run, peer.node, step, task.attempt)]
+            for peer in task.specs
+        ]
+        trigger = JobTrigger(
+            run=run.run,
+            step=step.id,
+            node=run.cluster.node(spec.node).model_dump(mode="json"),
+            job=_job(run, spec.node, step, task.attempt),
+            peers=peers,
+            resume=task.mine.log_bytes,
+            until=run.now() + spec.barrier_s + spec.deadline_s + SLACK_S,
+            lost_after_s=run.policy.waits.reconnect_s,
+            silence_s=run.policy.waits.silence_s,
+            peers_every_s=run.policy.waits.peers_every_s,
+        )
+        run.note(f"{step.id} on node {spec.node} goes on; the triggerer watches it")
+        self.defer(trigger=trigger, method_name="resume")
+
+
+def refuse_without_verdict(run: "TaskContext", context: Context) -> None:
+    """A step of a judged run begins again only with its verdict to come: else the run would stay without one.
+
+    Raises:
+        AirflowFailException: the task `verdict` has ended and was not cleared.
+    """
+    if run.store.get_run(run.run).status is None:
+        return
+    dag_run = context["dag_run"]
+    states = (
+        context["ti"]
+        .get_task_states(dag_id=dag_run.dag_id, task_ids=["verdict"], run_ids=[dag_run.run_id])
+        .get(dag_run.run_id, {})
+    )
+    if states.get("verdict") in ("success", "failed"):
+        raise AirflowFailException("this run is judged: clear the task with its downstream tasks, up to `verdict`")
+
+
+def _job(run: "TaskContext", node: str, step: Step, attempt: int) -> str:
+    return paths.job_dir(run.cluster.node(node), run.run, step.id, attempt)

@@ -1,0 +1,75 @@
+"""The last task of a run: its status, said where a person looks."""
+
+import io
+from typing import TYPE_CHECKING
+
+from airflow.sdk import Context
+from airflow.sdk.exceptions import AirflowFailException
+
+from operators.airflow.events import Log
+from operators.tasks.base import RunOperator
+from operators.tasks.stopped import stopped_by_user
+from tipcflow.domain import Run, Status, TipcflowError
+
+if TYPE_CHECKING:
+    from tipcflow.execute.run.context import TaskContext
+
+_LONGEST_NOTE = 1000
+_WIDTH = 150
+
+
+class VerdictOperator(RunOperator):
+    """Gives the run its status and writes the certificate. This task is red exactly when the run is not well."""
+
+    def work(self, run: "TaskContext", context: Context) -> str:
+        """The run's status word; the task fails when the status is one that the CLI would not exit 0 for."""
+        from tipcflow.execute.progress import Event, Kind
+        from tipcflow.execute.run.phases import collect_run, finish_run, judge_run, release_run
+        from tipcflow.execute.verdict.conclusion import exit_code_of
+
+        if run.store.document(run.run, "judgement") is None and run.store.attempts(run.run):
+            # Only failed tasks were cleared: what comes before this task has not run again.
+            collect_run(run, stopped=stopped_by_user(run, context))
+            release_run(run)
+            judge_run(run)
+        finished = finish_run(run)
+        status = finished.status or Status.INFRA_FAILURE
+        run.say(Event(Kind.CHECKS, finished.reason, status=status))
+        for line in verdict_lines(run, finished):
+            self.log.info("%s", line)
+        said = f"{status.value}: {finished.reason}" if finished.reason else status.value
+        set_note(context, said, self.log)
+        if exit_code_of(run.store, finished):
+            raise AirflowFailException(said)
+        return status.value
+
+
+def verdict_lines(run: "TaskContext", finished: Run) -> list[str]:
+    """The verdict as the command line shows it, for a log."""
+    from rich.console import Console
+
+    from tipcflow.report.tables import checks_table, legs_table, steps_table
+
+    facts = run.store.facts(run.run)
+    page = io.StringIO()
+    console = Console(file=page, width=_WIDTH, color_system=None)
+    for table in (steps_table(facts), legs_table(facts), checks_table(run.store.check_results(run.run))):
+        if table.row_count:
+            console.print(table)
+    console.print(f"run {finished.id}: {finished.status}", highlight=False)
+    return page.getvalue().splitlines()
+
+
+def set_note(context: Context, note: str, log: Log) -> None:
+    """The verdict as the DAG run's note, where this deployment has an API connection (`operators.airflow.api`)."""
+    from operators.airflow.api import api
+
+    dag_run = context["dag_run"]
+    client = api()
+    if client is None:
+        return
+    try:
+        with client:
+            client.set_note(dag_run.dag_id, dag_run.run_id, note[:_LONGEST_NOTE])
+    except TipcflowError as error:
+        log.warning("the DAG run's note could not be set: %s", error)

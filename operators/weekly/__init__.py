@@ -1,0 +1,1 @@
+"""The DAG `weekly`: selects chains, certifies them one after the other, writes the summary."""

@@ -1,0 +1,1 @@
+"""What the pages read: one run, its files, its events, its DAG run; nothing is written."""

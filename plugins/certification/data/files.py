@@ -1,0 +1,132 @@
+"""The files of a run's folder: which a person may read here, and nothing outside of it."""
+
+import gzip
+import io
+import os
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path, PurePosixPath
+
+from tipcflow.domain.masking import mask
+from tipcflow.execute.collect.log_archive import ZIPPED, open_kept, plain_name
+from tipcflow.parse import strip_ansi
+from tipcflow.remote.paths import safe_name
+from tipcflow.remote.runner.outputs import is_secret
+
+# Bytes of a log's end that the page shows; the download has all of it.
+TAIL = 64 * 1024
+# Bytes of a compressed file that are unpacked to find its end: more than is ever fetched of one log.
+_UNPACKED = 256 * 1024 * 1024
+# Files of one run that are looked at: a run that fetched more is not listed further.
+MOST = 2000
+_READ = frozenset({".log", ".txt", ".out", ".err", ".json", ".jsonl", ".yaml", ".yml", ".csv"})
+
+
+@dataclass(frozen=True)
+class RunFile:
+    """One fetched file. `path` is relative to the run's folder; `step` is a folder name, made of the step's id;
+    `name` is that of the log, also where the file was compressed.
+
+    `readable` says whether it is text that the page serves; weights and the like are only named.
+    """
+
+    path: str
+    step: str
+    node: str
+    name: str
+    bytes: int
+    readable: bool
+
+    @property
+    def is_log(self) -> bool:
+        """Whether the work itself wrote it: not the runner's records, not an artefact."""
+        told = self.name.startswith("logs/") or "workerlog." in self.name or self.name.endswith("train.log")
+        return self.readable and told
+
+
+def run_folder(home: Path, run_id: str) -> Path | None:
+    """The folder of a run, None when there is none or its id is no plain file name."""
+    folder = home / "runs" / run_id
+    return folder if safe_name(run_id) == run_id and folder.is_dir() and not folder.is_symlink() else None
+
+
+def step_folder(step_id: str) -> str:
+    """The folder of a step in its run's folder; '' for an id that no file system could hold."""
+    try:
+        return safe_name(step_id)
+    except UnicodeEncodeError:
+        return ""
+
+
+def run_files(folder: Path) -> list[RunFile]:
+    """What was fetched of each step and node: logs first, by name."""
+    found = [_file(folder, path) for path in islice(_plain_files(folder), MOST)]
+    return sorted(found, key=lambda one: (one.step, one.node, not one.is_log, not one.readable, one.name))
+
+
+def readable(folder: Path, relative: str) -> Path | None:
+    """The file of that path when it is one that may be read here; None for anything else.
+
+    No absolute path, no `..`, no link on the way, no file of the launcher that may hold secrets, only text.
+    """
+    parts = PurePosixPath(relative).parts
+    if not parts or "\0" in relative or relative.startswith("/") or ".." in parts:
+        return None
+    path = folder.joinpath(*parts)
+    steps = [folder.joinpath(*parts[: number + 1]) for number in range(len(parts))]
+    try:
+        if any(step.is_symlink() for step in steps) or not path.is_file():
+            return None
+        inside = path.resolve().is_relative_to(folder.resolve())
+    except (OSError, ValueError):
+        return None
+    return path if inside and _may_read(plain_name(path.name)) else None
+
+
+def tail(path: Path, most: int = TAIL) -> str:
+    """The end of a log as text, without what a terminal would obey and with secrets masked; a cut is said."""
+    with open_kept(path) as file:
+        try:
+            size = _read_on(file) if path.suffix == ZIPPED else file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - most))
+            text = strip_ansi(file.read(most).decode("utf-8", errors="replace"))
+        except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+            return f"… the file cannot be unpacked: {error} …\n"
+    clean = mask("".join(sign for sign in text.replace("\r", "\n") if sign.isprintable() or sign in "\n\t"))
+    return clean if size <= most else f"… the first {size - most} bytes are in the download …\n{clean}"
+
+
+def _read_on(file: io.BufferedIOBase) -> int:
+    """How long a compressed file's content is; that cannot be known without reading it."""
+    while file.read(1 << 20) and file.tell() < _UNPACKED:
+        pass
+    return file.tell()
+
+
+def _plain_files(folder: Path) -> Iterator[Path]:
+    for root, folders, names in os.walk(folder):
+        folders[:] = sorted(one for one in folders if not Path(root, one).is_symlink())
+        for name in sorted(names):
+            path = Path(root, name)
+            deep = len(path.relative_to(folder).parts) >= 3
+            if deep and path.is_file() and not path.is_symlink() and not is_secret(plain_name(name)):
+                yield path
+
+
+def _file(folder: Path, path: Path) -> RunFile:
+    parts = path.relative_to(folder).parts
+    return RunFile(
+        path="/".join(parts),
+        step=parts[0],
+        node=parts[1],
+        name=plain_name("/".join(parts[2:])),
+        bytes=path.stat().st_size,
+        readable=_may_read(plain_name(path.name)),
+    )
+
+
+def _may_read(name: str) -> bool:
+    told = PurePosixPath(name).suffix in _READ or name.startswith("workerlog.")
+    return told and not is_secret(name)

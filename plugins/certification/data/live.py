@@ -1,0 +1,60 @@
+"""What a run that goes on has said last, from the events that its tasks append to a file."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from certification.data.files import run_folder
+from tipcflow.domain import Status
+from tipcflow.execute.events import events_path, read_events
+from tipcflow.execute.progress import Event, Kind
+from tipcflow.parse import last_training_line
+
+# Bytes of the file's end that are read; a line that is cut there is passed over.
+_END = 512 * 1024
+_SHOWN = 60
+
+
+@dataclass(frozen=True)
+class Happened:
+    """One event for a person."""
+
+    at: float
+    step: str
+    text: str
+    status: Status | None = None
+
+
+@dataclass(frozen=True)
+class Progress:
+    """The newest events, newest first; the last training line of each node; when the last sign came (0: none)."""
+
+    events: tuple[Happened, ...] = ()
+    training: tuple[tuple[str, str], ...] = ()
+    last_at: float = 0.0
+
+
+def progress(home: Path, run_id: str) -> Progress:
+    """What happened last; nothing when there is no file of events (a run from a terminal writes none)."""
+    path = events_path(home, run_id)
+    if run_folder(home, run_id) is None or not path.is_file():
+        return Progress()
+    events, _ = read_events(home, run_id, max(0, path.stat().st_size - _END))
+    training: dict[str, str] = {}
+    for event in events:
+        if event.kind is Kind.LOG and (line := last_training_line(event.text)):
+            training[event.node] = line
+    shown = [one for one in map(_happened, events) if one is not None]
+    last = max((event.at for event in events), default=0.0)
+    return Progress(tuple(reversed(shown[-_SHOWN:])), tuple(sorted(training.items())), last)
+
+
+def _happened(event: Event) -> Happened | None:
+    if event.kind is Kind.STEP_STARTED:
+        return Happened(event.at, event.step, f"started on {event.node.replace(',', ', ')}")
+    if event.kind is Kind.STEP_ENDED:
+        return Happened(event.at, event.step, event.text, event.status)
+    if event.kind is Kind.LEG and event.status is not None:
+        return Happened(event.at, event.step, " ".join(filter(None, (event.leg, event.text))), event.status)
+    if event.kind in (Kind.NOTE, Kind.NODE, Kind.CHECKS) and event.text:
+        return Happened(event.at, event.step, " ".join(filter(None, (event.node, event.text))))
+    return None

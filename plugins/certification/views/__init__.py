@@ -1,0 +1,1 @@
+"""A run as rows, texts and pictures that a template prints."""

@@ -1,0 +1,1 @@
+"""HTML, static files, access checks and error pages."""

@@ -1,0 +1,171 @@
+"""The process that all parts of a local Airflow live under, so that none of them outlives its owner.
+
+Usage: python -m devcluster.airflow.keeper
+
+It reads JSON lines from standard input: first `{"first": JOB}` with what must end well before the components
+start (a database migration; may be null), then `{"env": {...}, "components": [JOB, ...]}`. A JOB is
+`{"name", "argv", "log"}`. The end of standard input means: end everything. That is also what the owner's death
+looks like, however it dies. It tells what happens as JSON lines on standard output:
+`{"event": "started" | "ended" | "stopped", "name", "pid", "code"}`.
+
+Each child gets a session of its own. What loses its parent becomes a child of the keeper (a subreaper), and every
+process carries the mark in its environment, so the end finds them all.
+"""
+
+import contextlib
+import ctypes
+import json
+import os
+import select
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+from devcluster.local_nodes.init import descendants
+
+MARK = "TIPCFLOW_LOCAL_AIRFLOW"
+# The api-server waits for open connections of a browser, the scheduler for tasks: neither is worth more.
+GRACE_S = 3.0
+KILL_S = 10.0
+_CANNOT_START = 127  # as a shell says it
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+def _die_with_keeper() -> None:
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+class Keeper:
+    """The loop: start what is asked for, reap, tell, end with standard input."""
+
+    def __init__(self) -> None:
+        self.names: dict[int, str] = {}
+        self.first: int = 0
+        self.waiting: dict[str, Any] | None = None
+        self._text = b""
+
+    def start(self, job: dict[str, Any], env: dict[str, str]) -> int:
+        """Start one child; its output goes to the job's log. Returns: its process id, 0 when it cannot start."""
+        with Path(job["log"]).open("ab") as log:
+            try:
+                process = subprocess.Popen(
+                    job["argv"],
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    env={**os.environ, **env},
+                    start_new_session=True,
+                    preexec_fn=_die_with_keeper,  # noqa: PLW1509 - no threads here
+                )
+            except OSError as error:
+                log.write(f"{error}\n".encode())
+                tell("ended", job["name"], code=_CANNOT_START)
+                return 0
+        process.returncode = 0  # reaped below, so subprocess must not wait for it as well
+        self.names[process.pid] = job["name"]
+        tell("started", job["name"], pid=process.pid)
+        return process.pid
+
+    def take(self, message: dict[str, Any]) -> None:
+        """Do what the owner wants, once the first job has ended."""
+        if "first" in message:
+            # One that cannot start leaves the components waiting, as one that fails.
+            self.first = (self.start(message["first"], {}) or -1) if message["first"] else 0
+        else:
+            self.waiting = message
+        self.proceed()
+
+    def proceed(self) -> None:
+        """Start the components when nothing stands before them."""
+        if self.waiting is not None and not self.first:
+            for job in self.waiting["components"]:
+                self.start(job, self.waiting["env"])
+            self.waiting = None
+
+    def reap(self) -> None:
+        """Collect ended children and tell which of ours they were."""
+        with contextlib.suppress(ChildProcessError):
+            while True:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+                if not pid:
+                    return
+                code = os.waitstatus_to_exitcode(status)
+                if name := self.names.pop(pid, ""):
+                    tell("ended", name, code=code)
+                if pid == self.first:
+                    # A failed migration leaves the components waiting: the owner decides.
+                    self.first = 0 if code == 0 else -1
+                    self.proceed()
+
+    def run(self) -> None:
+        """Until standard input ends or TERM comes."""
+        wake, woken = os.pipe()
+        os.set_blocking(woken, False)
+        os.set_blocking(wake, False)
+        signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
+        ending = []
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.signal(signal.SIGTERM, lambda *_: ending.append(True))
+        for number in (signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
+        while not ending:
+            self.reap()
+            readable, _, _ = select.select([0, wake], [], [])
+            if wake in readable:
+                os.read(wake, 4096)
+            if 0 in readable and not self._read():
+                return
+
+    def _read(self) -> bool:
+        data = os.read(0, 65536)
+        self._text += data
+        *lines, self._text = self._text.split(b"\n")
+        for line in lines:
+            self.take(json.loads(line))
+        return bool(data)
+
+    def end(self) -> None:
+        """TERM to our children, then SIGKILL to all that is left below; new orphans turn up, so repeat."""
+        for pid in self.names:
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGTERM)
+        deadline = time.monotonic() + GRACE_S
+        while self.names and time.monotonic() < deadline:
+            self.reap()
+            time.sleep(0.02)
+        mark = f"\0{MARK}={os.environ.get(MARK, '')}\0".encode()
+        deadline = time.monotonic() + KILL_S
+        while time.monotonic() < deadline:
+            self.reap()
+            left = set(descendants(mark)) - {os.getpid()}
+            if not left:
+                break
+            for pid in left:
+                with contextlib.suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
+            time.sleep(0.01)
+        tell("stopped", "")
+
+
+def tell(event: str, name: str, **facts: int) -> None:
+    """One line for the owner, who may have gone."""
+    with contextlib.suppress(OSError):
+        os.write(1, json.dumps({"event": event, "name": name, **facts}).encode() + b"\n")
+
+
+def main() -> None:
+    """Keep Airflow until the owner ends."""
+    _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    keeper = Keeper()
+    try:
+        keeper.run()
+    finally:
+        keeper.end()
+
+
+if __name__ == "__main__":
+    main()

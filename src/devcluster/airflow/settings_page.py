@@ -1,0 +1,28 @@
+"""The table of docs/reference/airflow-settings.md.
+
+Usage: python -m devcluster.airflow.settings_page [configs/airflow.env]
+"""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from devcluster.airflow.settings_file import Setting, read_settings
+
+_HEAD = ("| section | option | value | why |", "|---|---|---|---|")
+
+
+def table(settings: Sequence[Setting]) -> str:
+    """The settings as a Markdown table, with a line break at its end."""
+    rows = [f"| `{one.section}` | `{one.option}` | `{one.value}` | {one.why} |" for one in settings]
+    return "\n".join([*_HEAD, *rows]) + "\n"
+
+
+def main() -> None:
+    """Print the table."""
+    path = Path(*sys.argv[1:2] or ["configs/airflow.env"])
+    print(table(read_settings(path)), end="")  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,288 @@
+"""Airflow's api-server, scheduler, dag-processor and triggerer on this machine, under our supervision.
+
+For the demo, the tests and the benchmarks alike. All of it ends with its owner, also after an exception, Ctrl-C,
+SIGTERM or SIGKILL: it lives under a keeper that sees the owner go. `airflow standalone` leaves processes behind.
+"""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from devcluster.airflow import state as states
+from devcluster.airflow.environment import LOOPBACK, Folders, environment
+from devcluster.airflow.health import free_port, unhealthy
+from devcluster.airflow.home import USER, airflow_home
+from devcluster.airflow.kept import Job, Kept
+from devcluster.airflow.migration import airflow_version, is_migrated, note_migrated
+from devcluster.local_nodes.processes import start_time
+from devcluster.signals import GATE
+from tipcflow.domain import InfraError
+
+COMPONENTS = ("api-server", "scheduler", "dag-processor", "triggerer")
+READY_DEADLINE_S = 300.0
+_POLL_S = 0.2
+_TELL_EVERY_S = 15.0
+_LOG_LINES = 15
+# Logs are on this machine's disk: nobody needs them over HTTP.
+_ARGUMENTS = {
+    "scheduler": ("scheduler", "--skip-serve-logs"),
+    "triggerer": ("triggerer", "--skip-serve-logs"),
+    "worker": ("celery", "worker", "--skip-serve-logs", "--without-gossip", "--without-mingle"),
+}
+
+
+def _say_nothing(_message: str) -> None:
+    pass
+
+
+@contextmanager
+def airflow_stack(
+    home: Path,
+    *,
+    dags: Path,
+    plugins: Path | None = None,
+    configs: Path,
+    env: Mapping[str, str] | None = None,
+    connections: Mapping[str, str] | None = None,
+    components: Sequence[str] = COMPONENTS,
+    port: int = 0,
+    report: Callable[[str], None] = _say_nothing,
+) -> Iterator["Stack"]:
+    """An Airflow that exists, and is healthy, as long as the `with` block.
+
+    Args:
+        home: TIPCFLOW_HOME; AIRFLOW_HOME is the folder `airflow` in it, and stays.
+        dags: the DAGs folder.
+        plugins: the plugins folder; None for none.
+        configs: TIPCFLOW_CONFIG_DIR; its `airflow.env` holds the settings.
+        env: more environment of every component; wins over the settings (another database, executor, …).
+        connections: `AIRFLOW_CONN_<ID>` to JSON, as `connections_env` makes them.
+        components: which to start; beside the four there is `worker`, for the CeleryExecutor.
+        port: of the UI and API, when it is free; else, and for 0, any.
+        report: gets one line per thing worth telling.
+
+    Raises:
+        InfraError: a component ended or was not healthy in time (with the last lines of its log), or another
+            process runs the Airflow of this home.
+        ConfigError: the settings file is wrong.
+        Interrupted: Ctrl-C or SIGTERM came; everything is ended first.
+    """
+    with beginning_airflow(
+        home, dags=dags, plugins=plugins, configs=configs, env=env, port=port, report=report
+    ) as stack:
+        stack.start(connections or {}, components=components)
+        stack.wait_ready()
+        yield stack
+
+
+@contextmanager
+def beginning_airflow(
+    home: Path,
+    *,
+    dags: Path,
+    plugins: Path | None = None,
+    configs: Path,
+    env: Mapping[str, str] | None = None,
+    port: int = 0,
+    report: Callable[[str], None] = _say_nothing,
+) -> Iterator["Stack"]:
+    """As `airflow_stack`, but only the database is being made: the rest begins with `start`.
+
+    For whoever has other things to prepare meanwhile, such as the nodes that connections lead to.
+    """
+    stack: Stack | None = None
+    with GATE.installed():
+        try:
+            with GATE.hold():
+                stack = Stack(home, Folders(dags, plugins, configs), env=env or {}, port=port, report=report)
+            yield stack
+        finally:
+            # A signal raises once at most: if one lands here before the hold, the outer block still closes.
+            try:
+                _close(stack)
+            finally:
+                _close(stack)
+
+
+def _close(stack: "Stack | None") -> None:
+    if stack is not None:
+        stack.close()
+
+
+class Stack:
+    """A running Airflow. Prefer `airflow_stack`, which also handles signals.
+
+    Made, it already migrates the database, so that other things can be prepared meanwhile; then `start` and
+    `wait_ready`.
+
+    Attributes:
+        url: of the UI and the API, without a slash at the end.
+        user: who may log in, as an administrator.
+        password: theirs; show it on a terminal at most.
+        airflow_home: AIRFLOW_HOME.
+        passwords_file: where it is, mode 0600.
+        folders: what Airflow reads.
+        components: log file of each component, by name.
+        since: Unix time of the start, or of the last one again.
+    """
+
+    def __init__(
+        self,
+        home: Path,
+        folders: Folders,
+        *,
+        env: Mapping[str, str],
+        port: int = 0,
+        report: Callable[[str], None] = _say_nothing,
+    ) -> None:
+        airflow_version()
+        self._owner, self.since = os.getpid(), time.time()
+        self._report = report
+        self._airflow = airflow_home(home / "airflow")
+        self.airflow_home = self._airflow.folder
+        self.user, self.password = USER, self._airflow.password
+        self.passwords_file = self._airflow.passwords_file
+        self.folders = folders
+        self.components: dict[str, Path] = {}
+        self._connections: dict[str, str] = {}
+        self._kept: Kept | None = None
+        self._ownership = states.Ownership(self.airflow_home)
+        try:
+            states.remove_leftovers(self.airflow_home, report)
+            port = free_port(port)
+            self.url = f"http://{LOOPBACK}:{port}"
+            self._env = environment(self._airflow, folders, home=home, port=port, more=env)
+            self._state = states.new_state(self.url)
+            self._begin()
+        except BaseException:
+            self.close()
+            raise
+
+    def _begin(self) -> None:
+        """Start the keeper, and the migration under it."""
+        key, _, value = self._state.marker.partition("=")
+        self._state.save(self.airflow_home)
+        self._kept = Kept({**self._env, key: value}, self._log_of("keeper"))
+        self._state.keeper = (self._kept.pid, start_time(self._kept.pid))
+        self._state.save(self.airflow_home)
+        migrated = is_migrated(self._airflow, self._env)
+        if not migrated:
+            self._report("making Airflow's database")
+        self._kept.first(None if migrated else self._job("migration", "db", "migrate"))
+
+    def start(self, connections: Mapping[str, str], *, components: Sequence[str] = COMPONENTS) -> None:
+        """Have the components started as soon as the database is ready; does not wait."""
+        self._connections = dict(connections)
+        self.components = {name: self._log_of(name) for name in components}
+        self._start(components)
+
+    def kill(self, name: str, number: int = signal.SIGKILL) -> None:
+        """Send a component a signal, and wait until it has ended; `check` complains from then on.
+
+        Raises:
+            InfraError: it does not end.
+        """
+        self._running().kill(name, number)
+
+    def restart(self, name: str) -> None:
+        """Start a component again that has ended; `wait_ready` waits for it."""
+        self.since = time.time()
+        self._start([name])
+
+    @property
+    def pids(self) -> dict[str, int]:
+        """Process ids of what was started, by component."""
+        return dict(self._running().pids)
+
+    def _start(self, names: Sequence[str]) -> None:
+        self._running().start(
+            self._connections, [self._job(name, *_ARGUMENTS.get(name, (name,))) for name in names]
+        )
+
+    def _running(self) -> Kept:
+        if self._kept is None:
+            raise InfraError("this Airflow was closed")
+        return self._kept
+
+    def wait_ready(self, *, deadline_s: float = READY_DEADLINE_S) -> None:
+        """Wait until all components are healthy.
+
+        Raises:
+            InfraError: one ended, or they are not in time.
+            Interrupted: a signal came.
+        """
+        begun = told = time.monotonic()
+        names = tuple(self.components)
+        self._report(f"starting Airflow ({', '.join(names)})")
+        while waiting := unhealthy(self.url, names, self.since):
+            GATE.check()
+            self.check()
+            now = time.monotonic()
+            if now - begun > deadline_s:
+                raise InfraError(
+                    f"Airflow was not up after {deadline_s:g} s; missing: {', '.join(waiting)}\n"
+                    + self._tail(waiting[0]),
+                    hint=f"all logs are in {self._airflow.logs}",
+                )
+            if now - told >= _TELL_EVERY_S:
+                told = now
+                self._report(f"still waiting for Airflow's {', '.join(waiting)} ({now - begun:.0f} s)")
+            time.sleep(_POLL_S)
+        self.check()
+        if not is_migrated(self._airflow, self._env):
+            note_migrated(self._airflow)
+
+    def check(self) -> None:
+        """Look whether all that was started still runs.
+
+        Raises:
+            InfraError: something ended; with its exit code and the last lines of its log.
+        """
+        kept = self._running()
+        for name, code in list(kept.ended.items()):
+            if name != "migration" or code:
+                what = "database migration" if name == "migration" else name
+                raise InfraError(
+                    f"Airflow's {what} ended with exit code {code}\n{self._tail(name)}",
+                    hint=f"all logs are in {self._airflow.logs}",
+                )
+        if kept.gone:
+            raise InfraError("the process that keeps Airflow ended", hint=f"see {self._log_of('keeper')}")
+
+    def close(self) -> None:
+        """End everything. Idempotent; signals wait until it is done.
+
+        Raises:
+            InfraError: something does not end; the next start tries again.
+        """
+        # A forked child must not end what its parent uses.
+        if os.getpid() != self._owner:
+            return
+        with GATE.hold():
+            if self._kept is not None:
+                self._kept.close()
+                states.kill_marked(self._state)
+                (self.airflow_home / "stack.json").unlink(missing_ok=True)
+                self._kept = None
+            self._ownership.release()
+
+    def _job(self, name: str, *arguments: str) -> Job:
+        log = self._log_of(name)
+        # One log per start: the last one's lines would be taken for this one's.
+        log.unlink(missing_ok=True)
+        return {"name": name, "argv": [sys.executable, "-P", "-m", "airflow", *arguments], "log": str(log)}
+
+    def _log_of(self, name: str) -> Path:
+        return self._airflow.logs / f"{name}.log"
+
+    def _tail(self, name: str) -> str:
+        path = self._log_of(name)
+        try:
+            lines = path.read_text(errors="replace").splitlines()[-_LOG_LINES:]
+        except OSError:
+            lines = []
+        return f"last lines of {path}:\n" + ("\n".join(f"  {line}" for line in lines) or "  (empty)")

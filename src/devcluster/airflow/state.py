@@ -1,0 +1,119 @@
+"""Who runs the Airflow of a home, so that there is one at a time and a killed owner's leftovers are found."""
+
+import contextlib
+import fcntl
+import json
+import os
+import secrets
+import signal
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from devcluster.airflow.keeper import GRACE_S, KILL_S, MARK
+from devcluster.local_nodes.processes import kill_if_same, marked, start_time, wait_until
+from tipcflow.domain import InfraError
+
+
+@dataclass
+class State:
+    """One Airflow while it exists; JSON in `stack.json`.
+
+    Attributes:
+        id: eight hexadecimal digits, in the environment of all its processes.
+        owner: (pid, start time) of the process that asked for it.
+        keeper: (pid, start time) of the process that it lives under.
+    """
+
+    id: str
+    owner: tuple[int, int]
+    keeper: tuple[int, int] = (0, 0)
+    url: str = ""
+
+    @property
+    def marker(self) -> str:
+        """The environment entry of all its processes."""
+        return f"{MARK}={self.id}"
+
+    def save(self, folder: Path) -> None:
+        """Write it, whole or not at all."""
+        draft = folder / "stack.json.new"
+        draft.write_text(json.dumps(asdict(self)))
+        draft.replace(folder / "stack.json")
+
+
+class Ownership:
+    """The lock on a folder, held as long as its owner lives, however it dies.
+
+    Raises:
+        InfraError: somebody else holds it; says who and where their Airflow is.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._file = (folder / "owner.lock").open("w")
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            self._file.close()
+            other = read_state(folder)
+            at = f" by process {other.owner[0]}, at {other.url}" if other else ""
+            raise InfraError(
+                f"the Airflow of {folder} is already running{at}", hint="end it, or use another TIPCFLOW_HOME"
+            ) from error
+
+    def release(self) -> None:
+        """Let go of it; harmless when done already."""
+        self._file.close()
+
+
+def new_state(url: str) -> State:
+    """A fresh identity, owned by this process."""
+    return State(secrets.token_hex(4), (os.getpid(), start_time(os.getpid())), url=url)
+
+
+def read_state(folder: Path) -> State | None:
+    """What `stack.json` says, None when there is none."""
+    try:
+        told = json.loads((folder / "stack.json").read_text())
+        return State(told["id"], tuple(told["owner"]), tuple(told["keeper"]), told["url"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def remove_leftovers(folder: Path, report: Callable[[str], None]) -> None:
+    """End what a killed owner's Airflow left running; call it as the folder's owner.
+
+    Raises:
+        InfraError: its processes do not end.
+    """
+    old = read_state(folder)
+    if old is None:
+        return
+    # The keeper notices its owner's death and needs a moment; without one there is nothing to wait for.
+    with contextlib.suppress(InfraError):
+        wait_until(lambda: start_time(old.keeper[0]) != old.keeper[1], "", deadline_s=GRACE_S + KILL_S)
+    kill_if_same(*old.keeper)
+    left = kill_marked(old)
+    if left:
+        report(f"ended the Airflow that a killed process (pid {old.owner[0]}) left behind")
+    (folder / "stack.json").unlink(missing_ok=True)
+
+
+def kill_marked(state: State) -> int:
+    """SIGKILL all processes that carry the state's mark. Returns: how many there were.
+
+    Raises:
+        InfraError: they do not end.
+    """
+    seen: set[int] = set()
+
+    def gone() -> bool:
+        left = set(marked(state.marker)) - {os.getpid()}
+        seen.update(left)
+        for pid in left:
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        return not left
+
+    wait_until(gone, "processes of a local Airflow end", deadline_s=10.0)
+    return len(seen)

@@ -1,0 +1,136 @@
+"""Programs that must be on this machine: installed as root on Debian and its like, else one line says what to do.
+
+The services that the packages bring are not started, or are stopped again: local nodes run their own sshd.
+"""
+
+import os
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from devcluster.install.install import run_installer
+from devcluster.local_nodes.sshd import find_sshd
+from devcluster.shell import call
+from tipcflow.domain import InfraError
+
+_POLICY = Path("/usr/sbin/policy-rc.d")
+
+
+class Need(NamedTuple):
+    """A program and where it comes from.
+
+    Attributes:
+        program: its name.
+        package: of Debian and its like.
+        use: what it is for.
+        services: that the package may start.
+    """
+
+    program: str
+    package: str
+    use: str
+    services: tuple[str, ...] = ()
+
+
+SSHD = Need("sshd", "openssh-server", "is what local nodes are reached by", ("ssh.socket", "ssh.service"))
+SSH_KEYGEN = Need("ssh-keygen", "openssh-client", "makes the keys of local nodes")
+PING = Need("ping", "iputils-ping", "tells whether nodes reach each other")
+IP = Need("ip", "iproute2", "makes the network of local nodes")
+UNSHARE = Need("unshare", "util-linux", "makes local nodes")
+REDIS = Need("redis-server", "redis-server", "is what Celery workers are tested with", ("redis-server.service",))
+CHROMIUM = Need("chromium", "chromium", "is what pages are tested in")
+COMPOSE = Need("docker-compose", "docker-compose", "checks docker-compose.yaml")
+POSTGRES = Need("initdb", "postgresql", "is tested against", ("postgresql.service",))
+FAKETIME = Need("faketime", "faketime", "sets a node's clock ahead")
+
+FOR_TESTS = (POSTGRES, REDIS, CHROMIUM, COMPOSE, FAKETIME)
+FOR_NODES = (SSHD, SSH_KEYGEN, PING)
+FOR_NAMESPACES = (IP, UNSHARE)
+
+
+def for_local_nodes() -> tuple[Need, ...]:
+    """What local nodes need here: with root, what makes namespaces as well."""
+    return (*FOR_NODES, *FOR_NAMESPACES) if os.geteuid() == 0 else FOR_NODES
+
+
+def where_is(need: Need) -> str:
+    """The program's path, '' when it is not here; looks in sbin and in PostgreSQL's own folder too."""
+    if need.program == "sshd":
+        return find_sshd()
+    path = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
+    found = shutil.which(need.program, path=path)
+    if need.program == "initdb" and not found:
+        found = str(next(iter(Path("/usr/lib/postgresql").glob("*/bin/initdb")), ""))
+    return found or ""
+
+
+def ensure(needs: Sequence[Need], report: Callable[[str], None]) -> None:
+    """Install what is missing.
+
+    Raises:
+        InfraError: something is missing and cannot be installed from here; one line says what to install.
+    """
+    missing = [need for need in needs if not where_is(need)]
+    if not missing:
+        return
+    names = " ".join(need.package for need in missing)
+    programs = ", ".join(need.program for need in missing)
+    if not shutil.which("apt-get"):
+        raise InfraError(f"missing on this machine: {programs}", hint=f"install what Debian calls {names}")
+    if os.geteuid() != 0:
+        raise InfraError(f"missing on this machine: {programs}", hint=f"sudo apt-get install {names}")
+    report(f"installing {names} (services are not started)")
+    running = _active([service for need in missing for service in need.services])
+    with _no_service_starts():
+        _apt("update", "-qq", report=report)
+        _apt("install", "-qq", "-y", "--no-install-recommends", *(need.package for need in missing), report=report)
+    _quiet_down([service for need in missing for service in need.services], running)
+    still = [need.program for need in missing if not where_is(need)]
+    if still:
+        raise InfraError(f"still missing after the installation of {names}: {', '.join(still)}")
+
+
+def _apt(*arguments: str, report: Callable[[str], None]) -> None:
+    env = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
+    # Another apt-get may be at work, on a fresh machine above all.
+    argv = ["apt-get", "-o", "DPkg::Lock::Timeout=120", *arguments]
+
+    def tell(line: str) -> None:
+        # One line per package; the rest is said when it fails.
+        if line.startswith("Setting up"):
+            report(line)
+
+    run_installer(argv, what="a system package", folder=Path("/"), report=tell, env=env)
+
+
+def _quiet_down(services: Sequence[str], running: set[str]) -> None:
+    """Services that came with our packages neither run now nor after the next boot; others stay as they were."""
+    if not shutil.which("systemctl"):
+        return
+    for service in services:
+        if service not in running:
+            call(["systemctl", "disable", "--quiet", service], check=False)
+    for service in _active(services) - running:
+        call(["systemctl", "stop", service], check=False)
+
+
+def _active(services: Sequence[str]) -> set[str]:
+    if not Path("/run/systemd/system").is_dir():
+        return set()
+    return {name for name in services if call(["systemctl", "is-active", name], check=False).returncode == 0}
+
+
+@contextmanager
+def _no_service_starts() -> Iterator[None]:
+    """Debian's own way to say that packages must not start services; a file of the administrator's stays."""
+    ours = not _POLICY.exists()
+    try:
+        if ours:
+            _POLICY.write_text("#!/bin/sh\nexit 101\n")
+            _POLICY.chmod(0o755)
+        yield
+    finally:
+        if ours:
+            _POLICY.unlink(missing_ok=True)

@@ -1,0 +1,44 @@
+"""Everything that the demo and the tests need on this machine, installed where it is missing.
+
+Usage: python -m devcluster.install.prepare [--tests]
+"""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from devcluster.install import packages
+from devcluster.install.environment import node_environment
+from devcluster.signals import GATE
+from tipcflow.domain import TipcflowError, exit_code
+
+
+def prepare(home: Path, report: Callable[[str], None], *, tests: bool = False) -> Path:
+    """Programs for local nodes, and the nodes' environment; with `tests` also what only tests need.
+
+    Returns: the interpreter of the nodes' environment.
+
+    Raises:
+        InfraError: something cannot be installed; says what and how to mend it.
+    """
+    needs = packages.for_local_nodes()
+    packages.ensure((*needs, *packages.FOR_TESTS) if tests else needs, report)
+    return node_environment(home, report)
+
+
+def main() -> None:
+    """Prepare, for `make`."""
+    from tipcflow.config.settings import settings
+
+    try:
+        with GATE.installed():
+            prepare(settings().home, lambda line: print(line, file=sys.stderr), tests="--tests" in sys.argv[1:])  # noqa: T201
+    except TipcflowError as error:
+        print(f"{error.status.value}: {error}", file=sys.stderr)  # noqa: T201
+        raise SystemExit(exit_code(error.status)) from error
+    except KeyboardInterrupt:
+        raise SystemExit(3) from None
+
+
+if __name__ == "__main__":
+    main()

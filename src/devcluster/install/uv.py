@@ -1,0 +1,60 @@
+"""uv, the installer: found, or fetched with pip at the version and hashes that requirements/uv.txt names."""
+
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from devcluster.install.install import run_installer
+from tipcflow.domain import InfraError
+
+
+def requirements_dir() -> Path:
+    """The clone's requirements folder.
+
+    Raises:
+        InfraError: tipcflow was not installed from a clone.
+    """
+    folder = Path(__file__).resolve().parents[3] / "requirements"
+    if not (folder / "node-cpu.txt").is_file():
+        raise InfraError(
+            "the requirements files are not here: tipcflow was not installed from a clone",
+            hint="clone the repository and run `make install` in it",
+        )
+    return folder
+
+
+def find_uv(home: Path) -> Path | None:
+    """The uv of this home (`make install` puts it there), beside this Python, or on PATH."""
+    for candidate in (home / "uv" / "bin" / "uv", Path(sys.executable).with_name("uv")):
+        if os.access(candidate, os.X_OK):
+            return candidate
+    found = shutil.which("uv")
+    return Path(found) if found else None
+
+
+def base_python() -> str:
+    """The interpreter that the running environment was made from."""
+    return getattr(sys, "_base_executable", "") or sys.executable
+
+
+def require_uv(home: Path, report: Callable[[str], None]) -> Path:
+    """uv; installed below `home` with pip when there is none.
+
+    Raises:
+        InfraError: there is neither uv nor pip, or the package index cannot be reached.
+    """
+    found = find_uv(home)
+    if found:
+        return found
+    report("installing uv with pip")
+    target = home / "uv"
+    argv = [base_python(), "-m", "pip", "install", "--quiet", "--require-hashes", "--upgrade"]
+    run_installer(
+        [*argv, "--target", str(target), "-r", str(requirements_dir() / "uv.txt")],
+        what="uv",
+        folder=home,
+        report=report,
+    )
+    return target / "bin" / "uv"

@@ -1,0 +1,89 @@
+"""Local nodes without root: a loopback address and an unprivileged sshd each, all else shared with the machine.
+
+Addresses and ports differ from one set of nodes to the next, so that two demos do not meet. A node's first process
+adopts what its sshd leaves behind, and so can end all of it.
+"""
+
+import contextlib
+import os
+import signal
+import socket
+
+from devcluster.local_nodes import processes, sshd
+from devcluster.local_nodes.backend import Backend, LocalNode
+from devcluster.local_nodes.processes import Member, wait_until
+from tipcflow.domain import InfraError
+
+
+class Loopback(Backend):
+    """Nodes on loopback addresses."""
+
+    kind = "loopback"
+
+    def plan(self, names: tuple[str, ...]) -> None:
+        """Addresses 127.64-127.x.n out of the instance's random id."""
+        high, low = int(self.state.id[:2], 16), int(self.state.id[2:4], 16)
+        for index, name in enumerate(names):
+            address = f"127.{64 + high % 64}.{low}.{index + 1}"
+            self.nodes[name] = LocalNode(name, address, 0, self.folder / name)
+        self.state.save()
+
+    def open(self) -> None:
+        """They share nothing that would have to be made; ports are chosen here for known_hosts needs them."""
+        for node in self.nodes.values():
+            node.port = _free_port(node.address)
+
+    def start(self, node: LocalNode) -> None:
+        """Start init as the subreaper of the node's processes, wait for sshd."""
+        self.spawn(node, [], self.config(node, isolated=False))
+        assert node.outer is not None
+        node.init = node.outer.pid
+        sshd.wait_for_sshd(node.name, node.address, node.port, node.folder)
+
+    def members(self, node: LocalNode) -> list[Member]:
+        """The node's processes except init."""
+        return processes.below(node.init, self.marker(node))
+
+    def inside(self, node: LocalNode) -> list[str]:
+        """Nothing to enter: only the mark in the environment makes a process the node's."""
+        return ["env", self.marker(node)]
+
+    def set_link(self, node: LocalNode, *, up: bool) -> None:
+        """A loopback address has no cable.
+
+        Raises:
+            InfraError: always.
+        """
+        raise InfraError(
+            f"node {node.name} is a loopback address: its link cannot be set {'up' if up else 'down'}"
+        )
+
+    def stop(self, node: LocalNode) -> None:
+        """End the node with all its processes."""
+        super().stop(node)
+        self._kill_marked(self.marker(node))
+
+    def remove(self) -> None:
+        """Kill what the state names and what carries the instance's mark."""
+        self.kill_recorded()
+        self._kill_marked(self.state.marker)
+
+    def _kill_marked(self, marker: str) -> None:
+        def gone() -> bool:
+            left = processes.marked(marker)
+            for pid in left:
+                with contextlib.suppress(OSError):
+                    os.kill(pid, signal.SIGKILL)
+            return not left
+
+        wait_until(gone, "processes of local nodes end", deadline_s=10.0)
+
+
+def _free_port(address: str) -> int:
+    try:
+        with socket.socket() as probe:
+            probe.bind((address, 0))
+            port: int = probe.getsockname()[1]
+            return port
+    except OSError as error:
+        raise InfraError(f"no free port at {address}: {error}") from error

@@ -1,0 +1,229 @@
+"""A small client of Airflow's REST API (v2), measured with 3.3.2."""
+
+from collections.abc import Iterator, Mapping
+from types import TracebackType
+from typing import Any, Literal, Self, TypeVar
+from urllib.parse import quote
+
+import httpx
+
+from tipcflow.airflow_api.answers import json_of, model_of, refusal, unknown_dag
+from tipcflow.airflow_api.certification import RunFacts
+from tipcflow.airflow_api.http import Http
+from tipcflow.airflow_api.models import Dag, DagRun, Health, ImportFault, TaskInstance
+from tipcflow.domain import ConfigError
+
+_API = "/api/v2"
+# Airflow's own `[api] maximum_page_limit`, unless somebody changed it: it gives fewer then, never more.
+_PAGE = 100
+_LONGEST_NOTE = 1000
+
+_Model = TypeVar("_Model", Dag, DagRun)
+
+
+class Airflow:
+    """One Airflow, seen from outside.
+
+    Every method is one call with a deadline (several when Airflow answers in pages); a call that got no answer is
+    made again, with growing pauses, until the deadline. All calls are safe to repeat.
+
+    Args:
+        url: its address, with a path when it is served below one.
+        user, password: for a token login, done when it is first needed and again when the token has expired.
+        token: a token instead of a login.
+        deadline_s: seconds that one call may take, retries included.
+        transport: instead of the network, for tests.
+
+    Every method raises ConfigError (login refused, unknown DAG or run, params refused, not an Airflow) or
+    InfraError (no answer, an error inside Airflow); neither ever holds a secret.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        user: str | None = None,
+        password: str | None = None,
+        token: str | None = None,
+        deadline_s: float = 60.0,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        self._http = Http(
+            url, user=user, password=password, token=token, deadline_s=deadline_s, transport=transport
+        )
+
+    @property
+    def url(self) -> str:
+        """The address without a slash at its end."""
+        return self._http.url
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._http.close()
+
+    def health(self, *, deadline_s: float | None = None) -> Health:
+        """How scheduler, triggerer, dag_processor and metadatabase are; needs no login."""
+        told = json_of(
+            self._http.call("GET", f"{_API}/monitor/health", login=False, deadline_s=deadline_s), self.url
+        )
+        parts = {name: part for name, part in told.items() if isinstance(part, dict)}
+        return Health(components={name: str(part.get("status") or "") for name, part in parts.items()})
+
+    def dags(self) -> list[Dag]:
+        """All DAGs that the dag-processor has read and that still exist, by id."""
+        found = [Dag.model_validate(one) for one in self._pages(f"{_API}/dags", "dags", {"order_by": "dag_id"})]
+        return [dag for dag in found if not dag.is_stale]
+
+    def dag(self, dag_id: str) -> Dag:
+        """One DAG; an unknown one raises ConfigError with the list of those with near names."""
+        return self._one(Dag, "GET", self._dag(dag_id), dag_id)
+
+    def import_errors(self, *, since: float = 0.0) -> dict[str, str]:
+        """What is wrong with the DAG files that the dag-processor could not read: file -> traceback.
+
+        Args:
+            since: Unix time; what was found before is left out, for the file may have been mended since.
+        """
+        found = map(ImportFault.model_validate, self._pages(f"{_API}/importErrors", "import_errors", {}))
+        return {one.filename: one.stack_trace for one in found if one.timestamp.timestamp() >= since}
+
+    def unpause(self, dag_id: str) -> Dag:
+        """Let the scheduler start the DAG's runs."""
+        return self._one(
+            Dag, "PATCH", self._dag(dag_id), dag_id, {"is_paused": False}, params={"update_mask": "is_paused"}
+        )
+
+    def trigger(self, dag_id: str, conf: Mapping[str, Any], run_id: str) -> DagRun:
+        """Make a run of a DAG, or give the one that has this id already: to ask twice makes one run.
+
+        Args:
+            conf: the DAG's params; those left out have their defaults.
+            run_id: letters, digits and `_.~:+-`; the part before `__` says who triggers.
+
+        Raises:
+            ConfigError: unknown DAG, params or run id that Airflow refuses, or the id belongs to a run with
+                another conf.
+        """
+        body = {"dag_run_id": run_id, "logical_date": None, "conf": dict(conf)}
+        answer = self._http.call("POST", f"{self._dag(dag_id)}/dagRuns", json=body)
+        if answer.status_code != 409:
+            return model_of(DagRun, self._good(answer, dag_id), self.url)
+        there = self.dag_run(dag_id, run_id)
+        if (there.conf or {}) != dict(conf):
+            raise ConfigError(
+                f"DAG {dag_id} has a run {run_id} with other params",
+                found=str(there.conf or {}),
+                expected=str(dict(conf)),
+            )
+        return there
+
+    def dag_run(self, dag_id: str, run_id: str, *, deadline_s: float | None = None) -> DagRun:
+        """One run of a DAG as it is now."""
+        path = self._dag_run(dag_id, run_id)
+        return self._one(DagRun, "GET", path, dag_id, run_id=run_id, deadline_s=deadline_s)
+
+    def unfinished(self) -> list[DagRun]:
+        """The runs of all DAGs that are queued or running, the oldest first."""
+        states = {"state": ["queued", "running"], "order_by": "run_after"}
+        return [DagRun.model_validate(one) for one in self._pages(f"{_API}/dags/~/dagRuns", "dag_runs", states)]
+
+    def task_instances(self, dag_id: str, run_id: str, *, deadline_s: float | None = None) -> list[TaskInstance]:
+        """All tasks of a run, mapped ones one by one, by task id and map index."""
+        path = f"{self._dag_run(dag_id, run_id)}/taskInstances"
+        pages = self._pages(path, "task_instances", {}, dag_id, run_id, deadline_s)
+        found = [TaskInstance.model_validate(one) for one in pages]
+        return sorted(found, key=lambda one: (one.task_id, one.map_index))
+
+    def set_note(self, dag_id: str, run_id: str, note: str) -> DagRun:
+        """Write the note that the UI shows at a run; Airflow keeps 1000 characters."""
+        return self._patch_run(dag_id, run_id, "note", note[:_LONGEST_NOTE])
+
+    def set_state(
+        self, dag_id: str, run_id: str, state: Literal["failed", "success"], *, deadline_s: float | None = None
+    ) -> DagRun:
+        """Mark a run as failed or successful: running tasks are killed, teardowns still run."""
+        return self._patch_run(dag_id, run_id, "state", state, deadline_s=deadline_s)
+
+    def certification(self, run: str, *, deadline_s: float | None = None) -> RunFacts | None:
+        """The facts of a run as the Certification page tells them; None while it knows no such run.
+
+        Args:
+            run: our id of it, `DagRun.run`.
+        """
+        answer = self._http.call("GET", f"/certification/api/runs/{quote(run, safe='')}", deadline_s=deadline_s)
+        is_json = "json" in answer.headers.get("content-type", "")
+        if answer.status_code == 404 and is_json:
+            return None
+        if not is_json:
+            # Airflow answers every path that it does not know with its page, and 200.
+            raise ConfigError(
+                f"Airflow at {self.url} has no Certification page",
+                hint="tipcflow's plugins folder is not among its plugins",
+            )
+        return model_of(RunFacts, self._good(answer), self.url)
+
+    def _dag(self, dag_id: str) -> str:
+        return f"{_API}/dags/{quote(dag_id, safe='')}"
+
+    def _dag_run(self, dag_id: str, run_id: str) -> str:
+        return f"{self._dag(dag_id)}/dagRuns/{quote(run_id, safe='')}"
+
+    def _patch_run(
+        self, dag_id: str, run_id: str, key: str, value: str, *, deadline_s: float | None = None
+    ) -> DagRun:
+        path, mask = self._dag_run(dag_id, run_id), {"update_mask": key}
+        return self._one(
+            DagRun, "PATCH", path, dag_id, {key: value}, run_id=run_id, params=mask, deadline_s=deadline_s
+        )
+
+    def _one(
+        self,
+        model: type[_Model],
+        method: str,
+        path: str,
+        dag_id: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        run_id: str = "",
+        params: dict[str, Any] | None = None,
+        deadline_s: float | None = None,
+    ) -> _Model:
+        answer = self._http.call(method, path, json=body, params=params, deadline_s=deadline_s)
+        return model_of(model, self._good(answer, dag_id, run_id), self.url)
+
+    def _pages(
+        self,
+        path: str,
+        key: str,
+        params: dict[str, Any],
+        dag_id: str = "",
+        run_id: str = "",
+        deadline_s: float | None = None,
+    ) -> Iterator[dict[str, Any]]:
+        offset = 0
+        while True:
+            page_of = {**params, "limit": _PAGE, "offset": offset}
+            answer = self._http.call("GET", path, params=page_of, deadline_s=deadline_s)
+            told = json_of(self._good(answer, dag_id, run_id), self.url)
+            yield from (page := list(told.get(key, ())))
+            offset += len(page)
+            if not page or offset >= int(told.get("total_entries") or 0):
+                return
+
+    def _good(self, answer: httpx.Response, dag_id: str = "", run_id: str = "") -> httpx.Response:
+        if answer.is_success:
+            return answer
+        if answer.status_code == 404 and dag_id:
+            # Airflow says the same of a run that is unknown and of a DAG that is.
+            known = [dag.dag_id for dag in self.dags()]
+            if dag_id not in known:
+                raise unknown_dag(dag_id, known, self.url)
+        raise refusal(answer, self.url, dag_id, run_id)

@@ -1,0 +1,1 @@
+"""Is a number worse than its accepted predecessors? Baseline, level, comparison, pins, attribution."""

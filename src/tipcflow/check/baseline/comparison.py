@@ -1,0 +1,207 @@
+"""A number against those of accepted earlier runs: beyond noise or not, in words."""
+
+import math
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any
+
+from tipcflow.check.baseline.level import Level, level_of, limit_of
+from tipcflow.check.detect import Alert
+from tipcflow.check.select import amount
+from tipcflow.config.policy import MetricRule, Policy
+from tipcflow.domain import Status, plain_metric
+from tipcflow.domain.numbers.metrics import Better, Metric, metric
+
+# A confirm run that shows less than this share of a change refutes it.
+_AGREES = 0.5
+# A change beyond so many limits needs no confirm run.
+_ALONE = 2
+# Within the limit, but farther than so many robust standard deviations: too far for a run to be green in doubt.
+_STRONG = 3.0
+# Times that a log may print as 0 because they are shorter than its last digit.
+_ROUNDED = frozenset({"reader_cost", "preprocess_time", "postprocess_time"})
+# Memory of a device that the run may not use.
+_UNUSED = frozenset({"peak_gpu", "gpu_rss", "max_mem_reserved", "max_mem_allocated"})
+_AGAIN = "run again to confirm or refute it"
+
+Answer = tuple[Status, str]
+
+
+@dataclass(frozen=True)
+class Confirm:
+    """What the confirm run measured (None: nothing), why there is no number, and whether none can ever tell."""
+
+    value: float | None = None
+    missing: str = ""
+    impossible: bool = False
+
+
+@dataclass
+class Question:
+    """Is this number worse than those of earlier runs?
+
+    Attributes:
+        name: as `numbers_of` has it.
+        past: of accepted runs, oldest first; finite.
+        values: the numbers it is judged by; `confirm` is among them while a confirm run is wanted.
+        better, unit: instead of what is known of the metric.
+        level: what the past says; made of `past` by the policy unless given.
+    """
+
+    name: str
+    value: float
+    past: list[float]
+    rule: MetricRule
+    policy: Policy
+    confirm: Confirm
+    values: dict[str, Any] = field(default_factory=dict)
+    better: Better | None = None
+    unit: str | None = None
+    level: Level | None = None
+    _level: Level = field(init=False)
+
+    def __post_init__(self) -> None:
+        higher = self._better == "higher"
+        self._level = self.level or level_of(self.past, self.name, self.policy, higher_is_better=higher)
+
+    @property
+    def known(self) -> Metric:
+        """What is known of the metric."""
+        return metric(plain_metric(self.name))
+
+    @property
+    def _better(self) -> Better:
+        return self.better or self.known.better
+
+    def _amount(self, value: float) -> str:
+        return amount(value, self.known.unit if self.unit is None else self.unit)
+
+    @property
+    def base(self) -> float:
+        """The median of the earlier runs; where their level changed, of those of the level that counts."""
+        return self._level.base
+
+    @property
+    def now(self) -> str:
+        """The number with its unit."""
+        return self._amount(self.value)
+
+    @property
+    def shown(self) -> str:
+        """The number and its baseline."""
+        ratio = f"{self.value / self.base:.3f} x the baseline {self._amount(self.base)}"
+        return f"{self.now}, {ratio} of {len(self._level.runs)} runs"
+
+    @property
+    def cost(self) -> float:
+        """How many times worse than the baseline."""
+        if self._better == "lower":
+            return self.value / self.base
+        return self.base / self.value if self.value > 0 else math.inf
+
+    def answer(self) -> Answer:
+        """(status, reason)."""
+        past, needed = self._level.past, self.policy.min_history
+        self.values |= {"value": self.value, "unit": self.known.unit, "n": len(past), "needed": needed}
+        if self._no_measurement():
+            return Status.FAILED, f"{self.now} is not a measurement: {self.known.name} is above 0"
+        if not past:
+            return Status.INSUFFICIENT_DATA, f"{self.now}; no earlier run to compare with, {needed} are missing"
+        if len(past) < needed:
+            ratio = f"{self.value / past[-1]:.3f} x the last run" if past[-1] else "the last run had 0"
+            return Status.INSUFFICIENT_DATA, f"{self.now}, {ratio}; {len(past)} of {needed} earlier runs"
+        level, base = self._level, self.base
+        self.values["n"] = len(level.runs)
+        if base == 0:
+            return Status.INSUFFICIENT_DATA, f"{self.now}; the baseline of {len(level.runs)} runs is 0"
+        self.values |= {"baseline": base, "last": past[-1], "ratio": self.value / base}
+        worse, limit = self._worse(self.value), level.limit
+        if not (math.isfinite(worse) and math.isfinite(limit)):
+            return Status.INSUFFICIENT_DATA, f"{self.shown}: numbers that cannot be compared"
+        self.values["limit"] = limit
+        return self._judged(worse, limit)
+
+    def _no_measurement(self) -> bool:
+        """Whether the value says that nothing was measured: work takes time and memory."""
+        if self.value > 0 or self.known.family not in ("speed", "memory"):
+            return False
+        if self.value < 0:
+            return True
+        unused = self.known.name in _UNUSED and not any(self._level.past)
+        return not (unused or self.known.name in _ROUNDED)
+
+    def _worse(self, value: float) -> float:
+        """By which share of the baseline a value is worse; negative when it is better."""
+        change = (value - self.base) / abs(self.base)
+        return {"lower": change, "higher": -change}.get(self._better, 0.0)
+
+    def _judged(self, worse: float, limit: float) -> Answer:
+        look = self._level.look(self.value, self.confirm.value)
+        if look.alert is not None:
+            return self._moved(look.alert)
+        if worse > limit or (look.asked and worse > 0):
+            return self._doubted(worse, limit)
+        if worse >= -limit and not look.asked:
+            return Status.PASS, f"{self.shown}, within {limit:.1%}"
+        alone = self._level.gate is None or self._level.worse_before or self._level.exact
+        if worse < -limit and alone:
+            return Status.IMPROVEMENT, f"{self.shown}; {limit:.1%} would be noise"
+        return Status.PASS, f"{self.shown}, better perhaps: further runs will tell"
+
+    def _moved(self, alert: Alert) -> Answer:
+        """The gate says that the level has changed."""
+        self.values |= {"size": alert.size, "confidence": alert.confidence, "since": alert.since}
+        how = "confirmed" if alert.confirmed else "over several runs"
+        status = Status.REGRESSION if alert.direction == "worse" else Status.IMPROVEMENT
+        return status, f"{self.shown}; the level changed by {alert.size:+.1%}, {how}"
+
+    def _doubted(self, worse: float, limit: float) -> Answer:
+        """Worse than noise explains: a confirm run decides, or the lack of one is said."""
+        noise = f"{limit:.1%} would be noise" if worse > limit else "more than this history's noise"
+        beyond = f"{self.shown}; {noise}"
+        if self.confirm.value is None:
+            return self._unconfirmed(beyond, worse, limit)
+        again = self._worse(self.confirm.value)
+        measured = f"the confirm run measured {self._amount(self.confirm.value)}"
+        if min(worse, again) > limit:
+            return Status.REGRESSION, f"{beyond}, and {measured}"
+        if again < _AGREES * worse:
+            return Status.PASS, f"{self.shown}, but {measured}: not confirmed"
+        if not self._strong(worse):
+            return Status.PASS, f"{self.shown}, and {measured}: both within {limit:.1%}"
+        return Status.UNCONFIRMED, f"{beyond}, and {measured}: only part of the change, {again:.1%} worse"
+
+    def _unconfirmed(self, beyond: str, worse: float, limit: float) -> Answer:
+        """Nothing has confirmed or refuted the doubt: while a confirm run can be had, it is asked for."""
+        missing = self.confirm.missing
+        if not self.confirm.impossible:
+            self.values["confirm"] = True
+            if not missing and self.rule.gating:
+                return Status.UNCONFIRMED, f"{beyond}: {_AGAIN}"
+        missing = missing or "no confirm run is asked for"
+        if worse > _ALONE * limit:
+            return Status.REGRESSION, f"{beyond}; more than {_ALONE * limit:.1%} needs no confirm run ({missing})"
+        if worse > limit and self._level.exact and self.known.family == "quality":
+            return Status.REGRESSION, f"{beyond}; all {len(self._level.runs)} earlier runs are equal ({missing})"
+        if self._confirmed_before():
+            return Status.REGRESSION, f"{beyond}, and the run before was worse as well ({missing})"
+        if not self._strong(worse):
+            return Status.PASS, f"{self.shown}, within {limit:.1%}"
+        return Status.UNCONFIRMED, f"{beyond}; not confirmed: {missing}"
+
+    def _strong(self, worse: float) -> bool:
+        """Whether a change is so large that a run is not green while nothing refutes it."""
+        return worse > limit_of(self._level.runs, self._level.floor, min(_STRONG, self._level.z))
+
+    def _confirmed_before(self) -> bool:
+        """Whether the run before was worse than its own predecessors, too: one slow run is no regression.
+
+        Source of the rule: two in a row is what PyTorch's HUD asks for; a single run on a shared machine may be
+        slow for reasons that nothing in that run shows.
+        """
+        before = self._level.before_last
+        if len(before) < self.policy.min_history or not (base := median(before)):
+            return False
+        change = (self._level.past[-1] - base) / abs(base)
+        worse = {"lower": change, "higher": -change}.get(self._better, 0.0)
+        return worse > limit_of(before, self._level.floor, self._level.z)

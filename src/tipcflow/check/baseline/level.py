@@ -1,0 +1,162 @@
+"""Which earlier runs is a number compared with, and what change of it would be noise?
+
+`tipcflow run`, `judge`, `baseline show` and `gate` all get their answer from `level_of`.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from statistics import NormalDist, median
+
+from tipcflow.check.detect import Alert, Gate
+from tipcflow.config.policy import Policy
+from tipcflow.domain import plain_metric
+from tipcflow.domain.numbers.metrics import metric
+
+# 1.4826 * MAD is the standard deviation of a normal distribution.
+_MAD_TO_SIGMA = 1.4826
+# And what is left out of a standard deviation as odd may not hide that most runs are near each other.
+_MOST_MADS = 3.0
+# Values that differ by less than this share are equal: sums of the same samples in another order are.
+_EQUAL = 1e-12
+
+
+@dataclass(frozen=True)
+class Look:
+    """What the gate says of one more run.
+
+    Attributes:
+        alert: the change of level that the run raises; None when it raises none.
+        asked: whether the gate asked for a confirm run, to tell a change from an odd run.
+    """
+
+    alert: Alert | None = None
+    asked: bool = False
+
+
+@dataclass(frozen=True)
+class Level:
+    """The earlier runs of a number, and the level that a new run is compared with.
+
+    A change for the better starts a new level. A change for the worse does not: nobody accepted it (else the
+    history would begin with it), and the level before it still counts.
+
+    Attributes:
+        past: the last `history` accepted runs, oldest first.
+        start, end: the runs of the level, as a slice of `past`.
+        gate: has seen `past`; None while there are fewer runs than the gate needs.
+        worse_before: whether `past` ends with a change for the worse that nobody accepted.
+        floor: the smallest relative change that counts.
+        z: how many robust standard deviations a change must exceed as well.
+    """
+
+    past: tuple[float, ...]
+    start: int
+    end: int
+    gate: Gate | None
+    worse_before: bool
+    floor: float
+    z: float
+
+    @property
+    def runs(self) -> tuple[float, ...]:
+        """The runs of the level."""
+        return self.past[self.start : self.end]
+
+    @property
+    def base(self) -> float:
+        """The median of the runs of the level."""
+        return median(self.runs)
+
+    @property
+    def limit(self) -> float:
+        """The relative change beyond which a difference from `base` is no longer noise; `base` must not be 0."""
+        return limit_of(self.runs, self.floor, self.z)
+
+    @property
+    def exact(self) -> bool:
+        """Whether all runs of the level have the same value: the series is deterministic."""
+        least, most = min(self.runs), max(self.runs)
+        return most - least <= _EQUAL * max(abs(least), abs(most))
+
+    @property
+    def before_last(self) -> tuple[float, ...]:
+        """The runs of the level without the last run of all."""
+        return self.runs[:-1] if self.end == len(self.past) else self.runs
+
+    def look(self, value: float, confirm: float | None) -> Look:
+        """What the gate says of a run after these; nothing while there are too few runs.
+
+        Args:
+            confirm: what the confirm run of this run measured; None when there is none.
+        """
+        if self.gate is None or self.worse_before:
+            return Look()
+        gate = self.gate.copy()
+        before = gate.asked
+        alert = gate.judge(len(self.past), value, lambda: confirm)
+        return Look(alert, gate.asked > before)
+
+
+def level_of(past: Sequence[float], name: str, policy: Policy, *, higher_is_better: bool | None = None) -> Level:
+    """The level of earlier runs by a policy: its window (`history`), its floors, its gate.
+
+    Args:
+        past: medians of accepted runs, oldest first; finite.
+        name: of the number, as `numbers_of` has it.
+        higher_is_better: instead of what is known of the metric.
+    """
+    values = tuple(past[-policy.history :])
+    rule = policy.rule_of(name)
+    floor, z = policy.floor_of(name), (rule and rule.z) or policy.z
+    if len(values) < policy.detect.min_history:
+        return Level(values, 0, len(values), None, False, floor, z)
+    higher = metric(plain_metric(name)).better == "higher" if higher_is_better is None else higher_is_better
+    gate = Gate(higher, policy.gate_of(name))
+    start, end = 0, None
+    for index, one in enumerate(values):
+        change = gate.judge(index, one, lambda: None)
+        if change is None:
+            continue
+        if change.direction == "worse":
+            end = change.since if end is None else end
+        elif end is None or _back(values[change.since : index + 1], values[start:end], floor, higher):
+            start, end = change.since, None
+    return Level(values, start, len(values) if end is None else end, gate, end is not None, floor, z)
+
+
+def limit_of(runs: Sequence[float], floor: float, z: float) -> float:
+    """The larger of the floor and `z` robust standard deviations of the runs, relative to their median."""
+    return max(floor, z * robust_sigma(runs) / abs(median(runs)))
+
+
+def robust_sigma(runs: Sequence[float]) -> float:
+    """The standard deviation of one run, however far off a few runs are.
+
+    Deviations from the median, without the largest tenth of them and without the largest at least: of five runs
+    that tells far more than their median deviation (MAD), which is only a bound here.
+    """
+    base = median(runs)
+    off = sorted(abs(one - base) for one in runs)
+    left_out = max(1, len(off) // 10)
+    kept = off[:-left_out]
+    if len(kept) < 2:
+        return _MAD_TO_SIGMA * median(off)
+    spread = math.sqrt(math.fsum(one * one for one in kept) / (len(kept) - 1))
+    return min(_without_tails(left_out / len(off)) * spread, _MOST_MADS * _MAD_TO_SIGMA * median(off))
+
+
+@lru_cache(maxsize=256)
+def _without_tails(share: float) -> float:
+    """Standard deviation of a normal distribution over that of its middle, without this share in the tails."""
+    normal = NormalDist()
+    end = normal.inv_cdf(1 - share / 2)
+    return 1 / math.sqrt(1 - 2 * end * normal.pdf(end) / (1 - share))
+
+
+def _back(now: Sequence[float], level: Sequence[float], floor: float, higher_is_better: bool) -> bool:
+    """Whether runs are as good as an earlier level again, or better."""
+    before = median(level)
+    worse = (before - median(now)) if higher_is_better else (median(now) - before)
+    return worse <= floor * abs(before)

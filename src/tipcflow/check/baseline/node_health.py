@@ -1,0 +1,162 @@
+"""Was a node degraded, so that the run cannot measure the model's speed?
+
+A node is to blame when its own probes (`node_speed`) were slow in a step and so was most of what that step
+measured there. Numbers of the suite's code, such as the time to read data, prove nothing of a node.
+"""
+
+import math
+from collections import defaultdict
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from tipcflow.check.baseline.node_speed import Probed, probed
+from tipcflow.check.context import CheckContext
+from tipcflow.check.select import passed
+from tipcflow.domain import CheckResult, Facts, Measurement, Phase, Status, StepKind, numbers_of, without_repeat
+from tipcflow.domain.numbers.metrics import metric
+
+NAME = "node_health"
+_MAD_TO_SIGMA = 1.4826
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of number on one node, e.g. `batch_cost of train`: how much slower it was, 1 for as always."""
+
+    name: str
+    factor: float
+    slower: bool
+
+
+@dataclass(frozen=True)
+class SickNode:
+    """A node that is to blame.
+
+    Attributes:
+        factor: how many times slower its slowest probe was.
+        probe: that probe.
+        steps: in which its probes were slow, without repeats.
+        slower, of: how many of the kinds of numbers of these steps were slower there.
+    """
+
+    node: str
+    factor: float
+    probe: str
+    steps: frozenset[str]
+    slower: int
+    of: int
+
+
+@dataclass(frozen=True)
+class Health:
+    """What is known of the run's nodes.
+
+    Attributes:
+        probes: node -> step -> what its probes tell.
+        kinds: node -> what was measured there, in the steps with slow probes.
+        sick: node -> how sick, of those that are to blame.
+    """
+
+    probes: dict[str, dict[str, Probed]]
+    kinds: dict[str, list[Kind]]
+    sick: dict[str, SickNode]
+
+
+def health_of(facts: Facts, context: CheckContext) -> Health:
+    """Which nodes were slow themselves, compared with their own probes in accepted earlier runs."""
+    probes = probed(facts, context)
+    kinds: dict[str, list[Kind]] = {}
+    sick = {}
+    for node, steps in probes.items():
+        slow = {step: found for step, found in steps.items() if found.slow}
+        if not slow:
+            continue
+        kinds[node] = _kinds(_timed(facts, node, slow), facts, context)
+        slower = sum(kind.slower for kind in kinds[node])
+        if slower and slower >= context.policy.node_health.share * len(kinds[node]):
+            worst = max(slow.values(), key=lambda one: one.factor)
+            probe = max(worst.slow, key=lambda name: worst.factors[name])
+            sick[node] = SickNode(node, worst.factor, probe, frozenset(slow), slower, len(kinds[node]))
+    return Health(probes, kinds, sick)
+
+
+def node_health(facts: Facts, context: CheckContext) -> list[CheckResult]:
+    """One result for the run: `infra_failure` names the nodes that were slow themselves."""
+    health = health_of(facts, context)
+    values: dict[str, Any] = {
+        "nodes": {
+            node: {
+                "probes": {step: found.factors for step, found in steps.items()},
+                "factors": {kind.name: kind.factor for kind in health.kinds.get(node, ())},
+            }
+            for node, steps in health.probes.items()
+        },
+        "sick": sorted(health.sick),
+    }
+    status, reason = _answer(facts, health, context)
+    gating = context.policy.node_health.gating
+    return [CheckResult(check=NAME, status=status, reason=reason, gating=gating, values=values)]
+
+
+def _answer(facts: Facts, health: Health, context: CheckContext) -> tuple[Status, str]:
+    if health.sick:
+        named = [
+            f"node {one.node} itself was {one.factor:.2f} x slower than usual ({one.probe} in "
+            f"{', '.join(sorted(one.steps))}), and {one.slower} of {one.of} kinds of numbers there were slower"
+            for one in health.sick.values()
+        ]
+        return Status.INFRA_FAILURE, "; ".join(named)
+    needed = context.policy.min_history
+    if not health.probes:
+        if len(context.history) < needed:
+            return Status.INSUFFICIENT_DATA, f"{len(context.history)} of {needed} earlier runs"
+        had = max((len(past) for known in context.probes.values() for past in known.values()), default=0)
+        if had < needed:
+            return Status.INSUFFICIENT_DATA, f"{had} of {needed} earlier runs with probes of these nodes"
+        return Status.INSUFFICIENT_DATA, "the node runner's probes of this run are missing"
+    slow = sorted(node for node, steps in health.probes.items() if any(one.slow for one in steps.values()))
+    if slow:
+        return Status.PASS, f"the probes of {', '.join(slow)} were slow, what was measured there was not"
+    return Status.PASS, f"probes of {len(health.probes)} nodes: none was slower than usual"
+
+
+def _timed(facts: Facts, node: str, steps: dict[str, Probed]) -> list[Measurement]:
+    return [
+        one
+        for one in facts.measurements
+        if one.node == node
+        and without_repeat(one.step) in steps
+        and metric(one.metric).family == "speed"
+        and one.phase is not Phase.EVAL
+    ]
+
+
+def _kinds(measured: list[Measurement], facts: Facts, context: CheckContext) -> list[Kind]:
+    """What was measured on a node and can be compared, by metric and kind of step."""
+    steps = {without_repeat(step.id): step.kind for step in facts.plan.steps}
+    kept = [one for one in measured if passed(facts, one.step, one.leg)]
+    found: dict[tuple[str, StepKind], list[tuple[float, bool]]] = defaultdict(list)
+    for key, value in numbers_of(kept).items():
+        step, _, name = key.split("|")
+        past = context.past(key)
+        comparable = len(past) >= context.policy.min_history and median(past) > 0 and value > 0
+        if comparable and step in steps:
+            found[name, steps[step]].append(_compared(value, past, name, context))
+    return [
+        Kind(
+            name=f"{name} of {kind.value}",
+            factor=median(factor for factor, _ in compared),
+            slower=sum(slower for _, slower in compared) * 2 > len(compared),
+        )
+        for (name, kind), compared in sorted(found.items())
+    ]
+
+
+def _compared(value: float, past: list[float], name: str, context: CheckContext) -> tuple[float, bool]:
+    """(how many times slower, whether that is beyond floor and noise)."""
+    base = median(past)
+    factor = value / base if metric(name).better == "lower" else base / value
+    noise = _MAD_TO_SIGMA * median(abs(one - base) for one in past) / base
+    limit = max(context.policy.floor_of(name), context.policy.node_health.sigmas * noise)
+    return factor, math.isfinite(factor) and factor - 1 > limit

@@ -1,0 +1,54 @@
+"""How fast was a node itself? The node runner's own probes of CPU, memory and disk, timed before and after a job.
+
+They are no model's code and no suite's, so they alone can tell that a node, and not what is under test, is slow.
+"""
+
+from collections import defaultdict
+from dataclasses import dataclass
+from statistics import median
+
+from tipcflow.check.context import CheckContext
+from tipcflow.domain import Facts, last_attempts, without_repeat
+from tipcflow.domain.numbers.metrics import PROBES
+
+_MAD_TO_SIGMA = 1.4826
+
+
+@dataclass(frozen=True)
+class Probed:
+    """What the probes of one step's job on one node tell, against earlier runs on that node.
+
+    Attributes:
+        factors: probe -> how many times slower than usual there.
+        slow: the probes that are slower by more than their noise.
+    """
+
+    factors: dict[str, float]
+    slow: tuple[str, ...]
+
+    @property
+    def factor(self) -> float:
+        """How many times slower the slowest of the slow probes was; 1 without one."""
+        return max((self.factors[name] for name in self.slow), default=1.0)
+
+
+def probed(facts: Facts, context: CheckContext) -> dict[str, dict[str, Probed]]:
+    """Node -> step (without its repeat) -> what the probes tell; only what can be compared."""
+    values: dict[tuple[str, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for one in last_attempts(facts.measurements):
+        if one.metric in PROBES:
+            values[one.node, without_repeat(one.step)][one.metric].append(one.value)
+    found: dict[str, dict[str, Probed]] = {}
+    for (node, step), several in sorted(values.items()):
+        factors, slow = {}, []
+        for name, timed in sorted(several.items()):
+            past = context.probes.get(node, {}).get(name, ())
+            base = median(past) if len(past) >= context.policy.min_history else 0.0
+            if base > 0:
+                factors[name] = median(timed) / base
+                noise = _MAD_TO_SIGMA * median(abs(value - base) for value in past) / base
+                limit = max(context.policy.node_health.probe, context.policy.node_health.sigmas * noise)
+                slow += [name] if factors[name] - 1 > limit else []
+        if factors:
+            found.setdefault(node, {})[step] = Probed(factors, tuple(slow))
+    return found

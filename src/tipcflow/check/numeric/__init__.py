@@ -1,0 +1,1 @@
+"""Losses and accuracies: finite, falling, at the target, reproducible."""

@@ -1,0 +1,184 @@
+"""Is every training loss finite, and does the loss decrease?"""
+
+import math
+from collections.abc import Sequence
+from itertools import combinations
+from statistics import median
+
+from tipcflow.check.context import CheckContext
+from tipcflow.check.select import loss_names, losses, named, number, training_steps
+from tipcflow.domain import CheckResult, Facts, Measurement, Phase, Status, Step, StepKind, last_attempts
+from tipcflow.domain.numbers.metrics import objective
+from tipcflow.params.modes import BENCHMARK
+
+FINITE, FALLING = "loss.finite", "loss.falling"
+# From so many iterations on the medians of quarters decide alone. With fewer, noise of five times the fall per
+# iteration makes 3 % (12 iterations) to 33 % (4 iterations) of falling losses look as if they rose.
+_ENOUGH = 16
+# Fewer iterations show a rise when it is significant (Mann-Kendall, standard deviations) ...
+_RISES = 2.2
+# ... or, where no order of so few is significant, when each is higher than the one before and the last by half.
+_BY_HALF = 1.5
+
+
+def loss_finite(facts: Facts, context: CheckContext) -> list[CheckResult]:
+    """Per training step: `failed` names the first iteration, node and rank whose loss is nan or inf, or says that
+    a training that ended well logged no loss. Per step and other metric of training or evaluation: `failed` names
+    the first value that is nan or inf."""
+    results = [_finite(facts, step, context) for step in training_steps(facts)]
+    return results + _others(facts, context)
+
+
+def loss_falling(facts: Facts, context: CheckContext) -> list[CheckResult]:
+    """Per training step: is the median of the last quarter of the loss below that of the first?
+
+    Iterations are compared by their position, with the median over the ranks at each: single outliers of one rank
+    or of one iteration do not decide. Of fewer than 16 iterations only a significant rise, or a loss that never
+    changes, is a failure. Several losses without a total (a GAN's) need not fall, but must change.
+    """
+    return [_falling(facts, step, context) for step in training_steps(facts)]
+
+
+def _finite(facts: Facts, step: Step, context: CheckContext) -> CheckResult:
+    names = loss_names(facts, step, context.prints.losses)
+    logged = [one for name in names for series in losses(facts, step, name).values() for one in series]
+    broken = sorted(
+        (one for one in logged if not math.isfinite(one.value)), key=lambda one: (one.ordinal, one.rank)
+    )
+    values: dict[str, object] = {"losses": len(logged), "not_finite": len(broken), "names": list(names)}
+
+    def result(status: Status, reason: str) -> CheckResult:
+        metric = broken[0].metric if broken else objective(names) or "loss"
+        return CheckResult(check=FINITE, status=status, reason=reason, step=step.id, metric=metric, values=values)
+
+    if broken:
+        first = broken[0]
+        values |= {"node": first.node, "rank": first.rank, "epoch": first.epoch, "iteration": first.iteration}
+        count = f"{len(broken)} of {len(logged)} losses are not finite"
+        return result(Status.FAILED, f"{first.metric} is {first.value} {_where(first)}; {count}")
+    if logged:
+        called = "" if names == ("loss",) else f" ({', '.join(names)})"
+        return result(Status.PASS, f"{len(logged)} losses, all finite{called}")
+    if facts.step_status.get(step.id) is not Status.PASS:
+        return result(Status.INSUFFICIENT_DATA, "no loss was logged; the training did not end well")
+    if not context.prints.loss or facts.plan.mode.partition(":")[0] == BENCHMARK:
+        why = "the suite file says that its training prints none" if not context.prints.loss else "benchmark mode"
+        return result(Status.INSUFFICIENT_DATA, f"no loss was logged; {why}")
+    return result(Status.FAILED, "no loss was logged although the training ended with exit code 0")
+
+
+def _others(facts: Facts, context: CheckContext) -> list[CheckResult]:
+    """One `failed` result for each step and metric, other than its losses, with a value that is not finite."""
+    kinds = {step.id: step for step in facts.plan.steps}
+    found: dict[tuple[str, str], list[Measurement]] = {}
+    for one in last_attempts(facts.measurements):
+        if one.phase in (Phase.TRAIN, Phase.EVAL) and one.step in kinds:
+            found.setdefault((one.step, one.metric), []).append(one)
+    results = []
+    for (step, metric), several in sorted(found.items()):
+        in_training = kinds[step].kind is StepKind.TRAIN
+        judged = loss_names(facts, kinds[step], context.prints.losses) if in_training else ()
+        broken = [
+            one
+            for one in several
+            if not math.isfinite(one.value) and not (one.phase is Phase.TRAIN and metric in judged)
+        ]
+        if not broken or named(metric, context.prints.may_be_nan):
+            continue
+        first = min(broken, key=lambda one: (one.ordinal, one.rank))
+        what = "evaluation" if first.phase is Phase.EVAL else "training"
+        reason = f"{what} metric {metric} is {first.value} {_where(first)}; {len(broken)} of {len(several)} values"
+        values = {"not_finite": len(broken), "node": first.node, "rank": first.rank}
+        results.append(
+            CheckResult(
+                check=FINITE,
+                status=Status.FAILED,
+                reason=f"{reason} are not finite",
+                step=step,
+                metric=metric,
+                values=values,
+            )
+        )
+    return results
+
+
+def _where(one: Measurement) -> str:
+    rank = f", rank {one.rank}" if one.rank >= 0 else ""
+    place = f"epoch {one.epoch}, iteration {one.iteration}" if one.epoch >= 0 else f"sample {one.ordinal}"
+    return f"at {place} (node {one.node}{rank})"
+
+
+def _falling(facts: Facts, step: Step, context: CheckContext) -> CheckResult:
+    names = loss_names(facts, step, context.prints.losses)
+    # The mean of an epoch says nothing that its iterations do not say.
+    names = tuple(name for name in names if not name.startswith("epoch.")) or names
+    main = objective(names)
+
+    def result(status: Status, reason: str, **values: float) -> CheckResult:
+        return CheckResult(
+            check=FALLING,
+            status=status,
+            reason=reason,
+            step=step.id,
+            metric=main or "loss",
+            gating=context.policy.loss.falling,
+            values=values,
+        )
+
+    curves = [_curve(facts, step, name) for name in ([main] if main else names)]
+    curve = min(curves, key=len, default=[])
+    needed = context.policy.loss.min_points
+    if len(curve) < needed:
+        return result(
+            Status.INSUFFICIENT_DATA, f"{len(curve)} of {needed} iterations that it takes to see a trend"
+        )
+    if not all(math.isfinite(value) for each in curves for value in each):
+        return result(Status.INSUFFICIENT_DATA, "there are losses that are not finite (see loss.finite)")
+    if all(len(set(each)) == 1 for each in curves):
+        reason = f"the loss does not fall: it is {number(curve[0])} in all {len(curve)} iterations"
+        return result(Status.FAILED, reason, first=curve[0], last=curve[0], iterations=len(curve))
+    if not main:
+        return result(
+            Status.INSUFFICIENT_DATA, f"{', '.join(names)}: no total loss is logged, parts need not fall"
+        )
+    quarter = max(1, len(curve) // 4)
+    first, last = median(curve[:quarter]), median(curve[-quarter:])
+    numbers = f"median of the first {quarter} iterations {number(first)}, of the last {quarter} {number(last)}"
+    values = {"first": first, "last": last, "iterations": len(curve)}
+    answer = trend(curve)
+    if answer is Status.PASS:
+        return result(Status.PASS, numbers, **values)
+    if answer is Status.FAILED:
+        return result(Status.FAILED, f"the loss does not fall: {numbers}", **values)
+    few = f"{len(curve)} of {_ENOUGH} iterations are too few to tell noise from a loss that does not fall"
+    return result(Status.INSUFFICIENT_DATA, f"{numbers}; {few}", **values)
+
+
+def trend(curve: Sequence[float]) -> Status:
+    """`pass` for a loss that falls, `failed` for one that does not, `insufficient_data` where too few points tell.
+
+    A falling loss with noise of five times its fall per iteration is `failed` in less than 0.5 % of cases.
+    """
+    quarter = max(1, len(curve) // 4)
+    first, last = median(curve[:quarter]), median(curve[-quarter:])
+    if last < first:
+        return Status.PASS
+    doubled = quarter > 1 and last >= 2 * first > 0
+    sure = len(curve) >= _ENOUGH or doubled or len(set(curve)) == 1 or _rises(curve)
+    return Status.FAILED if sure else Status.INSUFFICIENT_DATA
+
+
+def _rises(curve: Sequence[float]) -> bool:
+    """Whether a few points are in an order that noise of a falling loss hardly ever has."""
+    count = len(curve)
+    ups = sum((later > earlier) - (later < earlier) for earlier, later in combinations(curve, 2))
+    if ups == count * (count - 1) // 2 and curve[-1] >= _BY_HALF * curve[0] > 0:
+        return True
+    return ups > _RISES * math.sqrt(count * (count - 1) * (2 * count + 5) / 18)
+
+
+def _curve(facts: Facts, step: Step, name: str) -> list[float]:
+    """Median loss over the ranks at each position that every rank reached."""
+    series = list(losses(facts, step, name).values())
+    length = min((len(one) for one in series), default=0)
+    return [median(one[position].value for one in series) for position in range(length)]

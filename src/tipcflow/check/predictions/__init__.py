@@ -1,0 +1,1 @@
+"""Predictions: parity between legs, golden results, scores."""

@@ -1,0 +1,101 @@
+"""Do the predictions match the stored goldens?"""
+
+from tipcflow.check.context import CheckContext
+from tipcflow.check.predictions.scores import apart, compare, same, told
+from tipcflow.check.select import inference_steps, leg_key
+from tipcflow.config.goldens import GoldenAnswers
+from tipcflow.config.policy import budget_of
+from tipcflow.domain import CheckResult, Facts, Leg, Status, Step
+
+NAME = "golden.results"
+
+
+def golden_results(facts: Facts, context: CheckContext) -> list[CheckResult]:
+    """One result per leg that passed and has a golden; one `insufficient_data` per inference step whose goldens
+    are missing or were made by another training: they are never silently absent. A leg that has a golden and
+    printed no prediction lacks its output: `failed`.
+
+    Source of the rule: TIPC's compare_results.py, which compares each precision with its own tolerances.
+    """
+    unfit = _unfit(facts, context)
+    return [
+        result
+        for step in inference_steps(facts)
+        if not step.not_run and (legs := _passed(facts, step))
+        for result in (_open_step(facts, step, legs, unfit, context) or _step(facts, step, legs, context))
+    ]
+
+
+def _open_step(facts: Facts, step: Step, legs: list[Leg], unfit: str, context: CheckContext) -> list[CheckResult]:
+    silent = not any(facts.predictions.get(leg_key(step, leg.id)) for leg in legs)
+    if context.goldens is None and silent:
+        return [_open(step, "its legs printed no predictions: there is nothing to store or to compare", context)]
+    return [_open(step, unfit, context)] if unfit else []
+
+
+def _step(facts: Facts, step: Step, legs: list[Leg], context: CheckContext) -> list[CheckResult]:
+    results, without = [], []
+    for leg in legs:
+        golden = context.goldens.answers.get(f"{step.id}|{leg.precision}") if context.goldens else None
+        if golden is None:
+            without.append(leg.precision)
+        else:
+            results.append(_judged(facts, step, leg, golden, context))
+    if without:
+        words = ", ".join(dict.fromkeys(without))
+        results.append(_open(step, f"no golden is stored for {words}: {_RECORD.format(facts.run)}", context))
+    return results
+
+
+_RECORD = 'look at the predictions, then `tipcflow golden record {} --because "…"`'
+
+
+def _passed(facts: Facts, step: Step) -> list[Leg]:
+    """The legs that passed; others are other checks' business."""
+    return [leg for leg in step.legs if facts.leg_status.get(leg_key(step, leg.id)) is Status.PASS]
+
+
+def _unfit(facts: Facts, context: CheckContext) -> str:
+    """Why the stored goldens say nothing about this run; '' when they do."""
+    goldens, run = context.goldens, context.run
+    if goldens is None:
+        return f"no goldens are stored for this chain in {facts.plan.mode}: {_RECORD.format(facts.run)}"
+    if run is not None and facts.plan.trains and run.seed != goldens.seed:
+        return f"the goldens come from a training with seed {goldens.seed}, this run has {run.seed}"
+    if facts.plan.trains and facts.plan.compat.value != goldens.compat:
+        return f"the goldens come from a `{goldens.compat}` run, this is `{facts.plan.compat.value}`"
+    return ""
+
+
+def _open(step: Step, reason: str, context: CheckContext) -> CheckResult:
+    return CheckResult(
+        check=NAME,
+        status=Status.INSUFFICIENT_DATA,
+        reason=reason,
+        step=step.id,
+        gating=context.policy.golden.gating,
+    )
+
+
+def _judged(facts: Facts, step: Step, leg: Leg, golden: GoldenAnswers, context: CheckContext) -> CheckResult:
+    rule = context.policy.golden
+    allowed = budget_of(rule.budgets, leg.id, leg.precision)
+    scores = facts.predictions.get(leg_key(step, leg.id), {})
+
+    def result(status: Status, reason: str, **values: object) -> CheckResult:
+        recorded = context.goldens.run if context.goldens else ""
+        values |= {"golden": recorded, "golden_leg": golden.leg, "rtol": allowed.rtol, "atol": allowed.atol}
+        return CheckResult(
+            check=NAME, status=status, reason=reason, step=step.id, leg=leg.id, gating=rule.gating, values=values
+        )
+
+    if not scores:
+        return result(Status.FAILED, f"the leg printed no predictions; a golden of {golden.leg} is stored")
+    odd = apart(scores, golden.scores)
+    if odd:
+        return result(Status.FAILED, f"other images than the golden's: {odd}")
+    worst = compare(scores, golden.scores, allowed)
+    if worst.problem:
+        reason = f"{worst.problem} (image {worst.picture}, against the golden of {golden.leg})"
+        return result(Status.FAILED, reason, **told(worst, golden.scores))
+    return result(Status.PASS, same(worst, golden.scores), **told(worst, golden.scores))

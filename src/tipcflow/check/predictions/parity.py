@@ -1,0 +1,66 @@
+"""Does inference predict the same with and without oneDNN on real inputs?"""
+
+from tipcflow.check.context import CheckContext
+from tipcflow.check.predictions.scores import apart, classes, compare, same, told
+from tipcflow.check.proof.engine import actual_settings, switch
+from tipcflow.check.select import inference_steps, leg_key
+from tipcflow.config.policy import ParityRule
+from tipcflow.domain import CheckResult, Facts, Leg, Status, Step
+
+NAME = "parity.onednn"
+
+
+def parity_onednn(facts: Facts, context: CheckContext) -> list[CheckResult]:
+    """One result per pair of CPU legs that are equal but for oneDNN; none where a file declares no such pair."""
+    return [
+        _judged(facts, step, on, off, context.policy.parity)
+        for step in inference_steps(facts)
+        for on, off in _pairs(step)
+    ]
+
+
+def _pairs(step: Step) -> list[tuple[Leg, Leg]]:
+    sides: dict[tuple[object, ...], dict[bool, Leg]] = {}
+    for leg in step.legs:
+        if leg.device == "cpu" and leg.onednn is not None:
+            like = (leg.precision, leg.threads, leg.batch_size, leg.tensorrt)
+            sides.setdefault(like, {})[leg.onednn] = leg
+    return [(pair[True], pair[False]) for pair in sides.values() if len(pair) == 2]
+
+
+def _judged(facts: Facts, step: Step, on: Leg, off: Leg, rule: ParityRule) -> CheckResult:
+    def result(status: Status, reason: str, **values: object) -> CheckResult:
+        values |= {"compared_with": off.id, "rtol": rule.rtol, "atol": rule.atol}
+        return CheckResult(check=NAME, status=status, reason=reason, step=step.id, leg=on.id, values=values)
+
+    open_question = _incomparable(facts, step, on, off)
+    if open_question:
+        return result(Status.INSUFFICIENT_DATA, open_question)
+    scores, expected = (facts.predictions[leg_key(step, leg.id)] for leg in (on, off))
+    odd = apart(scores, expected)
+    if odd:
+        return result(Status.FAILED, odd)
+    worst = compare(scores, expected, rule)
+    values = told(worst, expected)
+    if worst.problem:
+        return result(Status.FAILED, f"{worst.problem} (image {worst.picture}, against {off.id})", **values)
+    if classes(expected) < rule.min_classes:
+        reason = f"all {len(expected)} images got the same class: parity would mean nothing"
+        return result(Status.INSUFFICIENT_DATA, reason, **values)
+    return result(Status.PASS, same(worst, expected), **values)
+
+
+def _incomparable(facts: Facts, step: Step, on: Leg, off: Leg) -> str:
+    """Why the two sides cannot be compared; '' when they can."""
+    for leg in (on, off):
+        key = leg_key(step, leg.id)
+        status = facts.leg_status.get(key)
+        if status is not Status.PASS:
+            why = facts.step_reason.get(key) or leg.not_run
+            return f"{leg.id} is {status or Status.BLOCKED}" + (f": {why}" if why else "")
+        if not facts.predictions.get(key):
+            return f"{leg.id} printed no predictions"
+    really = [switch(actual_settings(facts, step, leg.id).get("onednn", "")) for leg in (on, off)]
+    if really[0] is not None and really[0] is really[1]:
+        return f"both sides ran with oneDNN {'on' if really[0] else 'off'}: there is nothing to compare"
+    return ""

@@ -1,0 +1,93 @@
+"""Does each leg predict what the network predicted before its export?"""
+
+from tipcflow.check.context import CheckContext
+from tipcflow.check.predictions.scores import Scores, apart, classes, compare, same, told
+from tipcflow.check.select import inference_steps, leg_key
+from tipcflow.config.policy import budget_of
+from tipcflow.domain import CheckResult, Facts, Status, Step, StepKind
+
+NAME = "parity.chain"
+
+
+def parity_chain(facts: Facts, context: CheckContext) -> list[CheckResult]:
+    """One result per leg that passed, against the predictions that the variant's export (else its evaluation)
+    printed of the network itself, within the budget of the leg; one `insufficient_data` per inference step whose
+    network printed none. Where export and evaluation both printed some, they are compared as well, as fp32."""
+    results = [
+        _compared(
+            facts.predictions[export.id], evaluation.id, facts.predictions[evaluation.id], "fp32", export, context
+        )
+        for export in facts.plan.steps
+        if export.kind is StepKind.EXPORT and _printed(facts, export)
+        for evaluation in facts.plan.steps
+        if evaluation.kind is StepKind.EVAL and _same(export, evaluation) and _printed(facts, evaluation)
+    ]
+    for step in inference_steps(facts):
+        passed = [leg for leg in step.legs if facts.leg_status.get(leg_key(step, leg.id)) is Status.PASS]
+        source, expected = _network(facts, step)
+        if passed and not expected:
+            reason = "neither the export nor the evaluation printed predictions of the network itself"
+            results.append(CheckResult(check=NAME, status=Status.INSUFFICIENT_DATA, reason=reason, step=step.id))
+            continue
+        for leg in passed:
+            scores = facts.predictions.get(leg_key(step, leg.id), {})
+            # Legs that judge other data on purpose all do.
+            same_data = any(
+                set(facts.predictions.get(leg_key(step, one.id), {})) == set(expected) for one in passed
+            )
+            results.append(
+                _compared(scores, source, expected, leg.precision, step, context, leg.id, same_data=same_data)
+            )
+    return results
+
+
+def _same(one: Step, other: Step) -> bool:
+    """Whether two steps are of the same variant and repeat."""
+    return (one.variant, one.repeat) == (other.variant, other.repeat)
+
+
+def _printed(facts: Facts, step: Step) -> bool:
+    return facts.step_status.get(step.id) is Status.PASS and bool(facts.predictions.get(step.id))
+
+
+def _network(facts: Facts, step: Step) -> tuple[str, Scores]:
+    """(step that printed them, predictions) of the network whose export the step infers with."""
+    for kind in (StepKind.EXPORT, StepKind.EVAL):
+        for one in facts.plan.steps:
+            if one.kind is kind and _same(one, step) and _printed(facts, one):
+                return one.id, facts.predictions[one.id]
+    return "", {}
+
+
+def _compared(
+    scores: Scores,
+    source: str,
+    expected: Scores,
+    precision: str,
+    step: Step,
+    context: CheckContext,
+    leg: str = "",
+    *,
+    same_data: bool = False,
+) -> CheckResult:
+    allowed = budget_of(context.policy.chain, leg, precision)
+
+    def result(status: Status, reason: str, **values: object) -> CheckResult:
+        values |= {"compared_with": source, "rtol": allowed.rtol, "atol": allowed.atol}
+        return CheckResult(check=NAME, status=status, reason=reason, step=step.id, leg=leg, values=values)
+
+    if not scores:
+        return result(Status.INSUFFICIENT_DATA, "the leg printed no predictions")
+    odd = apart(scores, expected)
+    if odd:
+        status = Status.FAILED if same_data else Status.INSUFFICIENT_DATA
+        return result(status, f"not the same images as in {source}: {odd}")
+    if classes(expected) < context.policy.parity.min_classes:
+        return result(
+            Status.INSUFFICIENT_DATA, f"all {len(expected)} images got the same class: parity would mean nothing"
+        )
+    worst = compare(scores, expected, allowed)
+    if worst.problem:
+        reason = f"{worst.problem} (image {worst.picture}, against the network in {source})"
+        return result(Status.FAILED, reason, **told(worst, expected))
+    return result(Status.PASS, same(worst, expected), **told(worst, expected))

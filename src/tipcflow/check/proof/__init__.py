@@ -1,0 +1,1 @@
+"""Did the run do what was planned? Steps, world size, training, engine, environment, confirm run."""

@@ -1,0 +1,38 @@
+"""Is the run's environment class known, and does the chain have a history in it?
+
+Facts of a node that are missing would put the run into a class of its own, where nothing is compared: that is no
+new environment but a loss of ours.
+"""
+
+from tipcflow.check.context import CheckContext
+from tipcflow.domain import CheckResult, Facts, Status
+from tipcflow.domain.numbers.environment import differences
+
+NAME = "environment.class"
+# The parts of a node's facts that the class is made of.
+_PARTS = frozenset({"machine", "gpus"})
+
+
+def environment_class(facts: Facts, context: CheckContext) -> list[CheckResult]:
+    """One result when something is wrong: facts that are missing, or a history that was left behind."""
+    missing = [
+        f"node {fact.node} did not report its {' and '.join(sorted(_PARTS.intersection(fact.unfinished)))} in time"
+        for fact in facts.node_facts
+        if fact.node in facts.plan.nodes and _PARTS.intersection(fact.unfinished)
+    ]
+    if missing:
+        reason = f"{'; '.join(missing)}: the environment class is not known, nothing can be compared"
+        return [CheckResult(check=NAME, status=Status.INFRA_FAILURE, reason=reason, values={"missing": missing})]
+    run, (other, count) = context.run, context.elsewhere
+    if run is None or not other or count < context.policy.min_history:
+        return []
+    said = ", ".join(differences(other, run.environment)) or f"{run.environment or 'unknown'}, not {other}"
+    fails = context.policy.comparison.new_environment == "fail"
+    return [
+        CheckResult(
+            check=NAME,
+            status=Status.INFRA_FAILURE if fails else Status.INSUFFICIENT_DATA,
+            reason=f"new environment, nothing is compared with the {count} accepted runs in another one: {said}",
+            values={"other": other, "runs": count},
+        )
+    ]

@@ -1,0 +1,1 @@
+"""`tipcflow demo`: nodes and an Airflow on this machine."""

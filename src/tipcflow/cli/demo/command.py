@@ -1,0 +1,89 @@
+"""`tipcflow demo`: from nothing to a verdict on two local nodes."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tipcflow.domain import Status, exit_code
+
+SUITE = "mobilenet_v3_small"
+PARAMS = "test_tipc/configs/mobilenet_v3_small/train_linux_gpu_fleet_normal_infer_python_linux_gpu_cpu.txt"
+
+
+def demo(
+    seed: Annotated[int, typer.Option(help="Seed of the training; equal seeds must give equal losses.")] = 0,
+    params: Annotated[str, typer.Option(help="Params file of the sample suite.")] = PARAMS,
+    mode: Annotated[str, typer.Option("--mode", "-m", help="TIPC mode.")] = "lite_train_lite_infer",
+    home: Annotated[
+        Path | None, typer.Option(help="Folder of environments, runs and the database; instead of TIPCFLOW_HOME.")
+    ] = None,
+    cli: Annotated[
+        bool, typer.Option("--cli", help="Without Airflow: this process runs the chain itself.")
+    ] = False,
+    leave: Annotated[
+        bool, typer.Option("--exit", help="Leave when the run has ended; so it does without a terminal.")
+    ] = False,
+    port: Annotated[int, typer.Option(help="Of Airflow's UI, when it is free; else another one.")] = 8080,
+    as_json: Annotated[bool, typer.Option("--json", help="The verdict as JSON on stdout.")] = False,
+) -> None:
+    """Make two SSH nodes and an Airflow on this machine, train, export and infer a real model, and judge it."""
+    import os
+
+    from devcluster.signals import GATE, Interrupted
+    from tipcflow.cli.demo.airflow import Wishes, demo_with_airflow
+
+    if home is not None:
+        os.environ["TIPCFLOW_HOME"] = str(home)
+    try:
+        with GATE.installed():
+            if cli:
+                code = _without_airflow(seed, params, mode, as_json=as_json)
+            else:
+                code = demo_with_airflow(
+                    Wishes(SUITE, params, mode, seed, leave=leave, port=port, as_json=as_json)
+                )
+    except Interrupted as stop:
+        typer.echo(f"{stop}; the nodes are gone", err=True)
+        if not as_json:
+            typer.echo(Status.CANCELLED.value)
+        code = exit_code(Status.CANCELLED)
+    raise typer.Exit(code)
+
+
+def _without_airflow(seed: int, params: str, mode: str, *, as_json: bool) -> int:
+    from devcluster.install.prepare import prepare
+    from devcluster.local_nodes.nodes import local_nodes
+    from tipcflow.cli.run import certify
+    from tipcflow.config.settings import settings
+    from tipcflow.execute.request import RunRequest
+    from tipcflow.execute.run.driver import owner_of_this_process
+
+    chosen = settings()
+    python = prepare(chosen.home, tell)
+    with local_nodes(chosen.home, python=python, report=tell) as nodes:
+        tell(describe(nodes.kind))
+        request = RunRequest(
+            params=params,
+            suite=SUITE,
+            mode=mode,
+            cluster=str(nodes.write_cluster_file(nodes.folder / "cluster.yaml")),
+            config_dir=chosen.config_dir,
+            seed=seed,
+            trigger="demo",
+            owner=owner_of_this_process(),
+            command=("tipcflow", "demo", "--cli"),
+        )
+        return certify(request, as_json=as_json)
+
+
+def describe(kind: str) -> str:
+    """What the nodes are, in one line."""
+    if kind == "namespaces":
+        return "two nodes, a and b: network namespaces, each with its own sshd"
+    return "two nodes, a and b: loopback addresses, each with an unprivileged sshd (network namespaces need root)"
+
+
+def tell(line: str) -> None:
+    """Say it on stderr; stdout is for the verdict."""
+    typer.echo(line, err=True)

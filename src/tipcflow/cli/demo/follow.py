@@ -1,0 +1,178 @@
+"""A DAG run as somebody watches it: progress, its end, and its cancelling, each with a deadline."""
+
+import contextlib
+import json
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from tipcflow.domain import ConfigError, InfraError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from devcluster.airflow.stack import Stack
+    from tipcflow.airflow_api import Airflow, DagRun, TaskInstance
+    from tipcflow.cli.output.live import LiveDisplay
+    from tipcflow.store import Store
+
+DAG_DEADLINE_S = 120.0
+# A lite run takes minutes; whole mode on two small nodes hours. Each step has a shorter deadline of its own.
+RUN_DEADLINE_S = 24 * 3600.0
+CANCEL_DEADLINE_S = 300.0
+_DEMO = "demo__"
+_EVENTS_EVERY_S = 0.25
+_ASK_EVERY_S = 1.0
+_LOG_LINES = 12
+
+
+def wait_for_dag(airflow: "Airflow", stack: "Stack", dag_id: str, *, deadline_s: float = DAG_DEADLINE_S) -> None:
+    """Wait until Airflow lists the DAG.
+
+    Raises:
+        ConfigError: its DAGs folder was read and it is not there; with what is wrong with which file.
+        InfraError: a part of Airflow ended.
+    """
+    from devcluster.signals import GATE
+
+    until = time.monotonic() + deadline_s
+    while True:
+        GATE.check()
+        stack.check()
+        if any(dag.dag_id == dag_id for dag in airflow.dags()):
+            return
+        errors = airflow.import_errors(since=stack.since)
+        if errors:
+            told = "\n".join(f"{file}:\n{_indented(text)}" for file, text in sorted(errors.items()))
+            raise ConfigError(f"Airflow cannot read its DAG files, and so does not know {dag_id}\n{told}")
+        if time.monotonic() > until:
+            # Names what is near.
+            airflow.dag(dag_id)
+        time.sleep(_ASK_EVERY_S)
+
+
+def end_leftovers(airflow: "Airflow", tell: "Callable[[str], None]") -> None:
+    """Mark the runs of demos that were killed as failed, or they would go on beside the new one."""
+    for old in airflow.unfinished():
+        if old.run_id.startswith(_DEMO):
+            with contextlib.suppress(ConfigError):  # it ended meanwhile, or its DAG has gone
+                airflow.set_state(old.dag_id, old.run_id, "failed")
+                tell(f"ended run {old.run}, which a killed demo left behind")
+
+
+class Ended(NamedTuple):
+    """How watching a run ended.
+
+    Attributes:
+        cancelled: it was marked as failed because of a signal.
+        stopped: a signal came, if only when the run had ended.
+    """
+
+    cancelled: bool
+    stopped: bool
+
+
+def follow(
+    airflow: "Airflow", stack: "Stack", store: "Store", home: Path, dag_run: "DagRun", display: "LiveDisplay"
+) -> Ended:
+    """Show a run's progress until it has ended. Ctrl-C marks it as failed, and waits until it has cleaned up.
+
+    Raises:
+        InfraError: a part of Airflow ended, or a deadline passed.
+    """
+    from tipcflow.cli.run import cancel_on_signals, plan_of
+    from tipcflow.execute.progress import Event, Kind
+
+    run = dag_run.run
+    display.bind(lambda: plan_of(store, run))
+    display.take(Event(Kind.RUN, run))
+    cancel, cancelled = threading.Event(), False
+    deadline = _Deadline(RUN_DEADLINE_S, f"run {run}")
+    show = _shown(home, run, display)
+    asked_at = 0.0
+    with cancel_on_signals(cancel, display.note):
+        while True:
+            deadline.check()
+            show()
+            if time.monotonic() - asked_at >= _ASK_EVERY_S:
+                stack.check()
+                ended, asked_at = _has_ended(airflow, stack, dag_run), time.monotonic()
+                if ended:
+                    show()
+                    return Ended(cancelled, cancel.is_set())
+                if cancel.is_set() and not cancelled:
+                    airflow.set_state(dag_run.dag_id, dag_run.run_id, "failed")
+                    cancelled, deadline = True, _Deadline(CANCEL_DEADLINE_S, f"cancelled run {run}")
+            time.sleep(_EVENTS_EVERY_S)
+
+
+def _shown(home: Path, run: str, display: "LiveDisplay") -> "Callable[[], None]":
+    """Returns: what shows the events that have come since the last time."""
+    from tipcflow.execute.events import read_events
+    from tipcflow.execute.progress import Kind
+
+    offset = 0
+
+    def show() -> None:
+        nonlocal offset
+        events, offset = read_events(home, run, offset)
+        for event in events:
+            if event.kind is not Kind.RUN:
+                display.take(event)
+
+    return show
+
+
+def broken_tasks(airflow: "Airflow", stack: "Stack", dag_run: "DagRun") -> str:
+    """The tasks that failed, each with the end of its log and where that is."""
+    tasks = airflow.task_instances(dag_run.dag_id, dag_run.run_id)
+    failed = [task for task in tasks if task.state == "failed"]
+    return "\n".join(_broken(task, stack.airflow_home) for task in failed) or "no task of it failed"
+
+
+def _broken(task: "TaskInstance", airflow_home: Path) -> str:
+    folder = airflow_home / "logs" / f"dag_id={task.dag_id}" / f"run_id={task.run_id}" / f"task_id={task.task_id}"
+    if task.map_index >= 0:
+        folder /= f"map_index={task.map_index}"
+    path = folder / f"attempt={task.try_number}.log"
+    try:
+        lines = path.read_text(errors="replace").splitlines()
+    except OSError:
+        return f"task {task.task_id} failed; it has no log at {path}"
+    told = [line for line in map(_readable, lines) if line][-_LOG_LINES:]
+    return f"task {task.task_id} failed; the end of {path}:\n{_indented(chr(10).join(told))}"
+
+
+def _readable(line: str) -> str:
+    """What a line of a task's log says: its text, and the error that stands with it; '' for a group's marks."""
+    try:
+        told = json.loads(line)
+        text = str(told["event"])
+        errors = [f"{error['exc_type']}: {error['exc_value']}" for error in told.get("error_detail") or ()]
+    except (ValueError, KeyError, TypeError):
+        return line
+    return "" if text.startswith("::") else "\n".join([text, *errors])
+
+
+def _has_ended(airflow: "Airflow", stack: "Stack", dag_run: "DagRun") -> bool:
+    try:
+        return airflow.dag_run(dag_run.dag_id, dag_run.run_id).state.ended
+    except InfraError:
+        # It does not answer: when a part of it has died meanwhile, that is the better reason.
+        stack.check()
+        raise
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"  {line}" for line in text.strip().splitlines())
+
+
+class _Deadline:
+    def __init__(self, seconds: float, what: str) -> None:
+        self._seconds, self._what = seconds, what
+        self._until = time.monotonic() + seconds
+
+    def check(self) -> None:
+        if time.monotonic() > self._until:
+            raise InfraError(f"{self._what} had not ended after {self._seconds / 60:g} minutes")

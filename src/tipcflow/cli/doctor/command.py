@@ -1,0 +1,41 @@
+"""`tipcflow doctor`: what is missing for scheduler and nodes, and how to mend it."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from tipcflow.cli.doctor.findings import Finding
+
+
+def doctor(
+    cluster: Annotated[
+        str, typer.Option("--cluster", "-c", help="Also look at the nodes of this cluster (name or YAML file).")
+    ] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Say what is missing on this machine, and on a cluster's nodes, and how to mend it; exit code 2 if so."""
+    from tipcflow.cli.doctor.local import look_here
+    from tipcflow.cli.doctor.nodes import look_at_nodes
+    from tipcflow.cli.output.output import print_json
+    from tipcflow.config.settings import settings
+
+    chosen = settings()
+    findings = look_here(chosen)
+    if cluster:
+        findings += look_at_nodes(cluster, chosen.config_dir)
+    missing = sum(not finding.ok for finding in findings)
+    if as_json:
+        print_json({"ok": not missing, "findings": [finding.model_dump() for finding in findings]})
+    else:
+        _print(findings, missing)
+    raise typer.Exit(2 if missing else 0)
+
+
+def _print(findings: Sequence["Finding"], missing: int) -> None:
+    from tipcflow.cli.output.output import columns, echo_lines, terminal_width
+
+    rows = [(finding.where, finding.what, finding.word, finding.text) for finding in findings]
+    echo_lines(columns(("WHERE", "WHAT", "IS", "FOUND, OR HOW TO MEND IT"), rows, width=terminal_width()))
+    typer.echo(f"{missing} to mend" if missing else "all fine")

@@ -1,0 +1,123 @@
+"""What the doctor looks at on this machine: what the scheduler needs, and what local nodes need."""
+
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from tipcflow.cli.doctor.findings import Finding
+from tipcflow.config.settings import Settings, safe_url
+from tipcflow.domain import TipcflowError
+
+# A lite run's logs and certificate are small; the nodes' environment is not.
+ROOM_BYTES = 2_000_000_000
+HERE = "here"
+
+
+def look_here(settings: Settings) -> list[Finding]:
+    """All findings about this machine; changes nothing."""
+    return [
+        _python(),
+        _program("git", "takes the suites' code", "install the package git"),
+        *_for_local_nodes(),
+        _uv(settings.home),
+        _node_environment(settings.home),
+        _home(settings.home),
+        _configs(settings.config_dir),
+        _database(settings.database_url),
+    ]
+
+
+def _python() -> Finding:
+    ok = sys.version_info >= (3, 11)
+    return Finding(
+        where=HERE,
+        what="Python",
+        ok=ok,
+        found=f"{platform.python_version()} at {sys.executable}",
+        mend="" if ok else "install Python 3.11 or newer, then `make install PYTHON=/path/to/it`",
+    )
+
+
+def _program(name: str, use: str, mend: str) -> Finding:
+    found = shutil.which(name)
+    return Finding(where=HERE, what=name, ok=bool(found), found=found or use, mend="" if found else mend)
+
+
+def _for_local_nodes() -> Iterator[Finding]:
+    from devcluster.install.packages import for_local_nodes, where_is
+
+    for need in for_local_nodes():
+        found = where_is(need)
+        mend = f"install the package {need.package} (as root, `tipcflow demo` does so itself)"
+        yield Finding(
+            where=HERE, what=need.program, ok=bool(found), found=found or need.use, mend="" if found else mend
+        )
+
+
+def _uv(home: Path) -> Finding:
+    from devcluster.install.uv import find_uv
+
+    found = find_uv(home)
+    return Finding(
+        where=HERE,
+        what="uv",
+        ok=bool(found),
+        found=str(found or "installs the nodes' environment"),
+        mend="" if found else "`make install`, or `pip install uv`",
+    )
+
+
+def _node_environment(home: Path) -> Finding:
+    from devcluster.install.environment import is_ready
+
+    folder = home / "envs" / "node-cpu"
+    ok = is_ready(home)
+    return Finding(
+        where=HERE,
+        what="node environment",
+        ok=ok,
+        found=str(folder),
+        mend="" if ok else "not there or out of date; `tipcflow demo` makes it",
+    )
+
+
+def _home(home: Path) -> Finding:
+    standing = next(folder for folder in (home, *home.parents) if folder.is_dir())
+    free = shutil.disk_usage(standing).free
+    found = f"{home}: {free / 1e9:.1f} GB free"
+    if not os.access(standing, os.W_OK):
+        mend = f"{standing} may not be written: set TIPCFLOW_HOME to a folder that may"
+    elif free < ROOM_BYTES:
+        mend = f"free at least {ROOM_BYTES / 1e9:.0f} GB, or set TIPCFLOW_HOME to a folder on another disk"
+    else:
+        mend = ""
+    return Finding(where=HERE, what="disk", ok=not mend, found=found, mend=mend)
+
+
+def _configs(folder: Path) -> Finding:
+    suites = sorted(path.stem for path in (folder / "suites").glob("*.yaml"))
+    mend = "" if suites else "no suites/*.yaml in it: set TIPCFLOW_CONFIG_DIR to a folder that has"
+    return Finding(
+        where=HERE, what="configs", ok=bool(suites), found=f"{folder} {', '.join(suites)}".strip(), mend=mend
+    )
+
+
+def _database(url: str) -> Finding:
+    shown = safe_url(url)
+    file = Path(url.removeprefix("sqlite:///")) if url.startswith("sqlite:///") else None
+    if file is not None and not file.exists():
+        return Finding(where=HERE, what="database", ok=True, found=f"{shown} (the first run makes it)")
+    from tipcflow.store import migrate
+
+    try:
+        revision = migrate.current(url)
+    except TipcflowError as error:
+        mend = error.hint or "start it, or mend TIPCFLOW_DATABASE_URL"
+        return Finding(where=HERE, what="database", ok=False, found=error.message, mend=mend)
+    ok = revision == migrate.head()
+    found = f"{shown} has schema {revision or 'none'}"
+    mend = "" if ok else f"this tipcflow needs {migrate.head()}; run `tipcflow db upgrade`"
+    return Finding(where=HERE, what="database", ok=ok, found=found, mend=mend)

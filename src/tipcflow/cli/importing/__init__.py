@@ -1,0 +1,1 @@
+"""`tipcflow import`: writes the suite file for a checkout of a model suite."""

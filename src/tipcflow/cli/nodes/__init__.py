@@ -1,0 +1,1 @@
+"""`tipcflow nodes`: lists, inspects and cleans nodes."""

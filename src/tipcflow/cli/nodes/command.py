@@ -1,0 +1,62 @@
+"""`tipcflow nodes`: who is well, who holds which slots, who waits; `nodes reap` after a dead controller."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tipcflow.cli.nodes import reap as nodes_reap
+from tipcflow.cli.nodes.choice import ClusterOption, chosen
+from tipcflow.cli.output.output import print_json, terminal_width
+from tipcflow.domain import Cluster
+
+if TYPE_CHECKING:
+    from tipcflow.cli.nodes.table import View
+
+app = typer.Typer(help="Nodes: health, leases, queue.", invoke_without_command=True)
+app.command("reap")(nodes_reap.reap)
+
+
+@app.callback()
+def nodes(
+    context: typer.Context,
+    cluster: ClusterOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show nodes with their health, leases and the queue; exits with 2 when a node is not well."""
+    context.obj = cluster
+    if context.invoked_subcommand:
+        return
+    from tipcflow.cli.nodes.table import as_dict, lines_of
+
+    view = look(chosen(cluster), alone=cluster is not None)
+    if as_json:
+        print_json(as_dict(view))
+    else:
+        for line in lines_of(view, width=terminal_width()):
+            typer.secho(line.text, fg=line.colour, dim=line.dim, bold=line.bold)
+    raise typer.Exit(2 if any(view.troubles_of(found) for found in view.looks) else 0)
+
+
+def look(clusters: list[Cluster], *, alone: bool) -> "View":
+    """Look at all nodes of clusters, leases and queue.
+
+    Args:
+        alone: these clusters only; else leases of nodes that none of them has are shown too.
+    """
+    from tipcflow.cli.nodes.table import View
+    from tipcflow.execute.leases.messages import runs_in_the_way
+    from tipcflow.execute.node.health import look_at
+    from tipcflow.store import Store
+
+    nodes = {node.address: node for cluster in clusters for node in cluster.nodes}
+    looks = look_at(list(nodes.values()))
+    with Store.open() as store:
+        now = store.now()
+        leases, queue = store.leases(), store.lease_queue(now)
+        if alone:
+            leases = [lease for lease in leases if lease.node in nodes]
+            queue = [place for place in queue if any(node in nodes for node, _ in place.request.slots)]
+        ids = {lease.run for lease in leases} | {place.request.run for place in queue}
+        ids |= {run for place in queue for run in runs_in_the_way(place)}
+        runs = store.known_runs(sorted(ids | {run for found in looks for run in (*found.runs, *found.claims)}))
+    return View(clusters=tuple(clusters), looks=looks, leases=leases, queue=queue, runs=runs, now=now)

@@ -1,0 +1,68 @@
+"""`tipcflow nodes reap`: what dead controllers left on nodes is ended, and their slots are free again."""
+
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tipcflow.cli.nodes.choice import ClusterOption, chosen
+from tipcflow.domain import Cluster, ConfigError, Node, StoppedBy
+
+if TYPE_CHECKING:
+    from tipcflow.execute.sweeps.reap import Reaped
+
+AT_ONCE = 16
+
+
+def reap(
+    context: typer.Context,
+    names: Annotated[list[str] | None, typer.Argument(metavar="NODE...", help="Only these nodes.")] = None,
+    cluster: ClusterOption = None,
+    run: Annotated[
+        str, typer.Option("--run", help="Only what is of this run, known to the database or not.")
+    ] = "",
+) -> None:
+    """End what is left of runs that hold no live lease, and free their slots.
+
+    Runs that hold a live lease are left alone. Exits with 2 when a node cannot be reached.
+    """
+    from tipcflow.execute.sweeps.reap import Reaper
+    from tipcflow.store import Store
+    from tipcflow.transport.connect import connect
+
+    nodes = chosen_nodes(chosen(cluster or context.obj), names or [])
+    with Store.open() as store, ThreadPoolExecutor(AT_ONCE) as pool:
+        now = store.now()
+        reaper = Reaper(store, connect, now=now, run=run, by=StoppedBy.OPERATOR)
+        reaped = list(pool.map(reaper.reap, nodes))
+        forgotten = store.drop_dead_requests(now)
+    for line in reap_lines(reaped, forgotten):
+        typer.echo(line)
+    raise typer.Exit(2 if any(one.unreachable for one in reaped) else 0)
+
+
+def chosen_nodes(clusters: Iterable[Cluster], names: Sequence[str]) -> list[Node]:
+    """The nodes of these names, each host once; all, without a name.
+
+    Raises:
+        ConfigError: no cluster has a node of that name.
+    """
+    nodes = list({node.address: node for cluster in clusters for node in cluster.nodes}.values())
+    known = {node.name for node in nodes}
+    for name in names:
+        if name not in known:
+            raise ConfigError(
+                "no such node", key="NODE", found=name, expected=f"one of {', '.join(sorted(known))}"
+            )
+    return [node for node in nodes if not names or node.name in names]
+
+
+def reap_lines(reaped: "Iterable[Reaped]", forgotten: Sequence[str]) -> list[str]:
+    """What was done, a block per node."""
+    lines = []
+    for one in reaped:
+        said = [*one.lines, *([f"could not be reached: {one.unreachable}"] if one.unreachable else [])]
+        lines += [f"{one.node}: {line}" for line in said or ["nothing to do"]]
+    lines += [f"queue: run {run} waits no more, its waiter is gone" for run in forgotten]
+    return lines

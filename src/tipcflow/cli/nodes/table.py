@@ -1,0 +1,224 @@
+"""Nodes, leases and the queue as a person reads them, at any width; and as JSON."""
+
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tipcflow.cli.output.output import columns
+from tipcflow.domain import Cluster, Node, Run
+from tipcflow.execute.leases.messages import clock, names_of, obstacles, slots_words, waiting
+from tipcflow.execute.node.health import NodeLook
+
+if TYPE_CHECKING:
+    from tipcflow.store import Lease, Place
+
+_INDENT = "    "
+# Of a file or a pipe, where lines may be long.
+_ANY_WIDTH = 100_000
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line for the terminal."""
+
+    text: str
+    colour: str | None = None
+    bold: bool = False
+    dim: bool = False
+
+
+@dataclass(frozen=True)
+class View:
+    """All that is shown.
+
+    Attributes:
+        looks: one per node of the clusters, by address each once.
+        queue: who waits, who goes first stands first.
+        runs: those that are named, as far as the database knows them.
+        now: seconds since the epoch.
+    """
+
+    clusters: tuple[Cluster, ...]
+    looks: "Sequence[NodeLook]"
+    leases: "Sequence[Lease]" = ()
+    queue: "Sequence[Place]" = ()
+    runs: Mapping[str, Run] = field(default_factory=dict)
+    now: float = 0.0
+
+    @property
+    def names(self) -> dict[str, str]:
+        """Node address -> name."""
+        return names_of(*self.clusters)
+
+    def held_on(self, node: Node) -> "list[Lease]":
+        """The leases on a node, expired ones too."""
+        return [lease for lease in self.leases if lease.node == node.address]
+
+    def troubles_of(self, look: NodeLook) -> list[str]:
+        """What is wrong with a node, processes without a live run included; nothing when it is well."""
+        stray = [run for run in self._without_lease(look) if run in self.runs]
+        return look.troubles + [
+            f"run {run} has {look.processes.get(run, 0)} processes there and no lease: `tipcflow nodes reap`"
+            for run in stray
+        ]
+
+    def notes_of(self, look: NodeLook) -> list[str]:
+        """What is on a node without being wrong."""
+        strange = [run for run in sorted({*self._without_lease(look), *look.claims}) if run not in self.runs]
+        return [f"run {run} of another controller{_by(look.claims.get(run))} lives there" for run in strange]
+
+    def triggers(self) -> dict[str, str]:
+        """Run -> what started it."""
+        return {name: run.trigger for name, run in self.runs.items()}
+
+    def _without_lease(self, look: NodeLook) -> list[str]:
+        live = {lease.run for lease in self.held_on(look.node) if lease.live(self.now)}
+        return [run for run in look.runs if run not in live]
+
+
+def lines_of(view: View, *, width: int | None) -> Iterator[Line]:
+    """The tables: nodes of each cluster, then who holds slots, then who waits."""
+    by_address = {look.node.address: look for look in view.looks}
+    for number, cluster in enumerate(view.clusters):
+        looks = [by_address[node.address] for node in cluster.nodes]
+        if number:
+            yield Line("")
+        yield Line(f"{cluster.name}: {_summary(view, looks)}", bold=True)
+        yield from _node_lines(view, looks, width)
+    for title, entries in (("slots in use", _lease_entries(view)), ("queue for slots", _queue_entries(view))):
+        yield Line("")
+        yield Line(f"{title}: {len(entries) or 'none'}", bold=True)
+        for head, prose in entries:
+            yield Line(head)
+            yield from (Line(text) for text in _below(prose, width))
+
+
+def as_dict(view: View) -> dict[str, Any]:
+    """The same for programs; times are seconds since the epoch."""
+    clusters: dict[str, list[str]] = {}
+    for cluster in view.clusters:
+        for node in cluster.nodes:
+            clusters.setdefault(node.address, []).append(cluster.name)
+    triggers = view.triggers()
+    return {
+        "nodes": [
+            {
+                "name": look.node.name,
+                "clusters": clusters[look.node.address],
+                "address": look.node.address,
+                "device": look.node.device,
+                "slots": look.node.slots,
+                "free_slots": _free(view, look),
+                "reachable": not look.unreachable,
+                "troubles": view.troubles_of(look),
+                "notes": view.notes_of(look),
+                "disk_free_bytes": look.facts.disk_free_bytes if look.facts else None,
+                "clock_skew_s": look.facts.clock_skew_s if look.facts else None,
+                "runs": {run: list(look.jobs.get(run, ())) for run in look.runs},
+            }
+            for look in view.looks
+        ],
+        "leases": [
+            lease.model_dump(mode="json") | {"trigger": triggers.get(lease.run), "live": lease.live(view.now)}
+            for lease in view.leases
+        ],
+        "queue": [
+            {
+                "run": place.request.run,
+                "trigger": triggers.get(place.request.run),
+                "owner": place.request.owner,
+                "since": place.request.created_at,
+                "slots": [list(slot) for slot in place.request.slots],
+                "position": place.position,
+                "of": place.of,
+                "why": _why(view, place),
+            }
+            for place in view.queue
+        ],
+    }
+
+
+def _summary(view: View, looks: Sequence[NodeLook]) -> str:
+    slots, free = sum(look.node.slots for look in looks), sum(_free(view, look) for look in looks)
+    bad = sum(bool(view.troubles_of(look)) for look in looks)
+    nodes = f"{len(looks)} node{'s' if len(looks) != 1 else ''}"
+    return f"{nodes}, {free} of {slots} slots free" + (f", {bad} not well" if bad else "")
+
+
+def _node_lines(view: View, looks: Sequence[NodeLook], width: int | None) -> Iterator[Line]:
+    rows = []
+    for look in looks:
+        facts = look.facts
+        disk = f"{facts.disk_free_bytes / 1e9:.0f} GB" if facts else "?"
+        skew = f"{facts.clock_skew_s:+.1f} s" if facts else "?"
+        health = "not well" if view.troubles_of(look) else "ok"
+        free = f"{_free(view, look)}/{look.node.slots}"
+        rows.append((look.node.name, look.node.device, free, disk, skew, health))
+    head, *lines = columns(("NODE", "DEVICE", "FREE", "DISK", "CLOCK", "HEALTH"), rows, width=None)
+    yield Line(head, dim=True)
+    for look, line in zip(looks, lines, strict=True):
+        troubles = view.troubles_of(look)
+        yield Line(line, colour="red" if troubles else None)
+        yield from (Line(text, colour="red") for text in _below(troubles, width))
+        yield from (Line(text) for text in _below(view.notes_of(look), width))
+
+
+def _below(prose: Sequence[str], width: int | None) -> list[str]:
+    """Indented lines; an id is never broken, rather a line is too long."""
+    return [
+        line
+        for text in prose
+        for line in textwrap.wrap(
+            text,
+            width or _ANY_WIDTH,
+            initial_indent=_INDENT,
+            subsequent_indent=_INDENT * 2,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+    ]
+
+
+def _lease_entries(view: View) -> list[tuple[str, list[str]]]:
+    """(slots and run, who and how long)."""
+    groups: dict[tuple[str, str, float, float], list[tuple[str, int]]] = {}
+    for lease in view.leases:
+        key = (lease.run, lease.owner, lease.acquired_at, lease.expires_at)
+        groups.setdefault(key, []).append((lease.node, lease.slot))
+    entries = []
+    for (run, owner, since, until), slots in groups.items():
+        ends = f"until {clock(until)} unless renewed" if until > view.now else f"ran out at {clock(until)}"
+        prose = [_who(view.runs.get(run), owner), f"since {clock(since)}, {ends}"]
+        entries.append((f"{slots_words(slots, view.names)}: run {run}", prose))
+    return entries
+
+
+def _queue_entries(view: View) -> list[tuple[str, list[str]]]:
+    """(number and run, who waits since when, for what)."""
+    entries = []
+    for number, place in enumerate(view.queue, 1):
+        who = _who(view.runs.get(place.request.run), place.request.owner)
+        prose = [who, f"waits since {clock(place.request.created_at)}, position {place.position} of {place.of}"]
+        prose += obstacles(place, view.triggers(), view.names) or ["it is its turn"]
+        entries.append((f"{number}  run {place.request.run}", prose))
+    return entries
+
+
+def _by(owner: str | None) -> str:
+    return f" ({owner})" if owner else ""
+
+
+def _who(run: Run | None, owner: str) -> str:
+    return ", ".join(word for word in (run.trigger if run else "", owner) if word)
+
+
+def _why(view: View, place: "Place") -> str:
+    if place.free:
+        return "it is its turn"
+    return waiting(place, view.triggers(), view.names)
+
+
+def _free(view: View, look: NodeLook) -> int:
+    """Slots that a run could have now: none of a node that cannot be reached."""
+    return 0 if look.unreachable else look.node.slots - len({lease.slot for lease in view.held_on(look.node)})

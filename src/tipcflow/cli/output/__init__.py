@@ -1,0 +1,1 @@
+"""How the CLI prints: tables, live progress, verdicts, short names."""

@@ -1,0 +1,214 @@
+"""The live display of a run: steps x nodes, elapsed time, last training line; plain lines without a terminal."""
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tipcflow.cli.output.names import short_step, variant_of
+from tipcflow.domain import Plan, Status, Step
+from tipcflow.execute.progress import Event, Kind
+from tipcflow.parse import last_training_line
+
+if TYPE_CHECKING:
+    from rich.console import Console, Group
+    from rich.text import Text
+
+_LINE_EVERY_S = 5.0
+
+
+@dataclass
+class _StepState:
+    started: float = 0.0
+    ended: float = 0.0
+    status: Status | None = None
+    reason: str = ""
+    nodes: dict[str, str] = field(default_factory=dict)
+    legs_done: int = 0
+
+
+class LiveDisplay:
+    """Shows events as they come; safe to call from several threads. A context manager.
+
+    Without a terminal it prints one line per change, and the last training line at most every five seconds.
+    """
+
+    def __init__(self) -> None:
+        self._console = _console()
+        self._live: Any = None
+        self._lock = threading.RLock()
+        self._mute = False
+        self._plan_of: Callable[[], Plan | None] = lambda: None
+        self._plan: Plan | None = None
+        self._run = ""
+        self._note = ""
+        self._begun = time.time()
+        self._steps: dict[str, _StepState] = {}
+        self._training: dict[str, str] = {}
+        self._partial: dict[str, str] = {}
+        self._last_line, self._last_line_at = "", 0.0
+
+    def __enter__(self) -> "LiveDisplay":
+        if self._console.is_terminal:
+            from rich.live import Live
+
+            self._live = Live(
+                get_renderable=self._render, console=self._console, refresh_per_second=4, transient=True
+            )
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the live part; the final table stays on the screen. Idempotent."""
+        live, self._live = self._live, None
+        if live is not None:
+            with contextlib.suppress(OSError):
+                live.stop()
+                if self._steps:
+                    self._console.print(self._render())
+
+    def bind(self, plan_of: Callable[[], Plan | None]) -> None:
+        """Tell where the plan can be had once it is made."""
+        self._plan_of = plan_of
+
+    def note(self, text: str) -> None:
+        """Show a line about the run as a whole."""
+        self.take(Event(Kind.NOTE, text))
+
+    def take(self, event: Event) -> None:
+        """Take an event of the execution."""
+        with self._lock:
+            self._apply(event)
+            if self._live is None and not self._mute:
+                try:
+                    self._print_line(event)
+                except OSError:
+                    # Whoever read along has gone (`… 2>&1 | head`, a closed terminal): the run goes on.
+                    self._mute = True
+
+    def _apply(self, event: Event) -> None:
+        state = self._steps.setdefault(event.step, _StepState()) if event.step else None
+        if event.kind is Kind.RUN:
+            self._run = event.text
+        elif event.kind is Kind.NOTE:
+            self._note = event.text
+        elif state is None:
+            return
+        elif event.kind is Kind.STEP_STARTED:
+            state.started = event.at
+            state.nodes = dict.fromkeys(event.node.split(","), "starting")
+            self._note = ""
+            self._plan = self._plan or self._plan_of()
+        elif event.kind is Kind.STATE:
+            state.nodes[event.node] = event.text
+        elif event.kind is Kind.LOG:
+            self._take_log(event)
+        elif event.kind is Kind.LEG and event.status is None:
+            state.legs_done += 1
+        elif event.kind is Kind.STEP_ENDED:
+            self._plan = self._plan or self._plan_of()
+            state.ended, state.status, state.reason = event.at, event.status, event.text
+
+    def _take_log(self, event: Event) -> None:
+        key = f"{event.step} {event.node}"
+        text = self._partial.get(key, "") + event.text
+        line = last_training_line(text)
+        # Keep what may become a whole line with the next piece, and no more.
+        self._partial[key] = text[-4096:]
+        if line:
+            self._training[event.node] = line
+
+    def _render(self) -> "Group":
+        from rich.console import Group
+        from rich.table import Table
+        from rich.text import Text
+
+        with self._lock:
+            title = f"run {self._run}   {_clock(time.time() - self._begun)}   {variant_of(self._plan)}"
+            table = Table(box=None, pad_edge=False, show_edge=False, header_style="dim")
+            for column in ("step", "nodes", "time", "status"):
+                table.add_column(column, overflow="fold")
+            for step in self._known_steps():
+                state = self._steps.get(step.id, _StepState())
+                name = short_step(self._plan, step.id)
+                table.add_row(name, self._nodes_of(step, state), _elapsed(state), _status_text(state))
+            below = []
+            if self._live is not None:
+                below = [f"{node}: {line}" for node, line in sorted(self._training.items())]
+                below += [self._note] if self._note else []
+            lines = [Text(line, style="dim", no_wrap=True, overflow="ellipsis") for line in below]
+            return Group(Text(title.rstrip(), style="bold"), table, *lines)
+
+    def _known_steps(self) -> list[Step]:
+        return list(self._plan.steps) if self._plan is not None else []
+
+    @staticmethod
+    def _nodes_of(step: Step, state: _StepState) -> str:
+        running = [leg for leg in step.legs if not leg.not_run]
+        if state.status is None and state.started:
+            said = " ".join(f"{node}:{word}" for node, word in state.nodes.items())
+            return f"{said} {state.legs_done}/{len(running)} legs" if running else said
+        return " ".join(step.nodes)
+
+    def _print_line(self, event: Event) -> None:
+        step = short_step(self._plan, event.step)
+        stamp = time.strftime("%H:%M:%S", time.localtime(event.at))
+        text = ""
+        if event.kind is Kind.RUN:
+            text = f"run {event.text}"
+        elif event.kind is Kind.NOTE and event.text:
+            text = event.text
+        elif event.kind is Kind.STEP_STARTED:
+            text = f"{step} started on {event.node.replace(',', ', ')}"
+        elif event.kind is Kind.STEP_ENDED and event.status is not None:
+            state = self._steps[event.step]
+            took = f" after {state.ended - state.started:.1f} s" if state.started else ""
+            text = f"{step}: {event.status.value}{took}" + (f" ({event.text})" if event.text else "")
+        elif event.kind is Kind.LOG and event.at - self._last_line_at >= _LINE_EVERY_S:
+            line = self._training.get(event.node, "")
+            if line and line != self._last_line:
+                self._last_line, self._last_line_at = line, event.at
+                text = f"{event.node}: {line}"
+        if text:
+            self._console.print(f"{stamp}  {text}", markup=False, soft_wrap=True)
+
+
+def _console() -> "Console":
+    from rich.console import Console
+
+    class Progress(Console):
+        """Goes quiet when its reader has gone; rich itself would close stdout too, where the verdict goes."""
+
+        def on_broken_pipe(self) -> None:
+            self.quiet = True
+
+    return Progress(stderr=True, highlight=False)
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    return f"{minutes}:{rest:02d}"
+
+
+def _elapsed(state: _StepState) -> str:
+    if not state.started:
+        return ""
+    return f"{(state.ended or time.time()) - state.started:.1f} s"
+
+
+def _status_text(state: _StepState) -> "Text":
+    from rich.text import Text
+
+    from tipcflow.report.tables import status_text
+
+    if state.status is None:
+        return Text("running" if state.started else "")
+    text = status_text(state.status).copy()
+    if state.reason and state.status is not Status.PASS:
+        text.append(f"  {state.reason.splitlines()[0][:300]}", style="dim")
+    return text

@@ -1,0 +1,26 @@
+"""Tables of numbers on terminals that are too narrow for them."""
+
+from collections.abc import Sequence
+
+from tipcflow.cli.output.output import columns
+
+
+def fitting(
+    headers: Sequence[str], rows: Sequence[Sequence[str]], *, width: int | None, spare: Sequence[str]
+) -> list[str]:
+    """Lines of a table, a line for each row.
+
+    Args:
+        width: of the terminal; None for no limit.
+        spare: columns that are left out one after the other, until the table fits.
+    """
+    kept = list(range(len(headers)))
+    for name in spare:
+        if width is None or _width([headers, *rows], kept) <= width:
+            break
+        kept.remove(list(headers).index(name))
+    return columns([headers[at] for at in kept], [[row[at] for at in kept] for row in rows], width=None)
+
+
+def _width(table: Sequence[Sequence[str]], kept: Sequence[int]) -> int:
+    return sum(max(len(row[at]) for row in table) + 2 for at in kept) - 2

@@ -1,0 +1,1 @@
+"""`tipcflow parse`: metrics of log files, without a run."""

@@ -1,0 +1,159 @@
+"""`tipcflow plan FILE`: what will run, before anything runs."""
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
+
+import typer
+
+from tipcflow.domain import Compat, ConfigError, Plan
+
+if TYPE_CHECKING:
+    from tipcflow.execute.request import RunRequest
+
+
+def plan(
+    params: Annotated[
+        str, typer.Argument(help="Params file: a path, or relative to the suite's root.", show_default=False)
+    ] = "",
+    suite: Annotated[
+        str, typer.Option("--suite", "-s", help="Suite: a name in configs/suites, or a YAML file.")
+    ] = "",
+    mode: Annotated[
+        str, typer.Option("--mode", "-m", help="TIPC mode; benchmark_train:CASE is one case of a benchmark.")
+    ] = "lite_train_lite_infer",
+    cluster: Annotated[
+        str,
+        typer.Option("--cluster", "-c", help="Cluster to plan for; without one the file's own addresses stand."),
+    ] = "",
+    suite_ref: Annotated[str | None, typer.Option(help="Git ref of the suite; without it, its folder.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of the training (default 0).")] = None,
+    repeats: Annotated[int, typer.Option(min=1, max=20, help="Train this often.")] = 1,
+    diagnose: Annotated[bool, typer.Option("--diagnose", help="Verbose framework and NCCL logs.")] = False,
+    compat: Annotated[
+        Compat, typer.Option(help="spec: what the params file says; bash: what the suite's script would run.")
+    ] = Compat.SPEC,
+    output: Annotated[
+        Literal["table", "commands", "json"] | None,
+        typer.Option("--format", "-f", help="table and commands are both shown by default."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False,
+    diff: Annotated[
+        bool, typer.Option("--diff", help="bash against spec, with the reason of each difference.")
+    ] = False,
+    expects: Annotated[
+        bool, typer.Option("--expects", help="What a run must prove: each piece of expected evidence.")
+    ] = False,
+    policy: Annotated[str, typer.Option(help="Policy that `--expects` reads `min_history` from; else pr.")] = "",
+    batch: Annotated[
+        str, typer.Option("--batch", help="Answer a file of records (JSON lines, .gz too) instead; --compat bash.")
+    ] = "",
+) -> None:
+    """Print what a run would do: variants, steps, nodes, processes, legs, exact commands."""
+    if batch:
+        _batch(batch, params, compat, mode)
+    for name, value in (("PARAMS", params), ("--suite", suite)):
+        if not value:
+            raise ConfigError("is missing", key=name, expected="see `tipcflow plan --help`")
+    from tipcflow.config.settings import settings
+    from tipcflow.execute.request import RunRequest
+
+    request = RunRequest(
+        params=params,
+        suite=suite,
+        mode=mode,
+        cluster=cluster,
+        config_dir=settings().config_dir,
+        suite_ref=suite_ref,
+        seed=seed,
+        repeats=repeats,
+        diagnose=diagnose,
+        compat=compat,
+    )
+    if expects:
+        _print_expects(request, policy, as_json=as_json or output == "json")
+    elif diff:
+        _print_diff(request, as_json=as_json or output == "json")
+    else:
+        _print_plan(request, "json" if as_json else output)
+
+
+def _make(*requests: "RunRequest", as_json: bool) -> list[Plan]:
+    """The plans of requests that differ in nothing but their semantics; a file that is not run is shown first."""
+    from tipcflow.config.cluster import load_cluster
+    from tipcflow.config.settings import settings
+    from tipcflow.config.suite import load_suite
+    from tipcflow.execute.resolve.planning import make_plan
+    from tipcflow.execute.source.snapshot import take_snapshot
+    from tipcflow.params.kinds import recognise
+
+    first = requests[0]
+    suite = load_suite(first.suite, first.config_dir)
+    nodes = load_cluster(first.cluster, first.config_dir) if first.cluster else None
+    snapshot = take_snapshot(suite, first.params, first.suite_ref, cache=settings().home / "suites")
+    try:
+        return [make_plan(request, suite, nodes, snapshot, run="plan") for request in requests]
+    except ConfigError:
+        kind = recognise(snapshot.params_text, snapshot.params_file)
+        if kind.refused and kind.kind != "other":
+            from tipcflow.cli.plan.refused import print_refused
+
+            print_refused(kind, snapshot.params_file, as_json=as_json)
+        raise
+
+
+def _print_diff(request: "RunRequest", *, as_json: bool) -> None:
+    from tipcflow.cli.plan.diff import print_differences
+
+    # A script takes neither a seed nor a wish for verbose logs.
+    script = replace(request, compat=Compat.BASH, seed=None, diagnose=False)
+    plans = _make(script, replace(request, compat=Compat.SPEC), as_json=as_json)
+    print_differences(*plans, as_json=as_json)
+
+
+def _print_expects(request: "RunRequest", policy: str, *, as_json: bool) -> None:
+    from tipcflow.cli.plan.expects import print_expects
+    from tipcflow.config.policy import Policy
+    from tipcflow.config.settings import settings
+    from tipcflow.config.suite import load_suite
+    from tipcflow.execute.verdict.judge import load_policy
+
+    (made,) = _make(request, as_json=as_json)
+    suite = load_suite(request.suite, request.config_dir)
+    shipped = request.config_dir / "policies" / f"{request.policy}.yaml"
+    rules = (
+        load_policy(policy or request.policy, request.config_dir)
+        if policy or shipped.is_file()
+        else Policy(name="")
+    )
+    rules = rules.settled(suite.name, made.model)
+    print_expects(made, suite, rules, settings(), as_json=as_json)
+
+
+def _print_plan(request: "RunRequest", output: str | None) -> None:
+    from tipcflow.cli.plan.durations import predict
+    from tipcflow.cli.plan.page import print_commands, print_table
+    from tipcflow.config.settings import settings
+
+    (made,) = _make(request, as_json=output == "json")
+    if output == "json":
+        typer.echo(json.dumps(made.model_dump(mode="json"), indent=2))
+    if output in (None, "table"):
+        print_table(made, predict(made, settings()))
+    if output in (None, "commands"):
+        print_commands(made)
+
+
+def _batch(records: str, params: str, compat: Compat, mode: str) -> NoReturn:
+    from tipcflow.cli.plan.batch import run_batch
+
+    if params:
+        raise ConfigError("the records bring their own files", key="PARAMS", found=params, expected="none")
+    if compat is not Compat.BASH:
+        raise ConfigError(
+            "records are answered as the suites' scripts would",
+            key="--compat",
+            found=compat.value,
+            expected="bash",
+        )
+    raise typer.Exit(run_batch(records, mode=mode))

@@ -1,0 +1,70 @@
+"""`tipcflow plan --expects`: what a run of the plan must prove."""
+
+import sys
+
+import typer
+
+from tipcflow.check.evidence import expected
+from tipcflow.cli.output.output import columns, echo_lines, print_json, terminal_width
+from tipcflow.cli.plan.durations import database_missing
+from tipcflow.config.policy import Policy
+from tipcflow.config.settings import Settings
+from tipcflow.config.suite import Suite
+from tipcflow.domain import Expectation, PastRun, Plan, Status, TipcflowError
+
+_GOOD = (Status.PASS, Status.IMPROVEMENT)
+_LOOKED_AT = 200
+
+
+def print_expects(made: Plan, suite: Suite, policy: Policy, settings: Settings, *, as_json: bool) -> None:
+    """Print each piece of expected evidence: of which step, leg and rank, from what it is expected, and why.
+
+    Args:
+        policy: says how many earlier runs make a history.
+    """
+    history = _history(made, settings, policy.min_history)
+    pieces = expected(made, suite.prints, history, min_history=policy.min_history)
+    if as_json:
+        print_json([{"id": piece.id, **piece.model_dump(mode="json")} for piece in pieces])
+        return
+    typer.echo(f"{typer.style(made.chain, bold=True)}  {made.mode}  {len(pieces)} pieces of evidence")
+    rows = [_cells(piece) for piece in pieces]
+    echo_lines(columns(("EVIDENCE", "STEP", "WHAT", "FROM", "BECAUSE"), rows, width=terminal_width()))
+
+
+def _cells(piece: Expectation) -> tuple[str, ...]:
+    rank = f"rank {piece.rank}" + (f" on {piece.node}" if piece.node else "") if piece.rank >= 0 else ""
+    length = f"{piece.epochs} epochs" if piece.epochs else f"{piece.iterations} iterations"
+    what = [piece.leg, rank, piece.metric, length if piece.epochs or piece.iterations else ""]
+    return (
+        piece.kind.value,
+        piece.step,
+        ", ".join(filter(None, what)),
+        piece.source.value,
+        piece.because,
+    )
+
+
+def _history(plan: Plan, settings: Settings, runs: int) -> tuple[PastRun, ...]:
+    """What the newest accepted runs of the chain, mode and cluster left, oldest first; nothing without a database,
+    which planning never makes nor changes."""
+    from tipcflow.store import Store
+
+    if database_missing(settings.database_url):
+        return ()
+    try:
+        with Store.open(settings.database_url, migrate=False) as store:
+            like = [
+                run
+                for run in store.runs(chain=plan.chain, limit=_LOOKED_AT)
+                if run.status in _GOOD
+                and (run.mode, run.compat) == (plan.mode, plan.compat)
+                and run.trigger != "confirm"
+                and plan.cluster in ("", run.cluster)
+            ]
+            like = [run for run in like if run.environment == like[0].environment]
+            found = [(run.id, store.document(run.id, "found")) for run in like[:runs]]
+            return tuple(PastRun(run=run, found=tuple(keys or ())) for run, keys in reversed(found))
+    except TipcflowError as error:
+        print(f"no history: {error.message}", file=sys.stderr)  # noqa: T201
+        return ()

@@ -1,0 +1,1 @@
+"""`tipcflow scaling`: how throughput scales with nodes and devices."""

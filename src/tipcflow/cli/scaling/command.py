@@ -1,0 +1,105 @@
+"""`tipcflow scaling`: throughput by topology, from printed results, training logs, or runs."""
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tipcflow.cli.output.narrow import fitting
+from tipcflow.cli.output.output import echo_lines, print_json, terminal_width
+from tipcflow.domain import ConfigError, Status, exit_code
+
+if TYPE_CHECKING:
+    from tipcflow.parse.scaling.scaling import Scaled
+
+SCHEMA_VERSION = 1
+
+
+class Rule(StrEnum):
+    """How the speed of a training log is found."""
+
+    PRINTED = "printed"
+    TIME = "time"
+
+
+def scaling(
+    inputs: Annotated[list[str], typer.Argument(metavar="FILE_OR_RUN…", help="Logs, results, or ids of runs.")],
+    batch: Annotated[
+        int, typer.Option("--batch-size-per-device", min=1, help="Samples of one device and iteration.")
+    ],
+    rule: Annotated[
+        Rule, typer.Option(help="printed: the speed that logs print; time: from batch_cost or time stamps.")
+    ] = Rule.PRINTED,
+    skip: Annotated[int, typer.Option(min=0, help="Iterations of a log that do not count.")] = 50,
+    take: Annotated[int, typer.Option(min=1, help="Iterations after those that count.")] = 100,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+) -> None:
+    """Show how much faster a training is on more devices: average, median, speed-up and efficiency."""
+    from tipcflow.cli.scaling.inputs import Inputs
+    from tipcflow.parse.scaling.choice import chosen, short
+    from tipcflow.parse.scaling.scaling import scaled
+    from tipcflow.parse.scaling.speeds import Window
+
+    reader = Inputs(rule=rule.value, batch=batch, window=Window(skip, take))
+    errors = []
+    for name in inputs:
+        try:
+            reader.read(name)
+        except ConfigError as error:
+            errors.append(str(error))
+    speeds, left_out = chosen(reader.speeds, batch)
+    table = scaled(speeds, batch)
+    notes = [*reader.notes, *left_out, *short(speeds, take), *_alone(table)]
+    if as_json:
+        print_json(document(table, rule.value, batch, notes, errors))
+    else:
+        echo_lines(page(table, terminal_width()))
+        for note in notes:
+            typer.echo(f"note: {note}")
+    for message in errors:
+        typer.echo(f"{Status.CONFIG_ERROR.value}: {message}", err=True)
+    if errors:
+        raise typer.Exit(exit_code(Status.CONFIG_ERROR))
+
+
+def _alone(table: "list[Scaled]") -> list[str]:
+    return [
+        f"{model or 'these logs'}: no speed-up, there is no run on 1n1g"
+        for model in dict.fromkeys(one.model for one in table if one.speedup is None)
+    ]
+
+
+def document(table: "list[Scaled]", rule: str, batch: int, notes: list[str], errors: list[str]) -> dict[str, Any]:
+    """The JSON document (docs/reference/formats.md)."""
+    models: dict[str, dict[str, Any]] = {}
+    for one in table:
+        models.setdefault(one.model, {})[one.topology] = one.model_dump(exclude={"model", "topology"})
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "rule": rule,
+        "batch_size_per_device": batch,
+        "models": models,
+        "notes": notes,
+        "errors": errors,
+    }
+
+
+def page(table: "list[Scaled]", width: int | None) -> list[str]:
+    """The table for people."""
+    if not table:
+        return []
+    headers = ("MODEL", "TOPOLOGY", "DEVICES", "REPEATS", "AVERAGE", "MEDIAN", "SPEED-UP", "EFFICIENCY")
+    rows = [
+        (
+            one.model,
+            one.topology,
+            str(one.devices),
+            str(one.repeats),
+            f"{one.average_speed:.2f}",
+            f"{one.median_speed:.2f}",
+            "-" if one.speedup is None else f"{one.speedup:.2f}",
+            "-" if one.efficiency is None else f"{one.efficiency:.1%}",
+        )
+        for one in table
+    ]
+    return fitting(headers, rows, width=width, spare=("AVERAGE", "REPEATS", "DEVICES"))

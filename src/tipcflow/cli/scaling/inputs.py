@@ -1,0 +1,160 @@
+"""What `tipcflow scaling` is given -> speeds: files first, ids of runs where there is no such file."""
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from tipcflow.cli.parse.inputs import STDIN, pieces_of, rank_of
+from tipcflow.domain import ConfigError
+from tipcflow.parse.scaling.printed_speeds import PrintedSpeeds
+from tipcflow.parse.scaling.scaling import Speed, named, topology_in
+from tipcflow.parse.scaling.speeds import PRINTED, Window, counting, speed_of, steps_in
+from tipcflow.parse.text import last_state, strip_ansi
+from tipcflow.parse.training.stream import numbered_lines
+
+# What is looked for in folders.
+_LOG = re.compile(r"(?:\.(?:log|txt|out|json)|^workerlog\.\d+)(?:\.gz)?$")
+# So much of a line is quoted.
+_SHOWN = 100
+
+
+class Inputs:
+    """Collects speeds from files and runs.
+
+    Attributes:
+        speeds: what was found, in the order of the inputs.
+        notes: what was left out, in words.
+    """
+
+    def __init__(self, *, rule: str, batch: int, window: Window) -> None:
+        self.speeds: list[Speed] = []
+        self.notes: list[str] = []
+        self._rule, self._batch, self._window = rule, batch, window
+
+    def read(self, name: str) -> None:
+        """Take one input: a file, a folder with all that is below it, or a run.
+
+        Raises:
+            ConfigError: it is none of these, cannot be read, or does not tell a speed or a topology.
+        """
+        if name != STDIN and Path(name).is_dir():
+            self._folder(name)
+        elif name == STDIN or Path(name).exists() or _is_path(name):
+            self._file(name)
+        else:
+            from tipcflow.cli.scaling.runs import run_speeds
+
+            of_run = run_speeds(name, rule=self._rule, batch=self._batch, window=self._window)
+            self.notes += of_run.notes
+            given = {one.source for one in self.speeds}
+            for one in of_run.speeds:
+                # Runs are repeats of each other; one that was named twice counts once.
+                if one.source not in given:
+                    self.speeds.append(self._next(one) if self._known(one) else one)
+
+    def _folder(self, name: str) -> None:
+        """Take the logs below a folder; what is no log of a training, or of no topology, is left out."""
+        logs = sorted(
+            str(Path(folder) / file) for folder, _, files in os.walk(name) for file in files if _is_log(file)
+        )
+        before = len(self.speeds)
+        left_out: list[str] = []
+        for log in logs:
+            try:
+                self._file(log)
+            except ConfigError as error:
+                left_out.append(str(error))
+        if len(self.speeds) == before:
+            raise ConfigError(
+                f"is a folder in which no log tells a speed and a topology ({len(logs)} logs below it)",
+                file=name,
+                expected=left_out[0] if left_out else "logs like 4n8g/r50_b128_fp32_1.log below it",
+            )
+        if left_out:
+            more = f" (and {len(left_out) - 1} more logs)" if len(left_out) > 1 else ""
+            self.notes.append(f"left out: {left_out[0]}{more}")
+
+    def _file(self, name: str) -> None:
+        results = PrintedSpeeds()
+        steps = list(counting(steps_in(_watched(_lines(name), results)), self._window))
+        self.notes += _not_understood(name, results.odd)
+        if results.speeds:
+            if self._rule != PRINTED:
+                raise ConfigError(
+                    "holds results, not times", file=name, key="--rule", found=self._rule, expected="training logs"
+                )
+            for one in results.speeds:
+                self.speeds.append(one if one.repeat else self._next(one))
+            return
+        topology = topology_in(name)
+        if topology is None:
+            what = "nodes and devices, like 4n8g"
+            raise ConfigError(
+                "has no results in it, and no topology in its path"
+                if not steps
+                else "has no topology in its path",
+                file=name,
+                expected=f"{what}, in the path"
+                if steps
+                else f"results, or a training log with {what} in its path",
+            )
+        if rank_of(name) > 0:
+            self.notes.append(f"{name}: left out, rank 0 speaks for all")
+            return
+        found = speed_of(
+            steps, rule=self._rule, batch=self._batch, devices=topology.devices, window=self._window, source=name
+        )
+        if found.not_finite:
+            self.notes.append(f"{name}: {found.not_finite} lines with nan or inf left out of the mean")
+        model, precision, batch, repeat = named(name)
+        one = Speed(
+            model=model, precision=precision, topology=topology, repeat=repeat, speed=found.speed, batch=batch,
+            source=name, how=found.how, iterations=found.iterations,
+        )  # fmt: skip
+        self.speeds.append(one if repeat and not self._known(one) else self._next(one))
+
+    def _known(self, one: Speed) -> bool:
+        return any(
+            _series(old) == _series(one) and old.repeat == one.repeat and old.source != one.source
+            for old in self.speeds
+        )
+
+    def _next(self, one: Speed) -> Speed:
+        """The same with the next free number of a repeat."""
+        taken = [old.repeat for old in self.speeds if _series(old) == _series(one)]
+        return one.model_copy(update={"repeat": max(taken, default=0) + 1})
+
+
+def _series(one: Speed) -> tuple[object, ...]:
+    """What repeats of one training have in common."""
+    return (one.model, one.precision, one.batch, one.topology)
+
+
+def _is_path(name: str) -> bool:
+    """Whether a person who wrote this meant a file: ids of runs have no folder and no ending."""
+    return "/" in name or Path(name).suffix in (".log", ".txt", ".gz", ".json", ".out", ".md")
+
+
+def _is_log(file: str) -> bool:
+    """Whether a file of a folder is looked at; of the ranks of a training 0 speaks for all."""
+    return _LOG.search(file) is not None and rank_of(file) <= 0
+
+
+def _lines(name: str) -> Iterator[tuple[int, str]]:
+    for offset, raw in numbered_lines(pieces_of(name)):
+        yield offset, strip_ansi(last_state(raw).decode("utf-8", "replace"))
+
+
+def _watched(lines: Iterable[tuple[int, str]], results: PrintedSpeeds) -> Iterator[tuple[int, str]]:
+    """The lines, while results among them are kept."""
+    for offset, line in lines:
+        results.line(offset, line)
+        yield offset, line
+
+
+def _not_understood(name: str, odd: list[str]) -> list[str]:
+    if not odd:
+        return []
+    more = f" (and {len(odd) - 1} more lines like it)" if len(odd) > 1 else ""
+    return [f"{name}: looks like a result, and is not understood: {odd[0][:_SHOWN]}{more}"]

@@ -1,0 +1,1 @@
+"""`tipcflow show`: one run."""

@@ -1,0 +1,1 @@
+"""`tipcflow trigger`: starts a run in an Airflow and waits for its verdict."""

@@ -1,0 +1,235 @@
+"""`tipcflow trigger`: runs of chains in an Airflow somewhere, for a CI job that has HTTPS and a login."""
+
+import signal
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tipcflow.domain import ConfigError, Status, TipcflowError
+
+if TYPE_CHECKING:
+    from tipcflow.airflow_api import Airflow, DagRun
+    from tipcflow.cli.trigger.selection import Wish
+    from tipcflow.cli.trigger.wait import Watched
+
+# An id that no run has: whether the page is there is asked before anything is started.
+_NO_RUN = "20000101t000000-none-00000000"
+_STOP_S = 5.0
+# A commit is run at most this often under one run id with a number behind it.
+_MOST_RUNS = 100
+
+
+def trigger(
+    chains: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="CHAIN", help="suite/model/file, its DAG id, or a quoted glob."),
+    ] = None,
+    mode: Annotated[
+        str | None, typer.Option("--mode", "-m", help="TIPC mode, e.g. lite_train_lite_infer.")
+    ] = None,
+    suite_ref: Annotated[
+        str | None, typer.Option(help="Git ref of the suite to test; a full commit makes retries join one run.")
+    ] = None,
+    base: Annotated[str | None, typer.Option(help="A change's target branch, or a commit of it.")] = None,
+    framework: Annotated[
+        str | None, typer.Option(help="What the nodes must have, for example paddlepaddle==3.3.1.")
+    ] = None,
+    cluster: Annotated[str | None, typer.Option("--cluster", "-c", help="A cluster that Airflow knows.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of the training.")] = None,
+    repeats: Annotated[int | None, typer.Option(min=1, max=20, help="Train this often.")] = None,
+    diagnose: Annotated[bool, typer.Option("--diagnose", help="Verbose framework and NCCL logs.")] = False,
+    policy: Annotated[str | None, typer.Option(help="Checks and tolerances, e.g. pr.")] = None,
+    suite: Annotated[
+        str | None, typer.Option("--suite", "-s", help="With --params-file: a file without a DAG of its own.")
+    ] = None,
+    params_file: Annotated[str | None, typer.Option(help="Params file, relative to the suite's root.")] = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait for the verdicts; exit with the worst.")] = False,
+    timeout: Annotated[float, typer.Option(min=0, help="Minutes to wait at most.")] = 120,
+    stop: Annotated[
+        bool, typer.Option("--stop", help="When interrupted or out of time, stop the runs too.")
+    ] = False,
+    junit: Annotated[Path | None, typer.Option(help="With --wait: write JUnit XML here.")] = None,
+    markdown: Annotated[
+        Path | None, typer.Option(help="With --wait: write the verdicts as Markdown here.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")] = False,
+    run_id_prefix: Annotated[str, typer.Option(help="Who triggers: run ids begin with it.")] = "ci",
+    again: Annotated[bool, typer.Option("--again", help="A new run, though this was run before.")] = False,
+    unpause: Annotated[bool, typer.Option("--unpause", help="Unpause DAGs that are paused.")] = False,
+) -> None:
+    """Run chains in Airflow, by its REST API; address and login come from TIPCFLOW_AIRFLOW_* variables.
+
+    Progress goes to stderr, verdicts to stdout. Without --wait the exit code says whether the runs were made.
+    """
+    from tipcflow.cli.trigger.selection import choose, wishes
+
+    _check_outputs(wait, junit, markdown)
+    file = _given(suite=suite, params_file=params_file)
+    conf = _given(mode=mode, suite_ref=suite_ref, base=base, framework=framework, cluster=cluster, policy=policy)
+    conf |= _given(seed=seed, repeats=repeats, diagnose=diagnose or None)
+    with _airflow() as airflow:
+        if wait:
+            airflow.certification(_NO_RUN)
+        dags = choose(airflow, chains or [], file, unpause=unpause)
+        runs = [_start(airflow, wish) for wish in wishes(dags, file | conf, prefix=run_id_prefix, again=again)]
+        if wait:
+            _follow(airflow, runs, timeout_s=timeout * 60, stop=stop)
+        raise typer.Exit(_finish(airflow.url, runs, waited=wait, junit=junit, markdown=markdown, as_json=as_json))
+
+
+def _given(**options: Any) -> dict[str, Any]:
+    """The options that were given; the DAG has the defaults of the others."""
+    return {key: value for key, value in options.items() if value is not None}
+
+
+def _airflow() -> "Airflow":
+    from tipcflow.airflow_api import Airflow
+    from tipcflow.config.airflow_login import airflow_login
+
+    login = airflow_login()
+    return Airflow(login.url, user=login.user, password=login.password, token=login.token)
+
+
+def _check_outputs(wait: bool, *paths: Path | None) -> None:
+    """What cannot be written is said before a cluster works for an hour."""
+    for path in paths:
+        if path is None:
+            continue
+        if not wait:
+            raise ConfigError("there is nothing to write without --wait", found=str(path), expected="--wait")
+        if not path.parent.is_dir() or path.is_dir():
+            raise ConfigError("cannot be written", file=str(path), expected="a file in a folder that exists")
+
+
+def _start(airflow: "Airflow", wish: "Wish") -> "Watched":
+    from tipcflow.cli.trigger.wait import Watched
+
+    run = Watched(wish)
+    try:
+        run.dag_run = airflow.trigger(wish.dag_id, wish.conf, wish.run_id)
+        for number in range(2, _MOST_RUNS):
+            if (useless := _useless(airflow, run)) is None:
+                break
+            _note(f"{wish.chain}: run {run.run} is {useless.value}: a new run is made")
+            run = Watched(replace(wish, run_id=f"{wish.run_id}-{number}"))
+            run.dag_run = airflow.trigger(wish.dag_id, wish.conf, run.wish.run_id)
+    except TipcflowError as error:
+        # The others are made all the same: one chain's bad params are no reason to certify nothing.
+        run.refuse(error)
+        _note(f"{wish.chain}: {error}")
+    else:
+        _note(f"{wish.chain}: run {run.run}")
+    return run
+
+
+def _useless(airflow: "Airflow", run: "Watched") -> Status | None:
+    """The status of a run that has ended and says nothing about the model; None for all others.
+
+    Of a deployment without the Certification page nothing is known: then the run is joined.
+    """
+    from tipcflow.cli.trigger.wait import Watched, verdict
+
+    assert run.dag_run
+    if not run.dag_run.state.ended:
+        return None
+    try:
+        facts = airflow.certification(run.run)
+    except TipcflowError:
+        return None
+    if facts is None or facts.run.status is None:
+        return None
+    status, _ = verdict(Watched(run.wish, run.dag_run, facts), facts.run.status)
+    return status if status in (Status.INFRA_FAILURE, Status.CANCELLED) else None
+
+
+def _follow(airflow: "Airflow", runs: Sequence["Watched"], *, timeout_s: float, stop: bool) -> None:
+    from tipcflow.cli.trigger.wait import wait
+
+    cancel = threading.Event()
+    with _cancelled_by_signals(cancel):
+        wait(airflow, runs, timeout_s=timeout_s, cancel=cancel, note=_note)
+        for run in runs:
+            if run.dag_run is None or run.dag_run.state.ended:
+                continue
+            if not stop:
+                _note(f"{run.wish.chain}: the run goes on in Airflow")
+                continue
+            try:
+                _stop(airflow, run.dag_run)
+                _note(f"{run.wish.chain}: the run is told to stop and to clean up")
+                run.reason += "; it is told to stop"
+            except TipcflowError as error:
+                _note(f"{run.wish.chain}: the run could not be stopped: {error}")
+
+
+def _stop(airflow: "Airflow", dag_run: "DagRun") -> None:
+    from tipcflow.cli.trigger.selection import CONFIRM_DAG
+
+    airflow.set_state(dag_run.dag_id, dag_run.run_id, "failed", deadline_s=_STOP_S)
+    facts = airflow.certification(dag_run.run, deadline_s=_STOP_S)
+    if facts and facts.confirming and facts.confirming.dag_run_id:
+        # Waiting for it is all that is left of the run, and Airflow stops no teardown task.
+        airflow.set_state(CONFIRM_DAG, facts.confirming.dag_run_id, "failed", deadline_s=_STOP_S)
+
+
+@contextmanager
+def _cancelled_by_signals(cancel: threading.Event) -> Iterator[None]:
+    """The first Ctrl-C or TERM ends the waiting in order; a second one ends the process at once."""
+
+    def handler(number: int, _frame: FrameType | None) -> None:
+        cancel.set()
+        signal.signal(number, before[number])
+        _note(f"{signal.Signals(number).name}: no longer waiting")
+
+    wanted = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    numbers = [int(number) for number in wanted if signal.getsignal(number) != signal.SIG_IGN]
+    before = {number: signal.signal(number, handler) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, old in before.items():
+            signal.signal(number, old)
+
+
+def _finish(
+    url: str,
+    runs: Sequence["Watched"],
+    *,
+    waited: bool,
+    junit: Path | None,
+    markdown: Path | None,
+    as_json: bool,
+) -> int:
+    from tipcflow.cli.output.output import echo_lines, print_json, terminal_width
+    from tipcflow.cli.trigger import report as said
+    from tipcflow.report import junit_of_runs
+
+    if junit:
+        _write(junit, junit_of_runs(said.reported(run) for run in runs))
+    if markdown:
+        _write(markdown, said.markdown(url, runs))
+    if as_json:
+        print_json(said.as_json(url, runs))
+    else:
+        echo_lines(said.lines(url, runs, width=terminal_width()))
+        if waited:
+            echo_lines([said.worst(runs).value])
+    return said.code(runs)
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ConfigError("cannot be written", file=str(path), found=str(error)) from error
+
+
+def _note(text: str) -> None:
+    typer.echo(f"{time.strftime('%H:%M:%S')}  {text}", err=True)

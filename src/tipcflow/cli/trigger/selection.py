@@ -1,0 +1,152 @@
+"""What `tipcflow trigger` asks for: which DAGs, with which params, under which run ids."""
+
+import fnmatch
+import hashlib
+import json
+import re
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tipcflow.domain import ConfigError, dag_id_of
+
+if TYPE_CHECKING:
+    from tipcflow.airflow_api import Airflow, Dag
+
+GENERIC_DAG = "certify"
+CONFIRM_DAG = "confirm"
+_LONGEST_HINT = 1000
+_GLOB = re.compile(r"[*?\[]")
+_PREFIX = re.compile(r"^[A-Za-z0-9.~:+-]+(_[A-Za-z0-9.~:+-]+)*$")
+# A full commit; whatever else git takes for a ref may mean other files tomorrow.
+_COMMIT = re.compile(r"^([0-9a-f]{40}|[0-9a-f]{64})$")
+
+
+@dataclass(frozen=True)
+class Wish:
+    """One run to be made. `chain` is as people name it, `run_id` is Airflow's."""
+
+    chain: str
+    dag_id: str
+    conf: Mapping[str, Any]
+    run_id: str
+
+
+def choose(
+    airflow: "Airflow", chains: Sequence[str], file: Mapping[str, str], *, unpause: bool = False
+) -> dict[str, "Dag"]:
+    """Chain, as people name it -> its DAG, which can be started; nothing is.
+
+    Args:
+        chains: `suite/model/file`, DAG ids, or globs of either.
+        file: `suite` and `params_file` for the generic DAG, instead of chains.
+        unpause: let the scheduler start runs of a paused DAG.
+
+    Raises:
+        ConfigError: no such chain (with those of near names), a paused DAG.
+        InfraError: Airflow cannot be reached.
+    """
+    found = _generic(airflow, chains, file) if file else _chain_dags(airflow, chains)
+    for dag in found.values():
+        _startable(airflow, dag, unpause=unpause)
+    return found
+
+
+def wishes(dags: Mapping[str, "Dag"], conf: Mapping[str, Any], *, prefix: str, again: bool = False) -> list[Wish]:
+    """The runs to be made, one per DAG.
+
+    Args:
+        conf: params of all of them; those left out have the DAG's defaults.
+        prefix: what stands before `__` in the run id: who triggers.
+        again: a new run, whatever was run before.
+
+    Raises:
+        ConfigError: a prefix that cannot be one.
+    """
+    if not _PREFIX.match(prefix):
+        raise ConfigError(
+            "cannot begin a run id",
+            key="--run-id-prefix",
+            found=prefix,
+            expected="letters, digits, . ~ : + -, and no __",
+        )
+    return [
+        Wish(chain, dag.dag_id, conf, run_id(prefix, dag.dag_id, conf, again=again)) for chain, dag in dags.items()
+    ]
+
+
+def run_id(prefix: str, dag_id: str, conf: Mapping[str, Any], *, again: bool = False) -> str:
+    """`<prefix>__<hash>`: equal wishes for a commit are one run, so that a CI job that is retried finds its run.
+
+    Without a full commit as `suite_ref` the files may have changed since, and a new run is made each time.
+    """
+    text = json.dumps([dag_id, dict(conf)], sort_keys=True)
+    digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+    if again or not is_commit(conf.get("suite_ref")):
+        return f"{prefix}__{digest}-{secrets.token_hex(4)}"
+    return f"{prefix}__{digest}"
+
+
+def is_commit(ref: object) -> bool:
+    """Whether a ref means the same files for ever."""
+    return isinstance(ref, str) and bool(_COMMIT.match(ref))
+
+
+def _generic(airflow: "Airflow", chains: Sequence[str], file: Mapping[str, str]) -> dict[str, "Dag"]:
+    if chains or set(file) != {"suite", "params_file"}:
+        raise ConfigError(
+            "go together, without a CHAIN",
+            key="--suite and --params-file",
+            found=" ".join([*chains, *file.values()]),
+            expected="CHAIN…, or --suite S --params-file F",
+        )
+    return {f"{file['suite']}/{file['params_file']}": airflow.dag(GENERIC_DAG)}
+
+
+def _chain_dags(airflow: "Airflow", chains: Sequence[str]) -> dict[str, "Dag"]:
+    if not chains:
+        raise ConfigError("no chain", key="CHAIN", expected="suite/model/file, its DAG id, or a glob")
+    listed = airflow.dags() if any(map(_GLOB.search, chains)) else []
+    # By DAG: a chain that was named and is matched by a glob too is one run.
+    found: dict[str, Dag] = {}
+    for chain in chains:
+        dags = _matching(listed, chain) if _GLOB.search(chain) else [_chain_dag(airflow, chain)]
+        found |= {dag.dag_id: dag for dag in dags}
+    return {dag.name: dag for dag in found.values()}
+
+
+def _chain_dag(airflow: "Airflow", chain: str) -> "Dag":
+    dag = airflow.dag(dag_id_of(chain) if "/" in chain else chain)
+    if not _is_chain(dag):
+        raise ConfigError(f"DAG {dag.dag_id} is no chain", key="CHAIN", found=chain, expected="suite/model/file")
+    return dag
+
+
+def _matching(listed: Sequence["Dag"], glob: str) -> list["Dag"]:
+    known = [dag for dag in listed if _is_chain(dag)]
+    found = [dag for dag in known if fnmatch.fnmatchcase(dag.dag_id, _dotted(glob))]
+    if not found:
+        names = ", ".join(dag.name for dag in known) or "none"
+        raise ConfigError("no chain matches", key="CHAIN", found=glob, hint=f"chains: {names}"[:_LONGEST_HINT])
+    return found
+
+
+def _is_chain(dag: "Dag") -> bool:
+    """The DAG of a params file has the id `suite.model.file`; the others have no dot."""
+    return dag.dag_id.count(".") >= 2
+
+
+def _dotted(glob: str) -> str:
+    return ".".join(re.sub(r"[^A-Za-z0-9_\-*?\[\]!]", "_", part) for part in re.split(r"[/.]", glob))
+
+
+def _startable(airflow: "Airflow", dag: "Dag", *, unpause: bool) -> None:
+    if dag.has_import_errors:
+        raise ConfigError(f"the file of DAG {dag.dag_id} cannot be read by Airflow", hint="see its import errors")
+    if dag.is_paused and unpause:
+        airflow.unpause(dag.dag_id)
+    elif dag.is_paused:
+        raise ConfigError(
+            f"DAG {dag.dag_id} is paused: the run would wait for ever", hint="unpause it in Airflow, or --unpause"
+        )

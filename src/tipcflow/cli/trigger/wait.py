@@ -1,0 +1,147 @@
+"""Waiting for runs that Airflow executes, until each is judged, and telling what changes meanwhile."""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from tipcflow.cli.trigger.selection import Wish
+from tipcflow.domain import InfraError, Status, TipcflowError
+
+if TYPE_CHECKING:
+    from tipcflow.airflow_api import Airflow, DagRun, RunFacts
+
+POLL_S = 5.0
+# After the last task of a DAG run the verdict is a moment away, unless a check is still being confirmed.
+GRACE_S = 600.0
+# A run that was never begun has nothing that could still be confirmed.
+GRACE_WITHOUT_RUN_S = 30.0
+_LONGEST_CALL_S = 60.0
+
+Note = Callable[[str], None]
+
+
+@dataclass
+class Watched:
+    """One triggered run, as far as it is known.
+
+    Attributes:
+        status: its last word; None while it goes on.
+        reason: why, in one sentence.
+        dag_run: None when it could not be triggered.
+    """
+
+    wish: Wish
+    dag_run: "DagRun | None" = None
+    facts: "RunFacts | None" = None
+    status: Status | None = None
+    reason: str = ""
+    ended_at: float | None = None
+    told: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def run(self) -> str:
+        """Our id of the run, '' when there is none."""
+        return self.dag_run.run if self.dag_run else ""
+
+    @property
+    def neutral(self) -> bool:
+        """Whether it is `unconfirmed` and its policy says that this does not block."""
+        return self.status is Status.UNCONFIRMED and self.facts is not None and self.facts.neutral
+
+    def refuse(self, error: TipcflowError) -> None:
+        """The run is not followed any further, because of an error."""
+        self.status, self.reason = error.status, str(error)
+
+
+def wait(
+    airflow: "Airflow", runs: Sequence[Watched], *, timeout_s: float, cancel: threading.Event, note: Note
+) -> None:
+    """Follow runs until each has a status, the time is up, or somebody cancels; every one has a status then.
+
+    An Airflow that cannot be reached meanwhile is asked again until the time is up.
+    """
+    until = time.monotonic() + timeout_s
+    silent = ""
+    while (open_ := [run for run in runs if run.status is None]) and not cancel.is_set():
+        if time.monotonic() >= until:
+            break
+        for run in open_:
+            try:
+                _look(airflow, run, until, note)
+                silent = ""
+            except InfraError as error:
+                if not silent:
+                    note(f"{error.message}; asking again")
+                silent = error.message
+            except TipcflowError as error:
+                run.refuse(error)
+        cancel.wait(min(POLL_S, max(0.0, until - time.monotonic())) if any(r.status is None for r in runs) else 0)
+    for run in runs:
+        if run.status is None:
+            run.status, run.reason = _unfinished(run, cancel.is_set(), timeout_s, silent)
+
+
+def _look(airflow: "Airflow", run: Watched, until: float, note: Note) -> None:
+    assert run.dag_run
+    left = max(0.1, min(_LONGEST_CALL_S, until - time.monotonic()))
+    run.dag_run = airflow.dag_run(run.dag_run.dag_id, run.dag_run.run_id, deadline_s=left)
+    run.facts = airflow.certification(run.run, deadline_s=left) or run.facts
+    _tell(run, note)
+    if not run.dag_run.state.ended:
+        run.ended_at = None
+        return
+    if run.ended_at is None:
+        run.ended_at = time.monotonic()
+    judged = run.facts.run.status if run.facts else None
+    grace = GRACE_S if run.facts else GRACE_WITHOUT_RUN_S
+    if judged:
+        run.status, run.reason = verdict(run, judged)
+    elif time.monotonic() - run.ended_at >= grace:
+        run.status = Status.INFRA_FAILURE
+        run.reason = f"the DAG run ended as {run.dag_run.state.value} and left {_nothing(airflow, run, left)}"
+
+
+def verdict(run: Watched, judged: Status) -> tuple[Status, str]:
+    """The run's status; a DAG run that is red after a good one lost something behind the verdict."""
+    assert run.dag_run
+    assert run.facts
+    well = judged.severity <= Status.IMPROVEMENT.severity or run.facts.neutral
+    if run.dag_run.state == "failed" and well:
+        return Status.INFRA_FAILURE, f"the run is {judged.value}, but its DAG run failed: see its red task"
+    return judged, run.facts.run.reason
+
+
+def _nothing(airflow: "Airflow", run: Watched, deadline_s: float) -> str:
+    if run.facts:
+        return "the run without a status"
+    assert run.dag_run
+    tasks = airflow.task_instances(run.dag_run.dag_id, run.dag_run.run_id, deadline_s=deadline_s)
+    red = sorted({task.task_id for task in tasks if task.state == "failed"})
+    return f"no run in the metrics database: see the log of {', '.join(red) or 'its tasks'}"
+
+
+def _unfinished(run: Watched, cancelled: bool, timeout_s: float, silent: str) -> tuple[Status, str]:
+    state = run.dag_run.state.value if run.dag_run else "unknown"
+    if cancelled:
+        return Status.CANCELLED, f"nobody waits for it any more; its DAG run is {state}"
+    why = f"; {silent}" if silent else ""
+    return Status.INFRA_FAILURE, f"not finished after {timeout_s / 60:g} min; its DAG run is {state}{why}"
+
+
+def _tell(run: Watched, note: Note) -> None:
+    """One line per change: the DAG run's state, and each step that ended."""
+    assert run.dag_run
+    now = {"DAG run": run.dag_run.state.value}
+    for step in run.facts.steps if run.facts else ():
+        if step.status:
+            took = f" ({step.seconds:.1f} s)" if step.seconds else ""
+            why = f": {step.reason}" if step.reason and step.status is not Status.PASS else ""
+            now[step.id] = f"{step.status.value}{took}{why}"
+    if run.facts and (asked := run.facts.confirming):
+        now["no verdict yet"] = f"measuring once more: {', '.join(asked.keys)} (confirm run {asked.run})"
+    for what, word in now.items():
+        if run.told.get(what) != word:
+            note(f"{run.wish.chain}: {what}: {word}")
+    run.told.update(now)

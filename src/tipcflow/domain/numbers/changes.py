@@ -1,0 +1,82 @@
+"""What differs between two runs of one environment class: where to look first when a number has changed."""
+
+from collections.abc import Iterable, Sequence
+
+from tipcflow.domain.base import Frozen
+from tipcflow.domain.node import NodeFacts
+from tipcflow.domain.run.run import Run
+
+_COMMIT = 7
+
+
+class Origin(Frozen):
+    """What a run was made of and where it ran, besides its environment class.
+
+    Attributes:
+        framework: name and version.
+        suite_commit: of the suite; `+…` stands for local changes.
+        suite_sha256: hash of the suite's content.
+        nodes: that it used.
+        drivers, cuda: of the nodes that it used; empty without GPUs.
+    """
+
+    framework: str = ""
+    suite_commit: str = ""
+    suite_sha256: str = ""
+    nodes: tuple[str, ...] = ()
+    drivers: tuple[str, ...] = ()
+    cuda: tuple[str, ...] = ()
+
+
+def origin_of(run: Run, nodes: Iterable[NodeFacts]) -> Origin:
+    """The origin of a run, from what its nodes reported."""
+    used = [fact for fact in nodes if fact.node in run.nodes]
+    return Origin(
+        framework=run.framework,
+        suite_commit=run.suite_commit,
+        suite_sha256=run.suite_sha256,
+        nodes=run.nodes,
+        drivers=tuple(sorted({fact.driver for fact in used if fact.driver})),
+        cuda=tuple(sorted({fact.cuda for fact in used if fact.cuda})) if any(fact.gpus for fact in used) else (),
+    )
+
+
+def changes(before: Origin, now: Origin) -> list[str]:
+    """What changed from one run to another, in words; what is not known of either of them is left out."""
+    found = [_framework(before.framework, now.framework), _suite(before, now)]
+    found.append(_differ("nodes" if len(now.nodes) > 1 else "node", before.nodes, now.nodes))
+    found += [_differ("GPU driver", before.drivers, now.drivers), _differ("CUDA", before.cuda, now.cuda)]
+    return [one for one in found if one]
+
+
+def since(run: str, found: Sequence[str]) -> str:
+    """The changes since a run, as one phrase."""
+    if not found:
+        return f"since run {run} framework, suite, nodes and driver are the same"
+    return f"since run {run}: {', '.join(found)}"
+
+
+def _framework(before: str, now: str) -> str:
+    if not before or not now or before == now:
+        return ""
+    (name, _, old), (other, _, new) = before.partition(" "), now.partition(" ")
+    return f"framework {old} -> {new}" if name == other and old and new else f"framework {before} -> {now}"
+
+
+def _suite(before: Origin, now: Origin) -> str:
+    if before.suite_commit != now.suite_commit and before.suite_commit and now.suite_commit:
+        return f"suite {_commit(before.suite_commit)} -> {_commit(now.suite_commit)}"
+    if before.suite_sha256 != now.suite_sha256 and before.suite_sha256 and now.suite_sha256:
+        return f"suite content {before.suite_sha256[:_COMMIT]} -> {now.suite_sha256[:_COMMIT]}"
+    return ""
+
+
+def _commit(commit: str) -> str:
+    name, plus, _ = commit.partition("+")
+    return name[:_COMMIT] + (" with local changes" if plus else "")
+
+
+def _differ(name: str, before: Sequence[str], now: Sequence[str]) -> str:
+    if not before or not now or tuple(before) == tuple(now):
+        return ""
+    return f"{name} {'+'.join(before)} -> {'+'.join(now)}"

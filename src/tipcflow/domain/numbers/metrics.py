@@ -1,0 +1,117 @@
+"""Registry of metrics: name -> unit, better direction, family (docs/reference/metrics.md).
+
+Policies name metrics, parsers produce them, checks compare them.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+Better = Literal["higher", "lower", "none"]
+Family = Literal["speed", "memory", "quality", "other"]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A registered metric.
+
+    Attributes:
+        unit: unit of stored values; a format that prints another unit sets it in the sample.
+        better: `none` if neither direction is a defect (lr, samples, data_num).
+        family: the check that compares the metric with the baseline; `other` is stored and shown, never evaluated.
+    """
+
+    name: str
+    unit: str = ""
+    better: Better = "none"
+    family: Family = "other"
+
+
+def _family(family: Family, better: Better, unit: str, *names: str) -> tuple[Metric, ...]:
+    return tuple(Metric(name, unit, better, family) for name in names)
+
+
+METRICS: dict[str, Metric] = {
+    known.name: known
+    for known in (
+        *_family("quality", "lower", "", "loss", "ppl", "fid", "SAD", "MSE"),
+        *_family("quality", "higher", "", "top1", "top5", "acc", "auc", "mIoU", "Kappa", "Dice", "Auc_roc"),
+        *_family("quality", "higher", "", "mAP", "AP", "AP50", "AP75", "bbox_map", "psnr", "ssim"),
+        *_family("quality", "higher", "", "precision", "recall", "hmean", "norm_edit_dis", "recall1", "recall5"),
+        Metric("lr"),
+        Metric("samples"),
+        *_family("speed", "lower", "s", "batch_cost", "reader_cost", "epoch_time"),
+        *_family("speed", "higher", "images/s", "ips", "fps"),
+        *_family("speed", "higher", "samples/s", "throughput"),
+        *_family("memory", "lower", "MB", "max_mem_reserved", "max_mem_allocated"),
+        *_family("speed", "lower", "ms", "preprocess_time", "inference_time", "postprocess_time"),
+        Metric("total_time", "s", "lower", "speed"),
+        Metric("data_num"),
+        *_family("memory", "lower", "MB", "cpu_rss", "gpu_rss"),
+        Metric("gpu_util", "%"),
+        *_family("memory", "lower", "bytes", "peak_rss", "peak_gpu"),
+        Metric("wall_time", "s", "lower", "speed"),
+        # The node runner's probes: evidence about a node, never evaluated.
+        *_family("other", "lower", "s", "probe.cpu", "probe.memory", "probe.disk"),
+    )
+}
+
+
+PROBES = ("probe.cpu", "probe.memory", "probe.disk")
+
+
+def metric(name: str) -> Metric:
+    """The registered metric; an unknown one has no unit and no better direction, and is never evaluated."""
+    return METRICS.get(name) or Metric(name)
+
+
+# Speeds of a single iteration, independent of the number of iterations.
+_BY_ITERATION = frozenset(
+    {"batch_cost", "reader_cost", "ips", "fps", "throughput"}
+    | {"preprocess_time", "inference_time", "postprocess_time"}
+)
+
+
+def by_iteration(name: str) -> bool:
+    """Whether the metric is the speed of single iterations, comparable between runs on all and on little data."""
+    return name in _BY_ITERATION
+
+
+_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+# Words in names that contain `loss` but are not losses.
+_NO_LOSS = frozenset({"scale", "scaled", "scaling", "scaler", "weight", "weights", "coef", "coeff", "factor"})
+_NO_LOSS |= {"ratio", "count", "num", "time", "cost"}
+# Names of the objective, the most common first.
+_OBJECTIVES = ("loss", "train_loss", "total_loss", "loss_total", "avg_loss", "loss_avg")
+
+
+def is_loss(name: str) -> bool:
+    """Whether a metric is a loss: `loss`, `train_loss`, `G_loss`, `loss_pixel`, `CELoss`.
+
+    `loss_scale`, `loss_weight` and `lossless` are not.
+    """
+    words = [word.lower() for word in _WORDS.findall(name)]
+    return any(word == "losses" or word.endswith("loss") for word in words) and not _NO_LOSS.intersection(words)
+
+
+def objective(names: Iterable[str]) -> str:
+    """The loss that the training minimises as a whole; '' if unknown.
+
+    Several losses without a total have no objective, because the losses of a GAN oppose each other.
+    """
+    found = sorted(set(names))
+    known = [name for name in _OBJECTIVES if name in found]
+    return known[0] if known else found[0] if len(found) == 1 else ""
+
+
+def judged(name: str) -> str:
+    """Validate a metric name in a policy or target.
+
+    Raises:
+        ValueError: the metric is unknown, or neither direction is better.
+    """
+    if metric(name).better == "none":
+        known = ", ".join(one.name for one in METRICS.values() if one.better != "none")
+        raise ValueError(f"{name!r} is no metric that can be judged; those are {known}")
+    return name

@@ -1,0 +1,1 @@
+"""A run, its attempts, jobs and members, how they ended, and failure classes."""

@@ -1,0 +1,23 @@
+"""One try of a step, as the store remembers it."""
+
+from tipcflow.domain.base import Frozen
+from tipcflow.domain.run.exit_record import ExitRecord
+from tipcflow.domain.status import Status
+
+
+class Attempt(Frozen):
+    """One try of a step, on all of its nodes. `status` and `ended_at` are None while it goes on.
+
+    `records` holds the exit record of each node's job. Times are seconds since the epoch by the
+    controller's clock.
+    """
+
+    run: str
+    step: str
+    attempt: int
+    nodes: tuple[str, ...]
+    status: Status | None = None
+    reason: str = ""
+    records: tuple[ExitRecord, ...] = ()
+    started_at: float
+    ended_at: float | None = None

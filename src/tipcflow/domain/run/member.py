@@ -1,0 +1,52 @@
+"""What is known of one node's part of an attempt, by whichever process watches it."""
+
+from tipcflow.domain.base import Record
+from tipcflow.domain.masking import Masked
+from tipcflow.domain.run.exit_record import ExitRecord
+
+
+class MemberState(Record):
+    """One node's part of one attempt of a step.
+
+    Attributes:
+        released: whether its job was told to go (or needs not be told).
+        record: how it ended, None while it goes on or when it was lost.
+        legs: leg id -> how that leg ended.
+        artefacts: path relative to the suite's root -> size in bytes, of the files that the job wrote.
+        log_bytes: leg ('' for a step's only command) -> bytes of its log that were seen.
+        lost: why nothing is known of it any more, '' while it can be watched.
+        generation: how often this node's own task had been cleared when it took part (a number that only grows);
+            0 while only other nodes' tasks have written of this part.
+        cleared: how often the DAG run had been cleared when the task that wrote this began: all tasks of a run
+            share that number. -1 where nobody knows.
+        down_since, known_at: when the link broke (0 while it stands) and when the record came, seconds since the
+            epoch on the controller.
+    """
+
+    schema_version: int = 1
+    node: str
+    released: bool = False
+    generation: int = 0
+    cleared: int = -1
+    record: ExitRecord | None = None
+    legs: dict[str, ExitRecord] = {}
+    artefacts: dict[str, int] = {}
+    log_bytes: dict[str, int] = {}
+    lost: Masked = ""
+    down_since: float = 0.0
+    known_at: float = 0.0
+
+    def of_round(self, generation: int, cleared: int) -> bool:
+        """Whether a task of this node is of the round of tasks that ran the attempt: then it takes its result.
+
+        A mapped task's own number says so where that task took part. It differs from its peers' (one may have been
+        retried before), so of a task that did not take part the DAG run's number tells.
+        """
+        if self.generation:
+            return self.generation == generation
+        return self.cleared >= 0 and self.cleared == cleared
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more will be heard of it."""
+        return self.record is not None or bool(self.lost)

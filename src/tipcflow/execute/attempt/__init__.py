@@ -1,0 +1,1 @@
+"""One attempt of a step on all of its nodes, and its retries."""

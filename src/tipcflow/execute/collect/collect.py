@@ -1,0 +1,243 @@
+"""A step's logs -> this machine -> measurements. Called at the end of each step, so that nothing is lost later.
+
+Logs are kept below TIPCFLOW_HOME/runs/<run>/<step>/<node>/. The launcher's environment dumps are never fetched.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tipcflow.config.settings import settings
+from tipcflow.domain import (
+    ExitRecord,
+    InfraError,
+    LogLines,
+    Measurement,
+    Phase,
+    RankReport,
+    Series,
+    Step,
+    StepKind,
+)
+from tipcflow.execute.collect.log_reader import Deadline, LogRead, Origin, lines_of_file, read_numbers
+from tipcflow.execute.failure.diagnosis import Telling, telling
+from tipcflow.execute.job.exit_records import garbled_legs
+from tipcflow.execute.job.member import Member
+from tipcflow.execute.node.nodes import Nodes
+from tipcflow.parse import (
+    InferenceLog,
+    peak_measurements,
+    probe_measurements,
+    read_inference,
+    read_predictions,
+    to_measurements,
+)
+from tipcflow.remote import paths
+
+TAIL = 64 * 1024
+_WORKER = re.compile(r"workerlog\.(\d+)")
+Keep = Callable[[Iterator[Series]], object]
+
+
+@dataclass
+class Collected:
+    """What one step's nodes gave.
+
+    Attributes:
+        log_format: the suite's format of training lines.
+        told: node name (steps) or leg id (inference) -> what the end of its logs tells of a failure.
+        measurements: what is neither in a training nor in an evaluation log; the numbers of those were kept.
+        inference: leg id -> what its log says.
+        predictions: image -> class scores, of a step without legs that prints them (export, evaluation).
+        ranks: what the training processes said of themselves.
+        lines: how many lines of the training's logs were recognised.
+        notes: what was cut, in words, of files of weights.
+        lost: what could not be fetched or read whole, in words: what it would have shown is not known.
+        garbled: what the nodes' `legs.jsonl` hold beside exit records, in words; part of `lost`.
+    """
+
+    log_format: str
+    told: dict[str, Telling] = field(default_factory=dict)
+    measurements: list[Measurement] = field(default_factory=list)
+    inference: dict[str, InferenceLog] = field(default_factory=dict)
+    predictions: dict[str, tuple[float, ...]] = field(default_factory=dict)
+    ranks: list[RankReport] = field(default_factory=list)
+    lines: LogLines = field(default_factory=LogLines)
+    notes: list[str] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
+    garbled: list[str] = field(default_factory=list)
+
+
+def step_folder(home: Path, run: str, step: str) -> Path:
+    """Where the files of a step are kept on this machine."""
+    return home / "runs" / run / paths.safe_name(step)
+
+
+def collect(
+    step: Step,
+    members: Sequence[Member],
+    nodes: Nodes,
+    *,
+    home: Path,
+    attempt: int,
+    log_format: str,
+    keep: Keep,
+    into: Path | None = None,
+) -> Collected:
+    """Fetch the logs of every member that can be reached, and read them.
+
+    Args:
+        into: the folder of the step's files; None for that of its last attempt.
+        keep: takes the series of a training or evaluation log, one by one; log by log, so that a step's numbers
+            are never in memory together. The same log may come again when a closer died before the end.
+    """
+    reader = _Reader(step, attempt, Collected(log_format), keep)
+    limit = settings().log_limit_mb * 1_000_000
+    for member in members:
+        folder = (into or step_folder(home, member.spec.run, step.id)) / member.name
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            written = member.artefacts if member.record else None
+            fetched = nodes.fetch(member.spec, written, folder, limit=limit, sent=member.sent)
+            reader.collected.notes += fetched.notes
+            reader.collected.lost += fetched.spoiled
+        except InfraError as error:
+            reader.collected.lost.append(f"the logs of node {member.name} could not be fetched: {error}")
+        try:
+            reader.read(member, folder)
+        except InfraError as error:
+            reader.collected.lost.append(f"the logs of node {member.name} could not be read: {error}")
+    return reader.collected
+
+
+class _Reader:
+    """Reads the logs of a step's members, one after the other."""
+
+    def __init__(self, step: Step, attempt: int, collected: Collected, keep: Keep) -> None:
+        self.step, self.attempt, self.collected, self._keep = step, attempt, collected, keep
+        self._deadline = Deadline()
+
+    def read(self, member: Member, folder: Path) -> None:
+        """Read the logs of a member.
+
+        Raises:
+            InfraError: reading took too long.
+        """
+        step, collected = self.step, self.collected
+        self._deadline = Deadline()
+        if garbled := garbled_legs(folder, member.name, ended=member.record is not None):
+            collected.garbled.append(garbled)
+            collected.lost.append(garbled)
+        records = list(member.legs.values()) if step.legs else [member.record] if member.record else []
+        collected.measurements += [
+            m for record in records for m in [*peak_measurements(record), wall_time(record)]
+        ]
+        collected.measurements += probe_measurements(member.record) if member.record else []
+        if step.kind not in (StepKind.INFER_CPU, StepKind.INFER_GPU):
+            collected.told[member.name] = _tell(step, member, folder)
+        if step.kind in (StepKind.INFER_CPU, StepKind.INFER_GPU):
+            for leg in step.legs:
+                self._read_leg(leg.id, member, folder)
+        if step.kind is StepKind.TRAIN:
+            self._read_training(member, folder)
+        log = _log(member, folder)
+        if step.kind in (StepKind.EVAL, StepKind.EXPORT) and log.is_file():
+            collected.predictions |= read_predictions(lines_of_file(log, self._deadline))
+        if step.kind is StepKind.EVAL and log.is_file():
+            self._numbers(log, folder, member, rank=-1, once=False)
+
+    def _read_training(self, member: Member, folder: Path) -> None:
+        """Every rank's own log where the launcher wrote one; else the step's output, which is rank 0's."""
+        first, logs = _first_rank(self.step, member), _worker_logs(self.step, member, folder)
+        for rank, path in sorted(logs.items() if logs else {first: _log(member, folder)}.items()):
+            if path.is_file():
+                read = self._numbers(path, folder, member, rank=rank)
+                self.collected.ranks += read.ranks[-1:]
+                self.collected.lines += read.lines
+
+    def _numbers(self, path: Path, folder: Path, member: Member, *, rank: int, once: bool = True) -> LogRead:
+        origin = Origin(member.spec.run, self.step.id, self.attempt, member.name, _source(path, folder))
+        return read_numbers(
+            path, folder, origin, self.collected.log_format,
+            rank=rank, deadline=self._deadline, keep=self._keep, once=once,
+        )  # fmt: skip
+
+    def _read_leg(self, leg: str, member: Member, folder: Path) -> None:
+        path = _log(member, folder, leg)
+        if not path.is_file():
+            return
+        log = read_inference(lines_of_file(path, self._deadline))
+        self.collected.told[leg] = telling(tail(path), {})
+        self.collected.inference[leg] = log
+        self.collected.measurements += to_measurements(
+            log.samples,
+            run=member.spec.run,
+            step=self.step.id,
+            leg=leg,
+            attempt=self.attempt,
+            node=member.name,
+            source=_source(path, folder),
+        )
+
+
+def wall_time(record: ExitRecord) -> Measurement:
+    """How long a job or leg took on its node, seconds."""
+    return Measurement(
+        run=record.run,
+        step=record.step,
+        leg=record.leg,
+        attempt=record.attempt,
+        node=record.node,
+        metric="wall_time",
+        phase=Phase.RESOURCE,
+        value=record.duration_s,
+        unit="s",
+        source="exit record",
+    )
+
+
+def _source(path: Path, folder: Path) -> str:
+    """A log's path relative to the step's folder: `<node>/logs/main.log`."""
+    return str(path.relative_to(folder.parent))
+
+
+def _log(member: Member, folder: Path, leg: str = "") -> Path:
+    """The output of a leg or of a step's command: what was captured, or, where a command of a suite's own script
+    redirects its output, the file that it wrote."""
+    captured = folder / paths.log_file("", leg).lstrip("/")
+    own = next((command.log for command in member.spec.commands if command.leg == leg and command.log), "")
+    if own and (folder / "files" / own).is_file():
+        return folder / "files" / own
+    return captured
+
+
+def _first_rank(step: Step, member: Member) -> int:
+    """The lowest rank on a node."""
+    return step.nodes.index(member.name) * max(1, step.world_size // max(1, len(step.nodes)))
+
+
+def _worker_logs(step: Step, member: Member, folder: Path) -> dict[int, Path]:
+    """Rank -> that worker's own log, where a launcher wrote one: of several the largest, the others are copies.
+
+    Logs of other names (`workerlog.0.bak`, `workerlog.0.1`) are nobody's: a copy counts no rank twice.
+    """
+    found = ((_WORKER.fullmatch(path.name), path) for path in folder.rglob("workerlog.*"))
+    logs = sorted((path.stat().st_size, str(path), int(name[1])) for name, path in found if name)
+    return {_first_rank(step, member) + local: Path(path) for _, path, local in logs}
+
+
+def _tell(step: Step, member: Member, folder: Path) -> Telling:
+    """What the logs of one node tell of a failure."""
+    workers = {rank: tail(path) for rank, path in _worker_logs(step, member, folder).items()}
+    ends = member.record.ranks if member.record is not None else ()
+    return telling(tail(_log(member, folder)), workers, _first_rank(step, member), ends)
+
+
+def tail(path: Path) -> str:
+    """The last 64 KiB of a log, '' when there is none."""
+    if not path.is_file():
+        return ""
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - TAIL))
+        return file.read().decode("utf-8", errors="replace")

@@ -1,0 +1,148 @@
+"""Which lines of a log belong to an attempt, where an earlier attempt wrote into the same file.
+
+When an attempt begins, the node's runner records which logs are there: size, hashes of the beginning and the end
+(`before.json`, docs/reference/job-folder.md). What a log still has of that belongs to an earlier attempt.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tipcflow.domain import Phase
+from tipcflow.execute.collect.log_archive import ZIPPED, open_kept
+
+if TYPE_CHECKING:
+    from tipcflow.execute.collect.spool import Logged
+
+_PIECE = 1 << 20
+BEFORE = "before.json"
+_CLOCK = re.compile(rb"\d\d:\d\d:\d\d")
+Numbers = Callable[[], Iterable["Logged"]]
+
+
+def own_start(logged: Numbers, path: Path, folder: Path) -> int:
+    """The byte of a log at which the lines of its attempt begin.
+
+    A script that opens its log for appending leaves an earlier attempt's lines at its beginning. The log then
+    still begins with what was there when the attempt began. A script that writes its log anew may write the same
+    again, where nothing in it is random; so that is only taken for an earlier attempt's when it holds times of
+    day, or when what follows goes back: to an iteration before the last one there, or to that one's own numbers
+    again, of any metric of any rank. Logs without iterations are looked at by their epochs.
+
+    Where numbers of one iteration or epoch are logged several times anyway, one that comes again is no sign, and
+    an attempt that ended within the epoch where the next begins cannot be told from a log that was written anew.
+    Then all of it counts.
+
+    Args:
+        logged: gives the log's series.
+        path: the log, below `folder`.
+        folder: of the step and node. Without `before.json` (a runner of before 2026-11-22) the files of earlier
+            attempts are looked at, which were put aside beside the step's folder as `<step>~<attempt>`.
+    """
+    before = recorded(folder)
+    if before is None:
+        sizes = sorted(_earlier_sizes(path, folder), reverse=True)
+        return next((start for start in sizes if _goes_back(logged(), start)), 0)
+    found = before.get(path.relative_to(folder / "files").as_posix()) if _in_root(path, folder) else None
+    start = int(found["size"]) if found else 0
+    if not found or not start or found.get("rewritten") or not _still_begins_with(path, found):
+        return 0
+    if path.stat().st_size == start:
+        # It was written anew with the same content, or not at all.
+        return 0 if found.get("touched") else start
+    return start if _has_times(path, start) or _goes_back(logged(), start) else 0
+
+
+def recorded(folder: Path) -> dict[str, Any] | None:
+    """What the runner recorded at the beginning: path relative to the suite's root -> what was there; None when it
+    recorded nothing."""
+    try:
+        files = json.loads((folder / BEFORE).read_text())["files"]
+        return files if isinstance(files, dict) else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _in_root(path: Path, folder: Path) -> bool:
+    return path.is_relative_to(folder / "files")
+
+
+def _still_begins_with(path: Path, found: dict[str, Any]) -> bool:
+    """Whether a log begins with what was there: its first bytes, and those before that size."""
+    size, ends = int(found["size"]), int(found["hashed"])
+    with open_kept(path) as file:
+        for start, expected in ((0, found["head"]), (max(0, size - ends), found["tail"])):
+            file.seek(start)
+            piece = file.read(min(ends, size))
+            if len(piece) < min(ends, size) or hashlib.sha256(piece).hexdigest() != expected:
+                return False
+    return True
+
+
+def _has_times(path: Path, start: int) -> bool:
+    """Whether what was there has times of day in it: nobody prints the same ones again."""
+    with open_kept(path) as file:
+        return _CLOCK.search(file.read(min(start, _PIECE))) is not None
+
+
+def _goes_back(logged: Iterable["Logged"], start: int) -> bool:
+    """Whether any number of any rank does: they print at different times, and not all of them in every line."""
+    import numpy as np
+
+    by_epoch, iterations = False, False
+    for one in logged:
+        if one.phase is not Phase.TRAIN:
+            continue
+        counted = one.iteration >= 0
+        if counted.any():
+            iterations = True
+            if _one_goes_back(one, start, counted):
+                return True
+        elif not iterations and (one.epoch >= 0).any():
+            by_epoch = by_epoch or _one_goes_back(one, start, np.asarray(one.epoch >= 0))
+    return by_epoch and not iterations
+
+
+def _one_goes_back(one: "Logged", start: int, counted: Any) -> bool:
+    """Whether the places (epoch, iteration) behind that byte go back behind those before it."""
+    import numpy as np
+
+    at = np.asarray(one.offset[counted])
+    epoch, iteration = (np.asarray(column[counted], dtype=np.int64) for column in (one.epoch, one.iteration))
+    places = (epoch << 32) + iteration
+    middle = int(np.searchsorted(at, start))
+    if middle in (0, len(places)):
+        return False
+    before, after = places[:middle], places[middle:]
+    if after[0] != before[-1]:
+        return bool(after[0] < before[-1])
+    return len(np.unique(before)) == len(before) and len(np.unique(after)) == len(after)
+
+
+def _earlier_sizes(path: Path, folder: Path) -> Iterator[int]:
+    """Sizes of what earlier attempts left of the same log, as far as this one begins with it."""
+    step = folder.parent
+    for aside in step.parent.glob(f"{_escaped(step.name)}~*"):
+        earlier = aside / folder.name / path.relative_to(folder)
+        if earlier.is_file() or earlier.with_name(earlier.name + ZIPPED).is_file():
+            size = _common(earlier, path)
+            if size:
+                yield size
+
+
+def _escaped(name: str) -> str:
+    return "".join(f"[{sign}]" if sign in "*?[" else sign for sign in name)
+
+
+def _common(earlier: Path, path: Path) -> int:
+    """The whole size of the earlier file when the other begins with it, else 0."""
+    size = 0
+    with open_kept(earlier) as old, open_kept(path) as new:
+        while piece := old.read(_PIECE):
+            if new.read(len(piece)) != piece:
+                return 0
+            size += len(piece)
+    return size

@@ -1,0 +1,87 @@
+"""Exit record + what the logs tell -> the class of a failure."""
+
+import signal
+
+from tipcflow.domain import EndReason, ExitRecord, StoppedBy
+from tipcflow.domain.run.failure import FailureClass
+from tipcflow.execute.failure.diagnosis import Telling
+
+_BY_REASON = {
+    EndReason.DEADLINE: FailureClass.TIMEOUT,
+    EndReason.HANG: FailureClass.HANG,
+    EndReason.LEASE_EXPIRED: FailureClass.NODE_LOST,
+    EndReason.LOST: FailureClass.NODE_LOST,
+    EndReason.BARRIER_TIMEOUT: FailureClass.NODE_UNREADY,
+    EndReason.REFUSED: FailureClass.NODE_UNREADY,
+}
+# Who ended a job that its own code did not end, where that is nobody's wish to cancel the run.
+STOPPED = {
+    StoppedBy.NODE: FailureClass.NODE_LOST,
+    StoppedBy.OPERATOR: FailureClass.INTERRUPTED,
+    StoppedBy.CONTROLLER: FailureClass.INTERRUPTED,
+    StoppedBy.BUDGET: FailureClass.BUDGET,
+}
+# What a program does not send itself; the others are crashes of its own.
+_FROM_OUTSIDE = {signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT}
+# How the runner speaks of a disk without room.
+_NO_ROOM = ("bytes free, the step needs", " is full")
+
+
+def class_of(record: ExitRecord | None, told: Telling, late: str = "") -> FailureClass | None:
+    """What went wrong with one job or leg; None when it ended well or was stopped.
+
+    What the kernel and the runner saw counts more than what a log says, and a cause more than its consequence.
+
+    Args:
+        record: None for a job of which nothing more is heard.
+        late: the run's budget, in words, where it cut the deadline; else ''.
+    """
+    if record is None:
+        return FailureClass.NODE_LOST
+    if record.ok:
+        return None
+    if record.reason is EndReason.STOPPED:
+        return STOPPED.get(record.stopped_by) if record.stopped_by else None
+    if record.reason is EndReason.DEADLINE and late:
+        return FailureClass.BUDGET
+    if any(words in record.message for words in _NO_ROOM):
+        return FailureClass.DISK
+    if record.reason in _BY_REASON:
+        return _BY_REASON[record.reason]
+    # The kernel's killer sends SIGKILL: a rank that is known to have ended otherwise was not its victim.
+    if record.oom and (told.left is None or told.left.exit_code is None):
+        return FailureClass.OOM_HOST
+    if told.trouble is not None and not told.trouble.victim:
+        return told.trouble.failure_class
+    number = signal_of(record, told)
+    if number and not told.victim:
+        return FailureClass.KILLED if number in _FROM_OUTSIDE else FailureClass.CODE_ERROR
+    if told.silent >= 0:
+        # It left without a word, or it still was there: then the others waited for it.
+        left = told.left is not None or told.code > 0
+        return FailureClass.HANG if told.waited and not left else FailureClass.CODE_ERROR
+    if told.victim or record.victim:
+        return FailureClass.COMMUNICATION
+    return FailureClass.CODE_ERROR if record.exit_code else FailureClass.OUTPUT_MISSING
+
+
+def signal_of(record: ExitRecord, told: Telling) -> int:
+    """The signal that ended a job's process or the worker to blame, 0 for none.
+
+    Source: a shell ends with 128 + signal when its command was killed; Paddle's launcher with 256 - signal when
+    its worker was, where 250 is the worker's own abort because a peer went away.
+    """
+    if record.reason is EndReason.SIGNALED:
+        return record.signal or 0
+    if told.left is not None and (told.left.signal or told.left.exit_code is not None):
+        return told.left.signal or 0
+    if told.silent >= 0:
+        return -min(told.code, 0)  # the exit code is the launcher's, which ended the others
+    if told.code < 0:
+        return -told.code
+    code = record.exit_code or 0
+    if code in (128 + signal.SIGKILL, 256 - signal.SIGKILL):
+        return int(signal.SIGKILL)
+    if code in (128 + signal.SIGTERM, 256 - signal.SIGTERM):
+        return int(signal.SIGTERM)
+    return 0

@@ -1,0 +1,236 @@
+"""Exit records and what the logs tell -> status words, reasons, and the class of a failure with its culprit."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tipcflow.domain import EndReason, ExitRecord, InfraError, Leg, Status
+from tipcflow.domain.run.failure import REMEDIES, Failure, FailureClass
+from tipcflow.execute.failure.classify import class_of
+from tipcflow.execute.failure.diagnosis import Telling
+from tipcflow.execute.failure.missing import who_was_missing
+from tipcflow.execute.failure.root_cause import culprit, ended_from_outside, is_bad, was_stopped
+from tipcflow.execute.failure.sentence import root_cause
+from tipcflow.execute.job.member import Member
+from tipcflow.parse import error_excerpt
+from tipcflow.parse.failures.failure import trouble_of
+from tipcflow.parse.failures.hang_evidence import behind, hardware, stood_still
+
+_NOTHING = Telling()
+# A rank that has said nothing for so long before the deadline, seconds, does not go on.
+_STILL_S = 30.0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What is said of a step or a leg. `failure` is None for what ended well, was stopped or never started."""
+
+    status: Status
+    reason: str = ""
+    failure: Failure | None = None
+
+
+def status_of(record: ExitRecord, told: Telling = _NOTHING, late: str = "") -> tuple[Status, str]:
+    """(status, reason) of one job or leg.
+
+    Args:
+        late: the run's budget, in words, where it cut the deadline; else ''.
+    """
+    kind = class_of(record, told, late)
+    reason = root_cause(record, told, kind, late)
+    if kind is not None:
+        return REMEDIES[kind].status, reason
+    return (Status.CANCELLED if record.reason is EndReason.STOPPED else Status.PASS), reason
+
+
+def reason_of(member: Member) -> str:
+    """Why nothing more is heard of a member, in words."""
+    return member.lost if member.record is None else status_of(member.record)[1]
+
+
+def failure_of(
+    record: ExitRecord | None, told: Telling, *, node: str, leg: str = "", late: str = ""
+) -> Failure | None:
+    """The failure of one job or leg; None when it ended well or was stopped."""
+    kind = class_of(record, told, late)
+    if kind is None:
+        return None
+    rank = told.silent if told.silent >= 0 else told.rank
+    said = told.trouble.said if told.trouble else ""
+    return Failure(failure_class=kind, node=node, rank=rank, leg=leg, said=said)
+
+
+def step_outcome(
+    members: Sequence[Member],
+    told: Mapping[str, Telling],
+    *,
+    cancelled: bool,
+    skew: Mapping[str, float] | None = None,
+    late: str = "",
+) -> Outcome:
+    """What is said of a step without legs. The culprit is named, and the peers that only followed it.
+
+    Args:
+        told: node name -> what its logs tell.
+        skew: node name -> how far its clock is ahead of the controller's, seconds.
+        late: the run's budget, in words, where it cut the step's deadline; else ''.
+    """
+    # What had ended before it was told to stop keeps its own status.
+    ended = all(m.record is not None and m.record.reason is not EndReason.STOPPED for m in members)
+    if cancelled and not ended:
+        return Outcome(Status.CANCELLED, "stopped by a person")
+    told = who_was_missing(told)
+    blamed = culprit(members, told, skew)
+    if blamed is None:
+        return Outcome(Status.PASS)
+    others = tuple(m.name for m in members if m is not blamed and is_bad(m) and not m.lost)
+    said = told.get(blamed.name, _NOTHING)
+    if blamed.record is None:
+        lost = Failure(failure_class=FailureClass.NODE_LOST, node=blamed.name, followers=others)
+        return Outcome(Status.INFRA_FAILURE, blamed.lost, lost)
+    if was_stopped(blamed) and not ended_from_outside(blamed):
+        return _stayed_behind(blamed, said, others)
+    status, reason = status_of(blamed.record, said, late)
+    failure = failure_of(blamed.record, said, node=blamed.name, late=late)
+    if failure is not None and failure.failure_class is FailureClass.HANG and said.silent < 0:
+        pass  # the end of its log is its stacks, which stand in the evidence
+    elif said.silent >= 0 and said.trouble is not None:
+        reason = f"{reason}; they say: {said.trouble.said}"  # its own log says nothing
+    elif status is Status.FAILED:
+        reason = _with_excerpt(reason, said)
+    elif said.trouble is not None and said.trouble.said:
+        reason = f"{reason}: {said.trouble.said}"
+    if others:
+        reason += f"; node {', '.join(others)} followed"
+    return Outcome(status, reason, failure and failure.model_copy(update={"followers": others}))
+
+
+def with_evidence(
+    said: Outcome, evidence: Mapping[str, Mapping[str, Any]], files: Sequence[Path], *, root: Path
+) -> Outcome:
+    """The outcome of a gang that hung, with whoever is behind as the culprit, and the files that show it.
+
+    Of one that was only late nobody is behind while all go on: at any moment ranks are an iteration apart.
+
+    Args:
+        evidence: node -> what was seen there before it was stopped.
+        root: the run's folder.
+    """
+    failure = said.failure
+    if failure is None or not evidence:
+        return said
+    shown = tuple(str(file.relative_to(root)) for file in files)
+    failure = failure.model_copy(update={"evidence": shown})
+    if failure.failure_class not in (FailureClass.HANG, FailureClass.TIMEOUT, FailureClass.BUDGET):
+        return replace(said, failure=failure)
+    stood = failure.failure_class is FailureClass.HANG or stood_still(evidence, _STILL_S)
+    late, broken = behind(evidence) if stood else None, hardware(evidence)
+    reason = "; ".join(filter(None, (late.why if late else "", said.reason, broken)))
+    if late is None:
+        return replace(said, reason=reason, failure=failure)
+    # A rank that stood still while others waited for it hangs, also where the budget ended the wait.
+    budget = failure.failure_class is FailureClass.BUDGET
+    kind, status = (FailureClass.HANG, Status.FAILED) if budget else (failure.failure_class, said.status)
+    failure = failure.model_copy(update={"node": late.node, "rank": late.rank, "failure_class": kind})
+    return Outcome(status, reason, failure)
+
+
+def _stayed_behind(member: Member, said: Telling, others: tuple[str, ...]) -> Outcome:
+    """A member that went on when its peers had given up: it hangs, unless its log tells another cause."""
+    own = said.trouble is not None and not said.trouble.victim
+    kind = said.trouble.failure_class if own and said.trouble else FailureClass.HANG
+    failure = Failure(
+        failure_class=kind,
+        node=member.name,
+        rank=said.rank if own else said.silent,
+        said=said.trouble.said if own and said.trouble else "",
+        followers=others,
+    )
+    reason = f"{REMEDIES[kind].means} on node {member.name}; its peers on node {', '.join(others)} gave up first"
+    return Outcome(REMEDIES[kind].status, _with_excerpt(reason, said) if own else reason, failure)
+
+
+def leg_outcome(
+    leg: Leg, member: Member, told: Telling, *, cancelled: bool, late: str = "", garbled: str = ""
+) -> Outcome:
+    """What is said of one leg of an inference step.
+
+    Args:
+        garbled: what stands where the leg's exit record may have been, in words; else ''.
+    """
+    if leg.not_run:
+        return Outcome(Status.NOT_RUN, leg.not_run)
+    record = member.legs.get(leg.id)
+    if record is not None and not (cancelled and record.reason is EndReason.STOPPED):
+        status, reason = status_of(record, told, late)
+        if status is Status.FAILED:
+            reason = _with_excerpt(reason, told)
+        return Outcome(status, reason, failure_of(record, told, node=member.name, leg=leg.id, late=late))
+    if cancelled:
+        return Outcome(Status.CANCELLED, "stopped by a person")
+    if member.record is not None and member.record.reason is not EndReason.EXITED:
+        return Outcome(Status.BLOCKED, f"not started: {member.record.message or member.record.reason.value}")
+    if garbled:
+        return Outcome(Status.INFRA_FAILURE, f"{garbled}; the leg has no exit record")
+    return Outcome(Status.BLOCKED, member.lost or "not started")
+
+
+def unready(members: Sequence[Member], trouble: InfraError) -> Outcome:
+    """What is said of an attempt that never got under way: a node could not start its part."""
+    refused = next((m for m in members if is_bad(m) and m.record is not None and not was_stopped(m)), None)
+    failure = failure_of(refused.record, _NOTHING, node=refused.name) if refused else None
+    node = trouble.node or (refused.name if refused else "")
+    failure = failure or Failure(failure_class=FailureClass.NODE_UNREADY, node=node)
+    return Outcome(Status.INFRA_FAILURE, str(trouble), failure)
+
+
+def before_the_first_step(error: InfraError) -> Failure | None:
+    """The failure of a run that a node's trouble ended before its first step; None when no node is to blame."""
+    if not error.node:
+        return None
+    told = trouble_of(error.message)
+    telling = told is not None and told.failure_class in (FailureClass.DISK, FailureClass.ENVIRONMENT)
+    kind = told.failure_class if told is not None and telling else FailureClass.NODE_UNREADY
+    return Failure(failure_class=kind, node=error.node)
+
+
+def whole_job(member: Member, *, cancelled: bool, late: str = "") -> Outcome:
+    """How the job of an inference step ended as a whole."""
+    if cancelled:
+        return Outcome(Status.CANCELLED, "stopped by a person")
+    record = member.record
+    if record is None:
+        lost = Failure(failure_class=FailureClass.NODE_LOST, node=member.name)
+        return Outcome(Status.INFRA_FAILURE, member.lost, lost)
+    if record.reason in (EndReason.EXITED, EndReason.SIGNALED):
+        return Outcome(Status.PASS)
+    return Outcome(*status_of(record, late=late), failure_of(record, _NOTHING, node=member.name, late=late))
+
+
+def said_of_leg(status: Status) -> Status:
+    """The word that is stored of a leg: what a person or a node ended says nothing about the leg itself, so it is
+    `blocked`, and its step has the telling word."""
+    return Status.BLOCKED if status in (Status.CANCELLED, Status.INFRA_FAILURE) else status
+
+
+def legs_outcome(legs: Sequence[Outcome], whole: Outcome) -> Outcome:
+    """What is said of an inference step, from its legs' outcomes and from how its job ended as a whole."""
+    ran = [leg for leg in legs if leg.status is not Status.NOT_RUN]
+    if not ran:
+        return Outcome(Status.NOT_RUN, legs[0].reason if legs else "no legs")
+    worst = max(ran, key=lambda leg: leg.status.severity)
+    first = next((leg.failure for leg in legs if leg.status is worst.status and leg.failure), None)
+    if whole.status in (Status.INFRA_FAILURE, Status.CANCELLED):
+        return replace(whole, failure=whole.failure or (first if whole.status is Status.INFRA_FAILURE else None))
+    if worst.status is Status.PASS:
+        return Outcome(Status.PASS)
+    count = sum(leg.status is worst.status for leg in ran)
+    said = next(leg.reason for leg in legs if leg.status is worst.status)
+    words = f"{count} of {len(ran)} legs {worst.status.value.replace('_', ' ')}: {said}"
+    return Outcome(worst.status, words, whole.failure or first)
+
+
+def _with_excerpt(reason: str, told: Telling) -> str:
+    excerpt = error_excerpt(told.text)
+    return f"{reason}: {excerpt}" if excerpt else reason

@@ -1,0 +1,104 @@
+"""Whose fault it is that a gang did not end well: the culprit, told from its victims."""
+
+from collections.abc import Mapping, Sequence
+
+from tipcflow.domain import EndReason, ExitRecord, StoppedBy
+from tipcflow.execute.failure.classify import STOPPED
+from tipcflow.execute.failure.diagnosis import Telling
+from tipcflow.execute.job.member import Member
+from tipcflow.parse.failures.failure import trouble_of
+
+_NOTHING = Telling()
+
+
+def is_bad(member: Member) -> bool:
+    """Whether a member was lost or did not end well."""
+    return bool(member.lost) or (member.record is not None and not member.record.ok)
+
+
+def was_stopped(member: Member) -> bool:
+    """Whether somebody stopped it."""
+    return member.record is not None and member.record.reason is EndReason.STOPPED
+
+
+def by_a_user(member: Member) -> bool:
+    """Whether a user stopped it, or somebody of whom nothing is known."""
+    return member.record is not None and was_stopped(member) and member.record.stopped_by in (None, StoppedBy.USER)
+
+
+def ended_from_outside(member: Member) -> bool:
+    """Whether a shutdown, an operator or a controller ended it: no user, no peer, not its own code."""
+    return was_stopped(member) and member.record is not None and member.record.stopped_by in STOPPED
+
+
+def is_culprit(member: Member) -> bool:
+    """Whether a member ended badly in a way that no peer can cause, as far as was seen of it until now."""
+    if member.lost:
+        return True
+    if ended_from_outside(member):
+        return True
+    record = member.record
+    if record is None or record.ok or record.victim or record.reason is EndReason.STOPPED:
+        return False
+    said = trouble_of(member.recent) if record.reason is EndReason.EXITED else None
+    return said is None or not said.victim
+
+
+def culprit(
+    members: Sequence[Member],
+    told: Mapping[str, Telling] | None = None,
+    skew: Mapping[str, float] | None = None,
+) -> Member | None:
+    """The member to blame, None when all ended well.
+
+    In this order: a node whose link broke before anybody failed; whoever ended by itself with a cause of its own;
+    a lost node; a node where a process ended without a word; one that went on although its peers had noticed that
+    somebody was missing, and had to be stopped; and a victim only when nobody else can be blamed. Among several
+    the one that ended first.
+
+    Args:
+        told: node -> what its logs tell, where they were read.
+        skew: node -> how far its clock is ahead of the controller's, seconds.
+    """
+    told, skew = told or {}, skew or {}
+    bad = [member for member in members if is_bad(member)]
+    gone = _gone_first(bad)
+    if gone is not None:
+        return gone
+    ranked = [(_strength(member, told.get(member.name, _NOTHING), bad), member) for member in bad]
+    if not ranked:
+        return None
+    best = min(strength for strength, _ in ranked)
+    equal = [member for strength, member in ranked if strength == best]
+    return min(equal, key=lambda member: _ended_at(member, skew))
+
+
+def _gone_first(bad: Sequence[Member]) -> Member | None:
+    """A peer that fails after a node's link broke fails because of it, whatever its exit code says."""
+    first_end = min((m.known_at for m in bad if is_culprit(m) and not m.lost), default=float("inf"))
+    return next((m for m in bad if m.lost and 0 < m.down_since < first_end), None)
+
+
+def _strength(member: Member, told: Telling, bad: Sequence[Member]) -> int:
+    """How much speaks for its being the culprit: 0 most."""
+    record = member.record
+    if record is None:
+        return 1
+    if ended_from_outside(member):
+        return 0
+    if record.reason is EndReason.STOPPED:
+        # It trained on, or waited, while its peers had given up: with nobody else to blame, that is the hang.
+        return 3 if any(_victim(other.record) for other in bad) else 5
+    if told.trouble is not None and not told.trouble.victim:
+        return 0
+    if told.silent >= 0:
+        return 2
+    return 4 if told.victim or record.victim else 0
+
+
+def _victim(record: ExitRecord | None) -> bool:
+    return record is not None and record.reason is EndReason.EXITED and not record.ok
+
+
+def _ended_at(member: Member, skew: Mapping[str, float]) -> float:
+    return member.record.ended_at - skew.get(member.name, 0.0) if member.record else float("inf")

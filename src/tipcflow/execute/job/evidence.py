@@ -1,0 +1,67 @@
+"""What a gang's nodes look like while it hangs: collected from every one before any of them is stopped."""
+
+import json
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tipcflow.domain import InfraError
+from tipcflow.execute.job.member import Member
+
+# All nodes together: a node that does not answer must not hold up the others' end.
+GATHER_S = 10.0
+EVIDENCE = "evidence.json"
+
+
+def gather(members: Sequence[Member], folder: Path, *, seconds: float = GATHER_S) -> dict[str, str]:
+    """Ask every node what can be seen of its part, all at once, and keep the answers as `<node>/evidence.json`.
+
+    Args:
+        folder: of the attempt on this machine.
+
+    Returns:
+        node -> why nothing came from it in time.
+    """
+    missing = {member.name: f"no answer within {seconds:.0f} s" for member in members}
+    over, guard = threading.Event(), threading.Lock()
+
+    def ask(member: Member) -> None:
+        try:
+            seen = member.session.evidence(member.spec, seconds)
+            place = folder / member.name / EVIDENCE
+            with guard:
+                if over.is_set():
+                    return  # the folder may be the next attempt's by now
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.write_text(json.dumps(seen))
+                missing.pop(member.name, None)
+        except (InfraError, OSError) as error:
+            missing[member.name] = str(error)
+
+    threads = [threading.Thread(target=ask, args=(member,), daemon=True) for member in members]
+    deadline = time.monotonic() + seconds
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(max(0.0, deadline - time.monotonic()))
+    with guard:
+        over.set()
+        return dict(missing)
+
+
+def gathered(folder: Path, nodes: Sequence[str]) -> tuple[dict[str, Mapping[str, Any]], list[Path]]:
+    """(node -> what was seen there, the files that hold it), of those nodes that anything came from."""
+    seen: dict[str, Mapping[str, Any]] = {}
+    files = []
+    for node in nodes:
+        path = folder / node / EVIDENCE
+        try:
+            told = json.loads(path.read_text())
+        except (OSError, ValueError):
+            continue
+        if isinstance(told, dict) and told.get("why"):
+            seen[node] = told
+            files += [path, *sorted((folder / node / "evidence").glob("*"))]
+    return seen, files

@@ -1,0 +1,97 @@
+"""Plan's step -> what each node's runner is asked to do."""
+
+from tipcflow.config.waits import Waits
+from tipcflow.domain import Cluster, Command, Compat, JobCommand, JobSpec, Node, Plan, Step, StepKind
+from tipcflow.execute.job.hang import WAIT_S, progress_of
+from tipcflow.execute.node.containers import container_name
+from tipcflow.remote import paths
+from tipcflow.remote.host_slots import host_key
+
+# A clean PATH: the run's shims first, so that `python` in a suite's own scripts is the node's interpreter.
+_SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+# Logs arrive line by line, and every process of Paddle 3 would print a warning about a missing compiler cache.
+# Paddle's launcher would append to a worker's log that another training of the same run has left.
+_ENV = {"PYTHONUNBUFFERED": "1", "PYTHONWARNINGS": "ignore", "PADDLE_LOG_OVERWRITE": "1"}
+
+
+# Steps whose speeds are judged: how fast the node itself is at that time is timed with them.
+_PROBED = frozenset({StepKind.TRAIN, StepKind.INFER_CPU, StepKind.INFER_GPU})
+
+
+def job_spec(
+    plan: Plan,
+    step: Step,
+    node: Node,
+    *,
+    run: str,
+    attempt: int,
+    fence: int,
+    hang_s: float = 0.0,
+    lease_s: float = Waits().node_lease_s,
+) -> JobSpec:
+    """The job of `step` on `node`. Legs that cannot run here are left out.
+
+    Args:
+        hang_s: seconds of silence after which a training hangs; other steps may be silent until their deadline.
+        lease_s: seconds without a controller after which the node ends the job.
+    """
+    legs = [(leg.id, leg.command) for leg in step.legs if not leg.not_run]
+    commands = legs or [("", step.commands[node.name])]
+    first = node.name == step.nodes[0]
+    name = container_name(node, f"{run}/{step.id}/{attempt}") if node.container else ""
+    return JobSpec(
+        run=run,
+        step=step.id,
+        attempt=attempt,
+        node=node.name,
+        fence=fence,
+        slots=tuple(range(step.slots)),
+        workspace=node.workspace,
+        host=host_key(node.address),
+        root=paths.run_root(node, run),
+        commands=tuple(_job_command(leg, command) for leg, command in commands),
+        env={**job_env(node, run), **({"TIPCFLOW_CONTAINER": name} if name else {})},
+        cpus=node.cpus,
+        barrier=step.is_gang,
+        deadline_s=step.deadline_s,
+        lease_s=lease_s,
+        keep_going=bool(step.legs) or plan.compat is Compat.BASH,
+        expects=step.expects if first else (),
+        artefacts=step.artefacts,
+        hang_s=hang_s if step.kind is StepKind.TRAIN else 0.0,
+        hang_wait_s=WAIT_S if step.is_gang else 0.0,
+        progress=progress_of(step),
+        probe=step.kind in _PROBED,
+        container=name,
+        container_engine=node.container.engine if node.container else "docker",
+    )
+
+
+def _job_command(leg: str, command: Command) -> JobCommand:
+    return JobCommand(leg=leg, text=command.shell, cwd=command.cwd, env=command.env, log=command.log)
+
+
+def job_env(node: Node, run: str) -> dict[str, str]:
+    """Environment of every command of a run on a node; the plan's own variables come on top of it."""
+    path = node.env.get("PATH", _SYSTEM_PATH)
+    own = paths.run_bin(node, run)
+    folders = {"TIPCFLOW_BIN": own, "TIPCFLOW_ROOT": paths.run_root(node, run)} if node.container else {}
+    return {**_ENV, **node.env, **folders, "PATH": f"{own}:{path}"}
+
+
+def slots_needed(plan: Plan, cluster: Cluster, *, whole_nodes: bool = False) -> list[tuple[str, int]]:
+    """(node address, slot) of everything that any step of the plan will lock: leased at once, for the whole run.
+
+    Args:
+        whole_nodes: all slots of each node that is used.
+
+    By address, because two clusters may give one host two names, or two hosts the same one.
+    """
+    most: dict[str, int] = {}
+    for step in plan.steps:
+        if step.not_run or (step.legs and all(leg.not_run for leg in step.legs)):
+            continue
+        for node in step.nodes:
+            most[node] = max(most.get(node, 0), step.slots)
+    counts = {name: cluster.node(name).slots if whole_nodes else count for name, count in sorted(most.items())}
+    return [(cluster.node(name).address, slot) for name, count in counts.items() for slot in range(count)]

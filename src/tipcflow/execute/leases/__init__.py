@@ -1,0 +1,1 @@
+"""Slots of nodes: requested, renewed, released, claimed on the node."""

@@ -1,0 +1,89 @@
+"""A run's claims on its nodes: what keeps two controllers apart whose databases know nothing of each other."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from tipcflow.execute.node.nodes import LIVING, Nodes
+from tipcflow.execute.node.session import NodeSession
+from tipcflow.remote import claims
+from tipcflow.remote.host_slots import runs_holding, short
+
+if TYPE_CHECKING:
+    from tipcflow.store import Store
+
+# On top of a run's budget: looking at nodes before it, closing and listing after it.
+MORE_S = 1800.0
+
+
+class NodeClaims:
+    """The claims of one run, on all of its nodes or on none.
+
+    Args:
+        slots: (node address, slot) of what the run leases.
+        budget_s: what its steps may take; a claim that nobody takes back counts for half an hour longer.
+    """
+
+    def __init__(
+        self,
+        store: "Store",
+        nodes: Nodes,
+        run: str,
+        slots: Iterable[tuple[str, int]],
+        *,
+        owner: str,
+        budget_s: float,
+    ) -> None:
+        self._store = store
+        self._nodes = nodes
+        self._run = run
+        self._owner = owner
+        self._seconds = budget_s + MORE_S
+        self._slots: dict[str, list[int]] = defaultdict(list)
+        for node, slot in slots:
+            self._slots[node].append(slot)
+        # The largest fence that a node showed when its slots were claimed: a newer lease gets a larger one.
+        self.fence = 0
+
+    def take(self) -> Mapping[str, set[str]]:
+        """Claim the slots; node address -> runs that live there without a lease here.
+
+        When there are any, nothing stays claimed. A node that cannot be asked is left to who uses it next.
+        """
+        holders: dict[str, set[str]] = defaultdict(set)
+        for lease in self._store.leases():
+            holders[lease.node].add(lease.run)
+        found = self._nodes.each_that_answers(lambda session: self._take(session, holders[session.node.address]))
+        strange = {node: runs for node, runs in found.items() if runs}
+        if strange:
+            self.give_back()
+        return strange
+
+    def give_back(self) -> None:
+        """Take the claims back on all nodes that can be asked."""
+        self._nodes.each_that_answers(lambda session: session.unclaim(self._run))
+
+    def _take(self, session: NodeSession, holders: Collection[str]) -> set[str]:
+        """The runs of others on one node; when there is none, its slots are claimed."""
+        slots = self._slots.get(session.node.address)
+        if slots is None:
+            return set()
+        claimed = self._claim(session, slots, ())
+        # What this database knows and leased to nobody is over, whatever the node has heard of it.
+        if over := set(self._store.known_runs(sorted(claimed))) - set(holders):
+            claimed = self._claim(session, slots, over)
+        if claimed:
+            return claimed
+        listed = session.list_ours()
+        living = {str(job["job"]).partition("/")[0] for job in listed["jobs"] if job["state"] in LIVING}
+        own = {self._run, *holders}
+        elsewhere = runs_holding(listed, session.node, slots) - {short(run) for run in own | living}
+        return (living - own) | elsewhere
+
+    def _claim(self, session: NodeSession, slots: Collection[int], void: Iterable[str]) -> set[str]:
+        command = claims.claim(
+            session.node, self._run, slots=slots, seconds=self._seconds, owner=self._owner, void=void
+        )
+        answer = session.ask_json(command, "take a claim")
+        self.fence = max(self.fence, int(answer["fence"]))
+        return {str(one["run"]) for one in answer["others"]}

@@ -1,0 +1,185 @@
+"""Leases on slots: waited for in the queue, all or none, renewed while the run lives, released at its end."""
+
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from tipcflow.domain import InfraError
+from tipcflow.execute.leases.messages import runs_in_the_way, strangers_words, triggers_of, waiting
+
+if TYPE_CHECKING:
+    from tipcflow.execute.leases.claims import NodeClaims
+    from tipcflow.store import Lease, Place, Store
+
+TTL_S = 120.0
+ASK_EVERY_S = 1.0
+SLOWEST = 5
+# Who waits is heard of every second; a node that is being listed may keep it for half a minute.
+WAITER_S = 60.0
+# Between the triggerer and the task that it wakes the request must stand, also when the scheduler is busy.
+TASK_WAITER_S = 300.0
+# What was found on a node stands for so long, before the node is asked again.
+LOOK_EVERY_S = 10.0
+
+
+class LeaseKeeper:
+    """Holds the leases of one run; use as a context manager.
+
+    Args:
+        empty: tells whether a node (by address) was listed and holds no process of a run; an expired lease is
+            granted again only then.
+        claims: the run's claims on its nodes: another controller, with a database of its own, is waited for too.
+        say: gets one line whenever what we wait for changes.
+        ttl_s: how long the lease lives when nobody renews it, seconds.
+        waiter_s: how long the request lives when nobody asks again, seconds.
+        names: node address -> name, for messages.
+    """
+
+    def __init__(
+        self,
+        store: "Store",
+        run: str,
+        slots: Iterable[tuple[str, int]],
+        *,
+        owner: str,
+        wait_s: float,
+        empty: Callable[[str, str], bool],
+        say: Callable[[str], None],
+        claims: "NodeClaims | None" = None,
+        cancel: threading.Event | None = None,
+        ttl_s: float = TTL_S,
+        waiter_s: float = WAITER_S,
+        names: Mapping[str, str] | None = None,
+    ) -> None:
+        self._store = store
+        self._run = run
+        self._slots = sorted(set(slots))
+        self._owner = owner
+        self._wait_s = wait_s
+        self._empty = empty
+        self._claims = claims
+        self._say = say
+        self._cancel = cancel or threading.Event()
+        self._ttl_s = ttl_s
+        self._waiter_s = waiter_s
+        self._names = names or {}
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._looked: dict[str, float] = {}
+        self._position = 1
+        self._strangers: Mapping[str, set[str]] = {}
+        self.fence = 0
+        # Addresses of nodes that could not be listed at the end: their slots are not given back.
+        self.keep: set[str] = set()
+
+    def __enter__(self) -> "LeaseKeeper":
+        try:
+            self.fence = self._acquire()
+        except BaseException:
+            self._store.leave_queue(self._run)
+            raise
+        self._thread = threading.Thread(target=self._renew, name="lease", daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join(10)
+        self._store.release_leases(self._run, keep=self.keep)
+
+    def _acquire(self) -> int:
+        deadline = time.monotonic() + self._wait_s
+        said = ""
+        while True:
+            fence, why = self.try_once()
+            if fence is not None:
+                return fence
+            if why != said:
+                self._say(why)
+                said = why
+            if time.monotonic() >= deadline:
+                raise InfraError(late_words(self._wait_s, why), hint="see `tipcflow nodes` for who has them")
+            # Who is far behind asks less often: each question locks the queue.
+            if self._cancel.wait(ASK_EVERY_S * min(self._position, SLOWEST)):
+                raise InfraError("stopped while waiting for slots")
+
+    def try_once(self, *, queue: bool = True) -> tuple[int | None, str]:
+        """Ask for the slots once; (the fence or None, what is waited for in words).
+
+        What has run out on nodes that are empty is freed, and asked for at once.
+
+        Args:
+            queue: stay in the queue when they cannot be had now.
+        """
+        place = self._place()
+        if place.held and not place.ahead and self._freed(place.held):
+            place = self._place()
+        if place.free:
+            if strange := self._strange():
+                return None, strangers_words(strange, self._names)
+            seen = 0 if self._claims is None else self._claims.fence
+            fence = self._store.acquire_leases(
+                self._run, self._slots, owner=self._owner, ttl_s=self._ttl_s, above=seen
+            )
+            if fence is not None:
+                return fence, ""
+            if self._claims is not None:
+                self._claims.give_back()
+            place = self._place()  # somebody who goes first came between
+        if not queue:
+            self._store.leave_queue(self._run)
+        triggers = triggers_of(self._store, runs_in_the_way(place))
+        self._position = place.position
+        return None, waiting(place, triggers, self._names)
+
+    def _place(self) -> "Place":
+        return self._store.queue_for_leases(self._run, self._slots, owner=self._owner, ttl_s=self._waiter_s)
+
+    def _freed(self, held: "Iterable[Lease]") -> bool:
+        """Drop expired leases of nodes that were listed and found empty of that run; whether there were any."""
+        now, dropped = self._store.now(), 0
+        gone: dict[tuple[str, str], list[Lease]] = defaultdict(list)
+        for lease in held:
+            if not lease.live(now):
+                gone[lease.node, lease.run].append(lease)
+        for (node, run), leases in gone.items():
+            if self._may_look(f"{node} {run}") and self._empty(node, run):
+                dropped += self._store.drop_expired(leases)
+        return bool(dropped)
+
+    def _strange(self) -> Mapping[str, set[str]]:
+        """Node -> runs that live there without a lease here; when there is none, the nodes are claimed."""
+        if self._claims is None or (self._strangers and not self._may_look("claims")):
+            return self._strangers
+        self._strangers = self._claims.take()
+        self._looked["claims"] = time.monotonic()
+        return self._strangers
+
+    def _may_look(self, what: str) -> bool:
+        """Whether it was not looked at just now."""
+        now = time.monotonic()
+        if now - self._looked.get(what, -LOOK_EVERY_S) < LOOK_EVERY_S:
+            return False
+        self._looked[what] = now
+        return True
+
+    def _renew(self) -> None:
+        while not self._stop.wait(self._ttl_s / 3):
+            try:
+                if self._store.renew_leases(self._run, ttl_s=self._ttl_s):
+                    continue
+                # It ran out, after a suspend or while the database was away: take it again if it is still free.
+                again = self._store.acquire_leases(self._run, self._slots, owner=self._owner, ttl_s=self._ttl_s)
+                if again is None:
+                    self._say("the lease on the nodes' slots was lost to another run; the nodes keep the slots")
+            except Exception as error:  # a database that is away for a moment must not end the run
+                self._say(f"the lease could not be renewed: {error}")
+
+
+def late_words(wait_s: float, why: str) -> str:
+    """What is said of a run whose time for waiting is over."""
+    time_words = f"{wait_s:.0f} s" if wait_s < 600 else f"{wait_s / 60:.0f} min"
+    return f"no free slots within {time_words}: {why}"

@@ -1,0 +1,1 @@
+"""One node: sessions, files to and from it, environment, health, containers, preflight."""

@@ -1,0 +1,416 @@
+"""One node during one run: what is asked of it, in its own words (tipcflow.remote), over one connection."""
+
+import hashlib
+import itertools
+import json
+import os
+import posixpath
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any, TypeVar
+
+from tipcflow.config.waits import Waits
+from tipcflow.domain import InfraError, JobSpec, Node, NodeFacts, StoppedBy
+from tipcflow.execute.node.containers import usable_image
+from tipcflow.execute.node.fetch import Fetched, FolderFetch, changed_since, listed_artefacts
+from tipcflow.execute.node.inline_files import NOTHING_SENT, Sent
+from tipcflow.remote import claims, commands, paths
+from tipcflow.remote.bundle import runner_bytes
+from tipcflow.remote.fetching import list_matching
+from tipcflow.remote.runner.outputs import is_secret
+from tipcflow.transport import Transport
+from tipcflow.transport.connect import connect as connect_from_here
+
+T = TypeVar("T")
+# How a node is reached: from the desk by the user's OpenSSH configuration, from a scheduler by its connections.
+Connect = Callable[[Node], Transport]
+
+ASK_S = 30.0
+# How often a node that has gone is asked for; how often a question is asked over a new connection.
+RECONNECT_EVERY_S = 1.0
+TRIES = 3
+# What cleans up waits no longer than this for a node that has gone: maintenance does it later.
+BRIEFLY_S = 10.0
+JOB_FILES = (
+    "samples.jsonl",
+    "exit.json",
+    "legs.jsonl",
+    "runner.log",
+    "evidence.json",
+    "artefacts.json",
+    "before.json",
+)
+
+
+class NodeSession:
+    """A node that was connected to and can be asked. Methods raise InfraError, which names the node.
+
+    Args:
+        silence_s: a connection that says nothing for so long while a job is watched counts as broken.
+        reconnect_s: a node that was reached before is asked for so long after it has gone, whatever the question.
+        reached_before: whether another process of the same run has reached it.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        connect: Connect = connect_from_here,
+        *,
+        silence_s: float = Waits().silence_s,
+        reconnect_s: float = 0.0,
+        reached_before: bool = False,
+    ) -> None:
+        self._silence_s = silence_s
+        self._reconnect_s = reconnect_s
+        self._reached = reached_before
+        self._down_since = 0.0
+        self._node = node
+        self._connect = connect
+        self._transport: Transport | None = None
+        self._was_connected = False
+        self._reconnecting = threading.RLock()
+        self._ahead: Future[Transport] | None = None
+
+    @property
+    def node(self) -> Node:
+        """The node behind this session."""
+        return self._node
+
+    @property
+    def transport(self) -> Transport:
+        """The living connection."""
+        if self._transport is None:
+            ahead, self._ahead = self._ahead, None
+            if ahead:
+                self._transport = ahead.result()
+                self._was_connected = True
+            else:
+                self._open_again(None)
+        assert self._transport is not None
+        return self._transport
+
+    def connect_ahead(self) -> None:
+        """Begin to connect; whoever asks the node first waits for it, and gets its error."""
+        connecting: Future[Transport] = Future()
+
+        def connect() -> None:
+            try:
+                connecting.set_result(self._connect(self._node))
+            except BaseException as error:
+                connecting.set_exception(error)
+
+        self._ahead = connecting
+        threading.Thread(target=connect, name=f"connect-{self._node.name}", daemon=True).start()
+
+    @property
+    def was_connected(self) -> bool:
+        """Whether there ever was a connection: then something of ours may be there."""
+        return self._was_connected
+
+    def mark_used(self) -> None:
+        """Say that another process has used the node: something of ours may be there."""
+        self._was_connected = True
+
+    def close(self) -> None:
+        """End the connection; the next question opens a new one."""
+        if self._ahead is not None:
+            self._ahead.add_done_callback(_close_late)
+            self._ahead = None
+        if self._transport is not None:
+            self._transport.close()
+            self._transport = None
+
+    def reconnect(self) -> None:
+        """A fresh connection to the same node."""
+        self._open_again(self._transport, patience_s=0.0)
+        # The node may have been set up anew, or another version of ours may have come meanwhile.
+        self._put_once(runner_bytes(), paths.runner_path(self._node))
+
+    def _twice(self, do: Callable[[Transport], T], *, patience_s: float = float("inf")) -> T:
+        """Do something over the connection and, when that broke, again over a new one.
+
+        Every question of ours may be asked twice: files are written whole, a job that was started is found again.
+
+        Args:
+            patience_s: less than `reconnect_s`, where nobody should wait that long for the answer.
+        """
+        for left in reversed(range(TRIES)):
+            if self._transport is None and self._ahead is None:
+                self._open_again(None, patience_s=patience_s)
+            used = self.transport
+            try:
+                return do(used)
+            except InfraError:
+                if not left:
+                    raise
+                self._open_again(used, patience_s=patience_s)
+        raise AssertionError("unreachable")
+
+    def _open_again(self, used: Transport | None, *, patience_s: float = float("inf")) -> None:
+        """A new connection in the place of `used`, unless another thread has made one.
+
+        A node that was reached before may be away for a moment: it is asked until the time for that is over, which
+        counts from the first time that it did not answer.
+        """
+        until = min(self._reconnect_s, patience_s) if self._was_connected or self._reached else 0.0
+        while True:
+            with self._reconnecting:
+                if self._transport is not None and self._transport is not used:
+                    return
+                try:
+                    self.close()
+                    self._transport = self._connect(self._node)
+                    self._was_connected, self._down_since = True, 0.0
+                    return
+                except InfraError as error:
+                    self._down_since = self._down_since or time.monotonic()
+                    if not error.passing or time.monotonic() - self._down_since >= until:
+                        raise
+            time.sleep(RECONNECT_EVERY_S)
+
+    def prepare(self) -> None:
+        """Make the workspace, check the interpreter, put the runner there unless it is."""
+        self.ask(commands.make_workspace(self._node), "make the workspace")
+        self.ask(
+            commands.check_python(self._node), "find a working Python", hint="see `python` in the cluster file"
+        )
+        runner = paths.runner_path(self._node)
+        self._put_once(runner_bytes(), runner)
+
+    def facts(self, peers: Mapping[str, str]) -> NodeFacts:
+        """What the node says about itself.
+
+        Args:
+            peers: name -> address[:port of its ssh] of the nodes that it must reach.
+        """
+        image = usable_image(self.transport, self._node)
+        before = time.time()
+        told = self.ask_json(commands.facts(self._node, peers), "tell about itself")
+        middle = (before + time.time()) / 2
+        clock = float(told.pop("clock", 0.0) or 0.0)
+        told = {key: value for key, value in told.items() if key in NodeFacts.model_fields}
+        if image:
+            told["container"] = image
+        skew = round(clock - middle, 3) if clock else 0.0
+        return NodeFacts.model_validate({**told, "node": self._node.name, "clock_skew_s": skew})
+
+    def deploy(self, run: str, archive: bytes, sha256: str) -> None:
+        """Put the suite's code and the run's interpreter shims there."""
+        remote = paths.suite_archive(self._node, sha256)
+        self._put_once(archive, remote)
+        self.ask(commands.unpack(self._node, run, sha256), "unpack the suite", timeout=300)
+        self.ask(commands.make_shims(self._node, run), "make the run's python")
+
+    def inherit(self, run: str, of: str, sha256: str, *, needs: Sequence[str], without: Sequence[str]) -> None:
+        """Let the run's root be what another run of the same code left there; see commands.inherit."""
+        command = commands.inherit(self._node, run, of, sha256, needs=needs, without=without)
+        self.ask(command, f"take over what run {of} trained", timeout=300)
+
+    def start(self, spec: JobSpec) -> dict[str, Any]:
+        """Start the job, or find it living or ended; the runner's answer."""
+        job = self._job(spec)
+        # A job that is there already is re-attached to: its description must stay what it was started with.
+        self._put_once(spec.model_dump_json().encode(), f"{job}/job.json", keep=True)
+        return self.ask_json(commands.start(self._node, job), f"start {spec.step}")
+
+    def go(self, spec: JobSpec) -> None:
+        """Let a staged job start its first command."""
+        self.ask(commands.go(self._node, self._job(spec)), f"go on with {spec.step}")
+
+    def stop(self, spec: JobSpec, reason: str, by: StoppedBy) -> None:
+        """Ask the runner to end the job."""
+        self.ask(commands.stop(self._node, self._job(spec), reason, by), f"stop {spec.step}", patience_s=BRIEFLY_S)
+
+    def poll(self, spec: JobSpec) -> dict[str, Any]:
+        """State, heartbeat, exit record and legs of the job."""
+        return self.ask_json(commands.poll(self._node, self._job(spec)), f"tell about {spec.step}")
+
+    def watch(self, spec: JobSpec, resume: dict[str, int], seconds: float) -> Iterator[dict[str, Any]]:
+        """The runner's events from the given log offsets on, until the job ends or `seconds` have passed."""
+        command = commands.watch(self._node, self._job(spec), seconds=seconds, resume=resume, files=True)
+        return self._events(spec, command, timeout=self._silence_s)
+
+    def begin(self, spec: JobSpec, resume: dict[str, int], seconds: float) -> Iterator[dict[str, Any]]:
+        """What `start` does and then `watch`, in one go: the runner's answer to `start` is the first event.
+
+        The job has been started, or found, when this returns.
+        """
+        command = commands.begin(self._node, self._job(spec), seconds=seconds, resume=resume)
+        described = spec.model_dump_json().encode()
+        _ = self.transport  # a node that cannot be reached is not asked twice
+        try:
+            events = self._events(spec, command, input=described, timeout=self._silence_s)
+            answer = next(events)
+        except InfraError:  # broken, or the runner is not there: put there by another version, under another name
+            self._open_again(self._transport)
+            self._put_once(runner_bytes(), paths.runner_path(self._node))
+            events = self._events(spec, command, input=described, timeout=self._silence_s)
+            answer = next(events)
+        return itertools.chain((answer,), events)
+
+    def _events(
+        self,
+        spec: JobSpec,
+        command: str,
+        *,
+        timeout: float,
+        input: bytes = b"",  # noqa: A002
+    ) -> Iterator[dict[str, Any]]:
+        heard = False
+        with self.transport.stream(command, input=input, timeout=timeout, first=ASK_S if input else 0.0) as lines:
+            for line in lines:
+                heard = True
+                yield self._json(line)
+        if not heard:
+            raise InfraError(f"node {self._node.name} said nothing about {spec.step}", node=self._node.name)
+
+    def evidence(self, spec: JobSpec, seconds: float) -> dict[str, Any]:
+        """What can be seen of a job that may hang, or what its runner saw of it; the job goes on."""
+        command = commands.evidence(self._node, self._job(spec))
+        return self._json(self.ask(command, f"show what {spec.step} looks like", timeout=seconds))
+
+    def list_ours(self) -> dict[str, Any]:
+        """Processes and jobs of our workspace on the node."""
+        return self.ask_json(commands.list_ours(self._node), "list its processes", patience_s=BRIEFLY_S)
+
+    def reap(self, job: str = "", by: StoppedBy = StoppedBy.CONTROLLER) -> dict[str, Any]:
+        """End the processes of `job` (run/step/attempt), or of all jobs that are over."""
+        return self.ask_json(
+            commands.reap(self._node, job=job, by=by), "end leftover processes", patience_s=BRIEFLY_S
+        )
+
+    def end_stuck(self, spec: JobSpec) -> None:
+        """End the processes of a job whose runner does nothing any more, and the runner."""
+        self.reap(f"{spec.run}/{spec.step}/{spec.attempt}")
+
+    def end_helpers(self) -> dict[str, Any]:
+        """End commands of ours whose controller is gone: they are beyond their deadline, or silent uploads."""
+        return self.ask_json(commands.reap(self._node, helpers=True), "end leftover commands")
+
+    def unclaim(self, run: str = "") -> dict[str, str]:
+        """Take a run's claim back; run -> owner of all that others claim."""
+        told = self.ask_json(claims.unclaim(self._node, run), "tell its claims", patience_s=BRIEFLY_S)
+        return {str(one["run"]): str(one.get("owner", "")) for one in told["others"]}
+
+    def remove_run(self, run: str) -> None:
+        """Remove the run's folders."""
+        self.ask(
+            commands.remove_run(self._node, run), "remove the run's folder", timeout=120, patience_s=BRIEFLY_S
+        )
+
+    def fetch(
+        self, spec: JobSpec, artefacts: Iterable[str] | None, local: Path, *, limit: int, sent: Sent = NOTHING_SENT
+    ) -> Fetched:
+        """Fetch a job's logs and records into `local`, and artefacts into `local`/files.
+
+        Args:
+            artefacts: paths relative to the suite's root; None for those of a job that was lost: what its runner
+                listed, or the logs that show its progress.
+            limit: more of one file than this is left on the node.
+            sent: files that came along with the job's end.
+        """
+        logs = [paths.log_file("", command.leg).lstrip("/") for command in spec.commands]
+        job = self._folder(self._job(spec), local, limit, sent.job)
+        found = job.fetch(dict.fromkeys([*JOB_FILES, *logs]))
+        found.add(job.fetch(_evidence_files(local)))
+        own = [posixpath.normpath(command.log) for command in spec.commands if command.log]
+        root = self._folder(spec.root, local / "files", limit, sent.root)
+        written = self._left(spec, local) if artefacts is None else artefacts
+        files = root.fetch(dict.fromkeys([*own, *written]))
+        files.notes += changed_since(local, files.listed, node=self._node.name, limit=limit)
+        found.add(files)
+        return found
+
+    def _left(self, spec: JobSpec, local: Path) -> list[str]:
+        """What a lost job left in the suite's root, as far as that can be said."""
+        listed = listed_artefacts(local)
+        if listed is not None:
+            return listed
+        if not (local / "before.json").is_file():
+            return []  # it never began
+        found = self.ask(list_matching(spec.root, spec.progress), "list the logs of a lost job")
+        names = [os.fsdecode(name) for name in found.split(b"\0") if name]
+        return [name for name in names if not is_secret(name)]
+
+    def _folder(self, root: str, local: Path, limit: int, sent: Mapping[str, bytes | None]) -> FolderFetch:
+        return FolderFetch(self._twice, node=self._node.name, root=root, local=local, limit=limit, sent=sent)
+
+    def _put_once(self, data: bytes, remote: str, *, keep: bool = False) -> bool:
+        """Put a file there unless it is there; whether it had to be.
+
+        Args:
+            keep: leave a file of that name as it is. Else one with another content is replaced: a file on a node
+                may be truncated, or empty after a loss of power.
+        """
+        sha256 = "" if keep else hashlib.sha256(data).hexdigest()
+
+        def put(transport: Transport) -> bool:
+            if transport.run(commands.has_file(remote, sha256), timeout=ASK_S).exit_code == 0:
+                return False
+            transport.put(data, remote)
+            return True
+
+        return self._twice(put)
+
+    def ask(
+        self,
+        command: str,
+        what: str,
+        *,
+        timeout: float = ASK_S,
+        hint: str = "",
+        patience_s: float = float("inf"),
+    ) -> bytes:
+        """Run a command of ours; what it printed. Any exit code but 0 is an InfraError with its last line."""
+        done = self._twice(lambda transport: transport.run(command, timeout=timeout), patience_s=patience_s)
+        runner = paths.runner_path(self._node)
+        silent = done.exit_code != 0 or not done.stdout
+        # Missing (another version of ours has put its own), or damaged.
+        if silent and runner in command and self._put_once(runner_bytes(), runner):
+            done = self._twice(lambda transport: transport.run(command, timeout=timeout))
+        if done.exit_code != 0:
+            said = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
+            reason = said[-1] if said else f"exit code {done.exit_code}"
+            raise InfraError(f"node {self._node.name} could not {what}: {reason}", node=self._node.name, hint=hint)
+        return done.stdout
+
+    def ask_json(self, command: str, what: str, *, patience_s: float = float("inf")) -> dict[str, Any]:
+        """As `ask`, for commands that print one JSON object."""
+        return self._json(self.ask(command, what, patience_s=patience_s))
+
+    def _json(self, line: bytes) -> dict[str, Any]:
+        try:
+            value = json.loads(line)
+        except ValueError:
+            value = None
+        if not line.strip():
+            raise InfraError(f"node {self._node.name} answered nothing", node=self._node.name)
+        if not isinstance(value, dict):
+            text = line[:200].decode(errors="replace")
+            raise InfraError(
+                f"node {self._node.name} answered what is no JSON: {text!r}",
+                node=self._node.name,
+                hint="a login script of the node that prints something disturbs every command: make it silent",
+            )
+        return value
+
+    def _job(self, spec: JobSpec) -> str:
+        return paths.job_dir(self._node, spec.run, spec.step, spec.attempt)
+
+
+def _close_late(connecting: "Future[Transport]") -> None:
+    """Close a connection that nobody waited for."""
+    if connecting.exception() is None:
+        connecting.result().close()
+
+
+def _evidence_files(local: Path) -> list[str]:
+    """The files that a fetched `evidence.json` names, relative to the job folder."""
+    try:
+        told = json.loads((local / "evidence.json").read_text())
+        return [str(name) for name in told["files"] if str(name).startswith("evidence/") and ".." not in str(name)]
+    except (OSError, ValueError, KeyError, TypeError):
+        return []

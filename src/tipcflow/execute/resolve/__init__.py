@@ -1,0 +1,1 @@
+"""A request -> a plan: files read, suite snapshot taken, nodes placed."""

@@ -1,0 +1,123 @@
+"""A request and its files -> the plan of this run."""
+
+import zlib
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
+
+from tipcflow.config.suite import Suite
+from tipcflow.domain import Cluster, Compat, ConfigError, InfraError, Launch, Plan
+from tipcflow.execute.request import RunRequest, chain_name
+from tipcflow.execute.source.snapshot import Snapshot
+from tipcflow.plan import ListedFiles, PlanOptions, build_plan
+
+# Rendezvous ports: two runs on the same nodes must not share them. Below the usual ephemeral range (32768…).
+_FIRST_PORT, _PORTS, _PORTS_PER_RUN = 20000, 12000, 32
+
+
+# Runs without a wish are seeded all the same, so that their losses can be compared.
+DEFAULT_SEED = 0
+
+
+def _check_options(request: RunRequest, suite: Suite) -> None:
+    """Raise ConfigError for a wish that this run would silently ignore."""
+    if request.compat is Compat.BASH:
+        wishes = {"--seed": request.seed is not None, "--diagnose": request.diagnose}
+        for wish in (name for name, made in wishes.items() if made):
+            raise ConfigError(
+                "has no effect with --compat bash, which runs exactly what the suite's script would",
+                key=wish,
+                expected="--compat spec, or no such option",
+            )
+    if request.seed is not None and not suite.seed_argument:
+        raise ConfigError(
+            f"suite {suite.name} cannot be seeded",
+            key="--seed",
+            found=str(request.seed),
+            expected='a suite file with `seed_argument`, for example "--seed={seed}"',
+        )
+
+
+def start_port(run: str, *, before: Iterable[str] = (), taken: AbstractSet[int] = frozenset()) -> int:
+    """First port of the run's own block of 32, between 20000 and 31999.
+
+    Derived from its id, so that it is known before any node is asked; a block that is not free is passed over.
+
+    Args:
+        before: runs that hold leases, older ones first: they choose first.
+        taken: ports that are in use on some node of the run.
+
+    Raises:
+        InfraError: every block has a port that is in use.
+    """
+    chosen: set[int] = set()
+    for each in before:
+        chosen.add(_block(each, chosen, frozenset()))
+    return _FIRST_PORT + _block(run, chosen, taken) * _PORTS_PER_RUN
+
+
+def _block(run: str, chosen: AbstractSet[int], taken: AbstractSet[int]) -> int:
+    blocks = _PORTS // _PORTS_PER_RUN
+    wish = zlib.crc32(run.encode())
+    used = {(port - _FIRST_PORT) // _PORTS_PER_RUN for port in taken} | chosen
+    for step in range(blocks):
+        if (block := (wish + step) % blocks) not in used:
+            return block
+    raise InfraError(
+        f"no {_PORTS_PER_RUN} ports in a row are free on the nodes",
+        hint=f"see `ss -ant` there; ports {_FIRST_PORT} to {_FIRST_PORT + _PORTS - 1} were looked at",
+    )
+
+
+def launch_of(suite: Suite, cluster: Cluster | None) -> Launch:
+    """How distributed trainings start: as the suite says, whose scripts must take it, else as the cluster does."""
+    return suite.launch or (cluster.launch if cluster else None) or Launch.IPS
+
+
+def make_plan(
+    request: RunRequest,
+    suite: Suite,
+    cluster: Cluster | None,
+    snapshot: Snapshot,
+    *,
+    run: str,
+    step_deadline_s: float = 900.0,
+    cpu_flags: Mapping[str, frozenset[str]] | None = None,
+    port: int | None = None,
+) -> Plan:
+    """What the run will do.
+
+    Args:
+        port: where the ranks of a distributed training meet, if it is known which are free.
+
+    Raises:
+        ConfigError: the params file, the mode or the cluster do not allow it.
+    """
+    _check_options(request, suite)
+    device = cluster.nodes[0].device if cluster else "gpu"
+    # `compat bash` runs exactly what the suite's script would.
+    made = suite.deterministic_on(device) if request.compat is Compat.SPEC else None
+    return build_plan(
+        snapshot.params_text,
+        file=snapshot.params_file,
+        suite=suite.name,
+        chain=chain_name(suite.name, snapshot.params_file),
+        dialects=suite.dialects,
+        mode=request.mode,
+        compat=request.compat,
+        cluster=cluster,
+        options=PlanOptions(
+            seed=DEFAULT_SEED if request.seed is None else request.seed,
+            seed_argument=suite.seed_argument,
+            deterministic=made is not None,
+            training_env=made.environment if made else {},
+            training_arguments=made.arguments if made else "",
+            repeats=request.repeats,
+            diagnose=request.diagnose,
+            launch=launch_of(suite, cluster),
+            start_port=start_port(run) if port is None else port,
+            cpu_flags=dict(cpu_flags) if cpu_flags is not None else None,
+            step_deadline_s=step_deadline_s,
+            files=ListedFiles(sorted(snapshot.names)),
+            prepare=suite.prepare,
+        ),
+    )

@@ -1,0 +1,76 @@
+"""The nodes are asked what they are; what they can do settles the plan."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from tipcflow.domain import Compat, NodeFacts, Plan
+from tipcflow.execute.node import preflight
+from tipcflow.execute.node.environment import environment_class
+from tipcflow.execute.node.nodes import Nodes
+from tipcflow.execute.resolve.expects import keep_expected
+from tipcflow.execute.resolve.planning import start_port
+from tipcflow.execute.resolve.resolve import Resolved
+
+if TYPE_CHECKING:
+    from tipcflow.store import Store
+
+
+def inspect(
+    store: "Store", run_id: str, resolved: Resolved, nodes: Nodes, note: Callable[[str], None]
+) -> list[NodeFacts]:
+    """Ask every node what it is and whether it reaches the others; kept with the run.
+
+    Raises:
+        InfraError: something makes the run impossible; it names the node.
+    """
+    note("asking the nodes what they are, and whether they reach each other")
+    facts = nodes.facts()
+    if any("machine" in fact.unfinished for fact in facts):
+        note("a node did not report its machine in time; asking once more")
+        facts = nodes.facts()
+    for fact in facts:
+        store.save_node_facts(run_id, fact)
+    wish = resolved.request.framework
+    requirement = preflight.parse_framework(wish) if wish else None
+    warnings = preflight.check_nodes(
+        resolved.cluster, facts, framework=resolved.suite.framework, requirement=requirement
+    )
+    for line in warnings:
+        note(line)
+    return facts
+
+
+def settle(store: "Store", run_id: str, resolved: Resolved, facts: list[NodeFacts], nodes: Nodes) -> Plan:
+    """The plan with what the nodes' CPUs can do, and with ports that are free there; stored, never changed again.
+
+    Raises:
+        InfraError: a node cannot be asked, or has no free ports.
+    """
+    flags = {fact.node: frozenset(fact.cpu_flags) for fact in facts if "machine" not in fact.unfinished}
+    plan = resolved.plan(run_id, flags)
+    if plan.compat is Compat.SPEC and any(variant.world_size > 1 for variant in plan.variants):
+        port = start_port(run_id, before=_older_runs(store, run_id), taken=nodes.used_ports())
+        if port != start_port(run_id):
+            plan = resolved.plan(run_id, flags, port=port)
+    store.replace_plan(run_id, plan)
+    used = [fact for fact in facts if fact.node in plan.nodes]
+    device = resolved.cluster.node(plan.nodes[0]).device
+    world = max((variant.world_size for variant in plan.variants), default=1)
+    containers = [resolved.cluster.node(name).container for name in plan.nodes]
+    images = [container.image if container else "" for container in containers]
+    framework = next((f"{fact.framework} {fact.framework_version}" for fact in used if fact.framework), "")
+    store.update_run(
+        run_id,
+        environment=environment_class(used, device=device, world_size=world, images=images),
+        framework=framework,
+    )
+    keep_expected(store, run_id, plan, resolved.suite, resolved.policy)
+    return plan
+
+
+def _older_runs(store: "Store", run_id: str) -> list[str]:
+    """Runs whose leases are older than this run's, the oldest first: one order for all who ask."""
+    fences = {lease.run: lease.fence for lease in store.leases()}
+    own = fences.get(run_id)
+    older = [run for run, fence in fences.items() if run != run_id and (own is None or fence < own)]
+    return sorted(older, key=lambda run: fences[run])

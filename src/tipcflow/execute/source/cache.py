@@ -1,0 +1,76 @@
+"""A run's suite snapshot on disk, so that every task of the run, on whatever worker, puts the same bytes on nodes.
+
+`<home>/suites/archives/<sha256>.tar.gz` and `<sha256>.names`; shared by runs that test the same files.
+"""
+
+import json
+import os
+import uuid
+from pathlib import Path
+from typing import Any
+
+from tipcflow.domain import InfraError
+from tipcflow.execute.source.snapshot import Snapshot
+
+
+def keep_snapshot(home: Path, snapshot: Snapshot) -> dict[str, Any]:
+    """Write a snapshot below `home` unless it is there; what `kept_snapshot` needs to find it again."""
+    folder = _folder(home)
+    folder.mkdir(parents=True, exist_ok=True)
+    _write_once(folder / f"{snapshot.sha256}.names", json.dumps(sorted(snapshot.names)).encode())
+    _write_once(folder / f"{snapshot.sha256}.tar.gz", snapshot.archive)
+    return {
+        "commit": snapshot.commit,
+        "sha256": snapshot.sha256,
+        "params_file": snapshot.params_file,
+        "params_text": snapshot.params_text,
+    }
+
+
+def kept_archive(home: Path, sha256: str) -> bytes:
+    """The archive of that hash.
+
+    Raises:
+        InfraError: it is not there: TIPCFLOW_HOME is not shared by all workers, or was cleaned too early.
+    """
+    return _read(_folder(home) / f"{sha256}.tar.gz")
+
+
+def kept_snapshot(home: Path, kept: dict[str, Any]) -> Snapshot:
+    """The snapshot that `keep_snapshot` wrote.
+
+    Raises:
+        InfraError: it is not there any more.
+    """
+    names = json.loads(_read(_folder(home) / f"{kept['sha256']}.names"))
+    return Snapshot(
+        commit=kept["commit"],
+        archive=kept_archive(home, kept["sha256"]),
+        sha256=kept["sha256"],
+        params_file=kept["params_file"],
+        params_text=kept["params_text"],
+        names=frozenset(names),
+    )
+
+
+def _folder(home: Path) -> Path:
+    return home / "suites" / "archives"
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError as error:
+        raise InfraError(
+            f"the suite's snapshot {path.name} is not on this machine",
+            hint="all workers must share one TIPCFLOW_HOME; if it was removed, clear the run from its first task",
+        ) from error
+
+
+def _write_once(path: Path, data: bytes) -> None:
+    if path.is_file() and path.stat().st_size == len(data):
+        os.utime(path)  # still in use: retention goes by age
+        return
+    aside = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    aside.write_bytes(data)
+    aside.replace(path)

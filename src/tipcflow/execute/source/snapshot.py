@@ -1,0 +1,317 @@
+"""Suite source: a ref resolved once on the controller, archived by hash, the same bytes for every node.
+
+Nodes hold no credentials: only the controller talks to git.
+"""
+
+import contextlib
+import fnmatch
+import gzip
+import hashlib
+import io
+import re
+import shutil
+import subprocess
+import tarfile
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+from tipcflow.config.suite import Suite
+from tipcflow.domain import ConfigError, InfraError
+from tipcflow.execute.node.file_lock import locked
+
+GIT_DEADLINE_S = 300
+_FULL_COMMIT = re.compile(r"[0-9a-f]{40}")
+# Where a params file that is not part of the suite stands in the archive.
+FOREIGN_PARAMS = "tipcflow_params"
+_NEVER = {".git", "__pycache__", ".venv", ".tipcflow", "test_tipc/output"}
+
+
+class Entry(NamedTuple):
+    """One file of a suite: its content, or where it points when it is a symbolic link."""
+
+    data: bytes
+    executable: bool = False
+    link: str = ""
+
+
+Files = dict[str, Entry]
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The suite's files at one ref.
+
+    Attributes:
+        commit: full commit id; with `+local` behind it when the working tree differs; '' outside git.
+        archive: gzip-compressed tar, byte for byte the same for the same files.
+        sha256: of `archive`, hex.
+        params_file: the params file relative to the suite's root.
+        params_text: its text at that ref.
+        names: all files, relative to the root.
+    """
+
+    commit: str
+    archive: bytes
+    sha256: str
+    params_file: str
+    params_text: str
+    names: frozenset[str]
+
+
+def take_snapshot(
+    suite: Suite, params: str, ref: str | None, *, cache: Path, only_inside: bool = False
+) -> Snapshot:
+    """The suite at `ref` (None: the folder as it is now) with the params file that `params` names.
+
+    Args:
+        params: a path: of a file in the suite (relative to its root, or anywhere in its folder), or of any
+            other file, which is then added to the archive; or `<folder>/<name>`, the last two parts of the path
+            of one of the suite's params files.
+        cache: where clones of `git:` suites are kept.
+        only_inside: `params` is relative to the suite's root; no other file is looked at.
+
+    Raises:
+        ConfigError: no such folder, ref, or params file.
+        InfraError: the suite's git server cannot be reached.
+    """
+    root = checkout(suite, cache)
+    inside, outside = (params, root) if only_inside else _locate(params, root)
+    files, commit = _files_at(root, ref, clone=bool(suite.git)) if ref else _files_now(root, suite)
+    if inside is None:
+        # By folder, so that files of the same name from two places are two chains.
+        folder = hashlib.sha256(str(outside.parent).encode()).hexdigest()[:8]
+        inside = f"{FOREIGN_PARAMS}/{folder}/{outside.name}"
+        files[inside] = Entry(outside.read_bytes())
+    elif inside not in files:
+        inside = _by_model_and_name(suite, inside, files, at=f" at {ref}" if ref else "")
+    archive = _pack(files)
+    return Snapshot(
+        commit=commit,
+        archive=archive,
+        sha256=hashlib.sha256(archive).hexdigest(),
+        params_file=inside,
+        params_text=_text(files[inside].data, inside),
+        names=frozenset(files),
+    )
+
+
+def _text(data: bytes, name: str) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        raise ConfigError(
+            "is not UTF-8 text", file=name, line=line, found=repr(data[error.start : error.end])
+        ) from error
+
+
+def checkout(suite: Suite, cache: Path) -> Path:
+    """The suite's folder on this machine; of a `git:` suite a clone, which has what the server has now.
+
+    Raises:
+        ConfigError: no such folder.
+        InfraError: the suite's git server cannot be reached.
+    """
+    if suite.folder:
+        root = Path(suite.folder)
+        if not root.is_dir():
+            raise ConfigError(
+                "the suite's folder does not exist", key=f"suites/{suite.name}.yaml: folder", found=str(root)
+            )
+        return root
+    clone = cache / suite.name
+    # Runs that are resolved at the same time share the clone.
+    with locked(cache / f".{suite.name}.lock", seconds=2 * GIT_DEADLINE_S):
+        if clone.is_dir():
+            git(clone, "fetch", "--quiet", "--prune", "--tags", "origin", network=True)
+        else:
+            # Under its own name only when it is whole: a clone that was cut short would stay broken.
+            aside = cache / f".{suite.name}.cloning"
+            shutil.rmtree(aside, ignore_errors=True)
+            git(cache, "clone", "--quiet", suite.git, aside.name, network=True)
+            aside.rename(clone)
+    return clone / suite.subfolder
+
+
+def _locate(params: str, root: Path) -> tuple[str | None, Path]:
+    """(path relative to the suite's root or None, path on the controller)."""
+    path = Path(params)
+    if path.is_file():
+        resolved = path.resolve()
+        if resolved.is_relative_to(root.resolve()):
+            return str(resolved.relative_to(root.resolve())), resolved
+        return None, resolved
+    if path.is_absolute():
+        raise ConfigError("no such params file", key="PARAMS", found=params)
+    clean = str(PurePosixPath(params))
+    if ".." in PurePosixPath(clean).parts:
+        raise ConfigError("no such params file", key="PARAMS", found=params)
+    return clean, root / clean
+
+
+def _by_model_and_name(suite: Suite, params: str, files: Files, *, at: str) -> str:
+    """The one params file of the suite whose last folder and name are these: how a chain is named."""
+    wanted = PurePosixPath(params)
+    found = [name for name in files if PurePosixPath(name).parts[-2:] == wanted.parts]
+    found = [name for name in found if any(_matches(name, glob) for glob in suite.params)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise ConfigError(
+            f"the suite has {len(found)} params files of that folder and name{at}",
+            key="PARAMS",
+            found=params,
+            expected=f"one of {', '.join(sorted(found))}",
+        )
+    raise ConfigError(f"the suite has no such params file{at}", key="PARAMS", found=params)
+
+
+def _matches(name: str, glob: str) -> bool:
+    """Whether a path fits a glob, `**` standing for any number of folders, none too."""
+    return fnmatch.fnmatch(name, glob) or fnmatch.fnmatch(name, glob.replace("**/", ""))
+
+
+def git(folder: Path, *args: str, network: bool = False) -> bytes:
+    """What a git command prints.
+
+    Args:
+        network: whether it talks to a server, whose fault a failure is then.
+
+    Raises:
+        ConfigError, InfraError: it failed; with its last words.
+    """
+    # core.quotePath=off keeps non-ASCII file names as they are.
+    command = ["git", "-C", str(folder), "-c", "core.quotePath=off", *args]
+    try:
+        done = subprocess.run(command, capture_output=True, timeout=GIT_DEADLINE_S, check=False)
+    except FileNotFoundError as error:
+        raise InfraError("git is not installed on this machine", hint="install git") from error
+    except subprocess.TimeoutExpired as error:
+        raise InfraError(f"git {args[0]} took longer than {GIT_DEADLINE_S} s") from error
+    if done.returncode:
+        message = done.stderr.decode(errors="replace").strip().splitlines()[-1:] or ["no message"]
+        if network:
+            raise InfraError(f"git {args[0]} failed: {message[0]}")
+        raise ConfigError(f"git {args[0]} failed: {message[0]}")
+    return done.stdout
+
+
+def _is_git(root: Path) -> bool:
+    done = subprocess.run(
+        ["git", "-C", str(root), "rev-parse", "--is-inside-work-tree"],
+        capture_output=True,
+        check=False,
+        timeout=30,
+    )
+    return done.returncode == 0
+
+
+def commit_at(root: Path, ref: str, *, clone: bool, key: str = "--suite-ref") -> str:
+    """The full id of the commit that a ref means.
+
+    Args:
+        clone: whether it is a clone of ours.
+        key: who asks, for messages.
+
+    Raises:
+        ConfigError: no such ref, or the suite is no git checkout.
+    """
+    if not _is_git(root):
+        raise ConfigError("the suite is not a git checkout, so it has no refs", key=key, found=ref)
+    # In a clone of ours, branches are what the server has; the local one of that name is from when it was made.
+    if clone and _FULL_COMMIT.fullmatch(ref) and not _has_commit(root, ref):
+        # Commits that no branch of the server holds, as those of pull requests from forks, come when asked for.
+        with contextlib.suppress(InfraError):
+            git(root, "fetch", "--quiet", "origin", ref, network=True)
+    for name in (f"origin/{ref}", ref) if clone else (ref,):
+        try:
+            words = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+            return git(root, *words).decode().strip()
+        except ConfigError:
+            continue
+    raise ConfigError(
+        "the suite has no such ref", key=key, found=ref, expected=f"a branch, tag or commit of {root}"
+    )
+
+
+def _files_at(root: Path, ref: str, *, clone: bool) -> tuple[Files, str]:
+    """Files of the suite at a ref: name -> (content, executable); and the full commit id."""
+    commit = commit_at(root, ref, clone=clone)
+    prefix = git(root, "rev-parse", "--show-prefix").decode().strip()
+    try:
+        # From the top: in a subfolder, git archive would apply the subfolder a second time.
+        top = Path(git(root, "rev-parse", "--show-toplevel").decode().strip())
+        tar = git(top, "archive", "--format=tar", f"{commit}:{prefix}")
+    except ConfigError as error:
+        raise ConfigError(
+            f"the suite's folder {prefix or '.'} does not exist at that ref", key="--suite-ref", found=ref
+        ) from error
+    files: Files = {}
+    with tarfile.open(fileobj=io.BytesIO(tar)) as archive:
+        for member in archive:
+            content = archive.extractfile(member) if member.isfile() else None
+            if content is not None:
+                files[member.name] = Entry(content.read(), bool(member.mode & 0o100))
+            elif member.issym():
+                files[member.name] = Entry(b"", link=member.linkname)
+    return files, commit
+
+
+def _files_now(root: Path, suite: Suite) -> tuple[Files, str]:
+    """Files as they are in the folder: what git tracks and what it does not ignore; else all but caches."""
+    commit = ""
+    if suite.git:
+        head = git(root, "rev-parse", "--abbrev-ref", "origin/HEAD").decode().strip()
+        return _files_at(root, head, clone=False)
+    if _is_git(root):
+        names = git(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard").decode().split("\0")
+        commit = git(root, "rev-parse", "--quiet", "--verify", "HEAD").decode().strip() if _has_head(root) else ""
+        if git(root, "status", "--porcelain", "--", ".").strip():
+            commit += "+local"
+    else:
+        names = [str(path.relative_to(root)) for path in sorted(root.rglob("*"))]
+    files: Files = {}
+    for name in names:
+        path = root / name
+        skipped = any(f"/{name}/".startswith(f"/{part}/") or f"/{part}/" in f"/{name}/" for part in _NEVER)
+        if not name or skipped:
+            continue
+        if path.is_symlink():
+            files[name] = Entry(b"", link=str(path.readlink()))
+        elif path.is_file():
+            files[name] = Entry(path.read_bytes(), bool(path.stat().st_mode & 0o100))
+    if not files:
+        raise ConfigError("the suite's folder holds no files", key=f"suites/{suite.name}.yaml", found=str(root))
+    return files, commit
+
+
+def _has_commit(root: Path, commit: str) -> bool:
+    try:
+        git(root, "cat-file", "-e", f"{commit}^{{commit}}")
+    except ConfigError:
+        return False
+    return True
+
+
+def _has_head(root: Path) -> bool:
+    try:
+        return bool(git(root, "rev-parse", "--quiet", "--verify", "HEAD"))
+    except ConfigError:
+        return False
+
+
+def _pack(files: Files) -> bytes:
+    """A tar.gz that is the same for the same files: sorted, no owners, no times."""
+    raw = io.BytesIO()
+    with tarfile.open(fileobj=raw, mode="w", format=tarfile.GNU_FORMAT) as archive:
+        for name in sorted(files):
+            entry = files[name]
+            member = tarfile.TarInfo(name)
+            member.mtime, member.mode = 0, 0o755 if entry.executable else 0o644
+            if entry.link:
+                member.type, member.linkname = tarfile.SYMTYPE, entry.link
+            else:
+                member.size = len(entry.data)
+            archive.addfile(member, io.BytesIO(entry.data))
+    return gzip.compress(raw.getvalue(), compresslevel=6, mtime=0)

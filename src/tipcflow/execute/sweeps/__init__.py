@@ -1,0 +1,1 @@
+"""What runs left behind: leases, folders, processes, old samples."""

@@ -1,0 +1,93 @@
+"""Folders of ended runs on the nodes of all configured clusters."""
+
+import contextlib
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from tipcflow.domain import Cluster, InfraError, Node, Run, Status
+from tipcflow.domain.run.run import RUN_ID
+from tipcflow.execute.node.session import NodeSession
+from tipcflow.execute.sweeps.maintenance import OTHER_FOLDER_S, PASSED_FOLDER_S, Upkeep, known_clusters, place_of
+from tipcflow.remote import housekeeping
+
+AT_ONCE = 8
+
+
+@dataclass(frozen=True)
+class _Node:
+    """What became of one node: how many folders were removed, how many stay, why it could not be asked."""
+
+    removed: int = 0
+    kept: int = 0
+    trouble: str = ""
+
+
+def node_folders(upkeep: Upkeep) -> str:
+    """Remove folders of runs that ended long enough ago; runs that the database does not know are left."""
+    seen: set[tuple[str, str, str]] = set()
+    removed = kept = asked = 0
+    for cluster in known_clusters(upkeep):
+        nodes = [node for node in cluster.nodes if place_of(node) not in seen]
+        seen.update(place_of(node) for node in nodes)
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            swept = list(pool.map(lambda node: _sweep(upkeep, node), nodes))
+        _say_trouble(upkeep, cluster, [one.trouble for one in swept])
+        removed += sum(one.removed for one in swept)
+        kept += sum(one.kept for one in swept)
+        asked += sum(not one.trouble for one in swept)
+    return f"{asked} nodes looked at: folders of {removed} runs were removed, of {kept} stay"
+
+
+def may_go(run: Run, now: float, *, keep: bool = False) -> bool:
+    """Whether a run's folder on a node may be removed.
+
+    Args:
+        keep: whether it was asked for that the folder stays although the run passed.
+    """
+    if run.status is None or run.ended_at is None:
+        return False
+    passed = run.status is Status.PASS and not keep
+    return now - run.ended_at > (PASSED_FOLDER_S if passed else OTHER_FOLDER_S)
+
+
+def _say_trouble(upkeep: Upkeep, cluster: Cluster, troubles: list[str]) -> None:
+    if troubles and all(troubles):
+        upkeep.say(f"cluster {cluster.name} is passed over: {troubles[0]}")
+        return
+    for trouble in filter(None, troubles):
+        upkeep.say(trouble)
+
+
+def _sweep(upkeep: Upkeep, node: Node) -> _Node:
+    removed = kept = 0
+    with contextlib.closing(NodeSession(node, upkeep.connect)) as session:
+        try:
+            # Without making a workspace: a node that no run has used yet stays as it is.
+            text = session.ask(housekeeping.list_runs(node), "list its run folders").decode(errors="replace")
+            names = {name for name in text.splitlines() if RUN_ID.fullmatch(name)}
+            old = [run for run in upkeep.store.known_runs(names).values() if _old(upkeep, run)]
+            kept = len(names) - len(old)
+            busy = _busy(session) if old else set()
+            for run in old:
+                if run.id in busy:
+                    upkeep.say(f"run {run.id} has ended, but has processes on node {node.name}: its folder stays")
+                    kept += 1
+                    continue
+                session.remove_run(run.id)
+                removed += 1
+        except InfraError as error:
+            return _Node(removed, kept, error.message)
+    return _Node(removed, kept)
+
+
+def _old(upkeep: Upkeep, run: Run) -> bool:
+    if not may_go(run, upkeep.now):
+        return False
+    keep = bool((upkeep.store.document(run.id, "request") or {}).get("keep"))
+    return may_go(run, upkeep.now, keep=keep)
+
+
+def _busy(session: NodeSession) -> set[str]:
+    """Runs that have processes on the node."""
+    session.prepare()
+    return {str(one["job"]).partition("/")[0] for one in session.list_ours()["processes"]}

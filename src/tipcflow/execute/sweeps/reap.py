@@ -1,0 +1,148 @@
+"""Ending what dead controllers left on nodes. Runs that hold a live lease are left alone, whatever is asked."""
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+from tipcflow.domain import Frozen, InfraError, Node, StoppedBy
+from tipcflow.execute.leases.messages import clock, slots_words
+from tipcflow.execute.node.health import runs_there
+from tipcflow.execute.node.nodes import stayed_of
+from tipcflow.execute.node.session import Connect, NodeSession
+from tipcflow.remote import housekeeping
+from tipcflow.remote.host_slots import runs_holding, short
+
+if TYPE_CHECKING:
+    from tipcflow.store import Lease, Store
+
+
+class Reaped(Frozen):
+    """What became of a node.
+
+    Attributes:
+        unreachable: why it cannot be asked, '' when it can.
+        lines: what was found and done.
+        ended: the runs that something was ended of.
+    """
+
+    node: str
+    unreachable: str = ""
+    lines: tuple[str, ...] = ()
+    ended: tuple[str, ...] = ()
+
+
+class Reaper:
+    """Looks at nodes, ends jobs and processes of runs that hold no live lease there, drops their expired leases.
+
+    Args:
+        run: only what is of this run; also when the database does not know it. '' for all that it knows.
+        ended_only: leave runs alone that have no status yet: somebody may go on with them.
+        now: seconds since the epoch.
+        by: who ends the jobs that still live.
+    """
+
+    def __init__(
+        self,
+        store: "Store",
+        connect: Connect,
+        *,
+        now: float,
+        run: str = "",
+        ended_only: bool = False,
+        by: StoppedBy = StoppedBy.CONTROLLER,
+    ) -> None:
+        self._store = store
+        self._connect = connect
+        self._now = now
+        self._run = run
+        self._ended_only = ended_only
+        self._by = by
+
+    def reap(self, node: Node) -> Reaped:
+        """See to one node."""
+        lines: list[str] = []
+        ended: list[str] = []
+        with contextlib.closing(NodeSession(node, self._connect)) as session:
+            try:
+                if not self._leases(node) and not session.ask(
+                    housekeeping.list_runs(node), "list its run folders"
+                ):
+                    # Without making a workspace: a node that no run has used yet stays as it is.
+                    return Reaped(node=node.name)
+                session.prepare()
+                listed = session.list_ours()
+                if any(helper.get("over") for helper in listed.get("helpers", ())):
+                    lines += self._end_helpers(session)
+                there = self._there(session, listed)
+                for run, jobs in sorted(there.items()):
+                    if self._run not in ("", run):
+                        continue
+                    why = self._spared(node, run)
+                    lines.append(f"run {run}: {why or self._end(session, run, sorted(jobs), self._by)}")
+                    ended += [] if why else [run]
+                elsewhere = runs_holding(session.list_ours(), node) if self._leases(node) else set()
+                now = set(self._there(session, session.list_ours())) if ended else set(there)
+                lines += self._drop(node, now, elsewhere)
+            except InfraError as error:
+                why = error.message.removeprefix(f"node {node.name}: ")
+                return Reaped(node=node.name, unreachable=why, lines=tuple(lines), ended=tuple(ended))
+        return Reaped(node=node.name, lines=tuple(lines), ended=tuple(ended))
+
+    @staticmethod
+    def _end_helpers(session: NodeSession) -> list[str]:
+        """End our own commands whose controller is gone."""
+        answer = session.end_helpers()
+        ended = ", ".join(f"{one['helper']} (pid {one['pid']})" for one in answer["helpers"])
+        lines = [f"ended what controllers had left: {ended}"] if ended else []
+        stayed = ", ".join(stayed_of(answer))
+        return lines + ([f"cannot be ended: {stayed}"] if stayed else [])
+
+    @staticmethod
+    def _there(session: NodeSession, listed: dict[str, Any]) -> dict[str, set[str]]:
+        """Run -> its jobs on the node; none for a run that only claims slots there."""
+        return {run: set[str]() for run in session.unclaim()} | runs_there(listed)
+
+    def _spared(self, node: Node, run: str) -> str:
+        """Why a run is left alone, '' when it may be ended."""
+        lease = next((one for one in self._leases(node) if one.run == run and one.live(self._now)), None)
+        if lease is not None:
+            return f"lives, leased until {clock(lease.expires_at)} by {lease.owner}: left alone"
+        if self._run == run:
+            return ""
+        found = self._store.known_runs([run]).get(run)
+        if found is None:
+            return f"is not in this database, maybe another controller's: left alone (--run {run} ends it)"
+        if self._ended_only and found.status is None:
+            return "has no status yet: left alone"
+        return ""
+
+    def _leases(self, node: Node) -> "list[Lease]":
+        return [lease for lease in self._store.leases() if lease.node == node.address]
+
+    @staticmethod
+    def _end(session: NodeSession, run: str, jobs: list[str], by: StoppedBy) -> str:
+        if not jobs:
+            session.unclaim(run)
+            return "has nothing there, its claim was taken back"
+        killed, left = 0, []
+        for job in jobs:
+            answer = session.reap(job, by)
+            killed += len(answer["killed"])
+            left += stayed_of(answer)
+        session.unclaim(run)
+        names = ", ".join(job.partition("/")[2] for job in jobs)
+        said = f"ended {names} ({killed} processes killed)"
+        return said + (f"; still there: {', '.join(left)}" if left else "")
+
+    def _drop(self, node: Node, there: set[str], elsewhere: set[str]) -> list[str]:
+        """Drop the expired leases of runs that have nothing left there, nor in other workspaces of the host."""
+        lines = []
+        expired: dict[str, list[Lease]] = {}
+        for lease in self._leases(node):
+            gone = lease.run not in there and short(lease.run) not in elsewhere
+            if gone and not lease.live(self._now) and self._run in ("", lease.run):
+                expired.setdefault(lease.run, []).append(lease)
+        for run, leases in expired.items():
+            if self._store.drop_expired(leases, self._now):
+                slots = slots_words([(lease.node, lease.slot) for lease in leases], {node.address: ""}).strip()
+                lines.append(f"run {run}: its lease on {slots} had run out and was dropped")
+        return lines

@@ -1,0 +1,1 @@
+"""Stored facts -> verdict: context, checks, confirm runs, re-evaluation."""

@@ -1,0 +1,79 @@
+"""A stored run judged again, by its own policy or another one; nothing is stored."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tipcflow.check import judge, verdict
+from tipcflow.config.policy import Policy
+from tipcflow.config.references import References
+from tipcflow.domain import CheckResult, Facts, Run, Status
+from tipcflow.execute.verdict.check_context import context_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tipcflow.store import Store
+
+_Key = tuple[str, str, str, str]
+# What the certification itself decided about a run, and not its checks.
+_NOT_BY_CHECKS = frozenset({Status.CANCELLED, Status.INFRA_FAILURE, Status.CONFIG_ERROR})
+
+
+@dataclass(frozen=True)
+class Change:
+    """A check that answers otherwise now. An answer is None where the check had, or has, none."""
+
+    before: CheckResult | None
+    now: CheckResult | None
+
+    @property
+    def about(self) -> CheckResult:
+        """Either answer, for what they have in common: check, step, leg and metric."""
+        found = self.now or self.before
+        assert found is not None
+        return found
+
+
+@dataclass(frozen=True)
+class Rejudged:
+    """What a run is judged to be now; `run` has what it was judged to be."""
+
+    run: Run
+    policy: str
+    status: Status
+    reason: str
+    changes: tuple[Change, ...]
+
+
+def rejudge(store: "Store", run: Run, *, rules: Policy, references: References) -> Rejudged:
+    """Judge a run that has ended, against the runs and decisions that there were when it ended.
+
+    A status that does not come from the checks (a user stopped the run, a node could not be cleaned) stays.
+    """
+    facts, before = store.facts(run.id), store.check_results(run.id)
+    context = context_of(store, run, rules=rules, references=references, as_of=run.ended_at)
+    now = judge(facts, context)
+    status, reason = verdict(facts, now)
+    if run.status in _NOT_BY_CHECKS and not _by_checks(facts, before, run.status):
+        status, reason = run.status, run.reason
+    return Rejudged(run, rules.name, status, reason, _changes(before, now))
+
+
+def _by_checks(facts: Facts, results: "Iterable[CheckResult]", status: Status) -> bool:
+    return verdict(facts, results)[0] is status
+
+
+def _changes(before: "Iterable[CheckResult]", now: "Iterable[CheckResult]") -> tuple[Change, ...]:
+    """The checks whose status, or whether it counts, differs; those that are worst now first."""
+    old, new = ({_key(one): one for one in results} for results in (before, now))
+    pairs = [Change(old.get(key), new.get(key)) for key in {**new, **old}]
+    found = [one for one in pairs if _answer(one.before) != _answer(one.now)]
+    return tuple(sorted(found, key=lambda one: -max(one.about.status.severity, 0)))
+
+
+def _key(one: CheckResult) -> _Key:
+    return (one.check, one.step, one.leg, one.metric)
+
+
+def _answer(one: CheckResult | None) -> tuple[Status, bool] | None:
+    return None if one is None else (one.status, one.gating)

@@ -1,0 +1,1 @@
+"""Large logs in bounded memory: columns of numbers instead of one object per number."""

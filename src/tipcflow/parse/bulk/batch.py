@@ -1,0 +1,146 @@
+"""What one chunk of a log says, as columns of numbers."""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from tipcflow.domain import Phase
+from tipcflow.parse.bulk.digits import Floats, Indices, Ints
+from tipcflow.parse.chunks import Lines
+from tipcflow.parse.rules.reading import Reading, Span
+from tipcflow.parse.sample import Sample
+
+Offsets = npt.NDArray[np.int64]
+Key = tuple[str, Phase, str]
+
+
+@dataclass(frozen=True)
+class Column:
+    """The samples of one metric in a chunk, in the order of the log; all arrays are equally long."""
+
+    values: Floats
+    epoch: Ints
+    iteration: Ints
+    rank: Ints
+    offset: Offsets
+
+
+@dataclass
+class Batch:
+    """What one chunk says.
+
+    Attributes:
+        lines: how many there were; `blank` of them empty.
+        kinds: format, or what else a line is part of -> lines.
+        columns: (metric, phase, unit) -> samples.
+    """
+
+    lines: int = 0
+    blank: int = 0
+    kinds: Counter[str] = field(default_factory=Counter)
+    columns: dict[Key, Column] = field(default_factory=dict)
+
+
+class Numbers(Protocol):
+    """The numbers of lines that were read together, by their places in one of those lines."""
+
+    def floats(self, span: Span) -> Floats:
+        """One number of every line."""
+
+    def ints(self, span: Span | None) -> Ints:
+        """Epoch, iteration or rank of every line; -1 without a place."""
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """Samples of one metric that were read together: `order` is the number of the line in the chunk."""
+
+    source: int
+    order: Indices
+    values: Floats
+    epoch: Ints
+    iteration: Ints
+    rank: Ints
+
+
+class Building:
+    """A batch in the making."""
+
+    def __init__(self, lines: Lines, base: int) -> None:
+        self.lines = lines
+        self._batch = Batch(lines=len(lines))
+        self._pieces: defaultdict[Key, list[_Piece]] = defaultdict(list)
+        self._singles: defaultdict[Key, list[Sample]] = defaultdict(list)
+        self._sources = 0
+        self._offsets: Offsets = lines.starts - lines.starts[0] + base
+
+    def offset(self, number: int) -> int:
+        """Where a line begins in the log."""
+        return int(self._offsets[number])
+
+    def say(self, kind: str, lines: int) -> None:
+        """Count lines: of a kind, '?' for unknown ones, '' for blank ones."""
+        if kind == "":
+            self._batch.blank += lines
+        elif kind != "?":
+            self._batch.kinds[kind] += lines
+
+    def lay(self, form: str, readings: Sequence[Reading], order: Indices, numbers: Numbers) -> None:
+        """Take all numbers of lines that were read together; `order` are the lines' numbers."""
+        self.say(form, len(order))
+        for reading in readings:
+            self._sources += 1
+            where = numbers.ints(reading.epoch), numbers.ints(reading.iteration), numbers.ints(reading.rank)
+            for one in reading.fields:
+                piece = _Piece(self._sources, order, numbers.floats(one.number), *where)
+                self._pieces[one.metric, reading.phase, one.unit].append(piece)
+
+    def take(self, number: int, samples: Iterator[Sample]) -> None:
+        """Take the samples of one line; their offset is the line's number here."""
+        for sample in samples:
+            self._singles[sample.metric, sample.phase, sample.unit].append(sample)
+
+    def done(self) -> Batch:
+        """The batch, with the columns in the order of the log."""
+        for key, samples in self._singles.items():
+            self._pieces[key].append(_piece(samples))
+        sorts: dict[tuple[int, ...], Callable[[Floats], Column]] = {}
+        for key, pieces in self._pieces.items():
+            sources = tuple(piece.source for piece in pieces)
+            make = sorts.get(sources)
+            if make is None:
+                make = self._sorter(pieces)
+                if 0 not in sources:
+                    sorts[sources] = make
+            values = pieces[0].values if len(pieces) == 1 else np.concatenate([one.values for one in pieces])
+            self._batch.columns[key] = make(values)
+        return self._batch
+
+    def _sorter(self, pieces: list[_Piece]) -> Callable[[Floats], Column]:
+        """Puts values of these pieces into the order of the log."""
+        if len(pieces) == 1 and pieces[0].source:
+            # Lines that were read together are in their order already.
+            only = pieces[0]
+            where = only.epoch, only.iteration, only.rank, self._offsets[only.order]
+            return lambda values: Column(values, *where)
+        order = np.concatenate([piece.order for piece in pieces])
+        sort = np.argsort(order, kind="stable")
+        epoch, iteration, rank = (
+            np.concatenate([getattr(piece, name) for piece in pieces])[sort]
+            for name in ("epoch", "iteration", "rank")
+        )
+        offset = self._offsets[order[sort]]
+        return lambda values: Column(values[sort], epoch, iteration, rank, offset)
+
+
+def _piece(samples: list[Sample]) -> _Piece:
+    def ints(name: str) -> Ints:
+        return np.array([getattr(sample, name) for sample in samples], dtype=np.int32)
+
+    order = np.array([sample.offset for sample in samples], dtype=np.intp)
+    values = np.array([sample.value for sample in samples])
+    return _Piece(0, order, values, ints("epoch"), ints("iteration"), ints("rank"))

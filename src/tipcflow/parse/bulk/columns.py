@@ -1,0 +1,163 @@
+"""A log in bulk: whole chunks to columns, with the same result as line by line, many times as fast.
+
+Lines of a layout that came before (`tipcflow.parse.bulk.layouts`) are read first: those are nearly all. The others
+are sorted by shape (`tipcflow.parse.bulk.shapes`); one line of each shape is read as ever, and tells where the
+numbers of all others stand, which numpy then takes at once. Lines of rare shapes, of shapes that a look at one
+line does not settle, and whole chunks with something in them that changes the meaning of other lines are read
+one by one.
+"""
+
+from collections.abc import Iterable, Iterator
+from itertools import repeat
+
+import numpy as np
+
+from tipcflow.parse.bulk.batch import Batch, Building
+from tipcflow.parse.bulk.digits import Digits
+from tipcflow.parse.bulk.layouts import Layouts
+from tipcflow.parse.bulk.shapes import Template
+from tipcflow.parse.chunks import Indices, Lines, chunks
+from tipcflow.parse.rules.line_format import LineFormat
+from tipcflow.parse.text import last_state, visible
+from tipcflow.parse.training.scan import MAX_LINE, Scan, spot
+from tipcflow.parse.training.side import Side
+
+# Shapes that are remembered; a log of more kinds of lines than that is none.
+_SHAPES = 20_000
+# How lines of a shape are read when not by a template of its own: blank, unknown ("?"), one by one, too long for
+# bulk; or the whole chunk one by one, as the line may change what others mean.
+_STEERS = "steers"
+_SETTLED: tuple[str | None, ...] = ("", "?", None, "long", _STEERS)
+_LONG = _SETTLED.index("long")
+_NEW = len(_SETTLED)
+
+
+class Columns:
+    """Reads chunks of one log."""
+
+    def __init__(self, formats: tuple[LineFormat, ...], side: Side | None = None) -> None:
+        self._scan = Scan(formats)
+        self._side = side or Side(())
+        self._bulk = all(form.steady for form in formats)
+        self._kinds: dict[bytes, int] = {}
+        self._templates: list[Template | str | None] = [*_SETTLED, "new"]
+        self._steering = [text.encode() for text in self._scan.steering]
+        self._layouts = Layouts()
+
+    def batch(self, chunk: bytes, base: int) -> Batch:
+        """The next whole lines of the log, which begin at byte `base`."""
+        lines = Lines(chunk)
+        batch = Building(lines, base)
+        if not (self._bulk and self._scan.steady and self._in_bulk(batch)):
+            self._one_by_one(batch, range(len(lines)))
+        if len(self._templates) > _SHAPES:
+            self._kinds.clear()
+            del self._templates[_NEW + 1 :]
+        return batch.done()
+
+    def _in_bulk(self, batch: Building) -> bool:
+        """Read the batch, unless a line in it changes what others mean."""
+        laid, rest = self._layouts.split(batch.lines)
+        if len(rest) and not self._by_shape(batch, rest):
+            return False
+        for layout, block, numbers in laid:
+            if isinstance(layout.kind, str):
+                batch.say(layout.kind, len(numbers))
+            else:
+                batch.lay(layout.kind.form, layout.kind.readings, numbers, layout.read(block))
+        return True
+
+    def _by_shape(self, batch: Building, rest: Indices) -> bool:
+        """Read these lines of the batch, unless one of them changes what others mean: then read none."""
+        digits = Digits(batch.lines.chosen(rest))
+        kinds = np.fromiter(map(self._kinds.get, digits.shapes, repeat(_NEW)), np.intp, len(digits))
+        single = digits.long(MAX_LINE)
+        for number in single:
+            kinds[number] = _LONG
+            if any(text in digits.line(number) for text in self._steering):
+                return False
+        for number in np.flatnonzero(kinds == _NEW).tolist():
+            kinds[number] = self._kind(digits.shapes[number], digits.line(number))
+        present = np.flatnonzero(np.bincount(kinds, minlength=len(self._templates))).tolist()
+        found = [(self._templates[kind], np.flatnonzero(kinds == kind)) for kind in present if kind != _LONG]
+        if any(template == _STEERS for template, _ in found):
+            return False
+        for template, lines in found:
+            if isinstance(template, str):
+                batch.say(template, len(lines))
+            elif template is None:
+                single += lines.tolist()
+            else:
+                single += _lay_out(batch, template, digits, lines, rest)
+            if template:
+                self._layouts.learn(template, batch.lines, rest[lines])
+        self._one_by_one(batch, rest[sorted(single)].tolist())
+        return True
+
+    def _kind(self, shape: bytes, line: bytes) -> int:
+        """The number of a shape, which may have been seen in this chunk for the first time."""
+        kind = self._kinds.get(shape)
+        if kind is None:
+            template = self._look(line)
+            if isinstance(template, Template):
+                kind = len(self._templates)
+                self._templates.append(template)
+            else:
+                kind = _SETTLED.index(template)
+            self._kinds[shape] = kind
+        return kind
+
+    def _look(self, line: bytes) -> Template | str | None:
+        if not line.strip():
+            return ""
+        if any(text in line for text in self._steering):
+            return _STEERS
+        if not line.isascii() or b"\r" in line:
+            return None
+        text, columns = visible(line.decode("ascii"))
+        spotted = spot(text, self._scan.formats)
+        if spotted:
+            return Template(text, columns, line, spotted)
+        if self._side.may_want(text):
+            return None
+        return "?" if text.strip() else ""
+
+    def _one_by_one(self, batch: Building, numbers: Iterable[int]) -> None:
+        for number in numbers:
+            raw = last_state(batch.lines.line(number)).decode("utf-8", "replace")
+            repeats = self._scan.repeats
+            line, spotted = self._scan.line(raw)
+            if spotted:
+                batch.say(spotted.form, 1)
+                batch.take(number, self._scan.samples_in(line, spotted, offset=number))
+            elif repeats or self._scan.repeats:
+                batch.say("launch", 1)
+                if line.startswith("LAUNCH "):
+                    self._side.line(batch.offset(number), line)
+            else:
+                wanted = bool(line) and self._side.may_want(line)
+                kind = self._side.line(batch.offset(number), line) if wanted else ""
+                batch.say(kind or ("?" if raw.strip() else ""), 1)
+
+
+def _lay_out(batch: Building, template: Template, digits: Digits, lines: Indices, rest: Indices) -> list[int]:
+    """Read lines of one shape; those that turn out to be of another kind are given back."""
+    values = template.read(digits, lines)
+    odd = template.odd(values)
+    left: list[int] = []
+    if odd is not None:
+        left = [int(number) for number in lines[odd]]
+        values = values.without(odd)
+    if len(values.lines):
+        batch.lay(template.form, template.readings, rest[values.lines], values)
+    return left
+
+
+def batches(pieces: Iterable[bytes], columns: Columns) -> Iterator[Batch]:
+    """The batches of a log that comes in pieces of any size.
+
+    Args:
+        pieces: the log's bytes; pieces of `CHUNK` bytes are best.
+    """
+    for base, chunk in chunks(pieces):
+        yield columns.batch(chunk, base)

@@ -1,0 +1,180 @@
+"""Shapes of lines: what all lines have in common that differ only in their numbers.
+
+`[Epoch 1, iter: 20] loss: 5.347` and `[Epoch 3, iter: 4780] loss: 11.8` have the shape `[Epoch 0, iter: 0]
+loss: 0.0`. Rules read all runs of digits alike (`tipcflow.parse.rules.reading`), so one line tells which
+runs of digits are which numbers in all lines of its shape.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tipcflow.parse.bulk.digits import MOST_DIGITS, Bools, Digits, Floats, Indices, Ints
+from tipcflow.parse.rules.reading import Span, number_of
+from tipcflow.parse.training.scan import Spotted
+
+# So many digits fit exactly into a double, and so do the powers of ten that they are divided by: then the
+# quotient is
+# what `float` makes of the text (both are correctly rounded).
+EXACT = 15
+_TENS = 10 ** np.arange(MOST_DIGITS + 1, dtype=np.uint64)
+_SCALES = 10.0 ** np.arange(MOST_DIGITS + 1)
+
+
+@dataclass(frozen=True)
+class Number:
+    """Where one number of a line of the shape stands.
+
+    Attributes:
+        before, after: characters of it in front of its first run and behind its last one (sign, point, exponent).
+        first, last: its first and last run of digits among the runs of the line; -1, -1 for none (nan, inf).
+        whole: row of its integer part's value among those that are read, -1 where it must be read as text.
+        part: row of its decimals, -1 for none.
+    """
+
+    text: str
+    first: int
+    last: int
+    before: int
+    after: int
+    whole: int = -1
+    part: int = -1
+
+    @property
+    def negative(self) -> bool:
+        """Whether it has a minus in front."""
+        return self.text.startswith("-")
+
+
+class Template:
+    """How lines of one shape are read in bulk.
+
+    Args:
+        line: one line of the shape, without colours.
+        columns: of each of its characters, the place in the line as it stands in the log.
+        raw: the line as it stands in the log.
+
+    Attributes:
+        numbers: where each number stands, by its place in the line without colours.
+        names: runs of digits that are part of names.
+    """
+
+    def __init__(self, line: str, columns: Sequence[int], raw: bytes, spotted: Spotted) -> None:
+        self.form = spotted.form
+        self.readings = spotted.readings
+        runs = runs_of(raw)
+        of_column = {column: run for run, (start, end) in enumerate(runs) for column in range(start, end)}
+        at = [of_column.get(column, -1) for column in columns]
+        fields = [field for reading in spotted.readings for field in reading.fields]
+        names = sorted({at[place] for one in fields for place in range(*one.name)} - {-1})
+        spans = dict.fromkeys(one.number for one in fields)
+        for reading in spotted.readings:
+            spans |= dict.fromkeys(span for span in (reading.epoch, reading.iteration, reading.rank) if span)
+        wanted = dict.fromkeys(names)
+        self.numbers = {span: _number(line, span, at, wanted) for span in spans}
+        self._runs = np.array(list(wanted), dtype=np.intp)
+        self.names = tuple(names)
+        self._named_texts = texts = [raw[slice(*runs[run])] for run in names]
+        self._named = np.array([int(text) for text in texts], dtype=np.uint64)[:, None]
+        self._lengths = np.array([len(text) for text in texts], dtype=np.intp)[:, None]
+
+    def read(self, digits: Digits, lines: Indices) -> "Values":
+        """All numbers of these lines of a chunk."""
+        runs = self._runs[:, None] + digits.first_run[lines]
+        values, lengths = digits.integers(runs)
+        return Values(digits, lines, values, lengths, self.numbers)
+
+    def odd(self, values: "Values") -> Bools | None:
+        """Which lines have other names than the template's, and so must be read one by one; None for none."""
+        if not self.names:
+            return None
+        other = values.integers[: len(self.names)] != self._named
+        other |= values.lengths[: len(self.names)] != self._lengths
+        odd: Bools = other.any(axis=0)
+        return odd if odd.any() else None
+
+    def has_names_of(self, raw: bytes) -> bool:
+        """Whether the names of a line of the shape are the template's."""
+        runs = runs_of(raw)
+        return [raw[slice(*runs[run])] for run in self.names] == self._named_texts
+
+
+@dataclass(frozen=True)
+class Values:
+    """The numbers of lines of one shape: rows are runs of digits, columns are lines."""
+
+    digits: Digits
+    lines: Indices
+    integers: "np.ndarray[tuple[int, int], np.dtype[np.uint64]]"
+    lengths: "np.ndarray[tuple[int, int], np.dtype[np.intp]]"
+    numbers: dict[Span, Number]
+
+    def without(self, odd: Bools) -> "Values":
+        """The values of the other lines."""
+        keep = ~odd
+        return Values(self.digits, self.lines[keep], self.integers[:, keep], self.lengths[:, keep], self.numbers)
+
+    def floats(self, span: Span) -> Floats:
+        """One number of every line."""
+        number = self.numbers[span]
+        if number.first < 0:
+            return np.full(len(self.lines), number_of(number.text))
+        if number.whole < 0:
+            return self._texts(number, np.arange(len(self.lines)))
+        found = self.integers[number.whole]
+        if number.part < 0:
+            values = found.astype(np.float64)
+        else:
+            decimals = self.lengths[number.part]
+            values = (found * _TENS[decimals] + self.integers[number.part]) / _SCALES[decimals]
+            long = np.flatnonzero(self.lengths[number.whole] + decimals > EXACT)
+            if len(long):
+                values[long] = np.abs(self._texts(number, long))
+        return np.negative(values, dtype=np.float64) if number.negative else np.asarray(values, np.float64)
+
+    def ints(self, span: Span | None) -> Ints:
+        """Epoch, iteration or rank of every line; -1 where lines of this shape name none."""
+        if span is None:
+            return np.full(len(self.lines), -1, dtype=np.int32)
+        return np.asarray(self.integers[self.numbers[span].whole], np.int32)
+
+    def _texts(self, number: Number, which: Indices) -> Floats:
+        """One number of some of the lines, read as text."""
+        first = self.digits.first_run[self.lines[which]]
+        starts = self.digits.starts[first + number.first] - number.before
+        ends = self.digits.ends[first + number.last] + number.after
+        data = self.digits.data
+        return np.array(
+            [float(data[start:end]) for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
+        )
+
+
+def runs_of(raw: bytes) -> list[Span]:
+    """The runs of digits of a line."""
+    runs: list[Span] = []
+    for column, byte in enumerate(raw):
+        if 48 <= byte <= 57:
+            if runs and runs[-1][1] == column:
+                runs[-1] = (runs[-1][0], column + 1)
+            else:
+                runs.append((column, column + 1))
+    return runs
+
+
+def _number(line: str, span: Span, at: Sequence[int], wanted: dict[int, None]) -> Number:
+    """How the number at `span` is read; the runs that this takes are added to `wanted`."""
+    text = line[slice(*span)]
+    places = [place for place in range(*span) if at[place] >= 0]
+    if not places:
+        return Number(text, -1, -1, 0, 0)
+    runs = list(dict.fromkeys(at[place] for place in places))
+    before, after = places[0] - span[0], span[1] - places[-1] - 1
+    plain = not text.strip("+-.0123456789") and len(runs) <= 2 and text.lstrip("+-")[:1].isdigit()
+    if not plain:
+        return Number(text, runs[0], runs[-1], before, after)
+    rows = []
+    for run in runs:
+        wanted.setdefault(run)
+        rows.append(list(wanted).index(run))
+    return Number(text, runs[0], runs[-1], before, after, rows[0], rows[1] if len(rows) > 1 else -1)

@@ -1,0 +1,104 @@
+"""One whole log -> an account of it, in bounded memory: what was recognised, every metric summed up, what else
+it says."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tipcflow.domain import RankReport
+from tipcflow.parse.bulk.batch import Batch
+from tipcflow.parse.bulk.columns import Columns, batches
+from tipcflow.parse.bulk.series import SeriesKey, SeriesSummary
+from tipcflow.parse.failures.launch import LaunchFailure
+from tipcflow.parse.reports.autolog import AutologBlock
+from tipcflow.parse.reports.results import ResultLine
+from tipcflow.parse.training.formats import AUTO
+from tipcflow.parse.training.kinds import readers_of
+from tipcflow.parse.training.side import SIDES, Side
+
+
+@dataclass
+class Account:
+    """What a log says.
+
+    Attributes:
+        lines: how many; `blank` of them empty.
+        kinds: format, or what else a line is part of (`SIDES`) -> lines. Each line counts once.
+        series: in the order in which they first come.
+        launch: which worker the launcher blames, None when no launcher failed.
+        engine: what an inference process says that its engine does.
+    """
+
+    bytes: int = 0
+    lines: int = 0
+    blank: int = 0
+    kinds: Counter[str] = field(default_factory=Counter)
+    series: dict[SeriesKey, SeriesSummary] = field(default_factory=dict)
+    autolog: tuple[AutologBlock, ...] = ()
+    results: tuple[ResultLine, ...] = ()
+    ranks: tuple[RankReport, ...] = ()
+    launch: LaunchFailure | None = None
+    engine: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def unrecognised(self) -> int:
+        """Lines that are neither blank nor of any kind."""
+        return self.lines - self.blank - self.kinds.total()
+
+    @property
+    def format(self) -> str:
+        """The line format that most lines are of, else what else they are part of; '' when nothing was
+        recognised."""
+        kinds = [kind for kind, _ in self.kinds.most_common()]
+        return next((kind for kind in kinds if kind not in SIDES), kinds[0] if kinds else "")
+
+
+def account_of(pieces: Iterable[bytes], log_format: str = AUTO, *, rank: int = -1) -> Account:
+    """Read a log that comes in pieces of any size.
+
+    Args:
+        log_format: a line format, `auto`, or one of `SIDES`.
+        rank: of lines that name none.
+
+    Raises:
+        ConfigError: there is no such format.
+    """
+    formats, sides = readers_of(log_format)
+    side = Side(sides)
+    account = Account()
+    for batch in batches(_counted(pieces, account), Columns(formats, side)):
+        _add(account, batch, rank)
+    for sample in (*(one for block in side.autolog for one in block.samples), *side.benchmark):
+        key = SeriesKey(sample.metric, sample.phase, rank, sample.unit)
+        account.series.setdefault(key, SeriesSummary()).add(np.array([sample.value]))
+    if side.benchmark:
+        account.kinds["benchmark"] += side.benchmark_lines
+    account.autolog, account.results, account.ranks = side.autolog, tuple(side.results), side.ranks
+    account.launch, account.engine = side.launch, side.engine
+    return account
+
+
+def _counted(pieces: Iterable[bytes], account: Account) -> Iterable[bytes]:
+    for piece in pieces:
+        account.bytes += len(piece)
+        yield piece
+
+
+def _add(account: Account, batch: Batch, rank: int) -> None:
+    account.lines += batch.lines
+    account.blank += batch.blank
+    account.kinds.update(batch.kinds)
+    # Metrics of the same lines share their array of ranks.
+    ranks: dict[int, list[int]] = {}
+    for (metric, phase, unit), column in batch.columns.items():
+        told = ranks.get(id(column.rank))
+        if told is None:
+            first = int(column.rank[0])
+            told = [first] if (column.rank == first).all() else np.unique(column.rank).tolist()
+            ranks[id(column.rank)] = told
+        for one in told:
+            values = column.values if len(told) == 1 else column.values[column.rank == one]
+            key = SeriesKey(metric, phase, rank if one < 0 else one, unit)
+            account.series.setdefault(key, SeriesSummary()).add(values)

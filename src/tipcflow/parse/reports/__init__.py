@@ -1,0 +1,1 @@
+"""Reports beside the training log: AutoLog, inference, engine, predictions, resources."""

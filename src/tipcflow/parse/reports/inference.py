@@ -1,0 +1,72 @@
+"""One leg's log -> everything that it says: AutoLog reports, engine settings, predictions, who reported."""
+
+import re
+from collections.abc import Iterable, Iterator
+
+from tipcflow.domain import Frozen
+from tipcflow.parse.reports.autolog import AutologBlock, AutologReader, real_autolog_spoke
+from tipcflow.parse.reports.engine import parse_engine
+from tipcflow.parse.reports.predictions import read_predictions
+from tipcflow.parse.sample import Sample
+from tipcflow.parse.text import lines_of, strip_ansi
+
+# `reporter: auto_log 1.2.0` or `reporter: tipcflow-sample`
+_REPORTER = re.compile(r"\s*reporter: (\S+(?: \S+)?)\s*$")
+
+
+class InferenceLog(Frozen):
+    """What a leg's log says.
+
+    Attributes:
+        autolog: the fields of the last report, as printed; empty when there is none.
+        blocks: all reports (a system of several models prints one each).
+        engine: the settings that the process says it really uses, as printed; empty when it does not say.
+        predictions: image name -> class scores.
+        reporter: `auto_log <version>`, `tipcflow-sample`, `auto_log` where only the package's own mark is there,
+            `unknown` for a report that nobody signed, '' without a report.
+    """
+
+    autolog: dict[str, str] = {}
+    blocks: tuple[AutologBlock, ...] = ()
+    engine: dict[str, str] = {}
+    predictions: dict[str, tuple[float, ...]] = {}
+    reporter: str = ""
+
+    @property
+    def samples(self) -> tuple[Sample, ...]:
+        """The numbers of all reports, in the order of the log."""
+        return tuple(sample for block in self.blocks for sample in block.samples)
+
+
+def parse_inference(text: str | bytes) -> InferenceLog:
+    """Everything that a leg's log says; an empty log gives an empty answer."""
+    return read_inference(lines_of(text))
+
+
+def read_inference(lines: Iterable[tuple[int, str]]) -> InferenceLog:
+    """`parse_inference` of a log that comes line by line, with byte offsets."""
+    reader = AutologReader()
+    engine: dict[str, str] = {}
+    signed, spoke = "", False
+
+    def seen() -> Iterator[tuple[int, str]]:
+        nonlocal engine, signed, spoke
+        for offset, raw in lines:
+            line = strip_ansi(raw)
+            reader.line(offset, line)
+            if "engine:" in line:
+                engine = parse_engine(line) or engine
+            if "reporter:" in line and (found := _REPORTER.match(line)):
+                signed = found[1]
+            spoke = spoke or ("autolog.py" in line and real_autolog_spoke(line))
+            yield offset, raw
+
+    predictions = read_predictions(seen())
+    blocks = reader.blocks
+    return InferenceLog(
+        autolog=blocks[-1].fields if blocks else {},
+        blocks=blocks,
+        engine=engine,
+        predictions=predictions,
+        reporter=(signed or ("auto_log" if spoke else "unknown")) if blocks else "",
+    )

@@ -1,0 +1,1 @@
+"""How a line of a log becomes names and numbers."""

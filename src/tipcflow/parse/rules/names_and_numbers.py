@@ -1,0 +1,43 @@
+"""Lines of the form `Name 0.5 Name 0.7`, as PyTorch's examples print them."""
+
+import re
+from dataclasses import dataclass
+
+from tipcflow.domain import Phase
+from tipcflow.parse.metrics import normalised, unit_of
+from tipcflow.parse.rules.reading import Field, Reading
+
+
+@dataclass(frozen=True)
+class WordsRule:
+    """A head, and after it names and numbers that only blanks separate.
+
+    Attributes:
+        head: its groups `epoch` and `iteration`, where it has them, are those.
+        word: groups `name` and `number`.
+        unit: of all numbers, where it is not the registry's.
+    """
+
+    head: re.Pattern[str]
+    word: re.Pattern[str]
+    phase: Phase
+    needle: str
+    unit: str = ""
+
+    def read(self, line: str) -> list[Reading]:
+        """What the line says; nothing when it is none of these."""
+        head = self.head.search(line) if self.needle in line else None
+        if head is None:
+            return []
+        fields = tuple(
+            Field(
+                normalised(found["name"]),
+                self.unit or unit_of(normalised(found["name"])),
+                found.span("number"),
+                found.span("name"),
+            )
+            for found in self.word.finditer(line, head.end())
+        )
+        groups = head.re.groupindex
+        epoch, iteration = (head.span(name) if name in groups else None for name in ("epoch", "iteration"))
+        return [Reading(self.phase, fields, epoch, iteration)] if fields else []

@@ -1,0 +1,32 @@
+"""Which rank a line is of, where several ranks write into one log.
+
+[rank 3] …  [Rank 3] …  [rank3]: …  [default3]:…   torchrun and similar tees
+[1,3]<stdout>: …                                mpirun --tag-output
+3: …                                            srun --label
+log/workerlog.3:…    workerlog.3-…              grep "" log/workerlog.*
+==> log/workerlog.3 <==                         tail -f log/workerlog.*: a line of its own, for those after it
+"""
+
+import re
+
+from tipcflow.parse.rules.reading import INDEX, Span
+
+_PREFIX = re.compile(
+    rf"(?:\[(?:default|[Rr]ank)[ _]?(?P<a>{INDEX})\]:?|\[\d{{1,9}},(?P<b>{INDEX})\]<std(?:out|err)>:"
+    rf"|\s{{0,5}}(?P<c>{INDEX}):(?=[ \t])|(?:\S*/)?workerlog\.(?P<d>{INDEX})[:-])[ \t]?"
+)
+_TITLE = re.compile(rf"==> (?:\S*/)?workerlog\.(?P<rank>{INDEX}) <==\s*$")
+
+
+def rank_prefix(line: str) -> tuple[Span | None, int]:
+    """Where the line names its rank (None when it does not), and where the rest of it begins."""
+    found = _PREFIX.match(line)
+    if found is None or found.lastgroup is None:
+        return None, 0
+    return found.span(found.lastgroup), found.end()
+
+
+def rank_title(line: str) -> int | None:
+    """The rank that all lines after this one are of; None for every other line."""
+    found = _TITLE.match(line) if line.startswith("==> ") else None
+    return int(found["rank"]) if found else None

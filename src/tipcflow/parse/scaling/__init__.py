@@ -1,0 +1,1 @@
+"""Throughput per node and device count, from logs."""

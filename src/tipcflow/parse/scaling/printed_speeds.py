@@ -1,0 +1,74 @@
+"""Speeds of whole trainings that stand in a text: lines of DLPerf, objects of TIPC's benchmarks.
+
+    logs/paddle-plsc/arcface/bz128/4n8g/r50_b128_fp32_4.log {1: 11165.17, 4: 11077.58}
+    {"model_name": "ResNet50_bs256_fp32_MultiP_DP", "ips": 2564.1, "device_num": "N4C32", "speed_unit": "images/s"}
+
+The numbers of repeats may stand in quotes, the objects on several lines.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+
+from tipcflow.parse.reports.objects import ObjectReader
+from tipcflow.parse.rules.pairs import NUMBER
+from tipcflow.parse.scaling.scaling import Speed, named, topology_in
+
+_ONE = rf"['\"]?\d{{1,9}}['\"]?\s?:\s?{NUMBER}"
+_RESULT = re.compile(rf"^\s*(?P<path>\S+)\s+\{{\s?(?P<speeds>(?:{_ONE}(?:,\s?)?)+)\s?\}}\s*$")
+_REPEAT = re.compile(rf"(\d{{1,9}})['\"]?\s?:\s?({NUMBER})")
+_LIKE_A_RESULT = re.compile(r"^\s*(?P<path>\S+)\s+\{.*\}\s*$")
+
+
+class PrintedSpeeds:
+    """Reads a text line by line.
+
+    Attributes:
+        speeds: what was found; repeat 0 where the text gives it no number.
+        odd: lines that look like results of a topology and are not understood.
+    """
+
+    def __init__(self) -> None:
+        self.speeds: list[Speed] = []
+        self.odd: list[str] = []
+        self._objects = ObjectReader()
+
+    def line(self, offset: int, line: str) -> None:
+        """Take the next line, without colours."""
+        whole = self._objects.line(offset, line)
+        found = list(_result(line)) or _benchmark(whole or line)
+        self.speeds += found
+        if not found:
+            like = _LIKE_A_RESULT.match(line)
+            if like and topology_in(like["path"]):
+                self.odd.append(line.strip())
+
+
+def _result(line: str) -> Iterator[Speed]:
+    found = _RESULT.match(line)
+    topology = topology_in(found["path"]) if found else None
+    if found and topology:
+        model, precision, batch, _ = named(found["path"])
+        for repeat, speed in _REPEAT.findall(found["speeds"]):
+            yield Speed(
+                model=model, precision=precision, topology=topology, repeat=int(repeat), speed=float(speed),
+                batch=batch, source=found["path"],
+            )  # fmt: skip
+
+
+def _benchmark(line: str) -> list[Speed]:
+    if not line.lstrip().startswith("{") or '"ips"' not in line:
+        return []
+    try:
+        told = json.loads(line)
+        device = str(told["device_num"])
+        topology = topology_in(device)
+        model = re.sub(r"_bs\d+_.*", "", str(told["model_name"]))
+        if not topology:
+            return []
+        return [
+            Speed(model=model, precision=str(told.get("fp_item", "")), topology=topology, repeat=0,
+                  speed=float(told["ips"]), batch=int(told.get("batch_size", 0)), source=f"{model} {device}")
+        ]  # fmt: skip
+    except (ValueError, TypeError, KeyError, RecursionError, OverflowError):
+        return []

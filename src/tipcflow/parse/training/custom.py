@@ -1,0 +1,93 @@
+"""Formats that a user wrote (configs/formats/<name>.yaml): patterns with a time limit on each line.
+
+    name: tea
+    rules:
+      - pattern: 'step (?P<iteration>\\d+) of epoch (?P<epoch>\\d+): loss=(?P<loss>\\S+) speed=(?P<ips>[0-9.]+)'
+        sample: 'step 10 of epoch 1: loss=0.25 speed=120.5'
+
+A pattern's law is its author's: such lines are read one by one.
+"""
+
+from functools import lru_cache
+
+from tipcflow.config.formats import LINE_LIMIT_S, FormatRule, compiled, defined
+from tipcflow.domain import Phase
+from tipcflow.parse.metrics import normalised, unit_of
+from tipcflow.parse.rules.line_format import LineFormat
+from tipcflow.parse.rules.pairs import pairs
+from tipcflow.parse.rules.reading import Field, Reading, Span
+
+_PLACES = ("epoch", "iteration", "rank")
+# A pattern that was too slow on so many lines is not tried on further ones: a log is read to its end in any case.
+_TOO_SLOW = 10
+
+
+class CustomRule:
+    """One pattern of a user."""
+
+    def __init__(self, rule: FormatRule) -> None:
+        self._pattern = compiled(rule.pattern)
+        self._phase = Phase(rule.phase)
+        self._units = rule.units
+        self._pairs = rule.pairs
+        self._slow = 0
+
+    def read(self, line: str) -> list[Reading]:
+        """What the line says; nothing when the pattern does not find anything, or takes too long for it."""
+        if self._slow >= _TOO_SLOW:
+            return []
+        try:
+            found = self._pattern.search(line, timeout=LINE_LIMIT_S)
+        except TimeoutError:
+            self._slow += 1
+            return []
+        if found is None:
+            return []
+        places: dict[str, Span | None] = dict.fromkeys(_PLACES)
+        fields: list[Field] = []
+        for group in self._pattern.groupindex:
+            text, span = found[group], found.span(group)
+            if text is None:
+                continue
+            if group in places:
+                places[group] = span if text.isascii() and text.isdigit() and len(text) < 10 else None
+            elif _is_number(text):
+                metric = normalised(group)
+                fields.append(Field(metric, self._units.get(group) or unit_of(metric), span, (0, 0)))
+        if self._pairs:
+            taken = {one.metric for one in fields}
+            for name, unit, number, at in pairs(line, found.end()):
+                metric = normalised(name)
+                if metric not in taken:
+                    fields.append(Field(metric, self._units.get(name) or unit_of(metric, unit), number, at))
+        return [Reading(self._phase, tuple(fields), *places.values())] if fields else []
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def is_definition(name: str) -> bool:
+    """Whether a suite's `log_format` is not a name but a definition, as JSON (`config.formats.definition`)."""
+    return name.startswith("{")
+
+
+@lru_cache(maxsize=8)
+def custom_format(text: str) -> LineFormat:
+    """The format of a definition.
+
+    Raises:
+        ConfigError: the definition is wrong.
+    """
+    told = defined(text)
+    rules = [(rule.phase, CustomRule(rule)) for rule in told.rules]
+    return LineFormat(
+        told.name,
+        training=tuple(rule for phase, rule in rules if phase == "train"),
+        evaluation=tuple(rule for phase, rule in rules if phase == "eval"),
+        steady=False,
+    )

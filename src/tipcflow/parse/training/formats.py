@@ -1,0 +1,53 @@
+"""The formats of training logs by name, as a suite's `log_format` gives them; one module per format."""
+
+from tipcflow.domain import ConfigError
+from tipcflow.parse.rules.line_format import LineFormat
+from tipcflow.parse.suites import clas, det, dlperf, gan, models, nlp, ocr, pytorch, rec, seg, video
+from tipcflow.parse.training.custom import custom_format, is_definition
+
+AUTO = "auto"
+
+# In the order in which `auto` tries them: those with the most telling heads first.
+_KNOWN = (
+    clas.FORMAT, seg.FORMAT, det.FORMAT, rec.FORMAT, video.FORMAT, ocr.FORMAT, models.FORMAT, gan.FORMAT,
+    pytorch.FORMAT, dlperf.FORMAT, nlp.FORMAT,
+)  # fmt: skip
+FORMATS: dict[str, LineFormat] = {form.name: form for form in _KNOWN}
+
+
+def line_formats(name: str) -> tuple[LineFormat, ...]:
+    """The formats that are tried on each line, first fitting first: one, or with `auto` all of them.
+
+    Args:
+        name: a name in `FORMATS`, `auto`, or the definition of a format as `config.formats` gives it.
+
+    Raises:
+        ConfigError: there is no such format, or the definition is wrong.
+    """
+    if name == AUTO:
+        return (*FORMATS.values(), nlp.SPEED)
+    return (line_format(name),)
+
+
+def line_format(name: str) -> LineFormat:
+    """The format of that name; for `auto` one that does what they all do.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    if is_definition(name):
+        return custom_format(name)
+    if name == AUTO:
+        return LineFormat(
+            AUTO,
+            tuple(rule for form in line_formats(AUTO) for rule in form.training),
+            tuple(rule for form in line_formats(AUTO) for rule in form.evaluation),
+        )
+    if name not in FORMATS:
+        raise ConfigError(
+            "is no format of training logs",
+            key="log_format",
+            found=name,
+            expected=f"one of {', '.join(FORMATS)}, auto, or a format of your own in configs/formats/",
+        )
+    return FORMATS[name]

@@ -1,0 +1,100 @@
+"""What a log says besides its lines of metrics: AutoLog reports, the launcher's words, TIPC's results, ranks,
+engines, and benchmarks' objects that stand on several lines."""
+
+import re
+
+from tipcflow.domain import RankReport
+from tipcflow.parse.failures.launch import LaunchFailure, parse_launch
+from tipcflow.parse.reports.autolog import AutologBlock, AutologReader, may_be_autolog
+from tipcflow.parse.reports.engine import parse_engine
+from tipcflow.parse.reports.objects import ObjectReader, may_be_object
+from tipcflow.parse.reports.rank import parse_ranks
+from tipcflow.parse.reports.results import ResultLine, parse_result
+from tipcflow.parse.rules.reading import samples_of
+from tipcflow.parse.sample import Sample
+from tipcflow.parse.suites.dlperf import SpeedRule
+
+SIDES = ("autolog", "launch", "results", "rank", "engine", "benchmark")
+
+# The launcher of Paddle 2.3 and later, and the older one with its box of settings.
+_LAUNCH = re.compile(
+    r"LAUNCH (?:INFO|WARNING|ERROR) |Container rank \d+ status "
+    r"|(?:INFO|WARNING) [\d-]+ [\d:,]+ launch(?:_utils)?\.py:|launch train in \w+ mode"
+    r"|\s{2,8}(?:\+[=-]{10,}\+|\|\s{2,}\S.*\|)\s*$"
+)
+# More results and words of a launcher than any real log holds: rubbish is not kept.
+_MOST = 10_000
+
+
+class Side:
+    """Collects from single lines; `wanted` names the kinds that are looked for.
+
+    Attributes:
+        benchmark: what benchmarks' objects say, and `benchmark_lines` how many lines those have.
+    """
+
+    def __init__(self, wanted: tuple[str, ...] = SIDES) -> None:
+        self._wanted = frozenset(wanted)
+        self._autolog = AutologReader()
+        self._launch: list[str] = []
+        self._ranks: dict[RankReport, None] = {}
+        self.results: list[ResultLine] = []
+        self.engine: dict[str, str] = {}
+        self._objects = ObjectReader()
+        self.benchmark: list[Sample] = []
+        self.benchmark_lines = 0
+
+    def may_want(self, line: str) -> bool:
+        """Whether `line` must be called for this line. Digits are interchangeable."""
+        return (
+            ("autolog" in self._wanted and may_be_autolog(line))
+            or ("launch" in self._wanted and _LAUNCH.match(line) is not None)
+            or ("results" in self._wanted and parse_result(line) is not None)
+            or ("rank" in self._wanted and bool(parse_ranks(line)))
+            or ("engine" in self._wanted and bool(parse_engine(line)))
+            or ("benchmark" in self._wanted and may_be_object(line))
+        )
+
+    def line(self, offset: int, line: str) -> str:
+        """Take a line that `may_want` answers True for; the kind that it is of, '' for none (or not yet)."""
+        if "benchmark" in self._wanted and may_be_object(line):
+            self._object(offset, line)
+            return ""
+        if "autolog" in self._wanted and self._autolog.line(offset, line):
+            return "autolog"
+        if "launch" in self._wanted and _LAUNCH.match(line):
+            self._launch += [line] if len(self._launch) < _MOST else []
+            return "launch"
+        result = parse_result(line) if "results" in self._wanted else None
+        if result:
+            self.results += [result] if len(self.results) < _MOST else []
+            return "results"
+        ranks = parse_ranks(line) if "rank" in self._wanted else ()
+        if ranks:
+            self._ranks |= dict.fromkeys(ranks)
+            return "rank"
+        engine = parse_engine(line) if "engine" in self._wanted else {}
+        self.engine = engine or self.engine
+        return "engine" if engine else ""
+
+    def _object(self, offset: int, line: str) -> None:
+        whole = self._objects.line(offset, line)
+        readings = SpeedRule().read(whole) if whole and len(self.benchmark) < _MOST else []
+        for reading in readings:
+            self.benchmark += samples_of(reading, whole, offset=self._objects.offset)
+            self.benchmark_lines += self._objects.lines
+
+    @property
+    def autolog(self) -> tuple[AutologBlock, ...]:
+        """All AutoLog reports."""
+        return self._autolog.blocks
+
+    @property
+    def launch(self) -> LaunchFailure | None:
+        """Which worker the launcher blames; None when nothing failed."""
+        return parse_launch("\n".join(self._launch))
+
+    @property
+    def ranks(self) -> tuple[RankReport, ...]:
+        """What processes said of their place in the world."""
+        return tuple(self._ranks)

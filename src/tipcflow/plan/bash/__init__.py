@@ -1,0 +1,1 @@
+"""Plans that equal what the bash scripts of a suite run."""

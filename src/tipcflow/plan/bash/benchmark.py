@@ -1,0 +1,270 @@
+"""What a suite's benchmark_train script runs: its training script over a params file that it rewrites."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import product
+
+from tipcflow.domain import Command, ConfigError, StepKind
+from tipcflow.params import Dialect, read_params
+from tipcflow.params.lines import read_lines
+from tipcflow.params.modes import BENCHMARK
+from tipcflow.params.specs import BenchmarkSpec
+from tipcflow.params.values import split_line, split_list
+from tipcflow.plan.bash.script_loops import BashScript
+from tipcflow.plan.source.call import Call
+from tipcflow.plan.source.files import FileView
+from tipcflow.plan.source.scope import ROOT, last_line
+
+_PROBE = "python -c import paddle;print(paddle.version.commit)"
+_TITLE = re.compile(r"(?<!\w)train_benchmark_params(?!\w)")
+# Kind of a case whose training is made static; alone it asks for all of them so.
+STATIC_WORD = "dynamicTostatic"
+
+
+@dataclass(frozen=True)
+class _Case:
+    """One point of the benchmark's loops. `fp` is the precision as it was asked for."""
+
+    batch: str
+    precision: str
+    fp: str
+    trainer: str
+    device: str
+    run_mode: str
+    static: bool
+
+    @property
+    def ids(self) -> str:
+        """GPU ids of a device word `N<nodes>C<cards over all nodes>`."""
+        nodes, _, cards = self.device[1:].partition("C")
+        last = (int(cards) - 1) // int(nodes) if cards.isdecimal() and nodes.isdecimal() else 0
+        return ",".join(str(number) for number in range(last + 1))
+
+
+def benchmark_commands(text: str, *, file: str, dialect: Dialect, word: str, files: FileView) -> list[Command]:
+    """Every command of a run of the benchmark script, as records of real runs have them.
+
+    Args:
+        text, file: the params file.
+        dialect: the suite's dialect.
+        word: the script's third argument, for instance `dynamic_bs64_fp32_DP_N1C8`; '' for everything.
+        files: the suite's checkout.
+
+    Raises:
+        ConfigError: the suite has no benchmark script, or the file no section for it.
+    """
+    calls = benchmark_calls(text, file=file, dialect=dialect, word=word, files=files, recorded=True)
+    return [call.as_command() for call in calls]
+
+
+def benchmark_calls(
+    text: str,
+    *,
+    file: str,
+    dialect: Dialect,
+    word: str,
+    files: FileView,
+    python: str = "python",
+    recorded: bool = False,
+) -> Iterator[Call]:
+    """The same with all that is known of every command.
+
+    Args:
+        text, file, dialect, word, files: as `benchmark_commands`.
+        python: what the script puts in the file.
+        recorded: name a command that the training script does not evaluate by the one that started that script,
+            as records do.
+
+    Raises:
+        ConfigError: as `benchmark_commands`.
+    """
+    spec = dialect.benchmark
+    if spec is None:
+        raise ConfigError(
+            "this suite has no benchmark script", file=file, key="mode", found=BENCHMARK, expected="another mode"
+        )
+    spec = spec.model_copy(update={"edits": {**spec.edits, 3: python}})
+    return _Benchmark(text, file, dialect, spec, word, files).calls(recorded=recorded)
+
+
+def case_name(trainer: str, batch: str | int, precision: str, run_mode: str, device: str) -> str:
+    """The name of a case's variant, for instance `norm_train_bs64_fp32_DP_N1C8`."""
+    return re.sub(r"[^A-Za-z0-9_.-]+", "_", f"{trainer}_bs{batch}_{precision}_{run_mode}_{device}")
+
+
+def edited_script(script: str, spec: BenchmarkSpec, values: dict[str, str]) -> str:
+    """A trainer's script with what the benchmark puts in its text; `values` are those of the section."""
+    for old, new in spec.texts.items():
+        script = script.replace(old, new.format(**values))
+    return script
+
+
+class _Benchmark:
+    def __init__(
+        self, text: str, file: str, dialect: Dialect, spec: BenchmarkSpec, word: str, files: FileView
+    ) -> None:
+        self.file, self.dialect, self.spec, self.word, self.files = file, dialect, spec, word, files
+        self.values, profiler = self._section(text)
+        self.profiler = f'"{profiler}"'
+        text = edited_script(text, spec, self.values)
+        self.lines = text.split("\n")
+        self.model = self.model_once = self._model()
+        kept = [line.text for line in read_lines(text)]
+        self.last = kept[-1] if kept else ""
+
+    def _section(self, text: str) -> tuple[dict[str, str], str]:
+        """Section name -> value, and the profiler line with its key. The title's physical line number is taken
+        for an index among the non-empty lines, as the script does."""
+        title = next((n for n, line in enumerate(text.split("\n"), start=1) if _TITLE.search(line)), None)
+        if title is None:
+            raise ConfigError(
+                "there is no section for benchmarks",
+                file=self.file,
+                found="no title train_benchmark_params",
+                expected="=====train_benchmark_params===== and its lines",
+            )
+        lines = [line.text for line in read_lines(text)]
+        found = {
+            name: split_line(lines[title + place], "first") if title + place < len(lines) else ("", "")
+            for place, name in enumerate(self.spec.section)
+        }
+        return {name: pair[1] for name, pair in found.items()}, ":".join(found["profiler"])
+
+    def _model(self) -> str:
+        named = [line for line in self.lines if line != ""]
+        return split_line(named[1], self.dialect.split)[1] if len(named) > 1 else ""
+
+    def _edit(self, line: int, value: str) -> None:
+        """Replace the value of a physical line, keeping its key."""
+        self._set(line, f"{self._line(line).split(':')[0]}:{value}")
+
+    def _line(self, line: int) -> str:
+        return self.lines[line - 1] if line <= len(self.lines) else ""
+
+    def _set(self, line: int, text: str) -> None:
+        """Replace a physical line; one that the file does not have stays away."""
+        if line <= len(self.lines):
+            self.lines[line - 1] = text
+
+    def _extend(self, line: int, text: str) -> None:
+        self._set(line, self._line(line) + text)
+
+    def calls(self, *, recorded: bool) -> Iterator[Call]:
+        yield Call(kind=StepKind.PREPARE, text=_PROBE, label="setup")
+        for line, value in self.spec.edits.items():
+            self._edit(line, value)
+        for line, extra in self.spec.append.items():
+            self.lines[line - 1] = (self.lines[line - 1] + extra.format(**self.values)).replace(
+                "--validate", "", 1
+            )
+        if self.word.startswith(STATIC_WORD) and "models" not in self.values:
+            self.lines = [line.replace("trainer:norm_train", "trainer:to_static_train") for line in self.lines]
+        for case in self._cases():
+            yield from self._case(case, recorded)
+
+    def _cases(self) -> Iterator[_Case]:
+        models = split_list(self.values.get("models", "")) or [""]
+        parts = self.word.split("_")
+        static = parts[0] == STATIC_WORD
+        if len(parts) < 5:
+            chosen = [models] if not static else [["to_static_train"] if "models" in self.values else [""]]
+            for batch, precision, trainer, device in product(
+                split_list(self.values["batch"]),
+                split_list(self.values["fp"]),
+                chosen[0],
+                self.spec.devices,
+            ):
+                made_static = static or trainer == "to_static_train"
+                yield _Case(batch, precision, precision, trainer, device, "DP", made_static)
+            return
+        batch = re.sub(r"\D", "", parts[1])
+        fp = "fp32" if parts[2] == "null" else parts[2]
+        precision = self.spec.precision_word.get(fp, fp)
+        trainer = ("to_static_train" if static else "norm_train") if "models" in self.values else ""
+        yield _Case(batch, precision, fp, trainer, parts[4], parts[3], static)
+
+    def _label(self, case: _Case) -> str:
+        trainer = case.trainer or split_line(self._line(15), "first")[1]
+        return case_name(trainer, case.batch, case.fp, case.run_mode, case.device)
+
+    def _case(self, case: _Case, recorded: bool) -> Iterator[Call]:
+        spec = self.spec
+        prefix = f"{BENCHMARK}=" if spec.table else ""
+        self._edit(6, case.precision)
+        self._edit(9, prefix + case.batch)
+        self._edit(7, prefix + self._epoch(case))
+        if case.trainer:
+            self._edit(15, case.trainer)
+        self._append(case)
+        single = len(case.ids) <= 1
+        self._edit(4, "0" if single else case.ids)
+        if single:
+            self._set(spec.profile_line, self.profiler)
+            yield from self._train("", self._label(case) + "_profiling")
+        self._edit(spec.profile_line, "null")
+        yield from self._train("" if single or not recorded else self._run(case), self._label(case))
+        skip = dict(last_line(self.last)).get(spec.filter_key, "") if spec.filter_key and single else ""
+        log = f"{ROOT}/train_log/{self._name(case)}log"
+        if skip:
+            text = (
+                f"python test_tipc/filter_log.py --in_log_path '{log}' --out_log_path '{log}_filtered'"
+                f" --skip_iters {skip}"
+            )
+            yield Call(kind=StepKind.EVAL, text=text, label=self._label(case))
+        text = self._analysis(case, single, log + ("_filtered" if skip else ""))
+        yield Call(kind=StepKind.EVAL, text=text, label=self._label(case))
+        if spec.loses_model:
+            self.model = ""
+
+    def _append(self, case: _Case) -> None:
+        """Put a model's own text at the end of its line, once more for every case."""
+        cards = case.device.partition("C")[2]
+        for each in self.spec.model_append:
+            if each.model == self.model_once and case.batch.isdecimal() and cards.isdecimal():
+                scaled = int(case.batch) * int(cards) * each.factor
+                self._extend(each.line, each.text.format(scaled=scaled))
+
+    def _epoch(self, case: _Case) -> str:
+        epoch, spec = self.values["epoch"], self.spec
+        nodes, _, cards = case.device[1:].partition("C")
+        if not (epoch.isdecimal() and nodes.isdecimal() and cards.isdecimal()):
+            return epoch
+        if self.model_once in spec.scale_models:
+            return str(int(epoch) * int(cards))
+        if spec.scale_epoch and self.word:
+            return str(int(epoch) * int(nodes) * int(cards))
+        return epoch
+
+    def _run(self, case: _Case) -> str:
+        """The command by which the benchmark script starts the training script for the measured run."""
+        log = f"{ROOT}/train_log/{self._name(case)}log"
+        script = "bash test_tipc/test_train_inference_python.sh ./test_tipc/benchmark_train.txt"
+        return f"{script} {BENCHMARK} > {log} 2>&1"
+
+    def _train(self, run: str, label: str) -> Iterator[Call]:
+        """The training script's commands. One that it does not evaluate is known by the command `run`,
+        where there is one."""
+        params = read_params("\n".join(self.lines), file=self.file, dialect=self.dialect)
+        for call in BashScript(params, self.dialect, mode=BENCHMARK, files=self.files).calls():
+            yield replace(call, text=run if run and call.bare else call.text, label=label, expects=())
+
+    def _precision(self, case: _Case) -> str:
+        return self.spec.log_precision.get(case.precision, case.precision)
+
+    def _name(self, case: _Case) -> str:
+        """What the logs of a case are called, up to the kind of log."""
+        static = "d2sT_" if case.static else ""
+        model = f"{self.model}_bs{case.batch}_{self._precision(case)}_{case.run_mode}"
+        return f"{self.dialect.suite}_{model}_{case.device}_{static}"
+
+    def _analysis(self, case: _Case, single: bool, log: str) -> str:
+        spec, precision = self.spec, self._precision(case)
+        model = f"{self.model}_bs{case.batch}_{precision}_{case.run_mode}"
+        return (
+            f"python /BENCHMARK_ROOT/scripts/analysis.py --filename {log}"
+            f" --speed_log_file '{ROOT}/index/{self._name(case)}speed' --model_name {model}"
+            f" --base_batch_size {case.batch} --run_mode {case.run_mode} --fp_item {precision} --keyword ips:"
+            f" --skip_steps {spec.skip_steps} --device_num {case.device}"
+            f" --speed_unit {spec.units['single' if single else 'multi']} --convergence_key loss:"
+        )

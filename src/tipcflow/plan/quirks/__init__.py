@@ -1,0 +1,1 @@
+"""Where a suite deviates from what its params file says, by name."""

@@ -1,0 +1,95 @@
+"""Quirks of the suites' benchmark scripts: what they make of a section that says batch sizes and precisions."""
+
+from collections.abc import Iterator
+
+from tipcflow.params.sections import BENCHMARK, BenchmarkSection, find_section
+from tipcflow.params.values import is_null
+from tipcflow.plan.quirks.match import Found
+from tipcflow.plan.quirks.values import find_texts
+from tipcflow.plan.source.groups import Group
+from tipcflow.plan.source.reader import Reader
+
+# Name in a dialect's section -> field of ours.
+_FIELDS = {"epoch": "epochs", "_": ""}
+
+
+def find_benchmark(
+    reader: Reader, section: BenchmarkSection, *, asked: bool, fps: list[str], groups: list[Group], count: int
+) -> Iterator[Found]:
+    """Every quirk of a benchmark of this file.
+
+    Args:
+        asked: whether one case was asked for by a word.
+        fps, groups: precisions and devices of all cases.
+        count: how many cases there are.
+    """
+    spec = reader.dialect.benchmark
+    if spec is None:
+        return
+    yield Found("benchmark-analysis", section.line)
+    python = reader.value("python")
+    if python != "python":
+        yield Found("benchmark-python", reader.line("python"), {"python": python})
+    if any(group.form == "single" for group in groups):
+        yield Found("benchmark-profiling", section.line, {"options": section.profiler or "without options"})
+    if reader.dialect.has("time-limit"):
+        yield Found("time-limit", reader.line("trainers"))
+    yield from find_texts(reader)
+    yield from _lines(reader, section)
+    yield from _lost(reader)
+    yield from _epochs(reader, section, groups, asked)
+    unknown = [fp for fp in fps if fp in spec.precision_word]
+    if unknown and not asked:
+        yield Found(
+            "benchmark-precision", section.line, {"fp": unknown[0], "word": spec.precision_word[unknown[0]]}
+        )
+    if count > 1 and any(each.model == reader.value("model") for each in spec.model_append):
+        yield Found("benchmark-appends", reader.line("norm_train"))
+    if spec.loses_model and count > 1:
+        yield Found("benchmark-names", section.line)
+    for group in groups:
+        if group.nodes > 1:
+            yield Found("benchmark-nodes", section.line, {"device": group.text, "nodes": group.nodes})
+
+
+def _lines(reader: Reader, section: BenchmarkSection) -> Iterator[Found]:
+    """Lines are replaced by physical number, and the section is read by position."""
+    spec, lines = reader.dialect.benchmark, reader.params.lines
+    shifted = next((line for line in lines if line.number != line.index + 1), None)
+    if shifted:
+        yield Found("benchmark-empty-line", shifted.number - 1)
+    found = find_section(lines, BENCHMARK)
+    if spec is None or found is None:
+        return
+    for place, name in enumerate(spec.section):
+        field = _FIELDS.get(name, name)
+        missing = place >= len(found.lines)
+        if field and (missing or (field in ("workers", "iters", "models") and not getattr(section, field))):
+            said = "nothing" if missing else found.lines[place].text
+            yield Found("benchmark-section", section.line, {"name": name, "said": said})
+            return
+
+
+def _lost(reader: Reader) -> Iterator[Found]:
+    """The line of the head that the script overwrites with the profiler's options, and then with null."""
+    spec = reader.dialect.benchmark
+    place = spec.profile_line - 1 if spec else -1
+    slot = next((each for each in reader.params.slots.values() if each.index == place and each.present), None)
+    if slot and slot.key != "null" and not is_null(slot.full.strip()):
+        yield Found("benchmark-param-lost", slot.line, {"key": slot.key, "value": slot.full.strip()})
+
+
+def _epochs(reader: Reader, section: BenchmarkSection, groups: list[Group], asked: bool) -> Iterator[Found]:
+    spec, model = reader.dialect.benchmark, reader.value("model")
+    if spec is None or section.epochs is None:
+        return
+    always = reader.dialect.bash_vars.get("epochs", {}).get("benchmark_train", "")
+    if always and always != str(section.epochs):
+        yield Found("epochs-ignored", reader.line("epochs"), {"bash": always, "spec": section.epochs})
+    for group in groups:
+        cards = len(group.ids) * group.nodes
+        factor = cards if model in spec.scale_models else group.nodes * cards if spec.scale_epoch and asked else 1
+        if factor > 1:
+            values = {"bash": section.epochs * factor, "spec": section.epochs, "device": group.text}
+            yield Found("benchmark-epochs", section.line, values)
+            return

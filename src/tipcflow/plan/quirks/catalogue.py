@@ -1,0 +1,67 @@
+"""Named differences between a suite's script and its params file, found in one file."""
+
+from collections.abc import Iterable
+from functools import cache
+from importlib import resources
+from typing import Literal
+
+from tipcflow.config.own_yaml import own_yaml
+from tipcflow.domain import Frozen, Quirk
+from tipcflow.plan.quirks.match import Found
+
+
+def as_quirks(found: Iterable[Found]) -> tuple[Quirk, ...]:
+    """Quirks with their texts, each once a line, in the order of their lines."""
+    once = {(each.id, each.line): each for each in found}
+    return tuple(sorted(map(_quirk, once.values()), key=lambda quirk: (quirk.line, quirk.id)))
+
+
+def _quirk(found: Found) -> Quirk:
+    entry = catalogue()[found.id]
+    return Quirk(
+        id=found.id,
+        line=found.line,
+        bash=entry.bash.format(**found.values),
+        spec=entry.spec.format(**found.values),
+    )
+
+
+class Entry(Frozen):
+    """A quirk of the catalogue.
+
+    Attributes:
+        bash, spec: what the script and what a run does, with places to fill in.
+        steps: kinds of steps in whose commands it can be seen.
+        by: by which of the words that differ it is known, see quirks.yaml.
+    """
+
+    bash: str
+    spec: str
+    steps: tuple[str, ...] = ()
+    by: tuple[Literal["key", "launch", "gpu"], ...] = ()
+
+
+@cache
+def catalogue() -> dict[str, Entry]:
+    """Quirk id -> its entry, in the order of quirks.yaml."""
+    text = (resources.files("tipcflow.plan") / "quirks.yaml").read_text(encoding="utf-8")
+    return {name: Entry.model_validate(entry) for name, entry in own_yaml(text).items()}
+
+
+def quirks_markdown() -> str:
+    """The page that lists every quirk, for the reference documentation."""
+    rows = [f"| `{name}` | {entry.bash} | {entry.spec} |" for name, entry in catalogue().items()]
+    return "\n".join(
+        [
+            "# Quirks",
+            "",
+            "A quirk is a named difference between what a suite's script does (`--compat bash`) and what tipcflow",
+            "does (`--compat spec`). Words in braces are filled in from the file. `tipcflow plan --diff` lists",
+            "the quirks of a file.",
+            "",
+            "| id | bash | spec |",
+            "|---|---|---|",
+            *rows,
+            "",
+        ]
+    )

@@ -1,0 +1,84 @@
+"""One small function per quirk: does this file run into it?"""
+
+from collections.abc import Iterator
+
+from tipcflow.params.values import NOTHING, is_null
+from tipcflow.plan.quirks.devices import find_devices
+from tipcflow.plan.quirks.match import Found
+from tipcflow.plan.quirks.named import named
+from tipcflow.plan.quirks.values import find_values
+from tipcflow.plan.source.call import Point
+from tipcflow.plan.source.groups import Group
+from tipcflow.plan.source.legs import combinations, devices
+from tipcflow.plan.source.reader import Reader
+
+
+def find_all(reader: Reader, groups: list[Group], points: list[Point]) -> Iterator[Found]:
+    """Every quirk of the file, in no particular order; the same one may come twice."""
+    yield from find_devices(reader, groups, points)
+    yield from find_values(reader, points)
+    if points:
+        yield from _image(reader)
+        yield from _from_norm(reader, points)
+        yield from _infer_dir(reader, points)
+        yield Found("no-abort")
+    else:
+        yield from _listed(reader)
+        yield from _one_folder(reader)
+    yield from _legs(reader, points)
+    yield from named(reader, groups, points)
+
+
+def _image(reader: Reader) -> Iterator[Found]:
+    value = reader.value("image")
+    if reader.dialect.has("image-dropped") and not is_null(value):
+        yield Found("image-dropped", reader.line("image"), {"key": reader.key("image"), "value": value})
+
+
+def _from_norm(reader: Reader, points: list[Point]) -> Iterator[Found]:
+    value, key = reader.value("pretrained"), reader.key("pretrained")
+    for point in points:
+        if point.trainer.from_norm != "no" and point.group.form != "nodes":
+            values = {"trainer": point.trainer.name, "key": key, "value": value}
+            yield Found("from-norm", reader.line(point.trainer.slot), values)
+
+
+def _infer_dir(reader: Reader, points: list[Point]) -> Iterator[Found]:
+    """A folder below the save folder that is called null."""
+    dialect = reader.dialect
+    if "{infer_dir}" not in dialect.model_dir or dialect.model_dir_null or reader.value("infer_dir") != "null":
+        return
+    if any(point.trainer.export not in NOTHING for point in points):
+        yield Found("infer-dir-null", reader.line("infer_dir"), {"key": reader.key("infer_dir")})
+
+
+def _listed(reader: Reader) -> Iterator[Found]:
+    """Listed models that are none, in modes without training."""
+    spec, models = reader.dialect.whole_infer, reader.items("infer_model")
+    if not reader.has("weights_key") and any(word not in NOTHING for word in reader.items("infer_export")):
+        yield Found("export-keys-unset", reader.line("infer_export"))
+    if spec.by_word or spec.once or spec.quantised or "null" not in models:
+        return
+    does = "ends the script" if spec.null_stops else "is inferred with, without a model's argument"
+    yield Found("null-model", reader.line("infer_model"), {"does": does})
+
+
+def _one_folder(reader: Reader) -> Iterator[Found]:
+    """Several exports by word, all into the folder that the file names."""
+    loop, spec = reader.dialect.sequence_loop, reader.dialect.whole_infer
+    known = set(loop.scripts) if loop else set(spec.words.get(reader.mode, ())) if spec.by_word else set()
+    words = [word for word in reader.items(loop.slot if loop else "infer_export") if word in known]
+    if len(words) > 1:
+        values = {"words": ", ".join(words), "folder": reader.value("save_infer")}
+        yield Found("exports-overwrite", reader.line("infer_export"), values)
+
+
+def _legs(reader: Reader, points: list[Point]) -> Iterator[Found]:
+    quants = {str(point.trainer.quant) for point in points} or set(reader.items("infer_quant"))
+    for _, device in devices(reader):
+        if device is None:
+            continue
+        for quant in quants:
+            said = list(combinations(reader, device, quant, keep_defects=False))
+            if len(said) > len(list(combinations(reader, device, quant, keep_defects=True))):
+                yield Found("legs-skipped", reader.line("precision"))

@@ -1,0 +1,111 @@
+"""How spec starts a training: launcher words, environment and device argument for one node."""
+
+from tipcflow.domain import ConfigError, Launch
+from tipcflow.params import Dialect
+from tipcflow.plan.source.groups import Group
+from tipcflow.plan.source.hosts import Host
+from tipcflow.plan.source.options import PlanOptions
+
+_ON_CPU = {"True": "False", "true": "false", "gpu": "cpu", "1": "0"}
+_DIAGNOSE = {"GLOG_v": "3", "FLAGS_benchmark": "1", "NCCL_DEBUG": "INFO"}
+_TORCH = (Launch.TORCHRUN, Launch.INIT_METHOD)
+
+
+def launcher(
+    group: Group, host: Host, hosts: tuple[Host, ...], dialect: Dialect, folder: str, options: PlanOptions
+) -> str:
+    """The words between interpreter and script; '' for a plain process.
+
+    A training on several nodes is always launched, also with one process per node. Its own address is always
+    said: the launcher makes a node rank 0 whose address it does not find among the ips.
+    """
+    if group.form == "single" or options.launch is Launch.INIT_METHOD:
+        return ""
+    if options.launch is Launch.TORCHRUN:
+        return _torchrun(group, host, hosts, options)
+    words = ["-m paddle.distributed.launch"]
+    if group.form == "nodes":
+        words += _rendezvous(host, hosts, options)
+    if host.device == "cpu":
+        words.append(f"--nproc_per_node={len(group.ids)}")
+    else:
+        flag = "--devices" if "--devices" in dialect.launch.get("multi", "") else "--gpus"
+        words.append(f"{flag}={group.gpus}")
+    words.append(f"--log_dir={folder}/launch")
+    return " ".join(words)
+
+
+def _rendezvous(host: Host, hosts: tuple[Host, ...], options: PlanOptions) -> list[str]:
+    """How Paddle's launchers of several nodes find each other: by everybody's address, or by rank 0's."""
+    own = f"--host={host.address}"
+    if options.launch is Launch.MASTER:
+        master = f"--master={hosts[0].address}:{options.start_port}"
+        return [master, f"--nnodes={len(hosts)}", f"--rank={hosts.index(host)}", own]
+    return ["--ips=" + ",".join(each.address for each in hosts), own, f"--start_port={options.start_port}"]
+
+
+def _torchrun(group: Group, host: Host, hosts: tuple[Host, ...], options: PlanOptions) -> str:
+    return " ".join(
+        [
+            "-m torch.distributed.run",
+            f"--nnodes={len(hosts)}",
+            f"--nproc_per_node={max(1, len(group.ids))}",
+            f"--node_rank={hosts.index(host)}",
+            f"--master_addr={hosts[0].address}",
+            f"--master_port={options.start_port}",
+        ]
+    )
+
+
+def rank_arguments(group: Group, host: Host, hosts: tuple[Host, ...], options: PlanOptions) -> str:
+    """What a script gets that finds its peers itself; '' for every other form."""
+    if group.form != "nodes" or options.launch is not Launch.INIT_METHOD:
+        return ""
+    first = hosts[0].address
+    place = f"tcp://{f'[{first}]' if ':' in first else first}:{options.start_port}"
+    return f"--init-method {place} --rank {hosts.index(host)} --world-size {len(hosts)}"
+
+
+def check_launch(group: Group, launch: Launch, *, file: str, line: int) -> None:
+    """Raise ConfigError for an entry that cannot be started in this way."""
+    if launch is Launch.INIT_METHOD and len(group.ids) > 1:
+        raise ConfigError(
+            "launch: init_method starts one process per node",
+            file=file,
+            line=line,
+            key="gpu_list",
+            found=group.text,
+            expected="one id per node, or launch: torchrun",
+        )
+
+
+def train_env(group: Group, host: Host, options: PlanOptions) -> dict[str, str]:
+    """Variables of a training process on one node."""
+    env: dict[str, str] = {}
+    torch = options.launch in _TORCH
+    if host.device == "cpu" and group.form != "single" and not torch:
+        env["PADDLE_DISTRI_BACKEND"] = "gloo"
+    # PyTorch's launcher is told no ids: it counts those that it sees.
+    if host.device != "cpu" and (group.form == "single" or torch) and group.ids:
+        env["CUDA_VISIBLE_DEVICES"] = group.gpus
+    return {**env, **options.training_env, **(_DIAGNOSE if options.diagnose else {})}
+
+
+def single_env(group: Group | None, host: Host) -> dict[str, str]:
+    """Variables of a single process (evaluation, export, inference) after a training on `group`."""
+    if host.device == "cpu" or group is None or not group.ids:
+        return {}
+    return {"CUDA_VISIBLE_DEVICES": group.ids[0]}
+
+
+def train_device(word: str, host: Host, group: Group) -> str:
+    """The value of the training's device argument: what the file says, or its counterpart on a CPU.
+
+    The entry -1 of gpu_list is the CPU, whatever else stands in the file.
+    """
+    return on_cpu(word) if host.device == "cpu" or not group.ids else word
+
+
+def on_cpu(word: str) -> str:
+    """The counterpart of a device word on a CPU; any other word as it is."""
+    return _ON_CPU.get(word, word)

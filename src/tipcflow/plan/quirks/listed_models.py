@@ -1,0 +1,103 @@
+"""What a file lists for the mode without training, as spec understands it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from posixpath import dirname, normpath, relpath
+
+from tipcflow.params.specs import WholeInferSpec
+from tipcflow.params.values import NOTHING
+from tipcflow.plan.source.reader import Reader
+from tipcflow.plan.source.scope import Scope
+
+# Words in the place of an export script that are none: some suites have a flag there.
+NO_SCRIPT = ("null", "", "True", "False")
+
+
+@dataclass(frozen=True)
+class ListedModel:
+    """One model to infer with.
+
+    Attributes:
+        name: first part of its step ids.
+        export: the export command, '' when the model is exported already.
+        folder: where the exported model is, relative to the suite's root.
+        path: the same as inference gets it.
+        quant: the word that says whether it is quantised.
+    """
+
+    name: str
+    export: str
+    folder: str
+    path: str
+    quant: str
+
+
+def listed_models(scope: Scope) -> Iterator[ListedModel]:
+    """The models that the file lists; those called null are left out."""
+    spec = scope.reader.dialect.whole_infer
+    if spec.by_word:
+        yield from _by_word(scope, spec)
+    elif spec.once:
+        path = scope.render(spec.model_dir)
+        folder = _from_root(path, scope.reader)
+        yield ListedModel("infer", scope.render(spec.export.command), folder, path, scope.reader.dialect.quant)
+    elif spec.quantised and scope.reader.value("export1") not in NO_SCRIPT:
+        inner = scope.within(script=scope.reader.value("export1"))
+        path = inner.render(spec.model_dir)
+        export = f"{inner.render(spec.export.command)} {inner.render(spec.then)}"
+        yield ListedModel("infer", export, _from_root(path, scope.reader), path, "True")
+    else:
+        yield from _by_path(scope, spec)
+
+
+def _by_path(scope: Scope, spec: WholeInferSpec) -> Iterator[ListedModel]:
+    reader = scope.reader
+    exports, quants = reader.items("infer_export"), reader.items("infer_quant")
+    models = reader.items("infer_model")
+    for count, model in enumerate(models):
+        if model in NOTHING:
+            continue
+        script = exports[count] if count < len(exports) else "null"
+        quant = reader.dialect.quant or (quants[count] if count < len(quants) else "False")
+        inner = scope.within(infer_item=model, count=str(count), save_dir=dirname(model) or ".", script=script)
+        folder, export = model, ""
+        if script not in NO_SCRIPT and not spec.quantised:
+            folder, export = inner.render(spec.model_dir), inner.render(spec.export.command)
+        path = inner.within(model_path=folder.rstrip("/")).render(spec.path)
+        name = "infer" if len(models) == 1 else f"infer_{count}"
+        yield ListedModel(name, export, _from_root(folder, reader), path, quant)
+
+
+def _by_word(scope: Scope, spec: WholeInferSpec) -> Iterator[ListedModel]:
+    reader = scope.reader
+    quants, words = reader.items("infer_quant"), reader.items("infer_export")
+    for count, word in enumerate(words):
+        if word not in spec.words.get(reader.mode, ()):
+            continue
+        mine = [each for each in words if each in spec.words.get(reader.mode, ())]
+        inner = own_folder(scope, word, mine).within(script=reader.value(spec.by_word[word]))
+        path = inner.render(spec.model_dir)
+        quant = quants[count] if count < len(quants) else "False"
+        yield ListedModel(
+            f"infer_{word}", inner.render(spec.export.command), _from_root(path, reader), path, quant
+        )
+
+
+def own_folder(scope: Scope, word: str, words: list[str]) -> Scope:
+    """The scope of one of the exports of `words`: of several, each has a folder below that of the file."""
+    if len(words) < 2:
+        return scope
+    return scope.within(save_infer=f"{scope.get('save_infer').rstrip('/')}/{word}")
+
+
+def _from_root(path: str, reader: Reader) -> str:
+    """A path as inference has it, relative to the suite's root and without a trailing slash."""
+    cwd = reader.dialect.infer_cwd
+    if cwd == "." or path.startswith("/") or not path.startswith("../"):
+        return path.rstrip("/") or path
+    return normpath(f"{cwd}/{path}")
+
+
+def from_cwd(path: str, cwd: str) -> str:
+    """A path relative to the suite's root, as a command that runs in `cwd` has to say it."""
+    return path if cwd == "." or path.startswith("/") else relpath(path, cwd)

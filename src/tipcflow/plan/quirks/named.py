@@ -1,0 +1,133 @@
+"""Quirks that only some suites' scripts have: a dialect names them, this finds out whether a file meets them."""
+
+from collections.abc import Callable, Iterator
+from posixpath import normpath
+
+from tipcflow.params.values import NOTHING, is_null
+from tipcflow.plan.quirks.listed_models import NO_SCRIPT
+from tipcflow.plan.quirks.match import Found
+from tipcflow.plan.source.call import Point
+from tipcflow.plan.source.groups import Group
+from tipcflow.plan.source.legs import combinations, devices
+from tipcflow.plan.source.reader import Reader
+from tipcflow.plan.source.scope import Scope, base_variables
+
+Finder = Callable[[Reader, list[Group], list[Point]], Iterator[Found]]
+
+
+def named(reader: Reader, groups: list[Group], points: list[Point]) -> Iterator[Found]:
+    """The dialect's own quirks that this file meets in this mode."""
+    for quirk in reader.dialect.quirks:
+        if quirk in _FINDERS:
+            yield from _FINDERS[quirk](reader, groups, points)
+
+
+def _epochs_ignored(reader: Reader, _: list[Group], points: list[Point]) -> Iterator[Found]:
+    bash = reader.dialect.bash_vars["epochs"].get("*", "")
+    spec = Scope(reader, base_variables(reader)).get("epochs")
+    if points and spec != bash:
+        values = {"bash": bash, "spec": spec or "the framework's default number of"}
+        yield Found("epochs-ignored", reader.line("epochs"), values)
+
+
+def _whole_infer_nothing(reader: Reader, _: list[Group], points: list[Point]) -> Iterator[Found]:
+    model = reader.value("infer_model")
+    if not points and reader.value("export1") in NO_SCRIPT and not is_null(model):
+        yield Found("whole-infer-nothing", reader.line("export1"), {"model": model})
+
+
+def _export_weights_lost(reader: Reader, _: list[Group], points: list[Point]) -> Iterator[Found]:
+    if points and any(part in reader.value("model") for part in reader.dialect.no_export_weights):
+        yield Found("export-weights-lost", reader.line("weights_key"))
+
+
+def _multi_not_trained(reader: Reader, groups: list[Group], _: list[Point]) -> Iterator[Found]:
+    for group in groups:
+        if group.form == "multi":
+            values = {"text": group.text, "count": len(group.ids)}
+            yield Found("multi-not-trained", reader.line("gpu_list"), values)
+
+
+def _device_clobbered(reader: Reader, groups: list[Group], points: list[Point]) -> Iterator[Found]:
+    if groups and len(points) > len(groups) and not is_null(reader.value("use_gpu")):
+        yield Found("device-clobbered", reader.line("use_gpu"), {"key": reader.key("use_gpu")})
+
+
+def _weights_fallback(reader: Reader, _: list[Group], points: list[Point]) -> Iterator[Found]:
+    if points:
+        values = {"weights": reader.value("weights_name")}
+        yield Found("weights-fallback", reader.line("weights_name"), values)
+
+
+def _quant_unread(reader: Reader, _: list[Group], points: list[Point]) -> Iterator[Found]:
+    """Legs that a quantisation word takes away or adds, which the script does not read."""
+    if points:
+        return
+    for word in reader.items("infer_quant"):
+        for __, device in devices(reader):
+            if device is None:
+                continue
+            read = list(combinations(reader, device, word, keep_defects=False))
+            if read != list(combinations(reader, device, "", keep_defects=True)):
+                yield Found("quant-unread", reader.line("infer_quant"))
+                return
+
+
+def _quant_misaligned(reader: Reader, _: list[Group], points: list[Point]) -> Iterator[Found]:
+    """The script counts its quantisation words by the exports that it ran, not by their place in the list."""
+    spec, quants = reader.dialect.whole_infer, reader.items("infer_quant")
+    words = reader.items("infer_export")
+    taken = 0
+    for count, word in enumerate(words):
+        if points or word not in spec.words.get(reader.mode, ()):
+            continue
+        mine, theirs = (quants[place] if place < len(quants) else "" for place in (count, taken))
+        taken += 1
+        if mine != theirs:
+            yield Found(
+                "quant-misaligned", reader.line("infer_quant"), {"word": word, "bash": theirs, "spec": mine}
+            )
+            return
+
+
+def _quant_folder(reader: Reader, _: list[Group], points: list[Point]) -> Iterator[Found]:
+    """The script reaches the quantised model's folder, and leaves it, by steps that fit one place only."""
+    cwd, model = reader.dialect.infer_cwd, reader.value("infer_model")
+    folder = normpath(f"{model}/quant_post_static_model")
+    fits = not folder.startswith("../") and normpath(f"{folder}/../../{cwd}") == cwd
+    if not points and reader.value("export1") not in NO_SCRIPT and not fits:
+        yield Found("quant-folder", reader.line("infer_model"), {"model": model, "cwd": cwd})
+
+
+def _always(quirk: str, slot: str) -> Finder:
+    def find(reader: Reader, _: list[Group], points: list[Point]) -> Iterator[Found]:
+        if points:
+            yield Found(quirk, reader.line(slot))
+
+    return find
+
+
+def _of_script(quirk: str, slot: str) -> Finder:
+    def find(reader: Reader, _: list[Group], __: list[Point]) -> Iterator[Found]:
+        if reader.value(slot) not in NOTHING:
+            yield Found(quirk, reader.line(slot))
+
+    return find
+
+
+_FINDERS: dict[str, Finder] = {
+    "epochs-ignored": _epochs_ignored,
+    "whole-infer-nothing": _whole_infer_nothing,
+    "export-weights-lost": _export_weights_lost,
+    "multi-not-trained": _multi_not_trained,
+    "device-clobbered": _device_clobbered,
+    "weights-fallback": _weights_fallback,
+    "quant-unread": _quant_unread,
+    "quant-misaligned": _quant_misaligned,
+    "quant-folder": _quant_folder,
+    "onnx-status": _of_script("onnx-status", "inference"),
+    "pipeline-background": _of_script("pipeline-background", "inference"),
+    "train-status": _always("train-status", "trainers"),
+    "time-limit": _always("time-limit", "trainers"),
+    "first-epoch-weights": _always("first-epoch-weights", "weights_name"),
+}

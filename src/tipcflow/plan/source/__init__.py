@@ -1,0 +1,1 @@
+"""What a params file says: groups, options, variants, legs."""

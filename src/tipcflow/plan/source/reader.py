@@ -1,0 +1,125 @@
+"""What a slot says, by the suite's script (bash) or by the file itself (spec)."""
+
+import re
+
+from tipcflow.domain import Compat
+from tipcflow.params import Dialect, ParamsFile
+from tipcflow.params.modes import TABLE_MODES
+from tipcflow.params.values import mode_entries, split_list
+from tipcflow.plan.source.files import FileView
+
+_GLOB = re.compile(r"[*?[]")
+_SWALLOWED = frozenset({"-n", "-e", "-E", "-ne", "-en"})
+
+
+_SISTERS = {
+    "lite_train_whole_infer": "lite_train_lite_infer",
+    "lite_train_lite_infer": "lite_train_whole_infer",
+}
+
+
+def sister_mode(mode: str) -> str:
+    """The mode that trains the same way and differs in inference only; '' when there is none."""
+    return _SISTERS.get(mode, "")
+
+
+def is_mode_table(value: str) -> bool:
+    """Whether every alternative of a value is an entry for a mode."""
+    return "=" in value and all(each.partition("=")[0].strip() in TABLE_MODES for each in split_list(value))
+
+
+class Reader:
+    """Keys and values of one params file in one mode, under one of the two semantics.
+
+    bash: as the script's helper functions print them: cut at the second colon, blanks kept, patterns expanded
+    where files match. spec: the whole text behind the first colon, without blanks at its ends.
+    """
+
+    def __init__(
+        self, params: ParamsFile, dialect: Dialect, *, mode: str, compat: Compat, files: FileView
+    ) -> None:
+        self.params = params
+        self.dialect = dialect
+        self.mode = mode
+        self.bash = compat is Compat.BASH
+        self._files = files
+        self._keys: dict[str, str] = {}
+        self._values: dict[str, str] = {}
+        self._meant: dict[tuple[str, int], str] = {}
+
+    def has(self, slot: str) -> bool:
+        """Whether the layout knows this slot."""
+        return slot in self.params.slots
+
+    def line(self, slot: str) -> int:
+        """The physical line of a slot, 0 when the file or the layout has none."""
+        return self.params.slots[slot].line if self.has(slot) else 0
+
+    def key(self, slot: str) -> str:
+        """The key of a slot; '' when the layout has none."""
+        if slot not in self._keys:
+            key = self.params[slot].key if self.has(slot) else ""
+            self._keys[slot] = self._echo(key) if self.bash else key.strip()
+        return self._keys[slot]
+
+    def value(self, slot: str) -> str:
+        """The value of a slot; '' when the layout has none."""
+        if slot not in self._values:
+            found = self.params.slots.get(slot)
+            if found is None:
+                return ""
+            self._values[slot] = self._echo(found.value) if self.bash else found.full.strip()
+        return self._values[slot]
+
+    def items(self, slot: str) -> list[str]:
+        """The alternatives of a slot."""
+        items = split_list(self.value(slot))
+        return items if self.bash else [item.strip() for item in items]
+
+    def for_mode(self, slot: str) -> str:
+        """The entry of the reader's mode in a mode table.
+
+        spec takes a bare value as meant for every mode, and the entry of the mode with the same training when
+        the mode has none of its own; the scripts drop the argument.
+        """
+        value = self.value(slot)
+        entries = mode_entries(value)
+        if self.bash:
+            return entries.get(self.mode, "")
+        if not entries:
+            return "" if "=" in value else value
+        return entries.get(self.mode, entries.get(sister_mode(self.mode), "")).strip()
+
+    def meant(self, slot: str, group: int) -> str:
+        """What a slot means to the device group at `group`, by its kind; '' when the layout has none."""
+        place = (slot, group)
+        if place not in self._meant:
+            self._meant[place] = self._by_kind(slot, group) if self.has(slot) else ""
+        return self._meant[place]
+
+    def _by_kind(self, slot: str, group: int) -> str:
+        """spec looks every mode table up, and divides device words; the scripts pass such text on."""
+        kind, value = self.dialect.kind(slot), self.value(slot)
+        if kind == "modes" or (kind == "plain" and not self.bash and is_mode_table(value)):
+            return self.for_mode(slot)
+        if kind == "paired" or (slot == "use_gpu" and not self.bash and "|" in value):
+            return self.paired(slot, group)
+        return value
+
+    def paired(self, slot: str, index: int) -> str:
+        """The alternative that belongs to the device group at `index`.
+
+        spec takes a single alternative as meant for every group; the scripts drop it from the second on.
+        """
+        items = self.items(slot)
+        if not self.bash and len(items) == 1:
+            return items[0]
+        return items[index] if index < len(items) else ""
+
+    def _echo(self, text: str) -> str:
+        """What `echo` prints of an unquoted variable: patterns that match files are replaced by them."""
+        if text in _SWALLOWED:
+            return ""
+        if _GLOB.search(text):
+            return " ".join(self._files.glob(text)) or text
+        return text

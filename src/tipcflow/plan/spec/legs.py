@@ -1,0 +1,111 @@
+"""The inference legs that a file declares, with the reason for those that a node cannot do."""
+
+import re
+
+from tipcflow.domain import Command, ConfigError, Leg
+from tipcflow.params.specs import Device
+from tipcflow.plan.quirks.launch import single_env
+from tipcflow.plan.source.groups import Group
+from tipcflow.plan.source.hosts import Host
+from tipcflow.plan.source.legs import combinations, devices
+from tipcflow.plan.source.options import PlanOptions
+from tipcflow.plan.source.scope import Scope, leg_scope, with_infer_vars
+from tipcflow.plan.spec.feasible import why_not
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
+# What stands in quotes or behind a backslash stays; blanks and bare pipes do not.
+_OUTSIDE = re.compile(r"""("[^"]*"|'[^']*'|\\.)|\s+|\|""")
+# Some suites say whether it is fp16, and null says nothing.
+_PRECISIONS = {"True": "fp16", "False": "fp32", "null": ""}
+_NAMES = {
+    "mkldnn": "onednn",
+    "tensorrt": "tensorrt",
+    "threads": "threads",
+    "precision": "precision",
+    "infer_batch": "batch",
+    "input_list": "input",
+}
+
+
+def spec_legs(scope: Scope, *, quant: str, host: Host, group: Group | None, options: PlanOptions) -> list[Leg]:
+    """All legs of one exported model, CPU and GPU, in the file's order.
+
+    Raises:
+        ConfigError: the file names a device that is neither CPU nor GPU.
+    """
+    reader = scope.reader
+    legs: list[Leg] = []
+    scope = with_infer_vars(scope)
+    for word, device in devices(reader):
+        if device is None:
+            raise ConfigError(
+                "inference on this device is not known",
+                file=reader.params.file,
+                line=reader.line("device"),
+                key=reader.key("device"),
+                found=word or "nothing",
+                expected="True, gpu, False or cpu",
+            )
+        for words in combinations(reader, device, quant, keep_defects=False):
+            legs.append(_leg(scope, word, device, words, host, group, options))
+    return legs
+
+
+def _leg(
+    scope: Scope,
+    word: str,
+    device: Device,
+    words: dict[str, str],
+    host: Host,
+    group: Group | None,
+    options: PlanOptions,
+) -> Leg:
+    dialect = scope.reader.dialect
+    spec = dialect.cpu if device == "cpu" else dialect.gpu
+    inner = leg_scope(scope, spec, word, words)
+    command = Command(text=tidy(inner.render(spec.command)), cwd=dialect.infer_cwd, env=single_env(group, host))
+    return make_leg(device, words, command, host, options)
+
+
+def make_leg(device: Device, words: dict[str, str], command: Command, host: Host, options: PlanOptions) -> Leg:
+    """A leg from its axes' words, with the reason when `host` cannot do it."""
+    precision = _PRECISIONS.get(words.get("precision", ""), words.get("precision", ""))
+    return Leg(
+        id=leg_id(device, words),
+        command=command,
+        device=device,
+        onednn=_flag(words.get("mkldnn", "")),
+        tensorrt=_flag(words.get("tensorrt", "")),
+        precision=precision,
+        threads=_number(words.get("threads", "")),
+        batch_size=_number(words.get("infer_batch", "")),
+        not_run=why_not(device, precision, host, options),
+    )
+
+
+def leg_id(device: str, words: dict[str, str]) -> str:
+    """For instance `cpu_onednn_True_threads_6_batch_1_precision_fp32`; axes that say nothing are left out."""
+    parts = [device]
+    for axis, word in words.items():
+        if _said(word):
+            parts += [_NAMES.get(axis, axis), _UNSAFE.sub("_", word)]
+    return "_".join(parts)
+
+
+def tidy(text: str) -> str:
+    """A command as the shell shall get it: one blank where a missing argument left several, no `|` for a pipe."""
+    if '"' not in text and "'" not in text and "|" not in text:
+        return " ".join(text.split())
+    return _OUTSIDE.sub(lambda found: found[1] or ("\\|" if found[0] == "|" else " "), text).strip()
+
+
+def _said(word: str) -> str:
+    return "" if word == "null" else word
+
+
+def _flag(word: str) -> bool | None:
+    return {"True": True, "False": False}.get(word)
+
+
+def _number(word: str) -> int | None:
+    return int(word) if word.isdecimal() else None

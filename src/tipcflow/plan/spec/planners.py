@@ -1,0 +1,28 @@
+"""Which planner a file needs."""
+
+from tipcflow.domain import Cluster
+from tipcflow.params.modes import BENCHMARK
+from tipcflow.plan.source.options import PlanOptions
+from tipcflow.plan.source.reader import Reader
+from tipcflow.plan.spec.benchmark import BenchmarkPlanner
+from tipcflow.plan.spec.blocks import BlocksPlanner
+from tipcflow.plan.spec.planner import SpecPlanner
+from tipcflow.plan.spec.sequence import SequencePlanner
+
+
+def planner_for(
+    text: str, reader: Reader, *, word: str, cluster: Cluster | None, options: PlanOptions
+) -> SpecPlanner:
+    """The planner of a file's kind and mode; `word` narrows a benchmark to one case.
+
+    Raises:
+        ConfigError: a block of the file, or its section for benchmarks, cannot be read.
+    """
+    dialect = reader.dialect
+    if dialect.blocks is not None:
+        return BlocksPlanner(text, reader, cluster=cluster, options=options)
+    if dialect.sequence:
+        return SequencePlanner(reader, cluster=cluster, options=options)
+    if reader.mode == BENCHMARK:
+        return BenchmarkPlanner(reader, word, cluster=cluster, options=options)
+    return SpecPlanner(reader, cluster=cluster, options=options)

@@ -1,0 +1,38 @@
+"""Steps of a plan from their parts."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from tipcflow.domain import Leg, Step, StepKind
+from tipcflow.plan.source.hosts import Host
+
+
+def plain_step(**fields: Any) -> Step:
+    """A step of the given fields."""
+    return Step(**fields)
+
+
+def infer_steps(
+    name: str,
+    legs: list[Leg],
+    host: Host,
+    *,
+    after: tuple[str, ...],
+    step: Callable[..., Step],
+    **common: Any,
+) -> Iterator[Step]:
+    """One step per device that has legs; the whole step is `not_run` when all of its legs are."""
+    for kind, device in ((StepKind.INFER_CPU, "cpu"), (StepKind.INFER_GPU, "gpu")):
+        mine = tuple(leg for leg in legs if leg.device == device)
+        if not mine:
+            continue
+        reasons = {leg.not_run for leg in mine}
+        yield step(
+            id=f"{name}/{kind.value}",
+            kind=kind,
+            nodes=(host.name,),
+            legs=mine,
+            after=after,
+            not_run="; ".join(sorted(reasons)) if "" not in reasons else "",
+            **common,
+        )

@@ -1,0 +1,1 @@
+"""Plans as tables and differences."""

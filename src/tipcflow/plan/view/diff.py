@@ -1,0 +1,137 @@
+"""Two plans of one file side by side: what the suite's script runs, and what the file says."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tipcflow.domain import Plan, Quirk
+from tipcflow.plan.quirks.catalogue import catalogue
+from tipcflow.plan.view.diff_text import one_folder, plain_text
+
+# Said once instead of at every command: these never change what a command does to the model.
+EVERYWHERE = (
+    "tipcflow keeps the output of commands itself, where the script redirects it",
+    "one folder per variant, <trainer>_gpus_<ids>_autocast_<precision>_nodes_<n>, whatever the script calls it",
+    "launchers get --log_dir, and on several nodes their own ports; trainings get the run's seed",
+)
+
+# Step, leg, place of the node.
+Key = tuple[str, str, str]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One command that differs: words that only one side has, or `None` where that side has no such command.
+
+    `step` is the step's id without its number of nodes, `node` the place of the node in the step, from 0.
+    """
+
+    step: str
+    leg: str
+    node: int
+    bash: str | None
+    spec: str | None
+    reasons: tuple[Quirk, ...] = field(default=())
+
+    def as_json(self) -> dict[str, object]:
+        """The difference for --json."""
+        said = {"step": self.step, "leg": self.leg, "node": self.node, "bash": self.bash, "spec": self.spec}
+        return {**said, "quirks": [quirk.id for quirk in self.reasons]}
+
+
+def differences(bash: Plan, spec: Plan) -> list[Difference]:
+    """Where the two plans of one file really differ, in the order of `spec`, then of `bash`."""
+    left, right = _commands(bash), _commands(spec)
+    _drop_renamed(left, right)
+    return [
+        found
+        for key in dict.fromkeys([*right, *left])
+        if (found := _difference(key, left.get(key), right.get(key), spec.quirks))
+    ]
+
+
+def _difference(key: Key, here: str | None, there: str | None, quirks: Sequence[Quirk]) -> Difference | None:
+    mine, theirs = _only(here, there)
+    if here is not None and there is not None and not mine and not theirs:
+        return None
+    step, leg, node = key
+    one_sided = here is None or there is None
+    reasons = tuple(quirk for quirk in quirks if _explains(quirk, step, f"{mine} {theirs}", one_sided))
+    if there is not None:
+        reasons = tuple(quirk for quirk in reasons if quirk.id != "every-node-infers")
+    return Difference(
+        step, leg, int(node), None if here is None else mine, None if there is None else theirs, reasons
+    )
+
+
+def _drop_renamed(left: dict[Key, str], right: dict[Key, str]) -> None:
+    """Take out commands that both sides have under different names."""
+    mine: dict[str, list[Key]] = {}
+    for key, text in left.items():
+        if right.get(key) != text:
+            mine.setdefault(text, []).append(key)
+    for key in [key for key, text in right.items() if left.get(key) != text]:
+        others = mine.get(right[key])
+        if others:
+            del left[others.pop(0)], right[key]
+
+
+def _commands(plan: Plan) -> dict[Key, str]:
+    """Commands by step (whatever number of nodes its name tells), leg, and place of the node in the step."""
+    found: dict[Key, str] = {}
+    renamed = plan.mode.startswith("benchmark_train") or plan.dialect.endswith("/dy2static")
+    for step in plan.steps:
+        name = re.sub(r"_nodes_\d+(?=/|$)", "", step.id)
+        for place, node in enumerate(step.nodes):
+            if node in step.commands:
+                text = plain_text(step.commands[node])
+                found[name, "", str(place)] = one_folder(text, step) if renamed else text
+        found.update(
+            {(name, leg.id, "0"): plain_text(leg.command, on_gpu=leg.device == "gpu") for leg in step.legs}
+        )
+    return found
+
+
+def _only(here: str | None, there: str | None) -> tuple[str, str]:
+    """The words of each side that the other lacks, in their order."""
+    mine, theirs = Counter((here or "").split()), Counter((there or "").split())
+    return _words(here, mine - theirs), _words(there, theirs - mine)
+
+
+def _words(text: str | None, wanted: "Counter[str]") -> str:
+    left = Counter(wanted)
+    words = []
+    for word in (text or "").split():
+        if left[word] > 0:
+            left[word] -= 1
+            words.append(word)
+    return " ".join(words)
+
+
+def _explains(quirk: Quirk, step: str, words: str, one_sided: bool) -> bool:
+    """Whether a quirk can be the reason for the words that differ in a step."""
+    kind = step.rpartition("/")[2].removeprefix("before_").partition("_")[0]
+    entry = catalogue()[quirk.id]
+    if kind not in entry.steps:
+        return False
+    if "_profiling/" in step or quirk.id == "benchmark-profiling":
+        return "_profiling/" in step and quirk.id == "benchmark-profiling"
+    if "gpu" in entry.by and "CUDA_VISIBLE_DEVICES=" in words:
+        return True
+    if "launch" in entry.by:
+        return one_sided or any(word in words for word in ("--ips", "--gpus", "--devices", "launch"))
+    if "model_name'" in quirk.bash and quirk.id.startswith("mode-entry"):
+        return kind != "train" and not one_sided  # the name of weights, of which no command has the key
+    if quirk.id == "trailing-blank" and one_sided:
+        return True
+    if "key" not in entry.by:
+        return True
+    said = [text.strip() for text in re.findall(r"'([^']+)'", quirk.bash + quirk.spec)]
+    names = [*said, *(text.rpartition(" ")[2] for text in said)]  # of the key `-o a.b` only `a.b` differs
+    return not one_sided and any(part and part in words for name in names for part in (name, name.split("=")[0]))
+
+
+def compared(bash: Plan, spec: Plan) -> int:
+    """How many commands there are to compare, on either side."""
+    return len({**_commands(bash), **_commands(spec)})

@@ -1,0 +1,1 @@
+"""Leases as rows: queue, requests, holders."""

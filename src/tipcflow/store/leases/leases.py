@@ -1,0 +1,146 @@
+"""Leases: which run may use which slots of which nodes, for how long, under which fence.
+
+The database lease is the intent; the runner on the node checks the fence and has the last word.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from sqlalchemy import Connection, delete, select, update
+
+from tipcflow.domain import priority_of
+from tipcflow.store.base import clock, upsert
+from tipcflow.store.leases.queue import LeaseQueueMixin
+from tipcflow.store.leases.rows import Lease, LeaseRequest, Slot, all_leases, all_requests, before, lock
+from tipcflow.store.schema import fences, lease_requests, leases, runs
+
+
+class LeasesMixin(LeaseQueueMixin):
+    """Tables leases and fences."""
+
+    def acquire_leases(
+        self,
+        run_id: str,
+        slots: Sequence[Slot],
+        *,
+        owner: str,
+        ttl_s: float,
+        now: float | None = None,
+        rise_s: float | None = None,
+        above: int = 0,
+    ) -> int | None:
+        """Lease slots, all or none, in one transaction; a request of the run in the queue is over then.
+
+        A run that holds all of them keeps its fence and gets `ttl_s` from now; its own expired leases are no
+        obstacle, since its steps look at their own jobs first. Another run's expired lease is one: find it in
+        `leases()`, list its node, and when nothing of that run is there, `drop_expired` it and ask again.
+
+        Args:
+            slots: (node, slot index) pairs.
+            ttl_s: seconds from `now` after which the lease ends unless it is renewed.
+            now: seconds since the epoch; None for the database's clock, which is the only one that all
+                controllers share.
+            rise_s: after how long a request rises one priority; None for what the settings say.
+            above: the largest fence that one of the nodes has seen, whichever controller it came from.
+
+        Returns:
+            The fence, larger than every earlier one of this database and than `above`; None when another run has a
+            slot or goes before.
+
+        Raises:
+            ValueError: no slot is named.
+        """
+        if not slots:
+            raise ValueError("no slots to lease")
+        rise_s = self.queue_rise_s if rise_s is None else rise_s
+        wanted = sorted(set(slots))
+        with self._write() as connection:
+            last = lock(connection)
+            now = clock(connection) if now is None else now
+            held = [lease for lease in all_leases(connection) if (lease.node, lease.slot) in wanted]
+            if any(lease.run != run_id for lease in held):
+                return None
+            if len(held) < len(wanted) and _goes_after_others(connection, run_id, wanted, now, rise_s):
+                return None
+            mine = [lease for lease in held if lease.live(now)]
+            if len(mine) == len(wanted) and len({lease.fence for lease in mine}) == 1:
+                fence = mine[0].fence
+            else:
+                fence = max(last, above) + 1
+                connection.execute(update(fences).values(last=fence))
+            rows = [
+                Lease(
+                    node=node,
+                    slot=slot,
+                    run=run_id,
+                    owner=owner,
+                    fence=fence,
+                    acquired_at=now,
+                    expires_at=now + ttl_s,
+                ).model_dump()
+                for node, slot in wanted
+            ]
+            connection.execute(upsert(connection, leases), rows)
+            connection.execute(delete(lease_requests).where(lease_requests.c.run == run_id))
+        return fence
+
+    def renew_leases(self, run_id: str, ttl_s: float, now: float | None = None) -> bool:
+        """Let a run's leases end `ttl_s` seconds from now.
+
+        Returns:
+            False, with nothing changed, when the run holds none or one of them has expired.
+        """
+        with self._write() as connection:
+            lock(connection)
+            now = clock(connection) if now is None else now
+            mine = [lease for lease in all_leases(connection) if lease.run == run_id]
+            if not mine or not all(lease.live(now) for lease in mine):
+                return False
+            renewed = update(leases).where(leases.c.run == run_id).values(expires_at=now + ttl_s)
+            connection.execute(renewed)
+        return True
+
+    def release_leases(self, run_id: str, *, keep: Iterable[str] = ()) -> int:
+        """Give a run's slots back, and its request, if it waits; returns how many slots were given back.
+
+        Args:
+            keep: addresses of nodes that could not be listed: their slots stay until the lease has run out and
+                the node was found empty.
+        """
+        mine = delete(leases).where(leases.c.run == run_id, leases.c.node.not_in(list(keep)))
+        with self._write() as connection:
+            lock(connection)
+            connection.execute(delete(lease_requests).where(lease_requests.c.run == run_id))
+            return connection.execute(mine).rowcount
+
+    def drop_expired(self, expired: Lease | Iterable[Lease], now: float | None = None) -> int:
+        """Forget leases whose nodes were listed and found empty; those that were renewed or granted since stay.
+
+        Returns:
+            How many were dropped.
+        """
+        dropped = 0
+        with self._write() as connection:
+            lock(connection)
+            now = clock(connection) if now is None else now
+            for lease in [expired] if isinstance(expired, Lease) else expired:
+                same = (leases.c.node == lease.node, leases.c.slot == lease.slot, leases.c.run == lease.run)
+                stale = delete(leases).where(*same, leases.c.fence == lease.fence, leases.c.expires_at <= now)
+                dropped += connection.execute(stale).rowcount
+        return dropped
+
+    def leases(self) -> list[Lease]:
+        """All leases, expired ones too, by node and slot."""
+        with self._read() as connection:
+            return all_leases(connection)
+
+
+def _goes_after_others(connection: Connection, run_id: str, wanted: list[Slot], now: float, rise_s: float) -> bool:
+    """Whether a request in the queue that wants one of these slots goes first."""
+    requests = all_requests(connection)
+    mine = next((one for one in requests if one.run == run_id), None)
+    if mine is None:
+        trigger = connection.execute(select(runs.c.trigger).where(runs.c.id == run_id)).scalar() or ""
+        mine = LeaseRequest(
+            run=run_id, slots=(), owner="", priority=priority_of(trigger), created_at=now, expires_at=now
+        )
+    return bool(before(mine.model_copy(update={"slots": tuple(wanted)}), requests, now, rise_s))

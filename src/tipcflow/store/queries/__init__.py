@@ -1,0 +1,1 @@
+"""Reading for pages, history and baselines."""

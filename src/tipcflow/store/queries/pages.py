@@ -1,0 +1,211 @@
+"""What pages ask of the database: lists with their filters, and one run without its raw samples."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import ColumnElement, FromClause, RowMapping, Select, and_, bindparam, func, or_, select
+
+from tipcflow.domain import Run, Status
+from tipcflow.store.base import StoreBase
+from tipcflow.store.schema import runs, series
+from tipcflow.store.series.packing import packed_of, value_of
+from tipcflow.store.series.summaries import last_attempts
+
+# Signs of a reason that a list shows; the run's own page has all of it.
+REASON = 400
+_SEARCHED = ("chain", "id", "reason", "suite_commit", "framework", "cluster", "mode", "trigger")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which runs a list shows; '' is any. `status` is a status word, or `running` for those without one yet."""
+
+    suite: str = ""
+    status: str = ""
+    text: str = ""
+    chain: str = ""
+
+
+@dataclass(frozen=True)
+class Past:
+    """One earlier run of a chain, as its history strip shows it."""
+
+    id: str
+    status: Status | None
+    created_at: float
+
+
+@dataclass(frozen=True)
+class ChainRow:
+    """A chain: its newest run, and its newest runs oldest first."""
+
+    chain: str
+    latest: Run
+    history: tuple[Past, ...]
+
+
+@dataclass(frozen=True)
+class Listed:
+    """One page of a list. `total` counts all rows that match; `counts` the status words before that filter."""
+
+    rows: tuple[Any, ...]
+    total: int
+    counts: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class LossPoint:
+    """One logged training loss of the last attempt; nan and inf are values."""
+
+    step: str
+    node: str
+    rank: int
+    ordinal: int
+    value: float
+    epoch: int
+    iteration: int
+
+
+class PagesMixin(StoreBase):
+    """Reads only; nothing here loads the raw samples of a run but `losses`."""
+
+    def chains_page(self, wanted: Wanted, *, limit: int, offset: int = 0, history: int = 20) -> Listed:
+        """Chains by their newest run, newest first: rows are `ChainRow`, counts are of newest runs."""
+        with self._read() as connection:
+            found = connection.execute(_latest(wanted)).all()
+            matching = [row for row in found if not wanted.status or _word(row[2]) == wanted.status]
+            page = matching[offset : offset + limit]
+            ids = [one[0] for one in page]
+            newest = {row["id"]: row for row in connection.execute(_shown(ids)).mappings()}
+            strips: dict[str, list[Past]] = {}
+            for run_id, chain, status, at in connection.execute(_strips(history), {"ids": ids}).all():
+                strip = strips.setdefault(chain, [])
+                if len(strip) < history:
+                    strip.append(Past(run_id, _STATUS[status], at))
+        rows = tuple(
+            ChainRow(chain, _run(newest[run_id]), tuple(reversed(strips[chain]))) for run_id, chain, _ in page
+        )
+        return Listed(rows, len(matching), _counts(found))
+
+    def runs_page(self, wanted: Wanted, *, limit: int, offset: int = 0) -> Listed:
+        """Runs, newest first: rows are `Run` with the beginning of their reason."""
+        match = _match(wanted)
+        said = select(runs.c.status, func.count()).where(*match).group_by(runs.c.status)
+        query = select(*_COLUMNS).where(*match, *_of_status(wanted.status)).order_by(*_NEWEST)
+        with self._read() as connection:
+            counts = {_word(status): number for status, number in connection.execute(said)}
+            rows = tuple(_run(row) for row in connection.execute(query.limit(limit).offset(offset)).mappings())
+        total = counts.get(wanted.status, 0) if wanted.status else sum(counts.values())
+        return Listed(rows, total, counts)
+
+    def suites(self) -> list[str]:
+        """The names of all suites that were ever run."""
+        with self._read() as connection:
+            return sorted(connection.execute(select(runs.c.suite).distinct()).scalars())
+
+    def run_or_none(self, run_id: str) -> Run | None:
+        """The run of exactly that id, None when there is none."""
+        with self._read() as connection:
+            row = connection.execute(select(runs).where(runs.c.id == run_id)).mappings().first()
+        return None if row is None else _run(row)
+
+    def losses(self, run_id: str) -> list[LossPoint]:
+        """Training losses of each step's last attempt, by step, node, rank and in the order they were logged.
+
+        None of a series that was rolled up.
+        """
+        columns = [series.c[name] for name in ("step", "node", "rank", "samples")]
+        query = last_attempts(select(*columns), run_id).where(
+            series.c.leg == "",
+            series.c.metric == "loss",
+            series.c.phase == "train",
+            series.c.samples.is_not(None),
+        )
+        with self._read() as connection:
+            return [
+                LossPoint(step, node, rank, ordinal, value_of(told), epoch, iteration)
+                for step, node, rank, samples in connection.execute(query.order_by(*columns[:3]))
+                for ordinal, told, epoch, iteration, *_ in packed_of(samples)
+            ]
+
+
+_COLUMNS = [
+    func.substr(column, 1, REASON).label("reason") if column.name == "reason" else column for column in runs.c
+]
+
+
+def _newest(table: FromClause) -> tuple[ColumnElement[Any], ColumnElement[Any]]:
+    return (table.c.created_at.desc(), table.c.id.desc())
+
+
+_NEWEST = _newest(runs)
+_STATUS: dict[str | None, Status | None] = {None: None} | {status.value: status for status in Status}
+
+
+def _match(wanted: Wanted) -> list[ColumnElement[bool]]:
+    """Every filter but that of the status."""
+    found: list[ColumnElement[bool]] = []
+    if wanted.suite:
+        found.append(runs.c.suite == wanted.suite)
+    if wanted.chain:
+        found.append(runs.c.chain == wanted.chain)
+    for word in wanted.text.split():
+        found.append(or_(*(runs.c[name].icontains(word, autoescape=True) for name in _SEARCHED)))
+    return found
+
+
+def _of_status(status: str) -> list[ColumnElement[bool]]:
+    if not status:
+        return []
+    return [runs.c.status.is_(None) if status == "running" else runs.c.status == status]
+
+
+def _latest(wanted: Wanted) -> Select[Any]:
+    """The newest run of each chain, if it matches; the text is looked for in newest runs only.
+
+    It steps through an index from chain to chain, so that it costs as much as there are chains: a maximum over all
+    runs, or numbering them, costs as much as there are runs.
+    """
+    return _NEWEST_OF_CHAINS.where(*_match(wanted)).order_by(*_NEWEST)
+
+
+def _newest_of_chains() -> Select[Any]:
+    names = select(func.min(runs.c.chain).label("chain")).cte("names", recursive=True)
+    following = select(func.min(_OTHER.c.chain)).where(_OTHER.c.chain > names.c.chain).scalar_subquery()
+    names = names.union_all(select(following).where(names.c.chain.is_not(None)))
+    own = select(_OTHER.c.id).where(_OTHER.c.chain == names.c.chain)
+    newest = own.order_by(*_newest(_OTHER)).limit(1).scalar_subquery()
+    return select(runs.c.id, runs.c.chain, runs.c.status).select_from(names.join(runs, runs.c.id == newest))
+
+
+def _shown(ids: list[str]) -> Select[Any]:
+    return select(*_COLUMNS).where(runs.c.id.in_(ids))
+
+
+def _strips(history: int) -> Select[Any]:
+    """The newest runs of the chains of given runs (`ids`), newest first; a few more where times are equal."""
+    last = select(_OTHER.c.created_at).where(_OTHER.c.chain == _LAST.c.chain).order_by(*_newest(_OTHER))
+    since = func.coalesce(last.limit(1).offset(max(history, 1) - 1).scalar_subquery(), 0.0)
+    own = and_(runs.c.chain == _LAST.c.chain, runs.c.created_at >= since)
+    columns = (runs.c.id, runs.c.chain, runs.c.status, runs.c.created_at)
+    query = select(*columns).select_from(_LAST.join(runs, own))
+    return query.where(_LAST.c.id.in_(bindparam("ids", expanding=True))).order_by(*_NEWEST)
+
+
+def _word(status: str | None) -> str:
+    return status or "running"
+
+
+def _counts(found: Iterable[Sequence[Any]]) -> dict[str, int]:
+    return dict(Counter(_word(status) for _, _, status in found))
+
+
+def _run(row: RowMapping) -> Run:
+    return Run.model_validate(dict(row))
+
+
+# Made once: an alias has all columns of its table, which takes longer to make than to ask for.
+_OTHER, _LAST = runs.alias(), runs.alias()
+_NEWEST_OF_CHAINS = _newest_of_chains()

@@ -1,0 +1,101 @@
+"""The metrics database for readers that must not change it: the pages behind Airflow's login."""
+
+import sqlite3
+from pathlib import Path
+from typing import Self
+
+from sqlalchemy import Connection, Engine, NullPool, create_engine, event
+from sqlalchemy.engine import URL
+
+from tipcflow.config.settings import safe_url
+from tipcflow.domain import ConfigError, InfraError
+from tipcflow.store import migrate
+from tipcflow.store.engine import normal_url, reachable
+from tipcflow.store.queries.pages import PagesMixin
+from tipcflow.store.repository import Store
+
+# Seconds. A page that waits longer helps nobody; the database then cancels the query.
+WAIT_S = 10
+
+
+class ReadonlyStore(PagesMixin, Store):
+    """A store whose connections cannot write, whatever is asked of them.
+
+    SQLite is opened with `mode=ro` and `query_only`, a connection per use, so that a file that was exchanged is
+    noticed; PostgreSQL with `default_transaction_read_only=on` and a limit per statement.
+    """
+
+    @classmethod
+    def of(cls, url: str) -> Self:
+        """The store at that URL; nothing is connected yet.
+
+        Raises:
+            ConfigError: when the URL is wrong.
+        """
+        parsed = normal_url(url)
+        return cls(_sqlite(parsed) if parsed.get_backend_name() == "sqlite" else _postgresql(parsed), url)
+
+    def refuse_unusable(self) -> None:
+        """Ask whether the database is there and has this code's tables.
+
+        Raises:
+            ConfigError: it is older or newer than this code.
+            InfraError: there is none yet, or it cannot be reached or read.
+        """
+        where = self._engine.url
+        if where.get_backend_name() == "sqlite" and not Path(where.database or "").is_file():
+            raise InfraError(
+                f"there is no metrics database yet at {where.database}",
+                hint="the first run makes it, and so does `tipcflow db upgrade`; "
+                "TIPCFLOW_DATABASE_URL and TIPCFLOW_HOME say where it is",
+            )
+        with reachable(self.url):
+            revision = migrate.engine_revision(self._engine)
+        if revision == migrate.HEAD:
+            return
+        migrate.refuse_newer(self.url, revision)
+        raise ConfigError(
+            f"the database {self.url} is older than this tipcflow",
+            found=f"schema {revision or 'none'}",
+            expected=f"schema {migrate.HEAD}",
+            hint="run `tipcflow db upgrade`",
+        )
+
+
+def _postgresql(url: URL) -> Engine:
+    own = url.query.get("options", "")
+    said = own if isinstance(own, str) else " ".join(own)
+    options = f"{said} -c default_transaction_read_only=on -c statement_timeout={WAIT_S}s".strip()
+    connect = {"connect_timeout": WAIT_S, "application_name": "tipcflow pages", "options": options}
+    without = url.difference_update_query(["options"])
+    engine = create_engine(without, pool_pre_ping=True, hide_parameters=True, connect_args=connect)
+    return engine.execution_options(tipcflow_waits=False)
+
+
+def _sqlite(url: URL) -> Engine:
+    if not url.database or url.database == ":memory:":
+        raise ConfigError(
+            "a database in memory cannot be shown",
+            key="TIPCFLOW_DATABASE_URL",
+            found=safe_url(str(url)),
+            expected="sqlite:////absolute/path.db",
+        )
+    path = Path(url.database).absolute()
+
+    def connect() -> sqlite3.Connection:
+        # as_uri quotes what would end a path in a URI: `?`, `#` and `%` in folder names
+        return sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=WAIT_S, check_same_thread=False)
+
+    named = URL.create("sqlite", database=str(path))
+    engine = create_engine(named, creator=connect, poolclass=NullPool, hide_parameters=True)
+
+    @event.listens_for(engine, "connect")
+    def _configure(connection: sqlite3.Connection, _: object) -> None:
+        connection.isolation_level = None  # we say BEGIN ourselves
+        connection.execute("PRAGMA query_only=ON")
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Connection) -> None:
+        connection.exec_driver_sql("BEGIN")
+
+    return engine

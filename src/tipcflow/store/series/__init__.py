@@ -1,0 +1,1 @@
+"""Series of samples: packed, summarised, rolled up."""

@@ -1,0 +1,112 @@
+"""Whole series into the table: columns of numbers, without an object per number."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection
+
+from tipcflow.domain import Measurement, Series
+from tipcflow.store.base import StoreBase
+from tipcflow.store.series.measurements import BATCH, KEY, Key, Known, Row, extend, insert, known_series, lock_runs
+from tipcflow.store.types import storable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# Bytes of text that one statement carries.
+_PORTION = 8 << 20
+
+
+class SeriesMixin(StoreBase):
+    """Table series."""
+
+    def add_series(self, items: Iterable[Series]) -> int:
+        """Store series of one step, all of them or none; samples whose key is there already are left as they are.
+
+        The series are taken one by one: only one of them is in memory at a time.
+
+        Returns:
+            How many samples were really added.
+
+        Raises:
+            sqlalchemy.exc.IntegrityError: when their attempt was never opened.
+            ValueError: a sample is new in a series whose samples were rolled up.
+        """
+        added = 0
+        with self._write() as connection:
+            writer = _Writer(connection)
+            for one in items:
+                if len(one):
+                    added += writer.add(one)
+            writer.flush()
+        return added
+
+
+class _Writer:
+    """Writes in portions.
+
+    Attributes:
+        known: what is in the table of the steps that came so far.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._steps: set[tuple[str, str]] = set()
+        self._known: dict[Key, Known] = {}
+        self._rows: list[Row] = []
+        self._size = 0
+
+    def add(self, one: Series) -> int:
+        """Take a series; how many of its samples are new."""
+        from tipcflow.store.series.columns import pack_series
+
+        step = (storable(one.run), storable(one.step))
+        if step not in self._steps:
+            lock_runs(self._connection, {step[0]})
+            self._known |= known_series(self._connection, {step})
+            self._steps.add(step)
+        key = _key(one)
+        if key in self._known:
+            return self._extend(key, one)
+        text, summary = pack_series(one)
+        self._rows.append((*key, storable(one.unit), storable(one.source), *summary, text))
+        self._size += len(text)
+        if self._size > _PORTION or len(self._rows) >= BATCH:
+            self.flush()
+        return len(one)
+
+    def _extend(self, key: Key, one: Series) -> int:
+        known = self._known[key]
+        if known["last_ordinal"] == known["n"] - 1 and len(one) <= known["n"]:
+            return 0
+        return extend(self._connection, key, list(_measurements(one)), known)
+
+    def flush(self) -> None:
+        """Write what was taken."""
+        if self._rows:
+            insert(self._connection, self._rows)
+        self._rows, self._size = [], 0
+
+
+def _key(one: Series) -> Key:
+    parts: tuple[Any, ...] = tuple(getattr(one, name) for name in KEY)
+    return tuple(storable(str(part)) if isinstance(part, str) else part for part in parts)
+
+
+def _measurements(one: Series) -> "Iterator[Measurement]":
+    """The samples one by one: a series that grows after it was stored is rare."""
+    key = {name: getattr(one, name) for name in KEY}
+    changes = dict(one.units)
+    unit = one.unit
+    for ordinal, value in enumerate(one.values.tolist()):
+        unit = changes.get(ordinal, unit)
+        yield Measurement(
+            **key,
+            ordinal=ordinal,
+            value=value,
+            unit=unit,
+            epoch=int(one.epoch[ordinal]),
+            iteration=int(one.iteration[ordinal]),
+            source=one.source,
+            offset=int(one.offset[ordinal]),
+        )

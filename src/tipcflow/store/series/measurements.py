@@ -1,0 +1,204 @@
+"""Measurements: stored once, whatever happens. A series of them is one row (packing.py says how)."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
+from typing import Any
+
+from sqlalchemy import Connection, Select, select, update
+from sqlalchemy.exc import DBAPIError
+
+from tipcflow.domain import Measurement
+from tipcflow.store.base import StoreBase
+from tipcflow.store.schema import series
+from tipcflow.store.series.packing import SUMMARY, pack, packed_of, summary, text_of, unpack
+from tipcflow.store.types import storable
+
+# Series of one statement.
+BATCH = 1000
+_LOCK = 0x71FC
+# So many samples of a series are always read.
+LEAST = 512
+KEY = ("run", "step", "leg", "attempt", "node", "rank", "metric", "phase")
+COLUMNS = (*KEY, "unit", "source", *SUMMARY, "samples")
+Key = tuple[Any, ...]
+Row = tuple[Any, ...]
+Groups = dict[Key, list[Measurement]]
+Known = Mapping[str, Any]
+_key = attrgetter(*KEY)
+
+
+class MeasurementsMixin(StoreBase):
+    """Table series."""
+
+    def add_measurements(self, items: Iterable[Measurement]) -> int:
+        """Store measurements, all of them or none; those whose key is there already are left as they are.
+
+        Calls about the same run wait for each other, so that two that store the same measurements at once store
+        them once and do not lock each other out.
+
+        Returns:
+            How many were really added, so that a repeated call returns 0.
+
+        Raises:
+            sqlalchemy.exc.IntegrityError: when their attempt was never opened.
+            ValueError: a negative ordinal; or one that is new in a series whose samples were rolled up.
+        """
+        groups = _grouped(items)
+        if not groups:
+            return 0
+        with self._write() as connection:
+            lock_runs(connection, {key[0] for key in groups})
+            known = known_series(connection, {key[:2] for key in groups})
+            fresh = [_row(key, found) for key, found in groups.items() if key not in known]
+            for start in range(0, len(fresh), BATCH):
+                insert(connection, fresh[start : start + BATCH])
+            added = sum(int(row[_N]) for row in fresh)
+            for key, found in groups.items():
+                if key in known:
+                    added += extend(connection, key, found, known[key])
+        return added
+
+    def measurements(
+        self,
+        run_id: str,
+        *,
+        step: str | None = None,
+        leg: str | None = None,
+        attempt: int | None = None,
+        node: str | None = None,
+        rank: int | None = None,
+        metric: str | Sequence[str] | None = None,
+        phase: str | None = None,
+    ) -> list[Measurement]:
+        """The measurements of a run that match all filters, in the order of their key.
+
+        Of a series whose samples were rolled up there is one: the median, with `stands_for`; of evaluations also
+        the last sample.
+        """
+        query = select(series).where(series.c.run == run_id)
+        filters = {"step": step, "leg": leg, "attempt": attempt, "node": node, "rank": rank, "phase": phase}
+        for name, value in filters.items():
+            if value is not None:
+                query = query.where(series.c[name] == value)
+        if isinstance(metric, str):
+            query = query.where(series.c.metric == metric)
+        elif metric is not None:
+            query = query.where(series.c.metric.in_(list(metric)))
+        with self._read() as connection:
+            return measurements_of(connection, query)
+
+
+def measurements_of(connection: Connection, query: Select[Any], most: int = 0) -> list[Measurement]:
+    """The measurements of the series that a query finds, in the order of their key.
+
+    Args:
+        most: of all series together about so many, the longest ones thinned (`packing.unpack`); 0 for all.
+    """
+    counts = connection.execute(query.with_only_columns(series.c.n)).scalars().all() if most else []
+    each = _most_each(counts, most)
+    # Texts of long series are not held together.
+    how: dict[str, Any] = {"yield_per": 2} if each else {}
+    ordered = query.order_by(*(series.c[name] for name in KEY))
+    rows = connection.execute(ordered, execution_options=how).mappings()
+    return [item for row in rows for item in unpack(dict(row), each)]
+
+
+def _most_each(counts: Sequence[int], most: int) -> int:
+    """How many samples of one series may be read, so that all series together come to about `most`; 0 for all."""
+    if sum(counts) <= most:
+        return 0
+    each = LEAST
+    while sum(min(count, 2 * each) for count in counts) <= most:
+        each *= 2
+    return each
+
+
+def _grouped(items: Iterable[Measurement]) -> Groups:
+    """By series, with keys as the databases keep them."""
+    asked: Groups = {}
+    for item in items:
+        key = _key(item)
+        if (found := asked.get(key)) is None:
+            asked[key] = found = []
+        found.append(item)
+    kept: dict[Any, Any] = {}
+    groups: Groups = {}
+    for key, found in asked.items():
+        for part in key:
+            if part not in kept:
+                kept[part] = storable(str(part)) if isinstance(part, str) else part
+        groups.setdefault(tuple(kept[part] for part in key), []).extend(found)
+    return groups
+
+
+def _row(key: Key, found: list[Measurement]) -> Row:
+    """A new series, in the order of the columns, as the drivers take it."""
+    unit, source = found[0].unit, found[0].source
+    packed = pack(found, unit, source)
+    return (*key, storable(unit), storable(source), *summary(packed), text_of(packed))
+
+
+def lock_runs(connection: Connection, runs: set[str]) -> None:
+    """Queue up behind other writers of the same runs, until the transaction ends (SQLite did so at BEGIN)."""
+    if connection.dialect.name == "postgresql":
+        for run in sorted(runs):
+            connection.exec_driver_sql(_QUEUE, (_LOCK, run))
+
+
+def known_series(connection: Connection, steps: set[tuple[str, str]]) -> dict[Key, Known]:
+    """What is there already of these (run, step)."""
+    query = _KNOWN.replace("?", "%s") if connection.dialect.name == "postgresql" else _KNOWN
+    found: dict[Key, Known] = {}
+    for step in sorted(steps):
+        for row in connection.exec_driver_sql(query, step):
+            found[tuple(row[: len(KEY)])] = dict(zip(_FOUND, row, strict=True))
+    return found
+
+
+def extend(connection: Connection, key: Key, found: list[Measurement], known: Known) -> int:
+    """Add what is new to a series; how much that was."""
+    whole = known["last_ordinal"] == known["n"] - 1
+    if whole and all(0 <= item.ordinal <= known["last_ordinal"] for item in found):
+        return 0
+    if known["rolled_up_at"] is not None:
+        raise ValueError(
+            f"the samples of {known['metric']} of run {known['run']} were rolled up: none can be added"
+        )
+    mine = [series.c[name] == part for name, part in zip(KEY, key, strict=True)]
+    before = packed_of(connection.execute(select(series.c.samples).where(*mine)).scalar_one())
+    there = {row[0] for row in before}
+    new = [row for row in pack(found, known["unit"], known["source"]) if row[0] not in there]
+    if new:
+        packed = sorted([*before, *new], key=lambda row: row[0])
+        fields: Mapping[str, Any] = dict(zip(SUMMARY, summary(packed), strict=True))
+        connection.execute(update(series).where(*mine).values(**fields, samples=text_of(packed)))
+    return len(new)
+
+
+def insert(connection: Connection, rows: list[Row]) -> None:
+    """Straight to the driver, which is several times as fast."""
+    if connection.dialect.name == "postgresql":
+        _copy(connection, rows)
+    else:
+        connection.exec_driver_sql(_SQLITE, rows)
+
+
+def _copy(connection: Connection, rows: list[Row]) -> None:
+    driver: Any = connection.connection.dbapi_connection
+    base: Any = connection.dialect.loaded_dbapi.Error
+    try:
+        with driver.cursor() as cursor, cursor.copy(_POSTGRESQL) as copy:
+            for row in rows:
+                copy.write_row(row)
+    except base as error:
+        # As SQLAlchemy says what it executed itself: callers know its errors.
+        raise DBAPIError.instance(_POSTGRESQL, None, error, base, hide_parameters=True) from error
+
+
+_N = COLUMNS.index("n")
+_NAMES = ", ".join(f'"{name}"' for name in COLUMNS)
+_SQLITE = f"INSERT INTO series ({_NAMES}) VALUES ({', '.join('?' * len(COLUMNS))})"  # noqa: S608
+_FOUND = (*KEY, "unit", "source", "n", "last_ordinal", "rolled_up_at")
+_KNOWN = f"SELECT {', '.join(_FOUND)} FROM series WHERE run = ? AND step = ?"  # noqa: S608
+_QUEUE = "SELECT pg_advisory_xact_lock(%s, hashtext(%s))"
+_POSTGRESQL = f"COPY series ({_NAMES}) FROM STDIN"

@@ -1,0 +1,188 @@
+"""A series as one row: its samples as JSON text, and a summary that most readers need nothing else of.
+
+The text is an array of `[ordinal, value, epoch, iteration, offset]` in the order of the ordinals; a unit and a
+source follow where they differ from the series' own. A long series is packed into one row (columns.py). nan
+stands as null, and inf as the text "Infinity", because databases read the JSON too (view `measurements`). Why it
+is like this: docs/adr, "Store samples as series".
+"""
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import isfinite
+from operator import attrgetter
+from statistics import median
+from typing import Any
+
+from tipcflow.domain import Measurement, Phase
+from tipcflow.store.types import storable
+
+SUMMARY = ("n", "last_ordinal", "finite", "mean", "median", "p10", "p90", "lowest", "highest", "last")
+# What a series of that many samples is rolled up to would be no smaller than the samples.
+KEPT = 7
+# Ordinal, value, epoch, iteration, offset, unit, source.
+_ROW_LENGTH = 7
+Packed = list[Sequence[Any]]
+_FIELDS = set(Measurement.model_fields)
+_ENCODER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
+_INFINITE = {math.inf: "Infinity", -math.inf: "-Infinity"}
+_ROW = attrgetter("ordinal", "value", "epoch", "iteration", "offset")
+_OWN = attrgetter("unit", "source", "stands_for")
+
+
+def pack(items: Iterable[Measurement], unit: str, source: str) -> Packed:
+    """The samples of a series as rows of its JSON, by ordinal; of those with the same ordinal the first counts.
+
+    Args:
+        unit, source: the series' own, which samples need not repeat.
+
+    Raises:
+        ValueError: an ordinal is negative, or a value is no raw sample.
+    """
+    several = list(items)
+    if set(map(_OWN, several)) == {(unit, source, 1)}:
+        rows: Packed = list(map(_ROW, several))
+        if [row[0] for row in rows] == list(range(len(rows))) and all(isfinite(row[1]) for row in rows):
+            return rows
+    return _packed_one_by_one(several, unit, source)
+
+
+def _packed_one_by_one(items: Iterable[Measurement], unit: str, source: str) -> Packed:
+    """The same for what is not as nearly all series are: from 0 on, without gaps, all finite, from one log."""
+    found: dict[int, Sequence[Any]] = {}
+    for item in items:
+        if item.ordinal < 0 or item.stands_for != 1:
+            raise ValueError(f"{item.metric}: an ordinal counts from 0, and only raw samples are stored")
+        row = [*_ROW(item)]
+        row[1] = row[1] if isfinite(row[1]) else _INFINITE.get(row[1])
+        if item.unit != unit or item.source != source:
+            row += [storable(item.unit), storable(item.source)]
+        found.setdefault(item.ordinal, row)
+    return [found[ordinal] for ordinal in sorted(found)]
+
+
+def text_of(packed: Packed) -> str:
+    """The JSON text of packed samples."""
+    return _ENCODER.encode(packed)
+
+
+def packed_of(text: str) -> Packed:
+    """The rows of a series, whichever form its text has."""
+    packed: Packed = json.loads(text)
+    if is_long(packed):
+        from tipcflow.store.series.columns import columns_of
+
+        return list(columns_of(packed[0]).rows())
+    return packed
+
+
+def is_long(packed: Packed) -> bool:
+    """Whether these are not the samples but one row that holds all of them as columns (columns.py)."""
+    return len(packed) == 1 and len(packed[0]) > _ROW_LENGTH
+
+
+def value_of(told: float | str | None) -> float:
+    """A value as it stands in the JSON."""
+    return math.nan if told is None else float(told)
+
+
+def values_of(text: str) -> list[float]:
+    """The values of a series in their order, nan and inf included."""
+    packed: Packed = json.loads(text)
+    if is_long(packed):
+        from tipcflow.store.series.columns import columns_of
+
+        values: list[float] = columns_of(packed[0]).values.tolist()
+        return values
+    return [value_of(row[1]) for row in packed]
+
+
+def summary(packed: Packed) -> tuple[Any, ...]:
+    """The columns of SUMMARY: how many samples, and of the finite ones mean, median, 10th and 90th percentile
+    (interpolated linearly), smallest and largest; None for a series that has none. `last` may be nan or inf."""
+    values = sorted(row[1] for row in packed if isinstance(row[1], int | float))
+    told = packed[-1][1]
+    last = None if told is None else value_of(told)
+    head = (len(packed), packed[-1][0], len(values))
+    if not values:
+        return (*head, None, None, None, None, None, None, last)
+    mean = sum(values) / len(values)
+    ends = (values[0], values[-1])
+    return (*head, mean, median(values), percentile(values, 0.1), percentile(values, 0.9), *ends, last)
+
+
+def _some(text: str, most: int) -> Iterable[Sequence[Any]]:
+    """The rows of a series, all of them or some (`unpack`)."""
+    packed: Packed = json.loads(text)
+    if is_long(packed):
+        from tipcflow.store.series.columns import columns_of
+
+        columns = columns_of(packed[0])
+        n = len(columns.values)
+        return columns.rows(_chosen(n, columns.not_finite, most)) if most and n > most else columns.rows()
+    if not most or len(packed) <= most:
+        return packed
+    broken = [number for number, row in enumerate(packed) if not isinstance(row[1], int | float)]
+    return [packed[number] for number in _chosen(len(packed), broken, most)]
+
+
+def _chosen(n: int, broken: Sequence[int], most: int) -> Sequence[int]:
+    return sorted({*spread(n, most), *broken[:most]})
+
+
+def percentile(ordered: Sequence[float], share: float) -> float:
+    """Of ascending values, interpolated linearly between the two nearest."""
+    position = share * (len(ordered) - 1)
+    low = math.floor(position)
+    part = position - low
+    if not part:
+        return ordered[low]
+    return ordered[low] * (1 - part) + ordered[low + 1] * part
+
+
+def spread(n: int, most: int) -> Sequence[int]:
+    """The ordinals of at most `most` + 1 of n samples: the last, and every 2nd, 4th, 8th … one, so that of two
+    runs of about the same length the same ones are chosen."""
+    step = 1
+    while n > step * most:
+        step *= 2
+    chosen = range(0, n, step)
+    return chosen if chosen[-1] == n - 1 else [*chosen, n - 1]
+
+
+def unpack(row: Mapping[str, Any], most: int = 0) -> Iterator[Measurement]:
+    """The measurements of a row of the table, by ordinal.
+
+    Args:
+        most: of a series with more samples only so many (`spread`), and those that are not finite, at most as many
+            again; 0 for all.
+
+    Where they were rolled up, the median stands for all of them. Of evaluations the last sample follows it, as
+    itself: it is what a run is judged and compared by.
+    """
+    key = {name: row[name] for name in ("run", "step", "leg", "attempt", "node", "rank", "metric")}
+    key["phase"] = Phase(row["phase"])
+    unit, source = row["unit"], row["source"]
+    if row["samples"] is None:
+        value = math.nan if row["median"] is None else row["median"]
+        n, last = row["n"], row["phase"] == Phase.EVAL
+        if n > last:
+            yield Measurement(**key, value=value, unit=unit, source=source, stands_for=n - last)
+        if last:
+            value = math.nan if row["last"] is None else row["last"]
+            yield Measurement(**key, ordinal=row["last_ordinal"], value=value, unit=unit, source=source)
+        return
+    for ordinal, told, epoch, iteration, offset, *own in _some(row["samples"], most):
+        # They were validated before they were stored; a set of names for each would double the memory.
+        yield Measurement.model_construct(
+            _FIELDS,
+            **key,
+            stands_for=1,
+            ordinal=ordinal,
+            value=value_of(told),
+            unit=own[0] if own else unit,
+            epoch=epoch,
+            iteration=iteration,
+            source=own[1] if own else source,
+            offset=offset,
+        )

@@ -1,0 +1,71 @@
+"""Retention of raw samples: those of old runs give way to their summary, which was there all the time."""
+
+import time
+from dataclasses import dataclass
+
+from sqlalchemy import exists, func, select, update
+
+from tipcflow.store.base import StoreBase
+from tipcflow.store.schema import runs, series
+from tipcflow.store.series.packing import KEPT
+
+DAY_S = 24 * 3600.0
+# As far as the longest history of a shipped policy looks back, 52 weekly runs, and a year for people who ask. A
+# chain that runs less often is compared with runs that were rolled up.
+RAW_SAMPLES_DAYS = 365.0
+
+
+@dataclass(frozen=True)
+class RolledUp:
+    """What was rolled up, or would be: how many runs, series, and raw samples in them."""
+
+    runs: int = 0
+    series: int = 0
+    samples: int = 0
+
+
+class RollupMixin(StoreBase):
+    """Table series."""
+
+    def roll_up(self, *, older_than_s: float = RAW_SAMPLES_DAYS * DAY_S, now: float | None = None) -> RolledUp:
+        """Keep of old runs' series only n, mean, median, p10, p90, smallest, largest and last.
+
+        Short series stay as they are: their summary would be no smaller. So do runs without a status. It takes a
+        transaction per run, may be interrupted, and may run twice at once. SQLite's file does not shrink; its room
+        is used again.
+
+        Args:
+            older_than_s: seconds since the run's end.
+            now: seconds since the epoch; None for the clock.
+        """
+        at = time.time() if now is None else now
+        done = RolledUp()
+        for run in self._rollable(at - older_than_s):
+            with self._write() as connection:
+                # Locks the rows as well: of two that come at once the second finds nothing.
+                mine = (series.c.run == run, series.c.samples.is_not(None), series.c.n > KEPT)
+                held = select(series.c.n).where(*mine).with_for_update()
+                counts = connection.execute(held).scalars().all()
+                if counts:
+                    connection.execute(update(series).where(*mine).values(samples=None, rolled_up_at=at))
+                    done = RolledUp(done.runs + 1, done.series + len(counts), done.samples + sum(counts))
+        return done
+
+    def would_roll_up(
+        self, *, older_than_s: float = RAW_SAMPLES_DAYS * DAY_S, now: float | None = None
+    ) -> RolledUp:
+        """What `roll_up` would do."""
+        at = time.time() if now is None else now
+        query = (
+            select(func.count(series.c.run.distinct()), func.count(), func.coalesce(func.sum(series.c.n), 0))
+            .join(runs, runs.c.id == series.c.run)
+            .where(runs.c.ended_at < at - older_than_s, series.c.samples.is_not(None), series.c.n > KEPT)
+        )
+        with self._read() as connection:
+            return RolledUp(*(int(number) for number in connection.execute(query).one()))
+
+    def _rollable(self, before: float) -> list[str]:
+        raw = exists().where(series.c.run == runs.c.id, series.c.samples.is_not(None), series.c.n > KEPT)
+        query = select(runs.c.id).where(runs.c.ended_at < before, raw).order_by(runs.c.ended_at)
+        with self._read() as connection:
+            return list(connection.execute(query).scalars())

@@ -1,0 +1,197 @@
+"""accuracy.final: the last evaluation against the target, in the target's unit."""
+
+import math
+from types import ModuleType
+
+import pytest
+
+from tipcflow.check import CheckContext, Confirmation
+from tipcflow.check.baseline.baseline import against_baseline
+from tipcflow.check.numeric.accuracy import accuracy_final
+from tipcflow.config.policy import AccuracyRule, Floors, MetricRule, Policy
+from tipcflow.config.references import Reference, References
+from tipcflow.domain import CheckResult, Facts, PastRun, Phase, Status
+
+
+def judged(facts: Facts, **changes: object) -> CheckResult:
+    values = {
+        "model": "mobilenet_v3_small",
+        "metric": "top1",
+        "target": 0.85,
+        "tolerance": 0.05,
+        "because": "measured",
+    }
+    target = Reference(**{**values, **changes})
+    references = References(suite="sample", references=(target,))
+    (result,) = accuracy_final(facts, CheckContext(references=references))
+    return result
+
+
+@pytest.mark.parametrize(
+    ("changes", "status"),
+    [
+        ({}, Status.PASS),
+        ({"target": 85.0, "tolerance": 5.0, "unit": "%"}, Status.PASS),
+        ({"target": 0.91}, Status.FAILED),
+        ({"target": 0.90}, Status.PASS),
+        ({"target": 0.69}, Status.IMPROVEMENT),
+        ({"target": 0.71}, Status.PASS),
+        ({"metric": "top5"}, Status.FAILED),
+        ({"model": "resnet50"}, Status.INSUFFICIENT_DATA),
+        ({"mode": "whole_train_whole_infer"}, Status.INSUFFICIENT_DATA),
+    ],
+)
+def test_target_and_tolerance(build: ModuleType, changes: dict[str, object], status: Status) -> None:
+    result = judged(build.facts(), **changes)
+    assert result.status is status, result.reason
+
+
+@pytest.mark.parametrize(
+    ("values", "target", "status"),
+    [
+        # Per cent without the sign: another value of the metric shows it.
+        ((70.3,), 70.0, Status.PASS),
+        ((70.3, 1.0), 70.0, Status.FAILED),
+        # Nothing shows whether 1.0 is 1 % or 100 %: never green by the better reading.
+        ((1.0,), 70.0, Status.UNCONFIRMED),
+        ((0.95,), 70.0, Status.UNCONFIRMED),
+        ((0.703,), 70.0, Status.PASS),
+        ((0.6,), 70.0, Status.FAILED),
+    ],
+)
+def test_per_cent_without_the_sign(
+    build: ModuleType, values: tuple[float, ...], target: float, status: Status
+) -> None:
+    logged = build.series(values, "top1", step=build.EVAL, rank=-1, phase=Phase.EVAL, epoch=-1)
+    result = judged(build.facts(measurements=tuple(logged)), target=target, tolerance=1.0, unit="%")
+    assert result.status is status, result.reason
+
+
+def test_the_reason_has_the_numbers(build: ModuleType) -> None:
+    assert judged(build.facts(), target=0.95).reason == "top1 0.85, target 0.95 ± 0.05: too low"
+    assert judged(build.facts(), model="x").reason == (
+        "no target stands in the references for mobilenet_v3_small in lite_train_lite_infer: "
+        "1 is missing, for one of top1"
+    )
+
+
+def test_the_last_evaluation_of_the_evaluation_step_counts(build: ModuleType) -> None:
+    in_training = build.series((1.0, 99.0), "top1", phase=Phase.EVAL, unit="%")
+    facts = build.facts(measurements=(*in_training, *build.measurements()))
+    assert judged(facts).status is Status.PASS
+    only = build.facts(measurements=tuple(in_training))
+    assert judged(only, target=0.99).status is Status.PASS
+
+
+def test_a_share_is_a_share(build: ModuleType) -> None:
+    facts = build.facts(measurements=tuple(build.series((0.85,), "top1", step=build.EVAL, phase=Phase.EVAL)))
+    assert judged(facts).status is Status.PASS
+    assert judged(facts, target=85.0, tolerance=1.0, unit="%").status is Status.PASS
+
+
+def test_nan_is_not_a_result(build: ModuleType) -> None:
+    facts = build.facts(measurements=tuple(build.series((math.nan,), "top1", step=build.EVAL, phase=Phase.EVAL)))
+    assert judged(facts).status is Status.FAILED
+
+
+def test_a_loss_must_not_be_above_its_target(build: ModuleType) -> None:
+    facts = build.facts(measurements=tuple(build.series((0.5,), "loss", step=build.EVAL, phase=Phase.EVAL)))
+    assert judged(facts, metric="loss", target=0.3).status is Status.FAILED
+    assert judged(facts, metric="loss", target=0.48).status is Status.PASS
+
+
+def test_inference_only_modes_have_no_accuracy(build: ModuleType) -> None:
+    plan = build.plan()
+    steps = tuple(step for step in plan.steps if step.id != build.TRAIN)
+    assert accuracy_final(build.facts(plan=plan.model_copy(update={"steps": steps})), CheckContext()) == []
+
+
+def test_a_target_of_a_variant_that_is_not_trained_is_said(build: ModuleType) -> None:
+    result = judged(build.facts(), variant="v_renamed")
+    assert (result.status, result.metric) == (Status.INSUFFICIENT_DATA, "top1")
+    assert result.reason == "the target of top1 is for variant 'v_renamed'; trained are v"
+    assert judged(build.facts(), variant="v").status is Status.PASS
+
+
+def test_an_evaluation_that_passed_must_have_logged_what_has_a_target(build: ModuleType) -> None:
+    facts = build.facts(measurements=tuple(build.series(build.CURVE)))
+    result = judged(facts)
+    assert (result.status, result.step) == (Status.FAILED, build.EVAL)
+    assert result.reason == "v/eval passed, but logged no top1, which has a target"
+
+
+@pytest.mark.parametrize("said", [Status.FAILED, Status.INFRA_FAILURE, Status.BLOCKED, None])
+def test_an_evaluation_that_did_not_pass_is_not_judged_twice(build: ModuleType, said: Status | None) -> None:
+    statuses = {key: status for key, status in build.facts().step_status.items() if key != build.EVAL}
+    if said:
+        statuses[build.EVAL] = said
+    facts = build.facts(measurements=tuple(build.series(build.CURVE)), step_status=statuses)
+    assert judged(facts).status is Status.INSUFFICIENT_DATA
+
+
+def beside(
+    build: ModuleType, value: float, past: tuple[float, ...], metric: str = "top1", **rules: object
+) -> CheckResult:
+    """`accuracy.history` of a run after others."""
+    facts = build.facts(measurements=tuple(build.series((value,), metric, step=build.EVAL, phase=Phase.EVAL)))
+    history = tuple(
+        PastRun(run=f"r{n}", medians={f"{build.EVAL}||eval.{metric}": one}) for n, one in enumerate(past)
+    )
+    policy = Policy(**{"name": "x", "floors": Floors(quality=0.02), **rules})
+    alone = Confirmation(run="child", medians={}, missing="is not waited for")
+    (result,) = against_baseline(facts, CheckContext(policy=policy, history=history, confirmation=alone))
+    return result
+
+
+USUAL = (0.750, 0.752, 0.749, 0.751, 0.750)
+
+
+@pytest.mark.parametrize(
+    ("value", "past", "metric", "status"),
+    [
+        (0.751, USUAL, "top1", Status.PASS),
+        # Without a confirm run it takes twice the limit, or a run before that was worse as well.
+        (0.725, USUAL, "top1", Status.UNCONFIRMED),
+        (0.725, (*USUAL, 0.725), "top1", Status.REGRESSION),
+        (0.70, USUAL, "top1", Status.REGRESSION),
+        (0.70, (*USUAL, 0.70), "top1", Status.REGRESSION),
+        # Better is to be looked at: too good may be less work.
+        (0.80, USUAL, "top1", Status.IMPROVEMENT),
+        # A loss is the other way round.
+        (0.80, (*USUAL, 0.80), "loss", Status.REGRESSION),
+        (0.70, USUAL, "loss", Status.IMPROVEMENT),
+        # What is noisy by itself is no change.
+        (0.70, (0.70, 0.80, 0.75, 0.66, 0.84), "top1", Status.PASS),
+    ],
+)
+def test_accuracy_has_a_history(
+    build: ModuleType, value: float, past: tuple[float, ...], metric: str, status: Status
+) -> None:
+    result = beside(build, value, past, metric)
+    assert (result.check, result.metric, result.status) == ("accuracy.history", metric, status), result.reason
+
+
+def test_a_young_accuracy_says_how_many_runs_are_missing(build: ModuleType) -> None:
+    assert beside(build, 0.7, ()).reason == "0.7; no earlier run to compare with, 5 are missing"
+    result = beside(build, 0.7, USUAL[:2])
+    assert (result.status, result.reason) == (
+        Status.INSUFFICIENT_DATA,
+        "0.7, 0.931 x the last run; 2 of 5 earlier runs",
+    )
+
+
+def test_whether_accuracy_counts_is_the_policys_and_the_metrics_choice(build: ModuleType) -> None:
+    lite = {"accuracy": AccuracyRule(history=False)}
+    assert beside(build, 0.70, (*USUAL, 0.70), **lite).gating is False
+    own = beside(build, 0.70, (*USUAL, 0.70), metrics={"top1": MetricRule(floor=0.2)})
+    assert (own.status, own.gating) == (Status.PASS, True)
+    assert beside(build, 0.70, USUAL, metrics={"top1": MetricRule(gating=False)}).gating is False
+
+
+def test_without_a_target_it_is_said_what_was_evaluated(build: ModuleType) -> None:
+    (result,) = accuracy_final(build.facts(), CheckContext(references=References(suite="sample")))
+    assert (result.status, result.values["evaluated"]) == (Status.INSUFFICIENT_DATA, ["top1"])
+    assert result.reason == (
+        "no target stands in the references for mobilenet_v3_small in lite_train_lite_infer: "
+        "1 is missing, for one of top1"
+    )

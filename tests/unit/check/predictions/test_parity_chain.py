@@ -1,0 +1,112 @@
+"""parity.chain: every leg against the network before its export."""
+
+from types import ModuleType
+
+import pytest
+
+from tipcflow.check import CheckContext
+from tipcflow.check.predictions.parity_chain import parity_chain
+from tipcflow.config.policy import Policy, Tolerance
+from tipcflow.domain import CheckResult, Facts, Status
+
+PASS, FAILED, OPEN = Status.PASS, Status.FAILED, Status.INSUFFICIENT_DATA
+
+
+def judged(facts: Facts) -> list[CheckResult]:
+    return parity_chain(facts, CheckContext())
+
+
+def with_network(build: ModuleType, step: str, **rows: tuple[float, ...]) -> Facts:
+    """The good run whose step printed what the network says; some images otherwise."""
+    both = build.predictions()
+    both[step] = {**both[f"{build.INFER}/{build.OFF}"], **{f"{name}.png": row for name, row in rows.items()}}
+    return build.facts(predictions=both)
+
+
+@pytest.mark.parametrize("source", ["EXPORT", "EVAL"])
+def test_every_leg_is_compared_with_the_network(build: ModuleType, source: str) -> None:
+    step = getattr(build, source)
+    results = judged(with_network(build, step))
+    assert [(one.leg, one.status) for one in results] == [(build.ON, PASS), (build.OFF, PASS)]
+    assert results[0].values["compared_with"] == step
+
+
+def test_an_export_that_changed_the_network(build: ModuleType) -> None:
+    results = judged(with_network(build, build.EXPORT, b=(0.1, 0.5, 0.4)))
+    assert [one.status for one in results] == [FAILED, FAILED]
+    assert "image b.png, against the network in v/export" in results[0].reason
+
+
+def test_a_network_that_answers_one_class_proves_nothing(build: ModuleType) -> None:
+    dead = dict.fromkeys("abc", (0.9, 0.05, 0.05))
+    results = judged(with_network(build, build.EXPORT, **dead))
+    assert {one.status for one in results} == {OPEN}
+    assert results[0].reason == "all 3 images got the same class: parity would mean nothing"
+
+
+def test_other_images(build: ModuleType) -> None:
+    results = judged(with_network(build, build.EXPORT, d=(0.1, 0.8, 0.1)))
+    assert {one.status for one in results} == {OPEN}
+    assert results[0].reason.startswith("not the same images as in v/export: 1 images")
+
+
+def test_one_leg_that_judged_other_images_than_its_sister(build: ModuleType) -> None:
+    facts = with_network(build, build.EXPORT)
+    scores = facts.predictions[f"{build.INFER}/{build.ON}"]
+    other = {f"other_{name}": row for name, row in scores.items()}
+    facts = facts.model_copy(update={"predictions": {**facts.predictions, f"{build.INFER}/{build.ON}": other}})
+    assert {one.leg: one.status for one in judged(facts)} == {build.ON: FAILED, build.OFF: PASS}
+
+
+def test_a_network_that_printed_nothing_is_said_once(build: ModuleType) -> None:
+    (result,) = judged(build.facts())
+    assert (result.status, result.leg) == (OPEN, "")
+    assert result.reason == "neither the export nor the evaluation printed predictions of the network itself"
+
+
+def test_evaluation_export_and_legs_are_one_chain(build: ModuleType) -> None:
+    facts = with_network(build, build.EXPORT)
+    scores = facts.predictions[build.EXPORT]
+    same = facts.model_copy(update={"predictions": {**facts.predictions, build.EVAL: scores}})
+    export, *legs = judged(same)
+    assert (export.step, export.leg, export.status) == (build.EXPORT, "", PASS)
+    assert (export.values["compared_with"], len(legs)) == (build.EVAL, 2)
+    other = {**scores, "b.png": (0.7, 0.1, 0.2)}
+    export, *legs = judged(facts.model_copy(update={"predictions": {**facts.predictions, build.EVAL: other}}))
+    assert (export.status, [leg.status for leg in legs]) == (FAILED, [PASS, PASS])
+    assert "image b.png, against the network in v/eval" in export.reason
+
+
+def test_a_leg_may_have_a_budget_of_its_own(build: ModuleType) -> None:
+    facts = with_network(build, build.EXPORT, b=(0.1, 0.702, 0.198))
+    assert [one.status for one in judged(facts)] == [FAILED, FAILED]
+    wide = Policy(name="p", chain={"cpu_onednn*": Tolerance(rtol=0, atol=0.01), "fp32": Tolerance()})
+    on, off = parity_chain(facts, CheckContext(policy=wide))
+    assert (on.leg, on.status, on.values["atol"]) == (build.ON, PASS, 0.01)
+    assert (off.leg, off.status) == (build.OFF, FAILED)
+
+
+def test_each_repeat_is_compared_with_its_own_network(build: ModuleType) -> None:
+    facts = with_network(build, build.EXPORT)
+    steps = tuple(
+        again
+        for step in facts.plan.steps
+        for again in (
+            step,
+            step.model_copy(update={"repeat": 2, "id": f"again/{step.id}"}),
+        )
+    )
+    other = {name: tuple(reversed(row)) for name, row in facts.predictions[build.EXPORT].items()}
+    second = {
+        f"again/{build.EXPORT}": other,
+        **{f"again/{build.INFER}/{leg}": other for leg in (build.ON, build.OFF)},
+    }
+    facts = facts.model_copy(
+        update={
+            "plan": facts.plan.model_copy(update={"steps": steps}),
+            "predictions": {**facts.predictions, **second},
+            "step_status": {**facts.step_status, f"again/{build.EXPORT}": PASS},
+            "leg_status": facts.leg_status | {f"again/{build.INFER}/{leg}": PASS for leg in (build.ON, build.OFF)},
+        }
+    )
+    assert [one.status for one in judged(facts)] == [PASS] * 4

@@ -1,0 +1,48 @@
+"""A lost or a new environment class is named, and is not silently a new history."""
+
+from types import ModuleType
+
+from tipcflow.check import CheckContext, judge, verdict
+from tipcflow.check.proof.environment import environment_class
+from tipcflow.config.policy import ComparisonRule, Policy
+from tipcflow.domain import Status
+
+OTHER = "cpu/amd-epyc-2/2-nodes/2-ranks"
+NOW = "cpu/amd-epyc-0/2-nodes/2-ranks"
+
+
+def _context(build: ModuleType, count: int, rule: str = "allow") -> CheckContext:
+    policy = Policy(name="x", comparison=ComparisonRule(new_environment=rule))
+    return CheckContext(policy=policy, elsewhere=(OTHER, count), run=build.run(environment=NOW))
+
+
+def test_missing_facts_are_an_infra_failure(build: ModuleType) -> None:
+    whole = build.facts().node_facts
+    late = (whole[0].model_copy(update={"unfinished": ("machine",)}), *whole[1:])
+    facts = build.facts(node_facts=late)
+    (result,) = environment_class(facts, CheckContext())
+    assert (result.status, result.gating) == (Status.INFRA_FAILURE, True)
+    assert result.reason.startswith("node alpha did not report its machine in time")
+    status, reason = verdict(facts, judge(facts, CheckContext()))
+    assert status is Status.INFRA_FAILURE
+    assert reason.startswith("node alpha did not report")
+
+
+def test_a_history_that_was_left_behind_is_the_first_thing_said(build: ModuleType) -> None:
+    facts, context = build.facts(), _context(build, 5)
+    (result,) = environment_class(facts, context)
+    assert result.status is Status.INSUFFICIENT_DATA
+    said = "new environment, nothing is compared with the 5 accepted runs in another one: hardware amd-epyc-0"
+    status, reason = verdict(facts, judge(facts, context))
+    assert status is Status.PASS
+    assert reason.startswith(said)
+
+
+def test_a_policy_may_refuse_a_new_environment(build: ModuleType) -> None:
+    (result,) = environment_class(build.facts(), _context(build, 5, "fail"))
+    assert result.status is Status.INFRA_FAILURE
+
+
+def test_a_young_chain_has_left_nothing_behind(build: ModuleType) -> None:
+    assert environment_class(build.facts(), _context(build, 4)) == []
+    assert environment_class(build.facts(), CheckContext(run=build.run())) == []

@@ -1,0 +1,75 @@
+"""What the demo says about its Airflow, and what it leaves unsaid."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from devcluster.signals import GATE
+from tipcflow.cli.demo import airflow as demo_airflow
+from tipcflow.cli.demo.airflow import Wishes, shipped, stay, where_to_look
+from tipcflow.cli.demo.command import PARAMS, SUITE
+from tipcflow.domain import InfraError
+
+SECRET = "s3cret-word"
+
+
+@pytest.fixture
+def stack() -> SimpleNamespace:
+    return SimpleNamespace(
+        url="http://127.0.0.1:8080", user="admin", password=SECRET, passwords_file=Path("/h/p"), check=lambda: None
+    )
+
+
+def test_the_password_is_for_terminals_alone(stack: SimpleNamespace) -> None:
+    assert where_to_look(stack, secret=False) == [
+        "  address    http://127.0.0.1:8080",
+        "  user       admin",
+        "  password   in /h/p",
+    ]
+    assert where_to_look(stack, secret=True)[-1] == f"  password   {SECRET}  (kept in /h/p)"
+
+
+def test_without_a_terminal_no_password_is_said(stack: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(demo_airflow.time, "sleep", lambda _: _raise_once())
+    with GATE.installed():
+        stay(stack, "r1", said.append)
+    assert "  this run   http://127.0.0.1:8080/certification/runs/r1" in said
+    assert said[-1] == "ending Airflow and the nodes"
+    assert SECRET not in "\n".join(said)
+
+
+def _raise_once() -> None:
+    import signal
+
+    signal.raise_signal(signal.SIGINT)
+
+
+def test_a_part_that_dies_while_it_stays_up_is_an_error(stack: SimpleNamespace) -> None:
+    def dead() -> None:
+        raise InfraError("Airflow's triggerer ended with exit code 1")
+
+    stack.check = dead
+    with pytest.raises(InfraError, match="triggerer"):
+        stay(stack, "r1", lambda _: None)
+
+
+def test_the_chain_of_a_params_file() -> None:
+    wishes = Wishes(SUITE, PARAMS, "lite_train_lite_infer", 0)
+    assert wishes.chain == (
+        "mobilenet_v3_small/mobilenet_v3_small/train_linux_gpu_fleet_normal_infer_python_linux_gpu_cpu"
+    )
+
+
+def test_the_folders_beside_the_configs_win_over_this_clones(tmp_path: Path) -> None:
+    (tmp_path / "dags").mkdir()
+    assert shipped("dags", tmp_path / "configs") == tmp_path / "dags"
+    assert shipped("plugins", tmp_path / "configs") == Path(__file__).resolve().parents[4] / "plugins"
+    with pytest.raises(InfraError, match="there is no folder nothing beside"):
+        shipped("nothing", tmp_path / "configs")
+
+
+def test_the_shipped_chain_of_the_demo_exists() -> None:
+    wishes = Wishes(SUITE, PARAMS, "", 0)
+    assert (Path(__file__).resolve().parents[4] / "configs" / "chains" / f"{wishes.chain}.txt").is_file()

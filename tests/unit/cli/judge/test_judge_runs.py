@@ -1,0 +1,114 @@
+"""`tipcflow judge RUN | --since DATE`: stored runs judged again by another policy; the database stays as it is."""
+
+import json
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.stories import T0, a_run
+from tests.support.two_nodes import NODES, TRAIN, Number, stored
+
+from tipcflow.config.policy import Floors, Policy
+from tipcflow.config.references import References
+from tipcflow.domain import Status
+from tipcflow.execute.verdict import confirm
+from tipcflow.execute.verdict import judge as judgement
+from tipcflow.store import Store
+
+WIDE = Policy(name="wide", floors=Floors(speed=0.5))
+STRICT = "name: strict\nfloors: {speed: 0.1}\n"
+SLOW, LATER = 6, 7
+
+
+def slower(one: Number) -> float:
+    return 1.3 if one[4] in ("batch_cost", "ips") else 1.0
+
+
+@pytest.fixture
+def strict(database: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Eight weeks judged by a wide policy; batches of the seventh take 1.3 times as long."""
+    monkeypatch.setattr(judgement, "GATE_S", 0.0)
+    with Store.open() as store:
+        for week in range(8):
+            run = stored(store, week, slower if week == SLOW else lambda _: 1.0, NODES)
+            store.put_document(run, "policy", WIDE.model_dump(mode="json"))
+            said = judgement.judge_run(store, run, rules=WIDE, references=References(suite="sample"))
+            store.finish_run(run, said.status, said.reason, T0 + week * 100 + 50)
+            assert said.status is Status.PASS, said.reason
+    path = tmp_path / "strict.yaml"
+    path.write_text(STRICT)
+    return str(path)
+
+
+def dump(database: Path) -> list[str]:
+    with sqlite3.connect(database) as connection:
+        return list(connection.iterdump())
+
+
+def test_a_stricter_policy_would_have_doubted_the_slow_run(
+    strict: str, database: Path, tipcflow: Callable[..., Any]
+) -> None:
+    before = dump(database)
+    said = tipcflow("judge", "--since", "2026-01-01", "--policy", strict, "--json")
+    assert said.code == 0, said.err
+    found = {one["run"]: one for one in json.loads(said.out)}
+    assert sorted(found) == [f"run-{week:02}" for week in range(8)]
+    slow = found[f"run-{SLOW:02}"]
+    assert (slow["stored"]["status"], slow["now"]["status"], slow["policy"]) == ("pass", "unconfirmed", "strict")
+    (check,) = [one for one in slow["differs"] if one["check"] == "speed.batch_cost"]
+    assert (check["step"], check["metric"]) == (TRAIN, "batch_cost")
+    assert (check["stored"]["status"], check["now"]["status"]) == ("pass", "unconfirmed")
+    assert "would be noise" in check["now"]["reason"]
+    for name in {*found} - {slow["run"]}:
+        assert found[name]["now"]["status"] == "pass", found[name]
+        assert found[name]["differs"] == [], "a run is judged by the runs before it, never by later ones"
+    assert dump(database) == before
+
+
+def test_the_table_has_both_reasons(strict: str, tipcflow: Callable[..., Any]) -> None:
+    said = tipcflow("judge", f"run-{SLOW:02}", "--policy", strict)
+    assert said.code == 0, said.err
+    assert f"run-{SLOW:02}  pass    unconfirmed  speed.batch_cost ({TRAIN}): stored pass: " in said.out
+    assert "; now unconfirmed: " in said.out
+    assert "1 runs, 1 of them with another status now; nothing was changed" in said.out
+
+
+def test_by_its_own_policy_nothing_differs(strict: str, tipcflow: Callable[..., Any]) -> None:
+    said = tipcflow("judge", "--since", "2026-01-01")
+    assert said.code == 0, said.err
+    assert "8 runs, 0 of them with another status now" in said.out
+    assert json.loads(tipcflow("judge", "latest", "--json").out)[0]["differs"] == []
+    assert "no run since 2099-01-01" in tipcflow("judge", "--since", "2099-01-01").out
+
+
+def test_a_status_that_no_check_gave_stays(strict: str, tipcflow: Callable[..., Any]) -> None:
+    with Store.open() as store:
+        store.finish_run("run-05", Status.CANCELLED, "a user stopped it", T0 + 550)
+    (found,) = json.loads(tipcflow("judge", "run-05", "--policy", strict, "--json").out)
+    assert found["now"] == found["stored"] == {"status": "cancelled", "reason": "a user stopped it"}
+
+
+def test_a_run_that_has_not_ended(strict: str, tipcflow: Callable[..., Any]) -> None:
+    with Store.open() as store:
+        store.create_run(a_run("run-99", created_at=T0 + 9999))
+    said = tipcflow("judge", "run-99")
+    assert (said.code, "run run-99 has not ended" in said.err) == (2, True)
+
+
+def test_a_confirm_run_counts_as_it_did(strict: str, tipcflow: Callable[..., Any]) -> None:
+    """A document of the run says that no confirm run could be had: that is the reason now."""
+    with Store.open() as store:
+        wish = {
+            "run": "c",
+            "keys": [TRAIN],
+            "until": 0.0,
+            "refused": "no node was free",
+            "mode": "",
+            "alone": False,
+        }
+        store.put_document(f"run-{SLOW:02}", confirm.DOCUMENT, wish)
+    (found,) = json.loads(tipcflow("judge", f"run-{SLOW:02}", "--policy", strict, "--json").out)
+    (check,) = [one for one in found["differs"] if one["check"] == "speed.batch_cost"]
+    assert "no node was free" in check["now"]["reason"]

@@ -1,0 +1,188 @@
+"""`tipcflow judge --series`: each run of a series answered as the checks of that run would."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tipcflow.check import CheckContext, Confirmation
+from tipcflow.check.baseline.comparison import Confirm, Question
+from tipcflow.config.loader import load_yaml
+from tipcflow.config.policy import Policy
+
+POLICIES = Path(__file__).parents[4] / "configs" / "policies"
+LEVEL = [1.0, 1.01, 0.99, 1.005, 0.995]
+
+
+def line(values: list[Any], name: str = "s", **more: Any) -> str:
+    """A value, or (value, confirm value), per run; None is a run without samples."""
+    points = []
+    for at, one in enumerate(values):
+        value, confirm = one if isinstance(one, tuple) else (one, None)
+        points.append(
+            {"run": f"r{at}", "node": "n", "samples": [] if value is None else [value] * 3}
+            | ({} if confirm is None else {"confirm": [confirm]})
+        )
+    return json.dumps({"id": name, "unit": "s", "direction": "lower", "points": points, **more})
+
+
+@pytest.fixture
+def judge(tmp_path: Path, tipcflow: Callable[..., Any], home: Any) -> Callable[..., Any]:
+    def run(*lines: str, policy: str = "weekly", metric: str = "batch_cost", as_json: bool = True) -> Any:
+        path = tmp_path / "s.jsonl"
+        path.write_text("\n".join(lines) + "\n")
+        more = ["--json"] if as_json else []
+        return tipcflow("judge", "--series", str(path), "--policy", policy, "--metric", metric, *more)
+
+    return run
+
+
+def points(said: Any) -> list[dict[str, Any]]:
+    assert said.code == 0, said.err
+    (found,) = [json.loads(one) for one in said.out.splitlines()]
+    return found["points"]
+
+
+def statuses(said: Any) -> list[str]:
+    return [one["status"] for one in points(said)]
+
+
+def test_a_young_history_then_a_doubt_then_its_confirmation(judge: Callable[..., Any]) -> None:
+    found = points(judge(line([*LEVEL, 1.08, (1.08, 1.079), (1.08, 1.0), (1.08, 1.045), 1.2])))
+    assert [one["index"] for one in found] == list(range(10))
+    assert [one["status"] for one in found[:5]] == ["insufficient_data"] * 5
+    assert [one["status"] for one in found[5:]] == [
+        "unconfirmed",
+        "regression",
+        "pass",
+        "unconfirmed",
+        "regression",
+    ]
+    assert found[0]["ratio"] is None
+    assert found[6]["ratio"] == pytest.approx(1.08, rel=0.01)
+    assert found[5]["reason"].endswith("not confirmed: the confirm run measured nothing")
+    assert "1.08 s" in found[5]["reason"]
+
+
+def test_runs_that_were_not_accepted_join_no_history(judge: Callable[..., Any]) -> None:
+    """Slow runs without a confirm run stay in doubt however many they are."""
+    assert statuses(judge(line([*LEVEL * 4, *[1.08] * 12])))[20:] == ["unconfirmed"] * 12
+    assert statuses(judge(line([*LEVEL * 4, *[1.2] * 12])))[20:] == ["regression"] * 12
+
+
+@pytest.mark.parametrize(("policy", "window"), [("pr", 20), ("weekly", 52)])
+def test_the_window_is_that_of_the_policy(judge: Callable[..., Any], policy: str, window: int) -> None:
+    """As many runs as `history` says make the baseline, and no older one."""
+    found = points(judge(line([1.0] * 70), policy=policy))
+    assert f"of {window} runs" in found[-1]["reason"]
+
+
+@pytest.mark.parametrize(
+    ("policy", "metric", "change", "status"),
+    [
+        ("pr", "batch_cost", 0.45, "pass"),
+        ("pr", "batch_cost", 0.55, "unconfirmed"),
+        ("pr", "peak_rss", 0.15, "pass"),
+        ("pr", "peak_rss", 0.25, "unconfirmed"),
+        ("weekly", "batch_cost", 0.04, "pass"),
+        ("weekly", "batch_cost", 0.06, "unconfirmed"),
+        ("weekly", "ips", 0.06, "unconfirmed"),
+        # A deterministic loss that moved has moved: no confirm run is needed.
+        ("weekly", "loss", 0.015, "pass"),
+        ("weekly", "loss", 0.03, "regression"),
+        ("weekly", "top1", 0.03, "regression"),
+    ],
+)
+def test_exact_ties_are_judged_by_the_floors_of_the_policy(
+    judge: Callable[..., Any], policy: str, metric: str, change: float, status: str
+) -> None:
+    for before in (6, 12, 30):
+        answer = statuses(judge(line([1.7] * before + [1.7 * (1 + change)]), policy=policy, metric=metric))[-1]
+        assert answer == status
+
+
+def test_the_series_says_which_direction_is_better(judge: Callable[..., Any]) -> None:
+    assert statuses(judge(line([*LEVEL, 0.9], direction="higher"), metric="ips"))[-1] == "unconfirmed"
+    assert statuses(judge(line([*LEVEL, 1.2], direction="higher"), metric="ips"))[-1] == "improvement"
+
+
+def test_what_is_no_measurement(judge: Callable[..., Any]) -> None:
+    found = points(judge(line([*LEVEL, 0.0, None, 1.0])))
+    assert [one["status"] for one in found[5:]] == ["failed", "not_run", "pass"]
+    assert found[6]["reason"] == "the run has no samples"
+
+
+def test_one_line_per_series_and_a_table(judge: Callable[..., Any]) -> None:
+    said = judge(line(LEVEL, "a"), line([*LEVEL, 1.2], "b"), line([], "c"))
+    assert [json.loads(one)["id"] for one in said.out.splitlines()] == ["a", "b", "c"]
+    table = judge(line(LEVEL, "a"), line([*LEVEL, 1.2], "b"), as_json=False).out
+    assert "5 insufficient_data" in table
+    assert "r5" in table
+    assert "regression" in table
+
+
+def test_the_answers_are_those_of_the_checks(judge: Callable[..., Any]) -> None:
+    """The same numbers as history and value of a run, asked one by one."""
+    policy = load_yaml(POLICIES / "weekly.yaml", Policy)
+    rule = policy.rule_of("batch_cost")
+    assert rule
+    values = [1 + 0.01 * ((at * 7) % 5 - 2) for at in range(60)]
+    values[30], values[45] = 1.3, 1.08
+    found = points(judge(line([(one, 1.0) for one in values])))
+    accepted: list[float] = []
+    for point, value in zip(found, values, strict=True):
+        context = CheckContext(policy=policy, confirmation=Confirmation(run="c", medians={}))
+        past = accepted[-context.policy.history :]
+        question = Question("batch_cost", value, past, rule, policy, Confirm())
+        answer = question.answer()
+        if question.values.get("confirm"):
+            answer = Question("batch_cost", value, past, rule, policy, Confirm(1.0)).answer()
+        assert (point["status"], point["reason"]) == (answer[0].value, answer[1])
+        if point["status"] in ("pass", "improvement", "insufficient_data"):
+            accepted.append(value)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ([], "RUN, --since or --series: exactly one of these is needed"),
+        (["run-1", "--since", "2026-11-21"], "exactly one of these is needed"),
+        (["--series", "FILE", "--policy", "pr"], "--metric: is missing"),
+        (["--series", "FILE", "--metric", "loss"], "--policy: is missing"),
+        (["--series", "FILE", "--policy", "nosuch", "--metric", "loss"], "nosuch"),
+        (
+            ["--series", "FILE", "--policy", "pr", "--metric", "lr"],
+            "--metric: policy pr does not judge",
+        ),
+        (["--series", "none.jsonl", "--policy", "pr", "--metric", "loss"], "cannot be read"),
+        (["--series", "BAD", "--policy", "pr", "--metric", "loss"], "2: points[1].samples[0]: is no number"),
+        (["run-1", "--metric", "loss"], "--metric: is only for --series"),
+        (["--since", "yesterday"], "--since: is no date; found 'yesterday'"),
+    ],
+)
+def test_wrong_input_is_one_error(
+    tmp_path: Path, tipcflow: Callable[..., Any], database: Any, words: list[str], message: str
+) -> None:
+    good, bad = tmp_path / "good.jsonl", tmp_path / "bad.jsonl"
+    good.write_text(line(LEVEL) + "\n")
+    bad.write_text(line(LEVEL) + "\n" + line([1.0, "x"]) + "\n")
+    files = {"FILE": str(good), "BAD": str(bad)}
+    said = tipcflow("judge", *(files.get(word, word) for word in words))
+    assert (said.code, said.out) == (2, "")
+    assert message in said.err
+    assert len([line for line in said.err.splitlines() if not line.startswith("  ")]) == 1
+
+
+@pytest.mark.process
+def test_as_a_process(tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    path.write_text(line([*LEVEL, 1.2]) + "\n")
+    command = [str(Path(sys.executable).with_name("tipcflow")), "judge", "--series", str(path), "--json"]
+    done = subprocess.run(
+        [*command, "--policy", "weekly", "--metric", "batch_cost"], capture_output=True, text=True
+    )
+    assert json.loads(done.stdout)["points"][5]["status"] == "regression"

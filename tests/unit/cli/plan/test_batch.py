@@ -1,0 +1,105 @@
+"""`tipcflow plan --batch` as a process sees it: exit code, one JSON line per record, in order."""
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Tipcflow = Callable[..., Any]
+INPUTS = Path(__file__).parents[3] / "golden" / "plan" / "inputs"
+
+
+def record(**changes: object) -> dict[str, object]:
+    return {
+        "suite": "models",
+        "dialect_name": "models/template",
+        "config": "test_tipc/configs/m/train_infer_python.txt",
+        "mode": "lite_train_lite_infer",
+        "variant": "files",
+        "config_text": (INPUTS / "norm_fleet.txt").read_text(),
+    } | changes
+
+
+@pytest.fixture
+def batch(tipcflow: Tipcflow, tmp_path: Path) -> Tipcflow:
+    def run(*lines: str, name: str = "r.jsonl") -> tuple[Any, list[dict[str, Any]]]:
+        text = "".join(f"{line}\n" for line in lines).encode()
+        path = tmp_path / name
+        path.write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+        said = tipcflow("plan", "--batch", str(path), "--compat", "bash")
+        return said, [json.loads(line) for line in said.out.splitlines()]
+
+    return run
+
+
+@pytest.mark.parametrize("name", ["r.jsonl", "r.jsonl.gz", "named_wrongly.jsonl"])
+def test_every_record_is_answered_in_order(batch: Tipcflow, name: str) -> None:
+    modes = ["lite_train_lite_infer", "whole_infer", "whole_train_whole_infer"]
+    said, answers = batch(*(json.dumps(record(mode=mode)) for mode in modes), name=name)
+    assert said.code == 0
+    assert said.err == ""
+    assert [each["mode"] for each in answers] == modes
+    assert {each["config"] for each in answers} == {record()["config"]}
+    assert all(each["commands"] and each["variant"] == "files" for each in answers)
+    assert all(len(each["commands"]) == len(each["cwd"]) == len(each["cuda_visible_devices"]) for each in answers)
+    assert any("--ips" in command or "launch" in command for command in answers[0]["commands"])
+
+
+def test_a_file_whose_script_would_do_nothing_is_an_answer(batch: Tipcflow) -> None:
+    text = str(record()["config_text"]).replace("trainer:", "trainer:\n:", 1)
+    said, (answer,) = batch(json.dumps(record(mutation="crlf")))
+    assert (said.code, answer["commands"]) == (0, [])
+    assert "error" not in answer
+    assert batch(json.dumps(record(config_text=text)))[0].code == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("{", "no JSON object"),
+        ("[1]", "no JSON object"),
+        (json.dumps(record(dialect_name="nope")), "no such dialect"),
+        (json.dumps(record(config_text=None)), "config_text"),
+        (json.dumps(record(variant="some")), "no such variant"),
+        (json.dumps(record(family="nope")), "models/nope"),
+        (json.dumps(record(family=7)), "family"),
+        (json.dumps(record(params=[7])), "params"),
+        (json.dumps(record(variant=7)), "variant"),
+        (json.dumps(record(config=7)), "config"),
+    ],
+)
+def test_a_record_that_cannot_be_planned_does_not_stop_the_others(batch: Tipcflow, line: str, told: str) -> None:
+    good = json.dumps(record())
+    said, answers = batch(good, line, good)
+    assert said.code == 2
+    assert [bool(each["commands"]) for each in answers] == [True, False, True]
+    assert told in answers[1]["error"]
+    assert "1 records could not be planned" in said.err
+
+
+def test_a_record_without_a_mode_gets_the_default_one(batch: Tipcflow) -> None:
+    bare = {key: value for key, value in record().items() if key not in ("mode", "variant")}
+    said, (answer,) = batch(json.dumps(bare))
+    assert (said.code, answer["mode"], answer["variant"]) == (0, "lite_train_lite_infer", "files")
+
+
+@pytest.mark.parametrize(
+    "content", [None, b"\x1f\x8b\x00broken", b"\xff\xfe{}", gzip.compress(b"{}" * 9999, mtime=0)[:-9]]
+)
+def test_unreadable_records_are_bad_input(tipcflow: Tipcflow, tmp_path: Path, content: bytes | None) -> None:
+    path = tmp_path / "r.jsonl"
+    if content is not None:
+        path.write_bytes(content)
+    said = tipcflow("plan", "--batch", str(path), "--compat", "bash")
+    assert said.code == 2
+    assert str(path) in said.err
+    assert "expected JSON lines" in said.err
+
+
+@pytest.mark.parametrize("more", [["--compat", "spec"], ["--compat", "bash", "f.txt"], []])
+def test_batch_answers_for_scripts_and_for_nothing_else(tipcflow: Tipcflow, more: list[str]) -> None:
+    said = tipcflow("plan", "--batch", "r.jsonl", *more)
+    assert (said.code, said.out) == (2, "")

@@ -1,0 +1,160 @@
+"""The table that is read before a run, and the minutes in it."""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tipcflow.domain import Plan, Run, Status
+from tipcflow.store import Store
+
+ROOT = Path(__file__).parents[4]
+GOLDEN = ROOT / "tests" / "golden" / "cli"
+PARAMS = "test_tipc/configs/mobilenet_v3_small/train_linux_gpu_fleet_normal_infer_python_linux_gpu_cpu.txt"
+MODE = "lite_train_lite_infer"
+TRAIN = "norm_train_gpus_0,1_autocast_null_nodes_2/train"
+Tipcflow = Callable[..., Any]
+
+
+@pytest.fixture
+def table(tipcflow: Tipcflow, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    monkeypatch.chdir(ROOT)
+    return lambda *more: tipcflow("plan", PARAMS, "--suite", "mobilenet_v3_small", *more)
+
+
+@pytest.fixture
+def planned(table: Callable[..., Any]) -> Plan:
+    return Plan.model_validate_json(table("--json").out)
+
+
+def remember(plan: Plan, minutes: float, name: str, status: Status = Status.PASS, **fields: Any) -> None:
+    """A past run whose every step took so many minutes."""
+    run = {
+        "id": name,
+        "chain": plan.chain,
+        "suite": plan.suite,
+        "model": plan.model,
+        "mode": plan.mode,
+        "cluster": "c",
+        "created_at": 0.0,
+    }
+    with Store.open() as store:
+        store.create_run(Run.model_validate(run | fields), plan)
+        for step in plan.steps:
+            attempt = store.open_attempt(name, step.id, step.nodes, 100.0)
+            store.close_attempt(name, step.id, attempt, status, "", (), 100.0 + 60 * minutes)
+        store.finish_run(name, status, "", 9999.0)
+
+
+def golden(name: str, text: str) -> None:
+    if os.environ.get("UPDATE_GOLDEN"):
+        (GOLDEN / name).write_text(text)
+    assert text == (GOLDEN / name).read_text()
+
+
+def test_without_history_the_table_has_no_minutes(table: Callable[..., Any], home: Path) -> None:
+    said = table("--format", "table")
+    assert (said.code, said.err) == (0, "")
+    golden("plan_table.txt", said.out)
+    assert not list(home.rglob("*.db")), "planning must not make a database"
+
+
+def test_with_history_every_step_has_its_median(table: Callable[..., Any], planned: Plan) -> None:
+    for number, minutes in enumerate((1.0, 2.0, 30.0)):
+        remember(planned, minutes, f"run-{number}")
+    said = table("--format", "table")
+    golden("plan_table_minutes.txt", said.out)
+    assert "predicted 12.0 minutes, the median of 3 past runs" in said.out
+
+
+def test_only_good_runs_of_the_same_mode_and_chain_count(table: Callable[..., Any], planned: Plan) -> None:
+    remember(planned, 7.0, "failed", Status.FAILED)
+    remember(planned, 7.0, "whole", mode="whole_train_whole_infer")
+    remember(planned, 7.0, "other", chain="s/m/other")
+    assert "MINUTES" not in table("--format", "table").out
+
+
+def test_steps_that_the_past_did_not_have_are_told(table: Callable[..., Any], planned: Plan) -> None:
+    remember(planned.model_copy(update={"steps": tuple(s for s in planned.steps if s.id == TRAIN)}), 3.0, "run")
+    said = table("--format", "table")
+    assert "predicted 3.0 minutes, the median of 1 past run; 5 of 6 steps have no history" in said.out
+
+
+def test_a_database_that_cannot_be_read_is_no_obstacle(
+    table: Callable[..., Any], home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home.mkdir()
+    (home / "tipcflow.db").write_bytes(b"this is no database" * 99)
+    said = table("--format", "table")
+    assert said.code == 0
+    assert "no predicted minutes: " in said.err
+    assert (home / "tipcflow.db").read_bytes() == b"this is no database" * 99
+
+
+@pytest.mark.parametrize("missing", [[PARAMS], ["--suite", "mobilenet_v3_small"]])
+def test_what_is_missing_is_told(tipcflow: Tipcflow, missing: list[str]) -> None:
+    said = tipcflow("plan", *missing)
+    assert (said.code, said.out) == (2, "")
+    assert "is missing" in said.err
+
+
+SERVING = """===========================serving_params===========================
+model_name:net
+python:python3.7
+op.net.local_service_conf.devices:null|0
+op.net.local_service_conf.use_mkldnn:True|False
+port:9993
+"""
+
+
+def test_a_file_that_is_not_run_is_shown_with_types_before_it_is_refused(
+    tipcflow: Tipcflow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    path = tmp_path / "net_serving.txt"
+    path.write_text(SERVING)
+    said = tipcflow("plan", str(path), "--suite", "mobilenet_v3_small")
+    assert said.code == 2
+    assert "files of kind 'serving' are read but not run: a service is started in the background" in said.err
+    name, *rows = said.out.splitlines()
+    assert name.endswith("net_serving.txt: a service and its client, 5 lines; it is not run")
+    assert [" ".join(row.split()) for row in rows] == [
+        "LINE KEY TYPE VALUE",
+        "2 model_name text net",
+        "3 python text python3.7",
+        "4 op.net.local_service_conf.devices list of nothing or number null|0",
+        "5 op.net.local_service_conf.use_mkldnn list of flag True|False",
+        "6 port number 9993",
+    ]
+
+
+def test_as_json_it_has_values_of_their_types(
+    tipcflow: Tipcflow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    path = tmp_path / "net_serving.txt"
+    path.write_text(SERVING)
+    said = tipcflow("plan", str(path), "--suite", "mobilenet_v3_small", "--json")
+    assert said.code == 2
+    page = json.loads(said.out)
+    assert (page["kind"], bool(page["refused"])) == ("serving", True)
+    assert [entry["value"] for entry in page["entries"]] == ["net", "python3.7", [None, 0], [True, False], 9993]
+
+
+def test_a_benchmark_is_asked_for_by_its_case(
+    tipcflow: Tipcflow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "ocr.yaml").write_text(f"name: ocr\nfolder: {tmp_path}\ndialects: [PaddleOCR]\n")
+    families = ROOT / "tests" / "golden" / "plan" / "families"
+    monkeypatch.chdir(ROOT)
+    case = "benchmark_train:dynamic_bs16_fp32_DP_N1C2"
+    said = tipcflow(
+        "plan", str(families / "benchmark.txt"), "--suite", str(tmp_path / "ocr.yaml"), "--mode", case,
+        "--format", "commands",
+    )  # fmt: skip
+    assert (said.code, said.err) == (0, "")
+    assert "# norm_train_bs16_fp32_DP_N1C2/train" in said.out
+    assert said.out.count("tools/train.py") == 1

@@ -1,0 +1,125 @@
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.bad_day import tell_failure
+from tests.support.stories import T0, a_run, tell
+
+from tipcflow.cli.runs import run_lines
+from tipcflow.cli.show.command import _story
+from tipcflow.cli.show.page import page
+from tipcflow.domain import Status
+from tipcflow.store import Store
+
+GOLDEN = Path(__file__).parents[3] / "golden" / "cli"
+
+
+@pytest.fixture
+def failed(home: Path, database: Path) -> str:
+    with Store.open() as store:
+        tell(store)
+        return tell_failure(store, home).id
+
+
+def _golden(name: str, text: str, home: Path) -> None:
+    text = text.replace(str(home), "HOME")
+    path = GOLDEN / name
+    if os.environ.get("UPDATE_GOLDEN"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    assert text == path.read_text()
+
+
+@pytest.mark.parametrize("width", [80, 200])
+@pytest.mark.parametrize("which", ["20261121", "20261122"])
+def test_the_page(failed: str, home: Path, which: str, width: int) -> None:
+    lines = page(_story(which), width=width)
+    _golden(f"show-{which}-{width}.txt", "\n".join(lines) + "\n", home)
+
+
+def test_ids_and_commands_are_never_broken(failed: str, home: Path) -> None:
+    lines = page(_story(failed), width=80)
+    assert any(line.endswith(failed) for line in lines)
+    assert next(line for line in lines if line.startswith("tipcflow run ")).endswith(
+        f"--suite-ref {'a' * 40} --seed 0"
+    )
+    others = [line for line in lines if not line.startswith(("tipcflow", "[node", str(home)))]
+    assert max(len(line) for line in others) <= len(f"failed  {failed}")
+
+
+@pytest.mark.parametrize("width", [80, 200, None])
+def test_the_list_of_runs(failed: str, home: Path, width: int | None) -> None:
+    with Store.open() as store:
+        store.create_run(a_run("20261123t093005-mobilenet-0000", created_at=T0 + 90000))
+        lines = run_lines(store.runs(), width=width)
+    _golden(f"runs-{width}.txt", "\n".join(lines) + "\n", home)
+
+
+def test_show_prints_the_page_on_stdout(failed: str, tipcflow: Callable[..., Any]) -> None:
+    said = tipcflow("show", "20261122")
+    assert (said.code, said.err) == (0, "")
+    assert said.out.startswith(f"failed  {failed}\nran.steps: train failed\n")
+    assert "\x1b" not in said.out
+
+
+def test_show_as_json(failed: str, tipcflow: Callable[..., Any], home: Path) -> None:
+    said = tipcflow("show", "20261122", "--json")
+
+    def refuse(word: str) -> None:
+        raise AssertionError(word)
+
+    shown = json.loads(said.out, parse_constant=refuse)
+    assert shown["run"]["id"] == failed
+    assert shown["counts"]["checks"] == {"failed": 1, "insufficient_data": 1, "pass": 1}
+    assert shown["steps"]["norm_train_cpu/infer_cpu"] == {"status": "blocked", "reason": "train failed"}
+    assert shown["legs"]["norm_train_cpu/infer_cpu/cpu_onednn_off"]["status"] == "not_run"
+    assert shown["checks"][1]["values"] == {"median": "NaN"}
+    assert shown["attempts"][0]["records"][0]["exit_code"] == 1
+    assert shown["nodes"][1]["unreachable"] == {"10.0.0.1": "refused"}
+    assert shown["plan"]["chain"] == shown["run"]["chain"]
+    assert shown["logs"] == str(home / "runs" / failed)
+
+
+def test_latest_is_the_newest(failed: str, tipcflow: Callable[..., Any]) -> None:
+    assert tipcflow("show", "latest").out.split()[1] == failed
+
+
+def test_a_run_without_a_plan_is_shown(home: Path, tipcflow: Callable[..., Any]) -> None:
+    with Store.open() as store:
+        store.create_run(a_run())
+        store.finish_run(a_run().id, Status.CONFIG_ERROR, "no such mode: lite", T0 + 1)
+    said = tipcflow("show", "latest")
+    assert said.code == 0
+    assert said.out.startswith(f"config_error  {a_run().id}\nno such mode: lite\n")
+    assert "STEPS" not in said.out
+    assert "DO IT AGAIN" not in said.out
+
+
+@pytest.mark.parametrize("command", [["show"], ["logs"], ["certificate", "show"]])
+def test_an_unknown_run_is_a_config_error_with_the_latest_runs(
+    failed: str, tipcflow: Callable[..., Any], command: list[str]
+) -> None:
+    said = tipcflow(*command, "nobody")
+    assert (said.code, said.out) == (2, "")
+    assert said.err == (
+        "config_error: run: no such run; found 'nobody'; expected a run id, its first characters, or latest\n"
+        f"  hint: the latest runs are\n    {failed}\n    {a_run().id}\n"
+    )
+
+
+def test_runs_filters(failed: str, tipcflow: Callable[..., Any]) -> None:
+    assert [one["id"] for one in json.loads(tipcflow("runs", "--json").out)] == [failed, a_run().id]
+    assert [one["id"] for one in json.loads(tipcflow("runs", "--json", "--status", "pass").out)] == [a_run().id]
+    assert json.loads(tipcflow("runs", "--json", "-n", "1").out)[0]["status"] == "failed"
+    said = tipcflow("runs", "--chain", "other")
+    assert (said.code, said.out, said.err) == (0, "", "no such runs\n")
+
+
+def test_no_runs_yet(tipcflow: Callable[..., Any]) -> None:
+    said = tipcflow("runs")
+    assert (said.code, said.out) == (0, "")
+    assert "there are no runs yet" in said.err
+    assert json.loads(tipcflow("runs", "--json").out) == []

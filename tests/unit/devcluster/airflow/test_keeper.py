@@ -1,0 +1,176 @@
+"""The keeper ends what lives under it, whoever dies first and however."""
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from devcluster.airflow.keeper import MARK
+from devcluster.local_nodes import processes
+
+pytestmark = pytest.mark.process
+
+DEADLINE_S = 20.0
+# Leaves its session, its parent and its mark, and does not mind TERM: only descent can find it.
+HIDING = """
+import os, signal, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        code = "import signal, time; signal.signal(15, 1); time.sleep(99)"
+        os.execve(sys.executable, [sys.executable, "-c", code], {})
+    os._exit(0)
+time.sleep(99)
+"""
+
+
+class Kept:
+    """A keeper, and what it tells."""
+
+    def __init__(self, folder: Path, identity: str) -> None:
+        self.folder = folder
+        self.marker = f"{MARK}={identity}"
+        self.process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "devcluster.airflow.keeper"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            # What a buffer has read of the next lines, select does not see.
+            bufsize=0,
+            env=os.environ | {MARK: identity},
+            start_new_session=True,
+        )
+
+    def send(self, message: dict[str, Any]) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(message).encode() + b"\n")
+        self.process.stdin.flush()
+
+    def job(self, name: str, *argv: str) -> dict[str, Any]:
+        return {"name": name, "argv": argv, "log": str(self.folder / f"{name}.log")}
+
+    def python(self, name: str, code: str) -> dict[str, Any]:
+        return self.job(name, sys.executable, "-c", code)
+
+    def told(self) -> dict[str, Any]:
+        assert self.process.stdout is not None
+        assert select.select([self.process.stdout], [], [], DEADLINE_S)[0], "the keeper says nothing"
+        return dict(json.loads(self.process.stdout.readline()))
+
+    def alive(self) -> list[int]:
+        """Everything of it, except what hides."""
+        return processes.marked(self.marker)
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Iterator[Kept]:
+    made = Kept(tmp_path, f"test-{os.getpid()}-{time.monotonic_ns()}")
+    yield made
+    made.process.kill()
+    made.process.wait()
+    for end in (made.process.stdin, made.process.stdout):
+        assert end is not None
+        end.close()
+    for pid in made.alive():
+        os.kill(pid, signal.SIGKILL)
+
+
+def hidden(below: int) -> list[int]:
+    """The sleepers that hide; only this test starts them, so their arguments tell them."""
+    found = []
+    for member in processes.everything():
+        try:
+            words = Path(f"/proc/{member.pid}/cmdline").read_bytes()
+        except OSError:
+            continue
+        if b"signal.signal(15, 1)" in words and b"execve" not in words and member.parent == below:
+            found.append(member.pid)
+    return found
+
+
+def wait(condition: Any, what: str) -> None:
+    processes.wait_until(condition, what, deadline_s=DEADLINE_S)
+
+
+def test_components_start_after_the_first_job_and_get_their_environment(kept: Kept) -> None:
+    first = kept.folder / "first"
+    kept.send({"first": kept.python("migration", f"import time; time.sleep(.3); open({str(first)!r}, 'w')")})
+    look = f"import os; print(os.path.exists({str(first)!r}), os.environ['GREETING'], os.getsid(0) == os.getpid())"
+    kept.send({"env": {"GREETING": "hello"}, "components": [kept.python("one", look)]})
+    assert [(told["event"], told["name"]) for told in (kept.told() for _ in range(4))] == [
+        ("started", "migration"),
+        ("ended", "migration"),
+        ("started", "one"),
+        ("ended", "one"),
+    ]
+    assert (kept.folder / "one.log").read_text() == "True hello True\n"
+
+
+def test_a_failed_first_job_starts_nothing(kept: Kept) -> None:
+    kept.send({"first": kept.python("migration", "raise SystemExit(7)")})
+    kept.send({"env": {}, "components": [kept.python("one", "pass")]})
+    assert kept.told()["event"] == "started"
+    assert kept.told() == {"event": "ended", "name": "migration", "code": 7}
+    assert kept.process.stdin is not None
+    kept.process.stdin.close()
+    assert kept.told()["event"] == "stopped"
+
+
+def test_a_component_that_cannot_start_is_told_as_one_that_ended(kept: Kept) -> None:
+    kept.send({"first": None})
+    kept.send({"env": {}, "components": [kept.job("one", "/no/such/program"), kept.python("two", "pass")]})
+    assert kept.told() == {"event": "ended", "name": "one", "code": 127}
+    assert "No such file" in (kept.folder / "one.log").read_text()
+    assert kept.told()["name"] == "two"
+
+
+def test_a_component_that_dies_is_told(kept: Kept) -> None:
+    kept.send({"first": None})
+    kept.send({"env": {}, "components": [kept.job("one", "sleep", "99"), kept.job("two", "sleep", "99")]})
+    pids = {told["name"]: told["pid"] for told in (kept.told(), kept.told())}
+    os.kill(pids["one"], signal.SIGKILL)
+    assert kept.told() == {"event": "ended", "name": "one", "code": -9}
+    assert processes.start_time(pids["two"])
+
+
+def started(kept: Kept) -> list[int]:
+    """A component that hides another process. Returns: all pids of it."""
+    kept.send({"first": None})
+    kept.send({"env": {}, "components": [kept.python("hiding", HIDING)]})
+    pid = kept.told()["pid"]
+    wait(lambda: hidden(kept.process.pid), "the hiding process becomes the keeper's child")
+    return [pid, *hidden(kept.process.pid)]
+
+
+def test_the_end_of_the_owner_ends_what_hides(kept: Kept) -> None:
+    pids = started(kept)
+    assert len(pids) == 2
+    assert kept.process.stdin is not None
+    kept.process.stdin.close()  # as the kernel does it for an owner that was killed
+    assert kept.told()["event"] == "ended"
+    assert kept.told()["event"] == "stopped"
+    assert kept.process.wait(DEADLINE_S) == 0
+    assert [pid for pid in pids if processes.start_time(pid)] == []
+
+
+def test_terminating_the_keeper_ends_everything(kept: Kept) -> None:
+    pids = started(kept)
+    kept.process.send_signal(signal.SIGTERM)
+    assert kept.process.wait(DEADLINE_S) == 0
+    assert [pid for pid in pids if processes.start_time(pid)] == []
+
+
+def test_components_do_not_outlive_a_killed_keeper(kept: Kept) -> None:
+    kept.send({"first": None})
+    kept.send({"env": {}, "components": [kept.job("one", "sleep", "99")]})
+    pid = kept.told()["pid"]
+    kept.process.kill()
+    wait(lambda: not processes.start_time(pid), "the component ends with its keeper")

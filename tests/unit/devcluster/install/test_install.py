@@ -1,0 +1,170 @@
+"""Installers that fail: each failure is one clear line. The index that cannot be reached is a real closed port."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from devcluster.install import environment, install
+from devcluster.install.environment import is_ready, node_environment
+from devcluster.install.install import explain, run_installer
+from devcluster.install.uv import find_uv
+from tipcflow.domain import InfraError
+
+pytestmark = pytest.mark.process
+
+HOME = Path("/home/me/.tipcflow")
+ROOT = Path(__file__).resolve().parents[4]
+
+
+def no_lines(_line: str) -> None:
+    pass
+
+
+@pytest.mark.parametrize(
+    ("output", "message"),
+    [
+        (
+            "error: Failed to install: x.whl\n  Caused by: No space left on device (os error 28)",
+            "Paddle cannot be installed: the disk is full\n"
+            "  hint: free some room below /home/me/.tipcflow, or set TIPCFLOW_HOME to a folder on another disk",
+        ),
+        (
+            "error: Request failed after 3 retries\n  Caused by: dns error: failed to lookup address",
+            "Paddle cannot be installed: the package index cannot be reached\n"
+            "  hint: check the network, a proxy (HTTPS_PROXY) or your index (UV_DEFAULT_INDEX, PIP_INDEX_URL)",
+        ),
+        (
+            "hint: You require CPython 3.14 (`cp314`), but we only found wheels with: `cp313`\n"
+            "paddlepaddle==3.3.1 has no wheels with a matching Python ABI tag",
+            "Paddle cannot be installed: a pinned package does not exist for this Python\n"
+            "  hint: use Python 3.11, 3.12 or 3.13",
+        ),
+        (
+            "error: Hash mismatch for `auto-log==1.2.0`\n\nhash mismatch",
+            "Paddle cannot be installed: a downloaded file is not the one whose hash is recorded\n"
+            "  hint: try again; if it stays so, do not install it: the package index or a proxy changes files",
+        ),
+        ("a\nb\nc\nd\n", "Paddle cannot be installed: b / c / d"),
+        ("", "Paddle cannot be installed: no message"),
+    ],
+)
+def test_failures_are_explained(output: str, message: str) -> None:
+    assert str(explain(output, what="Paddle", folder=HOME)) == message
+
+
+def test_lines_are_told_as_they_come() -> None:
+    told: list[str] = []
+    run_installer(["sh", "-c", "echo one; echo two >&2"], what="it", folder=HOME, report=told.append)
+    assert told == ["one", "two"]
+
+
+def test_missing_installer() -> None:
+    with pytest.raises(InfraError, match="no-such-tool is not installed"):
+        run_installer(["no-such-tool"], what="it", folder=HOME, report=no_lines)
+
+
+def test_deadline_ends_the_installer_and_its_children() -> None:
+    with pytest.raises(InfraError, match=r"took longer than 0\.2 s"):
+        run_installer(["sh", "-c", "sleep 71; sleep 71"], what="it", folder=HOME, report=no_lines, deadline_s=0.2)
+    assert "sleep 71" not in subprocess.check_output(["ps", "-eo", "args"], text=True).splitlines()
+
+
+def test_an_exception_ends_the_installer_too() -> None:
+    def interrupt(_line: str) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_installer(["sh", "-c", "echo x; sleep 72"], what="it", folder=HOME, report=interrupt)
+    assert "sleep 72" not in subprocess.check_output(["ps", "-eo", "args"], text=True).splitlines()
+
+
+@pytest.fixture
+def requirements(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A requirements folder whose node environment needs nothing."""
+    folder = tmp_path / "requirements"
+    folder.mkdir()
+    (folder / "node-cpu.txt").write_text("# nothing\n")
+    monkeypatch.setattr(environment, "requirements_dir", lambda: folder)
+    if find_uv(tmp_path) is None:
+        pytest.skip("there is no uv here")
+    return folder
+
+
+def test_environment_is_made_once(tmp_path: Path, requirements: Path) -> None:
+    told: list[str] = []
+    python = node_environment(tmp_path, told.append)
+    assert (
+        subprocess.run(
+            [python, "-c", "import sys; sys.exit(sys.prefix == sys.base_prefix)"], check=False
+        ).returncode
+        == 0
+    )
+    assert told
+    told.clear()
+    assert node_environment(tmp_path, told.append) == python
+    assert told == []
+
+
+def test_environment_is_made_again_when_requirements_change_or_it_was_cut_short(
+    tmp_path: Path, requirements: Path
+) -> None:
+    python = node_environment(tmp_path, no_lines)
+    left = python.parent / "left-over"
+    left.touch()
+    (requirements / "node-cpu.txt").write_text("# nothing, said otherwise\n")
+    assert not is_ready(tmp_path)
+    node_environment(tmp_path, no_lines)
+    assert not left.exists()
+    (python.parents[1] / ".tipcflow-complete").unlink()
+    assert not is_ready(tmp_path)
+    node_environment(tmp_path, no_lines)
+    assert is_ready(tmp_path)
+
+
+def test_unreachable_index_is_said(tmp_path: Path, requirements: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    line = "tipcflow-no-such-package==1.0 --hash=sha256:" + "0" * 64
+    (requirements / "node-cpu.txt").write_text(line)
+    for name in ("UV_EXTRA_INDEX_URL", "UV_INDEX", "UV_INDEX_URL", "UV_FIND_LINKS", "UV_OFFLINE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("UV_DEFAULT_INDEX", "http://127.0.0.1:9/simple")
+    monkeypatch.setenv("UV_HTTP_RETRIES", "0")
+    with pytest.raises(InfraError, match="node-cpu cannot be installed: the package index cannot be reached"):
+        node_environment(tmp_path, no_lines)
+    assert not is_ready(tmp_path)
+
+
+def test_full_disk_is_said_before_anything_is_made(
+    tmp_path: Path, requirements: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(environment, "NEEDED_BYTES", 10**18)
+    with pytest.raises(InfraError, match=r"needs 1000000000\.0 GB, the disk has"):
+        node_environment(tmp_path, no_lines)
+    assert not (tmp_path / "envs" / "node-cpu").exists()
+
+
+@pytest.mark.skipif(sys.version_info[:2] > (3, 13), reason="this Python is the case itself")
+def test_a_python_that_paddle_has_no_wheel_for_is_replaced_or_said(
+    tmp_path: Path, requirements: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(environment, "_OLDEST", (3, 98))
+    monkeypatch.setattr(environment, "_NEWEST", (3, 99))
+    with pytest.raises(InfraError, match=r"Paddle has no wheel for Python 3\.\d+, and there is no other"):
+        node_environment(tmp_path, no_lines)
+
+
+def test_no_uv_and_no_pip_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from devcluster.install import uv
+
+    monkeypatch.setattr(uv, "find_uv", lambda _home: None)
+    fake = tmp_path / "python"
+    fake.write_text('#!/bin/sh\necho "$0: No module named pip" >&2\nexit 1\n')
+    fake.chmod(0o755)
+    monkeypatch.setattr(uv, "base_python", lambda: str(fake))
+    with pytest.raises(InfraError, match="uv cannot be installed: this Python has no pip"):
+        uv.require_uv(tmp_path, no_lines)
+
+
+def test_installer_deadline_is_bounded() -> None:
+    assert install.DEADLINE_S <= 3600

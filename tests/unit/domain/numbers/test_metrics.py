@@ -1,0 +1,36 @@
+"""Which names are those of losses."""
+
+import pytest
+
+from tipcflow.domain.numbers.metrics import is_loss, objective
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "loss",
+        "train_loss",
+        "G_loss",
+        "D_A_loss",
+        "loss_pixel",
+        "CELoss",
+        "epoch.loss",
+        "loss_xy",
+        "LOSS",
+        "bboxloss",
+    ],
+)
+def test_a_loss(name: str) -> None:
+    assert is_loss(name)
+
+
+@pytest.mark.parametrize("name", ["loss_scale", "lossless", "lr", "top1", "loss_weight", "LossScaling"])
+def test_no_loss(name: str) -> None:
+    assert not is_loss(name)
+
+
+def test_what_a_training_minimises() -> None:
+    assert objective(["CELoss", "loss"]) == "loss"
+    assert objective(["G_loss"]) == "G_loss"
+    assert objective(["G_loss", "D_loss"]) == "", "a GAN's losses oppose each other"
+    assert objective([]) == ""

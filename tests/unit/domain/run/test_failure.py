@@ -1,0 +1,48 @@
+"""Every class of failure has its consequences, in the code and in the docs."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tipcflow.domain import Failure, FailureClass, Status
+from tipcflow.domain.run.failure import REMEDIES, failure_key, failures_of
+
+DOC = Path(__file__).parents[4] / "docs" / "reference" / "failures.md"
+ROW = re.compile(r"^\| `(\w+)` \| (.*?) \| `(\w+)` \| (no|once.*?) \| ", re.MULTILINE)
+
+
+def test_the_docs_table_is_what_the_code_does() -> None:
+    found = {name: (status, again != "no") for name, _, status, again in ROW.findall(DOC.read_text())}
+    expected = {kind.value: (one.status.value, one.retries > 0) for kind, one in REMEDIES.items()}
+    assert found == expected
+
+
+@pytest.mark.parametrize("kind", FailureClass)
+def test_every_class_says_what_to_do(kind: FailureClass) -> None:
+    remedy = REMEDIES[kind]
+    assert remedy.status in (Status.FAILED, Status.INFRA_FAILURE)
+    assert remedy.advice.endswith(".")
+    assert not remedy.means.endswith(".")
+
+
+def test_what_is_the_models_fault_is_not_tried_again() -> None:
+    assert not [kind for kind, one in REMEDIES.items() if one.retries and one.status is Status.FAILED]
+
+
+def test_culprits_in_words() -> None:
+    failure = Failure(failure_class=FailureClass.HANG, node="b", rank=3)
+    assert failure.culprit == "node b, rank 3"
+    assert failure.headline == "hang (no progress); root cause: node b, rank 3"
+    assert Failure(failure_class=FailureClass.HANG).headline == "hang (no progress)"
+    assert failure.model_copy(update={"again": True}).then == "retried"
+    assert Failure.model_validate(failure.model_dump(mode="json")) == failure
+
+
+def test_only_failures_of_known_attempts_are_read() -> None:
+    kept = {
+        failure_key("v/train", 1): {"failure_class": "hang"},
+        failure_key("other", 1): {"failure_class": "disk"},
+    }
+    assert failures_of(kept, []) == {}
+    assert failures_of(None, []) == {}

@@ -1,0 +1,41 @@
+"""Ids of runs and of chains' DAGs."""
+
+import re
+from datetime import UTC, datetime, timedelta, timezone
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tipcflow.domain import dag_id_of, new_run_id, run_id_of
+from tipcflow.domain.run.run import RUN_ID
+
+AT = datetime(2026, 11, 21, 9, 30, 5, tzinfo=UTC)
+
+
+def test_a_run_id_tells_when_and_what() -> None:
+    assert re.fullmatch(r"20261121t093005-mobilenet_v3-[0-9a-f]{4}", new_run_id("suite/MobileNet_V3", now=AT))
+
+
+def test_a_dag_run_has_one_run_id_whoever_asks() -> None:
+    here = AT.astimezone(timezone(timedelta(hours=8)))
+    one = run_id_of("s.Mobile-Net.train", "manual__x", AT)
+    assert one == run_id_of("s.Mobile-Net.train", "manual__x", here)
+    assert re.fullmatch(r"20261121t093005-mobile_net-[0-9a-f]{8}", one)
+    assert one != run_id_of("s.Mobile-Net.train", "manual__y", AT)
+    assert one != run_id_of("s.Mobile-Net.other", "manual__x", AT)
+
+
+@given(st.text(min_size=1, max_size=300), st.text(min_size=1))
+def test_every_dag_run_gets_an_id_that_is_safe_everywhere(dag: str, dag_run: str) -> None:
+    assert RUN_ID.match(run_id_of(dag, dag_run, AT))
+
+
+@given(st.lists(st.text(min_size=1, max_size=150), min_size=3, max_size=3))
+def test_every_chain_has_a_dag_id_that_airflow_takes(parts: list[str]) -> None:
+    dag_id = dag_id_of("/".join(parts))
+    assert re.fullmatch(r"[A-Za-z0-9_.-]{1,250}", dag_id)
+
+
+def test_a_dag_is_named_after_its_chain() -> None:
+    assert dag_id_of("clas/ResNet50/train_infer_python") == "clas.ResNet50.train_infer_python"
+    assert dag_id_of("clas/a b/c.d") == "clas.a_b.c_d"

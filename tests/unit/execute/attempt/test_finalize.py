@@ -1,0 +1,188 @@
+"""The end of an attempt, when a node's files could not all be had."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.stories import INFER, T0, TRAIN, a_plan, a_run
+
+from tipcflow.check import CheckContext
+from tipcflow.check.proof.engine import ran_engine
+from tipcflow.domain import EndReason, ExitRecord, JobCommand, JobSpec, Node, SshTarget, Status
+from tipcflow.execute.attempt.finalize import StepCloser
+from tipcflow.execute.job.member import Member
+from tipcflow.execute.node.fetch import Fetched
+from tipcflow.execute.progress import Event, Kind
+from tipcflow.remote.paths import log_file
+from tipcflow.store import Store
+
+GOLDEN = Path(__file__).parents[3] / "golden" / "parse"
+RUN, NODE = a_run().id, "node-a"
+SPOILED = "log/workerlog.0 of node node-a could not be fetched: the node's user may not read it there"
+
+
+class Ended:
+    """A node whose job has ended well; one of its logs cannot be read, another path leads nowhere."""
+
+    node = Node(name=NODE, address=NODE, ssh=SshTarget(alias=NODE), workspace="/w", python="/usr/bin/python3")
+
+    def start(self, spec: JobSpec) -> dict[str, Any]:
+        return {"state": "running"}
+
+    def watch(self, spec: JobSpec, resume: dict[str, int], seconds: float) -> Iterator[dict[str, Any]]:
+        record = ExitRecord(
+            run=RUN, step=TRAIN, node=NODE, reason=EndReason.EXITED, exit_code=0, started_at=T0, ended_at=T0 + 1
+        )
+        artefacts = [
+            {"path": "log/workerlog.0", "exists": True, "fresh": True, "size": 4, "sha256": ""},
+            {"path": "log/workerlog.1", "exists": False},
+        ]
+        yield {"event": "end", "record": record.model_dump(mode="json"), "artefacts": artefacts}
+
+    def fetch(self, spec: JobSpec, artefacts: dict[str, int], *_: object, **__: object) -> Fetched:
+        assert artefacts == {"log/workerlog.0": 4}
+        return Fetched(spoiled=[SPOILED])
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store.open(f"sqlite:///{tmp_path}/metrics.db") as opened:
+        yield opened
+
+
+def test_what_could_not_be_had_is_said(store: Store, tmp_path: Path) -> None:
+    step = next(one for one in a_plan().steps if one.id == TRAIN).model_copy(update={"nodes": (NODE,)})
+    store.create_run(a_run(), a_plan())
+    attempt = store.open_attempt(RUN, TRAIN, [NODE], T0)
+    spec = JobSpec(
+        run=RUN, step=TRAIN, attempt=attempt, node=NODE, fence=1, workspace="/w", root="/w",
+        commands=(JobCommand(text="true", cwd="."),),
+    )  # fmt: skip
+    node: Any = Ended()
+    member = Member(node, spec, listener=lambda _: None, reconnect_s=0)
+    member.follow(1.0)
+    said: list[Event] = []
+    closer = StepCloser(store, run=RUN, home=tmp_path / "home", log_format="models", say=said.append)
+    assert closer.close(step, attempt, [member], node) == (Status.INFRA_FAILURE, SPOILED)
+    assert SPOILED in [event.text for event in said if event.kind is Kind.NOTE]
+
+
+class TriedTwice(Ended):
+    """A node that inferred twice: the first attempt printed what its engine did, the second nothing."""
+
+    def __init__(self) -> None:
+        self.prints = "engine: device=cpu onednn=True\n0.png\t" + '{"class_id": 0, "scores": [0.9, 0.1]}\n'
+
+    def watch(self, spec: JobSpec, resume: dict[str, int], seconds: float) -> Iterator[dict[str, Any]]:
+        for leg in spec.commands:
+            record = ExitRecord(run=RUN, step=INFER, leg=leg.leg, node=NODE, reason=EndReason.EXITED, exit_code=0)
+            yield {"event": "leg", "record": record.model_dump(mode="json")}
+        record = ExitRecord(run=RUN, step=INFER, node=NODE, reason=EndReason.EXITED, exit_code=0)
+        yield {"event": "end", "record": record.model_dump(mode="json"), "artefacts": []}
+
+    def fetch(self, spec: JobSpec, artefacts: dict[str, int], folder: Path, **__: object) -> Fetched:
+        for leg in spec.commands:
+            path = folder / log_file("", leg.leg).lstrip("/")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(self.prints)
+        return Fetched()
+
+
+def test_an_earlier_attempt_proves_nothing_of_a_later_one(store: Store, tmp_path: Path) -> None:
+    step = next(one for one in a_plan().steps if one.id == INFER)
+    store.create_run(a_run(), a_plan())
+    node: Any = TriedTwice()
+    report = (GOLDEN / "autolog_plain.log").read_text() + "reporter: auto_log\n"
+    for prints in (node.prints + report, ""):
+        node.prints = prints
+        attempt = store.open_attempt(RUN, INFER, [NODE], T0)
+        spec = JobSpec(
+            run=RUN, step=INFER, attempt=attempt, node=NODE, fence=1, workspace="/w", root="/w",
+            commands=tuple(JobCommand(leg=leg.id, text="true", cwd=".") for leg in step.legs),
+        )  # fmt: skip
+        member = Member(node, spec, listener=lambda _: None, reconnect_s=0)
+        member.follow(1.0)
+        closer = StepCloser(store, run=RUN, home=tmp_path / "home", log_format="models", say=lambda _: None)
+        assert closer.close(step, attempt, [member], node)[0] is Status.PASS
+        facts = store.facts(RUN)
+        assert bool(facts.engine) == bool(facts.predictions) == bool(prints)
+        assert facts.reporter == ("auto_log" if prints else "")
+        silent = [one for one in ran_engine(facts, CheckContext()) if "printed nothing" in one.reason]
+        assert [one.status for one in silent] == ([] if prints else [Status.FAILED, Status.FAILED])
+
+
+class Garbled(TriedTwice):
+    """A node whose `legs.jsonl` holds other things than exit records, and whose exit.json may."""
+
+    def __init__(self, *lines: object, end: object = None) -> None:
+        super().__init__()
+        self.lines, self.end = lines, end
+
+    def watch(self, spec: JobSpec, resume: dict[str, int], seconds: float) -> Iterator[dict[str, Any]]:
+        *_, last = super().watch(spec, resume, seconds)
+        for line in self.lines:
+            if not isinstance(line, str):  # the runner leaves out what is no JSON
+                yield {"event": "leg", "record": line}
+        yield {**last, "record": self.end or last["record"]}
+
+    def fetch(self, spec: JobSpec, artefacts: dict[str, int], folder: Path, **__: object) -> Fetched:
+        text = (line if isinstance(line, str) else json.dumps(line) for line in self.lines)
+        (folder / "legs.jsonl").write_text("".join(f"{line}\n" for line in text))
+        return super().fetch(spec, artefacts, folder)
+
+
+def closed(store: Store, tmp_path: Path, node: Any) -> tuple[Status, str]:
+    step = next(one for one in a_plan().steps if one.id == INFER)
+    store.create_run(a_run(), a_plan())
+    attempt = store.open_attempt(RUN, INFER, [NODE], T0)
+    spec = JobSpec(
+        run=RUN, step=INFER, attempt=attempt, node=NODE, fence=1, workspace="/w", root="/w",
+        commands=tuple(JobCommand(leg=leg.id, text="true", cwd=".") for leg in step.legs),
+    )  # fmt: skip
+    member = Member(node, spec, listener=lambda _: None, reconnect_s=0)
+    member.follow(1.0)
+    closer = StepCloser(store, run=RUN, home=tmp_path / "home", log_format="models", say=lambda _: None)
+    return closer.close(step, attempt, [member], node)
+
+
+def leg_records(*codes: int) -> list[dict[str, Any]]:
+    legs = next(one for one in a_plan().steps if one.id == INFER).legs
+    return [
+        ExitRecord(run=RUN, step=INFER, leg=leg.id, node=NODE, reason=EndReason.EXITED, exit_code=code).model_dump(
+            mode="json"
+        )
+        for leg, code in zip(legs, codes, strict=False)
+    ]
+
+
+@pytest.mark.parametrize("rubbish", ["rubbish", {"leg": 5}, [1, 2]])
+def test_a_garbled_leg_record_is_an_infra_failure_and_the_others_count(
+    store: Store, tmp_path: Path, rubbish: object
+) -> None:
+    records = leg_records(0)
+    status, reason = closed(store, tmp_path, Garbled(*records, rubbish))
+    assert status is Status.INFRA_FAILURE, reason
+    assert f"node {NODE}: legs.jsonl line 2 is not an exit record: found " in reason
+    assert "validation error" not in reason
+    known = store.facts(RUN).leg_status
+    legs = next(one for one in a_plan().steps if one.id == INFER).legs
+    assert [known[f"{INFER}/{leg.id}"] for leg in legs] == [Status.PASS, Status.BLOCKED]
+
+
+def test_a_garbled_line_beside_all_leg_records_is_an_infra_failure_too(store: Store, tmp_path: Path) -> None:
+    status, reason = closed(store, tmp_path, Garbled(*leg_records(0, 0), "rubbish"))
+    said = f"node {NODE}: legs.jsonl line 3 is not an exit record: found 'rubbish'"
+    assert (status, reason) == (Status.INFRA_FAILURE, said)
+
+
+def test_a_leg_that_failed_has_failed_beside_a_garbled_line(store: Store, tmp_path: Path) -> None:
+    status, reason = closed(store, tmp_path, Garbled(*leg_records(3), "rubbish"))
+    assert status is Status.FAILED, reason
+
+
+def test_a_garbled_exit_record_of_the_job_names_the_node(store: Store, tmp_path: Path) -> None:
+    status, reason = closed(store, tmp_path, Garbled(*leg_records(0, 0), end={"reason": "?"}))
+    said = f'node {NODE}: exit.json is not an exit record: found \'{{"reason": "?"}}\''
+    assert (status, reason) == (Status.INFRA_FAILURE, said)

@@ -1,0 +1,114 @@
+"""What is tried again: by class, policy, budget, and only when nothing of the attempt is left."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.stories import INFER, T0, TRAIN, a_plan, a_run
+
+from tipcflow.config.policy import Policy
+from tipcflow.domain import Failure, FailureClass, InfraError, Status
+from tipcflow.domain.run.failure import FAILURES, REMEDIES, failure_key
+from tipcflow.execute.attempt.retry import Retries
+from tipcflow.execute.job.hang import hang_limit
+from tipcflow.store import Store
+
+LOST = Failure(failure_class=FailureClass.COMMUNICATION, node="node-b")
+
+
+class Listed:
+    """Nodes that say what is left on them."""
+
+    def __init__(self, *left: str, away: str = "", stubborn: bool = False) -> None:
+        self.left, self.away, self.stubborn = list(left), away, stubborn
+
+    def __getitem__(self, name: str) -> "Listed":
+        self.name = name
+        return self
+
+    def list_ours(self) -> dict[str, Any]:
+        if self.name == self.away:
+            raise InfraError(f"node {self.name} does not answer")
+        return {"processes": [{"job": job} for job in self.left]}
+
+    def reap(self, job: str) -> dict[str, Any]:
+        self.left = self.left if self.stubborn else [other for other in self.left if other != job]
+        return {}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    made = Store.open(f"sqlite:///{tmp_path}/tipcflow.db")
+    made.create_run(a_run(), a_plan())
+    return made
+
+
+def policy(**retries: int) -> Policy:
+    return Policy.model_validate({"name": "p", "retries": retries})
+
+
+def decide(store: Store, rules: Policy, failure: Failure = LOST, *, nodes: Any = None, **times: float) -> Failure:
+    step = a_plan().step(TRAIN)
+    known = {"took_s": 10.0, "left_s": 100.0} | times
+    return Retries(store, a_run().id, rules).decide(step, failure, nodes or Listed(), **known)
+
+
+def tried(store: Store, failure: Failure) -> None:
+    """An attempt that ended so."""
+    number = store.open_attempt(a_run().id, TRAIN, ("node-a", "node-b"), T0)
+    store.merge_document(a_run().id, FAILURES, {failure_key(TRAIN, number): failure.model_dump(mode="json")})
+    store.close_attempt(a_run().id, TRAIN, number, Status.INFRA_FAILURE, "", [], T0 + 1)
+
+
+def test_the_policy_says_how_often(store: Store) -> None:
+    assert decide(store, policy(communication=1)).again
+    assert not decide(store, policy(communication=0)).again
+    assert decide(store, policy()).again == (REMEDIES[FailureClass.COMMUNICATION].retries > 0)
+    wrong = Failure(failure_class=FailureClass.CODE_ERROR)
+    assert decide(store, policy(communication=1), wrong) == wrong
+
+
+def test_every_class_is_tried_again_only_so_often(store: Store) -> None:
+    tried(store, LOST.model_copy(update={"again": True}))
+    said = decide(store, policy(communication=1))
+    assert (said.again, said.why_not) == (False, "already retried once")
+    assert decide(store, policy(communication=2)).again
+    other = Failure(failure_class=FailureClass.KILLED)
+    assert decide(store, policy(communication=1, killed=1), other).again
+
+
+def test_a_step_that_was_begun_anew_counts_from_there(store: Store) -> None:
+    tried(store, LOST.model_copy(update={"again": True}))
+    tried(store, LOST)
+    assert decide(store, policy(communication=1)).again
+
+
+def test_not_when_the_budget_has_no_room(store: Store) -> None:
+    said = decide(store, policy(communication=1), took_s=60, left_s=59)
+    assert said.then == "not retried: 59 s are left of the run's budget, and the attempt took 60 s"
+
+
+def test_not_before_every_node_is_empty_of_it(store: Store) -> None:
+    mine = f"{a_run().id}/{TRAIN}/1"
+    other = f"{a_run().id}/{INFER}/1"
+    rules = policy(communication=1)
+    assert decide(store, rules, nodes=Listed(mine, other)).again  # what was left was ended
+    assert "are left on node node-a" in decide(store, rules, nodes=Listed(mine, stubborn=True)).why_not
+    said = decide(store, rules, nodes=Listed(away="node-b"))
+    assert said.why_not == "node node-b could not be listed: node node-b does not answer"
+    assert not said.again
+
+
+@pytest.mark.parametrize(("took", "limit"), [(None, 600.0), (20.0, 120.0), (300.0, 300.0), (9000.0, 1800.0)])
+def test_silence_is_measured_by_what_earlier_trainings_took(
+    store: Store, took: float | None, limit: float
+) -> None:
+    if took is not None:
+        past = a_run("20261120t093005-mobilenet-0000", created_at=T0 - 86400)
+        store.create_run(past, a_plan())
+        number = store.open_attempt(past.id, TRAIN, ("node-a", "node-b"), T0)
+        store.close_attempt(past.id, TRAIN, number, Status.PASS, "", [], T0 + took)
+        store.finish_run(past.id, Status.PASS, "", T0 + took)
+    assert hang_limit(store, a_run().id, a_plan(), policy()) == limit
+    assert hang_limit(store, a_run().id, a_plan(), Policy(name="p", hang_s=7)) == 7
+    assert hang_limit(store, a_run().id, a_plan(), Policy(name="p", hang_s=0)) == 0

@@ -1,0 +1,136 @@
+"""Whose log tells why: these are what Paddle 3.3.1 wrote when one of two ranks on a node failed."""
+
+import re
+from pathlib import Path
+
+import pytest
+from tests.unit.execute.failure.test_root_cause import member
+
+from tipcflow.domain import EndReason, ExitRecord, FailureClass, RankEnd, Status
+from tipcflow.execute.failure.classify import class_of
+from tipcflow.execute.failure.diagnosis import Telling, telling
+from tipcflow.execute.failure.outcome import Outcome, step_outcome
+from tipcflow.parse.failures.rules import RULES
+
+LOGS = Path(__file__).parents[3] / "golden" / "parse" / "failures"
+
+
+def read(what: str, *, blamed: str = "", ends: tuple[RankEnd, ...] = ()) -> Telling:
+    """`blamed`: whom the launcher blames instead: it depends on whose end it notices first."""
+    folder = LOGS / what
+    output = (folder / "output.log").read_text()
+    if blamed:
+        lines = output.splitlines(keepends=True)
+        found = next(line for line in lines if line.startswith("Container rank"))
+        output = output.replace(found, f"Container rank 0 status failed cmd ['x'] code 1 log {blamed}\n")
+    workers = {rank: (folder / f"workerlog.{rank}").read_text() for rank in (0, 1)}
+    return telling(output, {2 + rank: text for rank, text in workers.items()}, 2, ends)
+
+
+def two_nodes(what: str, ends: dict[str, tuple[RankEnd, ...]] | None = None, *, blamed: str = "") -> Outcome:
+    """What is said of a recorded failure among two nodes.
+
+    Args:
+        ends: node -> which of its ranks ended by themselves, as its runner saw it.
+        blamed: whom the launcher of node b blames instead.
+    """
+    members, told = [], {}
+    for first, node in ((0, "a"), (2, "b")):
+        folder = LOGS / "two_nodes" / what / node
+        output = (folder / "output.log").read_text()
+        if blamed and node == "b":
+            output = re.sub(r"code -?\d+ log log/workerlog.\d", f"code 1 log log/{blamed}", output)
+        workers = {first + local: (folder / f"workerlog.{local}").read_text() for local in (0, 1)}
+        made = member(node, exit_code=1, ended_at=10.0 + first, ranks=(ends or {}).get(node, ()))
+        assert made.record is not None
+        members.append(made)
+        told[node] = telling(output, workers, first, made.record.ranks)
+    return step_outcome(members, told, cancelled=False)
+
+
+FIRST = {"a": (RankEnd(rank=0, exit_code=1), RankEnd(rank=1, signal=15))}
+
+
+@pytest.mark.parametrize("blamed", ["", "workerlog.0"])
+@pytest.mark.parametrize(
+    ("what", "third", "kind", "status", "words"),
+    [
+        ("silent1", RankEnd(rank=3, exit_code=1), FailureClass.CODE_ERROR, Status.FAILED, "(exit code 1)"),
+        ("silent1", RankEnd(rank=3, exit_code=0), FailureClass.CODE_ERROR, Status.FAILED, "(exit code 0)"),
+        ("silent1", RankEnd(rank=3), FailureClass.CODE_ERROR, Status.FAILED, "ended without a word"),
+        ("kill", RankEnd(rank=3, signal=9), FailureClass.KILLED, Status.INFRA_FAILURE, "ended by signal 9"),
+        ("kill", RankEnd(rank=3, signal=11), FailureClass.CODE_ERROR, Status.FAILED, "(signal 11)"),
+    ],
+)
+def test_a_rank_that_leaves_without_a_word_is_blamed_by_how_it_ended(
+    what: str, third: RankEnd, kind: FailureClass, status: Status, words: str, blamed: str
+) -> None:
+    """Whatever the launcher and the peers print: gloo's word for a closed connection is TIMEOUT, too."""
+    if third == RankEnd(rank=3) and blamed:
+        words = "ended without a word"
+    said = two_nodes(what, {**FIRST, "b": (third, RankEnd(rank=2, exit_code=1))}, blamed=blamed)
+    assert said.failure
+    assert (said.failure.culprit, said.failure.failure_class, said.status) == ("node b, rank 3", kind, status)
+    assert words in said.reason
+
+
+@pytest.mark.parametrize(
+    "ends", [None, {**FIRST, "b": (RankEnd(rank=2, exit_code=1), RankEnd(rank=3, signal=15))}]
+)
+def test_a_rank_that_its_peers_wait_for_in_vain_hangs(ends: dict[str, tuple[RankEnd, ...]] | None) -> None:
+    said = two_nodes("hang", ends)
+    assert said.failure
+    assert (said.failure.culprit, said.failure.failure_class) == ("node b, rank 3", FailureClass.HANG)
+    assert said.status is Status.FAILED
+    assert said.reason.startswith("no progress on node b, rank 3: its peers waited for it in vain")
+
+
+def test_without_the_runners_word_the_launchers_code_tells_how_a_rank_left() -> None:
+    left, killed = two_nodes("silent1"), two_nodes("kill")
+    assert left.failure
+    assert killed.failure
+    assert (left.failure.culprit, left.failure.failure_class) == ("node b, rank 3", FailureClass.CODE_ERROR)
+    assert (killed.failure.culprit, killed.failure.failure_class) == ("node b, rank 3", FailureClass.KILLED)
+
+
+def test_a_rank_of_nccl_that_its_peers_wait_for_hangs() -> None:
+    waits = next(rule.sample for rule in RULES if rule.name == "peer is behind") + "\n"
+    told = telling("", {0: waits, 1: "iter 3\n"}, 0, (RankEnd(rank=0, signal=6), RankEnd(rank=1, signal=15)))
+    assert (told.silent, kind_of(told)) == (1, FailureClass.HANG)
+
+
+def kind_of(told: Telling, code: int = 1) -> FailureClass | None:
+    record = ExitRecord(run="r", step="s", node="b", reason=EndReason.EXITED, exit_code=code)
+    return class_of(record, told)
+
+
+@pytest.mark.parametrize("blamed", ["", "log/workerlog.0"])
+@pytest.mark.parametrize(
+    ("what", "kind", "end"),
+    [
+        ("raise", FailureClass.CODE_ERROR, {"exit_code": 1}),
+        ("kill", FailureClass.KILLED, {"signal": 9}),
+        ("segv", FailureClass.CODE_ERROR, {"signal": 11}),
+    ],
+)
+def test_the_rank_that_failed_by_itself_is_told_whomever_the_launcher_blames(
+    what: str, kind: FailureClass, end: dict[str, int], blamed: str
+) -> None:
+    told = read(what, blamed=blamed, ends=(RankEnd(rank=3, **end), RankEnd(rank=2, exit_code=1)))
+    assert (told.silent if told.silent >= 0 else told.rank) == 3
+    assert not told.victim
+    assert kind_of(told) is kind
+
+
+def test_a_node_whose_ranks_all_say_that_a_peer_went_away_is_a_victim() -> None:
+    victim = (LOGS / "kill" / "workerlog.0").read_text()
+    told = telling("LAUNCH INFO 2026-11-21 16:04:36,220 Pod failed\n", {0: victim, 1: victim})
+    assert told.victim
+    for code in (1, 250, 241):
+        assert kind_of(told, code) is FailureClass.COMMUNICATION
+
+
+def test_without_workers_the_output_tells() -> None:
+    told = telling("loading\nOSError: [Errno 28] No space left on device\n", {})
+    assert (told.rank, kind_of(told)) == (-1, FailureClass.DISK)
+    assert telling("", {}) == Telling()

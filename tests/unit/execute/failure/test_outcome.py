@@ -1,0 +1,171 @@
+"""Exit records become the right status word and a reason that names the node."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tipcflow.domain import EndReason, ExitRecord, Failure, FailureClass, InfraError, OutputFile, Status
+from tipcflow.execute.failure.diagnosis import Telling, telling
+from tipcflow.execute.failure.outcome import (
+    Outcome,
+    before_the_first_step,
+    failure_of,
+    legs_outcome,
+    status_of,
+    with_evidence,
+)
+
+
+def record(**values: object) -> ExitRecord:
+    defaults: dict[str, object] = {"run": "r", "step": "v/train", "node": "b", "reason": EndReason.EXITED}
+    return ExitRecord.model_validate({**defaults, **values})
+
+
+@pytest.mark.parametrize(
+    ("values", "tail", "status", "words"),
+    [
+        ({"exit_code": 0}, "", Status.PASS, ""),
+        ({"exit_code": 0}, "the word failed stands here\nTraceback", Status.PASS, ""),
+        ({"exit_code": 7}, "", Status.FAILED, "exit code 7 on node b"),
+        ({"reason": "signaled", "signal": 9}, "", Status.INFRA_FAILURE, "on node b (ended by signal 9)"),
+        ({"reason": "signaled", "signal": 11}, "", Status.FAILED, "signal 11 on node b"),
+        ({"reason": "signaled", "signal": 9, "oom": True}, "", Status.FAILED, "node out of memory on node b"),
+        (
+            {"reason": "hang", "message": "no progress for 60 s"},
+            "",
+            Status.FAILED,
+            "no progress for 60 s on node b",
+        ),
+        ({"reason": "deadline", "message": "ran longer than 5 s"}, "", Status.FAILED, "longer than 5 s on node b"),
+        ({"reason": "refused", "message": "slot 0 is held by x"}, "", Status.INFRA_FAILURE, "slot 0 is held"),
+        ({"reason": "lease_expired"}, "", Status.INFRA_FAILURE, "lease expired on node b"),
+        ({"reason": "stopped", "message": "cancelled"}, "", Status.CANCELLED, "cancelled"),
+        ({"exit_code": 1}, "OSError: [Errno 28] No space left on device", Status.INFRA_FAILURE, "disk is full"),
+        (
+            {"exit_code": 1},
+            "ModuleNotFoundError: No module named 'paddle'",
+            Status.INFRA_FAILURE,
+            "the node's software does not meet the model's requirements on node b",
+        ),
+    ],
+)
+def test_status_of(values: dict[str, object], tail: str, status: Status, words: str) -> None:
+    found, reason = status_of(record(**values), telling(tail, {}))
+    assert found is status
+    assert words in reason
+
+
+def test_exit_0_without_the_expected_file_is_failed() -> None:
+    outputs = (OutputFile(path="out/inference.pdiparams", exists=False),)
+    found, reason = status_of(record(exit_code=0, outputs=outputs))
+    assert found is Status.FAILED
+    assert reason == "exited with 0 but did not write out/inference.pdiparams on node b"
+
+
+def test_exit_0_with_an_old_file_is_failed() -> None:
+    outputs = (OutputFile(path="out/latest.pdparams", exists=True, fresh=False),)
+    found, reason = status_of(record(exit_code=0, outputs=outputs))
+    assert found is Status.FAILED
+    assert "left an older out/latest.pdparams as it was" in reason
+
+
+def test_worst_leg_names_the_step() -> None:
+    failure = Failure(failure_class=FailureClass.CODE_ERROR, node="a", leg="l2")
+    ended = Outcome(Status.FAILED, "exit code 3 on node a", failure)
+    legs = [Outcome(Status.PASS), ended, Outcome(Status.NOT_RUN, "no GPU")]
+    assert legs_outcome(legs, Outcome(Status.PASS)) == Outcome(
+        Status.FAILED, "1 of 2 legs failed: exit code 3 on node a", failure
+    )
+
+
+def test_a_step_of_which_no_leg_can_run_is_not_run() -> None:
+    legs = [Outcome(Status.NOT_RUN, "no GPU")]
+    assert legs_outcome(legs, Outcome(Status.PASS)) == Outcome(Status.NOT_RUN, "no GPU")
+
+
+def test_a_lost_node_outweighs_the_legs_it_took_along() -> None:
+    legs = [Outcome(Status.PASS), Outcome(Status.BLOCKED, "not started")]
+    step = Outcome(Status.INFRA_FAILURE, "node a was lost")
+    assert legs_outcome(legs, step) == step
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (InfraError("node b cannot be reached: timed out", node="b"), FailureClass.NODE_UNREADY),
+        (InfraError("node b could not make the workspace: No space left on device", node="b"), FailureClass.DISK),
+        (InfraError("the slots are held by run x"), None),
+    ],
+)
+def test_what_ended_a_run_before_its_first_step(error: InfraError, kind: FailureClass | None) -> None:
+    failure = before_the_first_step(error)
+    assert (failure and failure.failure_class) == kind
+    assert failure is None or failure.culprit == "node b"
+
+
+def seen(node: str, rank: int, iteration: int, idle_s: float) -> dict[str, Any]:
+    log = {"log": f"workerlog.{rank}", "rank": str(rank), "iteration": iteration, "idle_s": idle_s}
+    return {"why": "deadline", "node": node, "logs": [log]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "idle_s", "blamed", "reason"),
+    [
+        (FailureClass.TIMEOUT, 0.2, "a", "late"),
+        (FailureClass.TIMEOUT, 45.0, "b", "rank 1 on node b stands at iteration 40, others at iteration 41; late"),
+        (FailureClass.HANG, 6.0, "b", "rank 1 on node b stands at iteration 40, others at iteration 41; late"),
+    ],
+)
+def test_who_only_was_late_has_nobody_behind(
+    tmp_path: Path, kind: FailureClass, idle_s: float, blamed: str, reason: str
+) -> None:
+    """Ranks that go on are an iteration apart at any moment."""
+    said = Outcome(Status.FAILED, "late", Failure(failure_class=kind, node="a"))
+    evidence = {"a": seen("a", 0, 41, 0.1), "b": seen("b", 1, 40, idle_s)}
+    files = [tmp_path / "train" / "b" / "evidence.json"]
+    told = with_evidence(said, evidence, files, root=tmp_path)
+    assert told.failure
+    assert (told.failure.node, told.reason) == (blamed, reason)
+    assert told.failure.evidence == ("train/b/evidence.json",)
+
+
+@pytest.mark.parametrize(
+    ("by", "status", "kind", "words"),
+    [
+        ("node", Status.INFRA_FAILURE, FailureClass.NODE_LOST, "node b shut down (the runner got SIGTERM)"),
+        (
+            "operator",
+            Status.INFRA_FAILURE,
+            FailureClass.INTERRUPTED,
+            "an operator ended the job on node b (reaped)",
+        ),
+        ("controller", Status.INFRA_FAILURE, FailureClass.INTERRUPTED, "the controller ended the job on node b"),
+        ("user", Status.CANCELLED, None, "on node b"),
+        (None, Status.CANCELLED, None, "on node b"),
+    ],
+)
+def test_who_ended_a_job_decides_its_status_not_the_message(
+    by: str | None, status: Status, kind: FailureClass | None, words: str
+) -> None:
+    message = "reaped" if by == "operator" else "the runner got SIGTERM"
+    ended = record(reason="stopped", message=message, stopped_by=by)
+    found, reason = status_of(ended)
+    failure = failure_of(ended, Telling(), node="b")
+    assert (found, failure and failure.failure_class) == (status, kind)
+    assert words in reason
+
+
+def test_a_deadline_that_the_budget_cut_is_the_budgets() -> None:
+    ended = record(reason="deadline", message="not done within 9 s")
+    late = "the run's budget of 1 min is used up"
+    assert status_of(ended)[0] is Status.FAILED
+    assert status_of(ended, late=late) == (Status.INFRA_FAILURE, f"{late}: not done within 9 s on node b")
+
+
+def test_a_rank_that_stood_still_until_the_budgets_end_hangs(tmp_path: Path) -> None:
+    said = Outcome(Status.INFRA_FAILURE, "late", Failure(failure_class=FailureClass.BUDGET, node="a"))
+    evidence = {"a": seen("a", 0, 41, 0.1), "b": seen("b", 1, 40, 45.0)}
+    told = with_evidence(said, evidence, [], root=tmp_path)
+    assert told.failure
+    assert (told.status, told.failure.failure_class, told.failure.node) == (Status.FAILED, FailureClass.HANG, "b")

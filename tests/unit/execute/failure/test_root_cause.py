@@ -1,0 +1,195 @@
+"""The culprit of a gang, told from its victims."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from tipcflow.domain import EndReason, ExitRecord, FailureClass, JobCommand, JobSpec, Node, SshTarget, Status
+from tipcflow.execute.failure.diagnosis import Telling, telling
+from tipcflow.execute.failure.outcome import step_outcome
+from tipcflow.execute.failure.root_cause import culprit, is_culprit
+from tipcflow.execute.job.member import Member
+from tipcflow.execute.progress import silent
+
+RESET = "RuntimeError: [pair.cc:576] Read error [10.0.0.2]:50304: Connection reset by peer\n"
+VALUE = "Traceback (most recent call last):\n  x\nValueError: bad label\n"
+
+
+class NoSession:
+    """A node that nobody asks."""
+
+    def __init__(self, name: str) -> None:
+        self.node = Node(
+            name=name, address=name, ssh=SshTarget(alias=name), workspace="/w", python="/usr/bin/python3"
+        )
+
+
+def member(
+    name: str, *, lost: str = "", down_since: float = 0.0, known_at: float = 0.0, **record: object
+) -> Member:
+    command = JobCommand(text="true", cwd=".")
+    spec = JobSpec(
+        run="r", step="v/train", node=name, fence=1, workspace="/w", root="/w", commands=(command,), barrier=True
+    )
+    made = Member(NoSession(name), spec, listener=silent, reconnect_s=1)  # type: ignore[arg-type]
+    made.lost, made.down_since, made.known_at = lost, down_since, known_at
+    if record:
+        fields = {"run": "r", "step": "v/train", "node": name, "reason": EndReason.EXITED, "exit_code": 1}
+        made.record = ExitRecord.model_validate({**fields, **record})
+    return made
+
+
+STOPPED = {"reason": "stopped", "exit_code": None, "message": "a peer failed"}
+HANGS = {"reason": "hang", "exit_code": None, "message": "no progress for 120 s"}
+
+
+@pytest.mark.parametrize(
+    ("members", "logs", "name", "kind", "status"),
+    [
+        # Paddle's launcher: 250 is a peer's abort.
+        (
+            [member("a", exit_code=250, ended_at=1), member("b", exit_code=17, ended_at=2)],
+            {},
+            "b",
+            FailureClass.CODE_ERROR,
+            Status.FAILED,
+        ),
+        # The same with exit code 1 everywhere, as with torchrun and collectives that raise: the logs tell.
+        (
+            [member("a", ended_at=1), member("b", ended_at=2)],
+            {"a": RESET, "b": VALUE},
+            "b",
+            FailureClass.CODE_ERROR,
+            Status.FAILED,
+        ),
+        # Two with causes of their own: the first.
+        (
+            [member("a", ended_at=5), member("b", ended_at=3)],
+            {"a": VALUE, "b": "MemoryError\n"},
+            "b",
+            FailureClass.OOM_HOST,
+            Status.FAILED,
+        ),
+        # Only victims: the network.
+        (
+            [member("a", exit_code=250, ended_at=1), member("b", ended_at=2)],
+            {"b": RESET},
+            "a",
+            FailureClass.COMMUNICATION,
+            Status.INFRA_FAILURE,
+        ),
+        # A victim, and a peer that went on until it was stopped: that one hung.
+        (
+            [member("a", exit_code=250, ended_at=1), member("b", ended_at=9, **STOPPED)],
+            {},
+            "b",
+            FailureClass.HANG,
+            Status.FAILED,
+        ),
+        # As before, but it had just crashed and was stopped before it could end.
+        (
+            [member("a", exit_code=250, ended_at=1), member("b", ended_at=9, **STOPPED)],
+            {"b": VALUE},
+            "b",
+            FailureClass.CODE_ERROR,
+            Status.FAILED,
+        ),
+        # The one that failed by itself is to blame, not those that were stopped for it.
+        (
+            [member("a", ended_at=1), member("b", ended_at=9, **STOPPED)],
+            {"a": VALUE},
+            "a",
+            FailureClass.CODE_ERROR,
+            Status.FAILED,
+        ),
+        (
+            [member("a", ended_at=9, **STOPPED), member("b", ended_at=3, **HANGS)],
+            {},
+            "b",
+            FailureClass.HANG,
+            Status.FAILED,
+        ),
+        # A node that was lost before anybody failed is why the others failed, whatever they say.
+        (
+            [
+                member("a", ended_at=9, known_at=20, exit_code=1),
+                member("b", lost="node b was lost", down_since=10),
+            ],
+            {},
+            "b",
+            FailureClass.NODE_LOST,
+            Status.INFRA_FAILURE,
+        ),
+        # A node that was lost afterwards is not.
+        (
+            [member("a", ended_at=9, known_at=20), member("b", lost="node b was lost", down_since=30)],
+            {"a": VALUE},
+            "a",
+            FailureClass.CODE_ERROR,
+            Status.FAILED,
+        ),
+        (
+            [member("a", ended_at=9, reason="signaled", signal=9, exit_code=None), member("b", exit_code=250)],
+            {},
+            "a",
+            FailureClass.KILLED,
+            Status.INFRA_FAILURE,
+        ),
+        (
+            [member("a", ended_at=9, reason="signaled", signal=9, exit_code=None, oom=True)],
+            {},
+            "a",
+            FailureClass.OOM_HOST,
+            Status.FAILED,
+        ),
+    ],
+)
+def test_who_and_what(
+    members: list[Member], logs: Mapping[str, str], name: str, kind: FailureClass, status: Status
+) -> None:
+    told = {node: telling(text, {}) for node, text in logs.items()}
+    said = step_outcome(members, told, cancelled=False)
+    assert said.failure is not None
+    assert (said.failure.node, said.failure.failure_class, said.status) == (name, kind, status)
+    assert f"node {name}" in said.reason
+    backwards = step_outcome(members[::-1], told, cancelled=False)
+    assert backwards.failure is not None
+    assert backwards.failure.node == name
+
+
+def test_a_clock_that_is_off_does_not_make_a_node_the_first() -> None:
+    members = [member("a", ended_at=1000.0), member("b", ended_at=402.0)]
+    told = {name: Telling(VALUE, -1, telling(VALUE, {}).trouble) for name in ("a", "b")}
+    blamed = culprit(members, told, {"b": -600.0})
+    assert blamed is not None
+    assert blamed.name == "a"
+
+
+def test_nobody_is_to_blame_when_all_ended_well() -> None:
+    members = [member("a", exit_code=0), member("b", exit_code=0)]
+    assert culprit(members) is None
+    assert step_outcome(members, {}, cancelled=False).status is Status.PASS
+
+
+def test_what_a_person_stopped_is_no_failure() -> None:
+    members = [member("a", **STOPPED), member("b", exit_code=250)]
+    said = step_outcome(members, {}, cancelled=True)
+    assert (said.status, said.failure) == (Status.CANCELLED, None)
+
+
+def test_a_member_whose_log_shows_a_peers_end_is_not_taken_for_the_culprit_while_it_runs() -> None:
+    said = member("a", exit_code=1)
+    assert is_culprit(said)
+    said.recent = RESET
+    assert not is_culprit(said)
+    assert not is_culprit(member("b", exit_code=250))
+    assert is_culprit(member("c", lost="gone"))
+
+
+def test_the_followers_are_named() -> None:
+    members = [member("a", exit_code=250), member("b", ended_at=2), member("c", exit_code=250)]
+    said = step_outcome(members, {"b": telling(VALUE, {})}, cancelled=False)
+    assert said.failure is not None
+    assert said.failure.followers == ("a", "c")
+    assert said.failure.culprit == "node b"
+    assert said.reason.endswith("; node a, c followed")

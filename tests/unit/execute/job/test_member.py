@@ -1,0 +1,82 @@
+"""What a member makes of a runner that another process saw stand still."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tipcflow.domain import EndReason, ExitRecord, InfraError, JobCommand, JobSpec, Node
+from tipcflow.execute.job.member import Member
+
+SPEC = JobSpec(
+    run="r", step="v/train", node="b", fence=1, workspace="/w", root="/w",
+    commands=(JobCommand(text="true", cwd="."),),
+)  # fmt: skip
+STOOD = {"up": 5.0, "still_s": 21.4}
+SAID = "the runner on node b stopped responding: no heartbeat for 21 s"
+
+
+class Still:
+    """A node whose runner stands still, as far as `poll` and each watch say."""
+
+    node = Node(name="b", address="192.0.2.2", workspace="/w", python="/usr/bin/python3")
+
+    def __init__(self, answer: dict[str, Any], *watches: list[float]) -> None:
+        self.answer, self.watches, self.ended = answer, list(watches), 0
+
+    def poll(self, spec: JobSpec) -> dict[str, Any]:
+        if not self.answer:
+            raise InfraError("node b does not answer")
+        return self.answer
+
+    def watch(self, spec: JobSpec, resume: dict[str, int], seconds: float) -> Iterator[dict[str, Any]]:
+        for still_s in self.watches.pop(0):
+            yield {"event": "alive", "up": 5.0, "still_s": still_s}
+
+    def end_stuck(self, spec: JobSpec) -> None:
+        self.ended += 1
+
+
+def member(node: Any, **fields: Any) -> Member:
+    return Member(node, SPEC, listener=lambda _: None, reconnect_s=0, **fields)
+
+
+def running(up: float) -> dict[str, Any]:
+    return {"state": "running", "heartbeat": {"up": up}, "record": None, "legs": []}
+
+
+@pytest.mark.parametrize(("up", "lost"), [(5.0, SAID), (6.0, "")])
+def test_a_runner_is_ended_unless_it_has_written_a_heartbeat_since(up: float, lost: str) -> None:
+    node = Still(running(up))
+    one = member(node)
+    one.end_if_still(STOOD)
+    assert (one.lost, node.ended) == (lost, bool(lost))
+
+
+def test_a_job_that_has_ended_meanwhile_keeps_its_exit_record() -> None:
+    record = ExitRecord(run="r", step="v/train", node="b", reason=EndReason.EXITED, exit_code=0)
+    node = Still({**running(5.0), "state": "ended", "record": record.model_dump(mode="json")})
+    one = member(node)
+    one.end_if_still(STOOD)
+    assert (one.record, one.lost, node.ended) == (record, "", 0)
+
+
+def test_a_node_that_does_not_answer_is_left_to_the_watch() -> None:
+    node = Still({})
+    one = member(node)
+    one.end_if_still(STOOD)
+    assert (one.lost, node.ended) == ("", 0)
+
+
+def test_stillness_counts_over_several_watches() -> None:
+    node = Still({}, [0.0, 4.0, 15.0], [0.0, 4.0], [0.0, 2.4, 3.0])
+    one = member(node, silence_s=21.0)
+    assert [one.follow(15) for _ in range(3)] == [False, False, True]
+    assert (one.lost, node.ended) == (SAID, 1)
+
+
+def test_a_runner_that_uses_its_cpu_does_not_stand_still() -> None:
+    node = Still({}, [0.0, 15.0], [0.0, 0.0, 15.0], [0.0, 20.0, 1.0, 3.0])
+    one = member(node, silence_s=36.0)
+    assert [one.follow(15) for _ in range(3)] == [False, False, False]
+    assert (one.lost, node.ended) == ("", 0)

@@ -1,0 +1,190 @@
+"""How a run waits for its slots: what it says, when it gives up, and whom it lets go first."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.stories import a_run
+
+from tipcflow.domain import InfraError
+from tipcflow.execute.leases import keeper as module
+from tipcflow.execute.leases.keeper import LeaseKeeper
+from tipcflow.store import Store
+
+A0, A1, B0 = ("192.0.2.1", 0), ("192.0.2.1", 1), ("192.0.2.2", 0)
+NAMES = {"192.0.2.1": "node-1", "192.0.2.2": "node-2"}
+Slot = tuple[str, int]
+
+
+class Claims:
+    """Nodes on which other controllers' runs live, one answer after the other; the last one for ever."""
+
+    def __init__(self, *answers: Mapping[str, set[str]]) -> None:
+        self.answers = list(answers)
+        self.given_back = 0
+        self.fence = 0
+
+    def take(self) -> Mapping[str, set[str]]:
+        return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+
+    def give_back(self) -> None:
+        self.given_back += 1
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+    monkeypatch.setattr(module, "ASK_EVERY_S", 0.01)
+    with Store.open(f"sqlite:///{tmp_path / 'tipcflow.db'}") as made:
+        for name, trigger in (("holder", "weekly"), ("mine", "cli"), ("change", "ci")):
+            made.create_run(a_run(name, trigger=trigger))
+        yield made
+
+
+@pytest.fixture
+def keeper(store: Store) -> Callable[..., LeaseKeeper]:
+    def make(run: str = "mine", *slots: Slot, **fields: Any) -> LeaseKeeper:
+        known: dict[str, Any] = {"owner": f"owner of {run}", "wait_s": 60.0, "names": NAMES}
+        known |= {"empty": lambda node, run: False, "say": lambda line: None}
+        return LeaseKeeper(store, run, slots or (A0, A1), **(known | fields))
+
+    return make
+
+
+def hold(store: Store, *slots: Slot, run: str = "holder", ttl_s: float = 600, ago: float = 0) -> None:
+    assert store.acquire_leases(run, slots, owner="somebody", ttl_s=ttl_s, now=time.time() - ago)
+
+
+def test_free_slots_are_had_and_given_back(store: Store, keeper: Callable[..., LeaseKeeper]) -> None:
+    with keeper() as held:
+        assert held.fence > 0
+        assert {(lease.node, lease.slot) for lease in store.leases()} == {A0, A1}
+    assert (store.leases(), store.lease_queue()) == ([], [])
+
+
+def test_who_waits_is_told_for_whom_and_goes_on_when_it_is_its_turn(
+    store: Store, keeper: Callable[..., LeaseKeeper]
+) -> None:
+    hold(store, A0, A1)
+    store.queue_for_leases("change", [A0], owner="ci", ttl_s=600)
+    said: list[str] = []
+
+    def say(line: str) -> None:
+        said.append(line)
+        if len(said) == 1:
+            store.release_leases("holder")
+        elif len(said) == 2:
+            store.leave_queue("change")
+
+    with keeper(say=say):
+        pass
+    assert said[0].startswith("waiting for node-1 slots 0-1: held by run holder (weekly) since 20")
+    assert said[0].endswith(" UTC; position 2 of 2")
+    assert said[1:] == ["waiting for node-1 slot 0: kept for run change (ci), which goes first; position 2 of 2"]
+
+
+def test_a_wait_has_an_end_and_leaves_no_request(store: Store, keeper: Callable[..., LeaseKeeper]) -> None:
+    hold(store, A1)
+    with pytest.raises(
+        InfraError, match=r"^no free slots within 0 s: waiting for node-1 slot 1: held by"
+    ) as error:
+        keeper(wait_s=0.05).__enter__()
+    assert "tipcflow nodes" in error.value.hint
+    assert store.lease_queue() == []
+
+
+def test_a_person_ends_the_wait(store: Store, keeper: Callable[..., LeaseKeeper]) -> None:
+    hold(store, A0)
+    cancel = threading.Event()
+    with pytest.raises(InfraError, match="stopped while waiting"):
+        keeper(cancel=cancel, say=lambda line: cancel.set()).__enter__()
+    assert store.lease_queue() == []
+
+
+def test_an_expired_lease_is_had_only_when_its_node_was_listed_and_found_empty(
+    store: Store, keeper: Callable[..., LeaseKeeper], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "LOOK_EVERY_S", 0.05)
+    hold(store, A0, A1, ttl_s=60, ago=3600)
+    asked: list[tuple[str, str]] = []
+    said: list[str] = []
+
+    def empty(node: str, run: str) -> bool:
+        asked.append((node, run))
+        return len(asked) == 3
+
+    with keeper(empty=empty, say=said.append):
+        assert {lease.run for lease in store.leases()} == {"mine"}
+    assert asked == [("192.0.2.1", "holder")] * 3
+    assert len(said) == 1
+    assert "slots 0-1: held by run holder (weekly) since " in said[0]
+    assert ", lease ran out at " in said[0]
+
+
+def test_only_the_first_in_line_looks_at_nodes(store: Store, keeper: Callable[..., LeaseKeeper]) -> None:
+    hold(store, A0, ttl_s=60, ago=3600)
+    store.queue_for_leases("change", [A0], owner="ci", ttl_s=600)
+
+    def empty(node: str, run: str) -> bool:
+        raise AssertionError("it is not its turn")
+
+    assert keeper(empty=empty).try_once()[0] is None
+
+
+def test_another_controllers_run_is_waited_for(
+    store: Store, keeper: Callable[..., LeaseKeeper], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "LOOK_EVERY_S", 0.02)
+    claims = Claims({"192.0.2.1": {"theirs"}}, {"192.0.2.1": {"theirs"}}, {})
+    said: list[str] = []
+    with keeper(claims=claims, say=said.append):
+        assert len(store.leases()) == 2
+    assert said == [
+        "waiting for node-1: run theirs lives there and holds no lease here: another controller's, or left behind "
+        "(see `tipcflow nodes`)"
+    ]
+
+
+def test_a_claim_is_given_back_when_the_slots_are_lost_in_the_same_moment(
+    store: Store, keeper: Callable[..., LeaseKeeper]
+) -> None:
+    class Late(Claims):
+        def take(self) -> Mapping[str, set[str]]:
+            hold(store, A0, run="change")
+            return {}
+
+    claims = Late({})
+    fence, why = keeper(claims=claims).try_once()
+    assert (fence, claims.given_back) == (None, 1)
+    assert "held by run change (ci)" in why
+
+
+def test_asking_without_the_queue_leaves_no_request(store: Store, keeper: Callable[..., LeaseKeeper]) -> None:
+    hold(store, A0)
+    assert keeper().try_once(queue=False)[0] is None
+    assert store.lease_queue() == []
+    keeper().try_once()
+    assert [place.request.run for place in store.lease_queue()] == ["mine"]
+
+
+def test_a_run_gets_its_own_expired_lease_back_whoever_waits(
+    store: Store, keeper: Callable[..., LeaseKeeper]
+) -> None:
+    hold(store, A0, A1, run="mine", ttl_s=60, ago=3600)
+    store.queue_for_leases("change", [A0], owner="ci", ttl_s=600)
+    fence, why = keeper().try_once(queue=False)
+    assert (fence is not None, why) == (True, "")
+    assert all(lease.live(time.time()) for lease in store.leases())
+
+
+def test_a_lease_that_ran_out_is_taken_again(store: Store, keeper: Callable[..., LeaseKeeper]) -> None:
+    with keeper(ttl_s=0.3) as held:
+        first = held.fence
+        assert store.renew_leases("mine", ttl_s=-5)
+        deadline = time.monotonic() + 60
+        while not all(lease.live(time.time()) for lease in store.leases()):
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        assert all(lease.fence > first for lease in store.leases())

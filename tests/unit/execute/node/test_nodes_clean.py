@@ -1,0 +1,117 @@
+"""What a run's end does on its nodes: what is left is ended and told, what cannot be ended keeps its slots."""
+
+from typing import Any
+
+import pytest
+
+from tipcflow.config.waits import Waits
+from tipcflow.domain import Attempt, Cluster, InfraError, Node
+from tipcflow.execute.node.nodes import Nodes, stayed_of
+
+RUN, JOB = "r1", "r1/v/train/1"
+MINE = {"pid": 7, "job": JOB, "cmdline": "python train.py", "user": "trainer"}
+OTHERS = {"pid": 8, "job": "r2/v/train/1", "cmdline": "python other.py"}
+CONTAINER = {"job": JOB, "container": "tipcflow-x", "removed": False, "message": "no answer"}
+
+
+class Told:
+    """A node that is listed and reaped as told."""
+
+    was_connected = True
+
+    def __init__(self, node: Node, *processes: dict[str, Any], left: tuple[Any, ...] = (), **more: Any) -> None:
+        self.node, self.processes, self.left = node, list(processes), list(left)
+        self.containers, self.away = more.get("containers", []), more.get("away", "")
+        self.helpers, self.left_helpers, self.helped = more.get("helpers", []), more.get("left_helpers", []), False
+        self.reaped: list[str] = []
+        self.unclaimed: list[str] = []
+
+    def list_ours(self) -> dict[str, Any]:
+        if self.away:
+            raise InfraError(f"node {self.node.name} does not answer")
+        return {"processes": self.processes, "jobs": [], "helpers": self.helpers}
+
+    def reap(self, job: str) -> dict[str, Any]:
+        self.reaped.append(job)
+        return {"left": self.left, "killed": [], "containers": self.containers}
+
+    def unclaim(self, run: str) -> dict[str, str]:
+        self.unclaimed.append(run)
+        return {}
+
+    def end_helpers(self) -> dict[str, Any]:
+        self.helped = True
+        return {"helpers": [], "left": self.left_helpers}
+
+
+@pytest.fixture
+def node() -> Node:
+    return Node(name="a", address="192.0.2.1", python="/usr/bin/python3", workspace="/w")
+
+
+def nodes_with(told: Told) -> Nodes:
+    made = Nodes(Cluster(name="c", nodes=(told.node,)), ["a"], waits=Waits())
+    made._sessions = {"a": told}  # type: ignore[dict-item]
+    return made
+
+
+def attempt() -> Attempt:
+    return Attempt(run=RUN, step="v/train", attempt=1, nodes=("a",), started_at=1.0)
+
+
+def test_what_is_left_is_ended_and_told_and_others_stay(node: Node) -> None:
+    told = Told(node, MINE, OTHERS)
+    nodes = nodes_with(told)
+    assert nodes.clean(RUN) == ["processes of the run were left on node a and were ended: 7 (python train.py)"]
+    assert (told.reaped, told.unclaimed) == ([JOB], [RUN])
+    assert nodes.may_hold([attempt()]) == set()
+
+
+def test_an_empty_node_says_nothing(node: Node) -> None:
+    told = Told(node, OTHERS)
+    assert nodes_with(told).clean(RUN) == []
+    assert (told.reaped, told.unclaimed) == ([], [RUN])
+
+
+@pytest.mark.parametrize(
+    ("left", "containers", "words"),
+    [
+        ((MINE,), [], "pid 7 (python train.py, user trainer)"),
+        ((), [CONTAINER], "container tipcflow-x (no answer)"),
+        (
+            (MINE,),
+            [CONTAINER, CONTAINER | {"removed": True}],
+            "pid 7 (python train.py, user trainer), container tipcflow-x (no answer)",
+        ),
+    ],
+)
+def test_what_stays_keeps_its_slots_and_its_claim(node: Node, left: Any, containers: Any, words: str) -> None:
+    told = Told(node, MINE, left=left, containers=containers)
+    nodes = nodes_with(told)
+    assert nodes.clean(RUN) == [f"still on node a after SIGKILL: {words}; its slots are kept"]
+    assert told.unclaimed == []
+    assert nodes.may_hold([attempt()]) == {"192.0.2.1"}
+    assert nodes.may_hold([]) == set(), "nothing was tried there"
+
+
+def test_helpers_that_nobody_waits_for_are_ended_and_others_spared(node: Node) -> None:
+    upload = {"pid": 9, "helper": "upload", "cmdline": "cat", "user": "trainer", "over": False}
+    told = Told(node, helpers=[upload])
+    assert (nodes_with(told).clean(RUN), told.helped) == ([], False)
+    told = Told(node, helpers=[upload | {"over": True}])
+    assert (nodes_with(told).clean(RUN), told.helped) == ([], True)
+    told = Told(node, helpers=[upload | {"over": True}], left_helpers=[upload])
+    assert nodes_with(told).clean(RUN) == [
+        "still on node a after SIGKILL: pid 9 (cat, user trainer); its slots are kept"
+    ]
+
+
+def test_a_node_that_cannot_be_listed_keeps_its_slots(node: Node) -> None:
+    nodes = nodes_with(Told(node, away="yes"))
+    assert nodes.clean(RUN) == ["node a could not be listed for leftovers: node a does not answer"]
+    assert nodes.may_hold([attempt()]) == {"192.0.2.1"}
+
+
+def test_a_runner_that_knows_no_containers() -> None:
+    assert stayed_of({"left": [MINE]}) == ["pid 7 (python train.py, user trainer)"]
+    assert stayed_of({"left": [], "containers": [CONTAINER | {"removed": True}]}) == []

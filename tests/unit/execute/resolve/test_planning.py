@@ -1,0 +1,86 @@
+"""A wish that a run would silently ignore is refused; an unseeded run is seeded where that is possible."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tipcflow.config.suite import Suite
+from tipcflow.domain import Cluster, Compat, ConfigError, InfraError, Launch, Node, Plan
+from tipcflow.execute.request import RunRequest
+from tipcflow.execute.resolve.planning import DEFAULT_SEED, launch_of, make_plan, start_port
+from tipcflow.execute.source.snapshot import take_snapshot
+
+TOY = Path(__file__).parents[3] / "support" / "toy_suite"
+PARAMS = "test_tipc/configs/toy/train_infer_python.txt"
+
+
+def made(tmp_path: Path, *, seed_argument: str = "--seed={seed}", **wishes: Any) -> Plan:
+    suite = Suite(name="toy", folder=str(TOY), dialects=("models/template",), seed_argument=seed_argument)
+    request = RunRequest(
+        params=PARAMS, suite="toy", mode="lite_train_lite_infer", cluster="", config_dir=tmp_path, **wishes
+    )
+    snapshot = take_snapshot(suite, PARAMS, None, cache=tmp_path)
+    return make_plan(request, suite, None, snapshot, run="r")
+
+
+def seeds_passed(plan: Plan) -> int:
+    return sum("--seed=" in command.text for step in plan.steps for command in step.commands.values())
+
+
+def test_a_run_without_a_wish_is_seeded(tmp_path: Path) -> None:
+    plan = made(tmp_path)
+    assert plan.seed == DEFAULT_SEED
+    assert seeds_passed(plan) > 0
+
+
+@pytest.mark.parametrize("settings", [{"seed_argument": ""}, {"compat": Compat.BASH}])
+def test_a_seed_that_no_command_carries_is_not_declared(tmp_path: Path, settings: dict[str, Any]) -> None:
+    plan = made(tmp_path, **settings)
+    assert plan.seed is None
+    assert seeds_passed(plan) == 0
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"seed": 7, "seed_argument": ""}, "--seed: suite toy cannot be seeded"),
+        ({"seed": 7, "compat": Compat.BASH}, "--seed: has no effect with --compat bash"),
+        ({"diagnose": True, "compat": Compat.BASH}, "--diagnose: has no effect with --compat bash"),
+    ],
+)
+def test_a_wish_without_effect_is_refused(tmp_path: Path, settings: dict[str, Any], words: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        made(tmp_path, **settings)
+    assert words in str(caught.value)
+
+
+def test_ports_of_a_run_are_its_own_block() -> None:
+    ports = {start_port(f"run-{number}") for number in range(200)}
+    assert len(ports) > 100
+    assert all(20000 <= port < 32768 - 32 and (port - 20000) % 32 == 0 for port in ports)
+
+
+def test_runs_that_wish_for_the_same_ports_get_others_in_the_order_of_their_leases() -> None:
+    wish = start_port("run-0")
+    twins = [run for run in (f"run-{number}" for number in range(5000)) if start_port(run) == wish][:4]
+    assert len(twins) == 4
+    ports = [start_port(run, before=twins[:place]) for place, run in enumerate(twins)]
+    assert ports == [20000 + (wish - 20000 + 32 * place) % 12000 for place in range(4)]
+
+
+def test_ports_that_a_node_uses_are_passed_over() -> None:
+    wish = start_port("run-0")
+    assert start_port("run-0", taken={wish + 31}) != wish
+    assert start_port("run-0", taken={wish - 1, wish + 32, 80, 40000}) == wish
+    with pytest.raises(InfraError, match="no 32 ports in a row are free"):
+        start_port("run-0", taken=set(range(20000, 32000, 32)))
+
+
+def test_the_suite_says_how_its_trainings_start_else_the_cluster() -> None:
+    suite = Suite(name="toy", folder=str(TOY), dialects=("models/template",))
+    torch = suite.model_copy(update={"launch": Launch.TORCHRUN})
+    node = Node(name="a", address="10.0.0.1", python="/p", workspace="/w")
+    plain, newer = Cluster(name="c", nodes=(node,)), Cluster(name="c", nodes=(node,), launch=Launch.MASTER)
+    assert [launch_of(suite, None), launch_of(suite, plain), launch_of(suite, newer)] == ["ips", "ips", "master"]
+    assert [launch_of(torch, None), launch_of(torch, newer)] == ["torchrun", "torchrun"]

@@ -1,0 +1,52 @@
+"""A status that the database could not take waits in a file for a later command."""
+
+import os
+from pathlib import Path
+
+from tests.support.stories import a_plan, a_run
+
+from tipcflow.domain import Status
+from tipcflow.execute.run import status_spool as spool
+from tipcflow.store import Store
+
+
+def test_a_kept_status_is_given_to_its_run_once(tmp_path: Path) -> None:
+    run = a_run().model_copy(update={"status": None, "ended_at": None})
+    with Store.open(f"sqlite:///{tmp_path}/tipcflow.db") as store:
+        store.create_run(run, a_plan())
+        assert spool.keep(tmp_path, run.id, Status.INFRA_FAILURE, "the database is locked")
+        assert spool.keep(tmp_path, "of-another-database", Status.INFRA_FAILURE, "x")
+        assert spool.apply(tmp_path, store) == [run.id]
+        assert store.get_run(run.id).status is Status.INFRA_FAILURE
+        store.finish_run(run.id, Status.PASS, "judged since", 1.0)
+        assert spool.apply(tmp_path, store) == []
+        assert store.get_run(run.id).status is Status.PASS
+    assert [path.stem for path in (tmp_path / spool.FOLDER).iterdir()] == ["of-another-database"]
+
+
+def test_a_status_is_kept_in_the_room_that_its_run_has_reserved(tmp_path: Path) -> None:
+    spool.reserve(tmp_path, "r1")
+    (reserved,) = (tmp_path / spool.FOLDER).iterdir()
+    before = reserved.stat()
+    assert spool.keep(tmp_path, "r1", Status.INFRA_FAILURE, "x" * 9000)
+    (kept,) = (tmp_path / spool.FOLDER).iterdir()
+    assert kept.name == "r1.json"
+    assert (kept.stat().st_ino, kept.stat().st_size) == (before.st_ino, before.st_size), (
+        "no further room was needed"
+    )
+    spool.reserve(tmp_path, "r2")
+    spool.release(tmp_path, "r2")
+    assert [path.name for path in (tmp_path / spool.FOLDER).iterdir()] == ["r1.json"]
+
+
+def test_reserved_room_of_ended_and_of_forgotten_runs_is_given_back(tmp_path: Path) -> None:
+    living, ended = (a_run().model_copy(update={"id": name}) for name in ("living", "ended"))
+    with Store.open(f"sqlite:///{tmp_path}/tipcflow.db") as store:
+        store.create_run(living.model_copy(update={"status": None, "ended_at": None}), a_plan())
+        store.create_run(ended.model_copy(update={"status": None, "ended_at": None}), a_plan())
+        store.finish_run("ended", Status.PASS, "", 1.0)
+        for run in ("living", "ended", "unknown", "old"):
+            spool.reserve(tmp_path, run)
+        os.utime(tmp_path / spool.FOLDER / "old.reserved", (0, 0))
+        assert spool.apply(tmp_path, store) == []
+    assert {path.stem for path in (tmp_path / spool.FOLDER).iterdir()} == {"living", "unknown"}

@@ -1,0 +1,167 @@
+"""A suite's files at a ref: the same bytes for the same files, and one clear error for what is not there."""
+
+import io
+import subprocess
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from tipcflow.config.suite import Suite
+from tipcflow.domain import ConfigError, InfraError
+from tipcflow.execute.source.snapshot import Snapshot, take_snapshot
+
+PARAMS = "test_tipc/configs/net/train_infer_python.txt"
+
+
+def git(folder: Path, *args: str) -> str:
+    identity = ["-c", "user.name=t", "-c", "user.email=t@example.invalid", "-c", "commit.gpgsign=false"]
+    done = subprocess.run(["git", "-C", str(folder), *identity, *args], capture_output=True, check=True, text=True)
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """A checkout whose folder `suite` is the suite; two commits, a tag on the first."""
+    root = tmp_path / "checkout"
+    folder = root / "suite"
+    (folder / PARAMS).parent.mkdir(parents=True)
+    (folder / PARAMS).write_text("first\n")
+    (folder / "run.sh").write_text("#!/bin/sh\n")
+    (folder / "run.sh").chmod(0o755)
+    (folder / "größe ä.txt").write_text("x")
+    (folder / "link").symlink_to("run.sh")
+    git(tmp_path, "init", "-q", "-b", "main", str(root))
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", "one")
+    git(root, "tag", "v1")
+    (folder / PARAMS).write_text("second\n")
+    git(root, "commit", "-qam", "two")
+    return root
+
+
+def snapshot(root: Path, ref: str | None = None, params: str = PARAMS) -> Snapshot:
+    suite = Suite(name="s", folder=str(root / "suite"), dialects=("d",))
+    return take_snapshot(suite, params, ref, cache=root / "cache")
+
+
+def members(found: Snapshot) -> dict[str, tarfile.TarInfo]:
+    with tarfile.open(fileobj=io.BytesIO(found.archive)) as archive:
+        return {member.name: member for member in archive}
+
+
+def test_ref_gives_the_file_at_that_ref(repository: Path) -> None:
+    old = snapshot(repository, "v1")
+    assert old.params_text == "first\n"
+    assert old.commit == git(repository, "rev-parse", "v1")
+    assert snapshot(repository, "main").params_text == "second\n"
+
+
+def test_same_files_same_hash_also_without_git_times(repository: Path) -> None:
+    at_ref = snapshot(repository, "main")
+    now = snapshot(repository)
+    assert at_ref.sha256 == now.sha256
+    assert at_ref.commit == now.commit
+    assert snapshot(repository, "v1").sha256 != now.sha256
+
+
+def test_modes_links_and_names_survive(repository: Path) -> None:
+    found = members(snapshot(repository, "main"))
+    assert found["run.sh"].mode == 0o755
+    assert found["link"].issym()
+    assert found["link"].linkname == "run.sh"
+    assert "größe ä.txt" in found
+
+
+def test_local_changes_are_marked(repository: Path) -> None:
+    (repository / "suite" / "new.py").write_text("print()\n")
+    found = snapshot(repository)
+    assert found.commit.endswith("+local")
+    assert "new.py" in found.names
+
+
+def test_params_by_path_on_the_controller(repository: Path) -> None:
+    assert snapshot(repository, params=str(repository / "suite" / PARAMS)).params_file == PARAMS
+
+
+def test_foreign_params_file_travels_along(repository: Path, tmp_path: Path) -> None:
+    mine = tmp_path / "mine.txt"
+    mine.write_text("my own\n")
+    found = snapshot(repository, "v1", params=str(mine))
+    assert found.params_file.startswith("tipcflow_params/")
+    assert found.params_file.endswith("/mine.txt")
+    assert found.params_text == "my own\n"
+    assert found.params_file in members(found)
+
+
+@pytest.mark.parametrize(
+    ("ref", "params", "words"),
+    [
+        ("v9", PARAMS, r"--suite-ref: the suite has no such ref; found 'v9'"),
+        ("--upload-pack=x", PARAMS, "no such ref"),
+        ("v1", "test_tipc/none.txt", "no such params file at v1; found 'test_tipc/none.txt'"),
+        (None, "../outside.txt", "no such params file"),
+        (None, "/does/not/exist.txt", "no such params file; found '/does/not/exist.txt'"),
+    ],
+)
+def test_wrong_ref_or_file(repository: Path, ref: str | None, params: str, words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        snapshot(repository, ref, params)
+
+
+def test_params_that_are_not_text(repository: Path) -> None:
+    (repository / "suite" / PARAMS).write_bytes(b"ok\n\xff\xfe\n")
+    with pytest.raises(ConfigError, match=r"train_infer_python.txt:2: is not UTF-8"):
+        snapshot(repository)
+
+
+def test_folder_without_git(tmp_path: Path) -> None:
+    (tmp_path / "suite" / "__pycache__").mkdir(parents=True)
+    (tmp_path / "suite" / "__pycache__" / "x.pyc").write_bytes(b"x")
+    (tmp_path / "suite" / "p.txt").write_text("p\n")
+    found = snapshot(tmp_path, params="p.txt")
+    assert found.commit == ""
+    assert found.names == {"p.txt"}
+    with pytest.raises(ConfigError, match="not a git checkout"):
+        snapshot(tmp_path, "main", "p.txt")
+
+
+def test_suite_by_git_url(repository: Path, tmp_path: Path) -> None:
+    suite = Suite(name="s", git=f"file://{repository}", subfolder="suite", dialects=("d",))
+    cache = tmp_path / "cache"
+    assert take_snapshot(suite, PARAMS, None, cache=cache).params_text == "second\n"
+    (repository / "suite" / PARAMS).write_text("third\n")
+    git(repository, "commit", "-qam", "three")
+    assert take_snapshot(suite, PARAMS, "main", cache=cache).params_text == "third\n"
+
+
+def test_a_commit_that_no_branch_holds_comes_when_asked_for(repository: Path, tmp_path: Path) -> None:
+    suite = Suite(name="s", git=f"file://{repository}", subfolder="suite", dialects=("d",))
+    cache = tmp_path / "cache"
+    take_snapshot(suite, PARAMS, None, cache=cache)
+    git(repository, "checkout", "--quiet", "--detach")
+    (repository / "suite" / PARAMS).write_text("from a fork\n")
+    git(repository, "commit", "-qam", "a pull request")
+    commit = git(repository, "rev-parse", "HEAD").strip()
+    git(repository, "update-ref", "refs/pull/1/head", commit)
+    git(repository, "checkout", "--quiet", "-")
+    git(repository, "config", "uploadpack.allowAnySHA1InWant", "true")
+    assert take_snapshot(suite, PARAMS, commit, cache=cache).params_text == "from a fork\n"
+    with pytest.raises(ConfigError, match="no such ref"):
+        take_snapshot(suite, PARAMS, "0" * 40, cache=cache)
+
+
+def test_unreachable_git_url(tmp_path: Path) -> None:
+    suite = Suite(name="s", git=f"file://{tmp_path}/nowhere", dialects=("d",))
+    with pytest.raises(InfraError, match="git clone failed"):
+        take_snapshot(suite, PARAMS, None, cache=tmp_path / "cache")
+
+
+def test_params_by_the_names_that_a_chain_has(repository: Path) -> None:
+    short = "/".join(PARAMS.split("/")[-2:])
+    assert snapshot(repository, None, short).params_file == PARAMS
+    other = repository / "suite" / "test_tipc" / "configs" / "other" / short
+    other.parent.mkdir(parents=True)
+    other.write_text("another\n")
+    with pytest.raises(ConfigError, match=f"2 params files of that folder and name.*expected one of .*{PARAMS}"):
+        snapshot(repository, None, short)

@@ -1,0 +1,229 @@
+"""Sweeps on a real database, without nodes: who counts as gone, what may go, and what is said."""
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.support.stories import a_run
+
+from tipcflow.domain import Cluster, InfraError, Node, Run, Status
+from tipcflow.execute.events import events_path
+from tipcflow.execute.sweeps.leases import expired_leases
+from tipcflow.execute.sweeps.leftovers import leftovers
+from tipcflow.execute.sweeps.maintenance import (
+    DAY_S,
+    EVENTS_S,
+    OTHER_FOLDER_S,
+    PASSED_FOLDER_S,
+    SNAPSHOT_S,
+    Owner,
+    Upkeep,
+)
+from tipcflow.execute.sweeps.node_folders import may_go, node_folders
+from tipcflow.execute.sweeps.retention import retention
+from tipcflow.execute.sweeps.runs import runs_without_status, why_abandoned
+from tipcflow.store import Store
+from tipcflow.transport import Transport
+
+NOW = time.time()
+NODE = {"name": "b", "address": "192.0.2.2", "python": "/usr/bin/python3", "workspace": "/var/lib/tipcflow"}
+
+
+class Deployment:
+    """A home, a database, a scheduler's answers, and nodes that do not answer."""
+
+    def __init__(self, home: Path, store: Store) -> None:
+        self.home, self.store = home, store
+        self.owners: dict[str, Owner] = {}
+        self.said: list[str] = []
+        self.asked: list[str] = []
+
+    @property
+    def upkeep(self) -> Upkeep:
+        configs = self.home / "configs"
+        owner = self.owners.get
+        return Upkeep(
+            self.store,
+            self.home,
+            configs,
+            self.connect,
+            self.said.append,
+            owner=lambda dag_id, run_id: owner(f"{dag_id} {run_id}", Owner.UNKNOWN),
+            now=NOW,
+        )
+
+    def connect(self, node: Node) -> Transport:
+        self.asked.append(node.name)
+        raise InfraError(f"node {node.name} does not answer", node=node.name)
+
+    def run(self, name: str, *, hours: float = 0.0, dag_run: str = "", owner: Owner | None = None) -> Run:
+        run = a_run(name, created_at=NOW - hours * 3600)
+        self.store.create_run(run)
+        if dag_run:
+            self.store.put_document(name, "airflow", {"dag_id": "toy", "run_id": dag_run})
+        if owner is not None:
+            self.owners[f"toy {dag_run}"] = owner
+        return run
+
+    def lease(self, run: Run, *, ttl_s: float, node: str = "192.0.2.2", slot: int = 0) -> None:
+        self.store.acquire_leases(run.id, [(node, slot)], owner="test", ttl_s=ttl_s, now=NOW)
+
+    def cluster(self, name: str, *nodes: dict[str, object]) -> None:
+        folder = self.home / "configs" / "clusters"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{name}.yaml").write_text(
+            Cluster.model_validate({"name": name, "nodes": nodes}).model_dump_json()
+        )
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Iterator[Deployment]:
+    with Store.open(f"sqlite:///{tmp_path / 'tipcflow.db'}") as store:
+        yield Deployment(tmp_path, store)
+
+
+def test_a_run_goes_on_as_long_as_somebody_may_be_at_it(here: Deployment) -> None:
+    living = [
+        here.run("living", hours=99, dag_run="one", owner=Owner.LIVING),
+        here.run("young", hours=23),
+        here.run("anothers", hours=23, dag_run="two", owner=Owner.UNKNOWN),
+        here.run("leased", hours=99),
+        here.run("patient", hours=47),
+    ]
+    here.lease(living[3], ttl_s=1.0)
+    here.store.put_document("patient", "request", {"wait_s": 48 * 3600.0})
+    assert [why_abandoned(here.upkeep, run) for run in living] == [""] * 5
+    assert runs_without_status(here.upkeep) == "5 runs without a status: 0 got one, 5 go on"
+    assert [run.status for run in here.store.unfinished_runs()] == [None] * 5
+    assert len(here.store.leases()) == 1
+
+
+def test_a_run_that_nobody_goes_on_with_gets_a_status_and_a_reason(here: Deployment) -> None:
+    here.run("ended", hours=0.1, dag_run="one", owner=Owner.ENDED)
+    here.run("desk", hours=25)
+    here.run("deleted", hours=26, dag_run="gone", owner=Owner.UNKNOWN)
+    here.run("living", hours=99, dag_run="two", owner=Owner.LIVING)
+    # The tasks that would have released it died: its lease does not protect it.
+    here.lease(here.store.get_run("ended"), ttl_s=900.0)
+    assert runs_without_status(here.upkeep) == "4 runs without a status: 3 got one, 1 go on"
+    for name in ("ended", "desk", "deleted"):
+        run = here.store.get_run(name)
+        assert run.status is Status.INFRA_FAILURE
+        assert any(line.startswith(f"{name}: infra_failure: ") for line in here.said)
+    why = "it ended before it had a plan; its DAG run ended without giving it a status"
+    assert here.store.get_run("ended").reason == why
+    assert "holds no slots and began 25 h ago" in here.store.get_run("desk").reason
+    assert here.store.leases() == []
+    assert runs_without_status(here.upkeep) == "1 runs without a status: 0 got one, 1 go on"
+
+
+def test_leases_of_nodes_that_cannot_be_listed_stay(here: Deployment) -> None:
+    here.cluster("local", NODE)
+    runs = [here.run(name) for name in ("expired", "lost", "live")]
+    here.lease(runs[0], ttl_s=-5)
+    here.lease(runs[1], ttl_s=-5, node="198.51.100.9")
+    here.lease(runs[2], ttl_s=5, slot=1)
+    assert expired_leases(here.upkeep) == "2 leases ran out: 0 were dropped"
+    assert sorted(here.said) == [
+        "run expired: its 1 leases stay, since its node cannot be listed: node b does not answer",
+        "run lost: its 1 leases stay, since no cluster file has a node at 198.51.100.9",
+    ]
+    assert len(here.store.leases()) == 3
+    assert here.asked == ["b"]
+
+
+def test_who_waits_for_slots_is_not_abandoned_and_requests_of_dead_waiters_are_forgotten(here: Deployment) -> None:
+    here.cluster("local", NODE)
+    waiting, dead = here.run("waiting", hours=99), here.run("dead", hours=99)
+    for run, ttl_s in ((waiting, 60.0), (dead, -60.0)):
+        here.store.queue_for_leases(run.id, [("192.0.2.2", 0)], owner="test", ttl_s=ttl_s, now=NOW)
+    assert [bool(why_abandoned(here.upkeep, run)) for run in (waiting, dead)] == [False, True]
+    assert leftovers(here.upkeep) == (
+        "0 nodes looked at: what was left of 0 runs was ended; 1 dead requests were forgotten"
+    )
+    assert here.asked == ["b"]
+    assert [place.request.run for place in here.store.lease_queue(NOW)] == ["waiting"]
+
+
+def test_a_run_knows_its_own_nodes(here: Deployment) -> None:
+    here.cluster("local", {**NODE, "name": "newer"})
+    here.store.put_document(here.run("expired").id, "cluster", {"name": "own", "nodes": [NODE | {"name": "own"}]})
+    here.lease(here.store.get_run("expired"), ttl_s=-5)
+    expired_leases(here.upkeep)
+    assert here.asked == ["own"]
+
+
+@pytest.mark.parametrize(
+    ("status", "age", "keep", "goes"),
+    [
+        (Status.PASS, PASSED_FOLDER_S + 1, False, True),
+        (Status.PASS, PASSED_FOLDER_S - 1, False, False),
+        (Status.PASS, OTHER_FOLDER_S - 1, True, False),
+        (Status.PASS, OTHER_FOLDER_S + 1, True, True),
+        (Status.FAILED, OTHER_FOLDER_S - 1, False, False),
+        (Status.FAILED, OTHER_FOLDER_S + 1, False, True),
+        (Status.IMPROVEMENT, PASSED_FOLDER_S + 1, False, False),
+        (None, 99 * DAY_S, False, False),
+    ],
+)
+def test_when_a_folder_on_a_node_may_go(status: Status | None, age: float, keep: bool, goes: bool) -> None:
+    run = a_run(status=status, ended_at=status and NOW - age)
+    assert may_go(run, NOW, keep=keep) is goes
+
+
+def test_nodes_that_cannot_be_asked_are_said(here: Deployment) -> None:
+    here.cluster("one", NODE, NODE | {"name": "c", "address": "192.0.2.3"})
+    here.cluster("same", NODE)  # not asked twice
+    (here.home / "configs" / "clusters" / "wrong.yaml").write_text("name: wrong\nnodes: 5\n")
+    assert node_folders(here.upkeep) == "0 nodes looked at: folders of 0 runs were removed, of 0 stay"
+    assert sorted(here.asked) == ["b", "c"]
+    assert here.said[1:] == ["cluster one is passed over: node b does not answer"]
+    assert here.said[0].startswith("cluster wrong is passed over: ")
+    assert "nodes" in here.said[0]
+
+
+def aged(path: Path, age_s: float) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("x")
+    os.utime(path, (NOW - age_s, NOW - age_s))
+    return path
+
+
+def test_what_nobody_used_for_long_is_removed(here: Deployment) -> None:
+    archives = here.home / "suites" / "archives"
+    old, new = SNAPSHOT_S + 60, SNAPSHOT_S - 60
+    gone = [
+        aged(archives / "a1.tar.gz", old),
+        aged(archives / "a1.names", old),
+        aged(archives / ".a2.tar.gz.77", old),
+    ]
+    stay = [
+        aged(archives / "b1.tar.gz", new),
+        aged(archives / "b1.names", old),
+        aged(archives / "c1.tar.gz", old),
+        aged(archives / ".d1.names.5", new),
+    ]
+    here.run("unfinished")
+    here.store.put_document("unfinished", "source", {"sha256": "c1"})
+    for name, age in (("ended", EVENTS_S + 60), ("unfinished", EVENTS_S + 60), ("new", EVENTS_S - 60)):
+        path = aged(events_path(here.home, name), age)
+        (gone if name == "ended" else stay).append(path)
+        stay.append(aged(path.with_name("certificate.json"), 9 * EVENTS_S))
+    assert (
+        retention(here.upkeep)
+        == "removed: 3 files of suite snapshots, progress of 1 runs; rolled up: 0 samples of 0 runs"
+    )
+    assert [path.exists() for path in gone] == [False] * 4
+    assert all(path.exists() for path in stay)
+    assert (
+        retention(here.upkeep)
+        == "removed: 0 files of suite snapshots, progress of 0 runs; rolled up: 0 samples of 0 runs"
+    )
+
+
+def test_an_empty_deployment_has_nothing_to_do(here: Deployment) -> None:
+    for sweep in (runs_without_status, expired_leases, leftovers, node_folders, retention):
+        assert sweep(here.upkeep).count("0") >= 2
+    assert here.said == []

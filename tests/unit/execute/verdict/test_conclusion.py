@@ -1,0 +1,86 @@
+"""Whether a doubt blocks: by the run's policy, and never by hiding something else."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.stories import INFER, TRAIN, tell
+
+from tipcflow.config.policy import Policy
+from tipcflow.domain import CheckResult, Status
+from tipcflow.execute.verdict.conclusion import exit_code_of, is_neutral
+from tipcflow.store import Store
+
+DOUBT = CheckResult(check="speed.ips", status=Status.UNCONFIRMED, reason="slower", step=TRAIN)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store.open(f"sqlite:///{tmp_path}/t.db") as opened:
+        yield opened
+
+
+def ended(store: Store, status: Status = Status.UNCONFIRMED, *, rule: Any = "neutral") -> Any:
+    run = tell(store, status=status)
+    policy = Policy(name="p", unconfirmed=rule) if rule else None
+    store.put_document(run.id, "policy", policy and policy.model_dump(mode="json"))
+    store.set_check_results(run.id, [DOUBT])
+    return run
+
+
+def test_a_neutral_doubt_does_not_block(store: Store) -> None:
+    run = ended(store)
+    assert is_neutral(store, run)
+    assert exit_code_of(store, run) == 0
+    assert store.accepted_runs(run.chain, run.mode, run.environment) == [], "and joins no history"
+
+
+@pytest.mark.parametrize(("rule", "code"), [("fail", 4), (None, 4)])
+def test_else_a_doubt_blocks(store: Store, rule: Any, code: int) -> None:
+    run = ended(store, rule=rule)
+    assert not is_neutral(store, run)
+    assert exit_code_of(store, run) == code
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [
+        (Status.PASS, 0),
+        (Status.REGRESSION, 1),
+        (Status.FAILED, 1),
+        (Status.INFRA_FAILURE, 2),
+        (Status.CANCELLED, 3),
+    ],
+)
+def test_no_other_status_is_neutral(store: Store, status: Status, code: int) -> None:
+    run = ended(store, status)
+    assert not is_neutral(store, run)
+    assert exit_code_of(store, run) == code
+
+
+def test_what_else_is_wrong_blocks(store: Store) -> None:
+    run = ended(store)
+    store.put_document(run.id, "leftovers", ["2 processes were left on node-a"])
+    assert exit_code_of(store, run) == 4
+    store.put_document(run.id, "leftovers", [])
+    assert exit_code_of(store, run) == 0
+    store.set_step(run.id, INFER, Status.INFRA_FAILURE, "node-a was lost")
+    assert exit_code_of(store, run) == 4
+    store.set_step(run.id, INFER, Status.PASS)
+    sick = CheckResult(check="node_health", status=Status.INFRA_FAILURE, reason="node-a was slow")
+    store.set_check_results(run.id, [DOUBT, sick])
+    assert exit_code_of(store, run) == 4
+    store.set_check_results(run.id, [DOUBT, sick.model_copy(update={"gating": False})])
+    assert exit_code_of(store, run) == 0
+
+
+@pytest.mark.parametrize("word", ["pass", "ignore", "", True])
+def test_a_policy_never_maps_a_doubt_to_a_pass(word: Any) -> None:
+    with pytest.raises(ValueError, match="unconfirmed"):
+        Policy(name="p", unconfirmed=word)
+
+
+def test_less_than_a_minute_is_no_time_to_confirm() -> None:
+    with pytest.raises(ValueError, match="0 for no confirm runs, or at least 1"):
+        Policy(name="p", confirm_minutes=0.5)

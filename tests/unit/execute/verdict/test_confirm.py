@@ -1,0 +1,274 @@
+"""Confirm runs: what is asked for, what they do, what counts of them."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.confirmations import told
+from tests.support.stories import INFER, T0, TRAIN, a_plan, a_run, tell
+
+from tipcflow.config.policy import Policy
+from tipcflow.config.references import References
+from tipcflow.domain import CheckResult, Cluster, Measurement, Node, Phase, Status, Step, StepKind
+from tipcflow.execute.request import RunRequest
+from tipcflow.execute.resolve.placement import turned
+from tipcflow.execute.verdict import confirm
+from tipcflow.execute.verdict.check_context import context_of
+from tipcflow.store import Store
+
+LEG = "cpu_onednn_on"
+POLICY = Policy(name="p")
+WHOLE, LITE = "whole_train_whole_infer", "lite_train_lite_infer"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Any:
+    with Store.open(f"sqlite:///{tmp_path}/t.db") as opened:
+        yield opened
+
+
+def answer(step: str = TRAIN, leg: str = "", *, asks: bool = True, gating: bool = True) -> CheckResult:
+    return CheckResult(
+        check="speed.batch_cost",
+        status=Status.INSUFFICIENT_DATA,
+        reason="slower; it is measured once more",
+        step=step,
+        leg=leg,
+        metric="batch_cost",
+        gating=gating,
+        values={"confirm": asks},
+    )
+
+
+def in_doubt(store: Store, *answers: CheckResult) -> Any:
+    run = tell(store, a_run(created_at=T0), status=None)
+    store.set_check_results(run.id, answers)
+    return run
+
+
+def test_what_is_in_doubt() -> None:
+    answers = [answer(), answer(), answer(INFER, LEG), answer(asks=False), answer(INFER, "x", gating=False)]
+    assert confirm.doubted(answers) == (f"{INFER}/{LEG}", TRAIN)
+
+
+def test_asked_for_once_beyond_the_budget(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also by a run that took all of its budget: the confirm run has minutes of its own."""
+    late = T0 + 60 * POLICY.budget_minutes + 5
+    monkeypatch.setattr(confirm.time, "time", lambda: late)
+    run = in_doubt(store, answer())
+    asked = confirm.ask(store, run, POLICY, "child")
+    assert asked == confirm.Asked("child", (TRAIN,), late + 15 * 60, mode=run.mode)
+    assert confirm.asked_of(store, run.id) == asked
+    assert confirm.ask(store, run, POLICY, "other") is None
+    confirm.forget(store, run.id)
+    assert confirm.ask(store, run, POLICY, "other")
+
+
+def test_a_policy_without_confirm_runs_is_told_by_the_checks(store: Store) -> None:
+    run = in_doubt(store, answer())
+    assert confirm.ask(store, run, Policy(name="p", confirm_minutes=0), "child") is None
+    assert not confirm.open_question(store, run.id)
+    assert told(store, run) == ("child", {}, f"is not waited for: {confirm.NONE}", "")
+
+
+def test_a_confirm_run_is_not_confirmed(store: Store) -> None:
+    run = in_doubt(store, answer()).model_copy(update={"trigger": "confirm"})
+    assert confirm.ask(store, run, POLICY, "child") is None
+    assert told(store, run) is None
+
+
+def test_only_what_is_in_doubt_and_what_it_needs() -> None:
+    plan = a_plan()
+    assert [step.id for step in confirm.cut(plan, [TRAIN]).steps] == [TRAIN]
+    made = confirm.cut(plan, [f"{INFER}/{LEG}"])
+    assert [step.id for step in made.steps] == [TRAIN, INFER]
+    assert [leg.id for leg in made.steps[1].legs] == [LEG]
+
+
+def test_the_nodes_change_places() -> None:
+    nodes = tuple(Node(name=n, address=n, python="/p", workspace="/w") for n in "abc")
+    assert [node.name for node in turned(Cluster(name="c", nodes=nodes)).nodes] == ["b", "c", "a"]
+    mixed = (nodes[0], nodes[1].model_copy(update={"device": "gpu"}), nodes[2])
+    assert [node.name for node in turned(Cluster(name="c", nodes=mixed)).nodes] == ["c", "b", "a"]
+
+
+@pytest.mark.parametrize(("ref", "expected"), [(None, None), ("main", "abc")])
+def test_the_same_commit_in_the_mode_that_was_asked_for(ref: str | None, expected: str | None) -> None:
+    request = RunRequest("f.txt", "s", WHOLE, "c", Path("/x"), suite_ref=ref, repeats=3)
+    asked = confirm.Asked("child", (TRAIN,), T0, mode=LITE)
+    made = confirm.request_for(request, a_run(suite_commit="abc"), asked, T0)
+    assert (made.mode, made.suite_ref) == (LITE, expected)
+    assert (made.trigger, made.confirms, made.only, made.repeats) == ("confirm", a_run().id, (TRAIN,), 1)
+
+
+def on_all_data(store: Store, *answers: CheckResult, took_s: float) -> Any:
+    """A run on all data whose training took so long, and that waits for its judge."""
+    run = tell(store, a_run(mode=WHOLE, created_at=T0), status=None)
+    number = store.open_attempt(run.id, TRAIN, run.nodes, T0)
+    store.close_attempt(run.id, TRAIN, number, Status.PASS, "", [], T0 + took_s)
+    store.set_check_results(run.id, answers)
+    return run
+
+
+@pytest.mark.parametrize(
+    ("takes_s", "metrics", "expected"),
+    [
+        (300, ("batch_cost",), LITE),
+        (300, ("batch_cost", "top1"), WHOLE),
+        (300, ("top1",), WHOLE),
+        (300, ("peak_rss",), WHOLE),
+        (9000, ("batch_cost", "top1"), LITE),
+        (9000, ("top1",), None),
+    ],
+)
+def test_only_speeds_are_confirmed_on_a_little_data(
+    store: Store, takes_s: float, metrics: tuple[str, ...], expected: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(confirm.time, "time", lambda: T0)
+    answers = [answer().model_copy(update={"metric": name}) for name in metrics]
+    run = on_all_data(store, *answers, took_s=takes_s)
+    asked = confirm.ask(store, run, POLICY, "child")
+    assert (asked and asked.mode) == expected
+
+
+def test_what_a_little_data_says_nothing_about_is_judged_alone(store: Store) -> None:
+    short, long = (Policy(name="p", confirm_minutes=minutes) for minutes in (4, 6))
+    run = on_all_data(store, answer(), took_s=300)
+    assert confirm.unconfirmable(store, run, long) == ""
+    assert confirm.unconfirmable(store, run, short) == "all of it again would take 5 min and there are 4"
+    store.put_document(run.id, confirm.DOCUMENT, {"run": "c", "keys": [TRAIN], "until": T0, "mode": LITE})
+    assert confirm.unconfirmable(store, run, long) == f"{LITE} says nothing about it"
+    assert confirm.unconfirmable(store, run.model_copy(update={"mode": LITE}), short) == ""
+    context = context_of(store, run, rules=long, references=References(suite="s"))
+    assert context.unconfirmable == f"{LITE} says nothing about it"
+
+
+EVAL = "norm_train_cpu/eval"
+
+
+def evaluated(store: Store, *answers: CheckResult, train_s: float, eval_s: float = 60) -> Any:
+    """(a run on all data with an evaluation, what is asked for it)."""
+    run, plan = a_run(mode=WHOLE, created_at=T0), a_plan()
+    one = Step(id=EVAL, kind=StepKind.EVAL, nodes=("node-a",), after=(TRAIN,), variant="norm_train_cpu")
+    store.create_run(run, plan.model_copy(update={"steps": (plan.steps[0], one, *plan.steps[1:])}))
+    for step, took_s in ((TRAIN, train_s), (EVAL, eval_s)):
+        number = store.open_attempt(run.id, step, run.nodes, T0)
+        store.close_attempt(run.id, step, number, Status.PASS, "", [], T0 + took_s)
+    store.set_check_results(run.id, answers)
+    return run, confirm.ask(store, run, POLICY, "child")
+
+
+TOP1 = answer(EVAL).model_copy(update={"check": "accuracy.history", "metric": "top1"})
+SPEED = answer()
+MEMORY = answer().model_copy(update={"metric": "peak_rss"})
+
+
+@pytest.mark.parametrize(
+    ("answers", "train_s", "keys", "mode", "alone"),
+    [
+        ((TOP1,), 300, (EVAL,), WHOLE, True),
+        ((TOP1,), 9000, (EVAL,), WHOLE, True),
+        ((TOP1, answer(EVAL)), 9000, (EVAL,), WHOLE, True),
+        ((TOP1, SPEED), 300, (EVAL, TRAIN), WHOLE, False),
+        ((TOP1, SPEED), 9000, (TRAIN,), LITE, False),
+        ((TOP1, MEMORY), 9000, (EVAL,), WHOLE, True),
+        ((SPEED, answer(EVAL)), 300, (EVAL, TRAIN), LITE, False),
+    ],
+)
+def test_what_an_evaluation_says_is_confirmed_by_the_evaluation_alone(
+    store: Store, answers: Any, train_s: float, keys: Any, mode: str, alone: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(confirm.time, "time", lambda: T0)
+    _, asked = evaluated(store, *answers, train_s=train_s)
+    assert asked == confirm.Asked("child", keys, T0 + 900, mode=mode, alone=alone)
+
+
+def test_an_evaluation_that_takes_too_long_is_judged_alone(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(confirm.time, "time", lambda: T0)
+    run, asked = evaluated(store, TOP1, train_s=9000, eval_s=901)
+    assert asked is None
+    assert confirm.evaluable(store, run, POLICY) == frozenset()
+    assert confirm.unconfirmable(store, run, POLICY).startswith("all of it again would take")
+
+
+def test_the_evaluation_alone_is_planned_with_the_weights_of_each_repeat(store: Store) -> None:
+    request = RunRequest("f.txt", "s", WHOLE, "c", Path("/x"), repeats=2)
+    made = confirm.request_for(request, a_run(), confirm.Asked("child", (EVAL,), T0, mode=WHOLE, alone=True), T0)
+    assert (made.repeats, made.evaluates, made.only) == (2, True, (EVAL,))
+    steps = [
+        Step(id=f"norm_train_cpu_repeat_{n}/{kind.value}", kind=kind, nodes=("a",), after=("prepare",))
+        for n in (1, 2)
+        for kind in (StepKind.TRAIN, StepKind.EVAL)
+    ]
+    left = confirm.cut_alone(a_plan(steps=tuple(steps)), [EVAL]).steps
+    assert [(step.id, step.after) for step in left] == [(steps[1].id, ()), (steps[3].id, ())]
+
+
+def test_where_what_was_trained_is_gone_the_number_is_judged_alone(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(confirm.time, "time", lambda: T0)
+    run, _ = evaluated(store, TOP1, train_s=300)
+    assert confirm.evaluable(store, run, POLICY) == {EVAL}
+    assert confirm.unconfirmable(store, run, POLICY) == ""
+    store.create_run(a_run("child", trigger="confirm", mode=WHOLE, created_at=T0 + 1))
+    store.finish_run("child", Status.INFRA_FAILURE, "weights are not there any more", T0 + 2)
+    why = "confirm run child is infra_failure: weights are not there any more"
+    context = context_of(store, run, rules=POLICY, references=References(suite="s"))
+    assert (context.unconfirmable, context.evaluable) == (why, frozenset())
+
+
+@pytest.mark.parametrize(("ips", "speeds"), [(8.0, ["batch_cost", "ips"]), (16.0, [])])
+def test_in_another_mode_only_speeds_of_like_batches_count(store: Store, ips: float, speeds: list[str]) -> None:
+    run = tell(store, a_run(mode=WHOLE, created_at=T0), status=None)
+    child = tell(store, a_run("child", trigger="confirm", mode=LITE, created_at=T0 + 1))
+    known: dict[str, Any] = {"step": TRAIN, "node": "node-a", "unit": ""}
+    store.add_measurements(
+        [
+            *(
+                Measurement(run=of.id, metric=name, phase=Phase.TRAIN, value=value, **known)
+                for of, said in ((run, 8.0), (child, ips))
+                for name, value in (("batch_cost", 0.25), ("ips", said), ("loss", 1.0))
+            ),
+            Measurement(run=child.id, metric="top1", phase=Phase.EVAL, value=0.012, **known),
+            Measurement(run=child.id, metric="peak_rss", phase=Phase.RESOURCE, value=9e9, rank=0, **known),
+            Measurement(run=child.id, metric="wall_time", phase=Phase.RESOURCE, value=9.0, **known),
+        ]
+    )
+    store.put_document(run.id, confirm.DOCUMENT, {"run": "child", "keys": [TRAIN], "until": T0, "mode": LITE})
+    by, medians, missing, _ = told(store, run) or ("", {}, "", "")
+    assert (by, sorted(key.rpartition("|")[2] for key in medians)) == ("child", speeds)
+    assert missing == ("is pass" if speeds else f"had batches of another size in {TRAIN}")
+
+
+def test_waited_for_until_it_has_ended_or_is_late(store: Store) -> None:
+    run = in_doubt(store, answer())
+    store.put_document(run.id, confirm.DOCUMENT, {"run": "child", "keys": [TRAIN], "until": T0 + 60})
+    assert confirm.open_question(store, run.id, T0)
+    assert not confirm.open_question(store, run.id, T0 + 60)
+    store.create_run(a_run("child", trigger="confirm", created_at=T0))
+    assert confirm.open_question(store, run.id, T0)
+    store.finish_run("child", Status.FAILED, "it fell", T0 + 9)
+    assert not confirm.open_question(store, run.id, T0 + 10)
+
+
+def test_what_it_measured_counts_for_the_confirmed_run_alone(store: Store) -> None:
+    run = in_doubt(store, answer())
+    child = tell(store, a_run("child", trigger="confirm", created_at=T0 + 1))
+    known = {"run": "child", "step": TRAIN, "node": "node-b", "metric": "batch_cost", "unit": "s"}
+    store.add_measurements([Measurement(**known, phase=Phase.TRAIN, value=0.25)])
+    assert told(store, run) is None
+    store.put_document(run.id, confirm.DOCUMENT, {"run": child.id, "keys": [TRAIN], "until": T0 + 60})
+    context = context_of(store, store.get_run(run.id), rules=POLICY, references=References(suite="s"))
+    assert context.confirmation
+    assert (context.confirmation.run, context.confirmation.medians[f"{TRAIN}||batch_cost"]) == ("child", 0.25)
+    later = a_run("later", created_at=T0 + 9)
+    assert context_of(store, later, rules=POLICY, references=References(suite="s")).history == ()
+
+
+def test_one_that_never_began_says_why(store: Store) -> None:
+    run = tell(store, a_run(created_at=T0, environment="cpu/x/2-nodes"), status=None)
+    store.create_run(a_run("child", trigger="confirm", created_at=T0 + 1))
+    store.put_document(run.id, confirm.DOCUMENT, {"run": "child", "keys": [TRAIN], "until": T0 + 60})
+    store.finish_run("child", Status.CANCELLED, "stopped by a person", T0 + 9)
+    assert told(store, run) == ("child", {}, "is cancelled: stopped by a person", "")

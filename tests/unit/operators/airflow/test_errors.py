@@ -1,0 +1,22 @@
+"""Errors of ours, as Airflow takes them."""
+
+import pytest
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+from operators.airflow.errors import airflow_error, failing_plainly
+from tipcflow.domain import ConfigError, InfraError
+from tipcflow.store.migrate import WrongSchemaError
+
+
+def test_what_a_task_says_is_final() -> None:
+    for error in (ConfigError("no such mode"), InfraError("node b is away")):
+        assert type(airflow_error(error)) is AirflowFailException
+    with pytest.raises(AirflowFailException, match="infra_failure: node b is away"), failing_plainly():
+        raise InfraError("node b is away")
+
+
+def test_a_task_that_meets_the_database_of_another_version_is_tried_again() -> None:
+    error = airflow_error(WrongSchemaError("the database is newer than this tipcflow", found="schema 9999"))
+    assert isinstance(error, AirflowException)
+    assert not isinstance(error, AirflowFailException)
+    assert "newer" in str(error)

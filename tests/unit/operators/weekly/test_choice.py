@@ -1,0 +1,67 @@
+from pathlib import Path
+
+import pytest
+
+from operators.weekly.choice import all_chains, chosen_chains, longest_first
+from tipcflow.domain import ConfigError
+
+NAMES = ["clas/mobilenet_v3/train_infer", "clas/resnet50/train_infer", "ocr/det_r50/train_infer"]
+
+
+def test_all_chains_of_all_suites(tmp_path: Path) -> None:
+    for name in reversed(NAMES):
+        path = tmp_path / "chains" / f"{name}.txt"
+        path.parent.mkdir(parents=True)
+        path.write_text("")
+    (tmp_path / "chains" / "README.md").write_text("")
+    assert all_chains(tmp_path) == NAMES
+    assert all_chains(tmp_path / "nowhere") == []
+
+
+@pytest.mark.parametrize(
+    ("globs", "chosen"),
+    [
+        (["*"], NAMES),
+        (["clas/*"], NAMES[:2]),
+        (["*/train_infer", "clas/resnet50/*"], NAMES),
+        (["ocr/det_r50/train_infer", "*mobilenet*"], [NAMES[0], NAMES[2]]),
+        (["clas/resnet[0-9]0/*"], [NAMES[1]]),
+    ],
+)
+def test_globs(globs: list[str], chosen: list[str]) -> None:
+    assert chosen_chains(globs, NAMES) == chosen
+
+
+@pytest.mark.parametrize("globs", [[], "*", None, [""], [1], ["*", None], {"*": 1}])
+def test_what_is_no_list_of_globs(globs: object) -> None:
+    with pytest.raises(ConfigError, match="chains: is no list of chain names"):
+        chosen_chains(globs, NAMES)
+
+
+@pytest.mark.parametrize(
+    ("glob", "near"),
+    [
+        ("clas/resnet5/train_infer", "near: clas/resnet50/train_infer"),
+        ("*resnet_50*", "near: clas/resnet50/train_infer"),
+        ("ocrr", "near: ocr/det_r50/train_infer"),
+        ("*yolo*", "there are 3 chains, among them clas/mobilenet_v3/train_infer"),
+    ],
+)
+def test_a_glob_that_nothing_fits_is_an_error_with_near_names(glob: str, near: str) -> None:
+    # Also when others fit: who asks for two chains and gets one would not notice.
+    with pytest.raises(ConfigError) as caught:
+        chosen_chains(["*", glob], NAMES)
+    assert "no chain fits" in caught.value.message
+    assert caught.value.found == glob
+    assert near in caught.value.hint
+
+
+def test_without_any_chain_it_says_how_to_get_some() -> None:
+    with pytest.raises(ConfigError, match="tipcflow import"):
+        chosen_chains(["*"], [])
+
+
+def test_the_longest_is_first_and_an_unknown_one_before_it() -> None:
+    durations = {NAMES[0]: 60.0, NAMES[1]: 7200.0, "gone/chain/x": 1e9}
+    assert longest_first(NAMES, durations) == [NAMES[2], NAMES[1], NAMES[0]]
+    assert longest_first(list(reversed(NAMES)), {}) == NAMES

@@ -1,0 +1,97 @@
+"""Which rank is behind, from what every node looked like: the stacks are as faulthandler and py-spy print them."""
+
+from typing import Any
+
+import pytest
+
+from tipcflow.parse.failures.hang_evidence import behind, hardware, innermost
+
+WAITS = """Thread 0x00007f5b33c41b80 (most recent call first):
+  File "/env/paddle/distributed/communication/stream/all_reduce.py", line 51 in _all_reduce_in_dygraph
+  File "/env/paddle/distributed/communication/all_reduce.py", line 89 in all_reduce
+  File "/suite/train.py", line 7 in <module>
+"""
+LOADS = """Thread 0x00007f27ff1c7b80 (most recent call first):
+  File "/env/threading.py", line 320 in run
+
+Current thread 0x00007f27ff1c7b80 (most recent call first):
+  File "/suite/reader.py", line 36 in prepare_batch
+  File "/suite/train.py", line 53 in <module>
+"""
+SPY = """Process 4242: python train.py
+Python v3.11.7 (/usr/bin/python3.11)
+
+Thread 4242 (idle): "MainThread"
+    prepare_batch (reader.py:36)
+    <module> (train.py:53)
+"""
+
+
+def log(rank: int | str, iteration: int | None, *, idle_s: float = 120.0, epoch: int = 1) -> dict[str, Any]:
+    line = f"[Epoch {epoch}, iter: {iteration}] loss: 0.5"
+    return {"log": "workerlog.0", "rank": str(rank), "iteration": iteration, "idle_s": idle_s, "last_line": line}
+
+
+def process(rank: int | str, stack: str) -> dict[str, Any]:
+    return {"pid": 4242, "rank": str(rank), "stack": stack}
+
+
+def test_the_rank_whose_log_ends_first() -> None:
+    seen = {"a": {"logs": [log("", None), log(0, 41)]}, "b": {"logs": [log(1, 40)]}}
+    found = behind(seen)
+    assert found is not None
+    assert (found.node, found.rank) == ("b", 1)
+    assert found.why == "rank 1 on node b stands at epoch 1 iteration 40, others at epoch 1 iteration 41"
+
+
+def test_iterations_that_begin_anew_in_every_epoch() -> None:
+    found = behind({"a": {"logs": [log(0, 1, epoch=3)]}, "b": {"logs": [log(1, 40, epoch=2)]}})
+    assert found is not None
+    assert found.node == "b"
+
+
+@pytest.mark.parametrize("stack", [LOADS, SPY])
+def test_the_rank_that_is_elsewhere_while_the_others_wait(stack: str) -> None:
+    seen = {
+        "a": {"logs": [log(0, 40)], "processes": [process("", LOADS), process(0, WAITS)]},
+        "b": {"logs": [log(1, 40)], "processes": [process(1, stack)]},
+    }
+    found = behind(seen)
+    assert found is not None
+    assert (found.node, found.rank) == ("b", 1)
+    assert "reader.py:36" in found.why
+    assert "prepare_batch" in found.why
+
+
+def test_the_rank_that_fell_silent_before_the_others() -> None:
+    seen = {"a": {"logs": [log(0, None, idle_s=120)]}, "b": {"logs": [log(1, None, idle_s=300)]}}
+    found = behind(seen)
+    assert found is not None
+    assert (found.rank, found.why) == (1, "rank 1 on node b is silent for longest, 300 s")
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        {},
+        {"a": {}, "b": {"logs": None, "processes": None}},
+        {"a": {"logs": [log(0, 40)]}, "b": {"logs": [log(1, 40, idle_s=121)]}},
+        {"a": {"processes": [process(0, LOADS)]}, "b": {"processes": [process(1, LOADS)]}},
+        {"a": {"processes": [process(0, WAITS)]}, "b": {"processes": [process(1, WAITS)]}},
+        {"a": {"logs": [{"rank": None, "iteration": None}], "processes": [{"stack": None}]}},
+    ],
+)
+def test_nobody_is_named_without_a_reason(seen: dict[str, Any]) -> None:
+    assert behind(seen) is None
+
+
+def test_where_a_process_is() -> None:
+    assert innermost(LOADS) == "reader.py:36 (prepare_batch)"
+    assert innermost(SPY) == "prepare_batch (reader.py:36)"
+    assert innermost("") == ""
+
+
+def test_a_broken_gpu_is_said() -> None:
+    xid = "[ 812.3] NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus."
+    assert hardware({"a": {"kernel": []}, "b": {"kernel": ["eth0 up", xid]}}) == f"node b: {xid}"
+    assert hardware({"a": {}}) == ""

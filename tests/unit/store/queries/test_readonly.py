@@ -1,0 +1,136 @@
+"""What pages read: nothing can be written there, and a database that cannot be used is said."""
+
+import shutil
+import sqlite3
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
+from tests.support.postgres import Server
+from tests.support.stories import T0, TRAIN, a_run, tell
+
+from tipcflow.domain import ConfigError, InfraError, Status, TipcflowError
+from tipcflow.store import Store
+from tipcflow.store.queries.readonly import ReadonlyStore
+
+
+@pytest.fixture
+def pages(store: Store, database_url: str) -> ReadonlyStore:
+    return ReadonlyStore.of(database_url)
+
+
+def test_it_reads(store: Store, pages: ReadonlyStore) -> None:
+    run = tell(store)
+    pages.refuse_unusable()
+    assert pages.get_run(run.id) == run
+
+
+def test_no_method_writes(store: Store, pages: ReadonlyStore) -> None:
+    run = tell(store)
+    before = store.get_run(run.id)
+    for write in (
+        lambda: pages.create_run(a_run("other")),
+        lambda: pages.finish_run(run.id, Status.FAILED, "forged", T0),
+        lambda: pages.update_run(run.id, framework="forged"),
+        lambda: pages.put_document(run.id, "certificate", {}),
+        lambda: pages.set_check_results(run.id, ()),
+        lambda: pages.set_step(run.id, TRAIN, Status.FAILED),
+    ):
+        with pytest.raises(DBAPIError, match=r"(?i)read-?only"):
+            write()
+    assert [one.id for one in store.runs()] == [run.id]
+    assert store.get_run(run.id) == before
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["DELETE FROM runs", "UPDATE runs SET reason = 'forged'", "CREATE TABLE t (x int)", "DROP TABLE runs"],
+)
+def test_no_statement_writes(store: Store, pages: ReadonlyStore, statement: str) -> None:
+    tell(store)
+    with pytest.raises(DBAPIError, match=r"(?i)read-?only"), pages._write() as connection:
+        connection.execute(text(statement))
+    assert store.runs()[0].reason == ""
+
+
+def test_it_sees_what_another_process_commits_meanwhile(store: Store, pages: ReadonlyStore) -> None:
+    first = tell(store)
+    with store._write() as connection:
+        connection.execute(text("UPDATE runs SET reason = 'not yet'"))
+        assert pages.get_run(first.id).reason == "", "a writer does not stop readers"
+    assert pages.get_run(first.id).reason == "not yet"
+
+
+def test_the_writer_has_gone(tmp_path: Path, sqlite_template: Path) -> None:
+    """The last writer takes the write-ahead log with it: a reader must do without."""
+    path = tmp_path / "a ? # %41.db"
+    shutil.copy(sqlite_template, path)
+    url = f"sqlite:///{quote(str(path))}"
+    with Store.open(url, migrate=False) as store:
+        run = tell(store)
+    pages = ReadonlyStore.of(url)
+    pages.refuse_unusable()
+    assert pages.get_run(run.id) == run
+
+
+def said(url: str) -> TipcflowError:
+    with pytest.raises(TipcflowError) as caught:
+        ReadonlyStore.of(url).refuse_unusable()
+    return caught.value
+
+
+def test_there_is_none_yet(tmp_path: Path) -> None:
+    error = said(f"sqlite:///{tmp_path}/none/tipcflow.db")
+    assert isinstance(error, InfraError)
+    assert "there is no metrics database yet" in error.message
+    assert not (tmp_path / "none").exists(), "looking makes nothing"
+
+
+def test_older_and_newer(store: Store, database_url: str) -> None:
+    for revision, word, hint in (("", "older", "tipcflow db upgrade"), ("9999", "newer", "install the tipcflow")):
+        with store._write() as connection:
+            connection.execute(text("UPDATE alembic_version SET version_num = :to"), {"to": revision})
+        error = said(database_url)
+        assert isinstance(error, ConfigError)
+        assert f"is {word} than this tipcflow" in error.message
+        assert hint in error.hint
+
+
+def test_what_is_no_database(tmp_path: Path) -> None:
+    (tmp_path / "tipcflow.db").write_text("a picture of a cat " * 100)
+    assert "not a database" in said(f"sqlite:///{tmp_path}/tipcflow.db").message
+    sqlite3.connect(tmp_path / "empty.db").close()
+    (tmp_path / "empty.db").touch()
+    assert "found 'schema none'" in said(f"sqlite:///{tmp_path}/empty.db").message
+
+
+@pytest.mark.parametrize("url", ["sqlite://", "sqlite:///:memory:", "mysql://u:hidden@h/d", "nonsense"])
+def test_a_wrong_url(url: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        ReadonlyStore.of(url)
+    assert "hidden" not in str(caught.value)
+
+
+def test_a_server_that_is_not_there_is_said_without_its_password() -> None:
+    error = said("postgresql://tipcflow:hidden@127.0.0.1:9/none")
+    assert isinstance(error, InfraError)
+    assert "hidden" not in str(error)
+
+
+@pytest.mark.process
+def test_an_account_that_may_only_select(postgres_server: Server, postgres_template: str) -> None:
+    url = postgres_server.create(postgres_template)
+    with Store.open(url, migrate=False) as store:
+        run = tell(store)
+        with store._write() as connection:
+            connection.execute(text("CREATE ROLE reader LOGIN"))
+            connection.execute(text("GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader"))
+    pages = ReadonlyStore.of(url.replace("tipcflow@", "reader@"))
+    try:
+        pages.refuse_unusable()
+        assert pages.get_run(run.id) == run
+    finally:
+        pages.close()
+        postgres_server.drop(url)
