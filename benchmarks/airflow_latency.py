@@ -95,10 +95,12 @@ def commands_of(store: Store, run: str) -> dict[str, float]:
 
 
 def memory(stack: Stack) -> dict[str, float]:
-    """Component -> proportional set size of its processes, MiB."""
+    """Component -> proportional set size of its processes, MiB. Jobs that have ended (migrations) are left out."""
     found: dict[str, float] = {}
     for name, pid in stack.pids.items():
-        group = os.getsid(pid)
+        group = _session(Path(f"/proc/{pid}"))
+        if group == -1:
+            continue
         members = [int(p.name) for p in Path("/proc").iterdir() if p.name.isdigit() and _session(p) == group]
         found[name] = sum(_pss(member) for member in members)
     return found

@@ -25,7 +25,7 @@ from fastapi.testclient import TestClient  # noqa: E402
 from sqlalchemy import Connection, insert  # noqa: E402
 from tests.support.stories import INFER, TRAIN, a_plan, a_record, some_facts  # noqa: E402
 
-from tipcflow.domain import CheckResult, Run, Status  # noqa: E402
+from tipcflow.domain import CheckResult, Measurement, Phase, Run, Status  # noqa: E402
 from tipcflow.store import Store  # noqa: E402
 from tipcflow.store import schema as tables  # noqa: E402
 from tipcflow.store.engine import make_engine, writing  # noqa: E402
@@ -84,27 +84,28 @@ def newest(connection: Connection, run: Run) -> None:
         for step in plan.steps
     ]
     connection.execute(insert(tables.attempts), tried)
-    losses = [
-        one
-        | {
-            "step": TRAIN,
-            "leg": "",
-            "attempt": 1,
-            "node": "node-a",
-            "rank": rank,
-            "metric": "loss",
-            "phase": "train",
-        }
-        | {"ordinal": ordinal, "value": 1 / (1 + ordinal), "unit": "", "epoch": 1, "iteration": ordinal}
-        | {"source": "", "offset": 0}
-        for rank in range(RANKS)
-        for ordinal in range(LOSSES)
-    ]
-    connection.execute(insert(tables.measurements), losses)
 
 
 def details(store: Store, run: Run) -> None:
-    """The smaller parts, by the store's own methods."""
+    """Losses and the smaller parts, by the store's own methods."""
+    store.add_measurements(
+        Measurement(
+            run=run.id,
+            step=TRAIN,
+            attempt=1,
+            node="node-a",
+            rank=rank,
+            metric="loss",
+            phase=Phase.TRAIN,
+            ordinal=ordinal,
+            value=1 / (1 + ordinal),
+            epoch=1,
+            iteration=ordinal,
+            source=f"workerlog.{rank}",
+        )
+        for rank in range(RANKS)
+        for ordinal in range(LOSSES)
+    )
     store.save_node_facts(run.id, [some_facts(node) for node in run.nodes])
     for leg in ("cpu_onednn_on", "cpu_onednn_off"):
         store.set_leg(run.id, INFER, leg, 1, Status.PASS, "", a_record(run.id, INFER, leg=leg))
