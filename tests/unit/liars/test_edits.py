@@ -13,8 +13,10 @@ from tests.support.certify import ROOT, Desk
 from tests.support.liars.lie import Lie
 from tests.support.liars.table import LIES
 
-# These prepare the node or the controller, not the suite alone.
-ON_NODES = frozenset({"disk full", "runner file cut before", "disk full here"})
+# These prepare the node, the controller or Airflow, not the suite alone.
+ON_NODES = frozenset(
+    {"disk full", "runner file cut before", "disk full here", "queued run deleted", "queued run marked failed"}
+)
 
 
 class Editor(Desk):

@@ -30,7 +30,7 @@ def record(**values: object) -> ExitRecord:
         ({"exit_code": 7}, "", Status.FAILED, "exit code 7 on node b"),
         ({"reason": "signaled", "signal": 9}, "", Status.INFRA_FAILURE, "on node b (ended by signal 9)"),
         ({"reason": "signaled", "signal": 11}, "", Status.FAILED, "signal 11 on node b"),
-        ({"reason": "signaled", "signal": 9, "oom": True}, "", Status.FAILED, "memory is used up on node b"),
+        ({"reason": "signaled", "signal": 9, "oom": True}, "", Status.FAILED, "node out of memory on node b"),
         (
             {"reason": "hang", "message": "no progress for 60 s"},
             "",
@@ -46,7 +46,7 @@ def record(**values: object) -> ExitRecord:
             {"exit_code": 1},
             "ModuleNotFoundError: No module named 'paddle'",
             Status.INFRA_FAILURE,
-            "not what the model needs on node b",
+            "the node's software does not meet the model's requirements on node b",
         ),
     ],
 )

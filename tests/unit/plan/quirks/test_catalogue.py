@@ -143,7 +143,7 @@ def test_dialects_name_known_quirks_only(name: str) -> None:
 
 
 def test_every_quirk_has_both_texts_and_someone_who_finds_it() -> None:
-    code = "".join(path.read_text() for path in SOURCE.glob("*.py"))
+    code = "".join(path.read_text() for path in SOURCE.rglob("*.py"))
     for name, entry in catalogue().items():
         assert entry.bash
         assert entry.spec
