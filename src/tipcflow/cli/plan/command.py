@@ -38,12 +38,8 @@ def plan(
         typer.Option("--format", "-f", help="table and commands are both shown by default."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False,
-    diff: Annotated[
-        bool, typer.Option("--diff", help="bash against spec, with the reason of each difference.")
-    ] = False,
-    expects: Annotated[
-        bool, typer.Option("--expects", help="What a run must prove: each piece of expected evidence.")
-    ] = False,
+    diff: Annotated[bool, typer.Option("--diff", help="bash against spec, with reasons.")] = False,
+    expects: Annotated[bool, typer.Option("--expects", help="The evidence that a run must leave.")] = False,
     policy: Annotated[str, typer.Option(help="Policy that `--expects` reads `min_history` from; else pr.")] = "",
     batch: Annotated[
         str, typer.Option("--batch", help="Answer a file of records (JSON lines, .gz too) instead; --compat bash.")
