@@ -99,7 +99,7 @@ def test_runs_of_a_database_that_we_do_not_know_are_waited_for_and_left_alone(
     late = other.run("--wait-minutes", "0")
     assert late.code == 2, late.output
     assert late.run.status is Status.INFRA_FAILURE
-    assert f"run {run.id} lives there and holds no lease here" in late.run.reason
+    assert f"run {run.id} has no lease in this database" in late.run.reason
     with other.store() as store:
         assert (store.leases(), store.lease_queue()) == ([], [])
     assert f"run {run.id} of another controller (" in nodes_command(other, "--cluster", "local").stdout
