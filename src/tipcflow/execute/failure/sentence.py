@@ -35,8 +35,8 @@ def root_cause(record: ExitRecord, told: Telling, kind: FailureClass | None, lat
     if kind is FailureClass.OUTPUT_MISSING:
         return f"exited with 0 but {_unwritten(record)} on node {record.node}"
     if kind is FailureClass.CODE_ERROR and told.silent >= 0:
-        return f"rank {told.silent} on node {record.node} exited without a message{_code(told)} "
-            "while its peers were running"
+        where = f"rank {told.silent} on node {record.node}"
+        return f"{where} exited without a message{_code(told)} while its peers were running"
     if kind is FailureClass.HANG:
         return f"{REMEDIES[kind].means} {where}: its peers timed out waiting for it"
     if kind is FailureClass.CODE_ERROR:

@@ -94,7 +94,10 @@ def test_a_lost_node_outweighs_the_legs_it_took_along() -> None:
     ("error", "kind"),
     [
         (InfraError("node b cannot be reached: timed out", node="b"), FailureClass.NODE_UNREADY),
-        (InfraError("node b could not make the workspace: No space left on device", node="b"), FailureClass.DISK),
+        (
+            InfraError("node b could not create the workspace: No space left on device", node="b"),
+            FailureClass.DISK,
+        ),
         (InfraError("the slots are held by run x"), None),
     ],
 )

@@ -270,5 +270,5 @@ def test_one_that_never_began_says_why(store: Store) -> None:
     run = tell(store, a_run(created_at=T0, environment="cpu/x/2-nodes"), status=None)
     store.create_run(a_run("child", trigger="confirm", created_at=T0 + 1))
     store.put_document(run.id, confirm.DOCUMENT, {"run": "child", "keys": [TRAIN], "until": T0 + 60})
-    store.finish_run("child", Status.CANCELLED, "stopped by a person", T0 + 9)
-    assert told(store, run) == ("child", {}, "is cancelled: stopped by a person", "")
+    store.finish_run("child", Status.CANCELLED, "stopped by a user", T0 + 9)
+    assert told(store, run) == ("child", {}, "is cancelled: stopped by a user", "")
