@@ -75,8 +75,8 @@ def test_one_waits_is_told_why_and_leaves_the_queue_then_what_is_left_is_reaped(
     reaped = nodes_command(desk, "reap", "--cluster", "local")
     assert reaped.returncode == 0, reaped.stdout + reaped.stderr
     assert f"b: run {run.id}: ended norm_train" in reaped.stdout, reaped.stdout
-    assert f"a: run {run.id}: has nothing there, its claim was taken back" in reaped.stdout, reaped.stdout
-    assert reaped.stdout.count("its lease on slots 0-1 had run out and was dropped") == 2, reaped.stdout
+    assert f"a: run {run.id}: has nothing there, its claim was released" in reaped.stdout, reaped.stdout
+    assert reaped.stdout.count("its expired lease on slots 0-1 was dropped") == 2, reaped.stdout
     assert desk.left_behind() == []
 
 

@@ -117,4 +117,4 @@ def test_steps_that_died_together_with_collect_are_not_counted_against_the_model
     assert not task_phases.collect_if_missing(run, stopped=lambda: False)
     task_phases.judge_run(run)
     kept = task_phases.finish_run(run)
-    assert (kept.status, "ended without a word" in kept.reason) == (Status.INFRA_FAILURE, True)
+    assert (kept.status, "died without reporting" in kept.reason) == (Status.INFRA_FAILURE, True)

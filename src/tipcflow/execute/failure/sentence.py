@@ -49,7 +49,7 @@ def ended(record: ExitRecord, told: Telling) -> str:
     if record.reason is EndReason.SIGNALED:
         return f"ended by signal {record.signal}"
     number = signal_of(record, told)
-    return f"exit code {record.exit_code}" + (f", a worker was killed by signal {number}" if number else "")
+    return f"exit code {record.exit_code}" + (f", a worker was ended by signal {number}" if number else "")
 
 
 def _code(told: Telling) -> str:
