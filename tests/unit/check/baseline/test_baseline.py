@@ -326,7 +326,7 @@ def test_what_a_confirm_run_says_nothing_about_is_judged_alone(
         policy=load_yaml(CONFIGS / "weekly.yaml", Policy),
         history=tuple(PastRun(run=f"r{at}", medians={key: value}) for at, value in enumerate(past)),
         confirmation=Confirmation(run="c1", medians={key: now}),
-        unconfirmable="lite says nothing about it",
+        unconfirmable="not measurable in lite",
     )
     (result,) = against_baseline(build.facts(measurements=(one,)), context)
     assert result.status is status, result.reason

@@ -140,9 +140,7 @@ def test_who_waits_for_slots_is_not_abandoned_and_requests_of_dead_waiters_are_f
     for run, ttl_s in ((waiting, 60.0), (dead, -60.0)):
         here.store.queue_for_leases(run.id, [("192.0.2.2", 0)], owner="test", ttl_s=ttl_s, now=NOW)
     assert [bool(why_abandoned(here.upkeep, run)) for run in (waiting, dead)] == [False, True]
-    assert leftovers(here.upkeep) == (
-        "0 nodes checked: leftovers of 0 runs ended; 1 expired requests dropped"
-    )
+    assert leftovers(here.upkeep) == ("0 nodes checked: leftovers of 0 runs ended; 1 expired requests dropped")
     assert here.asked == ["b"]
     assert [place.request.run for place in here.store.lease_queue(NOW)] == ["waiting"]
 
