@@ -21,11 +21,11 @@ DEFAULT_SEED = 0
 def _check_options(request: RunRequest, suite: Suite) -> None:
     """Raise ConfigError for an option that this run would silently ignore."""
     if request.compat is Compat.BASH:
-        wishes = {"--seed": request.seed is not None, "--diagnose": request.diagnose}
-        for wish in (name for name, made in wishes.items() if made):
+        options = {"--seed": request.seed is not None, "--diagnose": request.diagnose}
+        for option in (name for name, made in options.items() if made):
             raise ConfigError(
                 "has no effect with --compat bash, which runs exactly what the suite's script would",
-                key=wish,
+                key=option,
                 expected="--compat spec, or without this option",
             )
     if request.seed is not None and not suite.seed_argument:
@@ -57,10 +57,10 @@ def start_port(run: str, *, before: Iterable[str] = (), taken: AbstractSet[int] 
 
 def _block(run: str, chosen: AbstractSet[int], taken: AbstractSet[int]) -> int:
     blocks = _PORTS // _PORTS_PER_RUN
-    wish = zlib.crc32(run.encode())
+    preferred = zlib.crc32(run.encode())
     used = {(port - _FIRST_PORT) // _PORTS_PER_RUN for port in taken} | chosen
     for step in range(blocks):
-        if (block := (wish + step) % blocks) not in used:
+        if (block := (preferred + step) % blocks) not in used:
             return block
     raise InfraError(
         f"no {_PORTS_PER_RUN} consecutive ports are free on the nodes",

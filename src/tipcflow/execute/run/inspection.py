@@ -30,8 +30,8 @@ def inspect(
         facts = nodes.facts()
     for fact in facts:
         store.save_node_facts(run_id, fact)
-    wish = resolved.request.framework
-    requirement = preflight.parse_framework(wish) if wish else None
+    framework = resolved.request.framework
+    requirement = preflight.parse_framework(framework) if framework else None
     warnings = preflight.check_nodes(
         resolved.cluster, facts, framework=resolved.suite.framework, requirement=requirement
     )

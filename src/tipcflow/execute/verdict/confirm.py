@@ -113,11 +113,11 @@ def ask(
     keys = alone or doubted(results)
     if not keys:
         return None
-    wish = {"run": confirm_run, "keys": list(keys), "until": until, "mode": mode, "alone": bool(alone)}
+    entry = {"run": confirm_run, "keys": list(keys), "until": until, "mode": mode, "alone": bool(alone)}
     if not policy.confirm_minutes:
-        store.put_document(run.id, DOCUMENT, {**wish, "until": 0.0, "refused": NONE})
+        store.put_document(run.id, DOCUMENT, {**entry, "until": 0.0, "refused": NONE})
         return None
-    store.put_document(run.id, DOCUMENT, {**(kept or {}), **wish})
+    store.put_document(run.id, DOCUMENT, {**(kept or {}), **entry})
     return asked_of(store, run.id)
 
 

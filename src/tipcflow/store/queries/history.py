@@ -19,7 +19,7 @@ from tipcflow.store.series.summaries import last_attempts
 from tipcflow.store.steps import StepsMixin
 
 _ACCEPTED = (Status.PASS, Status.IMPROVEMENT)
-# A run with more samples is judged by so many of them, spread over each series, and by all that are not finite.
+# Limit of samples used for judging a run: spread over each series, plus all samples that are not finite.
 # Losses are chosen by themselves: curves of two runs are compared, whatever else the runs logged.
 LOSSES, OTHERS = 50_000, 100_000
 # The document of a run's numbers, and the version of the rule by which `numbers_of` makes them.
