@@ -1,4 +1,4 @@
-"""The connection to one node: opened when it is needed, or ahead of that, and again when it broke."""
+"""The connection to one node: opened on first use or ahead of it, and reopened when it breaks."""
 
 import threading
 import time
@@ -12,21 +12,21 @@ from tipcflow.transport import Transport
 from tipcflow.transport.connect import connect as connect_from_here
 
 T = TypeVar("T")
-# How a node is reached: from the desk by the user's OpenSSH configuration, from a scheduler by its connections.
+# Connects to a node: the CLI through the user's OpenSSH configuration, a scheduler through its connections.
 Connect = Callable[[Node], Transport]
 
-# How often a node that has gone is asked for; how often a question is asked over a new connection.
+# Interval between connection attempts to a lost node; number of attempts for one command.
 RECONNECT_EVERY_S = 1.0
 TRIES = 3
 
 
 class NodeLink:
-    """The connection to one node, opened again when it breaks. Methods raise InfraError, which names the node.
+    """The connection to one node, reopened when it breaks. Methods raise InfraError, which names the node.
 
     Args:
-        silence_s: a connection that says nothing for so long while a job is watched counts as broken.
-        reconnect_s: a node that was reached before is asked for so long after it has gone, whatever the question.
-        reached_before: whether another process of the same run has reached it.
+        silence_s: a connection without data for this long while a job is watched counts as broken.
+        reconnect_s: time to reconnect to a node that was reached before, for any command.
+        reached_before: whether another process of the same run has reached the node.
     """
 
     def __init__(
@@ -51,12 +51,12 @@ class NodeLink:
 
     @property
     def node(self) -> Node:
-        """The node behind this session."""
+        """The node of this session."""
         return self._node
 
     @property
     def transport(self) -> Transport:
-        """The living connection."""
+        """The open connection."""
         if self._transport is None:
             ahead, self._ahead = self._ahead, None
             if ahead:
@@ -68,7 +68,8 @@ class NodeLink:
         return self._transport
 
     def connect_ahead(self) -> None:
-        """Begin to connect; whoever asks the node first waits for it, and gets its error."""
+        """Start to connect in the background; the first command waits for the connection and receives its
+        error."""
         connecting: Future[Transport] = Future()
 
         def connect() -> None:
@@ -82,15 +83,15 @@ class NodeLink:
 
     @property
     def was_connected(self) -> bool:
-        """Whether there ever was a connection: then something of ours may be there."""
+        """Whether the session was ever connected: the node may then have files or processes of the run."""
         return self._was_connected
 
     def mark_used(self) -> None:
-        """Say that another process has used the node: something of ours may be there."""
+        """Record that another process has used the node: it may have files or processes of the run."""
         self._was_connected = True
 
     def close(self) -> None:
-        """End the connection; the next question opens a new one."""
+        """Close the connection; the next command opens a new one."""
         if self._ahead is not None:
             self._ahead.add_done_callback(_close_late)
             self._ahead = None
@@ -99,12 +100,12 @@ class NodeLink:
             self._transport = None
 
     def twice(self, do: Callable[[Transport], T], *, patience_s: float = float("inf")) -> T:
-        """Do something over the connection and, when that broke, again over a new one.
+        """Run an operation over the connection, and again over a new connection if it broke.
 
-        Every question of ours may be asked twice: files are written whole, a job that was started is found again.
+        Every operation may run twice: files are written atomically, and a started job is found again.
 
         Args:
-            patience_s: less than `reconnect_s`, where nobody should wait that long for the answer.
+            patience_s: less than `reconnect_s` for operations that should not wait that long.
         """
         for left in reversed(range(TRIES)):
             if self._transport is None and self._ahead is None:
@@ -119,10 +120,10 @@ class NodeLink:
         raise AssertionError("unreachable")
 
     def open_again(self, used: Transport | None, *, patience_s: float = float("inf")) -> None:
-        """A new connection in the place of `used`, unless another thread has made one.
+        """Replace `used` by a new connection, unless another thread has done so.
 
-        A node that was reached before may be away for a moment: it is asked until the time for that is over, which
-        counts from the first time that it did not answer.
+        A node that was reached before may be away for a moment: connecting is retried until the reconnect
+            deadline, counted from its first failure.
         """
         until = min(self._reconnect_s, patience_s) if self._was_connected or self._reached else 0.0
         while True:
@@ -142,6 +143,6 @@ class NodeLink:
 
 
 def _close_late(connecting: "Future[Transport]") -> None:
-    """Close a connection that nobody waited for."""
+    """Close a connection that is no longer awaited."""
     if connecting.exception() is None:
         connecting.result().close()

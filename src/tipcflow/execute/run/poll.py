@@ -1,4 +1,4 @@
-"""Looking at a job that nobody watches."""
+"""Poll a job that no task watches."""
 
 import time
 
@@ -7,12 +7,12 @@ from tipcflow.execute.job.member import Member
 from tipcflow.execute.node.nodes import Nodes
 
 
-def ask(nodes: Nodes, member: Member, *, absent: str = "", patient: bool = False) -> None:
-    """Take what the job's runner answers.
+def poll(nodes: Nodes, member: Member, *, absent: str = "", patient: bool = False) -> None:
+    """Update a member with the response of its job's runner.
 
     Args:
-        absent: why the member is lost when its node has no such job; '' where that is expected.
-        patient: whether a node that does not answer may come back.
+        absent: why the member is lost if its node has no such job; '' if that is expected.
+        patient: whether an unresponsive node may come back.
     """
     try:
         answer = nodes[member.name].poll(member.spec)
