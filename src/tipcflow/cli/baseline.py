@@ -1,4 +1,4 @@
-"""`tipcflow baseline …`: what numbers are compared with, and what a person decided about it."""
+"""`tipcflow baseline …`: the baselines of metrics, and the decisions of users about them."""
 
 import math
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from tipcflow.config.policy import Policy
     from tipcflow.store import Baseline, Store
 
-app = typer.Typer(no_args_is_help=True, help="What the numbers of a run are compared with.")
+app = typer.Typer(no_args_is_help=True, help="Baselines that a run's metrics are compared with.")
 
 RunName = Annotated[str, typer.Argument(help="Run id, its first characters, or latest.")]
-Because = Annotated[str, typer.Option(help="Why; it is kept with your name.")]
-Who = Annotated[str, typer.Option(help="Who decides; you, unless given.")]
+Because = Annotated[str, typer.Option(help="Reason, stored with your name.")]
+Who = Annotated[str, typer.Option(help="Who decides (default: the current user).")]
 Metrics = Annotated[list[str] | None, typer.Option("--metric", help="Only this metric; may be repeated.")]
 Steps = Annotated[str, typer.Option("--step", help="Only this step.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -28,7 +28,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 @app.callback()
 def _group() -> None:
-    """What the numbers of a run are compared with."""
+    """Baselines that a run's metrics are compared with."""
 
 
 @app.command("show")
@@ -36,10 +36,10 @@ def show(
     run: RunName = "latest",
     metric: Metrics = None,
     step: Steps = "",
-    policy: Annotated[str, typer.Option(help="Compare as by this policy; else by that of the run.")] = "",
+    policy: Annotated[str, typer.Option(help="Policy to apply (default: the run's own policy).")] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Show what a run's numbers are compared with, and every decision about them, old ones too."""
+    """Show the baseline of each metric of a run, and all decisions about it, including superseded ones."""
     from tipcflow.config.settings import settings
     from tipcflow.execute.verdict.judge import policy_of
     from tipcflow.store import Store
@@ -75,7 +75,7 @@ def show(
     ]
     width = terminal_width()
     if not table:
-        typer.echo("no numbers that are compared")
+        typer.echo("no metrics that are compared")
         return
     echo_lines(columns(("STEP", "LEG", "METRIC", "BASELINE", "KIND", "RUNS"), table, width=width))
     if decisions:
@@ -99,7 +99,7 @@ def accept(
     step: Steps = "",
     as_json: AsJson = False,
 ) -> None:
-    """Accept a run's numbers: their history begins anew with it; the old one stays visible."""
+    """Accept a run's metric values: history restarts at this run. Older runs stay visible."""
     _decide(run, because, who, metric, step, as_json, pinned=False)
 
 
@@ -112,7 +112,7 @@ def pin(
     step: Steps = "",
     as_json: AsJson = False,
 ) -> None:
-    """Pin a run's numbers: later runs are compared with them as well, however slowly they drift away."""
+    """Pin a run's metric values: later runs are also compared with them, which catches slow drift."""
     _decide(run, because, who, metric, step, as_json, pinned=True)
 
 
@@ -125,7 +125,7 @@ def reset(
     step: Steps = "",
     as_json: AsJson = False,
 ) -> None:
-    """Take back what was accepted or pinned for the numbers of a run: all accepted runs count again."""
+    """Revert accepted and pinned values of a run's metrics: all accepted runs form the baseline."""
     _decide(run, because, who, metric, step, as_json, pinned=False, value=math.nan)
 
 
@@ -145,12 +145,12 @@ def _decide(
     from tipcflow.store import Baseline, Store
 
     if not because.strip():
-        raise ConfigError("a decision needs a reason", key="--because", expected="why, in a sentence")
+        raise ConfigError("a decision needs a reason", key="--because", expected="the reason, in one sentence")
     with Store.open() as store:
         found = store.find_run(run)
         numbers = _numbers(store, found, metrics or [], step)
         if found.status is None:
-            raise ConfigError(f"run {found.id} goes on", expected="a run that has ended")
+            raise ConfigError(f"run {found.id} is running", expected="a finished run")
         at = time.time()
         made = [
             Baseline(
@@ -174,14 +174,14 @@ def _decide(
     if as_json:
         print_json([one.model_dump(mode="json") | {"value": _finite(one.value)} for one in made])
         return
-    typer.echo(f"{_word(made[0])}: {len(made)} numbers of {found.chain} in {found.mode}, run {found.id}")
+    typer.echo(f"{_word(made[0])}: {len(made)} metric values of {found.chain} in {found.mode}, run {found.id}")
 
 
 def _numbers(store: "Store", run: Run, metrics: list[str], step: str) -> dict[tuple[str, str, str], float]:
-    """(step, leg, metric) -> the run's own number, of what can be compared and was asked for.
+    """(step, leg, metric) -> the run's value of each comparable metric that the options select.
 
     Raises:
-        ConfigError: there is none.
+        ConfigError: the run has no such metric.
     """
     found: dict[tuple[str, str, str], float] = {}
     for key, number in store.past_run(run.id).medians.items():
@@ -193,14 +193,14 @@ def _numbers(store: "Store", run: Run, metrics: list[str], step: str) -> dict[tu
             found[(about, leg, name)] = number
     if not found:
         wanted = f" of {', '.join(metrics)}" if metrics else ""
-        raise ConfigError(f"run {run.id} has no number{wanted} that could be compared", hint="`tipcflow show RUN`")
+        raise ConfigError(f"run {run.id} has no comparable value{wanted}", hint="`tipcflow show RUN`")
     return found
 
 
 def _in_force(
     store: "Store", run: Run, metrics: list[str], step: str, decisions: "Sequence[Baseline]", rules: "Policy"
 ) -> list[dict[str, Any]]:
-    """What the run's numbers are compared with, as its checks do it: `level_of`, and pins beside it."""
+    """The baselines of a run's metrics as its checks compute them (`level_of`), with pinned values."""
     from tipcflow.check.baseline.level import level_of
     from tipcflow.execute.verdict.check_context import decided, history_of
 

@@ -1,4 +1,4 @@
-"""`tipcflow certificate …`: the JSON that links a run's configuration to its verdict."""
+"""`tipcflow certificate …`: the JSON document that links a run's configuration to its verdict."""
 
 import json
 from enum import StrEnum
@@ -18,7 +18,7 @@ def _group() -> None:
 
 
 class Format(StrEnum):
-    """How the facts are printed."""
+    """Output formats of `tipcflow certificate show`."""
 
     JSON = "json"
     MARKDOWN = "markdown"
@@ -30,11 +30,11 @@ def show(
     run: Annotated[str, typer.Argument(help="Run id, its first characters, or latest.")],
     form: Annotated[
         Format,
-        typer.Option("--format", help="JSON as in the run's file; Markdown or JUnit XML of the same facts."),
+        typer.Option("--format", help="json: as stored; markdown or junit: the same facts."),
     ] = Format.JSON,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, as without this.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON (the default).")] = False,
 ) -> None:
-    """Print a run's certificate: JSON, as in the file that the run wrote, or the same facts otherwise."""
+    """Print a run's certificate as stored JSON, or its facts as Markdown or JUnit XML."""
     from tipcflow.report import junit, markdown
     from tipcflow.report.certificate import as_text
     from tipcflow.store import Store
@@ -53,33 +53,35 @@ def show(
     if document is None:
         raise ConfigError(
             f"run {found.id} has no certificate",
-            hint="it goes on" if found.status is None else f"it ended as {found.status.value}: {found.reason}",
+            hint="it is running"
+            if found.status is None
+            else f"its status is {found.status.value}: {found.reason}",
         )
     typer.echo(as_text(document), nl=False)
 
 
 @app.command("verify")
 def verify(
-    file: Annotated[Path, typer.Argument(help="A certificate.json; the logs beside it are checked too.")],
-    as_json: Annotated[bool, typer.Option("--json", help="The problems as JSON.")] = False,
+    file: Annotated[Path, typer.Argument(help="A certificate.json; files next to it are checked too.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print problems as JSON.")] = False,
 ) -> None:
-    """Check a certificate's hashes, and those of collected files beside it; exit code 1 if one is wrong."""
+    """Check the hashes of a certificate and of the collected files next to it; exit code 1 on a mismatch."""
     from tipcflow.execute.collect.log_archive import content_hash, is_kept
     from tipcflow.report import verify as problems_of
 
     try:
         document = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise ConfigError(f"is no certificate: {error}", file=str(file)) from error
+        raise ConfigError(f"is not a certificate: {error}", file=str(file)) from error
     if not isinstance(document, dict):
-        raise ConfigError("is no certificate", file=str(file), expected="a JSON object")
+        raise ConfigError("is not a certificate", file=str(file), expected="a JSON object")
     named = document.get("files")
     beside = [file.parent / name for name in named] if isinstance(named, dict) else []
     hashes = {str(path.relative_to(file.parent)): content_hash(path) for path in beside if is_kept(path)}
-    # A certificate that was sent alone is judged alone.
+    # Without collected files next to it, only the certificate's own hashes are checked.
     problems = problems_of(document, files=hashes or None)
     if as_json:
         typer.echo(json.dumps({"file": str(file), "problems": problems}))
     else:
-        typer.echo("\n".join(problems) or f"{file}: as certified ({len(hashes)} files beside it)")
+        typer.echo("\n".join(problems) or f"{file}: valid ({len(hashes)} collected files checked)")
     raise typer.Exit(exit_code(Status.FAILED) if problems else 0)

@@ -1,4 +1,4 @@
-"""`tipcflow export RUN`: everything that a run measured, as CSV."""
+"""`tipcflow export RUN`: all measurements of a run, as CSV."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -10,7 +10,7 @@ from tipcflow.domain import ConfigError
 
 
 class What(StrEnum):
-    """What is exported."""
+    """The data to export."""
 
     SAMPLES = "samples"
     LEGS = "legs"
@@ -18,10 +18,12 @@ class What(StrEnum):
 
 def export(
     run: Annotated[str, typer.Argument(help="Run id, its first characters, or latest.")],
-    what: Annotated[What, typer.Argument(help="Every measurement, or one line per inference leg.")] = What.SAMPLES,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="File; `.gz` is compressed.")] = None,
+    what: Annotated[What, typer.Argument(help="All measurements, or one row per inference leg.")] = What.SAMPLES,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Output file; compressed if it ends in `.gz`.")
+    ] = None,
 ) -> None:
-    """Write a run's measurements, or its inference legs, as CSV. nan and inf stand as `nan` and `inf`."""
+    """Write a run's measurements, or its inference legs, as CSV, with `nan` and `inf` for non-finite values."""
     from tipcflow.store import Store
 
     with Store.open() as store:
@@ -34,4 +36,4 @@ def export(
         frame.to_csv(output, index=False, na_rep="nan")
     except OSError as error:
         raise ConfigError(f"cannot be written: {error}", file=str(output)) from error
-    typer.echo(f"{output}: {len(frame)} lines of run {found}", err=True)
+    typer.echo(f"{output}: {len(frame)} rows of run {found}", err=True)

@@ -1,4 +1,4 @@
-"""`tipcflow run`: the whole plan over SSH, from one command to a verdict."""
+"""`tipcflow run`: execute a plan over SSH and print the verdict."""
 
 import json
 import signal
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Trigger(StrEnum):
-    """What may say that it asks for a run at the desk: it decides the place in the queue for slots."""
+    """Trigger sources of a run on the local controller; the source sets the queue priority."""
 
     CI = "ci"
     CLI = "cli"
@@ -36,33 +36,35 @@ def run(
         str, typer.Option("--cluster", "-c", help="Cluster: a name in configs/clusters, or a YAML file.")
     ],
     suite_ref: Annotated[
-        str | None, typer.Option(help="Git ref of the suite to test; without it, its folder as it is.")
+        str | None, typer.Option(help="Git ref of the suite to test (default: its working tree).")
     ] = None,
-    base: Annotated[str | None, typer.Option(help="A change's target branch, or a commit of it.")] = None,
+    base: Annotated[
+        str | None, typer.Option(help="Target branch or commit; results are compared up to the merge base.")
+    ] = None,
     framework: Annotated[
-        str, typer.Option(help="What the nodes must have, for example paddlepaddle==3.3.1.")
+        str, typer.Option(help="Framework that the nodes must have, for example paddlepaddle==3.3.1.")
     ] = "",
     seed: Annotated[
-        int | None, typer.Option(help="Seed of the training (default 0); equal seeds must give equal losses.")
+        int | None, typer.Option(help="Training seed (default 0); equal seeds must give equal losses.")
     ] = None,
-    repeats: Annotated[int, typer.Option(min=1, max=20, help="Train this often, to compare the runs.")] = 1,
+    repeats: Annotated[int, typer.Option(min=1, max=20, help="Number of training repeats (reproducibility).")] = 1,
     diagnose: Annotated[bool, typer.Option("--diagnose", help="Verbose framework and NCCL logs.")] = False,
     compat: Annotated[
-        Compat, typer.Option(help="spec: what the params file says; bash: what the suite's script would run.")
+        Compat, typer.Option(help="spec: as the params file specifies; bash: as the suite's script would run it.")
     ] = Compat.SPEC,
     wait_minutes: Annotated[
-        float | None, typer.Option(min=0, help="How long to wait for free slots; else as the policy says.")
+        float | None, typer.Option(min=0, help="Minutes to wait for free slots (default: from the policy).")
     ] = None,
-    keep: Annotated[
-        bool, typer.Option("--keep", help="Keep the working folder on the nodes after a pass.")
-    ] = False,
-    policy: Annotated[str, typer.Option(help="Checks and tolerances: a name in configs/policies.")] = "pr",
+    keep: Annotated[bool, typer.Option("--keep", help="Keep the job folders on the nodes after a pass.")] = False,
+    policy: Annotated[
+        str, typer.Option(help="Checks and tolerances: a name in configs/policies, or a YAML file.")
+    ] = "pr",
     trigger: Annotated[
-        Trigger, typer.Option(help="What asks for the run: ci goes before cli, cli before weekly.")
+        Trigger, typer.Option(help="Trigger source; sets queue priority (ci > cli > weekly).")
     ] = Trigger.CLI,
-    as_json: Annotated[bool, typer.Option("--json", help="The verdict as JSON on stdout.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the verdict as JSON on stdout.")] = False,
 ) -> None:
-    """Run a chain on a cluster and judge it; the exit code is that of its status."""
+    """Run a chain on a cluster and print its verdict; the exit code is that of the run's status."""
     from tipcflow.config.settings import settings
     from tipcflow.execute.request import RunRequest
     from tipcflow.execute.run.driver import owner_of_this_process
@@ -91,9 +93,9 @@ def run(
 
 
 def certify(request: "RunRequest", *, as_json: bool = False) -> int:
-    """Execute a request with a live display, print the verdict, return the exit code of its status.
+    """Execute a request with a live display, print the verdict and return the exit code of its status.
 
-    Progress goes to stderr; stdout gets the verdict table (or JSON), and the status word as its last line.
+    Progress is printed to stderr; the verdict (table or JSON) to stdout, with the status as its last line.
     """
     from tipcflow.cli.bus_error import telling
     from tipcflow.cli.output.live import LiveDisplay
@@ -118,13 +120,13 @@ def certify(request: "RunRequest", *, as_json: bool = False) -> int:
         try:
             print_run(store, finished, chosen.home, as_json=as_json)
             sys.stdout.flush()
-        except OSError:  # `tipcflow run … | head`, a closed stdout, a full disk: the run has its status
+        except OSError:  # `tipcflow run … | head`, a closed stdout, a full disk: the status is stored
             without_reader()
         return exit_code_of(store, finished)
 
 
 def plan_of(store: Any, run_id: str) -> Any:
-    """The run's plan, None before it is made."""
+    """The run's plan; None before planning."""
     from tipcflow.domain import TipcflowError
 
     try:
@@ -135,7 +137,7 @@ def plan_of(store: Any, run_id: str) -> Any:
 
 @contextmanager
 def cancel_on_signals(cancel: threading.Event, note: Any) -> Iterator[None]:
-    """Ctrl-C and TERM ask the run to stop and to clean up; they never kill it half-way."""
+    """SIGINT, SIGTERM and SIGHUP cancel the run, which then cleans up; they never kill it half-way."""
 
     def handler(number: int, _frame: FrameType | None) -> None:
         first = not cancel.is_set()
@@ -143,7 +145,7 @@ def cancel_on_signals(cancel: threading.Event, note: Any) -> Iterator[None]:
         word = signal.Signals(number).name
         note(f"{word}: stopping the run and cleaning up" if first else "still cleaning up")
 
-    # What the caller ignores stays ignored: under nohup, a closed terminal stops nothing.
+    # Signals that the caller ignores stay ignored: under nohup, a closed terminal does not cancel the run.
     numbers = [n for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) != signal.SIG_IGN]
     before = {number: signal.signal(number, handler) for number in numbers}
     try:
@@ -154,7 +156,7 @@ def cancel_on_signals(cancel: threading.Event, note: Any) -> Iterator[None]:
 
 
 def print_run(store: Any, run: Run, home: Path, *, as_json: bool) -> None:
-    """Print the verdict of a run that has ended, on stdout: a table, or JSON."""
+    """Print the verdict of a finished run on stdout, as a table or JSON."""
     from tipcflow.cli.output.verdict import print_verdict
     from tipcflow.execute.verdict.conclusion import is_neutral
 

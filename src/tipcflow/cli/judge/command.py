@@ -11,21 +11,23 @@ _WHAT = "RUN, --since or --series"
 
 
 def judge(
-    run: Annotated[str, typer.Argument(help="A stored run: its id, its first characters, or latest.")] = "",
+    run: Annotated[str, typer.Argument(help="Run id, its first characters, or latest.")] = "",
     since: Annotated[
-        str, typer.Option(help="All runs since this date (UTC): 2026-11-21 or 2026-11-21T09:30.")
+        str, typer.Option(help="All runs since a date (UTC), for example 2026-11-21 or 2026-11-21T09:30.")
     ] = "",
-    series: Annotated[Path | None, typer.Option(help="JSON Lines: one series a line, oldest point first.")] = None,
-    policy: Annotated[str, typer.Option(help="weekly, pr, or a policy file; else the policy of each run.")] = "",
-    metric: Annotated[str, typer.Option(help="With --series: which metric the values are.")] = "",
+    series: Annotated[
+        Path | None, typer.Option(help="JSON Lines file: one series per line, oldest point first.")
+    ] = None,
+    policy: Annotated[str, typer.Option(help="weekly, pr, or a policy file (default: each run's policy).")] = "",
+    metric: Annotated[str, typer.Option(help="With --series: the metric that the values belong to.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Judge a series run by run, or stored runs again, exactly as the checks of a run do; nothing is changed.
+    """Evaluate a series run by run, or re-evaluate stored runs, with the checks of a run. Read-only.
 
-    Exit code 0 whatever the answers are, 2 when the input is wrong.
+    Exit code 0 whatever the results are, 2 when the input is invalid.
     """
     if sum((bool(run), bool(since), series is not None)) != 1:
-        raise ConfigError("exactly one of these is needed", key=_WHAT, hint="`tipcflow judge --help`")
+        raise ConfigError("exactly one of these is required", key=_WHAT, hint="`tipcflow judge --help`")
     if series is not None:
         from tipcflow.cli.judge.series import judge_file
 
@@ -35,7 +37,7 @@ def judge(
         judge_file(series, policy, metric, as_json=as_json)
         return
     if metric:
-        raise ConfigError("is only for --series", key="--metric", found=metric)
+        raise ConfigError("is valid only with --series", key="--metric", found=metric)
     from tipcflow.cli.judge.runs import judge_stored
 
     judge_stored(run, since, policy, as_json=as_json)
