@@ -1,4 +1,4 @@
-"""An Airflow DAG that certifies any params file, also one that has no DAG of its own."""
+"""An Airflow DAG that certifies any params file, with or without its own DAG."""
 
 from operators.chain.dag import certify_dag
 

@@ -1,4 +1,4 @@
-"""An Airflow DAG that measures once more what looks like a regression, before it is one."""
+"""An Airflow DAG that re-measures suspected regressions."""
 
 from operators.confirm.dag import confirm_dag
 

@@ -1,4 +1,4 @@
-"""An Airflow DAG that keeps a deployment tidy: sweeps, every hour."""
+"""An Airflow DAG that cleans up a deployment every hour."""
 
 from operators.maintenance.dag import maintenance_dag
 

@@ -1,4 +1,4 @@
-"""An Airflow DAG that certifies all chains with whole data, once a week."""
+"""An Airflow DAG that certifies all chains on whole data once a week."""
 
 from operators.weekly.dag import weekly_dag
 

@@ -1,35 +1,33 @@
-"""What a person reads in Airflow's UI about a DAG and its tasks."""
+"""Documentation of a chain's DAG and its tasks in Airflow's UI."""
 
 TASKS = {
-    "resolve": """Reads the suite at the ref that is tested, makes the plan, and keeps both: every later task reads
-that plan. A wrong param, ref or file ends here as `config_error`; nothing was started. **Red?** The log names file, line
-and key.""",
-    "acquire": """Leases all slots of the run, all or none, then asks every node what it is and puts the suite's code
-there. While somebody else holds a slot it waits deferred. **Red?** A node cannot be reached or lacks something: the log
-names it and says how to mend it.""",
-    "prepare": """Runs the suite's own prepare script on this node: data and weights. **Red?** See this task's log.""",
-    "train": """This node's part of the training. All nodes start together or not at all, and stop together. The log
-shows the node's training lines as they come. **Red?** The log names the node that is to blame; a node that only followed
-says so. Clearing one node's task runs the whole gang again.""",
+    "resolve": """Reads the suite at the tested ref, makes the plan and stores both; all later tasks use that plan. An
+invalid param, ref or file ends with `config_error` before anything starts. **Failed?** The log has file, line and key.""",
+    "acquire": """Leases all slots of the run, or none; then collects facts from every node and copies the suite's code. While
+another run holds a slot, the task is deferred. **Failed?** A node is unreachable or lacks something; the log names it and the fix.""",
+    "prepare": """Runs the suite's prepare script on this node: data and weights. **Failed?** See the log of this task.""",
+    "train": """This node's part of the training. All nodes start together or not at all, and stop together. The log shows the
+node's training lines live. **Failed?** The log names the root cause; a node with a collateral failure says so. Clearing one node's
+task reruns the whole gang.""",
     "eval": "Evaluates the trained weights on the first node.",
     "export": "Exports the trained weights to an inference model on the first node.",
-    "infer_cpu": """All CPU legs, one after the other: with and without oneDNN, by precision, threads and batch size. A leg
-that fails does not stop the others.""",
-    "infer_gpu": """All GPU legs, one after the other: with and without TensorRT, by precision and batch size. Skipped
-when the cluster has no GPU: then those legs are `not_run`.""",
-    "collect": """Gives every step a status: closes what nobody closed, says why what never started did not. Runs whatever
-happened before.""",
-    "release": "Lists every node, ends what is left of the run there, gives its slots back. Runs whatever happened before.",
-    "judge": """Asks every check and stores the answers; they stand in the log, the worst first. Does a number look like a
-regression, it is measured once more by a run of the DAG `confirm`; this task waits for it deferred, then asks again. Its
-log says what is waited for, and until when.""",
-    "verdict": """Gives the run its status and writes the certificate. **Red exactly when the run is not well**; the
-reason is the last line of the log, and on the page *Certification*.""",
+    "infer_cpu": """Runs all CPU legs in sequence: with and without oneDNN, by precision, threads and batch size. A failed leg
+does not stop the others.""",
+    "infer_gpu": """Runs all GPU legs in sequence: with and without TensorRT, by precision and batch size. Skipped if the cluster
+has no GPU; these legs are `not_run`.""",
+    "collect": """Sets the status of every step: closes orphaned attempts and records why steps were not started. Always
+runs.""",
+    "release": "Lists every node, ends leftovers of the run, and releases its slots. Always runs.",
+    "judge": """Evaluates all checks and stores the results; the log lists them, the worst first. A suspected regression is
+re-measured by a run of the DAG `confirm`: the task defers until it ends, then evaluates the checks again. The log shows the confirm
+run and the deadline.""",
+    "verdict": """Sets the run's status and writes the certificate. **Fails if and only if the run fails**; the reason is in the
+last line of the log and on the page *Certification*.""",
 }
 
 
 def chain_doc(name: str, file: str, variants: tuple[str, ...]) -> str:
-    """The documentation of a chain's DAG, Markdown."""
+    """The documentation of a chain's DAG as Markdown."""
     listed = (
         "\n".join(f"* `{variant}`" for variant in variants) or "* (those of the params file at the tested ref)"
     )
@@ -41,30 +39,29 @@ Params file: `{file}`. Variants:
 
 {listed}
 
-**Run it**: *Trigger*, choose mode, suite ref and cluster; or `tipcflow trigger {name} --mode … --wait`.
+**Run**: *Trigger* with mode, suite ref and cluster, or `tipcflow trigger {name} --mode … --wait`.
 
-**Where to look**: the page *Certification* shows the run with its legs, losses and checks. The reason of a red run is the
-last line of the task `verdict`. Training lines are in the logs of `train`, one task per node.
+**Results**: the page *Certification* shows the run with its legs, losses and checks. The log of the task `verdict` ends with the
+reason of a failed run. Training lines are in the logs of `train`, one task per node.
 
-**To try again**: clear the DAG run (everything anew), or a task with its downstream tasks; a step that runs again gets a
-new attempt, and the run is judged again.
+**Retry**: clear the DAG run (restarts everything), or a task with its downstream tasks; each rerun step gets a new attempt, and
+the checks are evaluated again.
 """
 
 
 CERTIFY_DOC = """### certify
 
-Certifies a params file that has no DAG of its own: a model that a pull request adds, or a file that nobody has imported
-yet. Give its suite and the file's path; everything else is as in a chain's DAG.
+Certifies a params file without a DAG: a model that a pull request adds, or a file that is not imported yet. Set its suite and
+the file's path; everything else works as in a chain's DAG.
 """
 
 
 CONFIRM_DOC = """### confirm
 
-Measures once more what looks like a regression, before it is one. The task `judge` of a chain's run starts it and waits for
-its end: **nobody needs to trigger it by hand**. It does only the steps and legs in doubt and what they need, with the same
-files, on the cluster's nodes in another order (an evaluation alone: on its own node), and gets its slots before all others.
+Re-measures a suspected regression. The task `judge` of a chain's run starts it and waits for it: **do not trigger it manually**. It
+runs only the suspected steps and legs and their dependencies, with the same files, on the cluster's nodes in another order
+(evaluations alone: on their own node), and gets slots before all other runs.
 
-**Red?** The number could not be measured again: the run that is confirmed is `unconfirmed` with this run's reason, or
-`failed` when the code failed in this run. A confirm run that is itself slower is no failure: what its numbers mean is said by
-the run that it confirms (its note names it).
+**Failed?** The value was not measured again. The confirmed run is `unconfirmed` with this run's reason, or `failed` if the code
+failed in this run. A slower confirm run is not a failure: its values are evaluated in the run that it confirms (named in its note).
 """

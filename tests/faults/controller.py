@@ -64,6 +64,7 @@ def _second_run(world: World) -> None:
 
 def _budget(world: World) -> None:
     world.desk.configure_suite(budget_minutes=0.1)
+    world.undo.append(world.desk.configure_suite)
     world.at_iteration("time.sleep(5.5)", ranks=range(4))
 
 

@@ -25,7 +25,9 @@ from typing import Any
 
 OWN = (
     "unshare --kill-child --pid --fork --mount-proc --mount --net --uts --ipc bash -c "
-    "'mkdir -p /run/netns && mount -t tmpfs tmpfs /run/netns && ip link set lo up && exec \"$@\"' own"
+    "'mkdir -p /run/netns && mount -t tmpfs tmpfs /run/netns && ip link set lo up && exec \"$@\"' own "
+    # Whoever starts this with nohup or in the background of a shell ignores SIGINT, and so would the runs.
+    "env --default-signal=INT,HUP,QUIT"
 )
 CASE_S = 600
 
