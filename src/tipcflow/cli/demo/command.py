@@ -1,4 +1,4 @@
-"""`tipcflow demo`: from nothing to a verdict on two local nodes."""
+"""`tipcflow demo`: certifies the sample chain on two local nodes."""
 
 from pathlib import Path
 from typing import Annotated
@@ -12,26 +12,26 @@ PARAMS = "test_tipc/configs/mobilenet_v3_small/train_linux_gpu_fleet_normal_infe
 
 
 def demo(
-    seed: Annotated[int, typer.Option(help="Seed of the training; equal seeds must give equal losses.")] = 0,
+    seed: Annotated[int, typer.Option(help="Training seed; equal seeds must give equal losses.")] = 0,
     params: Annotated[str, typer.Option(help="Params file of the sample suite.")] = PARAMS,
     mode: Annotated[str, typer.Option("--mode", "-m", help="TIPC mode.")] = "lite_train_lite_infer",
     home: Annotated[
-        Path | None, typer.Option(help="Folder of environments, runs and the database; instead of TIPCFLOW_HOME.")
+        Path | None, typer.Option(help="Folder of environments, runs and the database (default: TIPCFLOW_HOME).")
     ] = None,
-    cli: Annotated[
-        bool, typer.Option("--cli", help="Without Airflow: this process runs the chain itself.")
-    ] = False,
+    cli: Annotated[bool, typer.Option("--cli", help="Run the chain in this process, without Airflow.")] = False,
     leave: Annotated[
-        bool, typer.Option("--exit", help="Leave when the run has ended; so it does without a terminal.")
+        bool, typer.Option("--exit", help="Exit after the run (the default without a terminal).")
     ] = False,
-    port: Annotated[int, typer.Option(help="Of Airflow's UI, when it is free; else another one.")] = 8080,
-    as_json: Annotated[bool, typer.Option("--json", help="The verdict as JSON on stdout.")] = False,
+    port: Annotated[
+        int, typer.Option(help="Preferred port of Airflow's UI; another one is used if it is taken.")
+    ] = 8080,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the verdict as JSON on stdout.")] = False,
 ) -> None:
-    """Make two SSH nodes and an Airflow on this machine, train, export and infer a real model, and judge it."""
+    """Start two SSH nodes and an Airflow on this machine and certify the sample model on them."""
     import os
 
     from devcluster.signals import GATE, Interrupted
-    from tipcflow.cli.demo.airflow import Wishes, demo_with_airflow
+    from tipcflow.cli.demo.airflow import DemoOptions, demo_with_airflow
 
     if home is not None:
         os.environ["TIPCFLOW_HOME"] = str(home)
@@ -41,10 +41,10 @@ def demo(
                 code = _without_airflow(seed, params, mode, as_json=as_json)
             else:
                 code = demo_with_airflow(
-                    Wishes(SUITE, params, mode, seed, leave=leave, port=port, as_json=as_json)
+                    DemoOptions(SUITE, params, mode, seed, leave=leave, port=port, as_json=as_json)
                 )
     except Interrupted as stop:
-        typer.echo(f"{stop}; the nodes are gone", err=True)
+        typer.echo(f"{stop}; the nodes are stopped", err=True)
         if not as_json:
             typer.echo(Status.CANCELLED.value)
         code = exit_code(Status.CANCELLED)
@@ -78,12 +78,12 @@ def _without_airflow(seed: int, params: str, mode: str, *, as_json: bool) -> int
 
 
 def describe(kind: str) -> str:
-    """What the nodes are, in one line."""
+    """A one-line description of the nodes."""
     if kind == "namespaces":
         return "two nodes, a and b: network namespaces, each with its own sshd"
     return "two nodes, a and b: loopback addresses, each with an unprivileged sshd (network namespaces need root)"
 
 
 def tell(line: str) -> None:
-    """Say it on stderr; stdout is for the verdict."""
+    """Print to stderr; stdout is for the verdict."""
     typer.echo(line, err=True)

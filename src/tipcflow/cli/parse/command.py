@@ -1,4 +1,4 @@
-"""`tipcflow parse FILE…`: what logs say, without a run, a database or a node."""
+"""`tipcflow parse FILE…`: parses logs without a run, a database or a node."""
 
 import math
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ SCHEMA_VERSION = 1
 
 @dataclass(frozen=True)
 class Answer:
-    """What one file gave: an account of it, or why it could not be read."""
+    """The result of one file: a summary, or the error."""
 
     file: str
     account: "Account | None" = None
@@ -28,14 +28,14 @@ class Answer:
 
 
 def parse(
-    files: Annotated[list[str], typer.Argument(help="Logs, also gzipped; - is stdin.")],
+    files: Annotated[list[str], typer.Argument(help="Logs, plain or gzipped; - for stdin.")],
     log_format: Annotated[
         str, typer.Option("--format", help="auto, a format of training logs, autolog, launch or results.")
     ] = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print one row per sample.")] = False,
 ) -> None:
-    """Show what logs say: lines recognised, metrics summed up, AutoLog reports, what a launcher blames."""
+    """Summarize logs: recognised lines, metrics, AutoLog reports, and failing ranks that a launcher reports."""
     from tipcflow.cli.parse.csv_output import print_csv
     from tipcflow.cli.parse.format import named_format
 
@@ -67,7 +67,7 @@ def _answer(file: str, log_format: str) -> Answer:
 
 
 def document(answer: Answer) -> dict[str, Any]:
-    """The file's part of the JSON document (docs/reference/formats.md)."""
+    """The file's entry in the JSON document (docs/reference/formats.md)."""
     account = answer.account
     if account is None:
         return {"file": answer.file, "error": answer.error}
@@ -108,7 +108,7 @@ def _metric(key: "SeriesKey", summary: "SeriesSummary") -> dict[str, Any]:
 
 
 def page(answer: Answer, width: int | None) -> list[str]:
-    """The file's part of the page."""
+    """The file's section of the text output."""
     account = answer.account
     if account is None:
         return []

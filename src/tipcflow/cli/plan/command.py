@@ -1,4 +1,4 @@
-"""`tipcflow plan FILE`: what will run, before anything runs."""
+"""`tipcflow plan FILE`: shows what a run would execute."""
 
 import json
 from dataclasses import replace
@@ -24,32 +24,34 @@ def plan(
     ] = "lite_train_lite_infer",
     cluster: Annotated[
         str,
-        typer.Option("--cluster", "-c", help="Cluster to plan for; without one the file's own addresses stand."),
+        typer.Option("--cluster", "-c", help="Cluster to plan for (default: addresses as in the file)."),
     ] = "",
-    suite_ref: Annotated[str | None, typer.Option(help="Git ref of the suite; without it, its folder.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of the training (default 0).")] = None,
-    repeats: Annotated[int, typer.Option(min=1, max=20, help="Train this often.")] = 1,
+    suite_ref: Annotated[
+        str | None, typer.Option(help="Git ref of the suite (default: its working tree).")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Training seed (default 0).")] = None,
+    repeats: Annotated[int, typer.Option(min=1, max=20, help="Number of training repeats.")] = 1,
     diagnose: Annotated[bool, typer.Option("--diagnose", help="Verbose framework and NCCL logs.")] = False,
     compat: Annotated[
-        Compat, typer.Option(help="spec: what the params file says; bash: what the suite's script would run.")
+        Compat, typer.Option(help="spec: as the params file specifies; bash: as the suite's script would run it.")
     ] = Compat.SPEC,
     output: Annotated[
         Literal["table", "commands", "json"] | None,
-        typer.Option("--format", "-f", help="table and commands are both shown by default."),
+        typer.Option("--format", "-f", help="By default, both table and commands are shown."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False,
     diff: Annotated[
-        bool, typer.Option("--diff", help="bash against spec, with the reason of each difference.")
+        bool, typer.Option("--diff", help="Show differences between bash and spec, with reasons.")
     ] = False,
-    expects: Annotated[
-        bool, typer.Option("--expects", help="What a run must prove: each piece of expected evidence.")
-    ] = False,
-    policy: Annotated[str, typer.Option(help="Policy that `--expects` reads `min_history` from; else pr.")] = "",
+    expects: Annotated[bool, typer.Option("--expects", help="List the evidence that a run must produce.")] = False,
+    policy: Annotated[
+        str, typer.Option(help="Policy that provides `min_history` for `--expects` (default: pr).")
+    ] = "",
     batch: Annotated[
-        str, typer.Option("--batch", help="Answer a file of records (JSON lines, .gz too) instead; --compat bash.")
+        str, typer.Option("--batch", help="Plan a file of records (JSON lines, plain or .gz) with --compat bash.")
     ] = "",
 ) -> None:
-    """Print what a run would do: variants, steps, nodes, processes, legs, exact commands."""
+    """Show what a run would do: variants, steps, nodes, processes, legs, exact commands."""
     if batch:
         _batch(batch, params, compat, mode)
     for name, value in (("PARAMS", params), ("--suite", suite)):
@@ -79,7 +81,7 @@ def plan(
 
 
 def _make(*requests: "RunRequest", as_json: bool) -> list[Plan]:
-    """The plans of requests that differ in nothing but their semantics; a file that is not run is shown first."""
+    """The plans of requests that differ only in `compat`; a refused params file is printed before the error."""
     from tipcflow.config.cluster import load_cluster
     from tipcflow.config.settings import settings
     from tipcflow.config.suite import load_suite
@@ -105,7 +107,7 @@ def _make(*requests: "RunRequest", as_json: bool) -> list[Plan]:
 def _print_diff(request: "RunRequest", *, as_json: bool) -> None:
     from tipcflow.cli.plan.diff import print_differences
 
-    # A script takes neither a seed nor a wish for verbose logs.
+    # Suite scripts support neither a seed nor verbose logs.
     script = replace(request, compat=Compat.BASH, seed=None, diagnose=False)
     plans = _make(script, replace(request, compat=Compat.SPEC), as_json=as_json)
     print_differences(*plans, as_json=as_json)

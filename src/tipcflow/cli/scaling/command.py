@@ -16,7 +16,7 @@ SCHEMA_VERSION = 1
 
 
 class Rule(StrEnum):
-    """How the speed of a training log is found."""
+    """How the speed of a training log is computed."""
 
     PRINTED = "printed"
     TIME = "time"
@@ -25,16 +25,16 @@ class Rule(StrEnum):
 def scaling(
     inputs: Annotated[list[str], typer.Argument(metavar="FILE_OR_RUN…", help="Logs, results, or ids of runs.")],
     batch: Annotated[
-        int, typer.Option("--batch-size-per-device", min=1, help="Samples of one device and iteration.")
+        int, typer.Option("--batch-size-per-device", min=1, help="Samples per device and iteration.")
     ],
     rule: Annotated[
-        Rule, typer.Option(help="printed: the speed that logs print; time: from batch_cost or time stamps.")
+        Rule, typer.Option(help="printed: speed as logged; time: from batch_cost or timestamps.")
     ] = Rule.PRINTED,
-    skip: Annotated[int, typer.Option(min=0, help="Iterations of a log that do not count.")] = 50,
-    take: Annotated[int, typer.Option(min=1, help="Iterations after those that count.")] = 100,
+    skip: Annotated[int, typer.Option(min=0, help="Warm-up iterations to skip per log.")] = 50,
+    take: Annotated[int, typer.Option(min=1, help="Iterations to evaluate after the skipped ones.")] = 100,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """Show how much faster a training is on more devices: average, median, speed-up and efficiency."""
+    """Show how training throughput scales with devices: average, median, speed-up and efficiency."""
     from tipcflow.cli.scaling.inputs import Inputs
     from tipcflow.parse.scaling.choice import chosen, short
     from tipcflow.parse.scaling.scaling import scaled
@@ -64,7 +64,7 @@ def scaling(
 
 def _alone(table: "list[Scaled]") -> list[str]:
     return [
-        f"{model or 'these logs'}: no speed-up, there is no run on 1n1g"
+        f"{model or 'these logs'}: no speed-up, because no run used 1n1g"
         for model in dict.fromkeys(one.model for one in table if one.speedup is None)
     ]
 
@@ -85,7 +85,7 @@ def document(table: "list[Scaled]", rule: str, batch: int, notes: list[str], err
 
 
 def page(table: "list[Scaled]", width: int | None) -> list[str]:
-    """The table for people."""
+    """The text table."""
     if not table:
         return []
     headers = ("MODEL", "TOPOLOGY", "DEVICES", "REPEATS", "AVERAGE", "MEDIAN", "SPEED-UP", "EFFICIENCY")

@@ -95,7 +95,7 @@ def test_a_run_without_a_plan_is_shown(home: Path, tipcflow: Callable[..., Any])
     assert said.code == 0
     assert said.out.startswith(f"config_error  {a_run().id}\nno such mode: lite\n")
     assert "STEPS" not in said.out
-    assert "DO IT AGAIN" not in said.out
+    assert "REPRODUCE" not in said.out
 
 
 @pytest.mark.parametrize("command", [["show"], ["logs"], ["certificate", "show"]])
