@@ -29,7 +29,7 @@ def finding(settings: Settings, what: str) -> tuple[bool, str]:
 def test_a_database_that_is_not_there_yet_is_fine(settings: Settings, tmp_path: Path) -> None:
     ok, text = finding(settings, "database")
     assert ok
-    assert text.endswith("t.db (the first run makes it)")
+    assert text.endswith("t.db (created by the first run)")
     assert not (tmp_path / "t.db").exists()
 
 

@@ -27,7 +27,7 @@ def test_the_password_is_for_terminals_alone(stack: SimpleNamespace) -> None:
         "  user       admin",
         "  password   in /h/p",
     ]
-    assert where_to_look(stack, secret=True)[-1] == f"  password   {SECRET}  (kept in /h/p)"
+    assert where_to_look(stack, secret=True)[-1] == f"  password   {SECRET}  (stored in /h/p)"
 
 
 def test_without_a_terminal_no_password_is_said(stack: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:

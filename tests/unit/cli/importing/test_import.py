@@ -157,7 +157,7 @@ def test_a_suites_name_becomes_a_modules_name_that_no_other_suite_takes(tmp_path
     assert calls == ["my-suite.v2"]
     with pytest.raises(ConfigError, match="the name of another suite's") as told:
         write_dags("my_suite_v2", tmp_path / "configs")
-    assert "my_suite_v2 beside my-suite.v2" in str(told.value)
+    assert "my_suite_v2 and my-suite.v2" in str(told.value)
 
 
 def test_files_of_the_suites_other_scripts_become_chains_with_their_own_modes(
