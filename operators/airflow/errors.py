@@ -18,11 +18,13 @@ def failing_plainly() -> Iterator[None]:
 
 
 def airflow_error(error: TipcflowError) -> AirflowException:
-    """The error as Airflow takes it: final, but for a database with the schema of another version of tipcflow.
+    """The error as Airflow takes it: final, except for another schema of the database or a server that is away.
 
-    That passes when an upgrade has reached database and workers, so Airflow tries the task again.
+    Both pass: when an upgrade has reached database and workers, or the server is back. Airflow retries the task.
     """
+    from tipcflow.store.engine import UnreachableError
     from tipcflow.store.migrate import WrongSchemaError
 
     said = f"{error.status.value}: {error}"
-    return AirflowException(said) if isinstance(error, WrongSchemaError) else AirflowFailException(said)
+    passes = isinstance(error, WrongSchemaError | UnreachableError)
+    return AirflowException(said) if passes else AirflowFailException(said)

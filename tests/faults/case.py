@@ -122,7 +122,8 @@ def look(world: World, output: str, *, started_at: float, run: str = "") -> Seen
     """
     seconds = time.monotonic() - started_at
     with world.desk.store() as store:
-        runs = [one for one in store.runs(limit=5) if one.trigger != "confirm" and run in ("", one.id)]
+        known = store.known_runs([run]).values() if run else store.runs(limit=5)
+        runs = [one for one in known if one.trigger != "confirm"]
     traceback = bool(TRACEBACK.search(output))
     if not runs:
         return Seen("not started", reason=output[-300:], traceback=traceback, seconds=seconds)
@@ -141,6 +142,11 @@ def look(world: World, output: str, *, started_at: float, run: str = "") -> Seen
         seconds=seconds,
         notes=list(world.notes),
     )
+
+
+def _busy(world: World) -> bool:
+    """Whether a further run of the case is still running."""
+    return any(other.poll() is None for other in world.others)
 
 
 def left_behind(world: World, *, unsaid: bool = False) -> list[str]:
@@ -163,7 +169,7 @@ def left_behind(world: World, *, unsaid: bool = False) -> list[str]:
     reachable = {world.nodes.cluster.node(name).address for name in names if name not in world.refused}
     deadline = time.monotonic() + CLEAN_S
     # A controller that could not write its verdict could not give its leases back either: they run out.
-    while (there() or (unsaid and leases())) and time.monotonic() < deadline:
+    while (there() or (unsaid and leases()) or _busy(world)) and time.monotonic() < deadline:
         time.sleep(0.1)
     return there() + leases()
 

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from tipcflow.config.policy import Policy
     from tipcflow.store import Baseline, Store
 
-app = typer.Typer(no_args_is_help=True, help="Baselines that a run's metrics are compared with.")
+app = typer.Typer(no_args_is_help=True, help="Baselines of runs, and decisions about them.")
 
-RunName = Annotated[str, typer.Argument(help="Run id, its first characters, or latest.")]
-Because = Annotated[str, typer.Option(help="Reason, stored with your name.")]
-Who = Annotated[str, typer.Option(help="Who decides (default: the current user).")]
+RunName = Annotated[str, typer.Argument(help="Run ID or a prefix of it, or latest.")]
+Because = Annotated[str, typer.Option(help="Reason; stored with your name.")]
+Who = Annotated[str, typer.Option(help="Author. Default: the current user.")]
 Metrics = Annotated[list[str] | None, typer.Option("--metric", help="Only this metric; may be repeated.")]
 Steps = Annotated[str, typer.Option("--step", help="Only this step.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -36,10 +36,10 @@ def show(
     run: RunName = "latest",
     metric: Metrics = None,
     step: Steps = "",
-    policy: Annotated[str, typer.Option(help="Policy to apply (default: the run's own policy).")] = "",
+    policy: Annotated[str, typer.Option(help="Policy. Default: the run's.")] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Show the baseline of each metric of a run, and all decisions about it, including superseded ones."""
+    """Show the baseline of a run's metrics, and all decisions about them."""
     from tipcflow.config.settings import settings
     from tipcflow.execute.verdict.judge import policy_of
     from tipcflow.store import Store
@@ -99,7 +99,7 @@ def accept(
     step: Steps = "",
     as_json: AsJson = False,
 ) -> None:
-    """Accept a run's metric values: history restarts at this run. Older runs stay visible."""
+    """Accept a run's metrics: their history restarts with this run; the old one stays visible."""
     _decide(run, because, who, metric, step, as_json, pinned=False)
 
 
@@ -112,7 +112,7 @@ def pin(
     step: Steps = "",
     as_json: AsJson = False,
 ) -> None:
-    """Pin a run's metric values: later runs are also compared with them, which catches slow drift."""
+    """Pin a run's metrics: later runs are also compared with them, which detects slow drifts."""
     _decide(run, because, who, metric, step, as_json, pinned=True)
 
 
@@ -125,7 +125,7 @@ def reset(
     step: Steps = "",
     as_json: AsJson = False,
 ) -> None:
-    """Revert accepted and pinned values of a run's metrics: all accepted runs form the baseline."""
+    """Cancel accept and pin decisions for a run's metrics: all accepted runs count again."""
     _decide(run, because, who, metric, step, as_json, pinned=False, value=math.nan)
 
 

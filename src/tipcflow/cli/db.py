@@ -17,7 +17,7 @@ def _group() -> None:
 
 @app.command("upgrade")
 def upgrade(as_json: AsJson = False) -> None:
-    """Upgrade the database to the current schema; safe at any time."""
+    """Upgrade the database schema; safe at any time."""
     from tipcflow.config.settings import safe_url, settings
     from tipcflow.store import migrate
 
@@ -33,7 +33,7 @@ def upgrade(as_json: AsJson = False) -> None:
 
 @app.command("current")
 def current(as_json: AsJson = False) -> None:
-    """Show the schema of the database and the schema that this version of tipcflow requires."""
+    """Show the schema of the database and the schema that this version needs."""
     from tipcflow.config.settings import safe_url, settings
     from tipcflow.store import migrate
 
@@ -50,12 +50,12 @@ def current(as_json: AsJson = False) -> None:
 @app.command("rollup")
 def rollup(
     older_than: Annotated[
-        float, typer.Option("--older-than", help="Minimum age of a run in days.", min=1, metavar="DAYS")
+        float, typer.Option("--older-than", help="Minimum days since the end of a run.", min=1, metavar="DAYS")
     ] = 365,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Dry run.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Drop raw samples of old runs; keep count, mean, median, p10, p90, minimum, maximum and last value."""
+    """Drop raw samples of old runs, keep count, mean, median, p10, p90, minimum, maximum and last."""
     from dataclasses import asdict
 
     from tipcflow.store import Store

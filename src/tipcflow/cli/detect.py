@@ -20,7 +20,7 @@ def detect(
     policy: Annotated[str, typer.Option("--policy", help="weekly, pr, or a policy file.")],
     metric: Annotated[
         str,
-        typer.Option("--metric", help="Use this metric's floor from the policy (default: `detect.floor`)."),
+        typer.Option("--metric", help="Metric whose policy floor applies. Default: `detect.floor`."),
     ] = "",
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object per series, in input order.")
@@ -28,7 +28,7 @@ def detect(
 ) -> None:
     """Detect change points in series of measurements (online, no look-ahead).
 
-    Exit code 0 when every series was processed (alerts are not errors), 2 when the file is invalid.
+    Exit code 0 with or without alerts, 2 for an invalid file.
     """
     from tipcflow.check.baseline.run_by_run import number_name
     from tipcflow.check.detect import judge_series

@@ -18,11 +18,11 @@ _MEANING = (
 
 
 def gate(
-    of: Annotated[str, typer.Argument(help="A chain (its newest run), a run id, or latest.", metavar="CHAIN|RUN")],
-    policy: Annotated[str, typer.Option(help="Policy to apply (default: the run's own policy).")] = "",
+    of: Annotated[str, typer.Argument(help="A chain (its newest run), a run ID, or latest.", metavar="CHAIN|RUN")],
+    policy: Annotated[str, typer.Option(help="Policy. Default: the run's.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Report noise, minimum detectable effect and false-alert rate per evaluated metric."""
+    """Report noise, minimum detectable change and false-alert rate per metric."""
     from tipcflow.config.settings import settings
     from tipcflow.execute.verdict.judge import policy_of
     from tipcflow.store import Store

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tipcflow.config.goldens import GoldenAnswers, Goldens
     from tipcflow.store import Store
 
-app = typer.Typer(no_args_is_help=True, help="Stored predictions that later runs are compared with.")
+app = typer.Typer(no_args_is_help=True, help="Stored predictions for comparison with later runs.")
 
 
 @app.callback()
@@ -23,12 +23,12 @@ def _group() -> None:
 
 @app.command("record")
 def record(
-    run: Annotated[str, typer.Argument(help="Run id, its first characters, or latest.")],
+    run: Annotated[str, typer.Argument(help="Run ID or a prefix of it, or latest.")],
     because: Annotated[str, typer.Option(help="Why these predictions are correct.")],
-    who: Annotated[str, typer.Option(help="Reviewer (default: the current user).")] = "",
-    as_json: Annotated[bool, typer.Option("--json", help="Print the goldens.")] = False,
+    who: Annotated[str, typer.Option(help="Author. Default: the current user.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print the goldens as JSON.")] = False,
 ) -> None:
-    """Store a run's predictions as the goldens of its chain and mode. Commit the file that this writes."""
+    """Store a run's predictions as the goldens of its chain and mode; commit the generated file."""
     from tipcflow.config.goldens import golden_path
     from tipcflow.config.settings import settings
     from tipcflow.store import Store
@@ -46,7 +46,7 @@ def record(
 
 @app.command("show")
 def show(
-    run: Annotated[str, typer.Argument(help="Run id, its first characters, or latest: its chain and mode.")],
+    run: Annotated[str, typer.Argument(help="Run ID or a prefix of it, or latest; selects chain and mode.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show the goldens of a run's chain and mode."""

@@ -22,19 +22,19 @@ def history(
     chain: Annotated[
         str, typer.Argument(help="Chain, for example PaddleClas/ResNet50/train_infer_python, or its model.")
     ],
-    metric: Annotated[str, typer.Argument(help="Metric, for example batch_cost.")],
-    step: Annotated[str, typer.Option("--step", help="Step id, or its last part.")] = "train",
+    metric: Annotated[str, typer.Argument(help="Metric, e.g. batch_cost.")],
+    step: Annotated[str, typer.Option("--step", help="Step ID, or its last part.")] = "train",
     leg: Annotated[str | None, typer.Option("--leg", help="Only this leg of an inference step.")] = None,
     environment: Annotated[
-        str, typer.Option("--environment", help="Environment class, or a part of it, for example v100.")
+        str, typer.Option("--environment", help="Environment class, or part of one, e.g. v100.")
     ] = "",
     mode: Annotated[str, typer.Option("--mode", help="Only runs in this mode.")] = "",
     weeks: Annotated[float | None, typer.Option("--weeks", help="Only runs of the last N weeks.", min=0)] = None,
-    each: Annotated[bool, typer.Option("--each", help="One row per process instead of one per run.")] = False,
+    each: Annotated[bool, typer.Option("--each", help="One row per process instead of one in total.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV, with all columns.")] = False,
 ) -> None:
-    """Show a metric's history: the median over nodes, ranks and samples of each run, oldest run first."""
+    """Show a metric's history over the runs of a chain, oldest first (median over nodes, ranks and samples)."""
     from tipcflow.store import Store
 
     if as_json and as_csv:

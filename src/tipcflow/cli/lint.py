@@ -21,12 +21,12 @@ def lint(
         list[Path] | None, typer.Argument(help="Params files, or folders to search.", show_default=False)
     ] = None,
     suite: Annotated[
-        str, typer.Option("--suite", "-s", help="Suite whose dialects apply (default: guessed per file).")
+        str, typer.Option("--suite", "-s", help="Suite whose dialects apply. Default: guessed.")
     ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    rules: Annotated[bool, typer.Option("--rules", help="List all rules and exit.")] = False,
+    rules: Annotated[bool, typer.Option("--rules", help="Print the list of all rules.")] = False,
 ) -> None:
-    """Report lines that a suite's script would silently drop, misread or skip; exit code 1 on errors."""
+    """Report what a suite's script would silently drop, misread or skip. Exit code 1 if there are errors."""
     if rules:
         from tipcflow.params.lint.rules import reference_page
 

@@ -16,18 +16,14 @@ def demo(
     params: Annotated[str, typer.Option(help="Params file of the sample suite.")] = PARAMS,
     mode: Annotated[str, typer.Option("--mode", "-m", help="TIPC mode.")] = "lite_train_lite_infer",
     home: Annotated[
-        Path | None, typer.Option(help="Folder of environments, runs and the database (default: TIPCFLOW_HOME).")
+        Path | None, typer.Option(help="Folder for environments, runs and the database; overrides TIPCFLOW_HOME.")
     ] = None,
     cli: Annotated[bool, typer.Option("--cli", help="Run the chain in this process, without Airflow.")] = False,
-    leave: Annotated[
-        bool, typer.Option("--exit", help="Exit after the run (the default without a terminal).")
-    ] = False,
-    port: Annotated[
-        int, typer.Option(help="Preferred port of Airflow's UI; another one is used if it is taken.")
-    ] = 8080,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the verdict as JSON on stdout.")] = False,
+    leave: Annotated[bool, typer.Option("--exit", help="Exit after the run; default without a terminal.")] = False,
+    port: Annotated[int, typer.Option(help="Port of Airflow's UI; another one if it is in use.")] = 8080,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the verdict as JSON to stdout.")] = False,
 ) -> None:
-    """Start two SSH nodes and an Airflow on this machine and certify the sample model on them."""
+    """Start two local SSH nodes and an Airflow, then train, export, infer and certify a real model."""
     import os
 
     from devcluster.signals import GATE, Interrupted

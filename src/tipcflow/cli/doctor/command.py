@@ -15,7 +15,7 @@ def doctor(
     ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Check this machine, and optionally a cluster's nodes, and suggest fixes; exit code 2 on problems."""
+    """Check this machine and a cluster's nodes, and report how to fix problems; exit code 2 if there are any."""
     from tipcflow.cli.doctor.local import look_here
     from tipcflow.cli.doctor.nodes import look_at_nodes
     from tipcflow.cli.output.output import print_json

@@ -11,20 +11,22 @@ _WHAT = "RUN, --since or --series"
 
 
 def judge(
-    run: Annotated[str, typer.Argument(help="Run id, its first characters, or latest.")] = "",
+    run: Annotated[str, typer.Argument(help="Stored run: ID or a prefix of it, or latest.")] = "",
     since: Annotated[
         str, typer.Option(help="All runs since a date (UTC), for example 2026-11-21 or 2026-11-21T09:30.")
     ] = "",
     series: Annotated[
         Path | None, typer.Option(help="JSON Lines file: one series per line, oldest point first.")
     ] = None,
-    policy: Annotated[str, typer.Option(help="weekly, pr, or a policy file (default: each run's policy).")] = "",
-    metric: Annotated[str, typer.Option(help="With --series: the metric that the values belong to.")] = "",
+    policy: Annotated[
+        str, typer.Option(help="weekly, pr, or a policy file. Default: the policy of each run.")
+    ] = "",
+    metric: Annotated[str, typer.Option(help="With --series: the metric of the values.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Evaluate a series run by run, or re-evaluate stored runs, with the checks of a run. Read-only.
+    """Evaluate a series run by run, or stored runs again, as the checks of a run do; nothing is changed.
 
-    Exit code 0 whatever the results are, 2 when the input is invalid.
+    Exit code 0 for any result, 2 for invalid input.
     """
     if sum((bool(run), bool(since), series is not None)) != 1:
         raise ConfigError("exactly one of these is required", key=_WHAT, hint="`tipcflow judge --help`")

@@ -19,11 +19,11 @@ def reap(
     context: typer.Context,
     names: Annotated[list[str] | None, typer.Argument(metavar="NODE...", help="Only these nodes.")] = None,
     cluster: ClusterOption = None,
-    run: Annotated[str, typer.Option("--run", help="Only this run, in the database or not.")] = "",
+    run: Annotated[str, typer.Option("--run", help="Only this run, whether or not the database knows it.")] = "",
 ) -> None:
-    """End leftover processes of runs without a valid lease, and free their slots.
+    """End leftovers of runs without a valid lease, and free their slots.
 
-    Runs with a valid lease are not touched. Exit code 2 if a node is unreachable.
+    Runs with a valid lease are left alone. Exit code 2 if a node is unreachable.
     """
     from tipcflow.execute.sweeps.reap import Reaper
     from tipcflow.store import Store

@@ -23,18 +23,18 @@ class Rule(StrEnum):
 
 
 def scaling(
-    inputs: Annotated[list[str], typer.Argument(metavar="FILE_OR_RUN…", help="Logs, results, or ids of runs.")],
+    inputs: Annotated[list[str], typer.Argument(metavar="FILE_OR_RUN…", help="Logs, results, or run IDs.")],
     batch: Annotated[
         int, typer.Option("--batch-size-per-device", min=1, help="Samples per device and iteration.")
     ],
     rule: Annotated[
-        Rule, typer.Option(help="printed: speed as logged; time: from batch_cost or timestamps.")
+        Rule, typer.Option(help="printed: speed as printed; time: from batch_cost or time stamps.")
     ] = Rule.PRINTED,
-    skip: Annotated[int, typer.Option(min=0, help="Warm-up iterations to skip per log.")] = 50,
-    take: Annotated[int, typer.Option(min=1, help="Iterations to evaluate after the skipped ones.")] = 100,
+    skip: Annotated[int, typer.Option(min=0, help="Number of warm-up iterations to skip.")] = 50,
+    take: Annotated[int, typer.Option(min=1, help="Number of iterations to average.")] = 100,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """Show how training throughput scales with devices: average, median, speed-up and efficiency."""
+    """Show how a training scales over devices: average, median, speed-up and efficiency."""
     from tipcflow.cli.scaling.inputs import Inputs
     from tipcflow.parse.scaling.choice import chosen, short
     from tipcflow.parse.scaling.scaling import scaled

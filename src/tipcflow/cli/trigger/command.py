@@ -35,44 +35,35 @@ def trigger(
         str | None, typer.Option("--mode", "-m", help="TIPC mode, for example lite_train_lite_infer.")
     ] = None,
     suite_ref: Annotated[
-        str | None, typer.Option(help="Git ref of the suite to test; with a full commit, retries join one run.")
+        str | None,
+        typer.Option(help="Suite ref to test; with a full commit, retries join the same run."),
     ] = None,
-    base: Annotated[
-        str | None, typer.Option(help="Target branch or commit; results are compared up to the merge base.")
-    ] = None,
+    base: Annotated[str | None, typer.Option(help="Target branch of the change, or a commit of it.")] = None,
     framework: Annotated[
-        str | None, typer.Option(help="Framework that the nodes must have, for example paddlepaddle==3.3.1.")
+        str | None, typer.Option(help="Required framework on the nodes, e.g. paddlepaddle==3.3.1.")
     ] = None,
-    cluster: Annotated[
-        str | None, typer.Option("--cluster", "-c", help="Cluster configured in Airflow's deployment.")
-    ] = None,
+    cluster: Annotated[str | None, typer.Option("--cluster", "-c", help="Cluster in Airflow's configs.")] = None,
     seed: Annotated[int | None, typer.Option(help="Training seed.")] = None,
     repeats: Annotated[int | None, typer.Option(min=1, max=20, help="Number of training repeats.")] = None,
     diagnose: Annotated[bool, typer.Option("--diagnose", help="Verbose framework and NCCL logs.")] = False,
-    policy: Annotated[str | None, typer.Option(help="Checks and tolerances, for example pr.")] = None,
-    suite: Annotated[
-        str | None, typer.Option("--suite", "-s", help="Suite of --params-file, for a file without its own DAG.")
-    ] = None,
+    policy: Annotated[str | None, typer.Option(help="Policy, e.g. pr.")] = None,
+    suite: Annotated[str | None, typer.Option("--suite", "-s", help="With --params-file: its suite.")] = None,
     params_file: Annotated[str | None, typer.Option(help="Params file, relative to the suite's root.")] = None,
-    wait: Annotated[
-        bool, typer.Option("--wait", help="Wait for the verdicts; exit with the code of the worst.")
-    ] = False,
-    timeout: Annotated[float, typer.Option(min=0, help="Maximum minutes to wait.")] = 120,
-    stop: Annotated[bool, typer.Option("--stop", help="Also stop the runs on an interrupt or timeout.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait for the verdicts; exit with the worst code.")] = False,
+    timeout: Annotated[float, typer.Option(min=0, help="Maximum wait in minutes.")] = 120,
+    stop: Annotated[bool, typer.Option("--stop", help="Stop the runs on an interrupt or timeout.")] = False,
     junit: Annotated[Path | None, typer.Option(help="With --wait: write JUnit XML to this file.")] = None,
     markdown: Annotated[
         Path | None, typer.Option(help="With --wait: write the verdicts as Markdown to this file.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON to stdout.")] = False,
     run_id_prefix: Annotated[str, typer.Option(help="Run-ID prefix.")] = "ci",
-    again: Annotated[
-        bool, typer.Option("--again", help="Force a new run for a commit that already has one.")
-    ] = False,
+    again: Annotated[bool, typer.Option("--again", help="Force a new run of the commit.")] = False,
     unpause: Annotated[bool, typer.Option("--unpause", help="Unpause paused DAGs.")] = False,
 ) -> None:
-    """Run chains in Airflow through its REST API; TIPCFLOW_AIRFLOW_* variables set address and login.
+    """Run chains in Airflow through its REST API; address and login come from TIPCFLOW_AIRFLOW_* variables.
 
-    Progress goes to stderr, verdicts to stdout. Without --wait, exit code 0 means that the runs were created.
+    Progress goes to stderr, verdicts to stdout. Without --wait the exit code tells whether the runs were created.
     """
     from tipcflow.cli.trigger.selection import choose, trigger_requests
 
