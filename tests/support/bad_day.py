@@ -47,25 +47,7 @@ def tell_failure(store: Any, home: Path) -> Run:
     store.set_step(run.id, INFER, Status.BLOCKED, "train failed")
     store.set_leg(run.id, INFER, "cpu_onednn_on", 1, Status.BLOCKED, "train failed")
     store.set_leg(run.id, INFER, "cpu_onednn_off", 1, Status.NOT_RUN, "no AVX512 on node-a")
-    store.set_check_results(
-        run.id,
-        [
-            CheckResult(check="loss.finite", status=Status.PASS, reason="all 30 losses are finite", step=TRAIN),
-            CheckResult(
-                check="speed.baseline",
-                status=Status.INSUFFICIENT_DATA,
-                reason="3 more accepted runs are needed",
-                gating=False,
-                metric="ips",
-                values={"median": float("nan")},
-            ),
-            CheckResult(
-                check="ran.steps",
-                status=Status.FAILED,
-                reason="1 of 2 planned steps was executed; train failed on node-a, infer_cpu was not started",
-            ),
-        ],
-    )
+    store.set_check_results(run.id, _results())
     store.put_document(run.id, "certificate", {"schema_version": 1, "run": run.id, "verdict": "failed"})
     for node, text in (("node-a", b"epoch 1\nValueError: \xff"), ("node-b", b"epoch 1\n")):
         folder = home / "runs" / run.id / TRAIN.replace("/", "%2F") / node
@@ -75,3 +57,22 @@ def tell_failure(store: Any, home: Path) -> Run:
     (folder / "files" / "output" / "best.pdparams").write_bytes(b"\0" * 5000)
     store.finish_run(run.id, Status.FAILED, f"ran.steps: train failed\n{WHY}", T0 + 86400 + 3700)
     return store.get_run(run.id)  # type: ignore[no-any-return]
+
+
+def _results() -> list[CheckResult]:
+    return [
+        CheckResult(check="loss.finite", status=Status.PASS, reason="all 30 losses are finite", step=TRAIN),
+        CheckResult(
+            check="speed.baseline",
+            status=Status.INSUFFICIENT_DATA,
+            reason="3 more accepted runs are needed",
+            gating=False,
+            metric="ips",
+            values={"median": float("nan")},
+        ),
+        CheckResult(
+            check="ran.steps",
+            status=Status.FAILED,
+            reason="1 of 2 planned steps was executed; train failed on node-a, infer_cpu was not started",
+        ),
+    ]

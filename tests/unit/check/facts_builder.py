@@ -33,10 +33,10 @@ def legs() -> tuple[Leg, ...]:
     return (Leg(id=ON, onednn=True, tensorrt=False, **common), Leg(id=OFF, onednn=False, tensorrt=False, **common))
 
 
-def plan(**changes: object) -> Plan:
+def steps() -> tuple[Step, ...]:
     on_all = dict.fromkeys(NODES, COMMAND)
     weights = ("log/norm_train/final.pdparams",)
-    steps = (
+    return (
         Step(id="prepare", kind=StepKind.PREPARE, nodes=NODES, commands=on_all),
         Step(
             id=TRAIN,
@@ -80,6 +80,9 @@ def plan(**changes: object) -> Plan:
             ),
         ),
     )
+
+
+def plan(**changes: object) -> Plan:
     values = {
         "chain": "mobilenet_v3_small/train_fleet_infer_python",
         "suite": "sample",
@@ -93,7 +96,7 @@ def plan(**changes: object) -> Plan:
         "nodes": NODES,
         "seed": 2026,
         "variants": (Variant(id="v", trainer="norm_train", devices=("0",), node_count=2, world_size=2),),
-        "steps": steps,
+        "steps": steps(),
     }
     return Plan(**{**values, **changes})
 

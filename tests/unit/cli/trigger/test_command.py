@@ -125,7 +125,7 @@ def test_a_commit_whose_run_says_nothing_is_run_again(
     airflow.add(DAG, ("running", facts(None)), passing())
     said = tipcflow(*asked)
     assert said.code == 0
-    assert said.err.count(f"is {status}: a new run is made") == 2
+    assert said.err.count(f"is {status}: starting a new run") == 2
     (own, *later) = [run_id for _, run_id in airflow.runs]
     assert later == [f"{own}-2", f"{own}-3"]
     assert tipcflow(*asked).code == 0
@@ -184,13 +184,13 @@ def test_a_file_without_a_dag_goes_to_the_generic_one(tipcflow: Tipcflow, airflo
         ([], "CHAIN: no chain"),
         (["sample/mobilenet_v3_smal/train_infer_python"], f"hint: near: {DAG}"),
         (["nothing/like*"], f"no chain matches; found 'nothing/like*'\n  hint: chains: {CHAIN}"),
-        (["weekly"], "DAG weekly is no chain"),
+        (["weekly"], "DAG weekly is not a chain"),
         (["paused.m.f"], "DAG paused.m.f is paused"),
-        ([CHAIN, "--params-file", "f"], "--suite and --params-file: go together, without a CHAIN"),
-        (["--suite", "s"], "--suite and --params-file: go together"),
-        ([CHAIN, "--run-id-prefix", "a__b"], "--run-id-prefix: cannot begin a run id"),
-        ([CHAIN, "--run-id-prefix", "a b"], "--run-id-prefix: cannot begin a run id"),
-        ([CHAIN, "--junit", "x.xml"], "nothing to write without --wait"),
+        ([CHAIN, "--params-file", "f"], "--suite and --params-file: must be given together and without CHAIN"),
+        (["--suite", "s"], "--suite and --params-file: must be given together"),
+        ([CHAIN, "--run-id-prefix", "a__b"], "--run-id-prefix: is not a valid run id prefix"),
+        ([CHAIN, "--run-id-prefix", "a b"], "--run-id-prefix: is not a valid run id prefix"),
+        ([CHAIN, "--junit", "x.xml"], "has no effect without --wait"),
         ([CHAIN, "--wait", "--junit", "/no/such/folder/x.xml"], "/no/such/folder/x.xml: cannot be written"),
     ],
 )
