@@ -1,4 +1,4 @@
-"""An Airflow DAG that certifies any params file, also one that has no DAG of its own."""
+"""Airflow DAG `certify`: certifies any params file, including one without a DAG of its own."""
 
 from operators.chain.dag import certify_dag
 

@@ -1,4 +1,4 @@
-"""An Airflow DAG that measures once more what looks like a regression, before it is one."""
+"""Airflow DAG `confirm`: re-measures a suspected regression before the verdict."""
 
 from operators.confirm.dag import confirm_dag
 

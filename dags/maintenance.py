@@ -1,4 +1,4 @@
-"""An Airflow DAG that keeps a deployment tidy: sweeps, every hour."""
+"""Airflow DAG `maintenance`: hourly cleanup of a deployment."""
 
 from operators.maintenance.dag import maintenance_dag
 

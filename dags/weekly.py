@@ -1,4 +1,4 @@
-"""An Airflow DAG that certifies all chains with whole data, once a week."""
+"""Airflow DAG `weekly`: certifies all chains on full data, once a week."""
 
 from operators.weekly.dag import weekly_dag
 

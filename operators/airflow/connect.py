@@ -1,4 +1,4 @@
-"""Nodes reached by Airflow's connections, through the SSH provider's hook; host keys are always checked."""
+"""Connects to nodes through Airflow connections and the SSH provider's hook; host keys are always verified."""
 
 import logging
 import random
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from airflow.providers.ssh.hooks.ssh import SSHHook
 
 TIMEOUT_S = 10
-# While sshd drops connections before its banner (MaxStartups), the login is tried again for so long.
+# How long to retry the login while sshd drops connections before its banner (MaxStartups).
 PATIENCE_S = 30.0
 KEEPALIVE_S = 10
-# It tells of every connection and login at level INFO, into the task's log.
+# Paramiko logs every connection and login at level INFO, which would fill the task's log.
 logging.getLogger("paramiko").setLevel(logging.WARNING)
 
 
@@ -23,8 +23,8 @@ def connect(node: Node) -> Transport:
     """Connect to a node by its Airflow connection.
 
     Raises:
-        InfraError: no such connection, one that switches the host key check off, or a failed login; it names the
-            node and the connection.
+        InfraError: the connection does not exist or disables host key verification, or the login fails. The
+            message names the node and the connection.
     """
     from tipcflow.transport.paramiko_adapter import ParamikoTransport
 
@@ -61,21 +61,21 @@ def _hook(node: Node) -> "SSHHook":
         )
     except (AirflowException, ValueError, OSError) as error:
         raise InfraError(
-            f"node {node.name}: the Airflow connection {node.connection} cannot be used: {error}",
+            f"node {node.name}: Airflow connection {node.connection} is not usable: {error}",
             node=node.name,
             hint="see Admin > Connections, or the variable AIRFLOW_CONN_" + node.connection.upper(),
         ) from error
     if hook.no_host_key_check or hook.allow_host_key_change:
         raise InfraError(
-            f"node {node.name}: the Airflow connection {node.connection} switches the check of host keys off",
+            f"node {node.name}: Airflow connection {node.connection} disables host key verification",
             node=node.name,
-            hint="remove no_host_key_check and allow_host_key_change, and give its `host_key`",
+            hint="remove no_host_key_check and allow_host_key_change, and set `host_key`",
         )
     return hook
 
 
 def _dropped(error: BaseException) -> bool:
-    """Whether the server closed the connection before it said who it is."""
+    """Whether the server closed the connection before it sent its SSH banner."""
     return isinstance(error, EOFError | ConnectionResetError) or "protocol banner" in str(error)
 
 
@@ -87,14 +87,14 @@ def _explained(node: Node, hook: "SSHHook", error: BaseException) -> InfraError:
     passing = False
     if isinstance(error, paramiko.BadHostKeyException):
         what = f"the host key of {where} has changed"
-        hint = f"find out why; if the node was set up anew, put its new key into {node.connection}"
+        hint = f"find out why; if the node was reinstalled, put its new key into {node.connection}"
     elif isinstance(error, paramiko.AuthenticationException):
-        what = f"{where} refuses the login"
+        what = f"{where} rejected the login"
     elif "not found in known_hosts" in str(error):
-        what = f"the host key of {where} is not known"
-        hint = f"check it on the node, then give it as `host_key` of the connection {node.connection}"
+        what = f"the host key of {where} is unknown"
+        hint = f"verify the key on the node, then set it as `host_key` of connection {node.connection}"
     elif isinstance(error, TimeoutError):
-        what = f"{where} does not answer within {TIMEOUT_S} s"
+        what = f"{where} did not respond within {TIMEOUT_S} s"
         passing = True
     else:
         what = f"cannot connect to {where}: {error or type(error).__name__}"

@@ -1,4 +1,4 @@
-"""Errors that a person reads, as Airflow takes them: final, for trying again would say the same."""
+"""Converts tipcflow errors to Airflow exceptions that fail the task without retries."""
 
 import contextlib
 from collections.abc import Iterator
@@ -9,8 +9,8 @@ from tipcflow.domain import TipcflowError
 
 
 @contextlib.contextmanager
-def failing_plainly() -> Iterator[None]:
-    """What is raised as TipcflowError fails the task at once, with its status word in front."""
+def tipcflow_errors_fail_task() -> Iterator[None]:
+    """Fail the task without retries on a TipcflowError; the message starts with the status word."""
     try:
         yield
     except TipcflowError as error:
@@ -18,11 +18,11 @@ def failing_plainly() -> Iterator[None]:
 
 
 def airflow_error(error: TipcflowError) -> AirflowException:
-    """The error as Airflow takes it: final, but for a database with the schema of another version of tipcflow.
+    """Return the Airflow exception for an error: final, except for a database schema of another tipcflow version.
 
-    That passes when an upgrade has reached database and workers, so Airflow tries the task again.
+    A schema mismatch ends when an upgrade has reached database and workers, so Airflow retries the task.
     """
     from tipcflow.store.migrate import WrongSchemaError
 
-    said = f"{error.status.value}: {error}"
-    return AirflowException(said) if isinstance(error, WrongSchemaError) else AirflowFailException(said)
+    message = f"{error.status.value}: {error}"
+    return AirflowException(message) if isinstance(error, WrongSchemaError) else AirflowFailException(message)

@@ -1,4 +1,4 @@
-"""The params of a chain's DAG: a JSON schema, from which the UI makes its form."""
+"""Params of a chain's DAG: JSON schemas, from which Airflow's UI builds the trigger form."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ DEFAULT_MODE = "lite_train_lite_infer"
 
 
 def run_params(config_dir: Path) -> dict[str, Param]:
-    """The params that every chain has."""
+    """Return the params of every chain."""
     clusters = _names(config_dir / "clusters")
     return {
         "mode": Param(
@@ -19,7 +19,7 @@ def run_params(config_dir: Path) -> dict[str, Param]:
             type="string",
             enum=list(ALL_MODES),
             title="Mode",
-            description="What is trained and inferred, on which data. `lite_train_lite_infer` takes minutes.",
+            description="Steps to run and amount of data. `lite_train_lite_infer` takes minutes.",
         ),
         "cluster": Param(
             _default_cluster(clusters),
@@ -27,20 +27,20 @@ def run_params(config_dir: Path) -> dict[str, Param]:
             minLength=1,
             examples=clusters,
             title="Cluster",
-            description="Where it runs: a name in configs/clusters.",
+            description="Cluster to run on: a name in configs/clusters.",
         ),
         **_source_params(),
         "framework": Param(
             None,
             type=["null", "string"],
             title="Framework",
-            description="What the nodes must have, for example `paddlepaddle==3.3.1`; empty for what they have.",
+            description="Framework required on the nodes, e.g. `paddlepaddle==3.3.1`; empty: any installed.",
         ),
         "seed": Param(
             None,
             type=["null", "integer"],
             title="Seed",
-            description="Seed of the training; equal seeds must give equal losses. Empty is 0.",
+            description="Training seed; equal seeds must give equal losses. Empty: 0.",
         ),
         "repeats": Param(
             1,
@@ -48,45 +48,45 @@ def run_params(config_dir: Path) -> dict[str, Param]:
             minimum=1,
             maximum=20,
             title="Repeats",
-            description="Train this often, to compare the runs.",
+            description="Number of training repeats (reproducibility).",
         ),
         "diagnose": Param(
             False,
             type="boolean",
             title="Diagnose",
-            description="Verbose logs of framework and NCCL: for finding out, not for measuring.",
+            description="Verbose framework and NCCL logs, for debugging; timings are not comparable.",
         ),
         "policy": Param(
             "pr",
             type="string",
             enum=_names(config_dir / "policies") or ["pr"],
             title="Policy",
-            description="Which checks, tolerances and budgets judge the run.",
+            description="Checks, tolerances and budgets of the verdict.",
         ),
     }
 
 
 def _source_params() -> dict[str, Param]:
-    """What is tested, and what it is compared with."""
+    """Return the params for the tested ref and its base."""
     return {
         "suite_ref": Param(
             None,
             type=["null", "string"],
             title="Suite ref",
-            description="Branch, tag or commit of the suite that is tested; empty for its folder as it is.",
+            description="Branch, tag or commit of the suite to test; empty: the working tree.",
         ),
         "base": Param(
             None,
             type=["null", "string"],
             title="Base",
-            description="Of a change: its target branch, or a commit of that; it is compared with what the branch "
-            "measured up to where the change begins. Empty for what is no change.",
+            description="Target branch or commit of a change; compared with runs up to the merge base. "
+            "Empty: not a change.",
         ),
     }
 
 
 def chain_params(config_dir: Path) -> dict[str, Param]:
-    """What the DAG without a chain of its own is told on top."""
+    """Return the additional params of DAG `certify`, which has no chain of its own."""
     suites = _names(config_dir / "suites")
     return {
         "suite": Param(
@@ -95,19 +95,19 @@ def chain_params(config_dir: Path) -> dict[str, Param]:
             minLength=1,
             examples=suites,
             title="Suite",
-            description="A name in configs/suites.",
+            description="Suite: a name in configs/suites.",
         ),
         "params_file": Param(
             "",
             type="string",
             title="Params file",
-            description="Relative to the suite's root, or `<folder>/<name>`.",
+            description="Path relative to the suite's root, or `<folder>/<name>`.",
         ),
     }
 
 
 def allowed(*, chain: bool) -> tuple[str, ...]:
-    """The names that `resolve` accepts; with those of `chain_params` for the DAG that has no chain."""
+    """Return the param names that `resolve` accepts; without `chain`, including those of `chain_params`."""
     return RUN_PARAMS if chain else (*CHAIN_PARAMS, *RUN_PARAMS)
 
 
@@ -116,5 +116,5 @@ def _names(folder: Path) -> list[str]:
 
 
 def _default_cluster(clusters: list[str]) -> str:
-    """The first real one: `example` shows how a cluster file looks."""
+    """Return the first cluster other than `example`, which only documents the format."""
     return next((name for name in clusters if name != "example"), "example")
