@@ -1,4 +1,4 @@
-"""Chains of suite mobilenet_v3_small: one Airflow DAG per params file in configs/chains/mobilenet_v3_small."""
+"""The chains of suite mobilenet_v3_small: one Airflow DAG per params file in configs/chains/mobilenet_v3_small."""
 
 from operators.chain.dag import chain_dags
 
