@@ -1,4 +1,4 @@
-"""What Airflow costs on top of a chain's commands, and what each second is spent on.
+"""Overhead of Airflow on top of a chain's commands, broken down by task.
 
 The lite fleet chain of the sample suite, once through a real Airflow (trigger to verdict) and once as the plan's
 exact commands in a plain bash loop over ssh, on the same two nodes, in turn. Airflow is up before the first round;
@@ -17,7 +17,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import run_overhead as desk
+import run_overhead as overhead
 
 from devcluster.airflow.connections import connections_env
 from devcluster.airflow.stack import Stack, airflow_stack
@@ -26,15 +26,15 @@ from tipcflow.airflow_api import Airflow, DagRun, TaskInstance
 from tipcflow.domain import Plan, dag_id_of
 from tipcflow.store import Store
 
-ROOT = desk.ROOT
-DAG = dag_id_of("mobilenet_v3_small/mobilenet_v3_small/" + Path(desk.PARAMS).stem)
+ROOT = overhead.ROOT
+DAG = dag_id_of("mobilenet_v3_small/mobilenet_v3_small/" + Path(overhead.PARAMS).stem)
 PARTS = ("queue", "process start", "graph", "commands on the node", "ours")
 
 
 def run_chain(api: Airflow, conf: dict[str, Any], number: int) -> tuple[DagRun, float]:
-    """Trigger a run and wait for it; the run and its seconds, as the scheduler dates them."""
+    """Trigger a run and wait for it. Returns the run and its duration in seconds by the scheduler's timestamps."""
     run = api.trigger(DAG, conf, f"bench__{time.time_ns()}_{number}")
-    deadline = time.monotonic() + desk.DEADLINE_S
+    deadline = time.monotonic() + overhead.DEADLINE_S
     while not run.state.ended:
         assert time.monotonic() < deadline, "the run does not end"
         time.sleep(1)
@@ -45,7 +45,7 @@ def run_chain(api: Airflow, conf: dict[str, Any], number: int) -> tuple[DagRun, 
 
 
 def critical_path(tasks: list[TaskInstance]) -> list[TaskInstance]:
-    """The tasks whose ends the next ones waited for: going back from the last, the latest that ended before."""
+    """Tasks on the critical path: from the last task backwards, the predecessor that ended last."""
     done = [task for task in tasks if task.start_date and task.end_date]
     path = [max(done, key=lambda task: task.end_date)]  # type: ignore[arg-type, return-value]
     while earlier := [task for task in done if task.end_date <= path[-1].start_date]:  # type: ignore[operator]
@@ -54,7 +54,7 @@ def critical_path(tasks: list[TaskInstance]) -> list[TaskInstance]:
 
 
 def parts_of(task: TaskInstance, before: datetime, logs: Path, commands: dict[str, float]) -> dict[str, float]:
-    """What a task on the critical path is spent on, seconds."""
+    """Breakdown of a task on the critical path, in seconds."""
     assert task.start_date is not None
     assert task.end_date is not None
     stamps = log_stamps(logs, task)
@@ -73,7 +73,7 @@ def parts_of(task: TaskInstance, before: datetime, logs: Path, commands: dict[st
 
 
 def log_stamps(logs: Path, task: TaskInstance) -> dict[str, datetime]:
-    """Event -> when it was first logged by a task's first try."""
+    """Event -> time of its first log line in the task's first attempt."""
     folder = logs / f"dag_id={task.dag_id}" / f"run_id={task.run_id}" / f"task_id={task.task_id}"
     if task.map_index >= 0:
         folder /= f"map_index={task.map_index}"
@@ -85,7 +85,7 @@ def log_stamps(logs: Path, task: TaskInstance) -> dict[str, datetime]:
 
 
 def commands_of(store: Store, run: str) -> dict[str, float]:
-    """Kind of step -> how long its commands took on the node, the slowest node's."""
+    """Kind of step -> duration of its commands on the slowest node."""
     kinds = {step.id: step.kind.value for step in store.plan(run).steps}
     took: dict[str, float] = defaultdict(float)
     for attempt in store.attempts(run):
@@ -95,10 +95,12 @@ def commands_of(store: Store, run: str) -> dict[str, float]:
 
 
 def memory(stack: Stack) -> dict[str, float]:
-    """Component -> proportional set size of its processes, MiB."""
+    """Component -> proportional set size of its processes, MiB. Jobs that have ended (migrations) are left out."""
     found: dict[str, float] = {}
     for name, pid in stack.pids.items():
-        group = os.getsid(pid)
+        group = _session(Path(f"/proc/{pid}"))
+        if group == -1:
+            continue
         members = [int(p.name) for p in Path("/proc").iterdir() if p.name.isdigit() and _session(p) == group]
         found[name] = sum(_pss(member) for member in members)
     return found
@@ -124,14 +126,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--home", type=Path, default=ROOT / ".tipcflow" / "bench-airflow")
-    wishes = parser.parse_args()
+    options = parser.parse_args()
     python = ROOT / ".tipcflow" / "envs" / "node-cpu" / "bin" / "python"
     series: dict[str, list[float]] = {"shell loop": [], "Airflow": []}
     tables = []
     with (
-        local_nodes(wishes.home, python=python) as nodes,
+        local_nodes(options.home, python=python) as nodes,
         airflow_stack(
-            wishes.home,
+            options.home,
             dags=ROOT / "dags",
             plugins=ROOT / "plugins",
             configs=ROOT / "configs",
@@ -145,10 +147,10 @@ def main() -> None:
         while DAG not in {dag.dag_id for dag in api.dags()}:
             assert time.monotonic() < deadline, api.import_errors()
             time.sleep(1)
-        conf = {"mode": desk.MODE, "cluster": str(cluster), "seed": 0}
-        for number in range(wishes.rounds + 1):
+        conf = {"mode": overhead.MODE, "cluster": str(cluster), "seed": 0}
+        for number in range(options.rounds + 1):
             run, took = run_chain(api, conf, number)
-            with Store.open(f"sqlite:///{wishes.home / 'tipcflow.db'}") as store:
+            with Store.open(f"sqlite:///{options.home / 'tipcflow.db'}") as store:
                 finished, plan = store.get_run(run.run), store.plan(run.run)
                 commands = commands_of(store, run.run)
             assert finished.status == "pass", finished.reason
@@ -166,8 +168,8 @@ def main() -> None:
 
 def loop(plan: Plan, nodes: Any, number: int) -> float:
     """Seconds of the plan's commands in a shell loop."""
-    roots = desk.unpack(nodes.cluster, number)
-    return desk.timed(["bash", "-c", desk.loop_of_plan(plan, nodes.cluster, roots)])
+    roots = overhead.unpack(nodes.cluster, number)
+    return overhead.timed(["bash", "-c", overhead.loop_of_plan(plan, nodes.cluster, roots)])
 
 
 def spent(run: DagRun, path: list[TaskInstance], logs: Path, commands: dict[str, float]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""How far apart the nodes of a gang begin, and how soon all have ended when one fails.
+"""Start skew of a gang's nodes, and the time until all have ended after one fails.
 
 Stand-ins for a training (`date; sleep`), on 2, 4, 8 and 16 nodes, through our gang and, in turn on the same nodes,
-as a person does it by hand: one `ssh` per node in the background, and one more per node to end what it left.
+manual procedure: one background `ssh` per node, and one more per node to end leftovers.
 
 Prints a table and writes benchmarks/results/gang_start.json.
 """
@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import run_overhead as desk
+import run_overhead as overhead
 
 from devcluster.local_nodes.nodes import LocalNodes, local_nodes
 from tipcflow.domain import JobCommand, JobSpec, Node
@@ -36,7 +36,7 @@ BEGIN = f"date +%s.%N; exec {SLEEP}"
 
 
 class Began:
-    """When each node's command began, by the clock that all local nodes share."""
+    """Start time of each node's command. All local nodes share one clock."""
 
     def __init__(self) -> None:
         self.at: dict[str, float] = {}
@@ -48,7 +48,7 @@ class Began:
 
 
 def until(condition: Any, what: str) -> float:
-    """Wait for a condition; when it was true, seconds since the epoch."""
+    """Wait for a condition. Returns the time when it became true, in seconds since the epoch."""
     deadline = time.monotonic() + DEADLINE_S
     while not condition():
         assert time.monotonic() < deadline, f"waited for {what}"
@@ -57,13 +57,13 @@ def until(condition: Any, what: str) -> float:
 
 
 def sleeping(nodes: LocalNodes) -> list[tuple[str, int]]:
-    """(node, pid) of the stand-ins that live."""
+    """(node, pid) of running placeholder processes."""
     names = [node.name for node in nodes.cluster.nodes]
     return [(name, one.pid) for name in names for one in nodes.processes(name) if one.cmdline == SLEEP]
 
 
 def spec(node: Node, run: str) -> JobSpec:
-    """The stand-in as a job."""
+    """The placeholder as a job."""
     return JobSpec(
         run=run,
         step="train",
@@ -79,7 +79,7 @@ def spec(node: Node, run: str) -> JobSpec:
 
 
 def through_gang(nodes: LocalNodes, run: str) -> dict[str, float]:
-    """One gang: skew, seconds from the wish to the last start, seconds from a failure to the last end."""
+    """One gang: skew, seconds from request to last start, seconds from failure to last end."""
     began = Began()
     sessions = [NodeSession(node) for node in nodes.cluster.nodes]
 
@@ -107,7 +107,7 @@ def through_gang(nodes: LocalNodes, run: str) -> dict[str, float]:
 
 def by_hand(nodes: LocalNodes) -> dict[str, float]:
     """The same with one ssh client per node."""
-    commands = [shlex.split(desk.ssh(node, BEGIN)) for node in nodes.cluster.nodes]
+    commands = [shlex.split(overhead.ssh(node, BEGIN)) for node in nodes.cluster.nodes]
     begun = time.time()
     started = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for command in commands]
     began = []
@@ -116,7 +116,7 @@ def by_hand(nodes: LocalNodes) -> dict[str, float]:
         began.append(float(process.stdout.readline()))
     until(lambda: len(sleeping(nodes)) == len(started), "the stand-ins")
     failed = time.time()
-    ends = [shlex.split(desk.ssh(node, f"pkill -x -f {shlex.quote(SLEEP)}")) for node in nodes.cluster.nodes]
+    ends = [shlex.split(overhead.ssh(node, f"pkill -x -f {shlex.quote(SLEEP)}")) for node in nodes.cluster.nodes]
     for process in [subprocess.Popen(command, stderr=subprocess.DEVNULL) for command in ends]:
         process.wait(DEADLINE_S)
     ended = until(lambda: not sleeping(nodes), "the end of all")
@@ -126,7 +126,7 @@ def by_hand(nodes: LocalNodes) -> dict[str, float]:
 
 
 def numbers(began: list[float], begun: float, failed: float, ended: float) -> dict[str, float]:
-    """What is reported of one start and one end, seconds."""
+    """Reported values of one start and one end, in seconds."""
     return {"skew": max(began) - min(began), "start": max(began) - begun, "stop": ended - failed}
 
 
@@ -135,13 +135,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES))
-    wishes = parser.parse_args()
+    options = parser.parse_args()
     rows = []
     with tempfile.TemporaryDirectory(prefix="tipcflow-gang-") as home:
-        for size in wishes.sizes:
+        for size in options.sizes:
             names = tuple(f"n{number}" for number in range(size))
             with local_nodes(Path(home), names=names, slots=1) as nodes:
-                for number in range(wishes.rounds):
+                for number in range(options.rounds):
                     for way, told in (("gang", through_gang(nodes, f"bench{number}")), ("ssh", by_hand(nodes))):
                         rows.append({"nodes": size, "way": way, **told})
                         print(json.dumps(rows[-1]), flush=True)
@@ -159,7 +159,7 @@ def report(rows: list[dict[str, Any]]) -> None:
             said = "  ".join(f"{statistics.median(cell):.2f} ({max(cell):.2f})" for cell in cells)
             print(f"{size:>6} {way:<6}  {said}")
     facts = {"unit": "s", "cores": os.cpu_count(), "load": os.getloadavg(), "rows": rows}
-    results = desk.ROOT / "benchmarks" / "results"
+    results = overhead.ROOT / "benchmarks" / "results"
     results.mkdir(exist_ok=True)
     (results / "gang_start.json").write_text(json.dumps(facts, indent=1) + "\n")
 

@@ -1,4 +1,4 @@
-"""How well sixteen chains of one long step fill eight nodes, through `tipcflow run` and through Airflow.
+"""Utilization of eight nodes by sixteen chains of one long step, with `tipcflow run` and with Airflow.
 
 Every chain trains for some seconds on one node and does nothing else; two chains want each node. What is reported
 is sixteen times a single run, as a suite's CI would take that does one after the other, over the time that all
@@ -33,7 +33,7 @@ MODE = "lite_train_lite_infer"
 TOY = ROOT / "tests" / "support" / "toy_suite"
 PARAMS = "test_tipc/configs/toy/train_infer_python.txt"
 CONF = {"suite": "toy", "params_file": "toy/train_infer_python.txt", "mode": MODE}
-# What makes the toy's chain one step on one node.
+# Reduces the toy suite's chain to one step on one node.
 EDITS = (
     ("gpu_list:192.168.0.1,192.168.0.2;0,1", "gpu_list:0"),
     ("eval:train.py --test-only", "eval:null"),
@@ -54,7 +54,7 @@ class Place:
         settings = {"name": "toy", "folder": str(self.suite), "dialects": ["models/template"], "framework": ""}
         (self.configs / "suites" / "toy.yaml").write_text(yaml.safe_dump(settings))
         text = (self.suite / PARAMS).read_text()
-        # Ten iterations make a training of the toy.
+        # A toy training has ten iterations.
         for old, new in (*EDITS, ("norm_train:train.py", f"norm_train:train.py --step-time {seconds / 10:g}")):
             assert old in text, old
             text = text.replace(old, new, 1)
@@ -67,21 +67,21 @@ class Place:
 
     @property
     def env(self) -> dict[str, str]:
-        """The environment of every command."""
+        """Environment variables of every command."""
         return {**os.environ, "TIPCFLOW_HOME": str(self.home), "TIPCFLOW_CONFIG_DIR": str(self.configs)}
 
     def clusters(self, count: int) -> Iterator[str]:
-        """The cluster of each of so many chains."""
+        """The cluster of each chain."""
         return (self.names[number % len(self.names)] for number in range(count))
 
     def runs(self) -> list[str]:
-        """Reasons of the runs that did not pass."""
+        """Reasons of runs that did not pass."""
         with Store.open(f"sqlite:///{self.home / 'tipcflow.db'}") as store:
             return [f"{run.status}: {run.reason}" for run in store.runs(limit=100) if run.status != "pass"]
 
 
-def at_the_desk(place: Place, count: int) -> float:
-    """Seconds from the first start to the last end."""
+def with_cli(place: Place, count: int) -> float:
+    """Seconds from first start to last end."""
     begun = time.monotonic()
     tipcflow = str(Path(sys.executable).with_name("tipcflow"))
     command = [tipcflow, "run", PARAMS, "--suite", "toy", "--mode", MODE, "--cluster"]
@@ -97,7 +97,7 @@ def at_the_desk(place: Place, count: int) -> float:
 
 
 def in_airflow(place: Place, api: Airflow, count: int) -> float:
-    """Seconds from the first trigger to the last end."""
+    """Seconds from first trigger to last end."""
     begun = time.monotonic()
     runs = [
         api.trigger("certify", {**CONF, "cluster": name}, f"bench__{time.time_ns()}")
@@ -117,7 +117,7 @@ def _now(api: Airflow, run: DagRun) -> DagRun:
 
 @contextmanager
 def airflow(place: Place, nodes: LocalNodes) -> Iterator[Airflow]:
-    """A real Airflow that knows the place's chains."""
+    """A real Airflow with the chains of this place."""
     (place.configs / "airflow.env").write_bytes((ROOT / "configs" / "airflow.env").read_bytes())
     with ExitStack() as stack:
         made = stack.enter_context(
@@ -140,22 +140,22 @@ def airflow(place: Place, nodes: LocalNodes) -> Iterator[Airflow]:
 def main() -> None:
     """Measure, print the table, write the JSON."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--seconds", type=float, default=180.0, help="how long each chain trains")
-    parser.add_argument("--way", choices=("desk", "airflow", "both"), default="both")
-    wishes = parser.parse_args()
+    parser.add_argument("--seconds", type=float, default=180.0, help="training time of each chain")
+    parser.add_argument("--way", choices=("cli", "airflow", "both"), default="both")
+    options = parser.parse_args()
     results = ROOT / "benchmarks" / "results" / "makespan.json"
     rows: dict[str, Any] = json.loads(results.read_text())["rows"] if results.is_file() else {}
     names = tuple(f"n{number}" for number in range(NODES))
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tipcflow-makespan-")))
         nodes = stack.enter_context(local_nodes(folder / "nodes", names=names, slots=1))
-        place = Place(folder, nodes, wishes.seconds)
-        if wishes.way in ("desk", "both"):
-            at_the_desk(place, 0)
-            rows["tipcflow run"] = row(wishes.seconds, at_the_desk(place, 1), at_the_desk(place, CHAINS))
-        if wishes.way in ("airflow", "both"):
+        place = Place(folder, nodes, options.seconds)
+        if options.way in ("cli", "both"):
+            with_cli(place, 0)
+            rows["tipcflow run"] = row(options.seconds, with_cli(place, 1), with_cli(place, CHAINS))
+        if options.way in ("airflow", "both"):
             with airflow(place, nodes) as api:
-                rows["Airflow"] = row(wishes.seconds, in_airflow(place, api, 1), in_airflow(place, api, CHAINS))
+                rows["Airflow"] = row(options.seconds, in_airflow(place, api, 1), in_airflow(place, api, CHAINS))
     print(f"\n{'':<14}{'step s':>8}{'one run s':>11}{'16 runs s':>11}{'speed-up':>10}{'load':>6}")
     for name, one in rows.items():
         print(f"{name:<14}{one['step']:>8.0f}{one['one']:>11.1f}{one['all']:>11.1f}", end="")
@@ -165,7 +165,7 @@ def main() -> None:
 
 
 def row(step: float, one: float, everything: float) -> dict[str, float]:
-    """What is reported of one way."""
+    """Reported values of one front end."""
     return {
         "step": step,
         "one": one,

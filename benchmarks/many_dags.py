@@ -1,11 +1,11 @@
-"""What 1,000 chains cost as Airflow DAGs, against plain DAGs of as many EmptyOperators.
+"""Cost of 1,000 chains as Airflow DAGs, compared with plain DAGs of the same number of EmptyOperators.
 
 Generated variations of the sample's params file, with one variant (12 tasks) and with two (17), in one stub file
 and in four. Every number is of a fresh process, in turn, --rounds times: CPU seconds of reading the files as the
 dag-processor does and of serialising the DAGs, the memory for it; and CPU seconds that a process of one task pays
 for its DAG, forked from our executor and from a stock one, with and without `get_parsing_context`.
 
-With --processor MINUTES also a real dag-processor for so long (`many_dags_processor.py`).
+--processor MINUTES also runs a real dag-processor for that time (`many_dags_processor.py`).
 
 Prints tables and writes benchmarks/results/many_dags.json and many_dags_processor.json.
 """
@@ -43,7 +43,7 @@ def measured(made: Made, home: Path, *arguments: object) -> dict[str, float]:
 
 
 def generate(folder: Path, chains: int) -> dict[str, Made]:
-    """What is measured, by name."""
+    """Measurements by name."""
     made = {}
     for variants, word in ((1, "one variant"), (2, "two variants")):
         for suites, files in ((1, "one file"), (SPREAD, f"{SPREAD} files")):
@@ -73,13 +73,13 @@ def measure_all(made: dict[str, Made], home: Path, chains: int, build: Rows, tas
 
 
 def add(row: dict[str, list[float]], told: dict[str, float]) -> None:
-    """Keep one round's numbers."""
+    """Record the values of one round."""
     for key, value in told.items():
         row[key].append(value)
 
 
 def show_build(build: Rows, made: dict[str, Made]) -> None:
-    """Medians; the ratio is that to plain DAGs of as many tasks in the same round."""
+    """Medians, and the ratio to plain DAGs with the same number of tasks in the same round."""
     print(
         f"\n{'CPU s':<26}{'tasks':>7}{'build':>8}{'ratio':>7}{'serialise':>11}{'ratio':>7}{'MiB':>6}{'KiB/DAG':>9}"
     )
@@ -94,7 +94,7 @@ def show_build(build: Rows, made: dict[str, Made]) -> None:
 
 
 def show_task(task: Rows) -> None:
-    """Medians; the ratio is that to plain DAGs in one file, which each task's process reads as a whole."""
+    """Medians, and the ratio to plain DAGs in one file, which every task process reads completely."""
     peer = task["plain DAGs"]["dag_s"]
     print(f"\n{'CPU s of one task':<30}{'its DAG':>9}{'ratio':>8}{'imports':>9}")
     for name, row in task.items():
@@ -105,12 +105,12 @@ def show_task(task: Rows) -> None:
 
 
 def ratio(ours: list[float], theirs: list[float]) -> float:
-    """Median of the rounds' ratios."""
+    """Median of the ratios of all rounds."""
     return statistics.median(a / b for a, b in zip(ours, theirs, strict=True))
 
 
 def aims(build: Rows, task: Rows) -> dict[str, bool]:
-    """Aim -> whether it is held."""
+    """Goal -> whether it is met."""
     return {
         f"one-variant DAGs built in {BUILD_AIM_S:.0f} s of CPU": statistics.median(
             build["one variant, one file"]["build_s"]
@@ -151,10 +151,10 @@ def main() -> None:
 
 
 def report(name: str, facts: dict[str, Any]) -> None:
-    """Say which aims are held; write benchmarks/results/<name>.json."""
+    """Print which goals are met; write benchmarks/results/<name>.json."""
     print()
     for aim, held in facts["aims"].items():
-        print(f"aim: {aim}: {'held' if held else 'missed'}")
+        print(f"goal: {aim}: {'met' if held else 'missed'}")
     results = ROOT / "benchmarks" / "results"
     results.mkdir(exist_ok=True)
     (results / f"{name}.json").write_text(json.dumps(facts, indent=1) + "\n")

@@ -1,4 +1,4 @@
-"""A catalog of many chains, for benchmarks: variations of the sample suite's params file."""
+"""Catalogs of many chains for benchmarks: variations of the sample suite's params file."""
 
 import shutil
 from pathlib import Path
@@ -9,7 +9,7 @@ SAMPLE = "mobilenet_v3_small"
 PARAMS = ROOT / "configs" / "chains" / SAMPLE / SAMPLE / "train_infer_python.txt"
 # Tasks of a chain's DAG: seven around the variants, five in each.
 AROUND, PER_VARIANT = 7, 5
-# What somebody would write without us: as many tasks of the cheapest kind, and no params, docs or groups.
+# Plain DAGs for comparison: the same number of the cheapest tasks, without params, docs or groups.
 PEER = '''"""{chains} plain Airflow DAGs of {tasks} EmptyOperators each."""
 
 from airflow.sdk import DAG
@@ -28,7 +28,7 @@ for number in range({chains}):
 
 
 class Made(NamedTuple):
-    """What was generated.
+    """A generated catalog.
 
     Attributes:
         configs: TIPCFLOW_CONFIG_DIR.
@@ -44,7 +44,7 @@ class Made(NamedTuple):
 
 
 def make_chains(folder: Path, *, chains: int, variants: int, suites: int = 1) -> Made:
-    """So many chains, spread evenly over so many suites, each suite with its stub file."""
+    """Chains, spread evenly over suites, each suite with its stub file."""
     configs, dags = folder / "configs", folder / "dags"
     shutil.copytree(ROOT / "configs", configs, ignore=shutil.ignore_patterns("chains", SAMPLE + ".yaml"))
     dags.mkdir(parents=True)
@@ -65,7 +65,7 @@ def make_chains(folder: Path, *, chains: int, variants: int, suites: int = 1) ->
 
 
 def make_peer(folder: Path, *, chains: int, tasks: int) -> Made:
-    """As many plain DAGs in one file."""
+    """The same number of plain DAGs in one file."""
     folder.mkdir(parents=True)
     path = folder / "plain.py"
     path.write_text(PEER.format(chains=chains, tasks=tasks))
@@ -73,7 +73,7 @@ def make_peer(folder: Path, *, chains: int, tasks: int) -> Made:
 
 
 def params_file(number: int, variants: int) -> str:
-    """The sample's params file with another model's name, other epochs and a device group per variant."""
+    """The sample's params file with another model name, other epochs and one device group per variant."""
     text = PARAMS.read_text().replace(SAMPLE, f"model_{number:04d}").replace("=5|", f"={2 + number % 40}|")
     groups = "|".join(("0", "0,1", "0,1,2,3")[:variants])
     return text.replace("gpu_list:0\n", f"gpu_list:{groups}\n")

@@ -1,4 +1,4 @@
-"""What DAG files cost, measured in the process that this file is run in: one JSON object on its last line.
+"""Cost of DAG files in a fresh process; prints one JSON object as its last line.
 
 `build FILE...` reads the files as Airflow's dag-processor does, and serialises their DAGs; `task FILE DAG TASK`
 reads one as the process of a task does, forked from one that is warm: our executor's, or with `--cold` one that
@@ -22,7 +22,7 @@ MIB = 1024
 
 
 def bag(path: Path) -> dict[str, Any]:
-    """DAG id -> DAG of a file; leaves the process when it cannot be read."""
+    """DAG ID -> DAG of a file; exits if the file cannot be read."""
     from airflow.dag_processing.dagbag import BundleDagBag
 
     found = BundleDagBag(
@@ -38,21 +38,21 @@ def bag(path: Path) -> dict[str, Any]:
 
 
 def cpu(work: Callable[[], Any]) -> tuple[float, Any]:
-    """CPU seconds of this process, and what the work gives."""
+    """CPU seconds of this process, and the result of the work."""
     begun = time.process_time()
     done = work()
     return time.process_time() - begun, done
 
 
 def build(files: list[Path]) -> dict[str, float]:
-    """Read, then serialise; imports are told apart, for the dag-processor does them before it forks."""
+    """Read, then serialize. Imports are separate, because the dag-processor does them before it forks."""
     from airflow.serialization.serialized_objects import DagSerialization
 
     imports, _ = cpu(lambda: importlib.import_module("operators.chain.dag"))
     dags: list[Any] = []
     seconds, _ = cpu(lambda: [dags.extend(bag(path).values()) for path in files])
     built = peak()
-    # Each is dropped as it is counted: a thousand dictionaries are not what the processor's answer weighs.
+    # Drop each dictionary after counting it, so that a thousand of them do not count as memory.
     sizes: list[int] = []
     serialised, _ = cpu(lambda: [sizes.append(len(json.dumps(DagSerialization.to_dict(dag)))) for dag in dags])
     return {
@@ -68,18 +68,18 @@ def build(files: list[Path]) -> dict[str, float]:
 
 
 def peak() -> float:
-    """Most resident memory of this process so far, MiB."""
+    """Peak resident memory of this process, MiB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / MIB
 
 
 def task(path: Path, dag_id: str, *, context: bool, times: int) -> dict[str, float]:
-    """CPU of a forked process that reads the file for one task, the median of some."""
+    """Median CPU time of a forked process that reads the file for one task."""
     told = [forked(lambda: read_for_task(path, dag_id, context=context)) for _ in range(times)]
     return {key: statistics.median(each[key] for each in told) for key in told[0]}
 
 
 def read_for_task(path: Path, dag_id: str, *, context: bool) -> dict[str, float]:
-    """What Airflow's task runner does with the file; the imports, which the task needs anyway, are told apart."""
+    """The work of Airflow's task runner on the file; imports, which the task needs anyway, are separate."""
     from airflow.sdk.definitions._internal.dag_parsing_context import _airflow_parsing_context_manager
 
     imports = 0.0
@@ -93,7 +93,7 @@ def read_for_task(path: Path, dag_id: str, *, context: bool) -> dict[str, float]
 
 
 def forked(work: Callable[[], dict[str, float]]) -> dict[str, float]:
-    """What the work tells in a child of this process."""
+    """The result of the work in a child of this process."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -113,7 +113,7 @@ def forked(work: Callable[[], dict[str, float]]) -> dict[str, float]:
 
 
 def get_warm(*, cold: bool) -> None:
-    """Import what is there before a task is forked."""
+    """Import the modules that are loaded before a task is forked."""
     if not cold:
         from operators.airflow.executor import warm
 

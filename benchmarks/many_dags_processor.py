@@ -1,6 +1,6 @@
-"""What a real dag-processor spends on many chains at the shipped settings, and whether any of them disappears.
+"""CPU use of a real dag-processor with many chains at the shipped settings, and missing DAGs.
 
-The scheduler, the api-server and a metadata database in SQLite run beside it; nobody starts a run. For some
+The scheduler, the api-server and a metadata database in SQLite run beside it; no run is started. For some
 minutes all cores are busy with something else, and a reading of all files falls into that time when it is long
 enough.
 """
@@ -31,7 +31,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def processor(made: Made, folder: Path, *, minutes: float, chains: int) -> dict[str, Any]:
-    """Run it for so long, and print what it was; the numbers, with the aims that they held or missed.
+    """Run it for the given time and print a summary. Returns the figures and which goals they meet.
 
     The time begins when the components are healthy: the first reading of all files is part of the average.
     """
@@ -48,7 +48,7 @@ def processor(made: Made, folder: Path, *, minutes: float, chains: int) -> dict[
 
 
 def watch(stack: Stack, total: float, load_at: float) -> Iterator[dict[str, Any]]:
-    """One look every few seconds; other work takes all cores from `load_at` on."""
+    """One sample every few seconds; a load on all cores starts at `load_at`."""
     begun = time.monotonic()
     with httpx.Client(base_url=stack.url, timeout=LISTED_DEADLINE_S) as client:
         login(client, stack)
@@ -62,7 +62,7 @@ def watch(stack: Stack, total: float, load_at: float) -> Iterator[dict[str, Any]
 def looking(
     client: httpx.Client, stack: Stack, begun: float, until: float, loaded: bool
 ) -> Iterator[dict[str, Any]]:
-    """Looks until a time, in seconds since `begun`."""
+    """Sample until a time, in seconds since `begun`."""
     while (now := time.monotonic() - begun) < until:
         stack.check()
         asked = time.monotonic()
@@ -80,7 +80,7 @@ def looking(
 
 @contextmanager
 def busy(wanted: bool) -> Iterator[None]:
-    """All cores busy with something else."""
+    """Keep all cores busy."""
     spinning = [
         subprocess.Popen([sys.executable, "-c", "while True: pass"])
         for _ in range((os.cpu_count() or 1) if wanted else 0)
@@ -94,14 +94,14 @@ def busy(wanted: bool) -> Iterator[None]:
 
 
 def login(client: httpx.Client, stack: Stack) -> None:
-    """A token for the rest."""
+    """A token for the REST API."""
     answer = client.post("/auth/token", json={"username": stack.user, "password": stack.password})
     answer.raise_for_status()
     client.headers["Authorization"] = f"Bearer {answer.json()['access_token']}"
 
 
 def count(client: httpx.Client, stack: Stack) -> int:
-    """How many chains Airflow lists; those that it takes for gone are left out."""
+    """Number of chains that Airflow lists, without those marked as missing."""
     answer = client.get("/api/v2/dags", params={"limit": 1, "dag_id_pattern": "suite_%", "exclude_stale": True})
     if answer.status_code == 401:
         login(client, stack)
@@ -111,7 +111,7 @@ def count(client: httpx.Client, stack: Stack) -> int:
 
 
 def tree_cpu(root: int) -> float:
-    """CPU seconds of a process, its living descendants, and those that it waited for."""
+    """CPU seconds of a process, its running descendants, and the children that it waited for."""
     ticks = 0
     for pid in tree(root):
         fields = stat(pid)
@@ -120,7 +120,7 @@ def tree_cpu(root: int) -> float:
 
 
 def tree_memory(root: int) -> float:
-    """Resident memory of a process and its descendants in MiB; what they share is counted once (PSS)."""
+    """Resident memory of a process and its descendants in MiB; shared memory is counted once (PSS)."""
     total = 0.0
     for pid in tree(root):
         try:
@@ -146,7 +146,7 @@ def tree(root: int) -> list[int]:
 
 
 def stat(pid: int) -> list[str]:
-    """/proc/<pid>/stat from the state on; empty when the process is gone."""
+    """Fields of /proc/<pid>/stat from the state on; empty if the process has ended."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -154,7 +154,7 @@ def stat(pid: int) -> list[str]:
 
 
 def summary(looks: list[dict[str, Any]], chains: int, interval: float, load_at: float) -> dict[str, Any]:
-    """The numbers of all looks."""
+    """The figures of all samples."""
     last = looks[-1]
     seconds = last["at_s"] - looks[0]["at_s"]
     complete = next((number for number, look in enumerate(looks) if look["listed"] >= chains), None)

@@ -1,4 +1,4 @@
-"""What the Certification pages cost the server: 1,000 chains with 20 runs each, in SQLite.
+"""Response times of the Certification pages: 1,000 chains with 20 runs each, in SQLite.
 
 The newest run of each chain has a plan, steps and 800 losses of 4 ranks; the older ones have their row only, which
 is all that lists read. Each page is asked for --times times of our app alone, without Airflow's login; the table
@@ -25,7 +25,7 @@ from fastapi.testclient import TestClient  # noqa: E402
 from sqlalchemy import Connection, insert  # noqa: E402
 from tests.support.stories import INFER, TRAIN, a_plan, a_record, some_facts  # noqa: E402
 
-from tipcflow.domain import CheckResult, Run, Status  # noqa: E402
+from tipcflow.domain import CheckResult, Measurement, Phase, Run, Status  # noqa: E402
 from tipcflow.store import Store  # noqa: E402
 from tipcflow.store import schema as tables  # noqa: E402
 from tipcflow.store.engine import make_engine, writing  # noqa: E402
@@ -37,7 +37,7 @@ LOSSES, RANKS = 200, 4
 
 
 def a_run(chain: int, number: int) -> Run:
-    """One of many runs; every sixth chain fails at last."""
+    """One of many runs; the last run of every sixth chain fails."""
     begun = T0 + number * 86_400 + chain
     status = WORDS[(chain + number) % len(WORDS)]
     return Run(
@@ -59,7 +59,7 @@ def a_run(chain: int, number: int) -> Run:
 
 
 def newest(connection: Connection, run: Run) -> None:
-    """Everything that the page of one run shows."""
+    """All data that the page of one run shows."""
     plan = a_plan()
     one = {"run": run.id}
     body = {
@@ -84,27 +84,28 @@ def newest(connection: Connection, run: Run) -> None:
         for step in plan.steps
     ]
     connection.execute(insert(tables.attempts), tried)
-    losses = [
-        one
-        | {
-            "step": TRAIN,
-            "leg": "",
-            "attempt": 1,
-            "node": "node-a",
-            "rank": rank,
-            "metric": "loss",
-            "phase": "train",
-        }
-        | {"ordinal": ordinal, "value": 1 / (1 + ordinal), "unit": "", "epoch": 1, "iteration": ordinal}
-        | {"source": "", "offset": 0}
-        for rank in range(RANKS)
-        for ordinal in range(LOSSES)
-    ]
-    connection.execute(insert(tables.measurements), losses)
 
 
 def details(store: Store, run: Run) -> None:
-    """The smaller parts, by the store's own methods."""
+    """Losses and the smaller parts, written with the store's methods."""
+    store.add_measurements(
+        Measurement(
+            run=run.id,
+            step=TRAIN,
+            attempt=1,
+            node="node-a",
+            rank=rank,
+            metric="loss",
+            phase=Phase.TRAIN,
+            ordinal=ordinal,
+            value=1 / (1 + ordinal),
+            epoch=1,
+            iteration=ordinal,
+            source=f"workerlog.{rank}",
+        )
+        for rank in range(RANKS)
+        for ordinal in range(LOSSES)
+    )
     store.save_node_facts(run.id, [some_facts(node) for node in run.nodes])
     for leg in ("cpu_onednn_on", "cpu_onednn_off"):
         store.set_leg(run.id, INFER, leg, 1, Status.PASS, "", a_record(run.id, INFER, leg=leg))
@@ -118,7 +119,7 @@ def details(store: Store, run: Run) -> None:
 
 
 def fill(url: str, chains: int, history: int) -> Run:
-    """Make the database; returns the run whose page is measured."""
+    """Create the database. Returns the run whose page is measured."""
     with Store.open(url) as store:
         runs = [a_run(chain, number) for chain in range(chains) for number in range(history)]
         last = [run for run in runs if run.id.endswith(f"{history - 1:04x}")]
@@ -133,7 +134,7 @@ def fill(url: str, chains: int, history: int) -> Run:
 
 
 def client() -> TestClient:
-    """Our app alone, with the login answered: what is measured is the pages."""
+    """The app alone with a stubbed login, so that only the pages are measured."""
     from certification.app import create_app
     from certification.web.access import may_read
 
@@ -143,7 +144,7 @@ def client() -> TestClient:
 
 
 def measure(asked: TestClient, path: str, times: int) -> dict[str, Any]:
-    """Milliseconds of one page, its first answer left out (templates are compiled then)."""
+    """Milliseconds of one page, without the first response, which compiles the templates."""
     spent, work, size = [], [], 0
     for _ in range(times + 1):
         begun, busy = time.perf_counter(), time.process_time()
@@ -158,7 +159,7 @@ def measure(asked: TestClient, path: str, times: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Fill, ask, print."""
+    """Fill, query, print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--chains", type=int, default=1000)
     parser.add_argument("--history", type=int, default=20)
@@ -182,7 +183,7 @@ def main() -> None:
         }
         asked = client()
         found = {name: measure(asked, path, wanted.times) for name, path in pages.items()}
-    print(f"{wanted.chains} chains x {wanted.history} runs; ms per page (median, slowest, CPU), aim {AIM_MS:.0f}")
+    print(f"{wanted.chains} chains x {wanted.history} runs; ms per page (median, slowest, CPU), goal {AIM_MS:.0f}")
     for name, one in found.items():
         times = " ".join(f"{one[which]:7.1f}" for which in ("median_ms", "slowest_ms", "cpu_ms"))
         print(f"{name:<18} {times} {one['bytes'] / 1024:7.0f} KiB")

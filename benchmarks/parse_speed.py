@@ -1,4 +1,4 @@
-"""How fast a Clas-style workerlog is read, on one core.
+"""Read speed of a Clas-style worker log on one core.
 
 Ours (all fields typed: value, unit, phase, epoch, iteration, offset) against a plain loop over `key: value` parts,
 one regular expression per line, and a findall over whole chunks into numpy. The peers read a part of the log, each
@@ -9,7 +9,7 @@ Then what a run does with such logs (run_logs.py): read all ranks' logs and stor
 which three of four bytes are other lines (warnings of the framework, of data loaders, of NCCL), once with training
 lines alone, eleven numbers in each.
 
-Prints a table and writes benchmarks/results/parse_speed.json. `--mb 1000` is the size that the aim speaks of.
+Prints a table and writes benchmarks/results/parse_speed.json. `--mb 1000` is the size of the goal.
 """
 
 import argparse
@@ -34,7 +34,7 @@ PIECE = 1 << 21
 
 
 def lines(megabytes: int) -> Iterator[str]:
-    """A training log of that size: 500 printed iterations an epoch, one evaluation after each."""
+    """A training log of that size: 500 printed iterations per epoch, one evaluation after each epoch."""
     rng = random.Random(2026)
     written, epoch = 0, 0
     while written < megabytes * 1e6:
@@ -84,7 +84,7 @@ def mixed(megabytes: int) -> Iterator[str]:
 
 
 def run_of(make: Callable[[int], Iterator[str]], megabytes: int, ranks: int, folder: Path) -> dict[str, float]:
-    """What a run measures with logs of that size, one per rank; the files are removed."""
+    """Measure a run with logs of that size, one per rank; the files are removed."""
     folder.mkdir()
     try:
         for rank in range(ranks):
@@ -98,7 +98,7 @@ def run_of(make: Callable[[int], Iterator[str]], megabytes: int, ranks: int, fol
 
 
 def ours(path: Path) -> int:
-    """Samples, summed up as `tipcflow parse` does."""
+    """Samples, summarized as by `tipcflow parse`."""
     from tipcflow.parse.bulk.summary import account_of
 
     with path.open("rb") as file:
@@ -135,7 +135,7 @@ def regex(path: Path) -> int:
 
 
 def findall(path: Path) -> int:
-    """All numbers of a chunk by one findall, typed by numpy; the names are taken for granted."""
+    """All numbers of a chunk with one findall, typed by numpy, without names."""
     import numpy as np
 
     pattern = re.compile(rb": (\d+\.\d+)")
@@ -153,14 +153,14 @@ READERS: dict[str, Callable[[Path], int]] = {
 
 
 def measured(name: str, path: Path) -> dict[str, float]:
-    """MB/s (of wall and of CPU time) and peak MB of a reader in a process of its own, on one core."""
+    """MB/s (wall and CPU time) and peak MB of a reader in its own process on one core."""
     command = [sys.executable, __file__, "--reader", name, "--file", str(path)]
     env = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     return dict(json.loads(subprocess.run(command, check=True, capture_output=True, env=env).stdout))
 
 
 def one(name: str, path: Path) -> dict[str, float]:
-    """What `measured` asks its process for."""
+    """The measurement in the process of `measured`."""
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     READERS[name](path.with_suffix(".tiny"))  # imports are not what is measured
     size, wall, cpu = path.stat().st_size / 1e6, time.perf_counter(), time.process_time()
@@ -219,7 +219,7 @@ def of_readers(megabytes: int) -> dict[str, object]:
     load = os.getloadavg()[0]
     print(
         f"ours: {ratio:.1f} x loop, in {ROUNDS} turns {ratios[0]:.1f} to {ratios[-1]:.1f} "
-        f"(aims {AIM_RATIO:.0f} x, {AIM_MB_S:.0f} MB/s, {AIM_RSS_MB} MB), load {load:.0f}"
+        f"(goals {AIM_RATIO:.0f} x, {AIM_MB_S:.0f} MB/s, {AIM_RSS_MB} MB), load {load:.0f}"
     )
     return {"ratio": ratio, "ratios": ratios, "load": load, "readers": found}
 

@@ -1,4 +1,4 @@
-"""What a run does with its training logs: it reads them in bulk and stores every number.
+"""Log processing of a run: bulk reading, and storing every number.
 
 Called by parse_speed.py, in a process of its own: `python run_logs.py FOLDER` reads FOLDER/workerlog.0, .1, … as
 the logs of one node's training, with the code that closes a step, into a new SQLite database beside them, and
@@ -22,12 +22,12 @@ NODE, STEP = "a", "train"
 
 
 class Here:
-    """A node whose logs lie here already: fetching depends on the network."""
+    """A node whose logs are already local, because fetching depends on the network."""
 
     node = Node(name=NODE, address=NODE, ssh=SshTarget(alias=NODE), workspace="/w", python="/usr/bin/python3")
 
     def fetch(self, *_: object, **__: object) -> Fetched:
-        """Nothing is to be done."""
+        """Does nothing."""
         return Fetched()
 
 
@@ -59,7 +59,7 @@ def prepared(folder: Path) -> tuple[Store, Run, Step, Member]:
 
 
 def warm_up() -> None:
-    """A process imports once, whatever it reads: that is not what is measured."""
+    """Import once before measuring."""
 
 
 def main(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""What `tipcflow run` costs on top of the commands that it runs.
+"""Overhead of `tipcflow run` on top of the commands that it runs.
 
 The lite fleet chain of the sample suite, once through `tipcflow run` and once as the plan's exact commands in a
 plain bash loop over ssh, on the same two nodes, in turn. With TIPC_BASH=<path of a suite's
@@ -37,13 +37,13 @@ def ssh(node: Node, command: str) -> str:
 
 
 def remote(node: Node, root: str, text: str, env: dict[str, str]) -> str:
-    """`cd root; environment; command`, as a person would type it."""
+    """`cd root; environment; command`, as a user would type it."""
     settings = " ".join(f"{key}={shlex.quote(value)}" for key, value in {**node.env, **env}.items() if value)
     return f"cd {shlex.quote(root)} && export PATH={root}-bin:$PATH {settings} && {text}"
 
 
 def loop_of_plan(plan: Plan, cluster: Cluster, roots: dict[str, str]) -> str:
-    """A bash script with the plan's exact commands: nodes of a step at once, steps and legs one by one."""
+    """A bash script with the plan's commands: nodes of a step in parallel, steps and legs sequentially."""
     lines = ["set -u"]
     for step in plan.steps:
         lines += loop_of_step(step, cluster, roots)
@@ -67,9 +67,9 @@ def loop_of_step(step: Step, cluster: Cluster, roots: dict[str, str]) -> list[st
 
 
 def loop_of_script(script: str, cluster: Cluster, roots: dict[str, str]) -> str:
-    """A bash script that starts a suite's own script by hand on every node, as TIPC asks.
+    """A bash script that starts a suite's own script on every node, as TIPC documents.
 
-    What a person does first is done here, too: the script and its helpers into test_tipc/, the addresses into
+    The manual preparation is included: the script and its helpers into test_tipc/, the addresses into
     the params file, and the variables that make Paddle's launcher take CPU processes for devices.
     """
     folder = shlex.quote(str(Path(script).resolve().parent))
@@ -87,7 +87,7 @@ def loop_of_script(script: str, cluster: Cluster, roots: dict[str, str]) -> str:
 
 
 def unpack(cluster: Cluster, round_number: int) -> dict[str, str]:
-    """A fresh copy of the suite on every node, outside what is timed; node name -> folder."""
+    """A fresh copy of the suite on every node, not timed. Returns node name -> folder."""
     roots = {}
     for node in cluster.nodes:
         root = f"{node.workspace}/loop-{round_number}"

@@ -1,4 +1,4 @@
-"""What a remote step of ours costs Airflow, against a stock SSHOperator that runs `echo` on the same node.
+"""Cost of a remote step in Airflow, compared with a stock SSHOperator that runs `echo` on the same node.
 
 The steps are the toy chain's evaluation and export, whose commands take some hundredths of a second; the task of
 each is a process that joins its attempt, starts a job, watches it, fetches its logs and stores its numbers. Rounds
@@ -48,7 +48,7 @@ with DAG("echo", schedule=None, is_paused_upon_creation=False):
 
 
 class Cpu(threading.Thread):
-    """Looks at all processes of tasks, often: what they have used last is what they used.
+    """Samples all task processes frequently; the last sample is their total use.
 
     Attributes:
         used: task instance's id -> CPU seconds of its process and its children.
@@ -63,7 +63,7 @@ class Cpu(threading.Thread):
         self.start()
 
     def run(self) -> None:
-        """Until the process ends."""
+        """Sample until the process ends."""
         while True:
             for entry in os.scandir("/proc"):
                 if entry.name.isdigit():
@@ -90,7 +90,7 @@ def _fields(path: str) -> list[str]:
 
 
 def _seconds(fields: list[str], *, own: bool = False) -> float:
-    """User and system time; with that of children that were waited for, unless `own`."""
+    """User and system time, including waited-for children unless `own`."""
     return sum(int(number) for number in fields[11 : 13 if own else 15]) / TICKS
 
 
@@ -107,7 +107,7 @@ def run_dag(api: Airflow, dag_id: str, conf: dict[str, Any]) -> DagRun:
 
 
 def ids(api: Airflow, stack: Any, run: DagRun) -> dict[str, str]:
-    """Task -> the id of its only try."""
+    """Task -> the ID of its only attempt."""
     import httpx
 
     login = {"username": stack.user, "password": stack.password}
@@ -120,7 +120,7 @@ def ids(api: Airflow, stack: Any, run: DagRun) -> dict[str, str]:
 def costs(
     tasks: list[TaskInstance], names: dict[str, str], cpu: Cpu, commands: dict[str, float], wanted: tuple[str, ...]
 ) -> list[dict[str, Any]]:
-    """A row per task that is wanted."""
+    """One row per selected task."""
     rows = []
     for task in tasks:
         name = task.task_id.rpartition(".")[2]
@@ -132,7 +132,7 @@ def costs(
 
 
 def on_the_node(home: Path, run: str) -> dict[str, float]:
-    """Kind of step -> seconds of its command."""
+    """Kind of step -> duration of its command in seconds."""
     with Store.open(f"sqlite:///{home / 'tipcflow.db'}") as store:
         kinds = {step.id: step.kind.value for step in store.plan(run).steps}
         tried = store.attempts(run)
@@ -165,8 +165,8 @@ def main() -> None:
         }
         for number in range(rounds + 1):
             found = []
-            for dag, wishes, wanted in (("certify", conf, STEPS), ("echo", {}, ("echo",))):
-                run = run_dag(api, dag, wishes)
+            for dag, options, wanted in (("certify", conf, STEPS), ("echo", {}, ("echo",))):
+                run = run_dag(api, dag, options)
                 commands = on_the_node(place.home, run.run) if dag == "certify" else {}
                 tasks = api.task_instances(run.dag_id, run.run_id)
                 found += costs(tasks, ids(api, made, run), cpu, commands, wanted)
@@ -176,7 +176,7 @@ def main() -> None:
 
 
 def stacked(folder: Path, place: makespan.Place, nodes: LocalNodes) -> Any:
-    """An Airflow with our DAGs and the one of echoes."""
+    """An Airflow with the chain DAGs and the echo DAG."""
     dags = folder / "dags"
     dags.mkdir()
     (dags / "certify.py").write_bytes((ROOT / "dags" / "certify.py").read_bytes())

@@ -1,4 +1,4 @@
-"""What the benchmarks of the metrics database fill it with: weekly runs of many chains, in the shape of lite runs.
+"""Data for benchmarks of the metrics database: weekly runs of many chains, in the shape of lite runs.
 
 A run has 387 measurements in 39 series: six metrics of 30 training lines on each of 2 ranks, three of one
 evaluation, three of each of 8 inference legs.
@@ -20,17 +20,17 @@ UNITS = {"reader_cost": "s", "batch_cost": "s", "ips": "images/s"}
 LINES, RANKS, LEGS = 30, 2, 8
 V100, A100 = (f"gpu/8x-tesla-{name}/1-nodes/2-ranks/driver-535" for name in ("v100", "a100"))
 WEEK_S = 7 * 86_400.0
-# A server as one would run it, but for its size: commits wait for the disk.
+# A server with production settings except for its size: commits wait for the disk.
 SERVER = ("max_connections=20", "shared_buffers=256MB", "max_wal_size=4GB")
 
 
 def chain_name(number: int) -> str:
-    """Every chain trains ResNets of its own."""
+    """Every chain trains its own ResNet."""
     return f"PaddleClas/ResNet50_{number:03}/train_infer_python"
 
 
 def a_run(chain: int, week: int, *, now: float, weeks: int) -> Run:
-    """A chain's run of a week, week 0 the oldest. Every fifth week it ran on other nodes, one in 50 failed."""
+    """One week's run of a chain, week 0 the oldest. Every fifth week ran on other nodes, one in 50 failed."""
     begun = now - (weeks - week) * WEEK_S + chain
     word = Status.FAILED if (chain + week) % 50 == 0 else Status.PASS
     return Run(
@@ -52,7 +52,7 @@ def a_run(chain: int, week: int, *, now: float, weeks: int) -> Run:
 
 
 def measured(run: Run, rng: random.Random, *, lines: int = LINES, ranks: int = RANKS) -> Iterator[Measurement]:
-    """Everything that one run measured; A100s are twice as fast."""
+    """All measurements of one run; A100s are twice as fast."""
     faster = 0.5 if run.environment == A100 else 1.0
     one = {"run": run.id, "node": "node-a"}
     for rank in range(ranks):
@@ -93,7 +93,7 @@ def measured(run: Run, rng: random.Random, *, lines: int = LINES, ranks: int = R
 
 @contextmanager
 def database(kind: str) -> Iterator[str]:
-    """An empty database of that kind on this machine's disk, removed afterwards."""
+    """An empty database of that kind on the local disk, removed afterwards."""
     if kind == "sqlite":
         with TemporaryDirectory(prefix="tipcflow-bench-") as folder:
             yield f"sqlite:///{Path(folder) / 'tipcflow.db'}"

@@ -45,7 +45,7 @@ STEPS = ((TRAIN, "train"), ("norm_train_gpus_0,1_autocast_null/eval", "eval"), (
 
 
 class Numbers:
-    """What runs measured: as many as VARIED of each kind of nodes, then the same again under other runs' names."""
+    """Measurements of runs: VARIED ones per kind of node, then repeated under other run IDs."""
 
     def __init__(self) -> None:
         rng = random.Random(1)
@@ -58,7 +58,7 @@ class Numbers:
 
 
 def fill(store: Store, chains: int, weeks: int, rows: Rows | None) -> int:
-    """All runs, oldest week first; how many measurements that was."""
+    """Store all runs, oldest week first. Returns the number of measurements."""
     numbers, now, count = Numbers(), time.time(), 0
     made: list[Run] = []
     for week in range(weeks):
@@ -71,7 +71,7 @@ def fill(store: Store, chains: int, weeks: int, rows: Rows | None) -> int:
 
 
 def put(store: Store, made: list[Run], numbers: Numbers, rows: Rows | None) -> int:
-    """Some runs in one transaction."""
+    """Several runs in one transaction."""
     chosen = [(run, sum(run.id.encode()) % VARIED) for run in made]
     packed = [(run.id, *row[1:]) for run, which in chosen for row in numbers.packed[run.environment][which]]
     with store._write() as connection:
@@ -100,7 +100,7 @@ def attempts_of(run: Run) -> list[dict[str, Any]]:
 
 
 def asked(store: ReadonlyStore, chains: int, weeks: int, rows: Rows | None) -> dict[str, Callable[[], object]]:
-    """The questions, each of something at random."""
+    """The queries, each with random arguments."""
     rng = random.Random(2)
 
     def chain() -> str:
@@ -128,7 +128,7 @@ def asked(store: ReadonlyStore, chains: int, weeks: int, rows: Rows | None) -> d
 
 
 def times_of(question: Callable[[], object], times: int) -> dict[str, float]:
-    """Milliseconds of an answer; the first is not counted, it imports pandas."""
+    """Milliseconds per query, without the first, which imports pandas."""
     question()
     took = []
     cpu = time.process_time()
@@ -154,7 +154,7 @@ def size_of(connection: Connection, table: str) -> int:
 
 
 def bench(kind: str, args: argparse.Namespace) -> dict[str, Any]:
-    """Fill and ask one database."""
+    """Fill and query one database."""
     with database(kind) as url, Store.open(url) as store:
         rows = Rows() if args.rows else None
         with store._write() as connection:
@@ -178,7 +178,7 @@ def bench(kind: str, args: argparse.Namespace) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Fill, ask, print."""
+    """Fill, query, print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--chains", type=int, default=500)
     parser.add_argument("--weeks", type=int, default=52)
@@ -192,7 +192,7 @@ def main() -> None:
         sizes = ", ".join(f"{name} {size:.0f} MB" for name, size in one["mb_per_million"].items())
         print(f"{kind}: {one['measurements']:,} measurements in {one['fill_s']:.0f} s; per million {sizes}")
         heads = ("question", "median", "p95", "max", "own CPU")
-        print("  {:14} {:>8} {:>8} {:>8} {:>8}".format(*heads), f" ms, aim p95 {AIM_MS:.0f}")
+        print("  {:14} {:>8} {:>8} {:>8} {:>8}".format(*heads), f" ms, goal p95 {AIM_MS:.0f}")
         for name, took in one["ms"].items():
             print(f"  {name:14} {took['median']:8.1f} {took['p95']:8.1f} {took['max']:8.1f} {took['cpu']:8.1f}")
     results = ROOT / "benchmarks" / "results"

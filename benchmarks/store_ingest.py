@@ -1,4 +1,4 @@
-"""How fast measurements are stored, from one process, the check that none is stored twice included.
+"""Insert rate of measurements from one process, including the check for duplicates.
 
 For runs of three sizes, on SQLite and PostgreSQL: measurements per second of wall clock, and per second of the
 process's own CPU (the server's is not in it), the first time and again; storing again must add 0. --mlflow PYTHON
@@ -49,7 +49,7 @@ print(json.dumps([len(metrics) / (time.perf_counter() - before), len(metrics) / 
 
 
 def begin(store: Store, run: Run) -> None:
-    """The run, its steps and attempts, which measurements belong to."""
+    """The run, steps and attempts that measurements belong to."""
     with store._write() as connection:
         connection.execute(insert(tables.runs), run.model_dump())
         connection.execute(insert(tables.steps), steps_of(run))
@@ -57,7 +57,7 @@ def begin(store: Store, run: Run) -> None:
 
 
 def rates(store: Store, several: list[list[Measurement]]) -> dict[str, float]:
-    """Store runs, then all of them again."""
+    """Store runs, then store all of them a second time."""
     count = sum(map(len, several))
     found = {}
     for name, expected in (("first", count), ("again", 0)):
@@ -71,7 +71,7 @@ def rates(store: Store, several: list[list[Measurement]]) -> dict[str, float]:
 
 
 def mlflow(python: str, items: list[Measurement]) -> dict[str, float]:
-    """The same measurements as MLflow's metrics; a name per series."""
+    """The same measurements as MLflow metrics, one name per series."""
     rows = [
         (f"{m.step}/{m.leg or 'no leg'}/{m.rank}/{m.metric}".replace(",", "_"), m.value, m.ordinal) for m in items
     ]
@@ -88,7 +88,7 @@ def mlflow(python: str, items: list[Measurement]) -> dict[str, float]:
 
 
 def bench(store: Store, lines: int, ranks: int, runs: int) -> tuple[dict[str, float], list[Measurement]]:
-    """One size on one database; its rates, and the measurements of one run."""
+    """One size on one database. Returns the rates and the number of measurements per run."""
     several = []
     for number in range(runs):
         run = a_run(number, 0, now=time.time() + lines, weeks=1).model_copy(update={"id": f"run-{lines}-{number}"})
@@ -100,10 +100,10 @@ def bench(store: Store, lines: int, ranks: int, runs: int) -> tuple[dict[str, fl
 def main() -> None:
     """Measure, print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--mlflow", metavar="PYTHON", help="the interpreter of an environment with MLflow in it")
+    parser.add_argument("--mlflow", metavar="PYTHON", help="Python interpreter of an environment with MLflow")
     args = parser.parse_args()
     found: dict[str, dict[str, Any]] = {}
-    print(f"measurements per second, aim {AIM:,} of wall clock; in brackets per second of the process's CPU")
+    print(f"measurements per second, goal {AIM:,} of wall clock; in brackets per second of the process's CPU")
     for kind in ("sqlite", "postgresql"):
         with database(kind) as url, Store.open(url) as store:
             for what, lines, ranks, runs in SIZES:
@@ -120,7 +120,7 @@ def main() -> None:
 
 
 def show(name: str, one: dict[str, float], count: int) -> None:
-    """A line of the table."""
+    """One line of the table."""
     words = [
         f"{word} {one[word]:>9,.0f} ({one[word + ', CPU']:>9,.0f})" for word in ("first", "again") if word in one
     ]

@@ -1,4 +1,4 @@
-"""The layout that was not chosen: a row per measurement. Kept so that the choice can be measured again."""
+"""The rejected layout, one row per measurement, so that the comparison can be repeated."""
 
 from collections.abc import Iterable
 from statistics import median
@@ -14,17 +14,17 @@ WHOLE = ("attempt", "rank", "ordinal", "epoch", "iteration")
 
 
 class Rows:
-    """Table rows, beside the others."""
+    """The table `rows`, next to the others."""
 
     def create(self, connection: Connection) -> None:
-        """With the key that makes storing twice harmless."""
+        """Create it with the key that makes inserts idempotent."""
         kinds = {"value": "double precision", "offset": "bigint"} | dict.fromkeys(WHOLE, "integer")
         told = ", ".join(f'"{name}" {kinds.get(name, "text")} NOT NULL' for name in COLUMNS)
         tail = " WITHOUT ROWID" if connection.dialect.name == "sqlite" else ""
         connection.exec_driver_sql(f"CREATE TABLE rows ({told}, PRIMARY KEY ({', '.join(KEY)})){tail}")
 
     def put(self, connection: Connection, run: str, items: Iterable[Measurement]) -> None:
-        """Store them as that run's."""
+        """Store measurements of a run."""
         rows = [(run, *(str(v) if n == "phase" else v for n, v in item if n in COLUMNS[1:])) for item in items]
         names = ", ".join(f'"{name}"' for name in Measurement.model_fields if name in COLUMNS)
         if connection.dialect.name == "sqlite":
@@ -39,7 +39,7 @@ class Rows:
     def history(
         self, connection: Connection, chain: str, step: str, metric: str, environment: str
     ) -> dict[str, float]:
-        """Run -> median over its ranks, as `Store.history` has it."""
+        """Run -> median over its ranks, as in `Store.history`."""
         query = text(
             "SELECT r.id, m.value FROM runs r JOIN rows m ON m.run = r.id WHERE r.chain = :chain "
             "AND r.environment = :environment AND m.step = :step AND m.metric = :metric ORDER BY r.created_at"

@@ -1,4 +1,4 @@
-"""Airflow DAG `certify`: certifies any params file, including one without a DAG of its own."""
+"""An Airflow DAG that certifies any params file, with or without its own DAG."""
 
 from operators.chain.dag import certify_dag
 

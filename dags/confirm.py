@@ -1,4 +1,4 @@
-"""Airflow DAG `confirm`: re-measures a suspected regression before the verdict."""
+"""An Airflow DAG that re-measures suspected regressions."""
 
 from operators.confirm.dag import confirm_dag
 

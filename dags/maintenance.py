@@ -1,4 +1,4 @@
-"""Airflow DAG `maintenance`: hourly cleanup of a deployment."""
+"""An Airflow DAG that cleans up a deployment every hour."""
 
 from operators.maintenance.dag import maintenance_dag
 

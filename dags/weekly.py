@@ -1,4 +1,4 @@
-"""Airflow DAG `weekly`: certifies all chains on full data, once a week."""
+"""An Airflow DAG that certifies all chains on whole data once a week."""
 
 from operators.weekly.dag import weekly_dag
 

@@ -45,4 +45,4 @@ key_pair NODE_1_HOST_KEY node-1
 key_pair NODE_2_HOST_KEY node-2
 
 mv "$work/env" "$file"
-echo "$file is complete. Airflow's login is admin; its password stands there as AIRFLOW_ADMIN_PASSWORD."
+echo "$file is complete. Airflow's login is admin; its password is AIRFLOW_ADMIN_PASSWORD in that file."

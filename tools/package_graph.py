@@ -22,7 +22,7 @@ TARGET = ROOT / "docs" / "images" / "packages.svg"
 # The sub-packages of this package are drawn as boxes of their own; every other root package is one box.
 SPLIT = "tipcflow"
 PLUGIN = "certification"
-LABELS = {"operators": "operators (Airflow)", PLUGIN: "plugins (Airflow UI)"}
+LABELS = {"devcluster": "devcluster (local)", "operators": "operators (Airflow)", PLUGIN: "plugins (Airflow UI)"}
 BOX_W, BOX_H, GAP_X, GAP_Y, MARGIN = 156, 32, 28, 34, 16
 
 Edges = dict[str, set[str]]
@@ -30,7 +30,7 @@ Edges = dict[str, set[str]]
 
 def import_graph() -> Edges:
     """Which boxes each box imports."""
-    sys.path[:0] = [str(ROOT / "plugins"), str(ROOT)]
+    sys.path[:0] = [str(ROOT / folder) for folder in ("src", "plugins", ".")]
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
     roots = [*settings["tool"]["importlinter"]["root_packages"]]
     graph = grimp.build_graph(*dict.fromkeys([*roots, PLUGIN]), include_external_packages=False, cache_dir=None)
@@ -101,20 +101,20 @@ def ordered(rows: list[list[str]], paths: list[list[str]]) -> dict[str, float]:
     x = {point: float(at * (BOX_W + GAP_X)) for row in rows for at, point in enumerate(row)}
     for turn in range(60):
         for row in rows if turn % 2 else rows[::-1]:
-            wish = {p: sum(x[q] for q in near[p]) / len(near[p]) if near[p] else x[p] for p in row}
-            row.sort(key=lambda point: (wish[point], point))
-            _spread(row, wish, width, x)
+            ideal = {p: sum(x[q] for q in near[p]) / len(near[p]) if near[p] else x[p] for p in row}
+            row.sort(key=lambda point: (ideal[point], point))
+            _spread(row, ideal, width, x)
     left = min(x[point] - width[point] / 2 for point in x)
     return {point: x[point] - left for point in x}
 
 
-def _spread(row: list[str], wish: dict[str, float], width: dict[str, int], x: dict[str, float]) -> None:
-    """Places a row in its order: as near as possible to the wishes, at least half of both widths apart."""
+def _spread(row: list[str], ideal: dict[str, float], width: dict[str, int], x: dict[str, float]) -> None:
+    """Place a row in its order, near the ideal positions and without overlap."""
     at = float("-inf")
     for point in row:
-        x[point] = max(wish[point], at + width[point] / 2)
+        x[point] = max(ideal[point], at + width[point] / 2)
         at = x[point] + width[point] / 2
-    shift = sum(wish[point] - x[point] for point in row) / len(row)
+    shift = sum(ideal[point] - x[point] for point in row) / len(row)
     for point in row:
         x[point] += shift
 

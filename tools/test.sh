@@ -1,11 +1,10 @@
 #!/usr/bin/env bash
-# Runs the tests that CI runs, in two lanes at once; with --full the long ones too. Called by `make test` and
-# `make test-full`. Tests that make local nodes, an Airflow or servers look at the whole machine: where we may, each
-# lane gets a machine of its own (namespaces of processes, network and mounts); where we may not, only tests that do
-# not mind run beside them.
+# Runs the CI tests in two parallel lanes; --full adds the slow ones. Called by `make test` and `make test-full`.
+# Tests that start local nodes, an Airflow or servers inspect the whole machine. If permitted, each lane runs in its own
+# namespaces (processes, network, mounts); otherwise only tests that do not interfere run in parallel.
 #
-# A test that fails in this crowd is asked once more, alone, and named in the last lines: it is unsteady, and that is a
-# defect of the test or of what it tests. More than three such tests, or one that fails alone, fail the whole.
+# A test that fails in a lane is rerun alone and listed at the end as flaky, which is a defect of the test or of the
+# code. More than three such tests, or one that fails alone, fail the script.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 marks="not full"
@@ -31,12 +30,11 @@ trap 'kill "${other:-}" 2>/dev/null; rm -rf "$work"' EXIT
 own=(unshare --kill-child --pid --fork --mount-proc --mount --net --uts --ipc bash -c
     'mkdir -p /run/netns && mount -t tmpfs tmpfs /run/netns && ip link set lo up && "$@"; exit $?' own)
 "${own[@]}" true 2>/dev/null || own=()
-# Who is started with Ctrl-C or hang-ups ignored (nohup, a job in the background) hands that on, also to what tests
-# of these signals start.
+# Reset ignored signals (nohup, background jobs), which child processes would inherit, also in tests of these signals.
 heeds=(env --default-signal=INT,HUP,QUIT)
 "${heeds[@]}" true 2>/dev/null || heeds=()
 
-# lane NAME FOLDER...: its exit status and its failed tests are remembered under its name.
+# lane NAME FOLDER...: runs the tests and stores exit status and failed tests under NAME.
 lane() {
     local name=$1 status=0
     shift
@@ -45,7 +43,7 @@ lane() {
     return "$status"
 }
 
-# again NAME FOLDER...: the failed tests of a lane, alone; 0 when the lane was well, or few failed and they passed.
+# again NAME FOLDER...: reruns the failed tests of a lane; 0 if none failed, or if few failed and all pass now.
 again() {
     local failed="$work/$1/v/cache/lastfailed"
     [ "$(cat "$work/$1.status")" != 0 ] || return 0
@@ -55,7 +53,7 @@ import json, sys
 print(*(f"{sys.argv[2]}: {name}" for name in json.load(open(sys.argv[1]))), sep="\n")
 EOF
     [ "$(wc -l <"$work/unsteady")" -le 3 ] || return 1
-    printf '\n---- %s: what failed is asked once more, alone\n' "$1"
+    printf '\n---- %s: rerun of failed tests\n' "$1"
     lane "$1" --last-failed --last-failed-no-failures=none "${@:2}"
 }
 
@@ -63,7 +61,7 @@ EOF
     lane plain "${plain[@]}"
     first=$?
     [ ${#own[@]} -gt 0 ] || exit "$first"
-    # One Airflow for all of them, which is gone at their end.
+    # All tests of this lane share one Airflow, which stops at the end.
     lane airflow "${airflow[@]}"
     second=$?
     lane liars "${liars[@]}"
@@ -78,7 +76,7 @@ lane demo "${demo[@]}" || status=$((status | $?))
 [ ${#own[@]} -gt 0 ] || lane airflow "${airflow[@]}" || status=$((status | $?))
 wait "$other" || status=$((status | $?))
 other=
-printf '\n---- the other lane\n'
+printf '\n---- second lane\n'
 cat "$work/said"
 
 if [ "$status" -eq 1 ]; then
@@ -90,7 +88,7 @@ if [ "$status" -eq 1 ]; then
     again liars "${liars[@]}" || status=1
 fi
 if [ -s "$work/unsteady" ]; then
-    printf '\n---- failed beside the others\n'
+    printf '\n---- flaky tests (failed in parallel, passed alone)\n'
     cat "$work/unsteady"
 fi
 printf '\n---- exit %s\n' "$status"

@@ -1,4 +1,4 @@
-"""Simulated series: known noise, and no change or one step to the bad side."""
+"""Simulated series: known noise, and either no change or one step for the worse."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ POINTS = 104
 REPEATS = 5
 GROUP = 10
 NODES = 4
-# Before this there is history to learn from; after the last there are twelve runs to find it in.
+# Steps leave enough history to learn from before them, and twelve runs to be detected in after them.
 FIRST_STEP, LAST_STEP = 26, 91
 
 Array = np.ndarray
@@ -41,7 +41,7 @@ def normal(source: np.random.Generator, points: int, scale: float) -> tuple[Arra
 
 
 def spikes(source: np.random.Generator, points: int, scale: float) -> tuple[Array, Array]:
-    """Normal noise; in 5 % of runs, confirm runs as well, something else makes it 5 to 20 % slower."""
+    """Normal noise; 5 % of runs, including confirmation runs, are 5 to 20 % slower for other reasons."""
     runs, confirms = normal(source, points, scale)
     for noise in (runs, confirms):
         noise += np.where(source.random(points) < 0.05, source.uniform(0.05, 0.20, points), 0.0)
@@ -49,7 +49,7 @@ def spikes(source: np.random.Generator, points: int, scale: float) -> tuple[Arra
 
 
 def autocorrelated(source: np.random.Generator, points: int, scale: float) -> tuple[Array, Array]:
-    """AR(1) with coefficient 0.4; a confirm run on another node has its own state."""
+    """AR(1) with coefficient 0.4; a confirmation run on another node has its own state."""
     coefficient = 0.4
     shocks = source.normal(0, scale * np.sqrt(1 - coefficient**2), points)
     runs = np.empty(points)
@@ -60,7 +60,7 @@ def autocorrelated(source: np.random.Generator, points: int, scale: float) -> tu
 
 
 def heavy(source: np.random.Generator, points: int, scale: float) -> tuple[Array, Array]:
-    """Student's t with 3 degrees of freedom, `scale` times."""
+    """Student's t with 3 degrees of freedom, scaled by `scale`."""
     return source.standard_t(3, points) * scale, source.standard_t(3, points) * scale
 
 
@@ -78,14 +78,14 @@ SETTINGS = (
 
 @dataclass(frozen=True)
 class Case:
-    """A series, and where it really changes (None: nowhere)."""
+    """A series and the index of its change (None: no change)."""
 
     series: Series
     step_at: int | None
 
 
 def cases(setting: Setting, *, step: float, count: int, seed: int, points: int = POINTS) -> Iterator[Case]:
-    """`count` series of a setting; every second one is "lower is better"; the step is to the bad side.
+    """`count` series of a setting; every second one is "lower is better"; the step is for the worse.
 
     Args:
         step: relative size of the step; 0 for none.
@@ -97,7 +97,7 @@ def cases(setting: Setting, *, step: float, count: int, seed: int, points: int =
     for number in range(count):
         if number % GROUP == 0:
             together = source.integers(0, NODES, points)
-            # A slow node: in 5 % of weeks everything that it ran is 3 to 15 % slower, by about the same factor.
+            # A slow node: in 5 % of weeks, all its runs are 3 to 15 % slower by about the same factor.
             slow = np.where(source.random(points) < 0.05, source.uniform(0.03, 0.15, points), 0.0)
         nodes = together if setting.grouped else source.integers(0, NODES, points)
         yield _case(setting, source, number, step, nodes, slow if setting.grouped else np.zeros(points))
@@ -110,7 +110,7 @@ def _case(
     higher = number % 2 == 0
     at = int(source.integers(FIRST_STEP, LAST_STEP)) if step else None
     runs, confirms = setting.noise(source, points, setting.between)
-    # Positive is worse here, in relative terms; drift goes either way.
+    # Relative change, positive is worse; drift has either sign.
     runs = runs + slow * source.uniform(0.8, 1.2)
     level = np.arange(points) / 52 * setting.drift * source.choice((-1, 1))
     if at is not None:

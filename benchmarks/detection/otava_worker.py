@@ -1,4 +1,4 @@
-"""Apache Otava alone, run by run; runs in an environment of its own (it pins numpy) and imports nothing of ours.
+"""Apache Otava run by run, in its own environment (it pins numpy), without importing tipcflow.
 
 stdin: one JSON list of values a line. stdout: one JSON list of [index, relative change] a line.
 """
@@ -9,12 +9,12 @@ import sys
 from otava.analysis import compute_change_points
 
 WINDOW, P_VALUE, FLOOR, FIRST = 50, 0.001, 0.02, 8
-# A change point may still move a little as runs come in: so near to a known one it is the same.
+# A change point may move slightly as runs are added: within this distance it is the same one.
 SAME = 5
 
 
 def judge(values: list[float]) -> list[tuple[int, float]]:
-    """Each change point once, at the first run at which it is found."""
+    """Each change point once, at the first run that detects it."""
     raised: list[tuple[int, float]] = []
     known: list[int] = []
     for end in range(FIRST, len(values) + 1):

@@ -1,11 +1,11 @@
-"""What a run's checks do with simulated series: `tipcflow judge --series`, through the function that it calls.
+"""Results of a run's checks on simulated series, through the function behind `tipcflow judge --series`.
 
     python benchmarks/detection/product.py [--count 12] [--steps 24] [--seed 20261122]
 
-Honest series have 104 runs; stepped ones end at their first slower run, which may be any from the sixth on. Noise
+Series without a change have 104 runs; stepped ones end at their first slower run, from the sixth on. Noise
 is normal, 0 (exact ties) to 3 %; limit = max(floor, z x noise) of the shipped policy. A confirmed change is one
-that the run and its confirm run both measure as at least 1.1 x limit. Writes benchmarks/results/product.json and
-the section of docs/measured-gate.md between its two marks. One series goes through the command as well.
+that the run and its confirmation both measure as at least 1.1 x limit. Writes benchmarks/results/product.json and
+the section of docs/measured-gate.md between its two markers. One series is also passed to the command itself.
 """
 
 import argparse
@@ -49,7 +49,7 @@ def series(source: random.Random, noise: float, runs: int, *, step: float = 0.0,
 def honest(
     source: random.Random, policy: Policy, name: str, noise: float, count: int, confirm: bool
 ) -> Counter[str]:
-    """How often each status is said where nothing changes."""
+    """Frequency of each status in series without a change."""
     found: Counter[str] = Counter()
     for _ in range(count):
         made = series(source, noise, RUNS, confirm=confirm)
@@ -60,7 +60,7 @@ def honest(
 def stepped(
     source: random.Random, policy: Policy, name: str, noise: float, step: float, limit: float, count: int
 ) -> Counter[str]:
-    """What is said of the first slower run, with and without a confirm sample."""
+    """Status of the first slower run, with and without a confirmation sample."""
     found: Counter[str] = Counter()
     for number in range(count):
         made = series(source, noise, source.randint(FIRST, LAST) + 1, step=step)
@@ -74,7 +74,7 @@ def stepped(
         kind = "with" if number % 2 else "without"
         found[f"{kind}: all"] += 1
         found[f"{kind}: {'green' if said in GREEN else said.value}"] += 1
-        # 1e-9: 1.1 x limit without noise is a rounding below it.
+        # 1e-9: without noise, 1.1 x limit is below it by a rounding error.
         if measured >= CONFIRMED * limit - 1e-9:
             found[f"{kind}: beyond"] += 1
             found[f"{kind}: beyond, {'green' if said in GREEN else said.value}"] += 1
@@ -139,7 +139,7 @@ def _share(found: dict[str, int], part: str, whole: str) -> str:
 
 
 def _together(found: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Sums: where the floor is the limit, and where the noise is."""
+    """Totals of rows whose limit is the floor, and of rows whose limit is the noise."""
     quiet = [one for one in found if one["floor"] >= 2 * one["z"] * one["noise"]]
     noisy = [one for one in found if one not in quiet]
     for name, chosen in (("floor at least twice z x noise", quiet), ("more noise", noisy), ("all", found)):
@@ -153,7 +153,7 @@ def _together(found: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def by_process(seed: int) -> bool:
-    """Whether the command says of a series what the function says."""
+    """Whether the command and the function return the same result for a series."""
     policy = load_yaml(ROOT / "configs" / "policies" / "weekly.yaml", Policy)
     made = series(random.Random(seed), 0.01, 40, step=0.09)
     points = [
@@ -171,10 +171,10 @@ def by_process(seed: int) -> bool:
 
 
 def main() -> None:
-    """Judge everything, print the table, write the file and the section."""
+    """Evaluate all series, print the table, write the file and the section."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--count", type=int, default=12, help="honest series a row, with and without confirm runs")
-    parser.add_argument("--steps", type=int, default=24, help="stepped series a row and size, half confirmed")
+    parser.add_argument("--count", type=int, default=12, help="series per row without a change")
+    parser.add_argument("--steps", type=int, default=24, help="stepped series per row and size, half confirmed")
     parser.add_argument("--seed", type=int, default=20261122)
     given = parser.parse_args()
     begin = time.process_time()

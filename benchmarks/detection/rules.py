@@ -1,4 +1,4 @@
-"""Rules in use elsewhere, each as its description says, judged run by run on the runs' medians.
+"""Rules of other projects according to their documentation, evaluated run by run on medians.
 
 Every rule looks both ways, and begins a new history at the run that it raised. What a description leaves open is
 said in the docstring.
@@ -10,14 +10,14 @@ from statistics import median
 
 from tipcflow.check.detect import Series
 
-# (index of the run at which it is raised, relative change)
+# (index of the run that raises it, relative change)
 Raised = tuple[int, float]
 Rule = Callable[[Series], list[Raised]]
 HISTORY = 8
 
 
 def _judge(series: Series, look: Callable[[Sequence[float], float | None], float | None]) -> list[Raised]:
-    """Give `look` the history up to each run; where it answers with a change, a new history begins."""
+    """Call `look` with the history up to each run; a reported change starts a new history."""
     raised: list[Raised] = []
     begin = 0
     values = [point.value for point in series.points]
@@ -35,7 +35,7 @@ def _mean_and_variance(values: Sequence[float]) -> tuple[float, float]:
 
 
 def torchbench(series: Series) -> list[Raised]:
-    """More than 7 % from the run before."""
+    """More than 7 % from the previous run."""
 
     def look(values: Sequence[float], _: float | None) -> float | None:
         change = values[-1] / values[-2] - 1 if len(values) > 1 else 0.0
@@ -45,7 +45,7 @@ def torchbench(series: Series) -> list[Raised]:
 
 
 def paddletest(series: Series) -> list[Raised]:
-    """More than 5 % from a fixed value: the first run's, until the rule raises."""
+    """More than 5 % from a fixed value: the first run's, until the rule raises an alert."""
 
     def look(values: Sequence[float], _: float | None) -> float | None:
         change = values[-1] / values[0] - 1
@@ -55,7 +55,7 @@ def paddletest(series: Series) -> list[Raised]:
 
 
 def hud(series: Series) -> list[Raised]:
-    """Two runs in a row more than 5 % to the same side of the run before them."""
+    """Two consecutive runs more than 5 % to the same side of the run before them."""
 
     def look(values: Sequence[float], _: float | None) -> float | None:
         if len(values) < 3:
@@ -67,7 +67,7 @@ def hud(series: Series) -> list[Raised]:
 
 
 def conbench(series: Series) -> list[Raised]:
-    """More than 5 standard deviations from the mean of at most 100 runs before."""
+    """More than 5 standard deviations from the mean of at most 100 previous runs."""
 
     def look(values: Sequence[float], _: float | None) -> float | None:
         past = values[:-1][-100:]
@@ -81,7 +81,7 @@ def conbench(series: Series) -> list[Raised]:
 
 
 def perfherder(series: Series) -> list[Raised]:
-    """t above 7 between the last 12 runs and the 12 to 24 before them, and at least 2 %."""
+    """t above 7 between the last 12 runs and the 12 to 24 before them, and a change of at least 2 %."""
 
     def look(values: Sequence[float], _: float | None) -> float | None:
         after, before = values[-12:], values[:-12][-24:]
@@ -95,7 +95,7 @@ def perfherder(series: Series) -> list[Raised]:
 
 
 def median_mad(series: Series) -> list[Raised]:
-    """Beyond 3 robust standard deviations and 2 %, and the confirm run as well."""
+    """Beyond 3 robust standard deviations and 2 %, in the run and in its confirmation."""
 
     def look(values: Sequence[float], confirm: float | None) -> float | None:
         past = values[:-1][-26:]

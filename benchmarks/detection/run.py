@@ -1,4 +1,4 @@
-"""False alerts, and steps found, of the gate and of rules in use elsewhere, on the same simulated series.
+"""False alerts and detected steps of tipcflow's detector and of other rules on the same simulated series.
 
     python benchmarks/detection/run.py [--count 200] [--jobs 2] [--otava PYTHON --otava-count 40]
 
@@ -38,7 +38,7 @@ Judge = Callable[[Sequence[Series]], list[list[tuple[int, float]]]]
 
 
 def gate(policy: str, *, confirm: bool = True) -> Judge:
-    """Our gate under a shipped policy; without confirm runs, as where nobody can make any."""
+    """tipcflow's detector with a shipped policy, optionally without confirmation runs."""
     rule = load_yaml(ROOT / "configs" / "policies" / f"{policy}.yaml", Policy).detect
 
     def judge(series: Sequence[Series]) -> list[list[tuple[int, float]]]:
@@ -66,10 +66,10 @@ def otava(python: str) -> Judge:
 
 @dataclass(frozen=True)
 class Wanted:
-    """Which rules judge how many series of which seed.
+    """Which rules evaluate how many series of which seed.
 
     Attributes:
-        only: only rules whose name has this in it.
+        only: only rules whose name contains this.
         otava: Python of an environment with apache-otava; '' for none.
     """
 
@@ -81,7 +81,7 @@ class Wanted:
 
 
 def judges(wanted: Wanted) -> dict[str, tuple[Judge, int]]:
-    """The rules, and how many series each judges."""
+    """The rules, and the number of series for each."""
     found: dict[str, tuple[Judge, int]] = {
         "gate, weekly": (gate("weekly"), wanted.count),
         "gate, pr": (gate("pr"), wanted.count),
@@ -94,7 +94,7 @@ def judges(wanted: Wanted) -> dict[str, tuple[Judge, int]]:
 
 
 def cells(given: tuple[Wanted, Setting, float]) -> dict[str, dict[str, Any]]:
-    """What each rule did on the same series of one setting and step."""
+    """Results of each rule on the same series of one setting and step."""
     wanted, setting, step = given
     made = list(cases(setting, step=step, count=wanted.count, seed=wanted.seed))
     return {name: _cell(judge, made[:count], step) for name, (judge, count) in judges(wanted).items()}
@@ -116,7 +116,7 @@ def _cell(judge: Judge, made: list[Case], step: float) -> dict[str, Any]:
 
 
 def _delay(case: Case, raised: list[tuple[int, float]]) -> int | None:
-    """Runs from the step to the first alert to its side; None when it was not found in time."""
+    """Runs from the step to the first alert in its direction; None if it is not detected in time."""
     assert case.step_at is not None
     worse = -1 if case.series.higher_is_better else 1
     delays = [index - case.step_at for index, size in raised if size * worse > 0 and index >= case.step_at]
@@ -124,15 +124,15 @@ def _delay(case: Case, raised: list[tuple[int, float]]) -> int | None:
 
 
 def main() -> None:
-    """Judge everything, print the table, write the file."""
+    """Evaluate all series, print the table, write the file."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--count", type=int, default=200, help="series a cell")
+    parser.add_argument("--count", type=int, default=200, help="series per cell")
     parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     parser.add_argument("--otava", default="", help="Python of an environment with apache-otava")
-    parser.add_argument("--otava-count", type=int, default=40, help="series a cell for Otava")
-    parser.add_argument("--only", default="", help="only rules whose name has this in it")
-    parser.add_argument("--keep", default="", help="rule whose rows are taken from the file as it is")
+    parser.add_argument("--otava-count", type=int, default=40, help="series per cell for Otava")
+    parser.add_argument("--only", default="", help="only rules whose name contains this")
+    parser.add_argument("--keep", default="", help="rule whose rows are taken from the existing file")
     parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results" / "detection.json")
     given = parser.parse_args()
     wanted = Wanted(given.seed, given.count, given.only, given.otava, given.otava_count)
@@ -153,7 +153,7 @@ def main() -> None:
 
 
 def _rows(wanted: Wanted, jobs: int) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Setting by setting: of each rule, what it did at each step."""
+    """For each setting, the results of each rule at each step."""
     steps = (0.0, *STEPS)
     asked = [(wanted, setting, step) for setting in SETTINGS for step in steps]
     with ProcessPoolExecutor(jobs) as pool:

@@ -1,4 +1,4 @@
-"""What `tipcflow detect` costs: 10,000 series of 104 points of five samples, of all kinds of noise, half stepped.
+"""Cost of `tipcflow detect`: 10,000 series of 104 points with five samples, all kinds of noise, half stepped.
 
     python benchmarks/detection/speed.py [--count 10000]
 
@@ -20,12 +20,12 @@ from generate import POINTS, SETTINGS, cases
 
 from tipcflow.check.detect import Series
 
-# Around a median, relative: five samples with that median.
+# Five samples around a median, relative to it.
 SAMPLES = (-0.004, -0.001, 0.0, 0.002, 0.003)
 
 
 def measure(count: int = 10_000, policy: str = "weekly", seed: int = 1) -> dict[str, Any]:
-    """Judge `count` series: CPU seconds, and the largest memory in MB."""
+    """Evaluate `count` series. Returns CPU seconds and peak memory in MB."""
     with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file:
         file.writelines(_lines(count, seed))
         file.flush()
@@ -71,7 +71,7 @@ def _samples(value: float | None) -> list[float]:
 
 
 def main() -> None:
-    """Print what it cost."""
+    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=10_000)
     parser.add_argument("--policy", default="weekly")

@@ -19,8 +19,12 @@ KEEPALIVE_S = 10
 logging.getLogger("paramiko").setLevel(logging.WARNING)
 
 
-def connect(node: Node) -> Transport:
+def connect(node: Node, hook: "SSHHook | None" = None) -> Transport:
     """Connect to a node by its Airflow connection.
+
+    Args:
+        node: its `connection` is the id of the connection.
+        hook: used instead of a new hook for the node's connection.
 
     Raises:
         InfraError: the connection does not exist or disables host key verification, or the login fails. The
@@ -28,7 +32,7 @@ def connect(node: Node) -> Transport:
     """
     from tipcflow.transport.paramiko_adapter import ParamikoTransport
 
-    hook = _hook(node)
+    hook = hook_of(node.connection, node.name) if hook is None else checked(hook, node.name)
     until, pause = time.monotonic() + PATIENCE_S, 0.2
     while True:
         try:
@@ -40,19 +44,28 @@ def connect(node: Node) -> Transport:
         time.sleep(pause)
 
 
-def _hook(node: Node) -> "SSHHook":
+def hook_of(connection: str, node: str) -> "SSHHook":
+    """The SSH provider's hook for a node's connection; it does not connect yet.
+
+    Args:
+        connection: the connection's id.
+        node: the node's name, for error messages.
+
+    Raises:
+        InfraError: the connection does not exist or disables host key verification.
+    """
     from airflow.providers.ssh.hooks.ssh import SSHHook
     from airflow.sdk.exceptions import AirflowException
 
-    if not node.connection:
+    if not connection:
         raise InfraError(
-            f"node {node.name} has no Airflow connection",
-            node=node.name,
+            f"node {node} has no Airflow connection",
+            node=node,
             hint="set `connection` of the node in the cluster file to the id of an SSH connection",
         )
     try:
         hook = SSHHook(
-            ssh_conn_id=node.connection,
+            ssh_conn_id=connection,
             conn_timeout=TIMEOUT_S,
             banner_timeout=TIMEOUT_S,
             auth_timeout=TIMEOUT_S,
@@ -61,14 +74,23 @@ def _hook(node: Node) -> "SSHHook":
         )
     except (AirflowException, ValueError, OSError) as error:
         raise InfraError(
-            f"node {node.name}: Airflow connection {node.connection} is not usable: {error}",
-            node=node.name,
-            hint="see Admin > Connections, or the variable AIRFLOW_CONN_" + node.connection.upper(),
+            f"node {node}: Airflow connection {connection} is not usable: {error}",
+            node=node,
+            hint="see Admin > Connections, or the variable AIRFLOW_CONN_" + connection.upper(),
         ) from error
+    return checked(hook, node)
+
+
+def checked(hook: "SSHHook", node: str) -> "SSHHook":
+    """Return the hook after checking that it verifies host keys.
+
+    Raises:
+        InfraError: the hook or its connection disables host key verification.
+    """
     if hook.no_host_key_check or hook.allow_host_key_change:
         raise InfraError(
-            f"node {node.name}: Airflow connection {node.connection} disables host key verification",
-            node=node.name,
+            f"node {node}: Airflow connection {hook.ssh_conn_id} disables host key verification",
+            node=node,
             hint="remove no_host_key_check and allow_host_key_change, and set `host_key`",
         )
     return hook

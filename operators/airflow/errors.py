@@ -18,11 +18,13 @@ def tipcflow_errors_fail_task() -> Iterator[None]:
 
 
 def airflow_error(error: TipcflowError) -> AirflowException:
-    """Return the Airflow exception for an error: final, except for a database schema of another tipcflow version.
+    """Return the Airflow exception for an error: final, except for a schema mismatch or an unreachable database.
 
-    A schema mismatch ends when an upgrade has reached database and workers, so Airflow retries the task.
+    Both are temporary, until an upgrade has reached database and workers or the server is back: Airflow retries.
     """
+    from tipcflow.store.engine import UnreachableError
     from tipcflow.store.migrate import WrongSchemaError
 
     message = f"{error.status.value}: {error}"
-    return AirflowException(message) if isinstance(error, WrongSchemaError) else AirflowFailException(message)
+    passes = isinstance(error, WrongSchemaError | UnreachableError)
+    return AirflowException(message) if passes else AirflowFailException(message)

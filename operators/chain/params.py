@@ -1,4 +1,4 @@
-"""Params of a chain's DAG: JSON schemas, from which Airflow's UI builds the trigger form."""
+"""Params of a chain's DAG, as a JSON schema from which the UI generates the form."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ DEFAULT_MODE = "lite_train_lite_infer"
 
 
 def run_params(config_dir: Path) -> dict[str, Param]:
-    """Return the params of every chain."""
+    """Params of every chain."""
     clusters = _names(config_dir / "clusters")
     return {
         "mode": Param(
@@ -19,7 +19,7 @@ def run_params(config_dir: Path) -> dict[str, Param]:
             type="string",
             enum=list(ALL_MODES),
             title="Mode",
-            description="Steps to run and amount of data. `lite_train_lite_infer` takes minutes.",
+            description="What to train and infer, on which data. `lite_train_lite_infer` takes minutes.",
         ),
         "cluster": Param(
             _default_cluster(clusters),
@@ -27,20 +27,20 @@ def run_params(config_dir: Path) -> dict[str, Param]:
             minLength=1,
             examples=clusters,
             title="Cluster",
-            description="Cluster to run on: a name in configs/clusters.",
+            description="Name of a cluster in configs/clusters.",
         ),
         **_source_params(),
         "framework": Param(
             None,
             type=["null", "string"],
             title="Framework",
-            description="Framework required on the nodes, e.g. `paddlepaddle==3.3.1`; empty: any installed.",
+            description="Required framework on the nodes, for example `paddlepaddle==3.3.1`; empty accepts any.",
         ),
         "seed": Param(
             None,
             type=["null", "integer"],
             title="Seed",
-            description="Training seed; equal seeds must give equal losses. Empty: 0.",
+            description="Training seed; equal seeds must give equal losses. Default: 0.",
         ),
         "repeats": Param(
             1,
@@ -54,39 +54,39 @@ def run_params(config_dir: Path) -> dict[str, Param]:
             False,
             type="boolean",
             title="Diagnose",
-            description="Verbose framework and NCCL logs, for debugging; timings are not comparable.",
+            description="Verbose logs of framework and NCCL, for debugging; the run is not compared with others.",
         ),
         "policy": Param(
             "pr",
             type="string",
             enum=_names(config_dir / "policies") or ["pr"],
             title="Policy",
-            description="Checks, tolerances and budgets of the verdict.",
+            description="Tolerances of checks, and time limits.",
         ),
     }
 
 
 def _source_params() -> dict[str, Param]:
-    """Return the params for the tested ref and its base."""
+    """Params of the tested commit and its base."""
     return {
         "suite_ref": Param(
             None,
             type=["null", "string"],
             title="Suite ref",
-            description="Branch, tag or commit of the suite to test; empty: the working tree.",
+            description="Branch, tag or commit of the suite to test; empty for the working tree.",
         ),
         "base": Param(
             None,
             type=["null", "string"],
             title="Base",
-            description="Target branch or commit of a change; compared with runs up to the merge base. "
-            "Empty: not a change.",
+            description="Target branch of a change, or a commit of it; results are compared up to the merge base. "
+            "Empty if not a change.",
         ),
     }
 
 
 def chain_params(config_dir: Path) -> dict[str, Param]:
-    """Return the additional params of DAG `certify`, which has no chain of its own."""
+    """Additional params of the DAG `certify`."""
     suites = _names(config_dir / "suites")
     return {
         "suite": Param(
@@ -95,7 +95,7 @@ def chain_params(config_dir: Path) -> dict[str, Param]:
             minLength=1,
             examples=suites,
             title="Suite",
-            description="Suite: a name in configs/suites.",
+            description="Name of a suite in configs/suites.",
         ),
         "params_file": Param(
             "",
@@ -107,7 +107,7 @@ def chain_params(config_dir: Path) -> dict[str, Param]:
 
 
 def allowed(*, chain: bool) -> tuple[str, ...]:
-    """Return the param names that `resolve` accepts; without `chain`, including those of `chain_params`."""
+    """The param names that `resolve` accepts, with those of `chain_params` for the DAG `certify`."""
     return RUN_PARAMS if chain else (*CHAIN_PARAMS, *RUN_PARAMS)
 
 
@@ -116,5 +116,5 @@ def _names(folder: Path) -> list[str]:
 
 
 def _default_cluster(clusters: list[str]) -> str:
-    """Return the first cluster other than `example`, which only documents the format."""
+    """The first cluster other than the template `example`."""
     return next((name for name in clusters if name != "example"), "example")

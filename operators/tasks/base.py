@@ -14,7 +14,9 @@ from tipcflow.config.settings import settings
 from tipcflow.domain import TipcflowError, run_id_of
 
 if TYPE_CHECKING:
+    from tipcflow.domain import Node
     from tipcflow.execute.run.context import TaskContext
+    from tipcflow.transport import Transport
 
 
 class RunOperator(BaseOperator):
@@ -26,6 +28,10 @@ class RunOperator(BaseOperator):
     def work(self, run: "TaskContext", context: Context) -> Any:
         """Do the task's work; the result becomes the task's XCom."""
         raise NotImplementedError
+
+    def connect(self, node: "Node") -> "Transport":
+        """Connect to a node; operators that have a connection of their own override this."""
+        return connect(node)
 
     def execute(self, context: Context) -> Any:
         """Called by Airflow."""
@@ -46,7 +52,7 @@ class RunOperator(BaseOperator):
             refuse_sqlite_between_machines()
             with Store.open_in_task() as store:
                 spool.apply(home, store)
-                yield TaskContext(run_id, store, home, connect, listener(home, run_id, task_log))
+                yield TaskContext(run_id, store, home, self.connect, listener(home, run_id, task_log))
         except TipcflowError as error:
             raise airflow_error(error) from error
         finally:

@@ -187,10 +187,12 @@ class JudgeOperator(RunOperator):
 
     def work(self, run: "TaskContext", context: Context) -> None:
         """Judge; always runs."""
-        from tipcflow.execute.run.phases import judge_run
+        from tipcflow.execute.run.phases import collect_if_missing, judge_run
         from tipcflow.execute.verdict.confirm import asked_of
 
         run.note("judging")
+        for line in collect_if_missing(run, stopped=lambda: stopped_by_user(run, context)):
+            self.log.info("%s", line)
         judge_run(run)
         waits = None if was_stopped(context) else waited_for(run, context)
         if waits:

@@ -1,30 +1,41 @@
 """Operator of a node's part of the steps of one kind: prepare, train, eval, export, infer_cpu, infer_gpu."""
 
+import copy
 import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from airflow.providers.ssh.hooks.ssh import SSHHook
+from airflow.providers.ssh.operators.ssh import SSHOperator
 from airflow.sdk import Context
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException, AirflowTaskTimeout
 
+from operators.airflow.connect import connect, hook_of
 from operators.tasks.base import RunOperator
 from operators.tasks.groups import before_on_its_slots, steps_of, why_nothing
 from operators.triggers.job_lease_step import JobTrigger, StepTrigger
-from tipcflow.domain import Status, Step, StepKind, TipcflowError
+from tipcflow.domain import Node, Status, Step, StepKind, TipcflowError
 from tipcflow.execute.attempt.gang import SLACK_S
 from tipcflow.remote import paths
 
 if TYPE_CHECKING:
     from tipcflow.execute.run.context import TaskContext
     from tipcflow.execute.run.step import StepTask
+    from tipcflow.transport import Transport
 
 # A task stays on its worker for this long before it defers to the triggerer.
 INLINE_S = 15.0
 # Document of a run with the deadlines until which steps wait for other steps.
 WAITS = "waits"
 LOOK_S = 0.5
+# Arguments of SSHOperator that the plan or the connection decides.
+_PLANNED = {
+    *("banner_timeout", "cmd_timeout", "command", "conn_timeout", "environment"),
+    *("get_pty", "remote_host", "skip_on_exit_code"),
+}
 # Airflow kills a task 5 s after SIGTERM.
 KILL_S = 4.0
 # How often a task polls the other nodes' jobs that it waits for.
@@ -38,25 +49,38 @@ class _Round(NamedTuple):
     cleared: int
 
 
-class StepOperator(RunOperator):
+class StepOperator(RunOperator, SSHOperator):  # type: ignore[misc]  # `execute` returns nothing
     """Runs the steps of one kind and one group of variants on one node.
 
     Args:
         kind: kind of the steps.
         group, variants: select the variants (`operators.tasks.groups.steps_of`).
         node: node name of a task mapped over nodes; None for the step's first node.
+        kwargs: `ssh_conn_id` or `ssh_hook` of the SSH provider's `SSHOperator` replaces the connection that the
+            cluster file names for this node. The plan and the connection decide the rest, so the other arguments
+            of `SSHOperator` are rejected (docs/adr/0016-step-operator-is-an-ssh-operator.md).
+
+    Raises:
+        ValueError: an argument of `SSHOperator` that the plan or the connection decides, or a hook without a
+            connection id, by which the triggerer connects.
     """
 
-    template_fields = ("node",)
+    template_fields = ("node", "ssh_conn_id")
 
     def __init__(
         self, *, kind: str, group: int = 0, variants: Sequence[str] = (), node: str | None = None, **kwargs: Any
     ) -> None:
+        if planned := sorted(_PLANNED & kwargs.keys()):
+            raise ValueError(f"{', '.join(planned)}: the plan and the connection decide this; remove the argument")
+        if (hook := kwargs.get("ssh_hook")) is not None and not hook.ssh_conn_id:
+            raise ValueError("ssh_hook has no ssh_conn_id; the triggerer connects by the connection's id")
         super().__init__(**kwargs)
         self.kind = kind
         self.group = group
         self.variants = tuple(variants)
         self.node = node
+        self._has_own_connection = bool(kwargs.get("ssh_conn_id") or hook)
+        self._own_node = node or ""
         self._task: StepTask | None = None
         self._killed = False
 
@@ -76,6 +100,30 @@ class StepOperator(RunOperator):
             at = [step.id for step in steps].index(event["step"])
             self._do(run, context, steps[at:], event)
 
+    @cached_property
+    def ssh_hook(self) -> SSHHook:
+        """Return the hook for this task's node, with keepalive and host key verification.
+
+        Raises:
+            InfraError: the connection does not exist or disables host key verification.
+        """
+        return hook_of(self.ssh_conn_id or "", self.node or self.task_id)
+
+    def get_hook(self) -> SSHHook:
+        """The hook for this task's node."""
+        return self.ssh_hook
+
+    def connect(self, node: Node) -> "Transport":
+        """Connect to a node: to this task's own node by its hook, to peers by the cluster file."""
+        if node.name == self._own_node and not self._has_own_connection:
+            self.ssh_conn_id = node.connection
+        if not self._has_own_connection or node.name != self._own_node:
+            return connect(node)
+        # SSHHook.get_conn returns a client that is still open; each transport closes its own.
+        hook = copy.copy(self.get_hook())
+        hook.client = None
+        return connect(node, hook)
+
     def on_kill(self) -> None:
         """Stop all members of the attempt, because a user marked or cleared the task.
 
@@ -93,7 +141,10 @@ class StepOperator(RunOperator):
 
     def _steps(self, run: "TaskContext") -> list[Step]:
         steps = steps_of(run.plan, StepKind(self.kind), self.group, self.variants)
-        return [step for step in steps if self.node is None or self.node in step.nodes]
+        mine = [step for step in steps if self.node is None or self.node in step.nodes]
+        if mine and not self._own_node:
+            self._own_node = mine[0].nodes[0]
+        return mine
 
     def _do(
         self,
@@ -238,6 +289,11 @@ class StepOperator(RunOperator):
             trigger=StepTrigger(run=run.run, step=step.id, awaited=step.id, until=until), method_name="resume"
         )
 
+    def _reached_by(self, node: Node) -> Node:
+        """The node with the connection that the triggerer is to use."""
+        connection = self.get_hook().ssh_conn_id if self._has_own_connection else None
+        return node.model_copy(update={"connection": connection}) if connection else node
+
     def _defer(self, run: "TaskContext", step: Step, task: "StepTask") -> None:
         spec = task.mine.spec
         peers = [
@@ -247,7 +303,7 @@ class StepOperator(RunOperator):
         trigger = JobTrigger(
             run=run.run,
             step=step.id,
-            node=run.cluster.node(spec.node).model_dump(mode="json"),
+            node=self._reached_by(run.cluster.node(spec.node)).model_dump(mode="json"),
             job=_job(run, spec.node, step, task.attempt),
             peers=peers,
             resume=task.mine.log_bytes,

@@ -2,26 +2,24 @@
 
 DOC = """### weekly
 
-Certifies all chains, or those that match `chains`, on full data: **select → certify (one task per chain) →
-summary**. The longest chains start first; the slot queue assigns the nodes.
+Certifies all chains, or those that match `chains`, on all data: **select → certify, one task per chain → summary**. The longest
+chains start first; the queue for slots assigns nodes.
 
-**Schedule**: the cron expression in `TIPCFLOW_WEEKLY_CRON` (UTC), once the DAG is unpaused; *Trigger* starts it at
-any time.
+**Schedule**: the cron expression in `TIPCFLOW_WEEKLY_CRON` (UTC), once the DAG is unpaused; or *Trigger* at any time.
 
-**Results**: the log of task `summary`. Each `certify` task is named after its chain and fails if the chain fails;
-its log ends with the chain's status and reason. For details see the chain's own DAG and the page *Certification*.
+**Results**: the log of the task `summary`. Each `certify` task is named after its chain and fails if the chain does; its log ends
+with the chain's status and reason. The chain's DAG and the page *Certification* have the details.
 
-**Stop**: mark the run as failed. Chains that have started run to their verdict; mark their runs as failed to stop
-them. **Resume**: clear the run. Chains with a verdict keep it, running chains are awaited, the others are started.
+**Stop**: mark the run as failed. Chains that have started continue to their verdict; mark their runs as failed to stop them too.
+**Resume**: clear the run. Verdicts are kept, running chains are waited for, and the other chains start.
 """
 
 TASKS = {
-    "select": """Selects the chains that match the globs, the longest first. Chains whose kind of file does not
-    support the mode are skipped and listed in the summary. A wrong param fails here as `config_error`, before
-    anything starts. **If it fails**: the log names the param and its allowed values.""",
-    "certify": """Starts the DAG run of this chain and defers until it ends. Fails if and only if the chain fails.
-    **If it fails**: the log ends with the chain's status and reason and names the chain's DAG run.""",
-    "summary": """One row per chain: status, accuracy against its target and the previous run, duration, reason.
-    Also written to `weekly/` in `TIPCFLOW_HOME`. **If it fails**: at least one chain failed; the worst are listed
-    first.""",
+    "select": """Selects the chains that match the globs, the longest first. Chains whose kind of file has no such mode are
+skipped and listed in the summary. An invalid param ends with `config_error` before anything starts. **Failed?** The log names the
+param and its valid values.""",
+    "certify": """Starts the DAG run of this chain and defers until it ends. Fails if and only if the chain fails. **Failed?** The
+log ends with the chain's status and reason, and names the DAG run.""",
+    "summary": """One row per chain: status, accuracy compared with its target and the last run, duration, reason. Also
+written to `weekly/` in `TIPCFLOW_HOME`. **Failed?** At least one chain failed; the worst are listed first.""",
 }

@@ -2,8 +2,7 @@
 
 import asyncio
 import json
-import subprocess
-import sys
+import threading
 from contextlib import asynccontextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -212,28 +211,22 @@ def test_a_garbled_leg_record_does_not_end_the_watch(
     assert fired_by(a_trigger(), monkeypatch, [{"event": "leg", "record": [1]}, {"event": "end"}])["attempt"] == 3
 
 
-def test_the_event_loop_of_all_triggers_does_not_wait_for_imports() -> None:
-    """The import of the SSH provider takes seconds; Airflow reassigns the triggers of a blocked event loop."""
-    code = (
-        "import asyncio, sys, threading\n"
-        "from operators.triggers.job_lease_step import _connection\n"
-        "from tipcflow.domain import Node\n"
-        "blocking = []\n"
-        "class Watch:\n"
-        "    def find_spec(self, name, path=None, target=None):\n"
-        "        if threading.current_thread() is threading.main_thread() and name.startswith(WATCHED):\n"
-        "            blocking.append(name)\n"
-        "WATCHED = ('airflow.providers.ssh', 'asyncssh', 'paramiko')\n"
-        "sys.meta_path.insert(0, Watch())\n"
-        "node = Node(name='a', address='192.0.2.1', python='/p', workspace='/w', connection='none')\n"
-        "async def connect():\n"
-        "    try:\n"
-        "        await _connection(node)\n"
-        "    except Exception as error:\n"
-        "        print(type(error).__name__)\n"
-        "asyncio.run(connect())\n"
-        "assert 'asyncssh' in sys.modules\n"
-        "print('blocking:', blocking)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
-    assert "blocking: []" in done.stdout, done.stdout + done.stderr[-500:]
+def test_the_ssh_provider_is_imported_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The import takes seconds, and all triggers share the event loop."""
+    threads: list[threading.Thread] = []
+
+    class Hook:
+        def __init__(self, **_: Any) -> None:
+            pass
+
+        async def get_conn(self) -> str:
+            return "connection"
+
+    def imported() -> type[Hook]:
+        threads.append(threading.current_thread())
+        return Hook
+
+    monkeypatch.setattr(triggers, "_hook_class", imported)
+    assert asyncio.run(triggers._connection(NODES[0])) == "connection"
+    assert threads
+    assert threads[0] is not threading.main_thread()

@@ -62,14 +62,19 @@ def planned(run: TaskContext) -> None:
 
 def collected(run: TaskContext, states: dict[str, str]) -> None:
     """What `collect` makes of a run whose tasks have these states; the DAG run has no final state yet."""
+    dag, context = started(states)
+    collect = dag.get_task("collect")
+    assert isinstance(collect, CollectOperator)
+    collect.work(run, context)
+
+
+def started(states: dict[str, str]) -> tuple[Any, Any]:
+    """The DAG, and the context of a task in a DAG run that has no final state yet."""
     dag = certify_dag(ROOT / "configs")
     told = {"manual__1": {**states, "collect": "running"}}
     ti = SimpleNamespace(get_dagrun_state=lambda *_: "running", get_task_states=lambda **_: told)
     dag_run = SimpleNamespace(dag_id="certify", run_id="manual__1", conf={}, run_after=None)
-    context: Any = {"dag": dag, "ti": ti, "dag_run": dag_run, "params": dag.params.dump()}
-    collect = dag.get_task("collect")
-    assert isinstance(collect, CollectOperator)
-    collect.work(run, context)
+    return dag, {"dag": dag, "ti": ti, "dag_run": dag_run, "params": dag.params.dump()}
 
 
 def finished(run: TaskContext, states: dict[str, str]) -> tuple[Status | None, str]:
@@ -104,3 +109,12 @@ def test_a_run_that_a_user_marks_before_its_first_task_is_cancelled(run: TaskCon
 def test_a_run_whose_first_task_died_is_not_cancelled(run: TaskContext) -> None:
     collected(run, {**DIED, "resolve": "failed"})
     assert run.store.known_runs([RUN]) == {}
+
+
+def test_steps_that_died_together_with_collect_are_not_counted_against_the_model(run: TaskContext) -> None:
+    planned(run)
+    assert task_phases.collect_if_missing(run, stopped=lambda: False)
+    assert not task_phases.collect_if_missing(run, stopped=lambda: False)
+    task_phases.judge_run(run)
+    kept = task_phases.finish_run(run)
+    assert (kept.status, "ended without a word" in kept.reason) == (Status.INFRA_FAILURE, True)

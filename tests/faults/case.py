@@ -143,6 +143,11 @@ def look(world: World, output: str, *, started_at: float, run: str = "") -> Seen
     )
 
 
+def _busy(world: World) -> bool:
+    """Whether a further run of the case is still running."""
+    return any(other.poll() is None for other in world.others)
+
+
 def left_behind(world: World, *, unsaid: bool = False) -> list[str]:
     """Processes on reachable nodes that are there `CLEAN_S` after the end, and leases of reachable nodes.
 
@@ -163,7 +168,7 @@ def left_behind(world: World, *, unsaid: bool = False) -> list[str]:
     reachable = {world.nodes.cluster.node(name).address for name in names if name not in world.refused}
     deadline = time.monotonic() + CLEAN_S
     # A controller that could not write its verdict could not give its leases back either: they run out.
-    while (there() or (unsaid and leases())) and time.monotonic() < deadline:
+    while (there() or (unsaid and leases()) or _busy(world)) and time.monotonic() < deadline:
         time.sleep(0.1)
     return there() + leases()
 

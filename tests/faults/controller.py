@@ -53,6 +53,7 @@ def _second_run(world: World) -> None:
     """Another run of the same chain asks for the same slots."""
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     other = subprocess.Popen([*world.desk.command(), "--wait-minutes", "2"], env=world.desk.env, **quiet)
+    world.others.append(other)
 
     def end() -> None:
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -64,6 +65,7 @@ def _second_run(world: World) -> None:
 
 def _budget(world: World) -> None:
     world.desk.configure_suite(budget_minutes=0.1)
+    world.undo.append(world.desk.configure_suite)
     world.at_iteration("time.sleep(5.5)", ranks=range(4))
 
 

@@ -64,7 +64,7 @@ def wrong(faults: tuple[Fault, ...], victim: str, seen: Seen) -> dict[str, str]:
             found["false pass"] = f"{seen.status}, but the ledger shows no whole training"
         elif not healed and not (right & GREEN):
             found["false pass"] = f"{seen.status}; right: {', '.join(sorted(right))}"
-    elif seen.status not in right and not (len(faults) > 1 and seen.status in ("failed", "infra_failure")):
+    elif seen.status not in right and not (len(faults) > 1 and seen.status == "infra_failure"):
         expected = ", ".join(sorted(right | ({"pass"} if healed else set())))
         found["wrong verdict"] = f"{seen.status} instead of {expected}: {seen.reason}"
     elif _must_name_the_node(faults, seen) and f"node {victim}" not in f"{seen.culprit} {seen.reason}":

@@ -19,13 +19,16 @@ import secrets
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from typing import Any
 
 OWN = (
     "unshare --kill-child --pid --fork --mount-proc --mount --net --uts --ipc bash -c "
-    "'mkdir -p /run/netns && mount -t tmpfs tmpfs /run/netns && ip link set lo up && exec \"$@\"' own"
+    "'mkdir -p /run/netns && mount -t tmpfs tmpfs /run/netns && ip link set lo up && exec \"$@\"' own "
+    # Whoever starts this with nohup or in the background of a shell ignores SIGINT, and so would the runs.
+    "env --default-signal=INT,HUP,QUIT"
 )
 CASE_S = 600
 
@@ -56,18 +59,23 @@ def main() -> int:
         return _one(args, seed)
     print(f"seed {seed}, {args.cases} cases", flush=True)
     began, rows = time.monotonic(), []
+    for row in _rows(args, seed):
+        rows.append(row)
+        _line(row)
+        _keep(rows, seed, args.json)
+    return _summary(rows, seed, args, time.monotonic() - began)
+
+
+def _rows(args: argparse.Namespace, seed: int) -> Iterator[dict[str, Any]]:
+    """The rows of all cases, as they end."""
+    numbers = range(args.first, args.first + args.cases)
     if args.airflow:
         from tests.faults.airflow.campaign import run_cases
 
-        numbers = range(args.first, args.first + args.cases)
-        rows = run_cases(numbers, seed, jobs=args.jobs, only=args.only, paddle=args.paddle, report=_line)
+        yield from run_cases(numbers, seed, jobs=args.jobs, only=args.only, paddle=args.paddle)
     else:
         with ThreadPoolExecutor(max_workers=args.jobs) as pool:
-            numbers = range(args.first, args.first + args.cases)
-            for row in pool.map(lambda number: _in_own_namespaces(args, seed, number), numbers):
-                rows.append(row)
-                _line(row)
-    return _summary(rows, seed, args, time.monotonic() - began)
+            yield from pool.map(lambda number: _in_own_namespaces(args, seed, number), numbers)
 
 
 def _in_own_namespaces(args: argparse.Namespace, seed: int, number: int) -> dict[str, Any]:
@@ -123,6 +131,12 @@ def _line(row: dict[str, Any]) -> None:
     )
 
 
+def _keep(rows: list[dict[str, Any]], seed: int, path: Path | None) -> None:
+    """What there is so far: a campaign may be stopped."""
+    if path:
+        path.write_text(json.dumps({"seed": seed, "rows": sorted(rows, key=lambda row: row["number"])}, indent=1))
+
+
 def _summary(rows: list[dict[str, Any]], seed: int, args: argparse.Namespace, took_s: float) -> int:
     from tests.faults.page import classes, write
 
@@ -130,8 +144,6 @@ def _summary(rows: list[dict[str, Any]], seed: int, args: argparse.Namespace, to
     print(f"\n{len(rows)} cases, seed {seed}, {took_s:.0f} s")
     for kind, count in counted.items():
         print(f"{kind:<18}{count:>5}")
-    if args.json:
-        args.json.write_text(json.dumps({"seed": seed, "rows": rows}, indent=1))
     if args.write:
         write(rows, seed, "airflow" if args.airflow else "cli")
     failed = sum(bool(row["wrong"]) for row in rows)

@@ -3,6 +3,7 @@
 import random
 import re
 import signal
+import subprocess
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable
@@ -58,6 +59,8 @@ class World:
     waits: dict[str, float] = field(default_factory=lambda: dict(WAITS))
     differences: list[str] = field(default_factory=list)
     undo: list[Callable[[], None]] = field(default_factory=list)
+    # Further runs of the case; what they hold is not left behind.
+    others: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     @property
     def nodes(self) -> LocalNodes:

@@ -63,6 +63,7 @@ class Keeper:
                 )
             except OSError as error:
                 log.write(f"{error}\n".encode())
+                log.flush()
                 tell("ended", job["name"], code=_CANNOT_START)
                 return 0
         process.returncode = 0  # reaped below, so subprocess must not wait for it as well

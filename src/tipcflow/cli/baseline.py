@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from tipcflow.config.policy import Policy
     from tipcflow.store import Baseline, Store
 
-app = typer.Typer(no_args_is_help=True, help="What the numbers of a run are compared with.")
+app = typer.Typer(no_args_is_help=True, help="Baselines of runs, and decisions about them.")
 
-RunName = Annotated[str, typer.Argument(help="Run id, its first characters, or latest.")]
-Because = Annotated[str, typer.Option(help="Why; it is kept with your name.")]
-Who = Annotated[str, typer.Option(help="Who decides; you, unless given.")]
+RunName = Annotated[str, typer.Argument(help="Run ID or a prefix of it, or latest.")]
+Because = Annotated[str, typer.Option(help="Reason; stored with your name.")]
+Who = Annotated[str, typer.Option(help="Author. Default: the current user.")]
 Metrics = Annotated[list[str] | None, typer.Option("--metric", help="Only this metric; may be repeated.")]
 Steps = Annotated[str, typer.Option("--step", help="Only this step.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -36,10 +36,10 @@ def show(
     run: RunName = "latest",
     metric: Metrics = None,
     step: Steps = "",
-    policy: Annotated[str, typer.Option(help="Compare as by this policy; else by that of the run.")] = "",
+    policy: Annotated[str, typer.Option(help="Policy. Default: the run's.")] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Show what a run's numbers are compared with, and every decision about them, old ones too."""
+    """Show the baseline of a run's metrics, and all decisions about them."""
     from tipcflow.config.settings import settings
     from tipcflow.execute.verdict.judge import policy_of
     from tipcflow.store import Store
@@ -99,7 +99,7 @@ def accept(
     step: Steps = "",
     as_json: AsJson = False,
 ) -> None:
-    """Accept a run's numbers: their history begins anew with it; the old one stays visible."""
+    """Accept a run's metrics: their history restarts with this run; the old one stays visible."""
     _decide(run, because, who, metric, step, as_json, pinned=False)
 
 
@@ -112,7 +112,7 @@ def pin(
     step: Steps = "",
     as_json: AsJson = False,
 ) -> None:
-    """Pin a run's numbers: later runs are compared with them as well, however slowly they drift away."""
+    """Pin a run's metrics: later runs are also compared with them, which detects slow drifts."""
     _decide(run, because, who, metric, step, as_json, pinned=True)
 
 
@@ -125,7 +125,7 @@ def reset(
     step: Steps = "",
     as_json: AsJson = False,
 ) -> None:
-    """Take back what was accepted or pinned for the numbers of a run: all accepted runs count again."""
+    """Cancel accept and pin decisions for a run's metrics: all accepted runs count again."""
     _decide(run, because, who, metric, step, as_json, pinned=False, value=math.nan)
 
 

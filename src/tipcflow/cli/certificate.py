@@ -9,7 +9,7 @@ import typer
 
 from tipcflow.domain import ConfigError, Status, exit_code
 
-app = typer.Typer(no_args_is_help=True, help="The certificate of a run.")
+app = typer.Typer(no_args_is_help=True, help="Certificates of runs.")
 
 
 @app.callback()
@@ -27,14 +27,14 @@ class Format(StrEnum):
 
 @app.command("show")
 def show(
-    run: Annotated[str, typer.Argument(help="Run id, its first characters, or latest.")],
+    run: Annotated[str, typer.Argument(help="Run ID or a prefix of it, or latest.")],
     form: Annotated[
         Format,
-        typer.Option("--format", help="JSON as in the run's file; Markdown or JUnit XML of the same facts."),
+        typer.Option("--format", help="JSON as in the run's file, or Markdown or JUnit XML of the same facts."),
     ] = Format.JSON,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, as without this.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON (default).")] = False,
 ) -> None:
-    """Print a run's certificate: JSON, as in the file that the run wrote, or the same facts otherwise."""
+    """Print a run's certificate as JSON, Markdown or JUnit XML."""
     from tipcflow.report import junit, markdown
     from tipcflow.report.certificate import as_text
     from tipcflow.store import Store
@@ -60,10 +60,10 @@ def show(
 
 @app.command("verify")
 def verify(
-    file: Annotated[Path, typer.Argument(help="A certificate.json; the logs beside it are checked too.")],
-    as_json: Annotated[bool, typer.Option("--json", help="The problems as JSON.")] = False,
+    file: Annotated[Path, typer.Argument(help="A certificate.json; collected files next to it are checked, too.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print problems as JSON.")] = False,
 ) -> None:
-    """Check a certificate's hashes, and those of collected files beside it; exit code 1 if one is wrong."""
+    """Verify the hashes of a certificate and of collected files next to it; exit code 1 if one differs."""
     from tipcflow.execute.collect.log_archive import content_hash, is_kept
     from tipcflow.report import verify as problems_of
 

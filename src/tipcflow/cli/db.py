@@ -17,7 +17,7 @@ def _group() -> None:
 
 @app.command("upgrade")
 def upgrade(as_json: AsJson = False) -> None:
-    """Bring the database up to date; it is safe to do so at any time."""
+    """Upgrade the database schema; safe at any time."""
     from tipcflow.config.settings import safe_url, settings
     from tipcflow.store import migrate
 
@@ -33,7 +33,7 @@ def upgrade(as_json: AsJson = False) -> None:
 
 @app.command("current")
 def current(as_json: AsJson = False) -> None:
-    """Say which schema the database has, and which one this tipcflow needs."""
+    """Show the schema of the database and the schema that this version needs."""
     from tipcflow.config.settings import safe_url, settings
     from tipcflow.store import migrate
 
@@ -50,12 +50,12 @@ def current(as_json: AsJson = False) -> None:
 @app.command("rollup")
 def rollup(
     older_than: Annotated[
-        float, typer.Option("--older-than", help="Days since the end of a run.", min=1, metavar="DAYS")
+        float, typer.Option("--older-than", help="Minimum days since the end of a run.", min=1, metavar="DAYS")
     ] = 365,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be rolled up.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Dry run.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Give up raw samples of old runs: count, mean, median, p10, p90, smallest, largest and last stay."""
+    """Drop raw samples of old runs, keep count, mean, median, p10, p90, minimum, maximum and last."""
     from dataclasses import asdict
 
     from tipcflow.store import Store

@@ -14,17 +14,19 @@ if TYPE_CHECKING:
 
 
 def detect(
-    series: Annotated[Path, typer.Option("--series", help="JSON Lines: one series a line, oldest point first.")],
+    series: Annotated[
+        Path, typer.Option("--series", help="JSON Lines file: one series per line, oldest point first.")
+    ],
     policy: Annotated[str, typer.Option("--policy", help="weekly, pr, or a policy file.")],
     metric: Annotated[
         str,
-        typer.Option("--metric", help="Judge by the floor of this metric in the policy; else by `detect.floor`."),
+        typer.Option("--metric", help="Metric whose policy floor applies. Default: `detect.floor`."),
     ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per series, in order.")] = False,
 ) -> None:
-    """Find changes of level in series of measurements, point by point, with what was known at each point.
+    """Detect change points in series of measurements (online, no look-ahead).
 
-    Exit code 0 when every series was answered (alerts are no errors), 2 when the file is not what it should be.
+    Exit code 0 with or without alerts, 2 for an invalid file.
     """
     from tipcflow.check.baseline.run_by_run import number_name
     from tipcflow.check.detect import judge_series

@@ -17,11 +17,13 @@ class What(StrEnum):
 
 
 def export(
-    run: Annotated[str, typer.Argument(help="Run id, its first characters, or latest.")],
-    what: Annotated[What, typer.Argument(help="Every measurement, or one line per inference leg.")] = What.SAMPLES,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="File; `.gz` is compressed.")] = None,
+    run: Annotated[str, typer.Argument(help="Run ID or a prefix of it, or latest.")],
+    what: Annotated[What, typer.Argument(help="Measurements, or one line per inference leg.")] = What.SAMPLES,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Output file; `.gz` is compressed.")
+    ] = None,
 ) -> None:
-    """Write a run's measurements, or its inference legs, as CSV. nan and inf stand as `nan` and `inf`."""
+    """Export a run's measurements or inference legs as CSV."""
     from tipcflow.store import Store
 
     with Store.open() as store:

@@ -18,13 +18,11 @@ _MEANING = (
 
 
 def gate(
-    of: Annotated[
-        str, typer.Argument(help="A chain (its newest run counts), a run id, or latest.", metavar="CHAIN|RUN")
-    ],
-    policy: Annotated[str, typer.Option(help="Judge as by this policy; else by that of the run.")] = "",
+    of: Annotated[str, typer.Argument(help="A chain (its newest run), a run ID, or latest.", metavar="CHAIN|RUN")],
+    policy: Annotated[str, typer.Option(help="Policy. Default: the run's.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Say of each number that is judged how noisy it is, the smallest change that is found, and false alerts."""
+    """Report noise, minimum detectable change and false-alert rate per metric."""
     from tipcflow.config.settings import settings
     from tipcflow.execute.verdict.judge import policy_of
     from tipcflow.store import Store

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tipcflow.config.goldens import GoldenAnswers, Goldens
     from tipcflow.store import Store
 
-app = typer.Typer(no_args_is_help=True, help="Stored predictions that later runs are compared with.")
+app = typer.Typer(no_args_is_help=True, help="Stored predictions for comparison with later runs.")
 
 
 @app.callback()
@@ -23,12 +23,12 @@ def _group() -> None:
 
 @app.command("record")
 def record(
-    run: Annotated[str, typer.Argument(help="Run id, its first characters, or latest.")],
-    because: Annotated[str, typer.Option(help="Why these predictions are right.")],
-    who: Annotated[str, typer.Option(help="Who says so; you, unless given.")] = "",
-    as_json: Annotated[bool, typer.Option("--json", help="Print the goldens.")] = False,
+    run: Annotated[str, typer.Argument(help="Run ID or a prefix of it, or latest.")],
+    because: Annotated[str, typer.Option(help="Why these predictions are correct.")],
+    who: Annotated[str, typer.Option(help="Author. Default: the current user.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print the goldens as JSON.")] = False,
 ) -> None:
-    """Keep a run's predictions as the goldens of its chain and mode; commit the file that is written."""
+    """Store a run's predictions as the goldens of its chain and mode; commit the generated file."""
     from tipcflow.config.goldens import golden_path
     from tipcflow.config.settings import settings
     from tipcflow.store import Store
@@ -46,10 +46,10 @@ def record(
 
 @app.command("show")
 def show(
-    run: Annotated[str, typer.Argument(help="Run id, its first characters, or latest: its chain and mode.")],
+    run: Annotated[str, typer.Argument(help="Run ID or a prefix of it, or latest; selects chain and mode.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show the goldens that a run of this chain and mode is compared with."""
+    """Show the goldens of a run's chain and mode."""
     from tipcflow.config.goldens import golden_path, load_goldens
     from tipcflow.config.settings import settings
     from tipcflow.store import Store

@@ -23,18 +23,18 @@ def history(
         str, typer.Argument(help="Chain, e.g. PaddleClas/ResNet50/train_infer_python, or its model.")
     ],
     metric: Annotated[str, typer.Argument(help="Metric, e.g. batch_cost.")],
-    step: Annotated[str, typer.Option("--step", help="Step's id, or its last part.")] = "train",
+    step: Annotated[str, typer.Option("--step", help="Step ID, or its last part.")] = "train",
     leg: Annotated[str | None, typer.Option("--leg", help="Only this leg of an inference step.")] = None,
     environment: Annotated[
-        str, typer.Option("--environment", help="Environment class, or a word of one, e.g. v100.")
+        str, typer.Option("--environment", help="Environment class, or part of one, e.g. v100.")
     ] = "",
     mode: Annotated[str, typer.Option("--mode", help="Only runs in this mode.")] = "",
-    weeks: Annotated[float | None, typer.Option("--weeks", help="Only runs of the last weeks.", min=0)] = None,
-    each: Annotated[bool, typer.Option("--each", help="A row per process instead of one over all.")] = False,
+    weeks: Annotated[float | None, typer.Option("--weeks", help="Only runs of the last N weeks.", min=0)] = None,
+    each: Annotated[bool, typer.Option("--each", help="One row per process instead of one in total.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print CSV, with all columns.")] = False,
 ) -> None:
-    """Say what a metric was in each run of a chain, oldest first: the median over nodes, ranks and samples."""
+    """Show a metric's history over the runs of a chain, oldest first (median over nodes, ranks and samples)."""
     from tipcflow.store import Store
 
     if as_json and as_csv:

@@ -18,15 +18,15 @@ _NODE = "this machine"
 
 def lint(
     paths: Annotated[
-        list[Path] | None, typer.Argument(help="Params files, and folders to look through.", show_default=False)
+        list[Path] | None, typer.Argument(help="Params files, or folders to search.", show_default=False)
     ] = None,
     suite: Annotated[
-        str, typer.Option("--suite", "-s", help="Suite whose dialects count; without it, they are guessed.")
+        str, typer.Option("--suite", "-s", help="Suite whose dialects apply. Default: guessed.")
     ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    rules: Annotated[bool, typer.Option("--rules", help="Print the list of all rules instead.")] = False,
+    rules: Annotated[bool, typer.Option("--rules", help="Print the list of all rules.")] = False,
 ) -> None:
-    """Say what a suite's script would silently drop, misread or skip. Exits with 1 when there are errors."""
+    """Report what a suite's script would silently drop, misread or skip. Exit code 1 if there are errors."""
     if rules:
         from tipcflow.params.lint.rules import reference_page
 

@@ -36,13 +36,13 @@ class LogFile(Frozen):
 
 
 def logs(
-    run: Annotated[str, typer.Argument(help="Run id, its first characters, or latest.")],
-    step: Annotated[str | None, typer.Argument(help="Step, e.g. train; without one the files are listed.")] = None,
+    run: Annotated[str, typer.Argument(help="Run ID or a prefix of it, or latest.")],
+    step: Annotated[str | None, typer.Argument(help="Step, e.g. train. Default: list the files.")] = None,
     node: Annotated[str | None, typer.Option("--node", help="Only this node.")] = None,
     leg: Annotated[str | None, typer.Option("--leg", help="Only this leg of an inference step.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="List the files as JSON.")] = False,
 ) -> None:
-    """Print the logs of a step, or list what there is."""
+    """Print the logs of a step, or list the log files of a run."""
     from tipcflow.config.settings import settings
     from tipcflow.store import Store
 

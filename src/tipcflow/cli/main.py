@@ -81,7 +81,7 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _options(
     _: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say the version.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show version and exit.")
     ] = False,
 ) -> None:
     """Certifies deep-learning model chains (train, export, inference) on real nodes."""

@@ -35,34 +35,30 @@ def run(
     cluster: Annotated[
         str, typer.Option("--cluster", "-c", help="Cluster: a name in configs/clusters, or a YAML file.")
     ],
-    suite_ref: Annotated[
-        str | None, typer.Option(help="Git ref of the suite to test; without it, its folder as it is.")
-    ] = None,
-    base: Annotated[str | None, typer.Option(help="A change's target branch, or a commit of it.")] = None,
+    suite_ref: Annotated[str | None, typer.Option(help="Suite ref to test. Default: the working tree.")] = None,
+    base: Annotated[str | None, typer.Option(help="Target branch of the change, or a commit of it.")] = None,
     framework: Annotated[
-        str, typer.Option(help="What the nodes must have, for example paddlepaddle==3.3.1.")
+        str, typer.Option(help="Required framework on the nodes, e.g. paddlepaddle==3.3.1.")
     ] = "",
     seed: Annotated[
-        int | None, typer.Option(help="Seed of the training (default 0); equal seeds must give equal losses.")
+        int | None, typer.Option(help="Training seed (default 0); equal seeds must give equal losses.")
     ] = None,
-    repeats: Annotated[int, typer.Option(min=1, max=20, help="Train this often, to compare the runs.")] = 1,
+    repeats: Annotated[int, typer.Option(min=1, max=20, help="Number of training repeats.")] = 1,
     diagnose: Annotated[bool, typer.Option("--diagnose", help="Verbose framework and NCCL logs.")] = False,
     compat: Annotated[
-        Compat, typer.Option(help="spec: what the params file says; bash: what the suite's script would run.")
+        Compat, typer.Option(help="spec: what the params file specifies; bash: what the suite's script would run.")
     ] = Compat.SPEC,
     wait_minutes: Annotated[
-        float | None, typer.Option(min=0, help="How long to wait for free slots; else as the policy says.")
+        float | None, typer.Option(min=0, help="Maximum wait for slots. Default: the policy's.")
     ] = None,
     keep: Annotated[
-        bool, typer.Option("--keep", help="Keep the working folder on the nodes after a pass.")
+        bool, typer.Option("--keep", help="Keep the run's folders on the nodes after a pass.")
     ] = False,
-    policy: Annotated[str, typer.Option(help="Checks and tolerances: a name in configs/policies.")] = "pr",
-    trigger: Annotated[
-        Trigger, typer.Option(help="What asks for the run: ci goes before cli, cli before weekly.")
-    ] = Trigger.CLI,
-    as_json: Annotated[bool, typer.Option("--json", help="The verdict as JSON on stdout.")] = False,
+    policy: Annotated[str, typer.Option(help="Policy: a name in configs/policies.")] = "pr",
+    trigger: Annotated[Trigger, typer.Option(help="Sets the queue priority: ci > cli > weekly.")] = Trigger.CLI,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the verdict as JSON to stdout.")] = False,
 ) -> None:
-    """Run a chain on a cluster and judge it; the exit code is that of its status."""
+    """Run and certify a chain on a cluster; the exit code is that of its status."""
     from tipcflow.config.settings import settings
     from tipcflow.execute.request import RunRequest
     from tipcflow.execute.run.driver import owner_of_this_process

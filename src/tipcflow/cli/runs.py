@@ -11,8 +11,8 @@ from tipcflow.domain import Run, Status
 
 def runs(
     chain: Annotated[str | None, typer.Option(help="Only runs of this chain.")] = None,
-    status: Annotated[Status | None, typer.Option(help="Only runs that ended like this.")] = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="So many at most.")] = 20,
+    status: Annotated[Status | None, typer.Option(help="Only runs with this status.")] = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="Maximum number of runs.")] = 20,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """List runs, newest first."""

@@ -1,11 +1,11 @@
-"""The status words, one table for legs, steps, checks and runs (docs/reference/statuses.md)."""
+"""Statuses of legs, steps, checks and runs (docs/reference/statuses.md)."""
 
 from collections.abc import Iterable
 from enum import StrEnum
 
 
 class Status(StrEnum):
-    """What is said of a leg, step, check or run. The order of definition is the order of severity."""
+    """Status of a leg, step, check or run, in order of severity."""
 
     PASS = "pass"  # noqa: S105
     IMPROVEMENT = "improvement"
@@ -21,7 +21,7 @@ class Status(StrEnum):
 
     @property
     def severity(self) -> int:
-        """Position in the table: a larger number is worse."""
+        """Severity; a larger number is worse."""
         return _ORDER[self]
 
 
@@ -40,7 +40,7 @@ _EXIT_CODES = {
     Status.CONFIG_ERROR: 2,
 }
 
-# The statuses that can be said of a run; the others are shown as counts.
+# Statuses of runs; the others are shown as counts.
 _RUN_STATUSES = frozenset(
     {
         Status.PASS,
@@ -59,27 +59,26 @@ def exit_code(status: Status, *, neutral: bool = False) -> int:
     """The CLI's exit code for a status.
 
     Args:
-        neutral: whether a doubt does not block (policy `unconfirmed: neutral`): 0 for `unconfirmed`, and no change
-            for any other status.
+        neutral: policy `unconfirmed: neutral`; 0 for `unconfirmed`, no effect on other statuses.
 
     Raises:
-        KeyError: for `blocked`, which is never the last word on a run.
+        KeyError: for `blocked`, which is never the status of a run.
     """
     return 0 if neutral and status is Status.UNCONFIRMED else _EXIT_CODES[status]
 
 
 def run_status(statuses: Iterable[Status], *, executed_steps: int, trained: bool, trains: bool) -> Status:
-    """The status of a run from those of its steps, legs and gating checks: the worst that a run can have.
+    """The worst status of the steps, legs and gating checks that can apply to a run.
 
     Args:
-        statuses: of every step, leg and gating check of the run.
-        executed_steps: how many planned steps were really executed.
-        trained: whether a training step ended well.
+        statuses: of all steps, legs and gating checks of the run.
+        executed_steps: number of planned steps that were executed.
+        trained: whether a training step succeeded.
         trains: whether the run's mode trains.
 
-    A run that a user stopped is `cancelled`, not `unconfirmed`: nothing could confirm the number.
-    A run that executed no planned step, or did not train in a training mode, is never `pass`: it is at least
-    `failed` unless something worse or more telling (an infrastructure failure, a cancellation) was said.
+    A run stopped by a user is `cancelled`, not `unconfirmed`, because no confirm run can follow.
+    A run that executed no planned step, or did not train in a training mode, never passes: it is `failed`, unless
+    another status (`infra_failure`, `cancelled`, …) already explains it.
     """
     said = _RUN_STATUSES.intersection(statuses)
     if Status.CANCELLED in said:

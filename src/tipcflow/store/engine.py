@@ -215,6 +215,10 @@ def writing(engine: Engine) -> Iterator[Connection]:
             yield connection
 
 
+class UnreachableError(InfraError):
+    """A database that cannot be opened now; its server may be back later."""
+
+
 @contextmanager
 def reachable(url: str) -> Iterator[None]:
     """Turn what the driver says when a database cannot be opened into a clear message without its password."""
@@ -222,7 +226,7 @@ def reachable(url: str) -> Iterator[None]:
         yield
     except DBAPIError as error:
         said = " ".join(str(error.orig).split())
-        raise InfraError(
+        raise UnreachableError(
             f"cannot use the database {safe_url(url)}: {said}",
             hint="TIPCFLOW_DATABASE_URL says which database is used",
         ) from None

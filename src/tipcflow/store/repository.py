@@ -10,7 +10,7 @@ from sqlalchemy import Engine
 from tipcflow.config.settings import safe_url, settings
 from tipcflow.store import migrate
 from tipcflow.store.baselines import BaselinesMixin
-from tipcflow.store.engine import make_engine, reachable
+from tipcflow.store.engine import AWAY_S, UnreachableError, make_engine, reachable
 from tipcflow.store.leases.leases import LeasesMixin
 from tipcflow.store.members import MembersMixin
 from tipcflow.store.queries.finished import FinishedMixin
@@ -62,7 +62,8 @@ class Store(
     def open_in_task(cls, wait_s: float = SCHEMA_WAIT_S) -> Self:
         """Open the database of the settings from a process that an upgrade may overtake, or precede.
 
-        An empty database gets its tables. An older or newer one is left alone, and waited for.
+        An empty database gets its tables. An older or newer one is left alone, and waited for, and so is a server
+        that does not answer.
 
         Raises:
             WrongSchemaError: it still has another schema after so many seconds; later it may have the right one.
@@ -115,10 +116,17 @@ def _bring_up_to_date(engine: Engine, url: str, *, allowed: bool) -> None:
 
 
 def _await_schema(engine: Engine, url: str, seconds: float) -> None:
-    deadline = time.monotonic() + seconds
+    deadline, away_until = time.monotonic() + seconds, time.monotonic() + AWAY_S
     while True:
-        with reachable(url):
-            revision = migrate.engine_revision(engine)
+        try:
+            with reachable(url):
+                revision = migrate.engine_revision(engine)
+        except UnreachableError:
+            # A server that restarts: the other tasks of the run have used it.
+            if engine.dialect.name == "sqlite" or time.monotonic() >= min(deadline, away_until):
+                raise
+            time.sleep(min(_LOOK_S, max(0.0, deadline - time.monotonic())))
+            continue
         if revision == migrate.HEAD:
             return
         if not revision:

@@ -3,10 +3,9 @@
 import queue
 import shutil
 import tempfile
-import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -37,10 +36,8 @@ class Deployment(NamedTuple):
     seats: tuple[Seat, ...]
 
 
-def run_cases(
-    numbers: Iterable[int], seed: int, *, jobs: int, only: str, paddle: float, report: Callable[[Row], None]
-) -> list[Row]:
-    """All cases, each reported as soon as it has ended; faults of Airflow itself come last, one at a time."""
+def run_cases(numbers: Iterable[int], seed: int, *, jobs: int, only: str, paddle: float) -> Iterator[Row]:
+    """The rows of all cases, each as soon as it has ended. Faults of Airflow itself come first, one at a time."""
     drawn = [draw(number, seed, "airflow", only=only, paddle=paddle) for number in numbers]
     with tempfile.TemporaryDirectory(prefix="tipcflow-door-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
@@ -48,24 +45,20 @@ def run_cases(
             free: queue.Queue[Seat] = queue.Queue()
             for seat in deployed.seats:
                 free.put(seat)
-            talk = threading.Lock()
 
             def case(one: Draw) -> Row:
                 seat = free.get()
                 try:
-                    row = _row(one, folder / f"case-{one.number}", seat, deployed)
+                    return _row(one, folder / f"case-{one.number}", seat, deployed)
                 finally:
                     free.put(seat)
-                with talk:
-                    report(row)
-                return row
 
             apart = [one for one in drawn if any(fault.shared for fault in one.faults)]
-            together = [one for one in drawn if one not in apart]
+            yield from map(case, apart)
             with ThreadPoolExecutor(max_workers=jobs) as pool:
-                rows = list(pool.map(case, together))
-            rows += [case(one) for one in apart]
-    return sorted(rows, key=lambda row: int(row["number"]))
+                together = [pool.submit(case, one) for one in drawn if one not in apart]
+                for ended in as_completed(together):
+                    yield ended.result()
 
 
 @contextmanager

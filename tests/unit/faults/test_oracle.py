@@ -34,6 +34,12 @@ def test_an_end_is_right_or_names_its_defect(fault: Fault, seen: Seen, kinds: se
     assert set(wrong((fault,), "b", seen)) == kinds
 
 
+def test_two_faults_of_nodes_are_not_the_models() -> None:
+    seen = Seen("failed", reason="node b", code=1)
+    assert set(wrong((NODE, NODE), "b", seen)) == {"wrong verdict"}
+    assert wrong((NODE, MODEL), "b", seen) == {}
+
+
 def test_losses_are_counted_once() -> None:
     printed = {(1, 0): [1.0, 2.0], (2, 0): [1.0, 2.0, 3.0]}
     assert doubled_or_lost(printed, {(2, 0): [1.0, 2.0, 3.0]}, passed=True) == []

@@ -4,14 +4,16 @@ import threading
 import time
 from typing import Any
 
+import psycopg
 import pytest
 from sqlalchemy import text
+from tests.support import postgres
 from tests.support.stories import a_record
 
 from tipcflow.config.cluster import Cluster
 from tipcflow.domain import ExitRecord, MemberState
 from tipcflow.store import Store, migrate
-from tipcflow.store.engine import make_engine, writing
+from tipcflow.store.engine import UnreachableError, make_engine, writing
 from tipcflow.store.migrate import WrongSchemaError
 
 
@@ -101,3 +103,25 @@ def test_a_record_of_a_newer_runner_is_read() -> None:
 def test_configuration_stays_strict() -> None:
     with pytest.raises(ValueError, match="mood"):
         Cluster.model_validate({"name": "lab", "nodes": [], "mood": "good"})
+
+
+@pytest.mark.process
+def test_a_task_waits_for_a_server_that_refuses_connections(
+    postgres_server: postgres.Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = postgres_server.create()
+    monkeypatch.setenv("TIPCFLOW_DATABASE_URL", url)
+    allow = f'ALTER DATABASE "{postgres.name_of(url)}" ALLOW_CONNECTIONS'
+    with psycopg.connect(postgres_server.url("postgres"), autocommit=True) as admin:
+        admin.execute(f"{allow} false")
+        with pytest.raises(UnreachableError, match="not currently accepting connections"):
+            Store.open_in_task(wait_s=0)
+        opened: list[Store] = []
+        task = threading.Thread(target=lambda: opened.append(Store.open_in_task(wait_s=60)))
+        task.start()
+        time.sleep(0.5)  # the server refuses the task
+        assert task.is_alive()
+        admin.execute(f"{allow} true")
+    task.join(30)
+    assert opened
+    opened[0].close()

@@ -1,4 +1,4 @@
-"""Are the training's log lines recognised as they were in earlier runs?"""
+"""Does `log_format` recognise the training's log lines as in earlier runs?"""
 
 from collections.abc import Sequence
 

@@ -31,7 +31,7 @@ def _judged(facts: Facts, step: Step) -> CheckResult:
     if status is not Status.PASS:
         return result(Status.INSUFFICIENT_DATA, f"the training did not end well: {status or Status.BLOCKED}")
     seen = {(report.node, report.rank) for report in reports} or logged | _in_records(facts, step)
-    problem = _wrong_reports(facts, step) or _wrong_places(step, seen)
+    problem = _wrong_reports(facts, step) or _wrong_launch(facts, step) or _wrong_places(step, seen)
     if problem:
         return result(Status.FAILED, problem)
     missing = sorted(set(range(step.world_size)) - {rank for _, rank in seen})
@@ -57,6 +57,20 @@ def _wrong_reports(facts: Facts, step: Step) -> str:
             return f"{who} says that it is one of {report.world_size}; {step.world_size} were declared"
         if report.rank == 0 and None not in (report.seed, facts.plan.seed) and report.seed != facts.plan.seed:
             return f"{who} used seed {report.seed}; {facts.plan.seed} was declared"
+    return ""
+
+
+def _wrong_launch(facts: Facts, step: Step) -> str:
+    """What launchers told their processes, where no process reports itself: trainings side by side have each a
+    small world of their own, and logs with the names of one."""
+    if facts.ranks.get(step.id):
+        return ""
+    for record in records(facts, step.id):
+        if record.world_size not in (0, step.world_size):
+            return (
+                f"the launcher on {record.node} started processes for a world of {record.world_size} ranks; "
+                f"{step.world_size} were declared"
+            )
     return ""
 
 

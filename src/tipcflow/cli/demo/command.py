@@ -12,22 +12,18 @@ PARAMS = "test_tipc/configs/mobilenet_v3_small/train_linux_gpu_fleet_normal_infe
 
 
 def demo(
-    seed: Annotated[int, typer.Option(help="Seed of the training; equal seeds must give equal losses.")] = 0,
+    seed: Annotated[int, typer.Option(help="Training seed; equal seeds must give equal losses.")] = 0,
     params: Annotated[str, typer.Option(help="Params file of the sample suite.")] = PARAMS,
     mode: Annotated[str, typer.Option("--mode", "-m", help="TIPC mode.")] = "lite_train_lite_infer",
     home: Annotated[
-        Path | None, typer.Option(help="Folder of environments, runs and the database; instead of TIPCFLOW_HOME.")
+        Path | None, typer.Option(help="Folder for environments, runs and the database; overrides TIPCFLOW_HOME.")
     ] = None,
-    cli: Annotated[
-        bool, typer.Option("--cli", help="Without Airflow: this process runs the chain itself.")
-    ] = False,
-    leave: Annotated[
-        bool, typer.Option("--exit", help="Leave when the run has ended; so it does without a terminal.")
-    ] = False,
-    port: Annotated[int, typer.Option(help="Of Airflow's UI, when it is free; else another one.")] = 8080,
-    as_json: Annotated[bool, typer.Option("--json", help="The verdict as JSON on stdout.")] = False,
+    cli: Annotated[bool, typer.Option("--cli", help="Run the chain in this process, without Airflow.")] = False,
+    leave: Annotated[bool, typer.Option("--exit", help="Exit after the run; default without a terminal.")] = False,
+    port: Annotated[int, typer.Option(help="Port of Airflow's UI; another one if it is in use.")] = 8080,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the verdict as JSON to stdout.")] = False,
 ) -> None:
-    """Make two SSH nodes and an Airflow on this machine, train, export and infer a real model, and judge it."""
+    """Start two local SSH nodes and an Airflow, then train, export, infer and certify a real model."""
     import os
 
     from devcluster.signals import GATE, Interrupted

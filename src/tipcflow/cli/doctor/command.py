@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 
 def doctor(
     cluster: Annotated[
-        str, typer.Option("--cluster", "-c", help="Also look at the nodes of this cluster (name or YAML file).")
+        str, typer.Option("--cluster", "-c", help="Also check the nodes of this cluster (name or YAML file).")
     ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Say what is missing on this machine, and on a cluster's nodes, and how to mend it; exit code 2 if so."""
+    """Check this machine and a cluster's nodes, and report how to fix problems; exit code 2 if there are any."""
     from tipcflow.cli.doctor.local import look_here
     from tipcflow.cli.doctor.nodes import look_at_nodes
     from tipcflow.cli.output.output import print_json

@@ -27,13 +27,13 @@ def import_suite(
     repo: Annotated[Path, typer.Argument(help="The suite's root: a folder with its checked-out files.")],
     suite: Annotated[str, typer.Option("--suite", "-s", help="Name of the suite in configs/suites.")],
     update: Annotated[
-        bool, typer.Option("--update", help="Replace files of ours that differ from the suite's.")
+        bool, typer.Option("--update", help="Replace imported files that differ from the suite's.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Copy a suite's params files to configs/chains, write its DAG file, say what runs, what is refused and why.
+    """Copy a suite's params files to configs/chains, generate its DAG file, and report unsupported files.
 
-    No params file of ours is replaced without --update, and nothing is ever removed.
+    Existing files are only replaced with --update; nothing is ever removed.
     """
     from tipcflow.cli.importing.files import import_files, left_over
     from tipcflow.cli.importing.suite_file import other_suites, suite_for

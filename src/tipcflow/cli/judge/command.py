@@ -11,18 +11,22 @@ _WHAT = "RUN, --since or --series"
 
 
 def judge(
-    run: Annotated[str, typer.Argument(help="A stored run: its id, its first characters, or latest.")] = "",
+    run: Annotated[str, typer.Argument(help="Stored run: ID or a prefix of it, or latest.")] = "",
     since: Annotated[
         str, typer.Option(help="All runs since this date (UTC): 2026-11-21 or 2026-11-21T09:30.")
     ] = "",
-    series: Annotated[Path | None, typer.Option(help="JSON Lines: one series a line, oldest point first.")] = None,
-    policy: Annotated[str, typer.Option(help="weekly, pr, or a policy file; else the policy of each run.")] = "",
-    metric: Annotated[str, typer.Option(help="With --series: which metric the values are.")] = "",
+    series: Annotated[
+        Path | None, typer.Option(help="JSON Lines file: one series per line, oldest point first.")
+    ] = None,
+    policy: Annotated[
+        str, typer.Option(help="weekly, pr, or a policy file. Default: the policy of each run.")
+    ] = "",
+    metric: Annotated[str, typer.Option(help="With --series: the metric of the values.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Judge a series run by run, or stored runs again, exactly as the checks of a run do; nothing is changed.
+    """Evaluate a series run by run, or stored runs again, as the checks of a run do; nothing is changed.
 
-    Exit code 0 whatever the answers are, 2 when the input is wrong.
+    Exit code 0 for any result, 2 for invalid input.
     """
     if sum((bool(run), bool(since), series is not None)) != 1:
         raise ConfigError("exactly one of these is needed", key=_WHAT, hint="`tipcflow judge --help`")

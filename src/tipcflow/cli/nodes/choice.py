@@ -10,7 +10,7 @@ from tipcflow.domain import Cluster, ConfigError
 ClusterOption = Annotated[
     str | None,
     typer.Option(
-        "--cluster", "-c", help="A name in configs/clusters, or a YAML file; without it, all but `example`."
+        "--cluster", "-c", help="Name in configs/clusters, or a YAML file. Default: all except `example`."
     ),
 ]
 

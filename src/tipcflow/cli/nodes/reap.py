@@ -19,13 +19,11 @@ def reap(
     context: typer.Context,
     names: Annotated[list[str] | None, typer.Argument(metavar="NODE...", help="Only these nodes.")] = None,
     cluster: ClusterOption = None,
-    run: Annotated[
-        str, typer.Option("--run", help="Only what is of this run, known to the database or not.")
-    ] = "",
+    run: Annotated[str, typer.Option("--run", help="Only this run, whether or not the database knows it.")] = "",
 ) -> None:
-    """End what is left of runs that hold no live lease, and free their slots.
+    """End leftovers of runs without a valid lease, and free their slots.
 
-    Runs that hold a live lease are left alone. Exits with 2 when a node cannot be reached.
+    Runs with a valid lease are left alone. Exit code 2 if a node is unreachable.
     """
     from tipcflow.execute.sweeps.reap import Reaper
     from tipcflow.store import Store

@@ -28,14 +28,14 @@ class Answer:
 
 
 def parse(
-    files: Annotated[list[str], typer.Argument(help="Logs, also gzipped; - is stdin.")],
+    files: Annotated[list[str], typer.Argument(help="Log files, plain or gzipped; - is stdin.")],
     log_format: Annotated[
         str, typer.Option("--format", help="auto, a format of training logs, autolog, launch or results.")
     ] = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print one row per sample.")] = False,
 ) -> None:
-    """Show what logs say: lines recognised, metrics summed up, AutoLog reports, what a launcher blames."""
+    """Summarise logs: recognised lines, metrics, AutoLog reports, the container that a launcher reports."""
     from tipcflow.cli.parse.csv_output import print_csv
     from tipcflow.cli.parse.format import named_format
 

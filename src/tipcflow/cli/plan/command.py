@@ -20,36 +20,31 @@ def plan(
         str, typer.Option("--suite", "-s", help="Suite: a name in configs/suites, or a YAML file.")
     ] = "",
     mode: Annotated[
-        str, typer.Option("--mode", "-m", help="TIPC mode; benchmark_train:CASE is one case of a benchmark.")
+        str, typer.Option("--mode", "-m", help="TIPC mode; benchmark_train:CASE selects one case of a benchmark.")
     ] = "lite_train_lite_infer",
     cluster: Annotated[
-        str,
-        typer.Option("--cluster", "-c", help="Cluster to plan for; without one the file's own addresses stand."),
+        str, typer.Option("--cluster", "-c", help="Cluster to plan for. Default: the file's own addresses.")
     ] = "",
-    suite_ref: Annotated[str | None, typer.Option(help="Git ref of the suite; without it, its folder.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of the training (default 0).")] = None,
-    repeats: Annotated[int, typer.Option(min=1, max=20, help="Train this often.")] = 1,
+    suite_ref: Annotated[str | None, typer.Option(help="Git ref of the suite. Default: the working tree.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Training seed (default 0).")] = None,
+    repeats: Annotated[int, typer.Option(min=1, max=20, help="Number of training repeats.")] = 1,
     diagnose: Annotated[bool, typer.Option("--diagnose", help="Verbose framework and NCCL logs.")] = False,
     compat: Annotated[
-        Compat, typer.Option(help="spec: what the params file says; bash: what the suite's script would run.")
+        Compat, typer.Option(help="spec: what the params file specifies; bash: what the suite's script would run.")
     ] = Compat.SPEC,
     output: Annotated[
         Literal["table", "commands", "json"] | None,
-        typer.Option("--format", "-f", help="table and commands are both shown by default."),
+        typer.Option("--format", "-f", help="Output format. Default: table and commands."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False,
-    diff: Annotated[
-        bool, typer.Option("--diff", help="bash against spec, with the reason of each difference.")
-    ] = False,
-    expects: Annotated[
-        bool, typer.Option("--expects", help="What a run must prove: each piece of expected evidence.")
-    ] = False,
-    policy: Annotated[str, typer.Option(help="Policy that `--expects` reads `min_history` from; else pr.")] = "",
+    diff: Annotated[bool, typer.Option("--diff", help="Compare bash and spec, with reasons.")] = False,
+    expects: Annotated[bool, typer.Option("--expects", help="Print the expected evidence of a run.")] = False,
+    policy: Annotated[str, typer.Option(help="Policy with the `min_history` of `--expects`. Default: pr.")] = "",
     batch: Annotated[
-        str, typer.Option("--batch", help="Answer a file of records (JSON lines, .gz too) instead; --compat bash.")
+        str, typer.Option("--batch", help="Plan a file of records (JSON Lines, also .gz); requires --compat bash.")
     ] = "",
 ) -> None:
-    """Print what a run would do: variants, steps, nodes, processes, legs, exact commands."""
+    """Show the plan of a run: variants, steps, nodes, processes, legs, exact commands."""
     if batch:
         _batch(batch, params, compat, mode)
     for name, value in (("PARAMS", params), ("--suite", suite)):

@@ -23,18 +23,18 @@ class Rule(StrEnum):
 
 
 def scaling(
-    inputs: Annotated[list[str], typer.Argument(metavar="FILE_OR_RUN…", help="Logs, results, or ids of runs.")],
+    inputs: Annotated[list[str], typer.Argument(metavar="FILE_OR_RUN…", help="Logs, results, or run IDs.")],
     batch: Annotated[
-        int, typer.Option("--batch-size-per-device", min=1, help="Samples of one device and iteration.")
+        int, typer.Option("--batch-size-per-device", min=1, help="Samples per device and iteration.")
     ],
     rule: Annotated[
-        Rule, typer.Option(help="printed: the speed that logs print; time: from batch_cost or time stamps.")
+        Rule, typer.Option(help="printed: speed as printed; time: from batch_cost or time stamps.")
     ] = Rule.PRINTED,
-    skip: Annotated[int, typer.Option(min=0, help="Iterations of a log that do not count.")] = 50,
-    take: Annotated[int, typer.Option(min=1, help="Iterations after those that count.")] = 100,
+    skip: Annotated[int, typer.Option(min=0, help="Number of warm-up iterations to skip.")] = 50,
+    take: Annotated[int, typer.Option(min=1, help="Number of iterations to average.")] = 100,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """Show how much faster a training is on more devices: average, median, speed-up and efficiency."""
+    """Show how a training scales over devices: average, median, speed-up and efficiency."""
     from tipcflow.cli.scaling.inputs import Inputs
     from tipcflow.parse.scaling.choice import chosen, short
     from tipcflow.parse.scaling.scaling import scaled

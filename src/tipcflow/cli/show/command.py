@@ -46,10 +46,10 @@ class Story(Frozen):
 
 
 def show(
-    run: Annotated[str, typer.Argument(help="Run id, its first characters, or latest.")],
+    run: Annotated[str, typer.Argument(help="Run ID or a prefix of it, or latest.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show a run: status and reason, steps, legs, checks, nodes, logs, and how to do it again."""
+    """Show a run: status and reason, steps, legs, checks, nodes, logs, and how to reproduce it."""
     from tipcflow.cli.show.page import page
 
     story = _story(run)

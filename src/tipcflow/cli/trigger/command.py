@@ -35,38 +35,35 @@ def trigger(
         str | None, typer.Option("--mode", "-m", help="TIPC mode, e.g. lite_train_lite_infer.")
     ] = None,
     suite_ref: Annotated[
-        str | None, typer.Option(help="Git ref of the suite to test; a full commit makes retries join one run.")
+        str | None,
+        typer.Option(help="Suite ref to test; with a full commit, retries join the same run."),
     ] = None,
-    base: Annotated[str | None, typer.Option(help="A change's target branch, or a commit of it.")] = None,
+    base: Annotated[str | None, typer.Option(help="Target branch of the change, or a commit of it.")] = None,
     framework: Annotated[
-        str | None, typer.Option(help="What the nodes must have, for example paddlepaddle==3.3.1.")
+        str | None, typer.Option(help="Required framework on the nodes, e.g. paddlepaddle==3.3.1.")
     ] = None,
-    cluster: Annotated[str | None, typer.Option("--cluster", "-c", help="A cluster that Airflow knows.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of the training.")] = None,
-    repeats: Annotated[int | None, typer.Option(min=1, max=20, help="Train this often.")] = None,
+    cluster: Annotated[str | None, typer.Option("--cluster", "-c", help="Cluster in Airflow's configs.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Training seed.")] = None,
+    repeats: Annotated[int | None, typer.Option(min=1, max=20, help="Number of training repeats.")] = None,
     diagnose: Annotated[bool, typer.Option("--diagnose", help="Verbose framework and NCCL logs.")] = False,
-    policy: Annotated[str | None, typer.Option(help="Checks and tolerances, e.g. pr.")] = None,
-    suite: Annotated[
-        str | None, typer.Option("--suite", "-s", help="With --params-file: a file without a DAG of its own.")
-    ] = None,
+    policy: Annotated[str | None, typer.Option(help="Policy, e.g. pr.")] = None,
+    suite: Annotated[str | None, typer.Option("--suite", "-s", help="With --params-file: its suite.")] = None,
     params_file: Annotated[str | None, typer.Option(help="Params file, relative to the suite's root.")] = None,
-    wait: Annotated[bool, typer.Option("--wait", help="Wait for the verdicts; exit with the worst.")] = False,
-    timeout: Annotated[float, typer.Option(min=0, help="Minutes to wait at most.")] = 120,
-    stop: Annotated[
-        bool, typer.Option("--stop", help="When interrupted or out of time, stop the runs too.")
-    ] = False,
-    junit: Annotated[Path | None, typer.Option(help="With --wait: write JUnit XML here.")] = None,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait for the verdicts; exit with the worst code.")] = False,
+    timeout: Annotated[float, typer.Option(min=0, help="Maximum wait in minutes.")] = 120,
+    stop: Annotated[bool, typer.Option("--stop", help="Stop the runs on an interrupt or timeout.")] = False,
+    junit: Annotated[Path | None, typer.Option(help="With --wait: write JUnit XML to this file.")] = None,
     markdown: Annotated[
-        Path | None, typer.Option(help="With --wait: write the verdicts as Markdown here.")
+        Path | None, typer.Option(help="With --wait: write the verdicts as Markdown to this file.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")] = False,
-    run_id_prefix: Annotated[str, typer.Option(help="Who triggers: run ids begin with it.")] = "ci",
-    again: Annotated[bool, typer.Option("--again", help="A new run, though this was run before.")] = False,
-    unpause: Annotated[bool, typer.Option("--unpause", help="Unpause DAGs that are paused.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON to stdout.")] = False,
+    run_id_prefix: Annotated[str, typer.Option(help="Run-ID prefix.")] = "ci",
+    again: Annotated[bool, typer.Option("--again", help="Force a new run of the commit.")] = False,
+    unpause: Annotated[bool, typer.Option("--unpause", help="Unpause paused DAGs.")] = False,
 ) -> None:
-    """Run chains in Airflow, by its REST API; address and login come from TIPCFLOW_AIRFLOW_* variables.
+    """Run chains in Airflow through its REST API; address and login come from TIPCFLOW_AIRFLOW_* variables.
 
-    Progress goes to stderr, verdicts to stdout. Without --wait the exit code says whether the runs were made.
+    Progress goes to stderr, verdicts to stdout. Without --wait the exit code tells whether the runs were created.
     """
     from tipcflow.cli.trigger.selection import choose, wishes
 

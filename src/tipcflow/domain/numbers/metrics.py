@@ -1,6 +1,6 @@
-"""The one registry of metrics: name -> unit, which direction is better, what kind of question it answers.
+"""Registry of metrics: name -> unit, better direction, family (docs/reference/metrics.md).
 
-It is part of the vocabulary: policies name metrics, parsers produce them, checks compare them.
+Policies name metrics, parsers produce them, checks compare them.
 """
 
 import re
@@ -14,12 +14,12 @@ Family = Literal["speed", "memory", "quality", "other"]
 
 @dataclass(frozen=True)
 class Metric:
-    """What is known of a metric.
+    """A registered metric.
 
     Attributes:
-        unit: the unit its values are stored in; a format that prints another one says so in the sample.
-        better: `none` where neither direction is a defect (lr, samples, data_num).
-        family: which check compares it with the baseline; `other` is stored and shown, never judged.
+        unit: unit of stored values; a format that prints another unit sets it in the sample.
+        better: `none` if neither direction is a defect (lr, samples, data_num).
+        family: the check that compares the metric with the baseline; `other` is stored and shown, never evaluated.
     """
 
     name: str
@@ -52,7 +52,7 @@ METRICS: dict[str, Metric] = {
         Metric("gpu_util", "%"),
         *_family("memory", "lower", "bytes", "peak_rss", "peak_gpu"),
         Metric("wall_time", "s", "lower", "speed"),
-        # The node runner's probes of the node itself: evidence about a node, never judged.
+        # The node runner's probes: evidence about a node, never evaluated.
         *_family("other", "lower", "s", "probe.cpu", "probe.memory", "probe.disk"),
     )
 }
@@ -62,11 +62,11 @@ PROBES = ("probe.cpu", "probe.memory", "probe.disk")
 
 
 def metric(name: str) -> Metric:
-    """What is known of a metric; an unknown one has no unit, no better direction, and is never judged."""
+    """The registered metric; an unknown one has no unit and no better direction, and is never evaluated."""
     return METRICS.get(name) or Metric(name)
 
 
-# What one iteration takes, however many there are.
+# Speeds of a single iteration, independent of the number of iterations.
 _BY_ITERATION = frozenset(
     {"batch_cost", "reader_cost", "ips", "fps", "throughput"}
     | {"preprocess_time", "inference_time", "postprocess_time"}
@@ -74,31 +74,31 @@ _BY_ITERATION = frozenset(
 
 
 def by_iteration(name: str) -> bool:
-    """Whether it is the speed of single iterations: comparable between a run on all data and one on a little."""
+    """Whether the metric is the speed of single iterations, comparable between runs on all and on little data."""
     return name in _BY_ITERATION
 
 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-# What stands beside the word loss in the name of something that is no loss.
+# Words in names that contain `loss` but are not losses.
 _NO_LOSS = frozenset({"scale", "scaled", "scaling", "scaler", "weight", "weights", "coef", "coeff", "factor"})
 _NO_LOSS |= {"ratio", "count", "num", "time", "cost"}
-# The names under which trainings log what they minimise, the best known first.
+# Names of the objective, the most common first.
 _OBJECTIVES = ("loss", "train_loss", "total_loss", "loss_total", "avg_loss", "loss_avg")
 
 
 def is_loss(name: str) -> bool:
-    """Whether the name of a metric is that of a loss: `loss`, `train_loss`, `G_loss`, `loss_pixel`, `CELoss`.
+    """Whether a metric is a loss: `loss`, `train_loss`, `G_loss`, `loss_pixel`, `CELoss`.
 
-    `loss_scale`, `loss_weight` and `lossless` are none.
+    `loss_scale`, `loss_weight` and `lossless` are not.
     """
     words = [word.lower() for word in _WORDS.findall(name)]
     return any(word == "losses" or word.endswith("loss") for word in words) and not _NO_LOSS.intersection(words)
 
 
 def objective(names: Iterable[str]) -> str:
-    """The one of several losses that the training as a whole minimises; '' where none is known to be.
+    """The loss that the training minimises as a whole; '' if unknown.
 
-    The losses of a GAN oppose each other: none of several losses without a total is an objective.
+    Several losses without a total have no objective, because the losses of a GAN oppose each other.
     """
     found = sorted(set(names))
     known = [name for name in _OBJECTIVES if name in found]
@@ -106,10 +106,10 @@ def objective(names: Iterable[str]) -> str:
 
 
 def judged(name: str) -> str:
-    """The name itself when a policy or a target may name it.
+    """Validate a metric name in a policy or target.
 
     Raises:
-        ValueError: unknown, or neither direction of it is better.
+        ValueError: the metric is unknown, or neither direction is better.
     """
     if metric(name).better == "none":
         known = ", ".join(one.name for one in METRICS.values() if one.better != "none")

@@ -73,6 +73,8 @@ class ExitRecord(Record):
         stopped_by: who ended it, for `stopped`; None where that is not known.
         probes: probe of the node (`cpu`, `memory`, `disk`) -> seconds before and after the job; empty where the
             job was not asked for them.
+        world_size: the largest number of ranks that a launcher told one of its processes on the node (environment
+            variable PADDLE_TRAINERS_NUM or WORLD_SIZE); 0 where none was seen.
         ranks: training processes that ended before the runner ended the rest, in that order.
         killed: how many processes were still there after the command had ended and were killed.
     """
@@ -95,6 +97,7 @@ class ExitRecord(Record):
     outputs: tuple[OutputFile, ...] = ()
     probes: dict[str, tuple[float, ...]] = {}
     killed: int = 0
+    world_size: int = 0
     oom: bool = False
     ranks: tuple[RankEnd, ...] = ()
     stopped_by: StoppedBy | None = None

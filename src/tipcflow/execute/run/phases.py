@@ -2,6 +2,7 @@
 judge and verdict do their part, and the run gets a status."""
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -126,6 +127,19 @@ def collect_run(context: TaskContext, *, stopped: bool = True) -> list[str]:
         context.closer.leave_out(step, status, reason)
         said.append(f"{step.id}: {status.value}: {reason}")
     return said
+
+
+def collect_if_missing(context: TaskContext, *, stopped: Callable[[], bool]) -> list[str]:
+    """Collect for a task `collect` that died: a step without a status would be counted against the model.
+
+    Args:
+        stopped: whether a user stopped the run.
+    """
+    plan = context.store.plan_or_none(context.run)
+    statuses = context.statuses() if plan is not None else {}
+    if plan is None or all(step.id in statuses for step in plan.steps):
+        return []
+    return collect_run(context, stopped=stopped())
 
 
 def release_run(context: TaskContext) -> list[str]:

@@ -24,6 +24,7 @@ def job_record(spec: Json, records: list[Json], reason: str, message: str) -> Js
     if records:
         record.update(started_at=records[0]["started_at"], ended_at=records[-1]["ended_at"])
         record["killed"] = sum(one.get("killed", 0) for one in records)
+        record["world_size"] = max(one.get("world_size", 0) for one in records)
     for key in ("peak_rss_bytes", "peak_gpu_bytes"):
         record[key] = {}
         for one in records:

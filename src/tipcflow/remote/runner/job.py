@@ -252,7 +252,7 @@ class Job:
             {key: self.spec[key] for key in ("run", "step", "attempt", "node")},
             schema_version=1, leg=self.leg, pid=child.pid,
             started_at=started_at, ended_at=started_at + time.monotonic() - begin,
-            peak_rss_bytes=self.workers.peak, peak_gpu_bytes=self.workers.gpu_peak,
+            peak_rss_bytes=self.workers.peak, peak_gpu_bytes=self.workers.gpu_peak, world_size=self.workers.world,
             killed=0 if reason else len(sent), ranks=ends, **self.stopped_by(reason), **values,
         )  # fmt: skip
 

@@ -12,6 +12,12 @@ def rank_of(proc: Proc) -> str:
     return proc.var("PADDLE_TRAINER_ID") or proc.var("RANK")
 
 
+def world_of(proc: Proc) -> int:
+    """How many ranks there are, as that launcher told it; 0 for a process without a rank."""
+    world = proc.var("PADDLE_TRAINERS_NUM") or proc.var("WORLD_SIZE")
+    return int(world) if rank_of(proc) and world.isdigit() and len(world) < 10 else 0
+
+
 def holders(procs: list[Proc], key: tuple[int, int]) -> list[Proc] | None:
     """Processes that have this file (device, inode) open; None when one of them may not be looked at."""
     found = []

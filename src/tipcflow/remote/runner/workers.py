@@ -13,7 +13,7 @@ from .gpu import Gpu
 from .kin import Seen, family
 from .processes import Proc, end_all, nothing, scan
 from .rank_ends import RankEnds
-from .ranks import rank_of
+from .ranks import rank_of, world_of
 
 STRANGE_S = 2.0
 
@@ -26,6 +26,7 @@ class Workers:
         seen: every pid that ever belonged to the job.
         helpers: the runner's own children, which are none of the job.
         group: the control group that the commands run in, where the node allows one.
+        world: the largest world size that a launcher told a process of the current command; 0 for none.
         peak, gpu_peak: rank -> most memory of the current command so far, bytes; 'total' is the most of the sum.
     """
 
@@ -41,10 +42,12 @@ class Workers:
         self.ends = RankEnds()
         self.peak: dict[str, int] = {}
         self.gpu_peak: dict[str, int] = {}
+        self.world = 0
 
     def forget(self) -> None:
         """Begin with a new command."""
         self.statuses, self.peak, self.gpu_peak, self.ends = {}, {}, {}, RankEnds()
+        self.world = 0
 
     def forget_all(self) -> None:
         """The job is over: unless something is left, nobody needs to look for its processes."""
@@ -97,6 +100,7 @@ class Workers:
         gpu: dict[str, int] = {}
         for proc in procs:
             rank = rank_of(proc)
+            self.world = max(self.world, world_of(proc))
             rss[rank] = rss.get(rank, 0) + proc.rss
             if proc.pid in apps:
                 gpu[rank] = gpu.get(rank, 0) + apps[proc.pid]

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from statistics import median
 from typing import Any
 
-from sqlalchemy import ColumnElement, exists, func, or_, select
+from sqlalchemy import ColumnElement, exists, func, not_, or_, select
 
 from tipcflow.domain import Compat, Facts, Measurement, PastRun, Phase, Plan, Run, Status, losses_of, numbers_of
 from tipcflow.domain.numbers.changes import origin_of
@@ -20,9 +20,10 @@ from tipcflow.store.steps import StepsMixin
 
 _ACCEPTED = (Status.PASS, Status.IMPROVEMENT)
 # A run with more samples is judged by so many of them, spread over each series, and by all that are not finite.
-FACTS = 200_000
+# Losses are chosen by themselves: curves of two runs are compared, whatever else the runs logged.
+LOSSES, OTHERS = 50_000, 100_000
 # The document of a run's numbers, and the version of the rule by which `numbers_of` makes them.
-NUMBERS, RULE = "numbers", 1
+NUMBERS, RULE = "numbers", 2
 _DOCUMENTS = ("predictions", "autolog", "engine", "ranks", "lines", "cut", "reports")
 
 
@@ -197,16 +198,25 @@ class HistoryMixin(RunsMixin, StepsMixin, MeasurementsMixin, DocumentsMixin):
         return numbers
 
     def _last_measurements(self, run_id: str) -> list[Measurement]:
+        losses = self._is_loss(run_id)
         with self._read() as connection:
-            return measurements_of(connection, last_attempts(select(series), run_id), FACTS)
+            others = last_attempts(select(series), run_id).where(not_(losses))
+            return [
+                *measurements_of(connection, last_attempts(select(series), run_id).where(losses), LOSSES),
+                *measurements_of(connection, others, OTHERS),
+            ]
 
     def _last_losses(self, run_id: str) -> list[Measurement]:
+        losses = self._is_loss(run_id)
+        with self._read() as connection:
+            return measurements_of(connection, last_attempts(select(series), run_id).where(losses), LOSSES)
+
+    def _is_loss(self, run_id: str) -> ColumnElement[bool]:
+        """Which series of a run are training losses."""
         train = series.c.phase == Phase.TRAIN.value
         with self._read() as connection:
             names = connection.execute(last_attempts(select(series.c.metric).distinct(), run_id).where(train))
-            losses = [name for name in names.scalars() if is_loss(name)]
-            query = last_attempts(select(series), run_id).where(train, series.c.metric.in_(losses))
-            return measurements_of(connection, query, FACTS) if losses else []
+            return train & series.c.metric.in_([name for name in names.scalars() if is_loss(name)])
 
 
 def _unseeded(seeds: Collection[int | None]) -> list[ColumnElement[bool]]:

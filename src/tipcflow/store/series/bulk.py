@@ -13,6 +13,8 @@ from tipcflow.store.types import storable
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tipcflow.store.series.columns import Places
+
 # Bytes of text that one statement carries.
 _PORTION = 8 << 20
 
@@ -55,10 +57,11 @@ class _Writer:
         self._known: dict[Key, Known] = {}
         self._rows: list[Row] = []
         self._size = 0
+        self._places: Places | None = None
 
     def add(self, one: Series) -> int:
         """Take a series; how many of its samples are new."""
-        from tipcflow.store.series.columns import pack_series
+        from tipcflow.store.series.columns import Places, pack_series
 
         step = (storable(one.run), storable(one.step))
         if step not in self._steps:
@@ -68,7 +71,8 @@ class _Writer:
         key = _key(one)
         if key in self._known:
             return self._extend(key, one)
-        text, summary = pack_series(one)
+        self._places = self._places or Places()
+        text, summary = pack_series(one, self._places)
         self._rows.append((*key, storable(one.unit), storable(one.source), *summary, text))
         self._size += len(text)
         if self._size > _PORTION or len(self._rows) >= BATCH:

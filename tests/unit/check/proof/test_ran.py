@@ -190,6 +190,24 @@ def test_suites_that_print_no_rank_are_judged_by_logs_and_processes(build: Modul
     )
 
 
+@pytest.mark.parametrize(("world", "status"), [(0, PASS), (2, PASS), (1, FAILED), (4, FAILED)])
+def test_suites_that_print_no_rank_are_judged_by_what_launchers_told(
+    build: ModuleType, world: int, status: Status
+) -> None:
+    """Two trainings of one rank each leave logs of the ranks 0 and 1, as one training of two ranks does."""
+    records = tuple(
+        one.model_copy(update={"world_size": world}) if one.step == build.TRAIN else one for one in build.records()
+    )
+    result = one(ran_world_size(build.facts(ranks={}, records=records), CONTEXT))
+    assert result.status is status
+    if status is FAILED:
+        words = f"the launcher on alpha started processes for a world of {world} ranks; 2 were declared"
+        assert result.reason == words
+    assert one(ran_world_size(build.facts(records=records), CONTEXT)).status is PASS, (
+        "the processes say it themselves"
+    )
+
+
 def test_a_training_that_failed_is_not_judged_twice(build: ModuleType) -> None:
     facts = build.facts(step_status=with_status(build, TRAIN=FAILED), ranks={})
     assert one(ran_world_size(facts, CONTEXT)).status is OPEN

@@ -5,6 +5,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from operators.airflow.errors import airflow_error, tipcflow_errors_fail_task
 from tipcflow.domain import ConfigError, InfraError
+from tipcflow.store.engine import UnreachableError
 from tipcflow.store.migrate import WrongSchemaError
 
 
@@ -20,3 +21,8 @@ def test_a_task_that_meets_the_database_of_another_version_is_tried_again() -> N
     assert isinstance(error, AirflowException)
     assert not isinstance(error, AirflowFailException)
     assert "newer" in str(error)
+
+
+def test_a_task_whose_database_server_is_away_is_tried_again() -> None:
+    error = airflow_error(UnreachableError("cannot use the database: it does not accept connections"))
+    assert not isinstance(error, AirflowFailException)

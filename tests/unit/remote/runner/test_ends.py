@@ -208,6 +208,17 @@ def test_a_missing_folder_is_a_reason_not_a_crash(bench):
     assert "no/such: No such file or directory" in record.message
 
 
+@pytest.mark.parametrize("names", [("PADDLE_TRAINER_ID", "PADDLE_TRAINERS_NUM"), ("RANK", "WORLD_SIZE")])
+def test_the_world_that_a_launcher_told_its_processes_is_kept(bench, names):
+    rank, world = names
+    worker = f"{rank}=%d {world}=%d python3 -c 'import time; time.sleep(0.6)' & "
+    assert bench.end_of((worker % (0, 4)) + (worker % (1, 4)) + "wait").world_size == 4
+
+
+def test_without_a_launcher_there_is_no_world(bench):
+    assert bench.end_of("WORLD_SIZE=7 sleep 0.6").world_size == 0, "without a rank it says nothing"
+
+
 def test_peak_memory_is_kept_by_rank(bench):
     worker = "PADDLE_TRAINER_ID=%d python3 -c 'x = b\"1\" * %d; import time; time.sleep(0.6)' &"
     record = bench.end_of((worker % (0, 50_000_000)) + (worker % (1, 90_000_000)) + "wait")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sqlalchemy import text
 from tests.support.stories import T0, TRAIN, a_plan, a_run
 
-from tipcflow.domain import Measurement, Phase, Series, Status
+from tipcflow.domain import Measurement, Phase, Series, Status, losses_of, numbers_of
 from tipcflow.store import Store
 from tipcflow.store.series.columns import LONG, columns_of, pack_series
 from tipcflow.store.series.packing import packed_of, summary, value_of, values_of
@@ -161,3 +161,17 @@ def test_a_long_series_takes_little_room() -> None:
     packed, _ = pack_series(a_series(np.round(rng.random(100_000), 5).tolist()))
     assert len(packed) < 100_000 * 8
     assert len(columns_of(json.loads(packed)[0]).values) == 100_000
+
+
+def test_what_a_run_and_a_later_one_read_of_its_losses_is_the_same(begun: Store) -> None:
+    """However many other numbers there are: a curve that is cut another way would differ from itself."""
+    source = np.random.default_rng(1)
+    for metric in ("loss", "ips", "lr", "top1", "batch_cost", "reader_cost", "top5"):
+        begun.add_series([a_series(source.random(40_000), metric=metric, attempt=2)])
+    begun.finish_run(RUN, Status.PASS, "", T0 + 9)
+    facts = begun.facts(RUN)
+    curves = losses_of(facts.measurements)
+    assert curves == begun.past_run(RUN).losses
+    assert [len(curve) for curve in curves.values()] == [40_000], "they are few enough to be read whole"
+    assert 50_000 < len(facts.measurements) < 150_000
+    assert begun.past_run(RUN).medians == numbers_of(facts.measurements)

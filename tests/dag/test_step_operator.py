@@ -1,0 +1,93 @@
+"""A step's operator is an SSHOperator: connection arguments and hooks work as Airflow users know them."""
+
+from typing import Any
+
+import pytest
+from airflow.providers.ssh.hooks.ssh import SSHHook
+from airflow.providers.ssh.operators.ssh import SSHOperator
+
+from operators.airflow import connect as connecting
+from operators.tasks.step import StepOperator
+from tipcflow.domain import InfraError, Node
+
+KEY = "ssh-ed25519%20AAAAC3NzaC1lZDI1NTE5AAAAIJ0RrLjMbvYcS5Ze3FNC0TjT6Fq3dGcSxQ8yd7c3kQ9L"
+
+
+def node(name: str = "a") -> Node:
+    return Node(name=name, address="10.0.0.1", python="/p", workspace="/w", slots=1, connection=f"ssh_{name}")
+
+
+@pytest.fixture(autouse=True)
+def connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a", "b", "spare"):
+        monkeypatch.setenv(f"AIRFLOW_CONN_SSH_{name.upper()}", f"ssh://ci@{name}.example:22?host_key={KEY}")
+    monkeypatch.setenv("AIRFLOW_CONN_SSH_OPEN", "ssh://ci@open.example:22?no_host_key_check=true")
+
+
+@pytest.fixture
+def reached(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str | None]]:
+    """(node, connection id of the hook or None) of every connection that was made."""
+    seen: list[tuple[str, str | None]] = []
+
+    def fake(node: Node, hook: Any = None) -> Any:
+        seen.append((node.name, hook and hook.ssh_conn_id))
+        return object()
+
+    monkeypatch.setattr("operators.tasks.step.connect", fake)
+    return seen
+
+
+def operator(**kwargs: Any) -> StepOperator:
+    return StepOperator(task_id="train", kind="train", node="a", **kwargs)
+
+
+def test_it_is_an_ssh_operator_with_its_template_field() -> None:
+    assert issubclass(StepOperator, SSHOperator)
+    assert "ssh_conn_id" in StepOperator.template_fields
+
+
+def test_without_arguments_the_cluster_file_names_the_connection(reached: list[Any]) -> None:
+    task = operator()
+    task.connect(node("a"))
+    task.connect(node("b"))
+    assert reached == [("a", None), ("b", None)]
+    assert task.get_hook().ssh_conn_id == "ssh_a"
+    assert task.get_hook().remote_host == "a.example"
+
+
+def test_ssh_conn_id_replaces_the_connection_of_its_own_node_only(reached: list[Any]) -> None:
+    task = operator(ssh_conn_id="ssh_spare")
+    task.connect(node("a"))
+    task.connect(node("b"))
+    assert reached == [("a", "ssh_spare"), ("b", None)]
+    assert task._reached_by(node("a")).connection == "ssh_spare", "the triggerer uses the same connection"
+
+
+def test_a_hook_is_used_and_not_shared_between_transports(reached: list[Any]) -> None:
+    hook = SSHHook(ssh_conn_id="ssh_spare")
+    task = operator(ssh_hook=hook)
+    assert task.hook is hook
+    hook.client = object()  # type: ignore[assignment]
+    task.connect(node("a"))
+    assert reached == [("a", "ssh_spare")]
+    assert hook.client is not None
+
+
+@pytest.mark.parametrize("name", ["command", "environment", "get_pty", "cmd_timeout", "remote_host"])
+def test_what_the_plan_decides_is_rejected(name: str) -> None:
+    with pytest.raises(ValueError, match=f"{name}: the plan and the connection decide this; remove the argument"):
+        operator(**{name: "x"})
+
+
+def test_a_hook_without_a_connection_id_is_rejected() -> None:
+    hook = SSHHook(remote_host="a.example", username="ci")
+    with pytest.raises(ValueError, match="ssh_hook has no ssh_conn_id"):
+        operator(ssh_hook=hook)
+
+
+def test_host_keys_are_checked_whatever_the_connection_says() -> None:
+    with pytest.raises(InfraError, match="node a: the Airflow connection ssh_open switches"):
+        operator(ssh_conn_id="ssh_open").get_hook()
+    hook = SSHHook(ssh_conn_id="ssh_open")
+    with pytest.raises(InfraError, match="disables host key verification"):
+        connecting.connect(node("a"), hook)
