@@ -122,7 +122,8 @@ def look(world: World, output: str, *, started_at: float, run: str = "") -> Seen
     """
     seconds = time.monotonic() - started_at
     with world.desk.store() as store:
-        runs = [one for one in store.runs(limit=5) if one.trigger != "confirm" and run in ("", one.id)]
+        known = store.known_runs([run]).values() if run else store.runs(limit=5)
+        runs = [one for one in known if one.trigger != "confirm"]
     traceback = bool(TRACEBACK.search(output))
     if not runs:
         return Seen("not started", reason=output[-300:], traceback=traceback, seconds=seconds)
