@@ -65,14 +65,14 @@ def folders(tasks: Tasks, run: str) -> list[Path]:
 def test_an_abandoned_run_is_ended_and_judged_and_a_living_one_is_not(tasks: Tasks) -> None:
     train_for_ever(tasks)
     beside, said = upkeep(tasks, owner=Owner.LIVING, later=9 * DAY_S)
-    assert runs_without_status(beside) == "1 runs without a status: 0 got one, 1 go on"
+    assert runs_without_status(beside) == "1 runs without a status: 0 got one, 1 are still running"
     # A day later nobody renewed its lease, but it trains: its slots are not for others.
-    assert expired_leases(beside) == "4 leases ran out: 2 were dropped"
-    assert f"run {tasks.run}: its 2 leases stay, since it is on node b: {tasks.run}/{TRAIN}/1" in said
+    assert expired_leases(beside) == "4 leases expired: 2 were dropped"
+    assert f"run {tasks.run}: its 2 leases stay, because jobs are on node b: {tasks.run}/{TRAIN}/1" in said
     assert tasks.desk.training_runs_on("b")
 
     gone, said = upkeep(tasks, owner=Owner.ENDED)
-    assert runs_without_status(gone) == "1 runs without a status: 1 got one, 0 go on"
+    assert runs_without_status(gone) == "1 runs without a status: 1 got one, 0 are still running"
     run = tasks.store.get_run(tasks.run)
     assert run.status is Status.INFRA_FAILURE
     assert "its DAG run ended without giving it a status" in run.reason
@@ -81,17 +81,17 @@ def test_an_abandoned_run_is_ended_and_judged_and_a_living_one_is_not(tasks: Tas
     assert set(statuses) == {step.id for step in tasks.plan.steps}
     assert tasks.desk.left_behind() == []
     assert (tasks.home / "runs" / run.id / "certificate.json").is_file()
-    assert runs_without_status(gone) == "0 runs without a status: 0 got one, 0 go on"
+    assert runs_without_status(gone) == "0 runs without a status: 0 got one, 0 are still running"
 
 
 def test_what_is_left_of_an_ended_run_is_ended_and_its_slots_are_free(tasks: Tasks) -> None:
     train_for_ever(tasks)
     tasks.store.finish_run(tasks.run, Status.INFRA_FAILURE, "a node was away", time.time())
     now, _ = upkeep(tasks)
-    assert expired_leases(now) == "0 leases ran out: 0 were dropped"
+    assert expired_leases(now) == "0 leases expired: 0 were dropped"
     later, said = upkeep(tasks, later=DAY_S)
-    assert expired_leases(later) == "4 leases ran out: 4 were dropped"
-    assert f"run {tasks.run} has ended, but is on node b; ended there: {tasks.run}/{TRAIN}/1" in said
+    assert expired_leases(later) == "4 leases expired: 4 were dropped"
+    assert f"run {tasks.run} has ended, but had jobs on node b; ended there: {tasks.run}/{TRAIN}/1" in said
     assert tasks.desk.left_behind() == []
 
 
@@ -107,15 +107,15 @@ def test_folders_of_ended_runs_go_when_it_is_time(tasks: Tasks) -> None:
         (Path(node.workspace) / "runs" / unknown).mkdir()
 
     early, _ = upkeep(tasks, later=13 * DAY_S)
-    assert "folders of 0 runs were removed" in node_folders(early)
+    assert "folders of 0 runs removed" in node_folders(early)
     tasks.desk.nodes.kill_sshd("b")
     try:
         late, said = upkeep(tasks, later=15 * DAY_S)
-        assert node_folders(late).startswith("1 nodes looked at: folders of 1 runs were removed")
+        assert node_folders(late).startswith("1 nodes checked: folders of 1 runs removed")
         assert any("node b" in line for line in said)
     finally:
         tasks.desk.nodes.start_sshd("b")
     assert len(folders(tasks, tasks.run)) == 2
-    assert node_folders(late).startswith("2 nodes looked at: folders of 1 runs were removed")
+    assert node_folders(late).startswith("2 nodes checked: folders of 1 runs removed")
     assert folders(tasks, tasks.run) == []
     assert len(folders(tasks, unknown)) == 2

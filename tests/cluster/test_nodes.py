@@ -75,8 +75,8 @@ def test_one_waits_is_told_why_and_leaves_the_queue_then_what_is_left_is_reaped(
     reaped = nodes_command(desk, "reap", "--cluster", "local")
     assert reaped.returncode == 0, reaped.stdout + reaped.stderr
     assert f"b: run {run.id}: ended norm_train" in reaped.stdout, reaped.stdout
-    assert f"a: run {run.id}: has nothing there, its claim was taken back" in reaped.stdout, reaped.stdout
-    assert reaped.stdout.count("its lease on slots 0-1 had run out and was dropped") == 2, reaped.stdout
+    assert f"a: run {run.id}: has nothing there, its claim was released" in reaped.stdout, reaped.stdout
+    assert reaped.stdout.count("its expired lease on slots 0-1 was dropped") == 2, reaped.stdout
     assert desk.left_behind() == []
 
 
@@ -99,7 +99,7 @@ def test_runs_of_a_database_that_we_do_not_know_are_waited_for_and_left_alone(
     late = other.run("--wait-minutes", "0")
     assert late.code == 2, late.output
     assert late.run.status is Status.INFRA_FAILURE
-    assert f"run {run.id} lives there and holds no lease here" in late.run.reason
+    assert f"run {run.id} has no lease in this database" in late.run.reason
     with other.store() as store:
         assert (store.leases(), store.lease_queue()) == ([], [])
     assert f"run {run.id} of another controller (" in nodes_command(other, "--cluster", "local").stdout

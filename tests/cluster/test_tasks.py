@@ -145,7 +145,7 @@ def test_what_ended_before_it_began_keeps_its_status(tasks: Tasks) -> None:
     run = tasks.store.get_run(tasks.run)
     assert run.status is Status.CONFIG_ERROR
     context = tasks.context()
-    assert task_phases.collect_run(context) == ["the run ended before it had a plan: there is nothing to collect"]
+    assert task_phases.collect_run(context) == ["the run ended before it had a plan: nothing to collect"]
     assert task_phases.release_run(context) == []
     assert task_phases.judge_run(context)[0] is Status.CONFIG_ERROR
     assert task_phases.finish_run(context).reason == run.reason

@@ -210,7 +210,7 @@ def test_a_confirm_run_that_nobody_waits_for_begins_nothing_more(world: World) -
     said = task_phases.over_budget(world.context(asked.run))
     assert said
     assert said[0] is Status.CANCELLED
-    assert "waits no more" in said[1]
+    assert "no longer waits" in said[1]
 
 
 def test_it_stands_behind_no_limit_and_before_all_tasks() -> None:

@@ -76,7 +76,10 @@ def test_it_fires_when_its_turn_has_come_and_keeps_the_place_until_then(store: S
 def test_who_goes_first_is_let_go_first(store: Store) -> None:
     store.queue_for_leases("change", [B0], owner="ci", ttl_s=600)
     told = fired(a_trigger(), lambda: store.leave_queue("change") and None)
-    assert told["said"] == "waiting for node-2 slot 0: kept for run change (ci), which goes first; position 2 of 2"
+    assert (
+        told["said"]
+        == "waiting for node-2 slot 0: reserved for run change (ci), which is ahead in the queue; position 2 of 2"
+    )
 
 
 def test_the_task_looks_at_nodes_of_leases_that_ran_out_but_not_again_at_once(

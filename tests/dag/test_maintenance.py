@@ -43,10 +43,10 @@ def test_every_task_does_its_sweep(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     context: Any = {}
     said = {task.task_id: task.execute(context) for task in maintenance_dag().tasks}
     assert said == {
-        "runs_without_status": "1 runs without a status: 1 got one, 0 go on",
-        "expired_leases": "0 leases ran out: 0 were dropped",
-        "node_folders": "0 nodes looked at: folders of 0 runs were removed, of 0 stay",
-        "leftovers": "0 nodes looked at: what was left of 0 runs was ended; 0 dead requests were forgotten",
+        "runs_without_status": "1 runs without a status: 1 got one, 0 are still running",
+        "expired_leases": "0 leases expired: 0 were dropped",
+        "node_folders": "0 nodes checked: folders of 0 runs removed, folders of 0 runs stay",
+        "leftovers": "0 nodes checked: leftovers of 0 runs ended; 0 expired requests dropped",
         "retention": "removed: 0 files of suite snapshots, progress of 0 runs; rolled up: 0 samples of 0 runs",
     }
     with Store.open() as store:

@@ -88,7 +88,7 @@ def finished(run: TaskContext, states: dict[str, str]) -> tuple[Status | None, s
 
 def test_a_waiting_run_that_a_user_marks_as_failed_is_cancelled(run: TaskContext) -> None:
     planned(run)
-    assert finished(run, MARKED) == (Status.CANCELLED, f"stopped by a person in {TRAIN}")
+    assert finished(run, MARKED) == (Status.CANCELLED, f"stopped by a user in {TRAIN}")
     assert run.statuses() == {TRAIN: Status.CANCELLED, INFER: Status.BLOCKED}
 
 
@@ -97,12 +97,12 @@ def test_a_run_whose_worker_died_is_an_infra_failure(run: TaskContext, states: d
     planned(run)
     status, reason = finished(run, states)
     assert status is Status.INFRA_FAILURE
-    assert "ended without a word" in reason
+    assert "died without reporting" in reason
 
 
 def test_a_run_that_a_user_marks_before_its_first_task_is_cancelled(run: TaskContext) -> None:
     states = dict.fromkeys(MARKED, "skipped")
-    assert finished(run, states) == (Status.CANCELLED, "stopped by a user before it began")
+    assert finished(run, states) == (Status.CANCELLED, "stopped by a user before its first task")
     assert run.store.get_run(RUN).status is Status.CANCELLED
 
 
@@ -117,4 +117,4 @@ def test_steps_that_died_together_with_collect_are_not_counted_against_the_model
     assert not task_phases.collect_if_missing(run, stopped=lambda: False)
     task_phases.judge_run(run)
     kept = task_phases.finish_run(run)
-    assert (kept.status, "ended without a word" in kept.reason) == (Status.INFRA_FAILURE, True)
+    assert (kept.status, "died without reporting" in kept.reason) == (Status.INFRA_FAILURE, True)

@@ -130,7 +130,7 @@ def test_it_follows_a_run(page: chromium.Page, served: server.ApiServer, written
     page.wait("document.querySelector('#live').textContent.includes('waiting for free slots')")
     page.wait("document.querySelector('#steps .st-running')")
     written.close_attempt(run.id, TRAIN, 1, Status.CANCELLED, "", (), run.created_at + 2)
-    written.finish_run(run.id, Status.CANCELLED, "stopped by a person", run.created_at + 9)
+    written.finish_run(run.id, Status.CANCELLED, "stopped by a user", run.created_at + 9)
     page.wait("document.querySelector('h1 .st-cancelled')")
     page.wait("!document.body.dataset.running")
 

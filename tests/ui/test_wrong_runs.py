@@ -49,9 +49,9 @@ def cancelled(store: Store, home: Path) -> Run:
     store.create_run(run, a_plan())
     number = store.open_attempt(run.id, TRAIN, run.nodes, T0 + 3)
     lost = [a_record(run.id, node="node-a", reason=EndReason.LOST, exit_code=None, started_at=0.0, ended_at=0.0)]
-    store.close_attempt(run.id, TRAIN, number, Status.CANCELLED, "stopped by a person", lost, T0 + 2)
-    store.set_step(run.id, TRAIN, Status.CANCELLED, "stopped by a person")
-    store.finish_run(run.id, Status.CANCELLED, "stopped by a person", T0 - 100)
+    store.close_attempt(run.id, TRAIN, number, Status.CANCELLED, "stopped by a user", lost, T0 + 2)
+    store.set_step(run.id, TRAIN, Status.CANCELLED, "stopped by a user")
+    store.finish_run(run.id, Status.CANCELLED, "stopped by a user", T0 - 100)
     return run
 
 

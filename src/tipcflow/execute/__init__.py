@@ -1,1 +1,1 @@
-"""The execute room (see docs/architecture.md)."""
+"""Execution of runs: phases, steps, jobs on nodes, leases, verdicts, maintenance (docs/architecture.md)."""

@@ -1,7 +1,7 @@
-"""A run's events as a file, so that whoever watches need not be the process that runs it.
+"""A run's events as a file, so that other processes can follow the run.
 
-`<home>/runs/<run>/events.jsonl`: one JSON object per line, appended by every task of the run. A line is written
-with one call in append mode, which keeps lines whole when several processes write.
+`<home>/runs/<run>/events.jsonl`: one JSON object per line, appended by every task of the run. Each line is written
+with one call in append mode, so that lines of concurrent writers stay intact.
 """
 
 import json
@@ -12,17 +12,17 @@ from tipcflow.domain import Status
 from tipcflow.execute.progress import Event, Kind, Listener
 
 EVENTS = "events.jsonl"
-# Longer log pieces are for the log itself; who watches wants to see that it goes on.
+# Longer pieces of a log are in the log itself; followers only need to see progress.
 _LONGEST = 16 * 1024
 
 
 def events_path(home: Path, run: str) -> Path:
-    """Where the events of a run are."""
+    """Return the path of the run's events."""
     return home / "runs" / run / EVENTS
 
 
 def event_writer(home: Path, run: str) -> Listener:
-    """A listener that appends to the run's events."""
+    """Return a listener that appends events to the run's file."""
     path = events_path(home, run)
     path.parent.mkdir(parents=True, exist_ok=True)
 
@@ -47,9 +47,9 @@ def event_writer(home: Path, run: str) -> Listener:
 
 
 def read_events(home: Path, run: str, offset: int = 0) -> tuple[list[Event], int]:
-    """The run's events from a byte offset on, and the offset to go on from; none while there is no file.
+    """Read the run's events from a byte offset; return them and the next offset. No file: no events.
 
-    A last line that is still being written is left for the next call; a line that is no event is passed over.
+    An incomplete last line is left for the next call; lines that are not events are skipped.
     """
     path = events_path(home, run)
     try:

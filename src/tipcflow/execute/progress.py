@@ -1,4 +1,4 @@
-"""What an execution tells whoever watches it: a terminal, a task log, a test."""
+"""Events of an execution, for listeners: a terminal, a task log, a test."""
 
 import threading
 import time
@@ -11,7 +11,7 @@ from tipcflow.domain.masking import LineMask, mask
 
 
 class Kind(StrEnum):
-    """What happened."""
+    """The kind of an event."""
 
     RUN = "run"
     NOTE = "note"
@@ -26,7 +26,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Event:
-    """One thing that happened. `text` is for a person; `at` is seconds since the epoch on the controller."""
+    """One event. `text` is for the user; `at` is seconds since the epoch on the controller."""
 
     kind: Kind
     text: str = ""
@@ -41,14 +41,14 @@ Listener = Callable[[Event], None]
 
 
 def silent(_: Event) -> None:
-    """Listens to nothing."""
+    """Ignore the event."""
 
 
 class MaskedListener:
-    """Masks secrets in the text of events before anybody else gets them.
+    """Masks secrets in the text of events before other listeners receive them.
 
-    Output of a job is passed on line by line, because a piece of it may end within a secret. What a line has so
-    far is passed on when another event of that node's part follows, and by `flush`.
+    Output of a job is passed on line by line, because a part of it may end within a secret. An incomplete line is
+    passed on when another event of that node's part follows, and by `flush`.
     """
 
     def __init__(self, listener: Listener) -> None:
@@ -57,7 +57,7 @@ class MaskedListener:
         self._open: dict[tuple[str, str, str], tuple[LineMask, Event]] = {}
 
     def __call__(self, event: Event) -> None:
-        """Take one event."""
+        """Process one event."""
         with self._lock:
             if event.kind is not Kind.LOG:
                 self._flush(event)
@@ -70,12 +70,12 @@ class MaskedListener:
                 self._listener(replace(event, text=shown))
 
     def flush(self) -> None:
-        """Pass on what has come of lines that did not end."""
+        """Pass on all incomplete lines."""
         with self._lock:
             self._flush(None)
 
     def _flush(self, ended: Event | None) -> None:
-        """The open lines of everything, or of what an event is about."""
+        """Pass on the incomplete lines of all sources, or of the source of an event."""
         for key, (lines, event) in list(self._open.items()):
             of_it = ended is None or (ended.step in ("", key[0]) and set(ended.node.split(",")) & {"", key[1]})
             if of_it and (rest := lines.flush()):

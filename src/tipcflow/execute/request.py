@@ -1,4 +1,4 @@
-"""What a person or a scheduler asks for: one run of one chain."""
+"""The request of a user or a scheduler: one run of one chain."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,20 +10,20 @@ from tipcflow.domain import Cluster, Compat
 
 @dataclass(frozen=True)
 class RunRequest:
-    """One run.
+    """The request for one run.
 
     Attributes:
         params: the params file as given (a path, or relative to the suite's root).
         suite, cluster: names, or paths of YAML files.
-        suite_ref: git ref of the suite, None for its folder as it is.
-        base: the branch that a change is for, or a commit of it; None for what is no change.
+        suite_ref: git ref of the suite, None for its working tree.
+        base: target branch of a change, or a commit of it; None for a run that tests no change.
         framework: requirement that the nodes must satisfy, '' for any.
-        wait_s: how long to wait for free slots; None for what the policy says.
-        only_inside: the params file must be one of the suite's; else a path of any file will do.
-        confirms: the run that this one confirms, '' for none; `only` are the steps (or step/leg) in doubt then.
-        evaluates: whether these are evaluations that are done alone, on what the confirmed run has trained.
-        ends_at: when its answer comes too late, by the database's clock; 0 for never.
-        keep: keep the run's working folder on the nodes also when it passed.
+        wait_s: maximum wait for free slots; None: the policy's value.
+        only_inside: the params file must be one of the suite's; otherwise any path is valid.
+        confirms: the run that this run confirms, '' for none; `only` then names the suspected steps (or step/leg).
+        evaluates: whether only evaluations run, on what the confirmed run has trained.
+        ends_at: deadline of a confirmation run, by the database's clock; 0 for none.
+        keep: keep the run's working folder on the nodes even if it passes.
     """
 
     params: str
@@ -51,7 +51,8 @@ class RunRequest:
     command: tuple[str, ...] = field(default=())
 
     def left_s(self, budget_s: float, now: float) -> float:
-        """What is left of a budget that begins now, seconds. A confirm run has its own end instead: `ends_at`.
+        """Return the rest of a budget that starts now, seconds. A confirmation run has a deadline instead:
+        `ends_at`.
 
         Args:
             now: the time by the database's clock.
@@ -59,13 +60,13 @@ class RunRequest:
         return max(1.0, self.ends_at - now) if self.ends_at else budget_s
 
     def waits_s(self, policy: Policy) -> float:
-        """How long the run may wait for free slots, seconds."""
+        """Return how long the run may wait for free slots, seconds."""
         return policy.lease_wait_s if self.wait_s is None else self.wait_s
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """A request, resolved: everything is read and checked, nothing is started."""
+    """A resolved request: all files are read and checked, nothing is started."""
 
     suite: Suite
     cluster: Cluster
@@ -74,7 +75,7 @@ class Inputs:
 
 
 def chain_name(suite: str, params_file: str) -> str:
-    """`<suite>/<model folder>/<file stem>` of a params file: the chain's name wherever it is shown."""
+    """Return `<suite>/<model folder>/<file stem>` of a params file: the chain's name wherever it is shown."""
     path = Path(params_file)
     parent = path.parent.name or "params"
     return f"{suite}/{parent}/{path.stem}"

@@ -1,1 +1,1 @@
-"""Texts of remote commands, paths on nodes, and the node runner (docs/reference/job-folder.md)."""
+"""Remote commands as text, paths on nodes, and the node runner (docs/reference/job-folder.md)."""

@@ -1,11 +1,11 @@
-"""The node runner as one Python file, made of the modules of `tipcflow.remote.runner`."""
+"""The node runner as one Python file, built from the modules of `tipcflow.remote.runner`."""
 
 import functools
 import hashlib
 from importlib import resources
 
-# At its first run the file writes its modules into a folder beside it: Python keeps modules in compiled form, and
-# most calls of the runner are shorter than compiling it. Runs on every version of Python that the runner runs on.
+# On its first run the file writes its modules into a folder beside it: Python caches compiled modules, and most
+# calls of the runner take less time than compiling it. It runs on every Python version that the runner supports.
 _HEAD = '''\
 """tipcflow's node runner: docs/reference/job-folder.md. Made from tipcflow.remote.runner; do not edit."""
 
@@ -65,7 +65,7 @@ main()
 
 @functools.cache
 def runner_bytes() -> bytes:
-    """The file that is put on every node: equal bytes for equal sources."""
+    """Return the file that is installed on every node: equal bytes for equal sources."""
     folder = resources.files("tipcflow.remote") / "runner"
     texts = {item.name: item.read_text("utf-8") for item in folder.iterdir() if item.name.endswith(".py")}
     parts = [_HEAD]
@@ -77,5 +77,5 @@ def runner_bytes() -> bytes:
 
 
 def runner_name() -> str:
-    """Its file name on the node, by content: `runner-<12 hexadecimal digits>.py`."""
+    """Return its file name on the node, derived from its content: `runner-<12 hexadecimal digits>.py`."""
     return f"runner-{hashlib.sha256(runner_bytes()).hexdigest()[:12]}.py"

@@ -1,7 +1,7 @@
-"""Claims: what runs say of slots on the node itself, for controllers with databases of their own.
+"""Claims: slots that runs have reserved on the node itself, for controllers with different databases.
 
-`claims/<run>.json` in the workspace holds `run`, `owner`, `slots` and `until` (by the node's own clock). It is
-taken under a lock, and only while no other one wants the same slots.
+`claims/<run>.json` in the workspace contains `run`, `owner`, `slots` and `until` (by the node's clock). It is
+written under a lock, and only if no other claim has the same slots.
 """
 
 import json
@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from tipcflow.domain import Node
 from tipcflow.remote import paths
 
-# Python 3.7, standard library: it runs with the node's own interpreter.
+# Python 3.7, standard library: executed by the node's own interpreter.
 _SCRIPT = r"""
 import fcntl, json, os, sys, time
 folder, asked = sys.argv[1], json.loads(sys.argv[2])
@@ -61,18 +61,18 @@ print(json.dumps({"others": others, "fence": fence}))
 def claim(
     node: Node, run: str, *, slots: Iterable[int], seconds: float, owner: str, void: Iterable[str] = ()
 ) -> str:
-    """Claim slots for a run for so many seconds.
+    """Claim slots for a run for `seconds`.
 
-    Prints `others`, the claims that stand in the way, if any do, and `fence`, the largest that a slot has seen.
+    Prints `others`, the conflicting claims if there are any, and `fence`, the largest fence seen by a slot.
 
     Args:
-        void: runs whose claims count no more: they are removed.
+        void: runs whose claims are invalid: they are removed.
     """
     return _command(node, run=run, slots=sorted(slots), seconds=seconds, owner=owner, void=sorted(void))
 
 
 def unclaim(node: Node, run: str) -> str:
-    """Take a run's claim back, if it has one; prints all that others claim."""
+    """Release a run's claim, if it has one; prints all other claims."""
     return _command(node, run=run, slots=[], seconds=0, owner="", void=[])
 
 

@@ -1,6 +1,6 @@
-"""The text of every command that is sent to a node. Nothing else in the project quotes for a remote shell.
+"""All commands that are sent to nodes, as text. No other module quotes for a remote shell.
 
-A command is one simple command that every login shell reads alike; what needs a script goes through `/bin/sh -c`.
+Each command is a simple command that every login shell parses alike; scripts are run by `/bin/sh -c`.
 """
 
 import json
@@ -16,9 +16,9 @@ _RUNNER = ("-I", "-S", "-X", "utf8")
 SHIMS = ("python", "python3", "python3.7", "pip", "pip3", "pip3.7")
 
 ARCHIVE_DAMAGED, NO_SUCH_FILE, NO_PYTHON = 65, 66, 67
-"""Exit codes of these commands that mean something: see `unpack`, `read_file` and `check_python`."""
+"""Special exit codes of these commands: see `unpack`, `read_file` and `check_python`."""
 
-# Deadlines on the node, seconds: longer than anybody waits for the answer.
+# Deadlines on the node, seconds: longer than the controller waits for the response.
 TRANSFER_S, ASKED_S, EVIDENCE_S, LONGER_S = 330.0, 90.0, 60.0, 90.0
 
 
@@ -27,12 +27,13 @@ def _words(*words: str) -> str:
 
 
 def _script(text: str, *arguments: str) -> str:
-    """A POSIX shell script with its arguments as "$1", "$2" …: no value is ever part of the script's text."""
+    """Return a POSIX shell script with its arguments as "$1", "$2" …: no value is ever part of the script's
+    text."""
     return _words("/bin/sh", "-c", text.strip(), "tipcflow", *arguments)
 
 
 def make_workspace(node: Node) -> str:
-    """Make the workspace and its folders, readable by their owner alone; fails when it is not writable."""
+    """Create the workspace and its folders, readable by their owner alone; fails if it is not writable."""
     return _script(
         """
 set -eu
@@ -48,7 +49,7 @@ rm .writable
 
 
 def check_python(node: Node) -> str:
-    """Print the interpreter's version; exits with NO_PYTHON and a reason when it cannot run the runner."""
+    """Print the interpreter's version; exits with NO_PYTHON and a reason if it cannot run the runner."""
     return _script(
         f"""
 [ -x "$1" ] || {{ echo "$1: no such interpreter" >&2; exit {NO_PYTHON}; }}
@@ -61,7 +62,7 @@ print(sys.version.split()[0])'
 
 
 def has_file(path: str, sha256: str = "") -> str:
-    """Succeeds when the file is there; with a hash, when that is the hash of its content."""
+    """Succeed if the file exists; with a hash, if its content has that hash."""
     if not sha256:
         return _words("test", "-f", path)
     return _script(
@@ -76,10 +77,10 @@ got=$(sha256sum < "$1")
 
 
 def write_file(path: str, *, mode: int = 0o644, seconds: float = TRANSFER_S) -> str:
-    """Write stdin to a file: all of it or nothing, its folder made if need be.
+    """Write stdin to a file atomically; creates its folder if necessary.
 
     Args:
-        seconds: the deadline: the node may never hear that the connection is gone.
+        seconds: deadline, because the node may not notice a lost connection.
     """
     text = """
 set -eu
@@ -100,7 +101,7 @@ trap - EXIT
 
 
 def read_file(path: str, *, offset: int = 0, limit: int | None = None) -> str:
-    """Print a file's bytes from `offset` on, at most `limit`; exits with NO_SUCH_FILE when there is none."""
+    """Print a file's bytes from `offset`, at most `limit`; exits with NO_SUCH_FILE if it does not exist."""
     take = 'tail -c "+$2" -- "$1"' + (' | head -c "$3"' if limit is not None else "")
     text = f'[ -f "$1" ] || {{ echo "$1: no such file" >&2; exit {NO_SUCH_FILE}; }}\n{take}'
     words = ["/bin/sh", "-c", text, "tipcflow", path, str(offset + 1), *([] if limit is None else [str(limit)])]
@@ -108,7 +109,7 @@ def read_file(path: str, *, offset: int = 0, limit: int | None = None) -> str:
 
 
 def unpack(node: Node, run: str, sha256: str) -> str:
-    """Make the run's root from the suite's archive, once; exits with ARCHIVE_DAMAGED when its hash is wrong."""
+    """Create the run's root from the suite's archive, once; exits with ARCHIVE_DAMAGED if its hash is wrong."""
     return _script(
         f"""
 set -eu
@@ -135,14 +136,14 @@ printf '%s\\n' "$want" > "$root.sha256"
 def inherit(
     node: Node, run: str, of: str, sha256: str, *, needs: Sequence[str] = (), without: Sequence[str] = ()
 ) -> str:
-    """Make the run's root from what another run left in its own, once; exits with NO_SUCH_FILE when that is gone.
+    """Create the run's root from another run's root, once; exits with NO_SUCH_FILE if that no longer exists.
 
-    Files are hard links where that can be done: data and checkpoints may be large.
+    Files are hard links where possible, because data and checkpoints may be large.
 
     Args:
         of: the other run, of the same code.
-        needs: files or globs, relative to the root, of each of which one must be there.
-        without: files that the run writes itself: the other's stay as they are.
+        needs: files or globs relative to the root; at least one match of each is required.
+        without: files that the run writes itself: the other run's files are not changed.
     """
     return _script(
         f"""
@@ -185,9 +186,9 @@ printf '%s\\n' "$want" > "$root.sha256"
 
 
 def make_shims(node: Node, run: str, names: Sequence[str] = SHIMS) -> str:
-    """Make `python`, `pip` … in the run's bin folder, which run the node's interpreter.
+    """Create `python`, `pip` … in the run's bin folder, which run the node's interpreter.
 
-    Scripts, because a symbolic link to a virtual environment's interpreter loses the environment.
+    They are scripts, because a symbolic link to a virtual environment's interpreter loses the environment.
     """
     interpreter = shlex.quote(node.step_python)
     lines = ["set -eu", 'mkdir -p -- "$1"', 'cd -- "$1"']
@@ -211,12 +212,12 @@ def _runner(node: Node, *words: str, seconds: float = ASKED_S) -> str:
 
 
 def start(node: Node, job: str) -> str:
-    """Start the job of this folder, or find it living or ended: prints what `poll` prints."""
+    """Start the job of this folder, or find it running or ended; prints what `poll` prints."""
     return _runner(node, "start", job)
 
 
 def begin(node: Node, job: str, *, seconds: float, resume: Mapping[str, int] | None = None) -> str:
-    """As `start`, with the job's description on stdin, which is kept unless there is one; then as `watch`.
+    """As `start`, with the job specification on stdin, which is stored unless one exists; then as `watch`.
 
     Prints what `start` prints as an event `answer`, then the job's events.
     """
@@ -231,20 +232,20 @@ def poll(node: Node, job: str) -> str:
 
 
 def go(node: Node, job: str) -> str:
-    """Let a staged job begin."""
+    """Let a staged job start its commands."""
     return _runner(node, "go", job)
 
 
 def stop(node: Node, job: str, reason: str, by: StoppedBy) -> str:
-    """Ask the job's runner to end it."""
+    """Request the end of the job from its runner."""
     return _runner(node, "stop", job, reason, "--by", by.value)
 
 
 def evidence(node: Node, job: str) -> str:
-    """Print what can be seen of a living job that may hang, as one JSON object of at most 256 KiB.
+    """Print the evidence of a running job that may hang, as one JSON object of at most 256 KiB.
 
-    That is the progress of its logs, stacks of its Python processes, sockets, kernel messages, GPUs. It takes up
-    to 40 seconds. The job goes on, with its stacks in its logs where there is no py-spy. Renews its node lease.
+    It contains log progress, stacks of Python processes, sockets, kernel messages and GPU state, and takes up to
+    40 s. The job keeps running; without py-spy its stacks appear in its logs. Renews the node lease.
     """
     return _runner(node, "evidence", job, seconds=EVIDENCE_S)
 
@@ -252,11 +253,11 @@ def evidence(node: Node, job: str) -> str:
 def watch(
     node: Node, job: str, *, seconds: float, resume: Mapping[str, int] | None = None, files: bool = False
 ) -> str:
-    """Print the job's events as JSON lines, for at most so many seconds; renews its node lease.
+    """Print the job's events as JSON lines, for at most `seconds`; renews its node lease.
 
     Args:
-        resume: leg -> how many bytes of its log are here already.
-        files: print the small files that the job leaves, too, before its end.
+        resume: leg -> number of log bytes that the controller has.
+        files: also print the small files that the job leaves, before its end.
     """
     seen = json.dumps(dict(resume or {}), separators=(",", ":"))
     words = ["watch", job, "--for", f"{seconds:g}", "--resume", seen, *(["--files"] if files else [])]
@@ -264,7 +265,7 @@ def watch(
 
 
 def list_ours(node: Node) -> str:
-    """Print every process that carries this workspace's mark, and every job folder with its state."""
+    """Print every process with this workspace's mark, and every job folder with its state."""
     return _runner(node, "list", node.workspace)
 
 
@@ -276,13 +277,13 @@ def reap(
     helpers: bool = False,
     by: StoppedBy = StoppedBy.CONTROLLER,
 ) -> str:
-    """End the processes of jobs that are over.
+    """End the processes of jobs that have ended.
 
     Args:
-        job: `run/step/attempt`: only this job, but also when it lives.
-        living: all jobs of the workspace, also those that live.
-        helpers: no job: only controllers' commands that nobody waits for any more.
-        by: who ends the jobs that live.
+        job: `run/step/attempt`: only this job, even if it is running.
+        living: all jobs of the workspace, including running ones.
+        helpers: instead of jobs, only abandoned commands of controllers.
+        by: initiator for jobs that are still running.
     """
     words = ["--job", job] if job else ["--living"] if living else ["--helpers"] if helpers else []
     who = [] if by is StoppedBy.CONTROLLER else ["--by", by.value]
@@ -290,11 +291,11 @@ def reap(
 
 
 def facts(node: Node, peers: Mapping[str, str], *, port: int = 22) -> str:
-    """Print what the node says about itself; in its container, where it has one: that is what steps will see.
+    """Print the facts of the node, or of its container if it has one, because steps run there.
 
     Args:
         peers: name -> address (or address:port) of the nodes that it must reach.
-        port: where the peers' ssh listens, unless an address says otherwise.
+        port: ssh port of peers whose address names none.
     """
     told = ",".join(f"{name}={address}" for name, address in peers.items())
     words = ["facts", node.workspace, "--python", node.step_python, "--peers", told, "--port", str(port)]

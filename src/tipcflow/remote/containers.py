@@ -1,4 +1,4 @@
-"""The text of commands that ask a node about its container engine."""
+"""Commands that check a node's container engine, as text."""
 
 import shlex
 from collections.abc import Sequence
@@ -29,13 +29,13 @@ esac
 
 
 def check_container(node: Node, container: Container) -> str:
-    """Print the id of the node's image; exits with a code above and a reason when it cannot be used."""
+    """Print the id of the node's image; exits with a code above and a reason if it is not usable."""
     words = [container.engine, container.image, "yes" if container.pull else "no", container.python]
     run = [*engine_words(node), *container.args]
     return shlex.join(["/bin/sh", "-c", _CHECK.strip(), "tipcflow", *words, *run])
 
 
 def inside(node: Node, words: Sequence[str]) -> list[str]:
-    """The words of a command of ours that runs in the node's container; as they are where it has none."""
+    """Wrap a tipcflow command to run in the node's container; unchanged without one."""
     container = node.container
     return [*engine_words(node), *container.args, container.image, *words] if container else list(words)

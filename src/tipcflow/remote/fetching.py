@@ -1,6 +1,6 @@
-"""The text of the commands that fetch files, and how what they print is read.
+"""Commands that fetch files, as text, and the parser of their output.
 
-A fetched file is compared with what the node says of it, so every listing has sizes and SHA-256.
+Fetched files are compared with the node's listing, so every listing has sizes and SHA-256.
 """
 
 import shlex
@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from tipcflow.remote.helping import helper
 from tipcflow.remote.runner.outputs import SECRET
 
-# Files up to this size come along with their listing, so much of them in all; larger ones one by one.
+# Files up to this size are sent with their listing, up to this total; larger files are fetched one by one.
 EACH, TOGETHER = 1 << 20, 16 << 20
-FETCH_S = 330.0  # the deadline on the node: longer than anybody waits for it
-# Of a command's words: the kernel of a node takes 128 KiB.
+FETCH_S = 330.0  # deadline on the node: longer than the controller waits
+# Limit for the words of a command: the kernel of a node accepts 128 KiB.
 _WORDS = 60_000
 
 _PACK = """
@@ -59,12 +59,12 @@ class Listed:
 
     @property
     def readable(self) -> bool:
-        """Whether it may be read there: what a container wrote may be its root's alone."""
+        """Whether the node's user may read the file; a container may have written it as root."""
         return bool(self.sha256)
 
 
 def pack_files(root: str, names: Sequence[str], *, limit: int, each: int = EACH, together: int = TOGETHER) -> str:
-    """List those files (relative to `root`) that exist, and print a tar archive of the small ones.
+    """List the existing files (relative to `root`), and print a tar archive of the small ones.
 
     First a line per file: its number among `names` (from 1), size, SHA-256 of its first `limit` bytes (0 and `-`
     when it cannot be read, 0 and `!` of a FIFO, a socket or a device, which is never opened); then an empty line;
@@ -81,7 +81,7 @@ def pack_files(root: str, names: Sequence[str], *, limit: int, each: int = EACH,
 
 
 def list_matching(root: str, patterns: Sequence[str]) -> str:
-    """Print the names (relative to `root`) of the regular files that match shell patterns, each with a NUL."""
+    """Print the names (relative to `root`) of the regular files that match shell patterns, NUL-terminated."""
     text = """
 cd -- "$1" || exit 0
 shift
@@ -96,16 +96,16 @@ done
 
 
 def hash_beginning(path: str, size: int) -> str:
-    """Print the SHA-256 of a file's first `size` bytes; fails where no regular file is."""
+    """Print the SHA-256 of a file's first `size` bytes; fails if it is not a regular file."""
     text = '[ -f "$1" ] && head -c "$2" < "$1" | sha256sum'
     return shlex.join(helper("fetch", path, FETCH_S, ["/bin/sh", "-c", text, "tipcflow", path, str(size)]))
 
 
 def listed_in(head: Iterable[bytes], names: Sequence[str]) -> dict[str, Listed]:
-    """What the first lines of `pack_files` say, by name.
+    """Parse the first lines of the output of `pack_files` to entries by name.
 
     Raises:
-        ValueError: they are none: a login script of the node printed something.
+        ValueError: invalid lines, for example of a login script that prints to stdout.
     """
     found = {}
     for line in head:
@@ -118,7 +118,7 @@ def listed_in(head: Iterable[bytes], names: Sequence[str]) -> dict[str, Listed]:
 
 
 def portions(names: Sequence[str]) -> list[list[str]]:
-    """The names in lists that are short enough for one command."""
+    """Split the names into lists that are short enough for one command."""
     found: list[list[str]] = []
     room = 0
     for name in names:

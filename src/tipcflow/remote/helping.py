@@ -1,7 +1,7 @@
-"""How a command of ours is marked on a node: what it does, for whom, and until when.
+"""Marks of tipcflow commands on a node: purpose, owner and deadline.
 
-A connection may break without the node noticing. What it ran is found by these variables
-(`tipcflow.remote.runner.helpers`), and ends by itself at its deadline.
+A node may not notice a broken connection. Its commands are found by these variables
+(`tipcflow.remote.runner.helpers`), and end at their deadline.
 """
 
 from collections.abc import Sequence
@@ -10,13 +10,13 @@ KILL_AFTER_S = 5
 
 
 def helper(what: str, place: str, seconds: float, words: Sequence[str], *, timed: bool = True) -> list[str]:
-    """The words of a marked command.
+    """Return the words of a marked command.
 
     Args:
-        what: what it does: `upload`, `fetch`, `watch`, …
-        place: the workspace, or a path below it, that it is for.
+        what: its purpose: `upload`, `fetch`, `watch`, …
+        place: the workspace, or a path below it, that it works for.
         seconds: its deadline.
-        timed: end it at its deadline from outside; False for a command that minds TIPCFLOW_DEADLINE itself.
+        timed: end it at its deadline from outside; False for a command that checks TIPCFLOW_DEADLINE itself.
     """
     limit = str(round(seconds))
     marks = [f"TIPCFLOW_HELPER={what}", f"TIPCFLOW_FOR={place}", f"TIPCFLOW_DEADLINE={limit}"]

@@ -1,7 +1,7 @@
-"""Slots of a host that several workspaces, users or controllers use: which runs hold which, as its runners say.
+"""Slots of a host that several workspaces, users or controllers share: their holders as reported by runners.
 
 A runner binds an abstract Unix socket for each slot of its job (`remote/runner/slots.py`). Such a name exists once
-per network namespace, whoever binds it, and goes with the process.
+per network namespace for all users, and disappears with the process.
 """
 
 import ipaddress
@@ -15,7 +15,7 @@ __all__ = ["host_key", "runs_holding", "short"]
 
 
 def host_key(address: str) -> str:
-    """What names the host itself: all of its addresses mean one host.
+    """Return the identity of a host: all of its addresses map to one host.
 
     Addresses of the loopback network other than 127.0.0.1 are nodes that share a machine on purpose, as in the
     demo without root: each is a host of its own.
@@ -28,16 +28,16 @@ def host_key(address: str) -> str:
 
 
 def short(run: str) -> str:
-    """A run's id as the sockets name it: a name holds no more."""
+    """Return a run's id as used in socket names, whose length is limited."""
     return run[:RUN_LENGTH]
 
 
 def runs_holding(listed: Mapping[str, Any], node: Node, slots: Collection[int] | None = None) -> set[str]:
-    """Short ids of the runs, of any workspace and user, that hold slots of a node's host.
+    """Return short ids of the runs, of any workspace and user, that hold slots of a node's host.
 
     Args:
         listed: what the node's runner lists.
-        slots: of these slots only; None for all.
+        slots: only these slots; None: all.
     """
     key = host_key(node.address)
     return {

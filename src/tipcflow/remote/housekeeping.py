@@ -1,4 +1,4 @@
-"""The text of commands that look after a workspace, not after a run."""
+"""Commands for the maintenance of a workspace, as text."""
 
 import shlex
 
@@ -15,5 +15,5 @@ done
 
 
 def list_runs(node: Node) -> str:
-    """Print the names of all run folders, one per line, some twice; nothing where no workspace is."""
+    """Print the names of all run folders, one per line, possibly repeated; nothing without a workspace."""
     return shlex.join(["/bin/sh", "-c", _RUNS.strip(), "tipcflow", node.workspace])

@@ -1,4 +1,4 @@
-"""Where things are on a node, all below its workspace (docs/reference/job-folder.md)."""
+"""Paths on a node, all below its workspace (docs/reference/job-folder.md)."""
 
 from tipcflow.domain import JobSpec, Node
 from tipcflow.remote.bundle import runner_name
@@ -18,22 +18,22 @@ __all__ = [
 
 
 def runner_path(node: Node) -> str:
-    """The runner that this version of tipcflow speaks to."""
+    """The runner of this version of tipcflow."""
     return f"{node.workspace}/bin/{runner_name()}"
 
 
 def suite_archive(node: Node, sha256: str) -> str:
-    """The suite's code as it was sent, by content: kept for later runs."""
+    """The archive of the suite's code, by content hash: reused by later runs."""
     return f"{node.workspace}/suites/{sha256}.tar.gz"
 
 
 def run_dir(node: Node, run: str) -> str:
-    """Everything of one run but its job folders."""
+    """The folder of one run, without its job folders."""
     return f"{node.workspace}/runs/{safe_name(run)}"
 
 
 def run_root(node: Node, run: str) -> str:
-    """The suite's root in one run: what commands' `cwd` and outputs are relative to."""
+    """The suite's root in one run: commands' `cwd` and outputs are relative to it."""
     return f"{run_dir(node, run)}/src"
 
 

@@ -1,4 +1,4 @@
-"""How long a job's runner has stood still, from what several watches of the job say one after the other."""
+"""How long a job's runner has been stalled, from the events of consecutive watches."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,7 +9,7 @@ class Stillness:
     the time that a runner may stand still.
 
     Args:
-        limit_s: so long a runner may neither write a heartbeat nor use its CPU.
+        limit_s: maximum time without a heartbeat or CPU use of the runner.
     """
 
     def __init__(self, limit_s: float = float("inf")) -> None:
@@ -19,11 +19,11 @@ class Stillness:
         self._first = True
 
     def begin_watch(self) -> None:
-        """A new watch begins: its first event has a `still_s` of 0, whatever the runner did before."""
+        """Start a new watch: its first event has a `still_s` of 0, whatever the runner did before."""
         self._earlier_s, self._this_s, self._first = self._earlier_s + self._this_s, 0.0, True
 
     def beyond(self, event: Mapping[str, Any]) -> float:
-        """For how many seconds the runner has stood still, if that is beyond the limit; else 0.
+        """Return for how many seconds the runner has been stalled, if that exceeds the limit; else 0.
 
         Args:
             event: an `alive` event of the runner's watch.

@@ -1,4 +1,4 @@
-"""What all parts of the repository class share: the engine and its transactions."""
+"""Shared base of the parts of the repository class: the engine and its transactions."""
 
 import time
 from contextlib import AbstractContextManager
@@ -18,7 +18,8 @@ class StoreBase:
         return reading(self._engine)
 
     def now(self) -> float:
-        """The time by the database's clock, seconds since the epoch: the one clock that all controllers share."""
+        """Return the time by the database's clock, seconds since the epoch: the only clock shared by all
+        controllers."""
         with self._read() as connection:
             return clock(connection)
 
@@ -27,9 +28,9 @@ class StoreBase:
 
 
 def clock(connection: Connection) -> float:
-    """The time by the server's clock; a SQLite file is used by one machine, whose clock it is.
+    """Return the server's time; a SQLite file is used by one machine, whose clock is used.
 
-    It is that of the call, not of the transaction's begin: a transaction may have waited for others.
+    The time of the call, not of the start of the transaction, which may have waited for others.
     """
     if connection.dialect.name == "postgresql":
         return float(connection.execute(text("SELECT extract(epoch FROM clock_timestamp())")).scalar_one())
@@ -37,7 +38,7 @@ def clock(connection: Connection) -> float:
 
 
 def upsert(connection: Connection, table: Table) -> Insert:
-    """An INSERT that replaces everything but the key of a row whose key is there already."""
+    """Build an INSERT that replaces all columns but the key if the key exists."""
     keys = [column.name for column in table.primary_key]
     rest = [column.name for column in table.columns if column.name not in keys]
     if connection.dialect.name == "postgresql":

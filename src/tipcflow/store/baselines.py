@@ -1,4 +1,4 @@
-"""Baselines: reference values that somebody accepted, with who, when and why."""
+"""Baselines: accepted reference values, with user, time and reason."""
 
 from collections.abc import Sequence
 
@@ -13,9 +13,9 @@ class Baseline(Frozen):
     """One accepted value for (chain, mode, step, leg, metric, environment class).
 
     Attributes:
-        ordinal: counts what was accepted for that key; the largest is in force, the older ones stay visible.
-        pinned: whether it stays when newer runs pass.
-        run: the run that the value comes from.
+        ordinal: counts the accepted values of that key; the largest is active, older ones stay visible.
+        pinned: whether it stays active when newer runs pass.
+        run: source of the value.
     """
 
     chain: str
@@ -38,11 +38,11 @@ class BaselinesMixin(StoreBase):
     """Table baselines."""
 
     def accept_baseline(self, baseline: Baseline) -> int:
-        """Put a value in force; returns its ordinal (the one in `baseline` is not used)."""
+        """Activate a value; return its ordinal (the one in `baseline` is ignored)."""
         return self.accept_baselines([baseline])[0]
 
     def accept_baselines(self, decided: Sequence[Baseline]) -> list[int]:
-        """Put values in force, all or none; returns their ordinals (those given are not used)."""
+        """Activate values, all or none; return their ordinals (the given ones are ignored)."""
         key = ("chain", "mode", "step", "leg", "metric", "environment")
         ordinals = []
         with self._write() as connection:
@@ -54,15 +54,15 @@ class BaselinesMixin(StoreBase):
         return ordinals
 
     def baselines(self, chain: str, mode: str, environment: str) -> list[Baseline]:
-        """The values in force for a chain in a mode and an environment."""
+        """Return the active values of a chain in a mode and an environment."""
         decided = self.baseline_decisions(chain, mode, environment)
         in_force = {(one.step, one.leg, one.metric): one for one in decided}
         return [in_force[key] for key in sorted(in_force)]
 
     def baseline_decisions(self, chain: str, mode: str, environment: str) -> list[Baseline]:
-        """All that was ever decided for a chain in a mode and an environment, in that order.
+        """Return all decisions for a chain in a mode and an environment, in order.
 
-        A value of nan is a reset: what was decided before for that key counts no more.
+        A value of nan is a reset: it cancels earlier decisions for that key.
         """
         query = select(baselines).where(
             baselines.c.chain == chain, baselines.c.mode == mode, baselines.c.environment == environment

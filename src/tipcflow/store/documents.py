@@ -16,7 +16,8 @@ class DocumentsMixin(StoreBase):
     """Tables documents, environments and check_results."""
 
     def put_document(self, run_id: str, name: str, obj: Any) -> None:
-        """Keep a JSON value or domain type under a name (`predictions`, `certificate` …), or replace it."""
+        """Store a JSON value or domain type under a name (`predictions`, `certificate` …), replacing an earlier
+        one."""
         row = {"run": run_id, "name": name, "body": obj, "updated_at": time.time()}
         with self._write() as connection:
             connection.execute(upsert(connection, documents), row)
@@ -24,7 +25,7 @@ class DocumentsMixin(StoreBase):
     def merge_document(
         self, run_id: str, name: str, entries: Mapping[str, Any], *, without: Collection[str] = ()
     ) -> None:
-        """Put entries into a document that is a JSON object; several writers lose none of each other's.
+        """Merge entries into a document that is a JSON object; concurrent writers lose no entries.
 
         Args:
             without: keys whose earlier entries are removed, unless `entries` replaces them.
@@ -33,7 +34,7 @@ class DocumentsMixin(StoreBase):
             return
         mine = (documents.c.run == run_id, documents.c.name == name)
         with self._write() as connection:
-            # Queue up behind the run's row: the document itself may not be there yet.
+            # Lock the run's row: the document itself may not exist yet.
             connection.execute(select(runs.c.id).where(runs.c.id == run_id).with_for_update())
             before = connection.execute(select(documents.c.body).where(*mine)).scalar() or {}
             kept = {key: value for key, value in before.items() if key not in without}
@@ -43,26 +44,26 @@ class DocumentsMixin(StoreBase):
             connection.execute(upsert(connection, documents), row)
 
     def document(self, run_id: str, name: str) -> Any:
-        """The document, None when there is none."""
+        """Return the document, None if it does not exist."""
         query = select(documents.c.body).where(documents.c.run == run_id, documents.c.name == name)
         with self._read() as connection:
             return connection.execute(query).scalar()
 
     def several_documents(self, run_id: str, names: Iterable[str]) -> dict[str, Any]:
-        """Those of the documents that there are, by name."""
+        """Return the existing documents of these names."""
         query = select(documents.c.name, documents.c.body)
         query = query.where(documents.c.run == run_id, documents.c.name.in_(list(names)))
         with self._read() as connection:
             return {name: body for name, body in connection.execute(query) if body is not None}
 
     def documents(self, run_id: str) -> list[str]:
-        """The names of a run's documents, sorted."""
+        """Return the names of a run's documents, sorted."""
         query = select(documents.c.name).where(documents.c.run == run_id)
         with self._read() as connection:
             return sorted(connection.execute(query).scalars())
 
     def save_node_facts(self, run_id: str, facts: NodeFacts | Iterable[NodeFacts]) -> None:
-        """Keep what nodes said about themselves; a node that speaks again replaces what it said."""
+        """Store facts of nodes; new facts of a node replace its earlier ones."""
         several = [facts] if isinstance(facts, NodeFacts) else facts
         rows = [_environment(run_id, node) for node in several]
         if rows:
@@ -70,13 +71,13 @@ class DocumentsMixin(StoreBase):
                 connection.execute(upsert(connection, environments), rows)
 
     def node_facts(self, run_id: str) -> list[NodeFacts]:
-        """What the run's nodes said, by node name."""
+        """Return the facts of the run's nodes, by node name."""
         query = select(environments.c.facts).where(environments.c.run == run_id).order_by(environments.c.node)
         with self._read() as connection:
             return [NodeFacts.model_validate(facts) for facts in connection.execute(query).scalars()]
 
     def set_check_results(self, run_id: str, results: Iterable[CheckResult]) -> None:
-        """Keep the answers of a judgement in place of all earlier ones."""
+        """Store the check results of a judgement; they replace all earlier ones."""
         seen: Counter[tuple[str, ...]] = Counter()
         rows = []
         for position, result in enumerate(results):
@@ -91,7 +92,7 @@ class DocumentsMixin(StoreBase):
                 connection.execute(insert(check_results), rows)
 
     def check_results(self, run_id: str) -> list[CheckResult]:
-        """The answers of the last judgement, in its order."""
+        """Return the check results of the last judgement, in its order."""
         query = select(check_results).where(check_results.c.run == run_id).order_by(check_results.c.position)
         with self._read() as connection:
             rows = connection.execute(query).mappings().all()

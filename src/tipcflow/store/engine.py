@@ -1,4 +1,4 @@
-"""Connections: one form of URL, one set of database settings, one way to begin a transaction."""
+"""Connections: one form of URL, one set of database settings, one way to start a transaction."""
 
 import sqlite3
 import time
@@ -16,16 +16,16 @@ from tipcflow.config.settings import safe_url
 from tipcflow.domain import ConfigError, InfraError
 
 BUSY_S = 30.0
-# Another writer may hold a SQLite file for half a minute, as while it is copied: that costs a run time, no more.
+# Wait for a SQLite file that another process locks, for example during a copy.
 LOCKED_S = 60.0
-# A database that answered before may be away for so long, as while its server is restarted, before a run gives up.
+# How long a database that was reached before may be away, for example during a restart, before a run fails.
 AWAY_S = 180.0
-# A PostgreSQL server ends a transaction whose client says nothing for IDLE_S, as one on a suspended machine. Who
-# waits for its locks waits longer than that, so goes on. Migrations have no such limits.
+# A PostgreSQL server ends a transaction whose client is silent for IDLE_S, for example on a suspended machine.
+# Waiting for its locks takes longer than that, so waiting clients continue. Migrations have no such limits.
 IDLE_S = 120.0
 LOCK_S = 180.0
 STATEMENT_S = 600.0
-# A connection whose other end has vanished without a word is noticed after a minute.
+# A connection that was lost without notice is detected after a minute.
 _SERVER = {
     "connect_timeout": int(BUSY_S),
     "application_name": "tipcflow",
@@ -57,10 +57,10 @@ _DRIVERS = {"postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg"
 
 
 def normal_url(url: str) -> URL:
-    """The URL with the driver that we ship.
+    """Return the URL with the driver that tipcflow ships.
 
     Raises:
-        ConfigError: when it is no URL of SQLite or PostgreSQL.
+        ConfigError: not a URL of SQLite or PostgreSQL.
     """
     wrong = ConfigError(
         "not a database URL",
@@ -80,11 +80,11 @@ def normal_url(url: str) -> URL:
 
 
 def make_engine(url: str, *, foreign_keys: bool = True) -> Engine:
-    """An engine; nothing is connected yet, but a SQLite file's folder is made.
+    """Create an engine without connecting; the folder of a SQLite file is created.
 
     Args:
         url: of SQLite or PostgreSQL.
-        foreign_keys: False for migrations on SQLite, which cannot rebuild a table that others refer to.
+        foreign_keys: False for migrations on SQLite, which cannot rebuild a referenced table.
     """
     parsed = normal_url(url)
     if parsed.get_backend_name() != "sqlite":
@@ -112,9 +112,9 @@ def make_engine(url: str, *, foreign_keys: bool = True) -> Engine:
 
 
 def _limit_waits(connection: Any, _: Any) -> None:
-    """No statement waits for ever: not for a lock, and not for a client that holds one and was frozen.
+    """Limit the wait of every statement: for locks, and for a frozen client that holds one.
 
-    As statements, since poolers between us and the server do not take them as options of a connection.
+    Set by statements, because connection poolers do not pass these as connection options.
     """
     limits = {
         "idle_in_transaction_session_timeout": IDLE_S,
@@ -130,14 +130,14 @@ def _make_folder(folder: Path, url: str) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InfraError(f"cannot make the folder of the database {safe_url(url)}: {error}") from error
+        raise InfraError(f"cannot create the folder of the database {safe_url(url)}: {error}") from error
 
 
 def _refuse_network(file: Path, url: str) -> None:
-    """Refuse a SQLite file on a network file system: its locks and shared memory hold on one machine only.
+    """Reject a SQLite file on a network file system: its locks and shared memory work on one machine only.
 
     Raises:
-        ConfigError: naming the file system.
+        ConfigError: names the file system.
     """
     kind = file_system(file.absolute().parent.resolve())
     if kind in NETWORK or kind.startswith("fuse.ssh"):
@@ -150,7 +150,7 @@ def _refuse_network(file: Path, url: str) -> None:
 
 
 def file_system(folder: Path, mounts: Path = Path("/proc/self/mounts")) -> str:
-    """The type of the file system that holds a folder, '' where it is not known."""
+    """Return the type of the file system of a folder, '' if unknown."""
     found, longest = "", -1
     try:
         lines = mounts.read_text(errors="replace").splitlines()
@@ -158,14 +158,14 @@ def file_system(folder: Path, mounts: Path = Path("/proc/self/mounts")) -> str:
         return ""
     for line in lines:
         _, place, kind, *_ = [*line.split(), "", "", ""]
-        place = place.replace("\\040", " ")  # a blank stands as \040
+        place = place.replace("\\040", " ")  # a space is written as \040
         if folder.is_relative_to(place) and len(place) >= longest:  # the last one mounted there counts
             found, longest = kind, len(place)
     return found
 
 
 def _set_wal(connection: sqlite3.Connection) -> None:
-    """Turn write-ahead logging on; two processes that do so at once do not wait for each other by themselves."""
+    """Enable write-ahead logging; SQLite itself does not retry if two processes do so concurrently."""
     deadline = time.monotonic() + BUSY_S
     while True:
         try:
@@ -178,9 +178,9 @@ def _set_wal(connection: sqlite3.Connection) -> None:
 
 
 def _connected(engine: Engine) -> Connection:
-    """A connection; waits for a database server that is away, if it has ever answered this engine.
+    """Return a connection; wait for an unavailable server if this engine has reached it before.
 
-    Pages do not wait: nobody would wait for them (option `tipcflow_waits`).
+    Pages do not wait, to keep requests short (option `tipcflow_waits`).
     """
     deadline = time.monotonic() + AWAY_S
     waits = engine.dialect.name != "sqlite" and engine.get_execution_options().get("tipcflow_waits", True)
@@ -198,7 +198,7 @@ def _connected(engine: Engine) -> Connection:
 
 @contextmanager
 def reading(engine: Engine) -> Iterator[Connection]:
-    """A connection whose statements all see one snapshot."""
+    """Open a connection whose statements all see one snapshot."""
     with _connected(engine) as connection:
         if engine.dialect.name == "postgresql":
             connection = connection.execution_options(isolation_level="REPEATABLE READ")
@@ -208,7 +208,7 @@ def reading(engine: Engine) -> Iterator[Connection]:
 
 @contextmanager
 def writing(engine: Engine) -> Iterator[Connection]:
-    """One transaction; on SQLite it holds the write lock from its beginning, so it never fails half-way."""
+    """Open one transaction; on SQLite it holds the write lock from its start, so it never fails half-way."""
     with _connected(engine) as connection:
         connection = connection.execution_options(tipcflow_write=True)
         with connection.begin():
@@ -221,7 +221,7 @@ class UnreachableError(InfraError):
 
 @contextmanager
 def reachable(url: str) -> Iterator[None]:
-    """Turn what the driver says when a database cannot be opened into a clear message without its password."""
+    """Convert driver errors of an unusable database to a clear message without its password."""
     try:
         yield
     except DBAPIError as error:

@@ -1,4 +1,4 @@
-"""Members of attempts: how several processes run one attempt of a step together."""
+"""Members of attempts: several processes run one attempt of a step together."""
 
 import time
 from collections.abc import Sequence
@@ -12,13 +12,13 @@ from tipcflow.store.schema import attempts, members, steps
 
 
 class Joined(Frozen):
-    """An open attempt that a process takes part in.
+    """An open attempt that a process joined.
 
     Attributes:
         attempt: its number.
         opened: whether this call opened it.
-        closed: its (status, reason) when it has ended already and is of the caller's own round of tasks.
-        members: node -> what is known of its part, for those nodes of which something is known.
+        closed: its (status, reason) if it has ended in the caller's own round of tasks.
+        members: node -> stored state of its part, for nodes with a state.
     """
 
     attempt: int
@@ -42,16 +42,16 @@ class MembersMixin(StoreBase):
         cleared: int = -1,
         beyond: int = 0,
     ) -> Joined:
-        """The open attempt of a step, or a new one when there is none: decided in one transaction.
+        """Join the open attempt of a step, or open a new one, in one transaction.
 
         Args:
-            node, generation, cleared: who asks, and of which round of tasks (`MemberState.of_round`). When the
-                last attempt was of that round and has ended, the caller comes late or again: it gets that attempt,
-                and none is opened.
-            beyond: attempts up to this one are not taken: the step is tried again.
+            node, generation, cleared: the caller and its round of tasks (`MemberState.of_round`). If the last
+                attempt has ended in that round, the caller is late or repeated: it gets that attempt, and none is
+                opened.
+            beyond: attempts up to this number are not joined, because the step is retried.
 
         Raises:
-            KeyError: when the run's plan has no such step.
+            KeyError: the run's plan has no such step.
         """
         mine = (attempts.c.run == run_id, attempts.c.step == step_id)
         with self._write() as connection:
@@ -72,7 +72,7 @@ class MembersMixin(StoreBase):
                 states = {state.node: state for state in map(MemberState.model_validate, rows)}
                 said = select(attempts.c.status, attempts.c.reason).where(*mine, attempts.c.attempt == last)
                 status, reason = connection.execute(said).one()
-                # Who comes again after a stop wants it to run.
+                # A task that runs again after a stop wants the job to run.
                 stopped = status == Status.CANCELLED
                 if node in states and states[node].of_round(generation, cleared) and not stopped:
                     self._mark(connection, run_id, step_id, last, states[node], generation)
@@ -86,7 +86,7 @@ class MembersMixin(StoreBase):
     def _mark(
         connection: Connection, run_id: str, step_id: str, attempt: int, state: MemberState, generation: int
     ) -> None:
-        """Keep that the node's own task has taken the result: a later clear of other tasks does not concern it."""
+        """Record that the node's own task has read the result: a later clear of other tasks does not affect it."""
         if not state.generation:
             of = (members.c.run == run_id, members.c.step == step_id, members.c.attempt == attempt)
             own = state.model_copy(update={"generation": generation})
@@ -106,7 +106,7 @@ class MembersMixin(StoreBase):
         return known is not None and known.of_round(generation, cleared) and last.status != Status.CANCELLED
 
     def open_attempt_number(self, run_id: str, step_id: str) -> int | None:
-        """The number of the step's open attempt, None when there is none."""
+        """Return the number of the step's open attempt, None without one."""
         query = select(attempts.c.attempt).where(
             attempts.c.run == run_id, attempts.c.step == step_id, attempts.c.ended_at.is_(None)
         )
@@ -114,10 +114,10 @@ class MembersMixin(StoreBase):
             return connection.execute(query).scalar()
 
     def put_member(self, run_id: str, step_id: str, attempt: int, state: MemberState) -> MemberState:
-        """Keep what is known of a node's part. What is known of an ended one stays as it was first told.
+        """Store the state of a node's part. The first state of an ended part is final.
 
         Returns:
-            What is kept.
+            The stored state.
 
         Raises:
             sqlalchemy.exc.IntegrityError: when there is no such attempt.
@@ -125,7 +125,7 @@ class MembersMixin(StoreBase):
         key = {"run": run_id, "step": step_id, "attempt": attempt, "node": state.node}
         own = _members(run_id, step_id, attempt).where(members.c.node == state.node)
         with self._write() as connection:
-            # Whoever changes members of an attempt queues up behind its row.
+            # Changes of members of an attempt are serialised by a lock on its row.
             mine = (attempts.c.run == run_id, attempts.c.step == step_id, attempts.c.attempt == attempt)
             connection.execute(select(attempts.c.attempt).where(*mine).with_for_update())
             before = connection.execute(own).scalar()
@@ -138,7 +138,7 @@ class MembersMixin(StoreBase):
         return state
 
     def members(self, run_id: str, step_id: str, attempt: int) -> dict[str, MemberState]:
-        """Node -> what is known of its part of an attempt, for those nodes of which something is known."""
+        """Return node -> stored state of its part of an attempt, for nodes with a state."""
         with self._read() as connection:
             rows = connection.execute(_members(run_id, step_id, attempt)).scalars()
             states = [MemberState.model_validate(row) for row in rows]

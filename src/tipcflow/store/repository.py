@@ -1,4 +1,4 @@
-"""The one class through which all other rooms reach the database."""
+"""The repository class: the only access of other packages to the database."""
 
 import time
 from collections.abc import Callable
@@ -19,7 +19,7 @@ from tipcflow.store.series.bulk import SeriesMixin
 from tipcflow.store.series.frames import FramesMixin
 from tipcflow.store.series.rollup import RollupMixin
 
-# How long a task waits for the rest of an upgrade; Airflow tries it twice more, which makes a quarter of an hour.
+# How long a task waits for the rest of an upgrade; Airflow retries it twice, which makes a quarter of an hour.
 SCHEMA_WAIT_S = 300.0
 _LOOK_S = 5.0
 _KEPT: dict[str, Engine] = {}
@@ -60,13 +60,13 @@ class Store(
 
     @classmethod
     def open_in_task(cls, wait_s: float = SCHEMA_WAIT_S) -> Self:
-        """Open the database of the settings from a process that an upgrade may overtake, or precede.
+        """Open the configured database from a process that may run during or before an upgrade.
 
         An empty database gets its tables. An older or newer one is left alone, and waited for, and so is a server
         that does not answer.
 
         Raises:
-            WrongSchemaError: it still has another schema after so many seconds; later it may have the right one.
+            WrongSchemaError: it still has another schema after `wait_s`; a later call may succeed.
             ConfigError, InfraError: as `open`.
         """
         return cls._open(None, lambda engine, name: _await_schema(engine, name, wait_s))

@@ -9,7 +9,7 @@ from tipcflow.domain import ConfigError, Plan, Run, Status
 from tipcflow.store.base import StoreBase, upsert
 from tipcflow.store.schema import RUN_WORDS, attempts, legs, plans, runs, steps
 
-# Who a run is and how it ended have methods of their own.
+# Identity and result of a run have methods of their own.
 _FIXED = frozenset({"id", "schema_version", "status", "reason", "created_at", "ended_at"})
 _LISTED = 5
 
@@ -18,14 +18,14 @@ class RunsMixin(StoreBase):
     """Tables runs, plans and (as far as the plan makes them) steps."""
 
     def create_run(self, run: Run, plan: Plan | None = None) -> None:
-        """Store a new run, with its plan when that is known already (else `replace_plan` brings it).
+        """Store a new run, with its plan if it is known (otherwise `replace_plan` adds it).
 
         Raises:
-            ConfigError: when there is a run of that id.
+            ConfigError: a run with that id exists.
         """
         with self._write() as connection:
             if connection.execute(select(runs.c.id).where(runs.c.id == run.id)).first():
-                raise ConfigError("there is a run of that id", key="run", found=run.id)
+                raise ConfigError("a run with that id exists", key="run", found=run.id)
             connection.execute(insert(runs), run.model_dump())
             if plan is not None:
                 _put_plan(connection, run.id, plan)
@@ -43,10 +43,10 @@ class RunsMixin(StoreBase):
         return _run(row)
 
     def find_run(self, prefix: str) -> Run:
-        """The run that a person means by the first characters of its id, or by `latest`.
+        """Find the run by the first characters of its id, or by `latest`.
 
         Raises:
-            ConfigError: when there is none or more than one; lists the candidates.
+            ConfigError: no run or more than one; lists the candidates.
         """
         if prefix == "latest":
             newest = self.runs(limit=1)
@@ -83,10 +83,10 @@ class RunsMixin(StoreBase):
         )
 
     def update_run(self, run_id: str, **fields: Any) -> None:
-        """Set what is learnt while a run goes on: suite_commit, framework, environment, nodes …
+        """Set fields that become known during a run: suite_commit, framework, environment, nodes …
 
         Raises:
-            ValueError: for a field that a run does not have or that does not change.
+            ValueError: the field does not exist or is constant.
             ConfigError: when there is no such run.
         """
         wrong = sorted(name for name in fields if name in _FIXED or name not in runs.c)
@@ -101,15 +101,15 @@ class RunsMixin(StoreBase):
         """Give a run its status; a later call replaces it (a run may be judged again).
 
         Raises:
-            ValueError: for a word that is not said of runs.
+            ValueError: the status is not valid for runs.
             ConfigError: when there is no such run.
         """
         if status not in RUN_WORDS:
-            raise ValueError(f"{status} is not said of a run")
+            raise ValueError(f"{status} is not a status of runs")
         self._set(run_id, {"status": status, "reason": reason, "ended_at": ended_at})
 
     def reopen_run(self, run_id: str) -> None:
-        """Take a run's status back: it goes on, because somebody cleared tasks of it.
+        """Remove a run's status: it continues, because its tasks were cleared.
 
         Raises:
             ConfigError: when there is no such run.

@@ -33,8 +33,8 @@ RUN_WORDS = (
     Status.FAILED,
     Status.CONFIG_ERROR,
 )
-# A leg that was running when its node died or a person stopped it is neither failed nor blocked, so legs take
-# the words of the step that they belong to.
+# A leg that was running when its node died or a user stopped it is neither failed nor blocked, so legs use the
+# statuses of the step that they belong to.
 STEP_WORDS = (
     Status.PASS,
     Status.NOT_RUN,

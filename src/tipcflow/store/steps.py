@@ -14,11 +14,11 @@ class StepsMixin(StoreBase):
     """Tables steps, attempts and legs."""
 
     def open_attempt(self, run_id: str, step_id: str, nodes: Sequence[str], started_at: float) -> int:
-        """Begin a try of a step on all of its nodes; returns its number, from 1.
+        """Open an attempt of a step on all of its nodes; return its number, from 1.
 
         Raises:
-            KeyError: when the run's plan has no such step.
-            InfraError: when an attempt of that step is open: someone else is at it, or it must be closed first.
+            KeyError: the run's plan has no such step.
+            InfraError: an attempt of that step is open: another process runs it, or it must be closed first.
         """
         with self._write() as connection:
             step = select(steps.c.step).where(steps.c.run == run_id, steps.c.step == step_id)
@@ -52,11 +52,11 @@ class StepsMixin(StoreBase):
         records: Sequence[ExitRecord],
         ended_at: float,
     ) -> bool:
-        """End a try. Returns False, and changes nothing, when it was closed before (a second observer).
+        """Close an attempt. Returns False, without a change, if it was closed before by another process.
 
         Raises:
-            KeyError: when there is no such attempt.
-            ValueError: for a word that is not said of steps.
+            KeyError: no such attempt.
+            ValueError: the status is not valid for steps.
         """
         _check_word(status)
         mine = (attempts.c.run == run_id, attempts.c.step == step_id, attempts.c.attempt == attempt)
@@ -86,11 +86,11 @@ class StepsMixin(StoreBase):
             return [Attempt.model_validate(dict(row)) for row in connection.execute(query).mappings()]
 
     def set_step(self, run_id: str, step_id: str, status: Status, reason: str = "") -> None:
-        """Say what became of a step.
+        """Set the status of a step.
 
         Raises:
             KeyError: when the run's plan has no such step.
-            ValueError: for a word that is not said of steps.
+            ValueError: the status is not valid for steps.
         """
         _check_word(status)
         mine = update(steps).where(steps.c.run == run_id, steps.c.step == step_id)
@@ -99,9 +99,9 @@ class StepsMixin(StoreBase):
                 raise KeyError(f"run {run_id} has no step {step_id}")
 
     def clear_steps(self, run_id: str, step_ids: Sequence[str]) -> None:
-        """Take back what was said of steps and of their legs, because they or what they need are tried again.
+        """Remove the statuses of steps and their legs, because they or their dependencies are attempted again.
 
-        A leg that is not reached this time must not show what came of it before.
+        A leg that this attempt does not reach must not show an earlier result.
         """
         mine = update(steps).where(steps.c.run == run_id, steps.c.step.in_(step_ids))
         own = delete(legs).where(legs.c.run == run_id, legs.c.step.in_(step_ids))
@@ -119,11 +119,11 @@ class StepsMixin(StoreBase):
         reason: str = "",
         record: ExitRecord | None = None,
     ) -> None:
-        """Say what became of a leg in an attempt of its step (0 when it was not started); replaces what was said.
+        """Set the status of a leg in an attempt of its step (0 if it was not started), replacing an earlier one.
 
         Raises:
             KeyError: when the run's plan has no such step.
-            ValueError: for a word that is not said of legs.
+            ValueError: the status is not valid for legs.
         """
         _check_word(status)
         row: dict[str, Any] = {
@@ -153,11 +153,11 @@ class StepsMixin(StoreBase):
             return {step: (Status(status), reason) for step, status, reason in connection.execute(query)}
 
     def leg_statuses(self, run_id: str) -> dict[str, tuple[Status, str]]:
-        """Step id + '/' + leg id -> (status, reason) in the last attempt that said something of the leg."""
+        """Return step id + '/' + leg id -> (status, reason) in the last attempt with a status of the leg."""
         return {key: (Status(row["status"]), row["reason"]) for key, row in self._last_legs(run_id).items()}
 
     def leg_records(self, run_id: str) -> list[ExitRecord]:
-        """Exit records of the legs, of the last attempt that said something of the leg."""
+        """Return exit records of the legs, of the last attempt with a status of the leg."""
         rows = self._last_legs(run_id).values()
         return [ExitRecord.model_validate(row["record"]) for row in rows if row["record"] is not None]
 
@@ -176,4 +176,4 @@ def _of_run(table: Table, run_id: str) -> Any:
 
 def _check_word(status: Status) -> None:
     if status not in STEP_WORDS:
-        raise ValueError(f"{status} is not said of a step or leg")
+        raise ValueError(f"{status} is not a status of steps or legs")

@@ -1,4 +1,4 @@
-"""What is wrong with a database that cannot be used, in words."""
+"""Messages about an unusable database."""
 
 from sqlalchemy.exc import DBAPIError
 

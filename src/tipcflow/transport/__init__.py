@@ -1,4 +1,4 @@
-"""Reaching nodes: one protocol, and its adapters. Nothing else knows SSH."""
+"""Connections to nodes: one protocol and its adapters. No other package uses SSH."""
 
 from tipcflow.transport.base import Completed, Transport
 

@@ -1,4 +1,4 @@
-"""The one way to reach a node."""
+"""The protocol of connections to nodes."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -11,7 +11,7 @@ from tipcflow.remote.fetching import Listed
 
 @dataclass(frozen=True)
 class Completed:
-    """What a remote command left. `exit_code` is -1 when it was ended by a signal."""
+    """The result of a remote command. `exit_code` is -1 if it was ended by a signal."""
 
     exit_code: int
     stdout: bytes
@@ -21,15 +21,15 @@ class Completed:
 class Transport(Protocol):
     """A connection to one node. Several threads may use it at once.
 
-    Every method raises InfraError, which names the node, when the connection or the node fails.
+    Every method raises InfraError with the node's name if the connection or the node fails.
     """
 
     def run(self, command: str, *, input: bytes | None = None, timeout: float = 60.0) -> Completed:  # noqa: A002
         """Run a command to its end.
 
         Args:
-            input: its stdin; None is empty.
-            timeout: seconds for all of it.
+            input: its stdin; None: empty.
+            timeout: limit for the whole command, seconds.
         """
         ...
 
@@ -46,17 +46,17 @@ class Transport(Protocol):
         The iterator ends with the command's output; leaving the context closes the remote command's channel.
 
         Args:
-            input: its stdin, all of which the command reads before it says anything.
-            timeout: seconds that the node may be silent.
-            first: as long it may be before its first word, if that is longer.
+            input: its stdin, which the command reads completely before its first output.
+            timeout: maximum silence of the node, seconds.
+            first: maximum time until the first output, if longer.
         """
         ...
 
     def put(self, data: bytes | Path, remote: str, *, mode: int = 0o644, timeout: float = 300.0) -> None:
-        """Write a file on the node: all of it or nothing, its folder made if need be.
+        """Write a file on the node atomically; creates its folder if necessary.
 
         Args:
-            data: its content, or a local file.
+            data: content, or a local file.
         """
         ...
 
@@ -69,39 +69,39 @@ class Transport(Protocol):
         limit: int | None = None,
         timeout: float = 300.0,
     ) -> bytes:
-        """A file's bytes from `offset` on, at most `limit`; into `local`, if given (then b'' is returned).
+        """Return a file's bytes from `offset`, at most `limit`; with `local`, write them there and return b''.
 
         Raises:
-            FileNotFoundError: there is no such file on the node.
+            FileNotFoundError: the file does not exist on the node.
         """
         ...
 
     def get_more(self, remote: str, local: Path, *, limit: int, timeout: float = 300.0) -> None:
-        """Append a file's bytes to `local`, from behind what is there on, until that has `limit` bytes.
+        """Append a file's bytes to `local`, starting at its current size, until it has `limit` bytes.
 
-        What arrived before an error stays, so that another call goes on there.
+        Bytes that arrived before an error stay, so that another call resumes there.
 
         Raises:
-            FileNotFoundError: there is no such file on the node.
+            FileNotFoundError: the file does not exist on the node.
         """
         ...
 
     def get_many(
         self, root: str, names: Sequence[str], local: Path, *, limit: int, timeout: float = 300.0
     ) -> dict[str, Listed]:
-        """List files below `root`, and fetch the small ones into the folder `local` in one go.
+        """List files below `root`, and fetch the small ones into the folder `local` in one command.
 
-        Links and launcher files that may hold secrets are neither listed nor fetched.
+        Links and launcher files that may contain secrets are neither listed nor fetched.
 
         Args:
-            limit: bytes that their hashes are of; larger files are listed only.
+            limit: number of bytes that the hashes cover; larger files are only listed.
 
         Returns:
-            name -> size and SHA-256, of those that are there; which of them arrived is to be looked at, and which
-            may not be read there is said (`Listed.readable`).
+            name -> size and SHA-256 of the existing files. Check which of them arrived; unreadable files have
+                `Listed.readable` False.
         """
         ...
 
     def close(self) -> None:
-        """End the connection. May be called twice."""
+        """Close the connection. May be called twice."""
         ...

@@ -1,4 +1,4 @@
-"""Connecting to a node, by whichever adapter there is."""
+"""Connect to a node with the default adapter."""
 
 from tipcflow.domain import Node
 from tipcflow.transport.base import Transport
@@ -8,11 +8,11 @@ def connect(node: Node, *, timeout: float = 10.0) -> Transport:
     """Connect to a node.
 
     Args:
-        timeout: seconds for the TCP connection, the banner and the login, each.
+        timeout: limit for the TCP connection, the banner and the login, each in seconds.
 
     Raises:
-        InfraError: unreachable, refused, an unknown or changed host key, a refused login: each with its message.
+        InfraError: unreachable, connection refused, unknown or changed host key, login refused: one message each.
     """
-    from tipcflow.transport import paramiko_adapter  # takes a tenth of a second to import
+    from tipcflow.transport import paramiko_adapter  # the import takes 0.1 s
 
     return paramiko_adapter.connect(node, timeout=timeout)

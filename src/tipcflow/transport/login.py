@@ -1,4 +1,4 @@
-"""Connecting to a node by ssh: host keys are always checked, and every failure has its own clear message."""
+"""SSH login to a node: host keys are always checked, and every failure has a specific message."""
 
 import base64
 import hashlib
@@ -17,7 +17,7 @@ from tipcflow.transport.target import Target, resolve
 LOG = "tipcflow.transport.ssh"
 KEEPALIVE_S = 10
 UNACKNOWLEDGED_MS = 30_000
-"""How long the peer may leave our data unacknowledged before the connection counts as lost."""
+"""How long sent data may stay unacknowledged before the connection counts as lost."""
 
 
 class _UnknownHostKey(paramiko.SSHException):
@@ -32,21 +32,21 @@ class _Reject(paramiko.MissingHostKeyPolicy):
 
 
 class _DroppedError(Exception):
-    """The server closed the connection before it said who it is."""
+    """The server closed the connection before its banner."""
 
 
 def connect_client(
     node: Node, *, timeout: float = 10.0, patience: float = 30.0, config_file: Path | None = None
 ) -> paramiko.SSHClient:
-    """A connected, authenticated client.
+    """Return a connected, authenticated client.
 
     Args:
-        timeout: seconds for the TCP connection, the banner and the login, each.
-        patience: seconds to go on trying while the server drops connections before its banner (`MaxStartups`).
-        config_file: instead of the user's `~/.ssh/config`.
+        timeout: limit for the TCP connection, the banner and the login, each in seconds.
+        patience: seconds to retry while the server drops connections before its banner (`MaxStartups`).
+        config_file: replaces the user's `~/.ssh/config`.
 
     Raises:
-        InfraError: it names the node, what is wrong, and how to mend it.
+        InfraError: names the node, the problem and the fix.
     """
     target = resolve(node, config_file=config_file)
     until, pause = time.monotonic() + patience, 0.1
@@ -59,7 +59,7 @@ def connect_client(
                 raise _error(
                     node,
                     f"{target} closes the connection before its banner ({error})",
-                    "too many logins at once (sshd's MaxStartups), or not an ssh server",
+                    "too many concurrent logins (sshd's MaxStartups), or not an SSH server",
                     passing=True,
                 ) from error
             time.sleep(pause)
@@ -72,17 +72,17 @@ def _connect_once(node: Node, target: Target, timeout: float) -> paramiko.SSHCli
     client.set_missing_host_key_policy(_Reject())
     _load_known_hosts(client, node, target)
     sock = _open(node, target, timeout)
-    keys: Any = list(target.identity_files) or None  # a list is allowed, which the stubs do not know
+    keys: Any = list(target.identity_files) or None  # paramiko accepts a list, its stubs do not
     try:
         client.connect(
-            target.key_name,  # with a socket given it serves only to look up the host key
+            target.key_name,  # with an open socket it only selects the host key
             port=22,
             username=target.user,
             key_filename=keys,
             look_for_keys=target.agent and not target.identity_files,
             allow_agent=target.agent,
             sock=sock,
-            timeout=2 * timeout,  # for the key exchange, which begins with the banner
+            timeout=2 * timeout,  # for the key exchange, which starts with the banner
             banner_timeout=timeout,
             auth_timeout=timeout,
             channel_timeout=timeout,
@@ -106,11 +106,11 @@ def _open(node: Node, target: Target, timeout: float) -> Any:
         raise _error(node, f"the host name {target.host} is unknown", "see ssh.host of the node") from error
     except TimeoutError as error:
         raise _error(
-            node, f"{target} does not answer within {timeout:g} s", "is it up, and not firewalled?", passing=True
+            node, f"{target} does not respond within {timeout:g} s", "check power and firewall", passing=True
         ) from error
     except ConnectionRefusedError as error:
         raise _error(
-            node, f"{target} refuses connections: no ssh server listens there", "start sshd", passing=True
+            node, f"{target} refuses connections: no SSH server is running there", "start sshd", passing=True
         ) from error
     except OSError as error:
         raise _error(
@@ -128,11 +128,11 @@ def _load_known_hosts(client: paramiko.SSHClient, node: Node, target: Target) ->
         except FileNotFoundError:
             continue
         except Exception as error:
-            raise _error(node, f"cannot read {file}: {error}", "mend that file") from error
+            raise _error(node, f"cannot read {file}: {error}", "fix that file") from error
 
 
 def _explain(node: Node, target: Target, error: BaseException) -> BaseException:
-    """The error that a person reads; what is not about ssh (an interrupt) stays as it is."""
+    """Return the error to show; errors unrelated to SSH (an interrupt) are returned unchanged."""
     name, file = target.key_name, target.known_hosts[0]
     if isinstance(error, _UnknownHostKey):
         return _error(
@@ -146,7 +146,7 @@ def _explain(node: Node, target: Target, error: BaseException) -> BaseException:
             node,
             f"the host key of {target} has changed: {_fingerprint(error.key)} instead of the known "
             f"{_fingerprint(error.expected_key)} in " + " or ".join(target.known_hosts),
-            f"find out why; if the node was set up anew: ssh-keygen -f {file} -R '{name}', then ssh-keyscan",
+            f"find out why; if the node was reinstalled: ssh-keygen -f {file} -R '{name}', then ssh-keyscan",
         )
     keys = ", ".join(target.identity_files) or "the agent's and the default keys"
     if isinstance(error, paramiko.PasswordRequiredException):
@@ -160,19 +160,19 @@ def _explain(node: Node, target: Target, error: BaseException) -> BaseException:
     dropped = isinstance(error, EOFError | ConnectionError) or "banner" in str(error).lower()
     if isinstance(error, paramiko.ProxyCommandFailure) or (dropped and target.proxy):
         return _error(
-            node, f"no ssh server answers through: {target.proxy}", "see ProxyCommand or ProxyJump", passing=True
+            node, f"no SSH server responds through: {target.proxy}", "see ProxyCommand or ProxyJump", passing=True
         )
     if dropped and not isinstance(error.__context__, TimeoutError):
         return _DroppedError(str(error) or type(error).__name__)
     if dropped:
         return _error(
             node,
-            f"{target} accepts connections but says nothing",
-            "not an ssh server, or overloaded",
+            f"{target} accepts connections but sends no banner",
+            "not an SSH server, or overloaded",
             passing=True,
         )
     if isinstance(error, TimeoutError) or "No existing session" in str(error):
-        return _error(node, f"{target} did not finish the login in time", "is the node overloaded?", passing=True)
+        return _error(node, f"{target} did not finish the login in time", "check the load", passing=True)
     if isinstance(error, paramiko.SSHException | OSError | ValueError):
         return _error(node, f"cannot log in to {target}: {error}", "")
     return error

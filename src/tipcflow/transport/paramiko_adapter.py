@@ -1,4 +1,4 @@
-"""Transport over paramiko: one connection per node, a channel per command."""
+"""Transport over paramiko: one connection per node, one channel per command."""
 
 import io
 import shutil
@@ -28,19 +28,19 @@ def connect(node: Node, *, timeout: float = 10.0, config_file: Path | None = Non
     """Connect to a node.
 
     Raises:
-        InfraError: unreachable, refused, an unknown or changed host key, a refused login: each with its message.
+        InfraError: unreachable, connection refused, unknown or changed host key, login refused: one message each.
     """
     return ParamikoTransport(connect_client(node, timeout=timeout, config_file=config_file), node)
 
 
 class ParamikoTransport:
-    """See `tipcflow.transport.base.Transport`. Takes over the client: `close` closes it."""
+    """See `tipcflow.transport.base.Transport`. Takes ownership of the client: `close` closes it."""
 
     def __init__(self, client: paramiko.SSHClient, node: Node) -> None:
         self.client, self.node = client, node
 
     def run(self, command: str, *, input: bytes | None = None, timeout: float = 60.0) -> Completed:  # noqa: A002
-        """Run a command to its end; `timeout` is in seconds, for all of it."""
+        """Run a command to its end; `timeout` limits the whole command, seconds."""
         return self._run(command, io.BytesIO(input or b""), timeout)
 
     @contextmanager
@@ -52,8 +52,8 @@ class ParamikoTransport:
         timeout: float = 30.0,
         first: float = 0.0,
     ) -> Iterator[Iterator[bytes]]:
-        """Run a command and yield its output lines; `timeout` is how many seconds the node may be silent, `first`
-        how many before its first word."""
+        """Run a command and yield its output lines; `timeout` is the maximum silence of the node, `first` the
+        maximum time until the first output, seconds."""
         channel = self._open(command, timeout)
         try:
             yield self._lines(channel, input, timeout, first)
@@ -61,7 +61,7 @@ class ParamikoTransport:
             channel.close()
 
     def put(self, data: bytes | Path, remote: str, *, mode: int = 0o644, timeout: float = 300.0) -> None:
-        """Write a file on the node: all of it or nothing."""
+        """Write a file on the node atomically."""
         with io.BytesIO(data) if isinstance(data, bytes) else data.open("rb") as source:
             done = self._run(commands.write_file(remote, mode=mode, seconds=timeout + 30), source, timeout)
         if done.exit_code:
@@ -76,7 +76,7 @@ class ParamikoTransport:
         limit: int | None = None,
         timeout: float = 300.0,
     ) -> bytes:
-        """A file's bytes, or into `local`: written aside and renamed, so that it is whole or not there."""
+        """Return a file's bytes, or write them to `local` atomically."""
         command = commands.read_file(remote, offset=offset, limit=limit)
         if local is None:
             sink = io.BytesIO()
@@ -93,7 +93,8 @@ class ParamikoTransport:
         return b""
 
     def get_more(self, remote: str, local: Path, *, limit: int, timeout: float = 300.0) -> None:
-        """Append a file's bytes to `local`, from behind what is there on; what arrived before an error stays."""
+        """Append a file's bytes to `local`, starting at its current size; bytes that arrived before an error
+        stay."""
         local.parent.mkdir(parents=True, exist_ok=True)
         with local.open("ab") as file:
             offset = file.tell()
@@ -120,7 +121,7 @@ class ParamikoTransport:
                 try:
                     listed = listed_in(head, wanted)
                 except ValueError as error:
-                    raise self._error(f"lists files in an unknown way: {head[:1]!r}") from error
+                    raise self._error(f"unexpected output of the file listing: {head[:1]!r}") from error
                 self._unpack(file, local)
             return listed
         finally:
@@ -131,8 +132,8 @@ class ParamikoTransport:
         self.client.close()
 
     def _unpack(self, archive: io.BufferedReader, local: Path) -> None:
-        """Regular files only (a link could point anywhere), and below `local` only."""
-        # tarfile's own filters are younger than Debian 12's Python.
+        """Extract regular files only (a link could point anywhere), and only below `local`."""
+        # tarfile's own filters are newer than Debian 12's Python.
         root = local.resolve()
         with tarfile.open(fileobj=archive, mode="r:") as tar:
             for member in tar:
@@ -154,7 +155,8 @@ class ParamikoTransport:
 
     @contextmanager
     def _guard(self, timeout: float) -> Iterator[None]:
-        """What breaks on the wire is an InfraError. Only for calls of paramiko: a full local disk is none."""
+        """Convert connection errors to InfraError. Only around paramiko calls: a full local disk is not a node's
+        error."""
         try:
             yield
         except TimeoutError as error:
@@ -163,7 +165,8 @@ class ParamikoTransport:
             raise self._error(f"the connection is lost ({str(error) or type(error).__name__})") from error
 
     def _open(self, command: str, timeout: float) -> paramiko.Channel:
-        """A channel that runs the command; opening it and the server's answer take at most `timeout` seconds."""
+        """Open a channel that runs the command; opening and the server's response take at most `timeout`
+        seconds."""
         until = time.monotonic() + timeout
         with self._guard(timeout):
             transport = self.client.get_transport()
@@ -180,11 +183,11 @@ class ParamikoTransport:
             return channel
 
     def _send(self, channel: paramiko.Channel, source: io.BufferedIOBase, local: list[OSError]) -> None:
-        """Send all of `source`, in a thread of its own: a command may answer before it has read everything.
+        """Send all of `source` in a separate thread: a command may respond before it has read all of its input.
 
         Args:
-            local: takes the error of reading the source. Errors of the wire, or of a command that has ended
-                without reading on, show where its output is read.
+            local: receives errors of reading the source. Connection errors, or a command that ended before reading
+                all input, show when its output is read.
         """
         try:
             while piece := source.read(PIECE):
@@ -231,7 +234,7 @@ class ParamikoTransport:
     def _lines(self, channel: paramiko.Channel, source: bytes, timeout: float, first: float) -> Iterator[bytes]:
         errors, rest = bytearray(), b""
         with self._guard(timeout), _closed_at(channel, time.monotonic() + timeout):
-            _sent(channel, source)  # one that does not read it says why, below
+            _sent(channel, source)  # a command that does not read it reports the reason below
             channel.shutdown_write()
         for piece in self._received(channel, errors, timeout, first=first):
             *lines, rest = (rest + piece).split(b"\n")
@@ -243,7 +246,7 @@ class ParamikoTransport:
             yield rest
 
     def _exit_code(self, channel: paramiko.Channel, until: float) -> int:
-        """The exit code, -1 for a signal; a channel that closed without one is a lost connection."""
+        """Return the exit code, -1 for a signal; a channel that closed without one is a lost connection."""
         channel.status_event.wait(max(0.0, until - time.monotonic()))
         transport = channel.get_transport()
         if channel.exit_status == -1 and (not channel.status_event.is_set() or not transport.is_active()):
@@ -255,7 +258,7 @@ class ParamikoTransport:
 
 
 def _session(transport: paramiko.Transport, until: float) -> paramiko.Channel:
-    """A new channel. Paramiko has one error for a refusal and for a server that does not answer in time."""
+    """Open a channel. Paramiko raises the same error for a refusal and for a timeout."""
     try:
         return transport.open_session(timeout=max(0.0, until - time.monotonic()))
     except paramiko.SSHException as error:
@@ -266,7 +269,7 @@ def _session(transport: paramiko.Transport, until: float) -> paramiko.Channel:
 
 @contextmanager
 def _closed_at(channel: paramiko.Channel, until: float) -> Iterator[None]:
-    """Close the channel at that time, which ends waits that have no deadline of their own (`exec_command`).
+    """Close the channel at that time, which ends waits without a deadline of their own (`exec_command`).
 
     Raises:
         TimeoutError: the time came before the work was done.
@@ -292,11 +295,11 @@ def _closed_at(channel: paramiko.Channel, until: float) -> Iterator[None]:
 
 
 def _sent(channel: paramiko.Channel, piece: bytes) -> bool:
-    """Whether all of the piece could be sent before the channel was closed."""
+    """Send a piece; return whether all of it was sent before the channel was closed."""
     while piece:
         try:
             size = channel.send(piece[:WINDOW])
-        except TimeoutError:  # of the reader, who shares it: the reader's deadline closes the channel
+        except TimeoutError:  # the reader's timeout, which is shared: the reader's deadline closes the channel
             continue
         except (OSError, EOFError, paramiko.SSHException):
             return False
@@ -314,7 +317,7 @@ def _pieces(
     silence: float = 0.0,
     first: float = 0.0,
 ) -> Iterator[bytes]:
-    """The command's stdout as it comes; its stderr is put aside meanwhile, so that neither can block the other."""
+    """Yield the command's stdout; its stderr is buffered meanwhile, so that neither can block the other."""
     deadline = until if until is not None else time.monotonic() + max(first, silence)
     while True:
         channel.settimeout(max(0.001, min(STDERR_LOOK_S, deadline - time.monotonic())))

@@ -1,4 +1,4 @@
-"""Where a node's ssh is and who logs in with what: the cluster file over the user's OpenSSH configuration."""
+"""Resolve a node's SSH address and login: the cluster file over the user's OpenSSH configuration."""
 
 import getpass
 import shlex
@@ -18,10 +18,10 @@ class Target:
     """A resolved address.
 
     Attributes:
-        identity_files: keys to try first; empty for the agent's and the default ones.
+        identity_files: keys to try first; empty: the agent's and the default keys.
         agent: whether the agent's and the default keys may be tried.
-        known_hosts: the files that host keys are looked up in.
-        key_name: the name that the host key is looked up by.
+        known_hosts: files with known host keys.
+        key_name: name of the host key in these files.
         proxy: command whose stdin and stdout are the connection, '' for TCP.
     """
 
@@ -39,13 +39,13 @@ class Target:
 
 
 def resolve(node: Node, *, config_file: Path | None = None) -> Target:
-    """What the node's `ssh` means. The OpenSSH configuration is read only when there is an `alias`.
+    """Resolve the node's `ssh` setting. The OpenSSH configuration is read only if there is an `alias`.
 
     Args:
-        config_file: instead of the user's `~/.ssh/config`.
+        config_file: replaces the user's `~/.ssh/config`.
 
     Raises:
-        InfraError: the configuration cannot be read, or a key file is missing.
+        InfraError: the configuration is unreadable, or a key file is missing.
     """
     ssh = node.ssh
     config = _lookup(node, config_file or Path("~/.ssh/config").expanduser()) if ssh.alias else {}
@@ -56,7 +56,7 @@ def resolve(node: Node, *, config_file: Path | None = None) -> Target:
     found = [str(Path(key).expanduser()) for key in keys]
     if ssh.identity_file and not Path(found[0]).is_file():
         raise InfraError(
-            f"node {node.name}: there is no key {ssh.identity_file}",
+            f"node {node.name}: key file not found: {ssh.identity_file}",
             node=node.name,
             hint="set ssh.identity_file of the node in the cluster file",
         )
@@ -74,7 +74,7 @@ def resolve(node: Node, *, config_file: Path | None = None) -> Target:
 
 
 def _lookup(node: Node, file: Path) -> dict[str, Any]:
-    """The alias's settings; what the cluster file says comes first, also in the proxy command's %h and %p."""
+    """Return the alias's settings; the cluster file takes precedence, also for %h and %p of the proxy command."""
     ssh = node.ssh
     ours = {"HostName": ssh.host, "Port": ssh.port, "User": ssh.user}
     first = "Host *\n" + "".join(f"  {key} {value}\n" for key, value in ours.items() if value)
@@ -86,7 +86,7 @@ def _lookup(node: Node, file: Path) -> dict[str, Any]:
 
 
 def _proxy(config: dict[str, Any], host: str, port: int) -> str:
-    """The proxy command; a jump host becomes one, through the OpenSSH client."""
+    """Return the proxy command; a jump host is converted to one that uses the OpenSSH client."""
     command, jump = str(config.get("proxycommand", "")), str(config.get("proxyjump", ""))
     if command and command.lower() != "none":
         return command

@@ -38,7 +38,7 @@ def sshd_killed(case: Case) -> None:
         gate.open()
     finally:
         case.nodes.start_sshd("b")
-    running.wait_said("node b: connected again")
+    running.wait_said("node b: reconnected")
     case.end(running)
 
 

@@ -25,7 +25,7 @@ def two_controllers(case: Case) -> None:
     gate.wait(first)
     case.now()
     second = case.start(desk=other)
-    second.wait_said("lives there and holds no lease here")
+    second.wait_said("has no lease in this database")
     assert first.id in second.output
     gate.open()
     case.end(first)

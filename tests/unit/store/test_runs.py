@@ -20,7 +20,7 @@ def test_every_field_of_a_run_has_a_column() -> None:
 
 def test_a_run_id_is_used_once(store: Store) -> None:
     store.create_run(a_run(), a_plan())
-    with pytest.raises(ConfigError, match="there is a run of that id"):
+    with pytest.raises(ConfigError, match="a run with that id exists"):
         store.create_run(a_run(model="other"))
     assert store.get_run(a_run().id).model == "mobilenet_v3_small"
 
@@ -89,7 +89,7 @@ def test_a_run_ends_and_may_be_judged_again(store: Store) -> None:
     ended = store.get_run(a_run().id)
     assert (ended.status, ended.reason, ended.ended_at) == (Status.PASS, "", T0 + 6)
     for status in (Status.BLOCKED, Status.NOT_RUN, Status.INSUFFICIENT_DATA):
-        with pytest.raises(ValueError, match="not said of a run"):
+        with pytest.raises(ValueError, match="not a status of runs"):
             store.finish_run(a_run().id, status, "", T0)
 
 

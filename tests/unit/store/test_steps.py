@@ -120,7 +120,7 @@ def test_only_words_of_the_table_are_taken(begun: Store, status: Status) -> None
         if status.value in SAID_OF_STEPS:
             act()
         else:
-            with pytest.raises(ValueError, match="not said of"):
+            with pytest.raises(ValueError, match="not a status of"):
                 act()
 
 

@@ -81,7 +81,7 @@ def test_refused_key(server):
 
 
 def test_missing_key(server):
-    assert "there is no key /no/such/key" in refusal(server.node(identity_file="/no/such/key"))
+    assert "key file not found: /no/such/key" in refusal(server.node(identity_file="/no/such/key"))
 
 
 def test_encrypted_key(server, monkeypatch):
@@ -95,7 +95,7 @@ def test_encrypted_key(server, monkeypatch):
 def test_closed_port(server):
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
-        assert "refuses connections: no ssh server listens there" in refusal(
+        assert "refuses connections: no SSH server is running there" in refusal(
             server.node(port=sock.getsockname()[1])
         )
 
@@ -109,7 +109,7 @@ def test_a_server_that_never_speaks(server):
         sock.bind(("127.0.0.1", 0))
         sock.listen(8)
         said = refusal(server.node(port=sock.getsockname()[1]), timeout=0.3, patience=1.0)
-    assert "accepts connections but says nothing" in said
+    assert "accepts connections but sends no banner" in said
 
 
 def test_a_server_that_always_hangs_up(server):
@@ -237,7 +237,7 @@ def test_failing_proxy_command(server, tmp_path):
     config = tmp_path / "config"
     config.write_text("Host trainer\n  ProxyCommand /bin/false\n")
     said = refusal(server.node(alias="trainer"), config_file=config, timeout=1.0, patience=1.0)
-    assert "no ssh server answers through: /bin/false" in said
+    assert "no SSH server responds through: /bin/false" in said
 
 
 def test_jump_host(make_server, tmp_path):

@@ -1,4 +1,4 @@
-"""The end of an attempt: its logs fetched and read, its numbers stored, its status said. Once, whoever asks."""
+"""Close an attempt exactly once: fetch and parse its logs, store its metrics, set its status."""
 
 import contextlib
 import shutil
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tipcflow.store import Store
 
 
-# How long one who closes waits for another who does; fetching large logs of many nodes takes minutes.
+# Maximum wait for another process that closes the same step; fetching large logs of many nodes takes minutes.
 CLOSING_S = 600.0
 
 
@@ -33,8 +33,8 @@ class StepCloser:
     """Closes attempts of one run's steps.
 
     Args:
-        retries: decides what is tried again; None for nothing.
-        left_s: how much is left of the run's budget, seconds.
+        retries: decides whether an attempt is retried; None: never.
+        left_s: returns the remaining budget of the run, seconds.
     """
 
     def __init__(
@@ -71,14 +71,14 @@ class StepCloser:
         """Collect, store and judge an attempt whose members have all ended.
 
         Args:
-            cancelled: whether a person stopped it.
-            trouble: why the attempt never got under way, None when it did.
-            late: the run's budget, in words, when it cut the step short.
-            final: whether nobody would try it again.
+            cancelled: whether a user stopped the attempt.
+            trouble: the error that prevented the start of the attempt; None if it started.
+            late: message about the run's budget if it cut the step short, else ''.
+            final: whether no further attempt is possible.
 
         Returns:
-            the step's status and reason, as they are stored: an attempt that somebody else has closed meanwhile
-            stays as it is.
+            the stored status and reason of the step. An attempt that another process has already closed is not
+            changed.
         """
         with self._alone(step):
             closed = self._closed(step, attempt)
@@ -90,10 +90,10 @@ class StepCloser:
             )
 
     def fetch_late(self, step: Step, attempt: int, members: Sequence[Member], nodes: Nodes) -> None:
-        """Fetch the logs of nodes that an attempt lost and that answer again, and store them as that attempt's.
+        """Fetch the logs of nodes that were lost and respond again; store them under the attempt they belong to.
 
-        Called before the next attempt begins: its processes may write their logs anew. The attempt stays closed
-        as it is; a node that does not answer yet is left alone.
+        Call this before the next attempt starts, because its processes may overwrite the logs. The attempt stays
+        closed with its status; nodes that still do not respond are skipped.
         """
         gone = [member for member in members if member.record is None and member.lost]
         if not gone:
@@ -117,13 +117,13 @@ class StepCloser:
             self._say(Event(Kind.NOTE, f"attempt {attempt}: {words}", step=step.id))
 
     def folder(self, step: Step, attempt: int) -> Path:
-        """Where the files of an attempt are kept, with those of an earlier one put aside."""
+        """Return the folder of an attempt's files; files of an earlier attempt are moved aside first."""
         with self._alone(step):
             self._put_aside(step, attempt)
         return step_folder(self._home, self._run, step.id)
 
     def again(self, step: Step, attempt: int) -> bool:
-        """Whether an attempt that was closed is to be followed by another one."""
+        """Whether a closed attempt is followed by a retry."""
         kept = (self._store.document(self._run, FAILURES) or {}).get(failure_key(step.id, attempt))
         return bool(kept) and Failure.model_validate(kept).again
 
@@ -172,7 +172,7 @@ class StepCloser:
     def _consequence(
         self, step: Step, attempt: int, failure: Failure | None, nodes: Nodes, *, final: bool
     ) -> Failure | None:
-        """Whether it is tried again; kept before the attempt is closed, so that whoever sees the end sees this."""
+        """Decide about a retry and store the decision before the attempt is closed, so that readers see both."""
         if failure is None:
             return None
         if self._retries is not None and not final:
@@ -189,21 +189,21 @@ class StepCloser:
 
     @staticmethod
     def keep_before(store: "Store", run: str, error: Exception) -> None:
-        """Keep why a run ended before its first step, where a node is to blame."""
+        """Store why a run ended before its first step, if a node caused it."""
         failure = outcome.before_the_first_step(error) if isinstance(error, InfraError) else None
         if failure is not None and not store.attempts(run):
             store.merge_document(run, FAILURES, {BEFORE: failure.model_dump(mode="json")})
 
     @contextlib.contextmanager
     def _alone(self, step: Step) -> Iterator[None]:
-        """Two that close at once would fetch the same logs into the same files."""
+        """Serialise closers of a step: concurrent ones would fetch the same logs into the same files."""
         folder = step_folder(self._home, self._run, step.id)
         folder.parent.mkdir(parents=True, exist_ok=True)
         with locked(folder.with_name(f".{folder.name}.closing"), seconds=CLOSING_S):
             yield
 
     def _put_aside(self, step: Step, attempt: int) -> None:
-        """An earlier attempt's files move to `<step>~<attempt>`: they must not be taken for this one's."""
+        """Move an earlier attempt's files to `<step>~<attempt>`, so that they are not read as this attempt's."""
         folder = step_folder(self._home, self._run, step.id)
         mark = folder / ".attempt"
         if folder.is_dir():
@@ -222,18 +222,18 @@ class StepCloser:
         return None
 
     def end(self, step: Step, status: Status, reason: str, *, again: bool = False) -> None:
-        """Say what became of a step; one that is tried again has not ended for those who watch."""
+        """Store the status of a step; a step that is retried sends no STEP_ENDED event."""
         self._store.set_step(self._run, step.id, status, reason)
         if not again:
             self._say(Event(Kind.STEP_ENDED, reason, step=step.id, status=status))
 
     def leave_out(self, step: Step, status: Status, reason: str) -> None:
-        """Say why a step is not started, and its legs with it."""
+        """Store why a step and its legs are not started."""
         self.end(step, status, reason)
         self.skip_legs(step, status, reason)
 
     def skip_legs(self, step: Step, status: Status, reason: str) -> None:
-        """Say of all legs of a step that they were not started."""
+        """Mark all legs of a step as not started."""
         for leg in step.legs:
             word = Status.NOT_RUN if leg.not_run or status is Status.NOT_RUN else Status.BLOCKED
             self._store.set_leg(self._run, step.id, leg.id, 0, word, leg.not_run or reason, None)
@@ -277,8 +277,8 @@ class StepCloser:
         return outcome.legs_outcome(results, outcome.whole_job(member, cancelled=cancelled, late=late))
 
     def _remember(self, step: Step, collected: Collected) -> None:
-        """What checks need beyond numbers: predictions, reports, settings, ranks. It is the last attempt's alone:
-        what an earlier attempt proved goes, also where this one proves nothing."""
+        """Store what checks need beyond metrics (predictions, reports, settings, ranks). Only the last attempt
+        counts: entries of an earlier attempt are removed even if this attempt has none."""
         logs = {f"{step.id}/{leg}": log for leg, log in collected.inference.items()}
         answers = {key: log.predictions for key, log in logs.items() if log.predictions}
         if collected.predictions:

@@ -1,8 +1,8 @@
-"""The gang: members start together or not at all, stop together, and leave exit records.
+"""The gang: all members start together or none does, stop together, and leave exit records.
 
 A step on one node is a gang of one. States: staging (all members start and wait at the barrier) -> running
-(`go` everywhere) -> one member ended badly: the others get a moment to end by themselves, so that the culprit can
-be told from its victims, then `stop` -> ended, when every member has a record or is lost.
+(`go` on every node) -> after the first failure the peers get a grace period to end by themselves, which shows the
+failing rank, then `stop` -> ended, when every member has an exit record or is lost.
 """
 
 import threading
@@ -14,12 +14,12 @@ from tipcflow.domain import InfraError, StoppedBy
 from tipcflow.execute.failure.root_cause import is_bad, is_culprit
 from tipcflow.execute.job.member import Member
 
-# Peers of a crashed Paddle worker abort by themselves within 2-3 s (the launcher looks every few seconds), on a
-# loaded node later. So long whoever is missing may still show itself; who does not is what the others gave up for.
+# Peers of a crashed Paddle worker abort within 2-3 s (the launcher polls every few seconds), later on a loaded
+# node. A member that is still silent after this grace period is the one that its peers were waiting for.
 PEER_GRACE_S = 8.0
-# On top of the job's own deadlines, which the runner keeps: after that the node is not answering.
+# Added to the job's own deadlines, which the runner enforces: after that the node counts as unresponsive.
 SLACK_S = 60.0
-# From `stop` to an exit record: TERM, the runner's kill_after_s, KILL, and the record's way here.
+# From `stop` to an exit record: TERM, the runner's kill_after_s, KILL, and the transfer of the record.
 STOP_S = 30.0
 
 
@@ -27,8 +27,8 @@ class Gang:
     """Runs the members of one attempt of one step.
 
     Args:
-        together: whether one that fails ends the others; nodes that only do the same beside each other go on.
-        look: collects evidence from all nodes, before any is stopped for a hang.
+        together: whether one failure ends the other members; independent nodes continue.
+        look: collects evidence from all nodes before any node is stopped for a hang.
     """
 
     def __init__(
@@ -47,24 +47,24 @@ class Gang:
         self._changed = threading.Condition()
 
     def run(self) -> None:
-        """Run to the end. Afterwards every member has `record` or `lost`.
+        """Run to the end. Afterwards every member has either `record` or `lost`.
 
         Raises:
-            InfraError: a member could not be staged; the others were stopped and nothing was trained.
+            InfraError: a member could not be staged; the others were stopped and no training started.
         """
         try:
             self._stage()
             self._release()
             self._wait()
         finally:
-            self._stop_all("the controller gave up", StoppedBy.CONTROLLER)
+            self._stop_all("the controller stopped after an error", StoppedBy.CONTROLLER)
 
     def _wake(self) -> None:
         with self._changed:
             self._changed.notify_all()
 
     def _stage(self) -> None:
-        """Start every member; all or none."""
+        """Start every member, all or none."""
         with ThreadPoolExecutor(len(self._members)) as pool:
             futures = [pool.submit(member.start, self._wake) for member in self._members]
             errors = [future.exception() for future in futures]
@@ -84,7 +84,7 @@ class Gang:
                     )
 
     def _release(self) -> None:
-        """`go` on every node at once, unless somebody is not there any more."""
+        """Send `go` to all nodes at once, unless a member has ended already."""
         barred = [member for member in self._members if member.spec.barrier]
         if not barred or self._cancel.is_set() or any(member.done for member in self._members):
             return
@@ -98,7 +98,7 @@ class Gang:
             futures = [pool.submit(go, member) for member in barred]
             error = next((f.exception() for f in futures if f.exception() is not None), None)
         if error is not None:
-            self._stop_all("a peer could not be told to go", StoppedBy.PEER)
+            self._stop_all("a peer did not receive `go`", StoppedBy.PEER)
             raise error
 
     def _wait(self) -> None:
@@ -123,23 +123,23 @@ class Gang:
                     return
                 if now - trouble_since > PEER_GRACE_S:
                     self._look_once()
-                    self._stop_all("its peers gave up and it did not", StoppedBy.PEER)
+                    self._stop_all("peers exited; this rank did not (likely hung)", StoppedBy.PEER)
                     return
             with self._changed:
                 self._changed.wait(0.2)
 
     def _look_once(self) -> None:
-        """Evidence, while all that can tell something still lives."""
+        """Collect evidence once, while the processes are still running."""
         if not self._looked:
             self._looked = True
             self._look()
 
     def _culprit_known(self) -> bool:
-        """Whether a member ended badly in a way that no peer can cause."""
+        """Whether a member failed in a way that no peer can cause."""
         return any(is_culprit(member) for member in self._members)
 
     def _stop_all(self, reason: str, by: StoppedBy) -> None:
-        """Tell every living member to stop and wait until each has a record or is given up."""
+        """Stop every running member and wait until each has a record or is lost."""
         alive = [member for member in self._members if not member.done]
         if not alive:
             return
@@ -148,7 +148,7 @@ class Gang:
             try:
                 member.session.stop(member.spec, reason, by)
             except InfraError as error:
-                member.lost = member.lost or f"node {member.name} could not be told to stop: {error}"
+                member.lost = member.lost or f"node {member.name}: the stop request failed: {error}"
 
         with ThreadPoolExecutor(len(alive)) as pool:
             list(pool.map(stop, alive))
@@ -156,4 +156,4 @@ class Gang:
         for member in alive:
             member.join(max(0.0, deadline - time.monotonic()))
             if not member.done:
-                member.lost = f"node {member.name}: no exit record {STOP_S:.0f} s after it was told to stop"
+                member.lost = f"node {member.name}: no exit record {STOP_S:.0f} s after the stop request"

@@ -1,4 +1,4 @@
-"""Whether a step that did not end well is tried again: by its class of failure, the policy and the budget."""
+"""Decide whether a failed step is retried: by failure class, policy and remaining budget."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Retries:
-    """Decides for one run.
+    """Decides about the retries of one run.
 
     Attributes:
-        budget_ends: when the run's budget is used up, seconds since the epoch.
+        budget_ends: end of the run's budget, seconds since the epoch.
     """
 
     store: "Store"
@@ -26,11 +26,12 @@ class Retries:
     policy: Policy
 
     def decide(self, step: Step, failure: Failure, nodes: Nodes, *, took_s: float, left_s: float) -> Failure:
-        """The failure with what is done about it: `again`, or `why_not` where the class would be worth it.
+        """Return the failure with `again` set, or with `why_not` if its class permits a retry and something
+        prevents it.
 
         Args:
-            took_s: how long the attempt took.
-            left_s: how much is left of the run's budget.
+            took_s: duration of the attempt.
+            left_s: remaining budget of the run.
         """
         allowed = self.policy.retries_of(failure.failure_class)
         if not allowed:
@@ -44,13 +45,13 @@ class Retries:
         return failure.model_copy(update={"why_not": alive} if alive else {"again": True})
 
     def _tried(self, step: Step, failure: Failure) -> int:
-        """How many attempts of the step were tried again for that class since it was last begun anew."""
+        """Count the retries of the step for this failure class since the step was last cleared."""
         attempts = [one for one in self.store.attempts(self.run) if one.step == step.id]
         known = failures_of(self.store.document(self.run, FAILURES), attempts)
         count = 0
         for one in reversed(attempts):
             if one.ended_at is None:
-                continue  # the one that is being closed
+                continue  # the attempt that is being closed
             before = known.get((step.id, one.attempt))
             if before is None or not before.again:
                 break
@@ -59,9 +60,9 @@ class Retries:
 
 
 def not_proven_ended(nodes: Nodes, run: str, step: Step) -> str:
-    """Why it is not sure that nothing of the step runs any more, '' when every node was listed and is empty of it.
+    """Why processes of the step may still be running; '' if every node was listed and has none.
 
-    What is found there is ended first.
+    Processes found on a node are ended first.
     """
     for name in step.nodes:
         try:

@@ -1,4 +1,4 @@
-"""The steps of a plan, one after the other in one process, each stored as soon as it has ended."""
+"""The steps of a plan, one after the other in one process; each is stored as soon as it has ended."""
 
 import threading
 import time
@@ -23,11 +23,10 @@ if TYPE_CHECKING:
 
 
 class StepRunner:
-    """Executes a plan's steps and stores what they gave.
+    """Executes a plan's steps and stores their results.
 
-    A step that does not end well blocks those that need it; the others go on. Legs of one device run one after
-    the other inside one job, and CPU and GPU legs one job after the other: both would disturb each other's
-    times on one node.
+    A failed step blocks its dependents; other steps continue. Legs of one device run sequentially in one job, CPU
+    legs and GPU legs in consecutive jobs, because concurrent legs on one node would distort each other's timings.
     """
 
     def __init__(
@@ -68,7 +67,7 @@ class StepRunner:
         )
 
     def run(self) -> None:
-        """Execute every step; afterwards each has a status in the store."""
+        """Execute every step; afterwards each step has a status in the store."""
         for step in self._plan.steps:
             skipped = self._why_not(step)
             if skipped is not None:
@@ -82,13 +81,13 @@ class StepRunner:
         if reason is not None and reason[0] is Status.NOT_RUN:
             return reason
         if self._cancel.is_set():
-            return Status.CANCELLED, "stopped by a person"
+            return Status.CANCELLED, "stopped by a user"
         if reason is None and time.monotonic() >= self._ends_at:
             return Status.INFRA_FAILURE, f"not started: {budget_words(self._budget_s)}"
         return reason
 
     def _execute(self, step: Step) -> Status:
-        """Try a step until it ends well, a person stops it, or another try is not worth it."""
+        """Attempt a step until it succeeds, a user stops it, or no retry is allowed."""
         self._last = []
         while True:
             status, attempt = self._attempt(step)
@@ -142,11 +141,11 @@ class StepRunner:
         return status, attempt
 
     def _look(self, step: Step, attempt: int, members: list[Member]) -> None:
-        """Collect evidence from all nodes."""
+        """Collect evidence from all nodes of the attempt."""
         for node, why in gather(members, self._closer.folder(step, attempt)).items():
             self._say(Event(Kind.NOTE, f"no evidence from node {node}: {why}", step=step.id))
 
 
 def budget_words(budget_s: float) -> str:
-    """What is said of what comes after the run's budget."""
+    """Return the message for work that comes after the run's budget."""
     return f"the run's budget of {budget_s / 60:.3g} min is used up"

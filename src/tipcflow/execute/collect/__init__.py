@@ -1,1 +1,1 @@
-"""Logs of nodes -> series and samples of the attempt, each line counted once."""
+"""Logs of nodes -> series and samples of the attempt; each log line counts once."""

@@ -1,6 +1,6 @@
-"""A step's logs -> this machine -> measurements. Called at the end of each step, so that nothing is lost later.
+"""Fetch a step's logs to this machine and parse them. Called at the end of each step, so that no log is lost.
 
-Logs are kept below TIPCFLOW_HOME/runs/<run>/<step>/<node>/. The launcher's environment dumps are never fetched.
+Logs are stored in TIPCFLOW_HOME/runs/<run>/<step>/<node>/. The launcher's environment dumps are never fetched.
 """
 
 import re
@@ -42,19 +42,20 @@ Keep = Callable[[Iterator[Series]], object]
 
 @dataclass
 class Collected:
-    """What one step's nodes gave.
+    """The results of one step's nodes.
 
     Attributes:
-        log_format: the suite's format of training lines.
-        told: node name (steps) or leg id (inference) -> what the end of its logs tells of a failure.
-        measurements: what is neither in a training nor in an evaluation log; the numbers of those were kept.
-        inference: leg id -> what its log says.
-        predictions: image -> class scores, of a step without legs that prints them (export, evaluation).
-        ranks: what the training processes said of themselves.
-        lines: how many lines of the training's logs were recognised.
-        notes: what was cut, in words, of files of weights.
-        lost: what could not be fetched or read whole, in words: what it would have shown is not known.
-        garbled: what the nodes' `legs.jsonl` hold beside exit records, in words; part of `lost`.
+        log_format: the suite's format of training log lines.
+        told: node name (steps) or leg id (inference) -> diagnosis from the end of its logs.
+        measurements: metrics outside training and evaluation logs; those of training and evaluation are stored
+            already.
+        inference: leg id -> parsed log of the leg.
+        predictions: image -> class scores, for a step without legs that prints them (export, evaluation).
+        ranks: reports of the training processes.
+        lines: number of recognised lines of the training logs.
+        notes: messages about weight files that were truncated.
+        lost: messages about files that could not be fetched or read completely; their content is unknown.
+        garbled: messages about lines of `legs.jsonl` that are not exit records; included in `lost`.
     """
 
     log_format: str
@@ -70,7 +71,7 @@ class Collected:
 
 
 def step_folder(home: Path, run: str, step: str) -> Path:
-    """Where the files of a step are kept on this machine."""
+    """Return the folder of a step's files on this machine."""
     return home / "runs" / run / paths.safe_name(step)
 
 
@@ -85,12 +86,12 @@ def collect(
     keep: Keep,
     into: Path | None = None,
 ) -> Collected:
-    """Fetch the logs of every member that can be reached, and read them.
+    """Fetch and parse the logs of every reachable member.
 
     Args:
-        into: the folder of the step's files; None for that of its last attempt.
-        keep: takes the series of a training or evaluation log, one by one; log by log, so that a step's numbers
-            are never in memory together. The same log may come again when a closer died before the end.
+        into: folder for the step's files; None: the folder of the step's last attempt.
+        keep: receives the series of a training or evaluation log one by one, so that a step's metrics are never in
+            memory together. It may receive the same log twice if an earlier closer died before the end.
     """
     reader = _Reader(step, attempt, Collected(log_format), keep)
     limit = settings().log_limit_mb * 1_000_000
@@ -112,17 +113,17 @@ def collect(
 
 
 class _Reader:
-    """Reads the logs of a step's members, one after the other."""
+    """Parses the logs of a step's members, one after the other."""
 
     def __init__(self, step: Step, attempt: int, collected: Collected, keep: Keep) -> None:
         self.step, self.attempt, self.collected, self._keep = step, attempt, collected, keep
         self._deadline = Deadline()
 
     def read(self, member: Member, folder: Path) -> None:
-        """Read the logs of a member.
+        """Parse the logs of a member.
 
         Raises:
-            InfraError: reading took too long.
+            InfraError: parsing took too long.
         """
         step, collected = self.step, self.collected
         self._deadline = Deadline()
@@ -148,7 +149,7 @@ class _Reader:
             self._numbers(log, folder, member, rank=-1, once=False)
 
     def _read_training(self, member: Member, folder: Path) -> None:
-        """Every rank's own log where the launcher wrote one; else the step's output, which is rank 0's."""
+        """Parse each rank's own log if the launcher wrote one, else the step's output, which is rank 0's."""
         first, logs = _first_rank(self.step, member), _worker_logs(self.step, member, folder)
         for rank, path in sorted(logs.items() if logs else {first: _log(member, folder)}.items()):
             if path.is_file():
@@ -182,7 +183,7 @@ class _Reader:
 
 
 def wall_time(record: ExitRecord) -> Measurement:
-    """How long a job or leg took on its node, seconds."""
+    """Return the duration of a job or leg on its node, seconds."""
     return Measurement(
         run=record.run,
         step=record.step,
@@ -198,13 +199,13 @@ def wall_time(record: ExitRecord) -> Measurement:
 
 
 def _source(path: Path, folder: Path) -> str:
-    """A log's path relative to the step's folder: `<node>/logs/main.log`."""
+    """Return a log's path relative to the step's folder: `<node>/logs/main.log`."""
     return str(path.relative_to(folder.parent))
 
 
 def _log(member: Member, folder: Path, leg: str = "") -> Path:
-    """The output of a leg or of a step's command: what was captured, or, where a command of a suite's own script
-    redirects its output, the file that it wrote."""
+    """Return the output of a leg or of a step's command: the captured log or, if the command of a suite's own
+    script redirects its output, the file it wrote."""
     captured = folder / paths.log_file("", leg).lstrip("/")
     own = next((command.log for command in member.spec.commands if command.leg == leg and command.log), "")
     if own and (folder / "files" / own).is_file():
@@ -213,14 +214,15 @@ def _log(member: Member, folder: Path, leg: str = "") -> Path:
 
 
 def _first_rank(step: Step, member: Member) -> int:
-    """The lowest rank on a node."""
+    """Return the lowest rank on a node."""
     return step.nodes.index(member.name) * max(1, step.world_size // max(1, len(step.nodes)))
 
 
 def _worker_logs(step: Step, member: Member, folder: Path) -> dict[int, Path]:
-    """Rank -> that worker's own log, where a launcher wrote one: of several the largest, the others are copies.
+    """Map each rank to its worker log if a launcher wrote one; of several files the largest, the others are
+    copies.
 
-    Logs of other names (`workerlog.0.bak`, `workerlog.0.1`) are nobody's: a copy counts no rank twice.
+    Files with other names (`workerlog.0.bak`, `workerlog.0.1`) are ignored, so that copies count no rank twice.
     """
     found = ((_WORKER.fullmatch(path.name), path) for path in folder.rglob("workerlog.*"))
     logs = sorted((path.stat().st_size, str(path), int(name[1])) for name, path in found if name)
@@ -228,14 +230,14 @@ def _worker_logs(step: Step, member: Member, folder: Path) -> dict[int, Path]:
 
 
 def _tell(step: Step, member: Member, folder: Path) -> Telling:
-    """What the logs of one node tell of a failure."""
+    """Diagnose a failure from the logs of one node."""
     workers = {rank: tail(path) for rank, path in _worker_logs(step, member, folder).items()}
     ends = member.record.ranks if member.record is not None else ()
     return telling(tail(_log(member, folder)), workers, _first_rank(step, member), ends)
 
 
 def tail(path: Path) -> str:
-    """The last 64 KiB of a log, '' when there is none."""
+    """Return the last 64 KiB of a log, '' if there is none."""
     if not path.is_file():
         return ""
     with path.open("rb") as file:

@@ -1,7 +1,7 @@
-"""Which lines of a log belong to an attempt, where an earlier attempt wrote into the same file.
+"""Find the lines of a log that belong to an attempt if an earlier attempt wrote to the same file.
 
-When an attempt begins, the node's runner records which logs are there: size, hashes of the beginning and the end
-(`before.json`, docs/reference/job-folder.md). What a log still has of that belongs to an earlier attempt.
+When an attempt starts, the node's runner records the existing logs: size, hashes of the beginning and the end
+(`before.json`, docs/reference/job-folder.md). The part of a log that matches the record is an earlier attempt's.
 """
 
 import hashlib
@@ -24,23 +24,23 @@ Numbers = Callable[[], Iterable["Logged"]]
 
 
 def own_start(logged: Numbers, path: Path, folder: Path) -> int:
-    """The byte of a log at which the lines of its attempt begin.
+    """Return the byte offset in a log at which the lines of its attempt begin.
 
-    A script that opens its log for appending leaves an earlier attempt's lines at its beginning. The log then
-    still begins with what was there when the attempt began. A script that writes its log anew may write the same
-    again, where nothing in it is random; so that is only taken for an earlier attempt's when it holds times of
-    day, or when what follows goes back: to an iteration before the last one there, or to that one's own numbers
-    again, of any metric of any rank. Logs without iterations are looked at by their epochs.
+    A script that appends to its log leaves an earlier attempt's lines at the beginning: the log still begins with
+    the content recorded at the start of the attempt. A script that overwrites its log may write identical lines if
+    nothing in it is random. The matching part therefore counts as an earlier attempt's only if it contains times
+    of day, or if the rest of the log goes back: to an iteration before the last recorded one, or to the same
+    values of any metric of any rank. Logs without iterations are compared by epoch.
 
-    Where numbers of one iteration or epoch are logged several times anyway, one that comes again is no sign, and
-    an attempt that ended within the epoch where the next begins cannot be told from a log that was written anew.
-    Then all of it counts.
+    Limits: if several values are logged per iteration or epoch anyway, a repeated one is not evidence. An attempt
+        that ended within the epoch in which the next one starts looks the same as an overwritten log. In both
+        cases the whole log counts.
 
     Args:
-        logged: gives the log's series.
+        logged: returns the log's series.
         path: the log, below `folder`.
-        folder: of the step and node. Without `before.json` (a runner of before 2026-11-22) the files of earlier
-            attempts are looked at, which were put aside beside the step's folder as `<step>~<attempt>`.
+        folder: folder of the step and node. Without `before.json` (runners before 2026-11-22) the files of earlier
+            attempts are compared, which are stored beside the step's folder as `<step>~<attempt>`.
     """
     before = recorded(folder)
     if before is None:
@@ -51,14 +51,14 @@ def own_start(logged: Numbers, path: Path, folder: Path) -> int:
     if not found or not start or found.get("rewritten") or not _still_begins_with(path, found):
         return 0
     if path.stat().st_size == start:
-        # It was written anew with the same content, or not at all.
+        # The log was overwritten with the same content, or not written at all.
         return 0 if found.get("touched") else start
     return start if _has_times(path, start) or _goes_back(logged(), start) else 0
 
 
 def recorded(folder: Path) -> dict[str, Any] | None:
-    """What the runner recorded at the beginning: path relative to the suite's root -> what was there; None when it
-    recorded nothing."""
+    """Return what the runner recorded at the start (path relative to the suite's root -> entry); None without a
+    record."""
     try:
         files = json.loads((folder / BEFORE).read_text())["files"]
         return files if isinstance(files, dict) else None
@@ -71,7 +71,7 @@ def _in_root(path: Path, folder: Path) -> bool:
 
 
 def _still_begins_with(path: Path, found: dict[str, Any]) -> bool:
-    """Whether a log begins with what was there: its first bytes, and those before that size."""
+    """Whether a log begins with the recorded content: its first bytes, and the bytes before the recorded size."""
     size, ends = int(found["size"]), int(found["hashed"])
     with open_kept(path) as file:
         for start, expected in ((0, found["head"]), (max(0, size - ends), found["tail"])):
@@ -83,13 +83,14 @@ def _still_begins_with(path: Path, found: dict[str, Any]) -> bool:
 
 
 def _has_times(path: Path, start: int) -> bool:
-    """Whether what was there has times of day in it: nobody prints the same ones again."""
+    """Whether the recorded part contains times of day, which no later attempt prints again."""
     with open_kept(path) as file:
         return _CLOCK.search(file.read(min(start, _PIECE))) is not None
 
 
 def _goes_back(logged: Iterable["Logged"], start: int) -> bool:
-    """Whether any number of any rank does: they print at different times, and not all of them in every line."""
+    """Whether any metric of any rank goes back: ranks log at different times, and not every line has all
+    metrics."""
     import numpy as np
 
     by_epoch, iterations = False, False
@@ -107,7 +108,7 @@ def _goes_back(logged: Iterable["Logged"], start: int) -> bool:
 
 
 def _one_goes_back(one: "Logged", start: int, counted: Any) -> bool:
-    """Whether the places (epoch, iteration) behind that byte go back behind those before it."""
+    """Whether positions (epoch, iteration) after that byte precede positions before it."""
     import numpy as np
 
     at = np.asarray(one.offset[counted])
@@ -123,7 +124,7 @@ def _one_goes_back(one: "Logged", start: int, counted: Any) -> bool:
 
 
 def _earlier_sizes(path: Path, folder: Path) -> Iterator[int]:
-    """Sizes of what earlier attempts left of the same log, as far as this one begins with it."""
+    """Sizes of the same log as left by earlier attempts, if this log begins with that content."""
     step = folder.parent
     for aside in step.parent.glob(f"{_escaped(step.name)}~*"):
         earlier = aside / folder.name / path.relative_to(folder)
@@ -138,7 +139,7 @@ def _escaped(name: str) -> str:
 
 
 def _common(earlier: Path, path: Path) -> int:
-    """The whole size of the earlier file when the other begins with it, else 0."""
+    """Return the size of the earlier file if the other file begins with it, else 0."""
     size = 0
     with open_kept(earlier) as old, open_kept(path) as new:
         while piece := old.read(_PIECE):

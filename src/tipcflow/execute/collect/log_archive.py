@@ -1,4 +1,4 @@
-"""Logs in a run's folder: compressed once the run has ended, and read the same before and after."""
+"""Logs in a run's folder: compressed after the run has ended; readers handle both forms."""
 
 import gzip
 import hashlib
@@ -11,28 +11,28 @@ from pathlib import Path
 from tipcflow.remote.runner.outputs import is_secret
 
 ZIPPED = ".gz"
-# Smaller files gain nothing that anybody would notice, and are handier as they are.
+# Compressing smaller files saves no relevant space.
 LEAST = 64 * 1024
 _LEVEL = 6
 _READ = frozenset({".log", ".txt", ".out", ".err", ".jsonl", ".csv"})
 
 
 def is_log(name: str) -> bool:
-    """Whether a file of that name is text that nodes write line by line."""
+    """Whether the name is that of a text log written by a node."""
     plain = plain_name(name)
     return (Path(plain).suffix in _READ or Path(plain).name.startswith("workerlog.")) and not is_secret(plain)
 
 
 def plain_name(name: str) -> str:
-    """The name that a file has, or had before it was compressed."""
+    """Return the name of a file without the suffix of compression."""
     return name.removesuffix(ZIPPED)
 
 
 def open_kept(path: Path) -> io.BufferedIOBase:
-    """A kept file's content, compressed or not; `path` may be either of its names.
+    """Open a stored file, compressed or not; `path` may be either name.
 
     Raises:
-        OSError: it is not there, or cannot be read.
+        OSError: the file does not exist or is not readable.
     """
     zipped = path.name.endswith(ZIPPED)
     if not path.is_file():
@@ -41,29 +41,29 @@ def open_kept(path: Path) -> io.BufferedIOBase:
 
 
 def is_kept(path: Path) -> bool:
-    """Whether the file is there, under either of its names."""
+    """Whether the file exists under either of its names."""
     return path.is_file() or path.with_name(path.name + ZIPPED).is_file()
 
 
 def content_hash(path: Path) -> str:
-    """SHA-256 of a file in hexadecimal; of its content where only the compressed file is there.
+    """Return the SHA-256 of a file in hexadecimal; for a compressed file that of its uncompressed content.
 
     Raises:
-        OSError: it is not there, or cannot be unpacked.
+        OSError: the file does not exist or cannot be decompressed.
     """
     with path.open("rb") if path.is_file() else open_kept(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def compress_logs(folder: Path, *, least: int = LEAST) -> int:
-    """Compress the logs of a run that has ended; may be interrupted, and run again.
+    """Compress the logs of a run that has ended; safe to interrupt and repeat.
 
     Args:
-        folder: the run's; only what was fetched from nodes, `<step>/<node>/…`, is touched.
-        least: bytes of the smallest file that is compressed.
+        folder: the run's folder; only files fetched from nodes (`<step>/<node>/…`) are compressed.
+        least: minimum size of a file, bytes.
 
     Returns:
-        how many files were compressed.
+        the number of compressed files.
     """
     done = 0
     for path in list(_logs(folder)):
@@ -71,7 +71,7 @@ def compress_logs(folder: Path, *, least: int = LEAST) -> int:
             if path.stat().st_size >= least:
                 _compress(path)
                 done += 1
-        except FileNotFoundError:  # the run goes on, and put its earlier attempts aside
+        except FileNotFoundError:  # the run was resumed and moved its earlier attempts aside
             continue
     return done
 
@@ -84,7 +84,7 @@ def _logs(folder: Path) -> Iterator[Path]:
 
 
 def _compress(path: Path) -> None:
-    """The compressed file is whole, on disk and as old as the log was before the log goes."""
+    """Write and sync the compressed file with the log's modification time, then remove the log."""
     aside = path.with_name(f".{path.name}{ZIPPED}.{os.getpid()}")
     stat = path.stat()
     try:

@@ -1,4 +1,4 @@
-"""One log -> its series and what else is read of it, by chunks: the reader of `tipcflow parse`."""
+"""Read one log in chunks into series and other facts; `tipcflow parse` uses the same parser."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from tipcflow.parse.bulk.batch import Batch
     from tipcflow.parse.rules.line_format import LineFormat
 
-# Pieces of a log are best of this size (parse.chunk.CHUNK).
+# Best chunk size of the parser (parse.chunk.CHUNK).
 PIECE = 1 << 21
-# A log is read with more than 50 MB per second; one that takes longer holds lines that were made to be slow.
+# Parsing runs at more than 50 MB/s; a log that takes longer has lines crafted to be slow.
 READ_S = 600.0
 
 
 @dataclass(frozen=True)
 class Origin:
-    """Whose log it is: what its series' keys have besides metric, phase and rank."""
+    """The owner of a log: the parts of its series' keys other than metric, phase and rank."""
 
     run: str
     step: str
@@ -32,7 +32,7 @@ class Origin:
     source: str = ""
 
     def series(self, one: "Logged") -> Series:
-        """Samples of the log with their whole key."""
+        """Return the log's samples with their full key."""
         return Series(
             run=self.run, step=self.step, attempt=self.attempt, node=self.node, source=self.source,
             metric=one.metric, phase=one.phase, rank=one.rank, values=one.values, epoch=one.epoch,
@@ -41,11 +41,11 @@ class Origin:
 
 
 class LogRead(NamedTuple):
-    """What a log holds beside numbers.
+    """The content of a log other than metrics.
 
     Attributes:
-        ranks: what the processes said of themselves, in the order of the log.
-        lines: how many lines of the attempt were recognised.
+        ranks: reports of the processes, in log order.
+        lines: number of recognised lines of the attempt.
     """
 
     ranks: tuple[RankReport, ...]
@@ -53,11 +53,11 @@ class LogRead(NamedTuple):
 
 
 class Deadline:
-    """Reading must end by then.
+    """A time limit for parsing.
 
     Args:
-        seconds: from now on.
-        clock: seconds, ascending.
+        seconds: limit, counted from construction.
+        clock: monotonic clock, seconds.
     """
 
     def __init__(self, seconds: float = READ_S, clock: Callable[[], float] = time.monotonic) -> None:
@@ -65,10 +65,10 @@ class Deadline:
         self._until = clock() + seconds
 
     def pieces(self, path: Path, start: int = 0) -> Iterator[bytes]:
-        """A file in pieces, from a byte on.
+        """Yield a file in chunks from a byte offset.
 
         Raises:
-            InfraError: the time is over.
+            InfraError: the time limit is exceeded.
         """
         size = path.stat().st_size
         done = start
@@ -78,7 +78,7 @@ class Deadline:
                 if self._clock() > self._until:
                     raise InfraError(
                         f"reading {path.name} took more than {self._seconds:g} s: "
-                        f"{done} of {size} bytes were read, what follows is not known"
+                        f"{done} of {size} bytes were read, the rest is unknown"
                     )
                 yield piece
                 done += len(piece)
@@ -88,17 +88,17 @@ def read_numbers(
     path: Path, folder: Path, origin: Origin, log_format: str, *, rank: int, deadline: Deadline,
     keep: Callable[[Iterator[Series]], object], once: bool = True,
 ) -> LogRead:  # fmt: skip
-    """Read a training or evaluation log, and hand its series on one by one.
+    """Parse a training or evaluation log and pass its series on one by one.
 
     Args:
-        folder: of the step and node; the log is below it.
-        rank: of lines that name none.
-        keep: takes the series.
-        once: leave out what earlier attempts logged into the same file.
+        folder: folder of the step and node; it contains the log.
+        rank: rank of lines that name none.
+        keep: receives the series.
+        once: skip lines that earlier attempts wrote to the same file.
 
     Raises:
-        ConfigError: there is no such format.
-        InfraError: reading took too long.
+        ConfigError: unknown log format.
+        InfraError: parsing took too long.
     """
     from tipcflow.execute.collect.spool import Spool
     from tipcflow.parse.bulk.columns import Columns, batches
@@ -126,7 +126,7 @@ def _counted(batch: "Batch", formats: tuple["LineFormat", ...]) -> LogLines:
 
 
 def lines_of_file(path: Path, deadline: Deadline) -> Iterator[tuple[int, str]]:
-    """(byte offset, line) of a log as `tipcflow.parse.lines_of` gives them; a line of more than 1 MiB is cut."""
+    """Yield (byte offset, line) of a log like `tipcflow.parse.lines_of`; lines over 1 MiB are truncated."""
     from tipcflow.parse.training.stream import numbered_lines
 
     for offset, line in numbered_lines(deadline.pieces(path)):
@@ -134,5 +134,5 @@ def lines_of_file(path: Path, deadline: Deadline) -> Iterator[tuple[int, str]]:
 
 
 def with_attempt(origin: Origin, attempt: int) -> Origin:
-    """The same log, of another attempt."""
+    """Return the origin of the same log for another attempt."""
     return replace(origin, attempt=attempt)

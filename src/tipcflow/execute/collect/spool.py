@@ -1,4 +1,4 @@
-"""The numbers of one log, collected by series: in memory up to a limit, in files beyond it."""
+"""The metrics of one log, grouped by series: in memory up to a limit, then in files."""
 
 import os
 import tempfile
@@ -13,13 +13,13 @@ import numpy.typing as npt
 from tipcflow.domain import Phase
 from tipcflow.parse.bulk.batch import Batch, Column
 
-# So many bytes of numbers are held in memory, of all series of a log together.
+# Memory limit for the metrics of one log, all series together, bytes.
 IN_MEMORY = 64 << 20
 _TYPES = {"values": np.float64, "epoch": np.int32, "iteration": np.int32, "offset": np.int64}
 
 
 class Logged(NamedTuple):
-    """The samples of one metric of one rank in the order of the log; `units` are (first sample, unit)."""
+    """The samples of one metric of one rank in log order; `units` are (first sample, unit)."""
 
     metric: str
     phase: Phase
@@ -31,7 +31,7 @@ class Logged(NamedTuple):
     units: tuple[tuple[int, str], ...]
 
     def since(self, offset: int) -> "Logged":
-        """Only the samples of lines that begin at this byte of the log or after it."""
+        """Return only the samples of lines that begin at or after this byte of the log."""
         first = int(np.searchsorted(self.offset, offset))
         if not first:
             return self
@@ -42,7 +42,7 @@ class Logged(NamedTuple):
 
 
 class _Entry:
-    """One series: what is in memory of it, and its files."""
+    """One series: its part in memory and its files."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -52,11 +52,11 @@ class _Entry:
 
 
 class Spool:
-    """A context manager; its files go with it.
+    """Context manager; removes its files on exit.
 
     Args:
-        folder: where the files are.
-        rank: of lines that name none.
+        folder: folder for the files.
+        rank: rank of lines that name none.
     """
 
     def __init__(self, folder: Path, *, rank: int = -1, in_memory: int = IN_MEMORY) -> None:
@@ -75,7 +75,7 @@ class Spool:
             self._files.cleanup()
 
     def add(self, batch: Batch) -> None:
-        """Take the samples of the next part of the log."""
+        """Add the samples of the next part of the log."""
         found: dict[tuple[int, str, Phase], list[tuple[str, Column]]] = {}
         for (metric, phase, unit), column in batch.columns.items():
             for rank, part in _by_rank(column):
@@ -93,7 +93,7 @@ class Spool:
             self._spill()
 
     def series(self) -> Iterator[Logged]:
-        """All series, one by one, in the order in which they first came."""
+        """Yield all series in order of first appearance."""
         for (rank, metric, phase), entry in self._entries.items():
             columns = {name: self._column(entry, name) for name in _TYPES}
             yield Logged(metric, phase, rank, **columns, units=tuple(entry.units))
@@ -108,7 +108,7 @@ class Spool:
         return None if self._files is None else Path(self._files.name) / f"{entry.number}.{name}"
 
     def _spill(self) -> None:
-        """Everything in memory goes to the files."""
+        """Move everything from memory to the files."""
         if self._files is None:
             self._folder.mkdir(parents=True, exist_ok=True)
             self._files = tempfile.TemporaryDirectory(prefix=".series.", dir=self._folder)
@@ -129,7 +129,7 @@ def _write(file: int, array: npt.NDArray[Any]) -> None:
 
 
 def _by_rank(column: Column) -> Iterator[tuple[int, Column]]:
-    """The column's samples by the rank that their lines name, -1 for none."""
+    """Yield the column's samples by the rank named in their lines, -1 for none."""
     first = int(column.rank[0])
     if (column.rank == first).all():
         yield first, column
@@ -139,7 +139,7 @@ def _by_rank(column: Column) -> Iterator[tuple[int, Column]]:
 
 
 def _in_order(parts: list[tuple[str, Column]]) -> Iterator[tuple[str, Column]]:
-    """Samples of a series in the order of the log, by unit: most series have one."""
+    """Yield the samples of a series in log order by unit; most series have one unit."""
     if len(parts) == 1:
         yield parts[0]
         return

@@ -1,1 +1,1 @@
-"""Why an attempt failed: diagnosis of logs, root cause, failure class, the sentence of the reason."""
+"""Why an attempt failed: log diagnosis, root cause, failure class, status reason."""

@@ -1,4 +1,4 @@
-"""Exit record + what the logs tell -> the class of a failure."""
+"""Exit record and log diagnosis -> failure class."""
 
 import signal
 
@@ -14,27 +14,27 @@ _BY_REASON = {
     EndReason.BARRIER_TIMEOUT: FailureClass.NODE_UNREADY,
     EndReason.REFUSED: FailureClass.NODE_UNREADY,
 }
-# Who ended a job that its own code did not end, where that is nobody's wish to cancel the run.
+# Initiators that end a job without a user who cancels the run and without a fault of the job's code.
 STOPPED = {
     StoppedBy.NODE: FailureClass.NODE_LOST,
     StoppedBy.OPERATOR: FailureClass.INTERRUPTED,
     StoppedBy.CONTROLLER: FailureClass.INTERRUPTED,
     StoppedBy.BUDGET: FailureClass.BUDGET,
 }
-# What a program does not send itself; the others are crashes of its own.
+# Signals that a program does not send to itself; the others are crashes of the program.
 _FROM_OUTSIDE = {signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT}
-# How the runner speaks of a disk without room.
+# The runner's messages about a full disk.
 _NO_ROOM = ("bytes free, the step needs", " is full")
 
 
 def class_of(record: ExitRecord | None, told: Telling, late: str = "") -> FailureClass | None:
-    """What went wrong with one job or leg; None when it ended well or was stopped.
+    """Return the failure class of one job or leg; None if it succeeded or was stopped.
 
-    What the kernel and the runner saw counts more than what a log says, and a cause more than its consequence.
+    Observations of the kernel and the runner precede log messages; causes precede consequences.
 
     Args:
-        record: None for a job of which nothing more is heard.
-        late: the run's budget, in words, where it cut the deadline; else ''.
+        record: None for a lost job.
+        late: message about the run's budget if it cut the deadline, else ''.
     """
     if record is None:
         return FailureClass.NODE_LOST
@@ -48,7 +48,7 @@ def class_of(record: ExitRecord | None, told: Telling, late: str = "") -> Failur
         return FailureClass.DISK
     if record.reason in _BY_REASON:
         return _BY_REASON[record.reason]
-    # The kernel's killer sends SIGKILL: a rank that is known to have ended otherwise was not its victim.
+    # The kernel's OOM killer sends SIGKILL: a rank with another known end was not killed by it.
     if record.oom and (told.left is None or told.left.exit_code is None):
         return FailureClass.OOM_HOST
     if told.trouble is not None and not told.trouble.victim:
@@ -57,7 +57,7 @@ def class_of(record: ExitRecord | None, told: Telling, late: str = "") -> Failur
     if number and not told.victim:
         return FailureClass.KILLED if number in _FROM_OUTSIDE else FailureClass.CODE_ERROR
     if told.silent >= 0:
-        # It left without a word, or it still was there: then the others waited for it.
+        # The rank exited without a message, or was still running: in both cases the others waited for it.
         left = told.left is not None or told.code > 0
         return FailureClass.HANG if told.waited and not left else FailureClass.CODE_ERROR
     if told.victim or record.victim:
@@ -66,17 +66,17 @@ def class_of(record: ExitRecord | None, told: Telling, late: str = "") -> Failur
 
 
 def signal_of(record: ExitRecord, told: Telling) -> int:
-    """The signal that ended a job's process or the worker to blame, 0 for none.
+    """Return the signal that ended the job's process or the failing worker, 0 for none.
 
-    Source: a shell ends with 128 + signal when its command was killed; Paddle's launcher with 256 - signal when
-    its worker was, where 250 is the worker's own abort because a peer went away.
+    Source: a shell exits with 128 + signal if its command was killed; Paddle's launcher with 256 - signal if its
+    worker was killed, where 250 is the worker's own abort after the loss of a peer.
     """
     if record.reason is EndReason.SIGNALED:
         return record.signal or 0
     if told.left is not None and (told.left.signal or told.left.exit_code is not None):
         return told.left.signal or 0
     if told.silent >= 0:
-        return -min(told.code, 0)  # the exit code is the launcher's, which ended the others
+        return -min(told.code, 0)  # the exit code belongs to the launcher, which ended the other workers
     if told.code < 0:
         return -told.code
     code = record.exit_code or 0

@@ -1,4 +1,4 @@
-"""Whether a step may start: what it needs, and what it needs cannot be had."""
+"""Whether a step may start: the statuses of the steps it needs."""
 
 from collections.abc import Mapping
 
@@ -6,10 +6,10 @@ from tipcflow.domain import Status, Step
 
 
 def why_not(step: Step, statuses: Mapping[str, Status]) -> tuple[Status, str] | None:
-    """(status, reason) of a step that cannot start; None when it can.
+    """Return (status, reason) if a step cannot start; None if it can.
 
     Args:
-        statuses: step id -> status of those that have ended.
+        statuses: step id -> status of the steps that have ended.
     """
     if step.not_run:
         return Status.NOT_RUN, step.not_run

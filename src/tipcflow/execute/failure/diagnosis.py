@@ -1,4 +1,4 @@
-"""Which process of a node's part of a step tells what went wrong, and whether that was its own fault."""
+"""Diagnose a node's part of a step from its logs: the failing process, and whether it caused the failure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,18 +10,18 @@ from tipcflow.parse.failures.failure import Trouble, trouble_of
 
 @dataclass(frozen=True)
 class Telling:
-    """What one node's logs tell of a failure.
+    """The diagnosis of one node's logs.
 
     Attributes:
-        text: the end of the log that tells most, for an excerpt.
-        rank: whose log that is, over all nodes; -1 for the output of the step's command.
-        trouble: what it says, None when it says nothing.
-        code: how the launcher says that a worker ended, negative for a signal; 0 when it says nothing.
-        silent: the worker of this node that is to blame although its log names no cause, while the others say that
-            a peer is missing; -1 when there is none.
-        left: how that worker ended, where it ended before any other of this node; None where it was alive.
-        mute: workers of this node that say nothing while others say that a peer is missing.
-        waited: whether one of the others says that it waited in vain: then nobody had died.
+        text: the end of the most informative log, for an excerpt.
+        rank: global rank of that log; -1 for the output of the step's command.
+        trouble: the recognised failure; None if there is none.
+        code: how a worker ended according to the launcher, negative for a signal; 0 if not reported.
+        silent: failing worker of this node whose log names no cause, while the others report a missing peer; -1 if
+            there is none.
+        left: how that worker ended if it was the first to end on this node; None if it was running.
+        mute: workers of this node without a message while others report a missing peer.
+        waited: whether another worker reports a timeout while waiting: in that case no process had died.
     """
 
     text: str = ""
@@ -35,20 +35,20 @@ class Telling:
 
     @property
     def victim(self) -> bool:
-        """Whether it only says that a peer went away."""
+        """Whether the log only reports the loss of a peer."""
         return self.trouble is not None and self.trouble.victim and self.silent < 0
 
 
 def telling(output: str, workers: Mapping[int, str], first: int = 0, ends: Sequence[RankEnd] = ()) -> Telling:
-    """What the end of a command's output and of its workers' logs tell.
+    """Diagnose the end of a command's output and of its workers' logs.
 
-    The launcher blames the worker whose end it noticed first, which is often the peer of the one to blame: a
-    worker that names a cause of its own counts more.
+    The launcher reports the worker whose end it noticed first, which is often a peer of the failing one: a worker
+        that names a cause of its own takes precedence.
 
     Args:
-        workers: rank over all nodes -> end of that worker's log.
+        workers: global rank -> end of that worker's log.
         first: the lowest rank on this node.
-        ends: which workers had ended before the runner ended the rest, in that order.
+        ends: workers that ended before the runner ended the rest, in order.
     """
     launch = parse_launch(output)
     named = launch.log.rpartition("workerlog.")[2] if launch else ""
@@ -76,9 +76,9 @@ def _among_victims(
     code: int,
     ends: Sequence[RankEnd],
 ) -> Telling:
-    """Some workers say that a peer is missing: whether it is one of this node, and how that one ended.
+    """Find out whether the peer that some workers miss is on this node, and how it ended.
 
-    The kernel's word on the first end counts more than the launcher's, which names whom it noticed first.
+    The kernel's record of the first end precedes the launcher's, which reports the end it noticed first.
     """
     spoken = {rank: said for rank, said in troubles.items() if said is not None}
     accused = {said.peer for said in spoken.values()} - {-1}
@@ -95,6 +95,6 @@ def _among_victims(
     if not ends and blamed in mute:
         return replace(victim, silent=blamed, code=code)
     if ends and not waited:
-        return victim  # all of them were alive when a neighbour gave up: who is missing is on another node
+        return victim  # all were running when a neighbour timed out: the missing rank is on another node
     suspects = [one for one in mute if one in accused] or ([] if accused else list(mute))
     return replace(victim, silent=suspects[0]) if suspects else victim

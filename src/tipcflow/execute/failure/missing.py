@@ -1,4 +1,4 @@
-"""Several nodes' logs -> the rank that the others waited for in vain."""
+"""Logs of several nodes -> the rank that the others waited for."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -7,13 +7,13 @@ from tipcflow.execute.failure.diagnosis import Telling
 
 
 def who_was_missing(told: Mapping[str, Telling]) -> dict[str, Telling]:
-    """What each node's logs tell, with the one rank to blame that hangs, where all nodes' logs together show it.
+    """Return the diagnoses with the one rank that hangs marked, if the logs of all nodes together identify it.
 
-    Where ranks waited in vain nobody had died. The first that gives up ends its connections: others then say that
-    it went away, and only the rank that says nothing at all is left to blame.
+    If ranks timed out while waiting, no process had died. The first rank that times out closes its connections,
+    others then report its loss, and only the rank without any message remains as the cause.
 
     Args:
-        told: node -> what its logs tell.
+        told: node -> diagnosis of its logs.
     """
     found = dict(told)
     own = any(one.trouble is not None and not one.trouble.victim for one in told.values())

@@ -1,4 +1,4 @@
-"""Exit records and what the logs tell -> status words, reasons, and the class of a failure with its culprit."""
+"""Exit records and log diagnoses -> statuses, reasons, and the failure class with the failing node."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,13 +18,13 @@ from tipcflow.parse.failures.failure import trouble_of
 from tipcflow.parse.failures.hang_evidence import behind, hardware, stood_still
 
 _NOTHING = Telling()
-# A rank that has said nothing for so long before the deadline, seconds, does not go on.
+# A rank without output for this long before its deadline counts as hung, seconds.
 _STILL_S = 30.0
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What is said of a step or a leg. `failure` is None for what ended well, was stopped or never started."""
+    """The status of a step or leg. `failure` is None if it succeeded, was stopped or never started."""
 
     status: Status
     reason: str = ""
@@ -32,10 +32,10 @@ class Outcome:
 
 
 def status_of(record: ExitRecord, told: Telling = _NOTHING, late: str = "") -> tuple[Status, str]:
-    """(status, reason) of one job or leg.
+    """Return (status, reason) of one job or leg.
 
     Args:
-        late: the run's budget, in words, where it cut the deadline; else ''.
+        late: message about the run's budget if it cut the deadline, else ''.
     """
     kind = class_of(record, told, late)
     reason = root_cause(record, told, kind, late)
@@ -45,14 +45,14 @@ def status_of(record: ExitRecord, told: Telling = _NOTHING, late: str = "") -> t
 
 
 def reason_of(member: Member) -> str:
-    """Why nothing more is heard of a member, in words."""
+    """Return why a member has ended or is lost."""
     return member.lost if member.record is None else status_of(member.record)[1]
 
 
 def failure_of(
     record: ExitRecord | None, told: Telling, *, node: str, leg: str = "", late: str = ""
 ) -> Failure | None:
-    """The failure of one job or leg; None when it ended well or was stopped."""
+    """Return the failure of one job or leg; None if it succeeded or was stopped."""
     kind = class_of(record, told, late)
     if kind is None:
         return None
@@ -69,17 +69,18 @@ def step_outcome(
     skew: Mapping[str, float] | None = None,
     late: str = "",
 ) -> Outcome:
-    """What is said of a step without legs. The culprit is named, and the peers that only followed it.
+    """Return the outcome of a step without legs; it names the failing node and the peers that failed as a
+    consequence.
 
     Args:
-        told: node name -> what its logs tell.
-        skew: node name -> how far its clock is ahead of the controller's, seconds.
-        late: the run's budget, in words, where it cut the step's deadline; else ''.
+        told: node name -> diagnosis of its logs.
+        skew: node name -> clock offset ahead of the controller's clock, seconds.
+        late: message about the run's budget if it cut the step's deadline, else ''.
     """
-    # What had ended before it was told to stop keeps its own status.
+    # A job that ended before the stop request keeps its own status.
     ended = all(m.record is not None and m.record.reason is not EndReason.STOPPED for m in members)
     if cancelled and not ended:
-        return Outcome(Status.CANCELLED, "stopped by a person")
+        return Outcome(Status.CANCELLED, "stopped by a user")
     told = who_was_missing(told)
     blamed = culprit(members, told, skew)
     if blamed is None:
@@ -94,27 +95,27 @@ def step_outcome(
     status, reason = status_of(blamed.record, said, late)
     failure = failure_of(blamed.record, said, node=blamed.name, late=late)
     if failure is not None and failure.failure_class is FailureClass.HANG and said.silent < 0:
-        pass  # the end of its log is its stacks, which stand in the evidence
+        pass  # its log ends with its stacks, which are part of the evidence
     elif said.silent >= 0 and said.trouble is not None:
-        reason = f"{reason}; they say: {said.trouble.said}"  # its own log says nothing
+        reason = f"{reason}; peers report: {said.trouble.said}"  # its own log has no message
     elif status is Status.FAILED:
         reason = _with_excerpt(reason, said)
     elif said.trouble is not None and said.trouble.said:
         reason = f"{reason}: {said.trouble.said}"
     if others:
-        reason += f"; node {', '.join(others)} followed"
+        reason += f"; collateral failure on node {', '.join(others)}"
     return Outcome(status, reason, failure and failure.model_copy(update={"followers": others}))
 
 
 def with_evidence(
     said: Outcome, evidence: Mapping[str, Mapping[str, Any]], files: Sequence[Path], *, root: Path
 ) -> Outcome:
-    """The outcome of a gang that hung, with whoever is behind as the culprit, and the files that show it.
+    """Add evidence files to the outcome of a hung gang, and name the rank that is behind as the cause.
 
-    Of one that was only late nobody is behind while all go on: at any moment ranks are an iteration apart.
+    No rank is named if the gang was only slow: running ranks are always up to an iteration apart.
 
     Args:
-        evidence: node -> what was seen there before it was stopped.
+        evidence: node -> state that was recorded before the node was stopped.
         root: the run's folder.
     """
     failure = said.failure
@@ -129,7 +130,7 @@ def with_evidence(
     reason = "; ".join(filter(None, (late.why if late else "", said.reason, broken)))
     if late is None:
         return replace(said, reason=reason, failure=failure)
-    # A rank that stood still while others waited for it hangs, also where the budget ended the wait.
+    # A rank without progress while others wait for it hangs, even if the budget ended the wait.
     budget = failure.failure_class is FailureClass.BUDGET
     kind, status = (FailureClass.HANG, Status.FAILED) if budget else (failure.failure_class, said.status)
     failure = failure.model_copy(update={"node": late.node, "rank": late.rank, "failure_class": kind})
@@ -137,7 +138,7 @@ def with_evidence(
 
 
 def _stayed_behind(member: Member, said: Telling, others: tuple[str, ...]) -> Outcome:
-    """A member that went on when its peers had given up: it hangs, unless its log tells another cause."""
+    """A member that was running after its peers had exited: a hang, unless its log names another cause."""
     own = said.trouble is not None and not said.trouble.victim
     kind = said.trouble.failure_class if own and said.trouble else FailureClass.HANG
     failure = Failure(
@@ -147,17 +148,17 @@ def _stayed_behind(member: Member, said: Telling, others: tuple[str, ...]) -> Ou
         said=said.trouble.said if own and said.trouble else "",
         followers=others,
     )
-    reason = f"{REMEDIES[kind].means} on node {member.name}; its peers on node {', '.join(others)} gave up first"
+    reason = f"{REMEDIES[kind].means} on node {member.name}; its peers on node {', '.join(others)} exited first"
     return Outcome(REMEDIES[kind].status, _with_excerpt(reason, said) if own else reason, failure)
 
 
 def leg_outcome(
     leg: Leg, member: Member, told: Telling, *, cancelled: bool, late: str = "", garbled: str = ""
 ) -> Outcome:
-    """What is said of one leg of an inference step.
+    """Return the outcome of one leg of an inference step.
 
     Args:
-        garbled: what stands where the leg's exit record may have been, in words; else ''.
+        garbled: message about an invalid line that may be the leg's exit record, else ''.
     """
     if leg.not_run:
         return Outcome(Status.NOT_RUN, leg.not_run)
@@ -168,7 +169,7 @@ def leg_outcome(
             reason = _with_excerpt(reason, told)
         return Outcome(status, reason, failure_of(record, told, node=member.name, leg=leg.id, late=late))
     if cancelled:
-        return Outcome(Status.CANCELLED, "stopped by a person")
+        return Outcome(Status.CANCELLED, "stopped by a user")
     if member.record is not None and member.record.reason is not EndReason.EXITED:
         return Outcome(Status.BLOCKED, f"not started: {member.record.message or member.record.reason.value}")
     if garbled:
@@ -177,7 +178,7 @@ def leg_outcome(
 
 
 def unready(members: Sequence[Member], trouble: InfraError) -> Outcome:
-    """What is said of an attempt that never got under way: a node could not start its part."""
+    """Return the outcome of an attempt that never started because a node could not start its part."""
     refused = next((m for m in members if is_bad(m) and m.record is not None and not was_stopped(m)), None)
     failure = failure_of(refused.record, _NOTHING, node=refused.name) if refused else None
     node = trouble.node or (refused.name if refused else "")
@@ -186,7 +187,7 @@ def unready(members: Sequence[Member], trouble: InfraError) -> Outcome:
 
 
 def before_the_first_step(error: InfraError) -> Failure | None:
-    """The failure of a run that a node's trouble ended before its first step; None when no node is to blame."""
+    """Return the failure of a run that a node ended before its first step; None if no node caused it."""
     if not error.node:
         return None
     told = trouble_of(error.message)
@@ -196,9 +197,9 @@ def before_the_first_step(error: InfraError) -> Failure | None:
 
 
 def whole_job(member: Member, *, cancelled: bool, late: str = "") -> Outcome:
-    """How the job of an inference step ended as a whole."""
+    """Return how the job of an inference step ended as a whole."""
     if cancelled:
-        return Outcome(Status.CANCELLED, "stopped by a person")
+        return Outcome(Status.CANCELLED, "stopped by a user")
     record = member.record
     if record is None:
         lost = Failure(failure_class=FailureClass.NODE_LOST, node=member.name)
@@ -209,13 +210,13 @@ def whole_job(member: Member, *, cancelled: bool, late: str = "") -> Outcome:
 
 
 def said_of_leg(status: Status) -> Status:
-    """The word that is stored of a leg: what a person or a node ended says nothing about the leg itself, so it is
-    `blocked`, and its step has the telling word."""
+    """Return the status to store for a leg. A leg ended by a user or a node has no result of its own, so it is
+    `blocked`; its step has the informative status."""
     return Status.BLOCKED if status in (Status.CANCELLED, Status.INFRA_FAILURE) else status
 
 
 def legs_outcome(legs: Sequence[Outcome], whole: Outcome) -> Outcome:
-    """What is said of an inference step, from its legs' outcomes and from how its job ended as a whole."""
+    """Return the outcome of an inference step from the outcomes of its legs and of its job."""
     ran = [leg for leg in legs if leg.status is not Status.NOT_RUN]
     if not ran:
         return Outcome(Status.NOT_RUN, legs[0].reason if legs else "no legs")

@@ -1,4 +1,4 @@
-"""Whose fault it is that a gang did not end well: the culprit, told from its victims."""
+"""Find the member that caused the failure of a gang; the others failed as a consequence."""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,27 +12,27 @@ _NOTHING = Telling()
 
 
 def is_bad(member: Member) -> bool:
-    """Whether a member was lost or did not end well."""
+    """Whether a member was lost or failed."""
     return bool(member.lost) or (member.record is not None and not member.record.ok)
 
 
 def was_stopped(member: Member) -> bool:
-    """Whether somebody stopped it."""
+    """Whether the member was stopped."""
     return member.record is not None and member.record.reason is EndReason.STOPPED
 
 
 def by_a_user(member: Member) -> bool:
-    """Whether a user stopped it, or somebody of whom nothing is known."""
+    """Whether a user stopped the member, or the initiator is unknown."""
     return member.record is not None and was_stopped(member) and member.record.stopped_by in (None, StoppedBy.USER)
 
 
 def ended_from_outside(member: Member) -> bool:
-    """Whether a shutdown, an operator or a controller ended it: no user, no peer, not its own code."""
+    """Whether a shutdown, an operator or a controller ended the member: not a user, a peer or its own code."""
     return was_stopped(member) and member.record is not None and member.record.stopped_by in STOPPED
 
 
 def is_culprit(member: Member) -> bool:
-    """Whether a member ended badly in a way that no peer can cause, as far as was seen of it until now."""
+    """Whether a member failed in a way that no peer can cause, as far as known now."""
     if member.lost:
         return True
     if ended_from_outside(member):
@@ -49,16 +49,16 @@ def culprit(
     told: Mapping[str, Telling] | None = None,
     skew: Mapping[str, float] | None = None,
 ) -> Member | None:
-    """The member to blame, None when all ended well.
+    """Return the member that caused the failure, None if all succeeded.
 
-    In this order: a node whose link broke before anybody failed; whoever ended by itself with a cause of its own;
-    a lost node; a node where a process ended without a word; one that went on although its peers had noticed that
-    somebody was missing, and had to be stopped; and a victim only when nobody else can be blamed. Among several
-    the one that ended first.
+    In this order: a node whose link broke before any member failed; a member that ended by itself with a cause of
+        its own; a lost node; a node where a process exited without a message; a member that was running after its
+        peers had reported a missing rank, and had to be stopped; a collateral failure only if no other member
+        qualifies. Among several candidates the one that ended first.
 
     Args:
-        told: node -> what its logs tell, where they were read.
-        skew: node -> how far its clock is ahead of the controller's, seconds.
+        told: node -> diagnosis of its logs, as far as they were parsed.
+        skew: node -> clock offset ahead of the controller's clock, seconds.
     """
     told, skew = told or {}, skew or {}
     bad = [member for member in members if is_bad(member)]
@@ -74,20 +74,21 @@ def culprit(
 
 
 def _gone_first(bad: Sequence[Member]) -> Member | None:
-    """A peer that fails after a node's link broke fails because of it, whatever its exit code says."""
+    """Return the member whose link broke first: a peer that fails later fails because of it, whatever its exit
+    code."""
     first_end = min((m.known_at for m in bad if is_culprit(m) and not m.lost), default=float("inf"))
     return next((m for m in bad if m.lost and 0 < m.down_since < first_end), None)
 
 
 def _strength(member: Member, told: Telling, bad: Sequence[Member]) -> int:
-    """How much speaks for its being the culprit: 0 most."""
+    """Return the rank of a member as a candidate for the root cause: 0 is the strongest."""
     record = member.record
     if record is None:
         return 1
     if ended_from_outside(member):
         return 0
     if record.reason is EndReason.STOPPED:
-        # It trained on, or waited, while its peers had given up: with nobody else to blame, that is the hang.
+        # It was still training or waiting after its peers had exited: without another cause, this is the hang.
         return 3 if any(_victim(other.record) for other in bad) else 5
     if told.trouble is not None and not told.trouble.victim:
         return 0

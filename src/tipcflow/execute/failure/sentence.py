@@ -1,4 +1,4 @@
-"""An exit record and a failure class -> the one sentence that a status reason begins with."""
+"""Exit record and failure class -> the first sentence of a status reason."""
 
 from tipcflow.domain import EndReason, ExitRecord, StoppedBy
 from tipcflow.domain.run.failure import REMEDIES, FailureClass
@@ -16,11 +16,11 @@ _BY_THE_RUNNER = (
 
 
 def root_cause(record: ExitRecord, told: Telling, kind: FailureClass | None, late: str = "") -> str:
-    """What went wrong, where, with the numbers that are known; '' for a job that ended well.
+    """Return what failed, where, with the known numbers; '' for a job that succeeded.
 
     Args:
-        kind: the failure class; None for what ended well or was cancelled.
-        late: the run's budget, in words, where it cut the deadline; else ''.
+        kind: the failure class; None if the job succeeded or was cancelled.
+        late: message about the run's budget if it cut the deadline, else ''.
     """
     if record.reason is EndReason.STOPPED:
         return _stopped(record)
@@ -35,18 +35,17 @@ def root_cause(record: ExitRecord, told: Telling, kind: FailureClass | None, lat
     if kind is FailureClass.OUTPUT_MISSING:
         return f"exited with 0 but {_unwritten(record)} on node {record.node}"
     if kind is FailureClass.CODE_ERROR and told.silent >= 0:
-        return (
-            f"rank {told.silent} on node {record.node} ended without a word{_code(told)} while its peers went on"
-        )
+        where = f"rank {told.silent} on node {record.node}"
+        return f"{where} exited without a message{_code(told)} while its peers were running"
     if kind is FailureClass.HANG:
-        return f"{REMEDIES[kind].means} {where}: its peers waited for it in vain"
+        return f"{REMEDIES[kind].means} {where}: its peers timed out waiting for it"
     if kind is FailureClass.CODE_ERROR:
         return f"{ended(record, told)} {where}"
     return f"{REMEDIES[kind].means} {where} ({ended(record, told)})"
 
 
 def ended(record: ExitRecord, told: Telling) -> str:
-    """How a job's process ended, and the signal of the worker that is to blame."""
+    """Return how a job's process ended, and the signal of the failing worker."""
     if record.reason is EndReason.SIGNALED:
         return f"ended by signal {record.signal}"
     number = signal_of(record, told)
@@ -75,5 +74,5 @@ def _unwritten(record: ExitRecord) -> str:
     missing = [output.path for output in record.outputs if not output.exists]
     stale = [output.path for output in record.outputs if output.exists and not output.fresh]
     what = [f"did not write {', '.join(missing)}"] if missing else []
-    what += [f"left an older {', '.join(stale)} as it was"] if stale else []
+    what += [f"did not update the older {', '.join(stale)}"] if stale else []
     return " and ".join(what)

@@ -1,1 +1,1 @@
-"""One node's part of a step: its specification, its exit record, hang evidence."""
+"""One node's part of a step: job specification, exit record, hang evidence."""

@@ -1,4 +1,4 @@
-"""What a gang's nodes look like while it hangs: collected from every one before any of them is stopped."""
+"""Hang evidence: the state of all nodes of a gang, collected before any of them is stopped."""
 
 import json
 import threading
@@ -10,21 +10,21 @@ from typing import Any
 from tipcflow.domain import InfraError
 from tipcflow.execute.job.member import Member
 
-# All nodes together: a node that does not answer must not hold up the others' end.
+# Limit for all nodes together: an unresponsive node must not delay the end of the others.
 GATHER_S = 10.0
 EVIDENCE = "evidence.json"
 
 
 def gather(members: Sequence[Member], folder: Path, *, seconds: float = GATHER_S) -> dict[str, str]:
-    """Ask every node what can be seen of its part, all at once, and keep the answers as `<node>/evidence.json`.
+    """Collect evidence from every node concurrently, and store it as `<node>/evidence.json`.
 
     Args:
-        folder: of the attempt on this machine.
+        folder: folder of the attempt on this machine.
 
     Returns:
-        node -> why nothing came from it in time.
+        node -> why it sent no evidence in time.
     """
-    missing = {member.name: f"no answer within {seconds:.0f} s" for member in members}
+    missing = {member.name: f"no response within {seconds:.0f} s" for member in members}
     over, guard = threading.Event(), threading.Lock()
 
     def ask(member: Member) -> None:
@@ -33,7 +33,7 @@ def gather(members: Sequence[Member], folder: Path, *, seconds: float = GATHER_S
             place = folder / member.name / EVIDENCE
             with guard:
                 if over.is_set():
-                    return  # the folder may be the next attempt's by now
+                    return  # the folder may belong to the next attempt already
                 place.parent.mkdir(parents=True, exist_ok=True)
                 place.write_text(json.dumps(seen))
                 missing.pop(member.name, None)
@@ -52,7 +52,7 @@ def gather(members: Sequence[Member], folder: Path, *, seconds: float = GATHER_S
 
 
 def gathered(folder: Path, nodes: Sequence[str]) -> tuple[dict[str, Mapping[str, Any]], list[Path]]:
-    """(node -> what was seen there, the files that hold it), of those nodes that anything came from."""
+    """Return (node -> its evidence, the files that contain it) for the nodes that sent evidence."""
     seen: dict[str, Mapping[str, Any]] = {}
     files = []
     for node in nodes:

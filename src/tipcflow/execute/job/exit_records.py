@@ -1,4 +1,4 @@
-"""Exit records as a node sent them: what is not one is named, with its file and line."""
+"""Exit records as sent by nodes; anything else is reported with its file and line."""
 
 import json
 from pathlib import Path
@@ -14,7 +14,7 @@ _SHOWN = 60
 
 
 def exit_record(told: Any) -> ExitRecord | None:
-    """The exit record that was sent, None for anything else."""
+    """Return the exit record, None for any other value."""
     try:
         return ExitRecord.model_validate(told)
     except ValidationError:
@@ -22,18 +22,18 @@ def exit_record(told: Any) -> ExitRecord | None:
 
 
 def found(told: Any) -> str:
-    """What was sent instead of an exit record, short enough for a status reason."""
+    """Return the invalid value in a form short enough for a status reason."""
     text = told if isinstance(told, str) else json.dumps(told)
     return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…")
 
 
 def garbled_legs(folder: Path, node: str, *, ended: bool) -> str:
-    """The first line of a node's `legs.jsonl` that is no exit record, in words; '' when all are.
+    """Return a message about the first line of a node's `legs.jsonl` that is not an exit record; '' if all are.
 
     Args:
-        folder: where the job's files are kept on this machine.
-        ended: whether the job has an exit record. A last line without its end is a fault only then: a runner that
-            was killed may leave one.
+        folder: folder of the job's files on this machine.
+        ended: whether the job has an exit record. Only then is an incomplete last line an error: a killed runner
+            may leave one.
     """
     path, bad = folder / LEGS, []
     if not path.is_file():

@@ -1,4 +1,4 @@
-"""How long a training may be silent before it is said to hang."""
+"""How long a training may be silent before it counts as hung."""
 
 from typing import TYPE_CHECKING
 
@@ -10,19 +10,19 @@ if TYPE_CHECKING:
 
 DEFAULT_S = 120.0
 LONGEST_S = 1800.0
-# So long a job that hangs is left as it is, for its peers to be asked what they look like.
+# A hung job is left running for this long, so that its peers' evidence can be collected.
 WAIT_S = 10.0
-# The document of a run that holds the limit: every task must describe a job alike.
+# The run's document with the limit: every task must create identical job specifications.
 _KEPT = "hang_s"
 
 
 def hang_limit(store: "Store", run_id: str, plan: Plan, policy: Policy) -> float:
-    """Seconds of silence after which a training of the run hangs; 0 for never.
+    """Return the seconds of silence after which a training of the run counts as hung; 0: never.
 
-    What the policy says; else as long as the chain's longest accepted training took as a whole, which no silence
-    in it can have exceeded, but at least 120 s and at most half an hour; the policy's `hang_first_s` while there
-    is no such training: a first one reads a cold data set or builds kernels for minutes, and the ranks' CPU time
-    tells nothing, since ranks that wait for each other in NCCL or gloo spin.
+    The policy's value if it is set. Otherwise the total duration of the chain's longest accepted training, which
+    no silence in it can exceed, but 120 s to 30 min. Without an accepted training the policy's `hang_first_s`: a
+    first training reads a cold data set or builds kernels for minutes. The ranks' CPU time is no indicator,
+    because ranks that wait for each other in NCCL or gloo spin.
     """
     if policy.hang_s is not None:
         return policy.hang_s
@@ -35,12 +35,13 @@ def hang_limit(store: "Store", run_id: str, plan: Plan, policy: Policy) -> float
 
 
 def progress_of(step: Step) -> tuple[str, ...]:
-    """Patterns of the logs that show the ranks' progress."""
+    """Return glob patterns of the logs that show the ranks' progress."""
     return tuple(pattern for pattern in step.artefacts if pattern.rpartition("/")[2].startswith("workerlog"))
 
 
 def _longest(store: "Store", run_id: str, plan: Plan, policy: Policy) -> float | None:
-    """Seconds of the longest training of the accepted runs of this chain, mode, environment; None without one."""
+    """Return the duration of the longest accepted training of this chain, mode and environment; None without
+    one."""
     run = store.get_run(run_id)
     trainings = {step.id for step in plan.steps if step.kind is StepKind.TRAIN}
     past = store.accepted_runs(

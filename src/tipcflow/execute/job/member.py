@@ -1,4 +1,4 @@
-"""One node's part of a step while it goes on: watched in a thread of its own, re-attached when the link breaks."""
+"""One node's part of a running step: watched in its own thread, re-attached after the connection breaks."""
 
 import json
 import threading
@@ -14,24 +14,24 @@ from tipcflow.remote.stillness import Stillness
 
 WATCH_S = 60.0
 RECONNECT_EVERY_S = 2.0
-# So much of the end of what was seen of its log is kept, characters: enough for a traceback.
+# Size of the stored end of a log, characters: enough for a traceback.
 RECENT = 16 * 1024
 
 
 class JobSession(Protocol):
-    """What a member needs of its node (execute.session.NodeSession is the real one)."""
+    """What a member needs of its node (execute.node.session.NodeSession implements it)."""
 
     @property
     def node(self) -> Node:
-        """The node behind this session."""
+        """The node of this session."""
         ...
 
     def start(self, spec: JobSpec) -> dict[str, Any]:
-        """Start the job or re-attach to it; the runner's answer."""
+        """Start the job or re-attach to it; return the runner's response."""
         ...
 
     def begin(self, spec: JobSpec, resume: dict[str, int], seconds: float) -> Iterator[dict[str, Any]]:
-        """`start` and `watch` in one: the answer to `start` is the first event."""
+        """`start` and `watch` in one: the response to `start` is the first event."""
         ...
 
     def go(self, spec: JobSpec) -> None:
@@ -39,27 +39,27 @@ class JobSession(Protocol):
         ...
 
     def stop(self, spec: JobSpec, reason: str, by: StoppedBy) -> None:
-        """Ask the runner to end the job, and say who wants that."""
+        """Request the end of the job; `by` is the initiator."""
         ...
 
     def poll(self, spec: JobSpec) -> dict[str, Any]:
-        """State, heartbeat, exit record and legs of the job."""
+        """Return state, heartbeat, exit record and legs of the job."""
         ...
 
     def watch(self, spec: JobSpec, resume: dict[str, int], seconds: float) -> Iterator[dict[str, Any]]:
-        """The runner's events from the given log offsets on, until the job ends or `seconds` have passed."""
+        """Yield the runner's events from the given log offsets until the job ends or `seconds` have passed."""
         ...
 
     def evidence(self, spec: JobSpec, seconds: float) -> dict[str, Any]:
-        """What can be seen of a job that may hang; the job goes on."""
+        """Return the evidence of a job that may hang; the job continues."""
         ...
 
     def end_stuck(self, spec: JobSpec) -> None:
-        """End the processes of a job whose runner does nothing any more, and the runner."""
+        """End the processes of a job whose runner is unresponsive, and the runner."""
         ...
 
     def reconnect(self) -> None:
-        """A fresh connection to the same node."""
+        """Open a new connection to the same node."""
         ...
 
 
@@ -67,17 +67,17 @@ class Member:
     """A job on one node.
 
     Attributes:
-        record: how it ended, once it has.
-        legs: leg id -> how that leg ended.
-        artefacts: path relative to the suite's root -> size, of the files that the job wrote.
-        sent: small files of the job that came along with its end.
-        lost: why nothing is known of it any more, '' while it can be watched.
-        recent: the end of what was seen of its log.
-        hangs: why its runner says that it hangs, '' while it does not.
-        down_since, known_at: when the link broke (0 while it stands) and when the record came, seconds since the
-            epoch.
-        released: whether the job was told to go, or needs not be told.
-        staged: set when the runner waits for `go` (or has gone on, or ended).
+        record: exit record of the job, once it has ended.
+        legs: leg id -> exit record of that leg.
+        artefacts: path relative to the suite's root -> size, for files written by the job.
+        sent: small files of the job that were transferred with its end.
+        lost: why the job can no longer be watched; '' while it can.
+        recent: the end of its log.
+        hangs: the runner's reason for a hang; '' without one.
+        down_since, known_at: when the connection broke (0 while connected) and when the record arrived, seconds
+            since the epoch.
+        released: whether `go` was sent to the job or is not needed.
+        staged: set when the runner waits for `go`, or has continued or ended.
     """
 
     def __init__(
@@ -119,25 +119,25 @@ class Member:
 
     @property
     def log_bytes(self) -> dict[str, int]:
-        """Leg ('' for a step's only command) -> bytes of its log that were seen."""
+        """Leg ('' for a step's only command) -> number of log bytes received."""
         return dict(self._resume)
 
     @property
     def done(self) -> bool:
-        """Whether nothing more will be heard of it."""
+        """Whether the member has ended or is lost."""
         return self.record is not None or bool(self.lost)
 
     def start(self, wake: Callable[[], None]) -> None:
-        """Start the job on its node, or re-attach to it, and watch it until it ended.
+        """Start the job on its node or re-attach to it, and watch it until it ends.
 
         Raises:
-            InfraError: the node cannot be reached or refuses.
+            InfraError: the node is unreachable or refuses the job.
         """
         self._wake = wake
         answer = self.session.start(self.spec)
         record = exit_record(answer.get("record"))
         if answer.get("state") == "ended" and record and record.reason is EndReason.REFUSED:
-            # On a disk so full that not even a record could be kept, this answer is all there is.
+            # If the disk is too full to store a record, this response is the only information.
             self.record = record
             self.staged.set()
             return
@@ -145,7 +145,7 @@ class Member:
         self._thread.start()
 
     def join(self, timeout: float) -> bool:
-        """Wait until the watching thread has ended; whether it has."""
+        """Wait for the end of the watching thread; return whether it has ended."""
         if self._thread is not None:
             self._thread.join(timeout)
             return not self._thread.is_alive()
@@ -155,39 +155,39 @@ class Member:
         try:
             while not self.done:
                 self.follow(WATCH_S)
-        except BaseException as error:  # a thread that dies silently would make the step wait for its deadline
+        except BaseException as error:  # if the thread died silently, the step would wait for its deadline
             self.lost = f"watching node {self.name} failed: {error!r}"
         finally:
             self.staged.set()
             self._wake()
 
     def begin(self, seconds: float) -> dict[str, Any]:
-        """Start the job on its node, or find it; what the next `follow` shows comes along, for so many seconds.
+        """Start the job on its node or find it; also receive what the next `follow` shows, for at most `seconds`.
 
         Returns:
-            the runner's answer.
+            the runner's response.
 
         Raises:
-            InfraError: the node cannot be reached or refuses.
+            InfraError: the node is unreachable or refuses the job.
         """
         self._events = self.session.begin(self.spec, self._resume, seconds)
         return next(self._events)
 
     def follow(self, seconds: float) -> bool:
-        """Watch for so many seconds, or until the job has ended; whether nothing more will be heard of it."""
+        """Watch for at most `seconds` or until the job has ended; return whether the member is done."""
         events, self._events = self._events, None
         self._stillness.begin_watch()
         try:
             for message in events or self.session.watch(self.spec, self._resume, seconds):
                 self._take(message)
                 if self.done:
-                    break  # nothing more is said: how the runner's own process ends is not waited for
+                    break  # the last event: the end of the runner's own process is not awaited
         except InfraError as error:
             self._reattach(str(error))
         return self.done
 
     def take_answer(self, answer: Mapping[str, Any]) -> None:
-        """Take what the runner answered to `start` or `poll`."""
+        """Process the runner's response to `start` or `poll`."""
         for told in answer.get("legs") or []:
             if (record := exit_record(told)) is not None:
                 self.legs[record.leg] = record
@@ -198,7 +198,7 @@ class Member:
 
     @property
     def state(self) -> MemberState:
-        """What is known, for others who run the same attempt."""
+        """Return the known state, for other processes that run the same attempt."""
         return MemberState(
             node=self.name,
             released=self.released,
@@ -214,12 +214,12 @@ class Member:
         )
 
     def resume_at(self, log_bytes: Mapping[str, int]) -> None:
-        """Go on behind what another process has shown of the logs."""
+        """Continue after the log bytes that another process has shown."""
         for leg, seen in log_bytes.items():
             self._resume[leg] = max(seen, self._resume.get(leg, 0))
 
     def restore(self, state: MemberState) -> None:
-        """Take over what another process knows."""
+        """Take over the state known to another process."""
         self.released = state.released
         self.generation, self.cleared = state.generation, state.cleared
         self.record, self.lost = state.record, state.lost
@@ -228,14 +228,15 @@ class Member:
         self.down_since, self.known_at = state.down_since, state.known_at
 
     def _reattach(self, why: str) -> None:
-        """The link broke: the job goes on without us; find it again until the time for that is over."""
-        self._say(Kind.NOTE, f"node {self.name}: connection lost ({why}); the job goes on there, reconnecting")
+        """Re-attach to the job after the connection broke; the job keeps running. Stops at the reconnect
+        deadline."""
+        self._say(Kind.NOTE, f"node {self.name}: connection lost ({why}); the job is still running, reconnecting")
         self.down_since = self.down_since or time.time()
         deadline = time.monotonic() + self._reconnect_s
         while time.monotonic() < deadline:
             try:
                 self.session.reconnect()
-                self._say(Kind.NOTE, f"node {self.name}: connected again")
+                self._say(Kind.NOTE, f"node {self.name}: reconnected")
                 self.down_since = 0.0
                 return
             except InfraError as error:
@@ -244,24 +245,24 @@ class Member:
         self.lost = f"node {self.name} was lost: {why}"
 
     def end_if_still(self, stood: Mapping[str, Any]) -> None:
-        """End a runner that another process saw stand still, unless it has written a heartbeat since.
+        """End a runner that another process reported as stalled, unless it has written a heartbeat since.
 
         Args:
-            stood: `up` of the heartbeat that it had then, and for how long it had stood still (`still_s`).
+            stood: `up` of its heartbeat at that time, and for how long it had stalled (`still_s`).
         """
         if self.done:
             return
         try:
             answer = self.session.poll(self.spec)
         except InfraError:
-            return  # whoever watches it says what is wrong with the node
+            return  # the process that watches the member reports the error
         self.take_answer(answer)
         beat = answer.get("heartbeat")
         if not self.done and isinstance(beat, dict) and beat.get("up") == stood["up"]:
             self._give_up_runner(float(stood["still_s"]))
 
     def _give_up_runner(self, still_s: float) -> None:
-        """The node answers and the runner does not: end it from outside, with its job."""
+        """End the runner and its job from outside: the node responds and the runner does not."""
         why = f"the runner on node {self.name} stopped responding: no heartbeat for {still_s:.0f} s"
         try:
             self.session.end_stuck(self.spec)
@@ -283,7 +284,7 @@ class Member:
             self._say(Kind.LOG, data, leg=leg)
         elif event == "hang":
             self.hangs = str(message.get("message", "")) or "no progress"
-            self._say(Kind.NOTE, f"node {self.name} hangs: {self.hangs}; its evidence is collected")
+            self._say(Kind.NOTE, f"node {self.name} hangs: {self.hangs}; collecting evidence")
         elif event == "leg":
             self._take_leg(message["record"])
         elif event == "alive":
@@ -308,8 +309,8 @@ class Member:
     def _take_leg(self, told: Any) -> None:
         record = exit_record(told)
         if record is None:
-            return  # the end of the attempt names the line (closing)
-        known = record.leg in self.legs  # each new watch tells all legs again
+            return  # closing the attempt reports the line
+        known = record.leg in self.legs  # every new watch repeats all legs
         self.legs[record.leg] = record
         if not known:
             self._say(Kind.LEG, json.dumps({"exit_code": record.exit_code}), leg=record.leg)

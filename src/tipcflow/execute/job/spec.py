@@ -1,4 +1,4 @@
-"""Plan's step -> what each node's runner is asked to do."""
+"""A step of the plan -> the job for each node's runner."""
 
 from tipcflow.config.waits import Waits
 from tipcflow.domain import Cluster, Command, Compat, JobCommand, JobSpec, Node, Plan, Step, StepKind
@@ -7,14 +7,14 @@ from tipcflow.execute.node.containers import container_name
 from tipcflow.remote import paths
 from tipcflow.remote.host_slots import host_key
 
-# A clean PATH: the run's shims first, so that `python` in a suite's own scripts is the node's interpreter.
+# A clean PATH: the run's shims first, so that `python` in a suite's scripts is the node's interpreter.
 _SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-# Logs arrive line by line, and every process of Paddle 3 would print a warning about a missing compiler cache.
-# Paddle's launcher would append to a worker's log that another training of the same run has left.
+# Unbuffered output; and without this, every process of Paddle 3 warns about a missing compiler cache.
+# Otherwise Paddle's launcher appends to the worker log of another training of the same run.
 _ENV = {"PYTHONUNBUFFERED": "1", "PYTHONWARNINGS": "ignore", "PADDLE_LOG_OVERWRITE": "1"}
 
 
-# Steps whose speeds are judged: how fast the node itself is at that time is timed with them.
+# Steps with evaluated speeds: the node's own speed is measured with them.
 _PROBED = frozenset({StepKind.TRAIN, StepKind.INFER_CPU, StepKind.INFER_GPU})
 
 
@@ -29,10 +29,11 @@ def job_spec(
     hang_s: float = 0.0,
     lease_s: float = Waits().node_lease_s,
 ) -> JobSpec:
-    """The job of `step` on `node`. Legs that cannot run here are left out.
+    """Return the job of `step` on `node`, without legs that cannot run there.
 
     Args:
-        hang_s: seconds of silence after which a training hangs; other steps may be silent until their deadline.
+        hang_s: seconds of silence after which a training counts as hung; other steps may be silent until their
+            deadline.
         lease_s: seconds without a controller after which the node ends the job.
     """
     legs = [(leg.id, leg.command) for leg in step.legs if not leg.not_run]
@@ -72,7 +73,7 @@ def _job_command(leg: str, command: Command) -> JobCommand:
 
 
 def job_env(node: Node, run: str) -> dict[str, str]:
-    """Environment of every command of a run on a node; the plan's own variables come on top of it."""
+    """Return the environment of every command of a run on a node; the plan adds its own variables."""
     path = node.env.get("PATH", _SYSTEM_PATH)
     own = paths.run_bin(node, run)
     folders = {"TIPCFLOW_BIN": own, "TIPCFLOW_ROOT": paths.run_root(node, run)} if node.container else {}
@@ -80,12 +81,13 @@ def job_env(node: Node, run: str) -> dict[str, str]:
 
 
 def slots_needed(plan: Plan, cluster: Cluster, *, whole_nodes: bool = False) -> list[tuple[str, int]]:
-    """(node address, slot) of everything that any step of the plan will lock: leased at once, for the whole run.
+    """Return (node address, slot) of everything that any step of the plan locks; leased together for the whole
+    run.
 
     Args:
-        whole_nodes: all slots of each node that is used.
+        whole_nodes: all slots of each node in use.
 
-    By address, because two clusters may give one host two names, or two hosts the same one.
+    Slots are identified by address, because clusters may name one host twice or two hosts alike.
     """
     most: dict[str, int] = {}
     for step in plan.steps:

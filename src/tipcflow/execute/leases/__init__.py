@@ -1,1 +1,1 @@
-"""Slots of nodes: requested, renewed, released, claimed on the node."""
+"""Slots of nodes: requested, renewed, released, and claimed on the node."""

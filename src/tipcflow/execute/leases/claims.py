@@ -1,4 +1,4 @@
-"""A run's claims on its nodes: what keeps two controllers apart whose databases know nothing of each other."""
+"""A run's claims on its nodes: they separate controllers that use different databases."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
@@ -12,7 +12,7 @@ from tipcflow.remote.host_slots import runs_holding, short
 if TYPE_CHECKING:
     from tipcflow.store import Store
 
-# On top of a run's budget: looking at nodes before it, closing and listing after it.
+# Added to a run's budget: preflight before it, closing and listing after it.
 MORE_S = 1800.0
 
 
@@ -20,8 +20,8 @@ class NodeClaims:
     """The claims of one run, on all of its nodes or on none.
 
     Args:
-        slots: (node address, slot) of what the run leases.
-        budget_s: what its steps may take; a claim that nobody takes back counts for half an hour longer.
+        slots: (node address, slot) of the slots that the run leases.
+        budget_s: duration of its steps; a claim that is not released expires half an hour later.
     """
 
     def __init__(
@@ -42,13 +42,13 @@ class NodeClaims:
         self._slots: dict[str, list[int]] = defaultdict(list)
         for node, slot in slots:
             self._slots[node].append(slot)
-        # The largest fence that a node showed when its slots were claimed: a newer lease gets a larger one.
+        # The largest fence found on a node when its slots were claimed: a newer lease gets a larger one.
         self.fence = 0
 
     def take(self) -> Mapping[str, set[str]]:
-        """Claim the slots; node address -> runs that live there without a lease here.
+        """Claim the slots; return node address -> runs that are running there without a lease in this database.
 
-        When there are any, nothing stays claimed. A node that cannot be asked is left to who uses it next.
+        If there are any, nothing stays claimed. An unreachable node is skipped; its next use reports the error.
         """
         holders: dict[str, set[str]] = defaultdict(set)
         for lease in self._store.leases():
@@ -60,16 +60,16 @@ class NodeClaims:
         return strange
 
     def give_back(self) -> None:
-        """Take the claims back on all nodes that can be asked."""
+        """Release the claims on all reachable nodes."""
         self._nodes.each_that_answers(lambda session: session.unclaim(self._run))
 
     def _take(self, session: NodeSession, holders: Collection[str]) -> set[str]:
-        """The runs of others on one node; when there is none, its slots are claimed."""
+        """Return other runs on one node; if there are none, claim its slots."""
         slots = self._slots.get(session.node.address)
         if slots is None:
             return set()
         claimed = self._claim(session, slots, ())
-        # What this database knows and leased to nobody is over, whatever the node has heard of it.
+        # A run of this database without a lease is over, even if the node still has its claim.
         if over := set(self._store.known_runs(sorted(claimed))) - set(holders):
             claimed = self._claim(session, slots, over)
         if claimed:

@@ -1,4 +1,4 @@
-"""Leases on slots: waited for in the queue, all or none, renewed while the run lives, released at its end."""
+"""Leases on slots: queued for, granted all or none, renewed during the run, released at its end."""
 
 import threading
 import time
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 TTL_S = 120.0
 ASK_EVERY_S = 1.0
 SLOWEST = 5
-# Who waits is heard of every second; a node that is being listed may keep it for half a minute.
+# A waiting run polls every second; listing a node may take up to half a minute.
 WAITER_S = 60.0
-# Between the triggerer and the task that it wakes the request must stand, also when the scheduler is busy.
+# The request must stay valid between the triggerer and the task that it starts, even if the scheduler is busy.
 TASK_WAITER_S = 300.0
-# What was found on a node stands for so long, before the node is asked again.
+# The result of listing a node is reused for this long.
 LOOK_EVERY_S = 10.0
 
 
@@ -28,12 +28,12 @@ class LeaseKeeper:
     """Holds the leases of one run; use as a context manager.
 
     Args:
-        empty: tells whether a node (by address) was listed and holds no process of a run; an expired lease is
+        empty: returns whether a node (by address) was listed and has no process of a run; an expired lease is
             granted again only then.
-        claims: the run's claims on its nodes: another controller, with a database of its own, is waited for too.
-        say: gets one line whenever what we wait for changes.
-        ttl_s: how long the lease lives when nobody renews it, seconds.
-        waiter_s: how long the request lives when nobody asks again, seconds.
+        claims: the run's claims on its nodes, which also make it wait for controllers with other databases.
+        say: receives one line whenever the reason for waiting changes.
+        ttl_s: lifetime of the lease without renewal, seconds.
+        waiter_s: lifetime of the request without a new poll, seconds.
         names: node address -> name, for messages.
     """
 
@@ -71,7 +71,7 @@ class LeaseKeeper:
         self._position = 1
         self._strangers: Mapping[str, set[str]] = {}
         self.fence = 0
-        # Addresses of nodes that could not be listed at the end: their slots are not given back.
+        # Addresses of nodes that could not be listed at the end: their slots are not released.
         self.keep: set[str] = set()
 
     def __enter__(self) -> "LeaseKeeper":
@@ -101,18 +101,18 @@ class LeaseKeeper:
                 self._say(why)
                 said = why
             if time.monotonic() >= deadline:
-                raise InfraError(late_words(self._wait_s, why), hint="see `tipcflow nodes` for who has them")
-            # Who is far behind asks less often: each question locks the queue.
+                raise InfraError(late_words(self._wait_s, why), hint="`tipcflow nodes` shows which runs hold them")
+            # Runs far back in the queue poll less often, because each poll locks the queue.
             if self._cancel.wait(ASK_EVERY_S * min(self._position, SLOWEST)):
                 raise InfraError("stopped while waiting for slots")
 
     def try_once(self, *, queue: bool = True) -> tuple[int | None, str]:
-        """Ask for the slots once; (the fence or None, what is waited for in words).
+        """Request the slots once; return (the fence or None, the reason for waiting).
 
-        What has run out on nodes that are empty is freed, and asked for at once.
+        Expired leases on empty nodes are dropped, and their slots requested immediately.
 
         Args:
-            queue: stay in the queue when they cannot be had now.
+            queue: stay in the queue if the slots are not available now.
         """
         place = self._place()
         if place.held and not place.ahead and self._freed(place.held):
@@ -128,7 +128,7 @@ class LeaseKeeper:
                 return fence, ""
             if self._claims is not None:
                 self._claims.give_back()
-            place = self._place()  # somebody who goes first came between
+            place = self._place()  # a request with higher rank arrived in between
         if not queue:
             self._store.leave_queue(self._run)
         triggers = triggers_of(self._store, runs_in_the_way(place))
@@ -139,7 +139,8 @@ class LeaseKeeper:
         return self._store.queue_for_leases(self._run, self._slots, owner=self._owner, ttl_s=self._waiter_s)
 
     def _freed(self, held: "Iterable[Lease]") -> bool:
-        """Drop expired leases of nodes that were listed and found empty of that run; whether there were any."""
+        """Drop expired leases of nodes that were listed and have nothing of that run; return whether there were
+        any."""
         now, dropped = self._store.now(), 0
         gone: dict[tuple[str, str], list[Lease]] = defaultdict(list)
         for lease in held:
@@ -151,7 +152,8 @@ class LeaseKeeper:
         return bool(dropped)
 
     def _strange(self) -> Mapping[str, set[str]]:
-        """Node -> runs that live there without a lease here; when there is none, the nodes are claimed."""
+        """Return node -> runs that are running there without a lease in this database; if none, the nodes are
+        claimed."""
         if self._claims is None or (self._strangers and not self._may_look("claims")):
             return self._strangers
         self._strangers = self._claims.take()
@@ -159,7 +161,7 @@ class LeaseKeeper:
         return self._strangers
 
     def _may_look(self, what: str) -> bool:
-        """Whether it was not looked at just now."""
+        """Whether the last check is old enough to repeat it."""
         now = time.monotonic()
         if now - self._looked.get(what, -LOOK_EVERY_S) < LOOK_EVERY_S:
             return False
@@ -171,15 +173,17 @@ class LeaseKeeper:
             try:
                 if self._store.renew_leases(self._run, ttl_s=self._ttl_s):
                     continue
-                # It ran out, after a suspend or while the database was away: take it again if it is still free.
+                # The lease expired, after a suspend or a database outage: acquire it again if it is still free.
                 again = self._store.acquire_leases(self._run, self._slots, owner=self._owner, ttl_s=self._ttl_s)
                 if again is None:
-                    self._say("the lease on the nodes' slots was lost to another run; the nodes keep the slots")
-            except Exception as error:  # a database that is away for a moment must not end the run
+                    self._say(
+                        "the lease on the nodes' slots was lost to another run; the nodes still lock the slots"
+                    )
+            except Exception as error:  # a short database outage must not end the run
                 self._say(f"the lease could not be renewed: {error}")
 
 
 def late_words(wait_s: float, why: str) -> str:
-    """What is said of a run whose time for waiting is over."""
+    """Return the message for a run whose waiting time is over."""
     time_words = f"{wait_s:.0f} s" if wait_s < 600 else f"{wait_s / 60:.0f} min"
     return f"no free slots within {time_words}: {why}"

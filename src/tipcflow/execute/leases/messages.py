@@ -1,4 +1,4 @@
-"""Why a run waits for slots, as people read it: in a terminal, in a task's log, in the table of nodes."""
+"""Messages about why a run waits for slots: for the terminal, task logs and the table of nodes."""
 
 import time
 from collections import defaultdict
@@ -13,10 +13,10 @@ Slot = tuple[str, int]
 
 
 def waiting(place: "Place", triggers: Mapping[str, str], names: Mapping[str, str]) -> str:
-    """One line: which slots are missing, who has them since when, and how many go first.
+    """Return one line: missing slots, their holders since when, and the position in the queue.
 
     Args:
-        triggers: run -> what started it.
+        triggers: run -> trigger source.
         names: node address -> name.
     """
     place_words = f"position {place.position} of {place.of}"
@@ -24,7 +24,7 @@ def waiting(place: "Place", triggers: Mapping[str, str], names: Mapping[str, str
 
 
 def obstacles(place: "Place", triggers: Mapping[str, str], names: Mapping[str, str]) -> list[str]:
-    """What stands in the way of a request: which slots, who has them, or for whom they are kept."""
+    """Return what blocks a request: the slots, and the runs that hold them or are next in line for them."""
     held = [
         f"{slots_words(slots, names)}: held by {_run(run, triggers)} since {clock(since)}"
         + (f", lease ran out at {clock(ends)}" if ends <= place.at else "")
@@ -32,22 +32,22 @@ def obstacles(place: "Place", triggers: Mapping[str, str], names: Mapping[str, s
     ]
     kept = _kept(place)
     if kept and place.ahead:
-        first = place.ahead[0].run
-        held.append(f"{slots_words(kept, names)}: kept for {_run(first, triggers)}, which goes first")
+        run = _run(place.ahead[0].run, triggers)
+        held.append(f"{slots_words(kept, names)}: reserved for {run}, which is ahead in the queue")
     return held
 
 
 def strangers_words(found: Mapping[str, Iterable[str]], names: Mapping[str, str]) -> str:
-    """One line: nodes that are free here, but where somebody else's run lives."""
+    """Return one line about nodes that are free in this database but have running processes of unknown runs."""
     lines = [
-        f"{names.get(node, node)}: run {', run '.join(sorted(runs))} lives there and holds no lease here"
+        f"{names.get(node, node)}: run {', run '.join(sorted(runs))} has no lease in this database"
         for node, runs in sorted(found.items())
     ]
-    return f"waiting for {'; '.join(lines)}: another controller's, or left behind (see `tipcflow nodes`)"
+    return f"waiting for {'; '.join(lines)}: other controller or leftover (see `tipcflow nodes`)"
 
 
 def slots_words(slots: Iterable[Slot], names: Mapping[str, str]) -> str:
-    """`node-1 slots 0-3, node-2 slot 0`."""
+    """Return for example `node-1 slots 0-3, node-2 slot 0`."""
     by_node: dict[str, list[int]] = defaultdict(list)
     for node, slot in sorted(set(slots)):
         by_node[node].append(slot)
@@ -58,22 +58,22 @@ def slots_words(slots: Iterable[Slot], names: Mapping[str, str]) -> str:
 
 
 def triggers_of(store: "Store", runs: Iterable[str]) -> dict[str, str]:
-    """Run -> what started it."""
+    """Return run -> trigger source."""
     return {run.id: run.trigger for run in store.known_runs(sorted(set(runs))).values()}
 
 
 def runs_in_the_way(place: "Place") -> set[str]:
-    """The runs that `waiting` names."""
+    """Return the runs that `waiting` names."""
     return {lease.run for lease in place.held} | {one.run for one in place.ahead}
 
 
 def names_of(*clusters: "Cluster") -> dict[str, str]:
-    """Node address -> name."""
+    """Return node address -> name."""
     return {node.address: node.name for cluster in clusters for node in cluster.nodes}
 
 
 def clock(epoch: float) -> str:
-    """A time as all of tipcflow prints it."""
+    """Format a time as everywhere in tipcflow."""
     return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(epoch))
 
 
@@ -85,7 +85,7 @@ def _held(place: "Place") -> dict[tuple[str, float, float], list[Slot]]:
 
 
 def _kept(place: "Place") -> set[Slot]:
-    """The slots that nobody holds, but that somebody who goes first wants."""
+    """Return the free slots that a request ahead in the queue wants."""
     wanted = {slot for one in place.ahead for slot in one.slots} & set(place.request.slots)
     return wanted - {(lease.node, lease.slot) for lease in place.held}
 
@@ -95,7 +95,7 @@ def _run(run: str, triggers: Mapping[str, str]) -> str:
 
 
 def _ranges(numbers: list[int]) -> str:
-    """[0, 1, 2, 5] -> `0-2,5`."""
+    """Format `[0, 1, 2, 5]` as `0-2,5`."""
     parts: list[list[int]] = []
     for number in numbers:
         if parts and number == parts[-1][-1] + 1:

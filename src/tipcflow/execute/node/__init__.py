@@ -1,1 +1,1 @@
-"""One node: sessions, files to and from it, environment, health, containers, preflight."""
+"""One node: sessions, file transfer, environment, health, containers, preflight."""

@@ -1,4 +1,4 @@
-"""Nodes whose steps run in a container: are engine and image there, and what is a job's container called?"""
+"""Nodes whose steps run in a container: checks of engine and image, and the names of containers."""
 
 import hashlib
 import re
@@ -12,19 +12,19 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
 def container_name(node: Node, job: str) -> str:
-    """The container of a job (`run/step/attempt`): the same for whoever asks, another one for each job and node.
+    """Return the container name of a job (`run/step/attempt`): stable, and unique per job and node.
 
-    Nodes may share one engine, so the node is part of it; the hash tells apart what the readable part does not.
+    The node is part of the name because nodes may share an engine; the hash separates names that would be equal.
     """
     digest = hashlib.sha256(f"{node.address} {node.workspace} {node.name} {job}".encode()).hexdigest()[:12]
     return f"tipcflow-{_UNSAFE.sub('_', job)[:80]}-{digest}"
 
 
 def usable_image(transport: Transport, node: Node) -> str:
-    """The image of a node's container with its id; '' when the node has none. May pull it, where that is allowed.
+    """Return the image of a node's container with its id; '' if the node has none. Pulls it if that is allowed.
 
     Raises:
-        InfraError: engine or image cannot be used; the hint says what to do on the node.
+        InfraError: engine or image are not usable; the hint names the fix on the node.
     """
     container = node.container
     if container is None:
@@ -45,7 +45,7 @@ def usable_image(transport: Transport, node: Node) -> str:
 def _hint(container: Container, code: int) -> str:
     engine, image = container.engine, container.image
     return {
-        containers.NO_ENGINE: f"install {engine} on the node, or mend `container.engine` in the cluster file",
+        containers.NO_ENGINE: f"install {engine} on the node, or fix `container.engine` in the cluster file",
         containers.ENGINE_SILENT: f"start {engine}'s daemon on the node; the login must be allowed to use it",
         containers.NO_IMAGE: f"on the node: `{engine} pull {image}`, or `{engine} import FILE.tar {image}`; "
         "or `pull: true` of the container in the cluster file",

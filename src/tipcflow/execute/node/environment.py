@@ -1,6 +1,6 @@
-"""From what a run's nodes say about themselves to its environment class.
+"""Node facts of a run -> its environment class.
 
-What differs beyond the class is kept with the run's node facts and shown.
+Other differences are stored with the run's node facts and shown.
 """
 
 import re
@@ -13,13 +13,13 @@ from tipcflow.domain.numbers.environment import EnvironmentClass, image_name
 def environment_class(
     facts: Sequence[NodeFacts], *, device: str, world_size: int, images: Iterable[str] = ()
 ) -> str:
-    """For example `cpu/amd-epyc-7b13-2/2-nodes/4-ranks`; '' when nothing is known of the nodes.
+    """Return for example `cpu/amd-epyc-7b13-2/2-nodes/4-ranks`; '' without node facts.
 
     Args:
-        facts: of the nodes that the run uses.
-        device: of its cluster.
-        world_size: processes of its largest training.
-        images: of the containers that the steps run in, '' for a node without one.
+        facts: facts of the nodes that the run uses.
+        device: device of its cluster.
+        world_size: number of processes of its largest training.
+        images: container images of the steps, '' for a node without one.
     """
     if not facts:
         return ""

@@ -1,4 +1,4 @@
-"""Files of a node -> this machine: what arrived is what is there, and what was interrupted goes on."""
+"""Fetch files of a node: verified by hash, and interrupted transfers are resumed."""
 
 import hashlib
 import json
@@ -14,12 +14,12 @@ from tipcflow.remote.fetching import Listed, hash_beginning, portions
 from tipcflow.transport import Transport
 
 T = TypeVar("T")
-# A link that breaks again and again is taken up again as long as something arrives: so often in a row it may bring
-# nothing, and after so long nothing of a large file is tried again (others wait 600 s for one who closes a step).
+# A connection that breaks repeatedly is resumed while data arrives: the limits are the consecutive attempts
+# without data, and the total time for a large file (other processes wait 600 s for the closer of a step).
 TRIES = 2
 LARGE_S = 450.0
 HASH_S = 120.0
-# Files that are no logs, whatever their size. Any other name may be that of a training log.
+# Files that are not logs, whatever their size. A file with any other name may be a training log.
 _WEIGHTS = frozenset(
     {
         ".pdparams",
@@ -39,21 +39,21 @@ _WEIGHTS = frozenset(
 
 
 class Twice(Protocol):
-    """Does something over a node's connection, and once more over a new one when that broke."""
+    """Runs an operation over a node's connection, and a second time over a new connection if the first breaks."""
 
     def __call__(self, do: Callable[[Transport], T], /) -> T:
-        """What it gives; InfraError when both failed."""
+        """Return the result; InfraError if both attempts failed."""
         ...
 
 
 @dataclass
 class Fetched:
-    """What came of it.
+    """The result of a fetch.
 
     Attributes:
-        listed: name -> what the node said of the file.
-        notes: what was cut, in words, of files of weights.
-        spoiled: what did not arrive as it is there, in words; a log that was cut is among it.
+        listed: name -> the node's entry for the file.
+        notes: messages about weight files that were truncated.
+        spoiled: messages about files that did not arrive intact, truncated logs included.
     """
 
     listed: dict[str, Listed] = field(default_factory=dict)
@@ -61,28 +61,29 @@ class Fetched:
     spoiled: list[str] = field(default_factory=list)
 
     def add(self, other: "Fetched") -> None:
-        """Take over what came of more files."""
+        """Add the result for more files."""
         self.listed |= other.listed
         self.notes += other.notes
         self.spoiled += other.spoiled
 
 
 class FolderFetch:
-    """One folder of a node, fetched into one of this machine.
+    """Fetches files of one folder on a node into one folder of this machine.
 
-    Each file is compared with the SHA-256 that the node has of it. One that differs is fetched once more, by a new
-    listing (it may have grown); one that still differs is told of. A large one that was interrupted, in this
-    process or in one that died, lies beside as `.<name>.part` and goes on there if the node's file still begins
-    with it; else it begins again. One that may not be read there (a container's root wrote it) is told of, too.
+    Each file is compared with the node's SHA-256. A file that differs is listed and fetched a second time (it may
+    have grown); if it still differs, the result reports it. An interrupted large file, of this process or of one
+    that died, is stored as `.<name>.part` and resumed if the node's file still begins with it; otherwise it is
+    fetched from the start. Files that are not readable on the node (written by a container's root) are reported,
+    too.
 
     Args:
-        twice: reaches the node.
-        node: its name.
-        root: the folder there.
-        local: the folder here.
-        limit: bytes of the beginning of a file that are fetched; the cut is told.
-        sent: files that are here already, by name; None for those that are not there.
-        clock: seconds, ascending.
+        twice: runs operations on the node.
+        node: name of the node.
+        root: folder on the node.
+        local: folder on this machine.
+        limit: maximum bytes fetched of one file; truncation is reported.
+        sent: files that have arrived already, by name; None for files that do not exist.
+        clock: monotonic clock, seconds.
     """
 
     def __init__(
@@ -101,10 +102,10 @@ class FolderFetch:
         self._sent = {name: data for name, data in sent.items() if data is None or len(data) <= limit}
 
     def fetch(self, names: Iterable[str]) -> Fetched:
-        """Fetch those of the files that are there.
+        """Fetch those of the files that exist.
 
         Raises:
-            InfraError: the node cannot be reached, or a name leads out of the folder; what arrived stays.
+            InfraError: the node is unreachable, or a name leads out of the folder; fetched files stay.
         """
         found = Fetched()
         wanted = [self._inside(name) for name in names]
@@ -115,24 +116,24 @@ class FolderFetch:
         return found
 
     def _take(self, name: str, listed: Listed, found: Fetched) -> None:
-        """Have one of the listed files, and say what came of it."""
+        """Fetch one of the listed files and record the result."""
         if listed.special:
             found.spoiled.append(f"{name} of node {self._node} is lost: skipped, not a regular file")
             return
         if not listed.readable:
             found.spoiled.append(
-                f"{name} of node {self._node} could not be fetched: the node's user may not read it there"
+                f"{name} of node {self._node} could not be fetched: not readable for the node's user"
             )
             return
         now = self._one(name, listed)
         found.listed[name] = now or listed
         if now is None:
             found.spoiled.append(
-                f"{name} of node {self._node} could not be fetched: what arrived is not what is there "
-                "(SHA-256 differs), also the second time"
+                f"{name} of node {self._node} could not be fetched: the received content differs twice "
+                "from the file on the node (SHA-256)"
             )
         elif now.size > self._limit:
-            # What a log says after the cut is not known: a step with such a log is no pass.
+            # The rest of a truncated log is unknown: a step with such a log does not pass.
             (found.notes if Path(name).suffix in _WEIGHTS else found.spoiled).append(
                 f"{name} on node {self._node} has {now.size} bytes: only the first {self._limit} were fetched "
                 "(limit TIPCFLOW_LOG_LIMIT_MB)"
@@ -140,11 +141,13 @@ class FolderFetch:
 
     def _inside(self, name: str) -> str:
         if not (self._local / name).resolve().is_relative_to(self._local.resolve()):
-            raise InfraError(f"node {self._node} named {name!r}, which would leave the folder", node=self._node)
+            raise InfraError(
+                f"node {self._node} sent the name {name!r}, which would leave the folder", node=self._node
+            )
         return name
 
     def _keep_sent(self, wanted: Iterable[str]) -> dict[str, Listed]:
-        """Keep those that came already."""
+        """Store the files that have arrived already."""
         kept = {}
         for name in wanted:
             if (data := self._sent.get(name)) is not None:
@@ -155,11 +158,11 @@ class FolderFetch:
         return kept
 
     def _list(self, names: list[str]) -> dict[str, Listed]:
-        """What the node says of them; small ones arrive along with it."""
+        """List the files on the node; small ones are fetched with the listing."""
         return self._twice(lambda transport: transport.get_many(self._root, names, self._local, limit=self._limit))
 
     def _one(self, name: str, listed: Listed) -> Listed | None:
-        """Have a file as it is there; what the node said of it, None when it arrived otherwise twice."""
+        """Fetch a file; return the node's entry for it, None if the content differed twice."""
         for _ in range(2):
             if self._has(name, listed) or self._get(name, listed):
                 return listed
@@ -172,7 +175,7 @@ class FolderFetch:
         return path.is_file() and path.stat().st_size == size and _sha256(path) == listed.sha256
 
     def _get(self, name: str, listed: Listed) -> bool:
-        """Fetch a file by itself; whether it is the listed one now."""
+        """Fetch a single file; return whether it matches the listing now."""
         path, remote = self._local / name, f"{self._root}/{name}"
         part = path.with_name(f".{path.name}.part")
         size = min(listed.size, self._limit)
@@ -194,10 +197,10 @@ class FolderFetch:
         return True
 
     def _persist(self, go_on: Callable[[Transport, list[int]], None], part: Path) -> None:
-        """Go on until it is through, or nothing arrives any more, or it takes too long.
+        """Resume until the file is complete, no data arrives, or the time limit is exceeded.
 
         Args:
-            go_on: also notes where it starts: what was here already may have turned out to be of no use.
+            go_on: also records its start offset: a partial file may have turned out to be unusable.
         """
         until, idle = self._clock() + LARGE_S, 0
         starts: list[int] = []
@@ -217,11 +220,11 @@ class FolderFetch:
 
 
 def changed_since(local: Path, listed: Mapping[str, Listed], *, node: str, limit: int) -> list[str]:
-    """Artefacts that were written to after their job had ended and listed them, in words.
+    """Return messages about artefacts that were written to after their job had ended and listed them.
 
     Args:
-        local: where the job's files are here, its `artefacts.json` among them.
-        limit: bytes that listed hashes are of.
+        local: folder of the job's files on this machine, including `artefacts.json`.
+        limit: number of bytes that listed hashes cover.
     """
     try:
         told = json.loads((local / "artefacts.json").read_text())
@@ -236,10 +239,10 @@ def changed_since(local: Path, listed: Mapping[str, Listed], *, node: str, limit
 
 
 def listed_artefacts(local: Path) -> list[str] | None:
-    """The fresh files that a job's runner listed at its end, None when it did not get to that.
+    """Return the fresh files that a job's runner listed at its end, None without a list.
 
     Args:
-        local: where the job's files are here.
+        local: folder of the job's files on this machine.
     """
     try:
         told = json.loads((local / "artefacts.json").read_text())
@@ -249,7 +252,7 @@ def listed_artefacts(local: Path) -> list[str] | None:
 
 
 def _begins_with(transport: Transport, remote: str, part: Path, size: int) -> bool:
-    """Whether a file on a node still begins with what was fetched of it."""
+    """Whether a file on a node still begins with its partially fetched copy."""
     have = _size(part)
     if not 0 < have <= size:
         return False

@@ -1,4 +1,4 @@
-"""A lock that is a file, for processes that share a folder; with a deadline."""
+"""A lock file for processes that share a folder, with a timeout."""
 
 import contextlib
 import fcntl
@@ -13,10 +13,10 @@ _LOOK_S = 0.2
 
 @contextlib.contextmanager
 def locked(path: Path, *, seconds: float) -> Iterator[None]:
-    """Hold the lock; it ends with its process.
+    """Hold the lock; the operating system releases it when the process ends.
 
     Raises:
-        InfraError: somebody else holds it for longer than so many seconds.
+        InfraError: another process holds the lock for longer than `seconds`.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     deadline = time.monotonic() + seconds
@@ -29,7 +29,7 @@ def locked(path: Path, *, seconds: float) -> Iterator[None]:
                 if time.monotonic() > deadline:
                     raise InfraError(
                         f"{path} was locked for {seconds:.0f} s",
-                        hint="another process of ours holds it, maybe on another machine that shares the folder",
+                        hint="another tipcflow process holds the lock, possibly on another machine",
                     ) from None
                 time.sleep(_LOOK_S)
         yield

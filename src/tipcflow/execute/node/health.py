@@ -1,4 +1,4 @@
-"""One look at nodes: can they be used, and what of ours is on them?"""
+"""Check nodes: whether they are usable, and which runs are on them."""
 
 import contextlib
 from collections import Counter
@@ -11,21 +11,21 @@ from tipcflow.execute.node.session import Connect, NodeSession
 from tipcflow.transport.connect import connect as connect_from_here
 
 AT_ONCE = 16
-# A suite with its data takes some of these; below, runs are refused sooner or later.
+# A suite with its data needs a few GB; below this limit, runs will be refused soon.
 LOW_DISK_BYTES = 5_000_000_000
-# Logs of several nodes are read side by side; certificates, too, mind a clock that is off.
+# Logs of several nodes are compared by time, and certificates also depend on correct clocks.
 SKEW_S = 2.0
 
 
 class NodeLook(Frozen):
-    """What a node looked like.
+    """The state of a node.
 
     Attributes:
-        unreachable: why it cannot be asked, '' when it can.
-        facts: what it says about itself.
-        jobs: run -> its jobs (`run/step/attempt`) that live.
-        processes: run -> how many processes it has.
-        claims: run -> owner, of those that claim slots there.
+        unreachable: why the node is unreachable, '' if it is reachable.
+        facts: the node's facts.
+        jobs: run -> its running jobs (`run/step/attempt`).
+        processes: run -> number of its processes.
+        claims: run -> owner, for runs that claim slots on the node.
     """
 
     node: Node
@@ -38,12 +38,12 @@ class NodeLook(Frozen):
 
     @property
     def runs(self) -> list[str]:
-        """The runs that have something there."""
+        """The runs that have jobs, processes or claims on the node."""
         return sorted({*self.jobs, *self.processes})
 
     @property
     def troubles(self) -> list[str]:
-        """What keeps runs from being well there, in words; nothing when all is well."""
+        """Return messages about problems for runs on the node; empty if it is healthy."""
         if self.unreachable:
             return [self.unreachable + (f" ({self.hint})" if self.hint else "")]
         facts, found = self.facts, []
@@ -58,18 +58,18 @@ class NodeLook(Frozen):
         if known_gpus and len(facts.gpus) < self.node.slots:
             found.append(f"it shows {len(facts.gpus)} GPUs, its cluster file says {self.node.slots}")
         if facts.unfinished:
-            found.append(f"it did not tell in time about {', '.join(facts.unfinished)}")
+            found.append(f"it did not report in time: {', '.join(facts.unfinished)}")
         return found
 
 
 def look_at(nodes: Sequence[Node], connect: Connect = connect_from_here) -> list[NodeLook]:
-    """Look at all nodes at the same time; puts the node runner into their workspaces, and nothing else."""
+    """Check all nodes concurrently; installs the node runner in their workspaces and changes nothing else."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
         return list(pool.map(lambda node: _look(node, connect), nodes))
 
 
 def runs_there(listed: dict[str, list[dict[str, object]]]) -> dict[str, set[str]]:
-    """Run -> its jobs that live, or have processes, from what a node's runner lists."""
+    """Return run -> its jobs that are running or have processes, from the listing of a node's runner."""
     jobs = {str(job["job"]) for job in listed["jobs"] if job["state"] in LIVING}
     jobs |= {str(process["job"]) for process in listed["processes"]}
     found: dict[str, set[str]] = {}

@@ -1,4 +1,4 @@
-"""The small files of a job, as they come along with its end."""
+"""Small files of a job that are transferred with its end."""
 
 import base64
 import binascii
@@ -12,7 +12,7 @@ class Sent:
     """Files that need not be fetched.
 
     Attributes:
-        job: name relative to the job's folder -> content, None where there is no such file.
+        job: name relative to the job's folder -> content, None if the file does not exist.
         root: the same, relative to the suite's root.
     """
 
@@ -24,7 +24,7 @@ NOTHING_SENT = Sent()
 
 
 def unpack(message: Mapping[str, Any]) -> Sent:
-    """The runner's event `files`. What did not arrive as it was read on the node (CRC-32) was not sent."""
+    """Unpack the runner's event `files`. Files whose content differs from the node's CRC-32 are left out."""
     return Sent(job=_files(message.get("job")), root=_files(message.get("root")))
 
 

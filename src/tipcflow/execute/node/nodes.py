@@ -1,4 +1,4 @@
-"""All nodes of a run, asked at the same time."""
+"""All nodes of a run, used concurrently."""
 
 import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,7 +16,7 @@ from tipcflow.remote.host_slots import runs_holding, short
 from tipcflow.transport.connect import connect as connect_from_here
 
 T = TypeVar("T")
-# States of a job whose runner lives (docs/reference/job-folder.md).
+# States of a job with a running runner (docs/reference/job-folder.md).
 LIVING = ("staging", "staged", "running")
 
 
@@ -58,15 +58,15 @@ class Nodes:
         return self._sessions[name]
 
     def connect(self) -> None:
-        """Connect to every node and make it ready to be asked.
+        """Connect to every node and prepare it.
 
         Raises:
-            InfraError: of the first node, in the cluster's order, that cannot be used.
+            InfraError: the first error, in the cluster's order.
         """
         self._each(NodeSession.prepare)
 
     def connect_what_can_be(self) -> None:
-        """Connect to every node that answers, so that `clean` asks it; the others are told of by `clean`."""
+        """Connect to every reachable node for `clean`, which reports the unreachable ones."""
 
         def one(session: NodeSession) -> None:
             with contextlib.suppress(InfraError):
@@ -76,7 +76,7 @@ class Nodes:
         self._each(one)
 
     def facts(self) -> list[NodeFacts]:
-        """What every node says about itself, and whether it reaches the others."""
+        """Return the facts of every node, including whether it reaches the others."""
 
         def ask(session: NodeSession) -> NodeFacts:
             peers = {}
@@ -89,28 +89,28 @@ class Nodes:
         return self._each(ask)
 
     def used_ports(self) -> set[int]:
-        """TCP ports that are in use on some node."""
+        """Return the TCP ports in use on any node."""
         tables = self._each(lambda session: session.ask(ports.list_ports(), "list its ports"))
         return {port for table in tables for port in ports.ports_in(table.decode(errors="replace"))}
 
     def deploy(self, run: str, archive: bytes, sha256: str) -> None:
-        """Put the suite's code on every node."""
+        """Install the suite's code on every node."""
         self._each(lambda session: session.deploy(run, archive, sha256))
 
     def start(self, specs: Sequence[JobSpec]) -> list[dict[str, Any]]:
-        """Start several nodes' jobs at once, or find them; the runners' answers.
+        """Start the jobs of several nodes concurrently, or find them; return the runners' responses.
 
         Raises:
-            InfraError: of the first, in that order, that could not be asked.
+            InfraError: the first error, in that order.
         """
         return self._at_once(specs, lambda spec: self[spec.node].start(spec))
 
     def go(self, specs: Sequence[JobSpec]) -> None:
-        """Let several staged jobs begin at once."""
+        """Send `go` to several staged jobs concurrently."""
         self._at_once(specs, lambda spec: self[spec.node].go(spec))
 
     def stop(self, specs: Sequence[JobSpec], reason: str, by: StoppedBy) -> dict[str, str]:
-        """Ask several jobs' runners to end them; node -> why it could not be asked."""
+        """Request the end of several jobs; return node -> error for failed requests."""
 
         def one(spec: JobSpec) -> str:
             try:
@@ -129,7 +129,8 @@ class Nodes:
         return self._sessions[spec.node].fetch(spec, artefacts, local, limit=limit, sent=sent)
 
     def holds_nothing_of(self, node: str, run: str) -> bool:
-        """Whether the node of that address was listed and is empty of that run; False when it cannot be listed."""
+        """Whether the node of that address was listed and has nothing of that run; False if it cannot be
+        listed."""
         session = next(one for one in self._sessions.values() if one.node.address == node)
         try:
             listed = session.list_ours()
@@ -140,7 +141,7 @@ class Nodes:
         return not any(str(process["job"]).startswith(f"{run}/") for process in listed["processes"])
 
     def each_that_answers(self, task: Callable[[NodeSession], T]) -> dict[str, T]:
-        """Node address -> the task's answer; nodes that cannot be asked are left out."""
+        """Return node address -> result of the task; unreachable nodes are left out."""
 
         def one(session: NodeSession) -> list[T]:
             try:
@@ -154,7 +155,7 @@ class Nodes:
             return {session.node.address: answers[0] for session, answers in found if answers}
 
     def clean(self, run: str) -> list[str]:
-        """List every node, end what is left of the run, and say what there was; never raises.
+        """List every node, end what is left of the run, and report it; never raises.
 
         Returns:
             a line per node with leftovers, or that could not be listed.
@@ -171,9 +172,9 @@ class Nodes:
                 if any(helper.get("over") for helper in listed.get("helpers", ())):
                     stayed += stayed_of(session.end_helpers())
                 if stayed:
-                    # Its slots are kept: the next run must not start beside it.
+                    # Its slots stay leased: the next run must not start beside it.
                     self.unlisted.add(session.node.address)
-                    return f"still on node {name} after SIGKILL: {', '.join(stayed)}; its slots are kept"
+                    return f"still on node {name} after SIGKILL: {', '.join(stayed)}; its slots stay leased"
                 with contextlib.suppress(InfraError):  # it ends by itself
                     session.unclaim(run)
             except InfraError as error:
@@ -184,13 +185,13 @@ class Nodes:
             said = ", ".join(f"{process['pid']} ({str(process['cmdline'])[:60]})" for process in left)
             return f"processes of the run were left on node {name} and were ended: {said}"
 
-        # Also those whose connection was lost: they are asked over a new one.
+        # Includes nodes whose connection was lost: they are contacted over a new one.
         connected = [session for session in self._sessions.values() if session.was_connected]
         with ThreadPoolExecutor(max(1, len(connected))) as pool:
             return [line for line in pool.map(sweep, connected) if line]
 
     def may_hold(self, attempts: Sequence[Attempt]) -> set[str]:
-        """Addresses of the nodes that `clean` could not list, of those that something was tried on."""
+        """Return the addresses of nodes that `clean` could not list and that took part in an attempt."""
         tried = {name for attempt in attempts for name in attempt.nodes}
         return {s.node.address for s in self._sessions.values() if s.node.name in tried} & self.unlisted
 
@@ -209,14 +210,14 @@ class Nodes:
             return [future.result() for future in futures]
 
     def _each(self, task: Callable[[NodeSession], T]) -> list[T]:
-        """The task on all nodes at once; the first error, in the cluster's order, is raised."""
+        """Run the task on all nodes concurrently; raise the first error, in the cluster's order."""
         with ThreadPoolExecutor(len(self._sessions)) as pool:
             futures = [pool.submit(task, session) for session in self._sessions.values()]
             return [future.result() for future in futures]
 
 
 def stayed_of(answer: Mapping[str, Any]) -> list[str]:
-    """What the runner's `reap` could not end, in words."""
+    """Return messages about what the runner's `reap` could not end."""
     stayed = [
         f"pid {process['pid']} ({str(process.get('cmdline', ''))[:60]}, user {process.get('user', '?')})"
         for process in answer["left"]

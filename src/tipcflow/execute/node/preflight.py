@@ -1,4 +1,4 @@
-"""What must hold on the nodes before anything is started; each failure is one sentence that names the node."""
+"""Preconditions on the nodes, checked before anything starts; each failure is one sentence that names the node."""
 
 from collections.abc import Sequence
 
@@ -7,18 +7,18 @@ from packaging.version import InvalidVersion, Version
 
 from tipcflow.domain import Cluster, ConfigError, InfraError, Node, NodeFacts
 
-# A lite run's archive, data, checkpoints and logs; a step may ask for more (JobSpec.min_free_bytes).
+# Space for a lite run's archive, data, checkpoints and logs; a step may need more (JobSpec.min_free_bytes).
 MIN_FREE_BYTES = 256 * 1024 * 1024
 _DISTRIBUTIONS = {"paddle": "paddlepaddle"}
-# Beyond this, times of different nodes cannot be put side by side; shown, not fatal.
+# Above this, times of different nodes are not comparable; a warning, not an error.
 CLOCK_WARN_S = 5.0
 
 
 def parse_framework(text: str) -> Requirement:
-    """A requirement such as `paddlepaddle==3.3.1` or `paddlepaddle>=3.3,<4`.
+    """Parse a requirement such as `paddlepaddle==3.3.1` or `paddlepaddle>=3.3,<4`.
 
     Raises:
-        ConfigError: it is not one.
+        ConfigError: invalid requirement.
     """
     try:
         return Requirement(text)
@@ -34,13 +34,13 @@ def parse_framework(text: str) -> Requirement:
 def check_nodes(
     cluster: Cluster, facts: Sequence[NodeFacts], *, framework: str, requirement: Requirement | None
 ) -> list[str]:
-    """Checks what the nodes said; returns warnings that a person should see.
+    """Check the facts of the nodes; return warnings for the user.
 
     Args:
         framework: the distribution that the suite needs (`paddlepaddle`, `torch`, '' for none).
 
     Raises:
-        InfraError: the first thing that makes a run impossible, peers first, since they need a person.
+        InfraError: the first obstacle to the run; connectivity comes first, because only a user can fix it.
     """
     names = {node.address: node.name for node in cluster.nodes}
     for fact in facts:
@@ -68,9 +68,9 @@ def _check_node(node: Node, fact: NodeFacts, *, framework: str, requirement: Req
     late = sorted(needed.intersection(fact.unfinished))
     if late:
         raise InfraError(
-            f"node {node.name} did not tell about its {' and '.join(late)} in time",
+            f"node {node.name} did not report its {' and '.join(late)} in time",
             node=node.name,
-            hint="is it overloaded, or does nvidia-smi or the interpreter hang there?",
+            hint="check for overload, or for a hanging nvidia-smi or interpreter on the node",
         )
     if not fact.python:
         raise InfraError(
@@ -96,14 +96,14 @@ def _check_node(node: Node, fact: NodeFacts, *, framework: str, requirement: Req
         raise InfraError(
             f"node {node.name} is declared with {node.slots} GPUs but shows {len(fact.gpus)}",
             node=node.name,
-            hint="see `nvidia-smi` on the node, or mend `slots` in the cluster file",
+            hint="see `nvidia-smi` on the node, or fix `slots` in the cluster file",
         )
 
 
 def _check_requirement(node: Node, fact: NodeFacts, requirement: Requirement) -> None:
     installed = {name.lower().replace("_", "-"): version for name, version in fact.packages.items()}
     if fact.framework:
-        # A framework is found by what it is imported as, and asked for by what it is installed as.
+        # A framework is detected by its import name and required by its distribution name.
         distribution = _DISTRIBUTIONS.get(fact.framework.lower(), fact.framework.lower())
         installed.setdefault(distribution, fact.framework_version)
     wanted = requirement.name.lower().replace("_", "-")
@@ -115,4 +115,4 @@ def _check_requirement(node: Node, fact: NodeFacts, requirement: Requirement) ->
         fits = False
     if not fits:
         has = f"{requirement.name} {version}" if version else f"no {requirement.name}"
-        raise InfraError(f"node {node.name} has {has}, the run asks for {requirement}", node=node.name)
+        raise InfraError(f"node {node.name} has {has}, the run requires {requirement}", node=node.name)

@@ -1,4 +1,4 @@
-"""One node during one run: what is asked of it, in its own words (tipcflow.remote), over one connection."""
+"""One node during one run: executes the commands of tipcflow.remote over one connection."""
 
 import hashlib
 import itertools
@@ -25,14 +25,14 @@ from tipcflow.transport import Transport
 from tipcflow.transport.connect import connect as connect_from_here
 
 T = TypeVar("T")
-# How a node is reached: from the desk by the user's OpenSSH configuration, from a scheduler by its connections.
+# Connects to a node: the CLI through the user's OpenSSH configuration, a scheduler through its connections.
 Connect = Callable[[Node], Transport]
 
 ASK_S = 30.0
-# How often a node that has gone is asked for; how often a question is asked over a new connection.
+# Interval between connection attempts to a lost node; number of attempts for one command.
 RECONNECT_EVERY_S = 1.0
 TRIES = 3
-# What cleans up waits no longer than this for a node that has gone: maintenance does it later.
+# Cleanup waits no longer than this for a lost node: maintenance repeats it later.
 BRIEFLY_S = 10.0
 JOB_FILES = (
     "samples.jsonl",
@@ -46,12 +46,12 @@ JOB_FILES = (
 
 
 class NodeSession:
-    """A node that was connected to and can be asked. Methods raise InfraError, which names the node.
+    """A connected node that executes commands. Methods raise InfraError, which names the node.
 
     Args:
-        silence_s: a connection that says nothing for so long while a job is watched counts as broken.
-        reconnect_s: a node that was reached before is asked for so long after it has gone, whatever the question.
-        reached_before: whether another process of the same run has reached it.
+        silence_s: a connection without data for this long while a job is watched counts as broken.
+        reconnect_s: time to reconnect to a node that was reached before, for any command.
+        reached_before: whether another process of the same run has reached the node.
     """
 
     def __init__(
@@ -76,12 +76,12 @@ class NodeSession:
 
     @property
     def node(self) -> Node:
-        """The node behind this session."""
+        """The node of this session."""
         return self._node
 
     @property
     def transport(self) -> Transport:
-        """The living connection."""
+        """The open connection."""
         if self._transport is None:
             ahead, self._ahead = self._ahead, None
             if ahead:
@@ -93,7 +93,8 @@ class NodeSession:
         return self._transport
 
     def connect_ahead(self) -> None:
-        """Begin to connect; whoever asks the node first waits for it, and gets its error."""
+        """Start to connect in the background; the first command waits for the connection and receives its
+        error."""
         connecting: Future[Transport] = Future()
 
         def connect() -> None:
@@ -107,15 +108,15 @@ class NodeSession:
 
     @property
     def was_connected(self) -> bool:
-        """Whether there ever was a connection: then something of ours may be there."""
+        """Whether the session was ever connected: the node may then have files or processes of the run."""
         return self._was_connected
 
     def mark_used(self) -> None:
-        """Say that another process has used the node: something of ours may be there."""
+        """Record that another process has used the node: it may have files or processes of the run."""
         self._was_connected = True
 
     def close(self) -> None:
-        """End the connection; the next question opens a new one."""
+        """Close the connection; the next command opens a new one."""
         if self._ahead is not None:
             self._ahead.add_done_callback(_close_late)
             self._ahead = None
@@ -124,18 +125,18 @@ class NodeSession:
             self._transport = None
 
     def reconnect(self) -> None:
-        """A fresh connection to the same node."""
+        """Open a new connection to the same node."""
         self._open_again(self._transport, patience_s=0.0)
-        # The node may have been set up anew, or another version of ours may have come meanwhile.
+        # The node may have been reinstalled, or another tipcflow version may have replaced the runner.
         self._put_once(runner_bytes(), paths.runner_path(self._node))
 
     def _twice(self, do: Callable[[Transport], T], *, patience_s: float = float("inf")) -> T:
-        """Do something over the connection and, when that broke, again over a new one.
+        """Run an operation over the connection, and again over a new connection if it broke.
 
-        Every question of ours may be asked twice: files are written whole, a job that was started is found again.
+        Every operation may run twice: files are written atomically, and a started job is found again.
 
         Args:
-            patience_s: less than `reconnect_s`, where nobody should wait that long for the answer.
+            patience_s: less than `reconnect_s` for operations that should not wait that long.
         """
         for left in reversed(range(TRIES)):
             if self._transport is None and self._ahead is None:
@@ -150,10 +151,10 @@ class NodeSession:
         raise AssertionError("unreachable")
 
     def _open_again(self, used: Transport | None, *, patience_s: float = float("inf")) -> None:
-        """A new connection in the place of `used`, unless another thread has made one.
+        """Replace `used` by a new connection, unless another thread has done so.
 
-        A node that was reached before may be away for a moment: it is asked until the time for that is over, which
-        counts from the first time that it did not answer.
+        A node that was reached before may be away for a moment: connecting is retried until the reconnect
+            deadline, counted from its first failure.
         """
         until = min(self._reconnect_s, patience_s) if self._was_connected or self._reached else 0.0
         while True:
@@ -172,8 +173,8 @@ class NodeSession:
             time.sleep(RECONNECT_EVERY_S)
 
     def prepare(self) -> None:
-        """Make the workspace, check the interpreter, put the runner there unless it is."""
-        self.ask(commands.make_workspace(self._node), "make the workspace")
+        """Create the workspace, check the interpreter, install the runner if it is missing."""
+        self.ask(commands.make_workspace(self._node), "create the workspace")
         self.ask(
             commands.check_python(self._node), "find a working Python", hint="see `python` in the cluster file"
         )
@@ -181,14 +182,14 @@ class NodeSession:
         self._put_once(runner_bytes(), runner)
 
     def facts(self, peers: Mapping[str, str]) -> NodeFacts:
-        """What the node says about itself.
+        """Return the facts of the node.
 
         Args:
-            peers: name -> address[:port of its ssh] of the nodes that it must reach.
+            peers: name -> address[:ssh port] of the nodes that it must reach.
         """
         image = usable_image(self.transport, self._node)
         before = time.time()
-        told = self.ask_json(commands.facts(self._node, peers), "tell about itself")
+        told = self.ask_json(commands.facts(self._node, peers), "report its facts")
         middle = (before + time.time()) / 2
         clock = float(told.pop("clock", 0.0) or 0.0)
         told = {key: value for key, value in told.items() if key in NodeFacts.model_fields}
@@ -198,53 +199,53 @@ class NodeSession:
         return NodeFacts.model_validate({**told, "node": self._node.name, "clock_skew_s": skew})
 
     def deploy(self, run: str, archive: bytes, sha256: str) -> None:
-        """Put the suite's code and the run's interpreter shims there."""
+        """Install the suite's code and the run's interpreter shims."""
         remote = paths.suite_archive(self._node, sha256)
         self._put_once(archive, remote)
         self.ask(commands.unpack(self._node, run, sha256), "unpack the suite", timeout=300)
-        self.ask(commands.make_shims(self._node, run), "make the run's python")
+        self.ask(commands.make_shims(self._node, run), "create the run's python")
 
     def inherit(self, run: str, of: str, sha256: str, *, needs: Sequence[str], without: Sequence[str]) -> None:
-        """Let the run's root be what another run of the same code left there; see commands.inherit."""
+        """Use the files that another run of the same code left as the run's root; see commands.inherit."""
         command = commands.inherit(self._node, run, of, sha256, needs=needs, without=without)
-        self.ask(command, f"take over what run {of} trained", timeout=300)
+        self.ask(command, f"inherit the training of run {of}", timeout=300)
 
     def start(self, spec: JobSpec) -> dict[str, Any]:
-        """Start the job, or find it living or ended; the runner's answer."""
+        """Start the job, or find it running or ended; return the runner's response."""
         job = self._job(spec)
-        # A job that is there already is re-attached to: its description must stay what it was started with.
+        # An existing job is re-attached to: its specification must stay the one it was started with.
         self._put_once(spec.model_dump_json().encode(), f"{job}/job.json", keep=True)
         return self.ask_json(commands.start(self._node, job), f"start {spec.step}")
 
     def go(self, spec: JobSpec) -> None:
         """Let a staged job start its first command."""
-        self.ask(commands.go(self._node, self._job(spec)), f"go on with {spec.step}")
+        self.ask(commands.go(self._node, self._job(spec)), f"continue with {spec.step}")
 
     def stop(self, spec: JobSpec, reason: str, by: StoppedBy) -> None:
-        """Ask the runner to end the job."""
+        """Request the end of the job from its runner."""
         self.ask(commands.stop(self._node, self._job(spec), reason, by), f"stop {spec.step}", patience_s=BRIEFLY_S)
 
     def poll(self, spec: JobSpec) -> dict[str, Any]:
         """State, heartbeat, exit record and legs of the job."""
-        return self.ask_json(commands.poll(self._node, self._job(spec)), f"tell about {spec.step}")
+        return self.ask_json(commands.poll(self._node, self._job(spec)), f"report the state of {spec.step}")
 
     def watch(self, spec: JobSpec, resume: dict[str, int], seconds: float) -> Iterator[dict[str, Any]]:
-        """The runner's events from the given log offsets on, until the job ends or `seconds` have passed."""
+        """Yield the runner's events from the given log offsets until the job ends or `seconds` have passed."""
         command = commands.watch(self._node, self._job(spec), seconds=seconds, resume=resume, files=True)
         return self._events(spec, command, timeout=self._silence_s)
 
     def begin(self, spec: JobSpec, resume: dict[str, int], seconds: float) -> Iterator[dict[str, Any]]:
-        """What `start` does and then `watch`, in one go: the runner's answer to `start` is the first event.
+        """Run `start` and `watch` in one command: the runner's response to `start` is the first event.
 
-        The job has been started, or found, when this returns.
+        The job has been started or found when this returns.
         """
         command = commands.begin(self._node, self._job(spec), seconds=seconds, resume=resume)
         described = spec.model_dump_json().encode()
-        _ = self.transport  # a node that cannot be reached is not asked twice
+        _ = self.transport  # an unreachable node is not contacted twice
         try:
             events = self._events(spec, command, input=described, timeout=self._silence_s)
             answer = next(events)
-        except InfraError:  # broken, or the runner is not there: put there by another version, under another name
+        except InfraError:  # connection broken, or another version installed its runner under another name
             self._open_again(self._transport)
             self._put_once(runner_bytes(), paths.runner_path(self._node))
             events = self._events(spec, command, input=described, timeout=self._silence_s)
@@ -265,38 +266,39 @@ class NodeSession:
                 heard = True
                 yield self._json(line)
         if not heard:
-            raise InfraError(f"node {self._node.name} said nothing about {spec.step}", node=self._node.name)
+            raise InfraError(f"no response from node {self._node.name} for {spec.step}", node=self._node.name)
 
     def evidence(self, spec: JobSpec, seconds: float) -> dict[str, Any]:
-        """What can be seen of a job that may hang, or what its runner saw of it; the job goes on."""
+        """Return the evidence of a job that may hang, or the evidence that its runner has stored; the job
+        continues."""
         command = commands.evidence(self._node, self._job(spec))
-        return self._json(self.ask(command, f"show what {spec.step} looks like", timeout=seconds))
+        return self._json(self.ask(command, f"collect evidence of {spec.step}", timeout=seconds))
 
     def list_ours(self) -> dict[str, Any]:
-        """Processes and jobs of our workspace on the node."""
+        """Return the processes and jobs of the workspace on the node."""
         return self.ask_json(commands.list_ours(self._node), "list its processes", patience_s=BRIEFLY_S)
 
     def reap(self, job: str = "", by: StoppedBy = StoppedBy.CONTROLLER) -> dict[str, Any]:
-        """End the processes of `job` (run/step/attempt), or of all jobs that are over."""
+        """End the processes of `job` (run/step/attempt), or of all jobs that have ended."""
         return self.ask_json(
             commands.reap(self._node, job=job, by=by), "end leftover processes", patience_s=BRIEFLY_S
         )
 
     def end_stuck(self, spec: JobSpec) -> None:
-        """End the processes of a job whose runner does nothing any more, and the runner."""
+        """End the processes of a job whose runner is unresponsive, and the runner."""
         self.reap(f"{spec.run}/{spec.step}/{spec.attempt}")
 
     def end_helpers(self) -> dict[str, Any]:
-        """End commands of ours whose controller is gone: they are beyond their deadline, or silent uploads."""
+        """End tipcflow commands whose controller is gone: past their deadline, or stalled uploads."""
         return self.ask_json(commands.reap(self._node, helpers=True), "end leftover commands")
 
     def unclaim(self, run: str = "") -> dict[str, str]:
-        """Take a run's claim back; run -> owner of all that others claim."""
-        told = self.ask_json(claims.unclaim(self._node, run), "tell its claims", patience_s=BRIEFLY_S)
+        """Release a run's claim; return run -> owner of the remaining claims."""
+        told = self.ask_json(claims.unclaim(self._node, run), "list its claims", patience_s=BRIEFLY_S)
         return {str(one["run"]): str(one.get("owner", "")) for one in told["others"]}
 
     def remove_run(self, run: str) -> None:
-        """Remove the run's folders."""
+        """Remove the folders of the run."""
         self.ask(
             commands.remove_run(self._node, run), "remove the run's folder", timeout=120, patience_s=BRIEFLY_S
         )
@@ -304,13 +306,13 @@ class NodeSession:
     def fetch(
         self, spec: JobSpec, artefacts: Iterable[str] | None, local: Path, *, limit: int, sent: Sent = NOTHING_SENT
     ) -> Fetched:
-        """Fetch a job's logs and records into `local`, and artefacts into `local`/files.
+        """Fetch a job's logs and records into `local`, and its artefacts into `local`/files.
 
         Args:
-            artefacts: paths relative to the suite's root; None for those of a job that was lost: what its runner
-                listed, or the logs that show its progress.
-            limit: more of one file than this is left on the node.
-            sent: files that came along with the job's end.
+            artefacts: paths relative to the suite's root; None for a lost job: the files listed by its runner, or
+                the logs that show its progress.
+            limit: maximum bytes fetched of one file.
+            sent: files that were transferred with the job's end.
         """
         logs = [paths.log_file("", command.leg).lstrip("/") for command in spec.commands]
         job = self._folder(self._job(spec), local, limit, sent.job)
@@ -325,12 +327,12 @@ class NodeSession:
         return found
 
     def _left(self, spec: JobSpec, local: Path) -> list[str]:
-        """What a lost job left in the suite's root, as far as that can be said."""
+        """Return the files that a lost job left in the suite's root, as far as they are known."""
         listed = listed_artefacts(local)
         if listed is not None:
             return listed
         if not (local / "before.json").is_file():
-            return []  # it never began
+            return []  # it never started
         found = self.ask(list_matching(spec.root, spec.progress), "list the logs of a lost job")
         names = [os.fsdecode(name) for name in found.split(b"\0") if name]
         return [name for name in names if not is_secret(name)]
@@ -339,11 +341,11 @@ class NodeSession:
         return FolderFetch(self._twice, node=self._node.name, root=root, local=local, limit=limit, sent=sent)
 
     def _put_once(self, data: bytes, remote: str, *, keep: bool = False) -> bool:
-        """Put a file there unless it is there; whether it had to be.
+        """Upload a file unless it exists; return whether it was uploaded.
 
         Args:
-            keep: leave a file of that name as it is. Else one with another content is replaced: a file on a node
-                may be truncated, or empty after a loss of power.
+            keep: leave an existing file as it is. Otherwise a file with other content is replaced: it may have
+                been truncated, or emptied by a power failure.
         """
         sha256 = "" if keep else hashlib.sha256(data).hexdigest()
 
@@ -364,11 +366,11 @@ class NodeSession:
         hint: str = "",
         patience_s: float = float("inf"),
     ) -> bytes:
-        """Run a command of ours; what it printed. Any exit code but 0 is an InfraError with its last line."""
+        """Run a tipcflow command; return its output. A non-zero exit code is an InfraError with the last line."""
         done = self._twice(lambda transport: transport.run(command, timeout=timeout), patience_s=patience_s)
         runner = paths.runner_path(self._node)
         silent = done.exit_code != 0 or not done.stdout
-        # Missing (another version of ours has put its own), or damaged.
+        # Missing (another version has installed its own runner) or damaged.
         if silent and runner in command and self._put_once(runner_bytes(), runner):
             done = self._twice(lambda transport: transport.run(command, timeout=timeout))
         if done.exit_code != 0:
@@ -387,13 +389,13 @@ class NodeSession:
         except ValueError:
             value = None
         if not line.strip():
-            raise InfraError(f"node {self._node.name} answered nothing", node=self._node.name)
+            raise InfraError(f"empty response from node {self._node.name}", node=self._node.name)
         if not isinstance(value, dict):
             text = line[:200].decode(errors="replace")
             raise InfraError(
-                f"node {self._node.name} answered what is no JSON: {text!r}",
+                f"invalid JSON response from node {self._node.name}: {text!r}",
                 node=self._node.name,
-                hint="a login script of the node that prints something disturbs every command: make it silent",
+                hint="a login script prints to stdout; silence it for non-interactive shells",
             )
         return value
 
@@ -402,13 +404,13 @@ class NodeSession:
 
 
 def _close_late(connecting: "Future[Transport]") -> None:
-    """Close a connection that nobody waited for."""
+    """Close a connection that is no longer awaited."""
     if connecting.exception() is None:
         connecting.result().close()
 
 
 def _evidence_files(local: Path) -> list[str]:
-    """The files that a fetched `evidence.json` names, relative to the job folder."""
+    """Return the files that a fetched `evidence.json` names, relative to the job folder."""
     try:
         told = json.loads((local / "evidence.json").read_text())
         return [str(name) for name in told["files"] if str(name).startswith("evidence/") and ".." not in str(name)]

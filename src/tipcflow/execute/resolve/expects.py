@@ -1,4 +1,4 @@
-"""What a run must prove is written down when its plan is made."""
+"""Store the evidence that a run must produce, when its plan is made."""
 
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,8 @@ DOCUMENT = "expected"
 
 
 def keep_expected(store: "Store", run_id: str, plan: Plan, suite: Suite, policy: Policy) -> None:
-    """Store the expected evidence of a run whose environment is known, as far as it is (document `expected`)."""
+    """Store the expected evidence of a run with a known environment, as far as it is known (document
+    `expected`)."""
     run = store.get_run(run_id)
     history = found_before(store, run, limit=policy.min_history) if run.environment else ()
     pieces = expected(plan, suite.prints, history, min_history=policy.min_history)

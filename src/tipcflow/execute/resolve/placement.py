@@ -1,4 +1,4 @@
-"""Which of a cluster's nodes a run gets that needs only some of them: those that fewest others want."""
+"""Choose the nodes for a run that needs only part of a cluster: the least used ones."""
 
 import contextlib
 from collections import Counter
@@ -12,32 +12,32 @@ from tipcflow.execute.node.file_lock import locked
 if TYPE_CHECKING:
     from tipcflow.store import Store
 
-# Reading what others want and saying what this run wants takes milliseconds.
+# Reading the load and storing the run's choice takes milliseconds.
 _PLACING_S = 60.0
 
 
 @contextlib.contextmanager
 def placing(home: Path) -> Iterator[None]:
-    """Only one run at a time chooses its nodes: two that look at once would choose the same.
+    """Only one run at a time chooses its nodes: two concurrent runs would choose the same.
 
     Raises:
-        InfraError: somebody else has chosen for a minute.
+        InfraError: another process has held the lock for a minute.
     """
     with locked(home / "placing.lock", seconds=_PLACING_S):
         yield
 
 
 def load_of(store: "Store", cluster: str, run: str) -> Mapping[str, int]:
-    """Node name -> how many other runs that have not ended were given it."""
+    """Return node name -> number of other unfinished runs on it."""
     others = [one for one in store.unfinished_runs() if one.cluster == cluster and one.id != run]
     return Counter(node for one in others for node in one.nodes)
 
 
 def placed(cluster: Cluster, wanted: int, load: Mapping[str, int]) -> Cluster:
-    """The cluster with the nodes that fewest want first, as it is when a run needs all of them.
+    """Return the cluster with the least used nodes first, unchanged if a run needs all of them.
 
-    Nodes change places only with nodes of their kind (device, slots, container), so that what a plan finds at a
-    position stays of that kind; equally wanted ones keep their order.
+    Nodes only change places with nodes of the same kind (device, slots, container), so that the node at each
+    position of a plan stays of that kind; nodes with equal load keep their order.
     """
     if wanted >= len(cluster.nodes):
         return cluster
@@ -49,7 +49,7 @@ def placed(cluster: Cluster, wanted: int, load: Mapping[str, int]) -> Cluster:
 
 
 def turned(cluster: Cluster) -> Cluster:
-    """The cluster with its nodes in another order: of each kind the first one becomes the last."""
+    """Return the cluster with its nodes in another order: of each kind the first node becomes the last."""
     kinds: dict[tuple[object, ...], list[Node]] = {}
     for node in cluster.nodes:
         kinds.setdefault(_kind(node), []).append(node)

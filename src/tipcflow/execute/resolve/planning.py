@@ -1,4 +1,4 @@
-"""A request and its files -> the plan of this run."""
+"""A request and its files -> the plan of the run."""
 
 import zlib
 from collections.abc import Iterable, Mapping
@@ -10,27 +10,27 @@ from tipcflow.execute.request import RunRequest, chain_name
 from tipcflow.execute.source.snapshot import Snapshot
 from tipcflow.plan import ListedFiles, PlanOptions, build_plan
 
-# Rendezvous ports: two runs on the same nodes must not share them. Below the usual ephemeral range (32768…).
+# Rendezvous ports: two runs on the same nodes must not share them. Below the default ephemeral range (32768…).
 _FIRST_PORT, _PORTS, _PORTS_PER_RUN = 20000, 12000, 32
 
 
-# Runs without a wish are seeded all the same, so that their losses can be compared.
+# Seed of runs that request none, so that their losses are comparable.
 DEFAULT_SEED = 0
 
 
 def _check_options(request: RunRequest, suite: Suite) -> None:
-    """Raise ConfigError for a wish that this run would silently ignore."""
+    """Raise ConfigError for an option that this run would silently ignore."""
     if request.compat is Compat.BASH:
-        wishes = {"--seed": request.seed is not None, "--diagnose": request.diagnose}
-        for wish in (name for name, made in wishes.items() if made):
+        options = {"--seed": request.seed is not None, "--diagnose": request.diagnose}
+        for option in (name for name, made in options.items() if made):
             raise ConfigError(
                 "has no effect with --compat bash, which runs exactly what the suite's script would",
-                key=wish,
-                expected="--compat spec, or no such option",
+                key=option,
+                expected="--compat spec, or without this option",
             )
     if request.seed is not None and not suite.seed_argument:
         raise ConfigError(
-            f"suite {suite.name} cannot be seeded",
+            f"suite {suite.name} does not support seeds",
             key="--seed",
             found=str(request.seed),
             expected='a suite file with `seed_argument`, for example "--seed={seed}"',
@@ -38,16 +38,16 @@ def _check_options(request: RunRequest, suite: Suite) -> None:
 
 
 def start_port(run: str, *, before: Iterable[str] = (), taken: AbstractSet[int] = frozenset()) -> int:
-    """First port of the run's own block of 32, between 20000 and 31999.
+    """Return the first port of the run's own block of 32, between 20000 and 31999.
 
-    Derived from its id, so that it is known before any node is asked; a block that is not free is passed over.
+    Derived from the run's id, so that it is known before any node is contacted; blocks in use are skipped.
 
     Args:
-        before: runs that hold leases, older ones first: they choose first.
-        taken: ports that are in use on some node of the run.
+        before: runs that hold leases, older ones first: they have precedence.
+        taken: ports in use on any node of the run.
 
     Raises:
-        InfraError: every block has a port that is in use.
+        InfraError: every block contains a port in use.
     """
     chosen: set[int] = set()
     for each in before:
@@ -57,19 +57,19 @@ def start_port(run: str, *, before: Iterable[str] = (), taken: AbstractSet[int] 
 
 def _block(run: str, chosen: AbstractSet[int], taken: AbstractSet[int]) -> int:
     blocks = _PORTS // _PORTS_PER_RUN
-    wish = zlib.crc32(run.encode())
+    preferred = zlib.crc32(run.encode())
     used = {(port - _FIRST_PORT) // _PORTS_PER_RUN for port in taken} | chosen
     for step in range(blocks):
-        if (block := (wish + step) % blocks) not in used:
+        if (block := (preferred + step) % blocks) not in used:
             return block
     raise InfraError(
-        f"no {_PORTS_PER_RUN} ports in a row are free on the nodes",
-        hint=f"see `ss -ant` there; ports {_FIRST_PORT} to {_FIRST_PORT + _PORTS - 1} were looked at",
+        f"no {_PORTS_PER_RUN} consecutive ports are free on the nodes",
+        hint=f"see `ss -ant` there; ports {_FIRST_PORT} to {_FIRST_PORT + _PORTS - 1} were checked",
     )
 
 
 def launch_of(suite: Suite, cluster: Cluster | None) -> Launch:
-    """How distributed trainings start: as the suite says, whose scripts must take it, else as the cluster does."""
+    """Return how distributed trainings start: the suite's value if its scripts require one, else the cluster's."""
     return suite.launch or (cluster.launch if cluster else None) or Launch.IPS
 
 
@@ -84,17 +84,17 @@ def make_plan(
     cpu_flags: Mapping[str, frozenset[str]] | None = None,
     port: int | None = None,
 ) -> Plan:
-    """What the run will do.
+    """Return the plan of the run.
 
     Args:
-        port: where the ranks of a distributed training meet, if it is known which are free.
+        port: where the ranks of a distributed training meet, if free ports are known.
 
     Raises:
-        ConfigError: the params file, the mode or the cluster do not allow it.
+        ConfigError: the params file, the mode or the cluster do not permit it.
     """
     _check_options(request, suite)
     device = cluster.nodes[0].device if cluster else "gpu"
-    # `compat bash` runs exactly what the suite's script would.
+    # `compat bash` runs exactly what the suite's script would run.
     made = suite.deterministic_on(device) if request.compat is Compat.SPEC else None
     return build_plan(
         snapshot.params_text,

@@ -1,4 +1,4 @@
-"""The first phase: everything that can be read and checked before any node is asked."""
+"""The first phase: read and check everything that needs no node."""
 
 import dataclasses
 import hashlib
@@ -42,7 +42,7 @@ class Resolved:
     references: References
 
     def plan(self, run: str, flags: dict[str, frozenset[str]] | None = None, *, port: int | None = None) -> Plan:
-        """What the run does; with what the nodes' CPUs can do and a free port, once these are known."""
+        """Return the plan of the run, with the nodes' CPU features and a free port once they are known."""
         plan = make_plan(
             self.request,
             self.suite,
@@ -59,7 +59,7 @@ class Resolved:
 
 
 def create_run(store: "Store", request: RunRequest, run_id: str) -> None:
-    """The run's row, from what was asked for."""
+    """Create the run's row from its request."""
     store.create_run(
         Run(
             id=run_id,
@@ -79,18 +79,18 @@ def create_run(store: "Store", request: RunRequest, run_id: str) -> None:
 
 
 def resolve(store: "Store", request: RunRequest, run_id: str, *, home: Path) -> tuple[Resolved, Plan]:
-    """Read the suite at the ref that is tested, make the plan, and keep both for all later tasks of the run.
+    """Read the suite at the requested ref, make the plan, and store both for all later tasks of the run.
 
     Raises:
-        ConfigError: the request, or a file that it names, is wrong; nothing was started.
-        InfraError: the suite's git server cannot be reached.
+        ConfigError: the request or a file that it names is invalid; nothing was started.
+        InfraError: the suite's git server is unreachable.
     """
     suite = load_suite(request.suite, request.config_dir)
     cluster = load_cluster(request.cluster, request.config_dir)
     if request.confirms:
         kept = store.document(request.confirms, "cluster")
         cluster = Cluster.model_validate(kept) if kept else cluster
-        # What was trained is where it was evaluated.
+        # An evaluation runs on the nodes where the model was trained.
         cluster = cluster if request.evaluates else turned(cluster)
     if request.framework:
         preflight.parse_framework(request.framework)
@@ -99,7 +99,7 @@ def resolve(store: "Store", request: RunRequest, run_id: str, *, home: Path) -> 
     references = judgement.load_references(suite.name, request.config_dir)
     line_format(suite.log_format)
     if request.confirms:
-        # The same bytes, whatever became of the folder or the ref meanwhile.
+        # The same bytes, even if the folder or the ref has changed since.
         snapshot = kept_snapshot(home, store.document(request.confirms, "source") or {})
     else:
         snapshot = take_snapshot(
@@ -144,7 +144,7 @@ def resolve(store: "Store", request: RunRequest, run_id: str, *, home: Path) -> 
 def _base(
     store: "Store", request: RunRequest, resolved: Resolved, chain: str, home: Path
 ) -> dict[str, Any] | None:
-    """Where the change that is tested begins; None for what is no change."""
+    """Return the merge base of the tested change; None for a run that tests no change."""
     if request.confirms:
         found: dict[str, Any] | None = store.document(request.confirms, merge_base.DOCUMENT)
         return found
@@ -160,7 +160,7 @@ def _base(
 
 
 def resolved_run(store: "Store", run_id: str, *, home: Path) -> Resolved:
-    """What `resolve` kept: the same for every later task, whatever became of the files meanwhile.
+    """Return what `resolve` stored: the same for every later task, even if the files have changed.
 
     Raises:
         ConfigError: the run was never resolved.
@@ -178,7 +178,7 @@ def resolved_run(store: "Store", run_id: str, *, home: Path) -> Resolved:
 
 
 def kept_request(store: "Store", run_id: str) -> RunRequest:
-    """What the run was asked for.
+    """Return the request of the run.
 
     Raises:
         ConfigError: the run was never resolved.
@@ -187,14 +187,14 @@ def kept_request(store: "Store", run_id: str) -> RunRequest:
 
 
 def request_from(kept: dict[str, Any] | None, run_id: str) -> RunRequest:
-    """The request that a document of the run holds.
+    """Return the request stored in a document of the run.
 
     Raises:
-        ConfigError: there is no such document: the run was never resolved.
+        ConfigError: no document, because the run was never resolved.
     """
     if kept is None:
         raise ConfigError("the run was never resolved", key="run", found=run_id)
-    known = {one.name for one in dataclasses.fields(RunRequest)}  # an earlier version may have kept more
+    known = {one.name for one in dataclasses.fields(RunRequest)}  # an earlier version may have stored other keys
     fields: dict[str, Any] = {
         **{key: value for key, value in kept.items() if key in known},
         "config_dir": Path(kept["config_dir"]),
@@ -206,7 +206,8 @@ def request_from(kept: dict[str, Any] | None, run_id: str) -> RunRequest:
 
 
 def catalog_hash(request: RunRequest, snapshot: Snapshot) -> dict[str, str]:
-    """The hashes of both versions of the params file: the one that was run, and the catalog's, '' without one."""
+    """Return the hashes of both versions of the params file: the executed one, and the catalog's, '' without
+    one."""
     suite, model, name = chain_name(request.suite, snapshot.params_file).split("/")
     ours = request.config_dir / "chains" / suite / model / f"{name}{Path(snapshot.params_file).suffix}"
     catalog = hashlib.sha256(ours.read_bytes()).hexdigest() if ours.is_file() else ""

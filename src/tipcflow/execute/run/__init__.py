@@ -1,1 +1,1 @@
-"""A whole run: the driver of the CLI, the phases and steps that Airflow tasks run."""
+"""A whole run: the driver of the CLI, and the phases and steps that Airflow tasks run."""

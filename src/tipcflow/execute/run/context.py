@@ -1,4 +1,4 @@
-"""What a task of a run needs, read from the database: a task is a process of its own, maybe on another worker."""
+"""The data of a run that its tasks read from the database; tasks are processes on any worker."""
 
 import time
 from collections.abc import Sequence
@@ -30,20 +30,20 @@ from tipcflow.execute.verdict import confirm
 if TYPE_CHECKING:
     from tipcflow.store import Store
 
-# Between two tasks of a run the scheduler may be away for a while; the nodes' own locks have the last word.
+# The scheduler may be away for a while between two tasks of a run; the locks on the nodes have the last word.
 LEASE_TTL_S = 1800.0
-# A gang's members wait for each other on their nodes, not in the workers of a scheduler that may be busy.
+# Members of a gang wait for each other on their nodes, not in workers of a scheduler that may be busy.
 BARRIER_S = 600.0
 _SETTLED = ("request", "suite", "policy", "references", "cluster")
 
 
 @dataclass(frozen=True)
 class TaskContext:
-    """One run, as one of its tasks sees it.
+    """One run, as seen by one of its tasks.
 
     Attributes:
-        connect: how nodes are reached.
-        say: gets what happens: the task's log and the run's events.
+        connect: connects to nodes.
+        say: receives events: the task's log and the run's events.
     """
 
     run: str
@@ -54,47 +54,47 @@ class TaskContext:
 
     @cached_property
     def _settled(self) -> dict[str, Any]:
-        """What `resolve` has kept, and never changes: read at once."""
+        """The constant documents stored by `resolve`, read in one query."""
         return self.store.several_documents(self.run, _SETTLED)
 
     @cached_property
     def request(self) -> RunRequest:
-        """What was asked for."""
+        """The request."""
         return request_from(self._settled.get("request"), self.run)
 
     @cached_property
     def plan(self) -> Plan:
-        """What is done."""
+        """The plan."""
         return self.store.plan(self.run)
 
     @cached_property
     def suite(self) -> Suite:
-        """The suite as it was when the run was resolved."""
+        """The suite as of the resolution of the run."""
         return Suite.model_validate(self._settled.get("suite"))
 
     @cached_property
     def policy(self) -> Policy:
-        """The policy as it was when the run was resolved."""
+        """The policy as of the resolution of the run."""
         return Policy.model_validate(self._settled.get("policy"))
 
     @cached_property
     def references(self) -> References:
-        """The suite's accuracy targets as they were when the run was resolved."""
+        """The suite's accuracy targets as of the resolution of the run."""
         return References.model_validate(self._settled.get("references"))
 
     @property
     def budget_s(self) -> float:
-        """What all steps of the run together may take, seconds."""
+        """The time budget of all steps of the run together, seconds."""
         if self.request.confirms:
             return self.policy.confirm_minutes * 60
         return (self.suite.budget_minutes or self.policy.budget_minutes) * 60
 
     @property
     def budget_ends(self) -> float:
-        """When the run's budget is used up, seconds since the epoch; inf while nothing was tried.
+        """End of the run's budget, seconds since the epoch; inf before the first attempt.
 
-        It counts from the first attempt under the present lease: neither waiting for slots nor a night of trouble
-        with nodes, after which somebody clears the run, is the chain's fault. A confirm run has its own end.
+        The budget starts with the first attempt under the present lease: neither the wait for slots nor a node
+            failure after which a user clears the run counts. A confirmation run has its own deadline.
         """
         return self._budget_ends(self.store.attempts(self.run))
 
@@ -110,17 +110,17 @@ class TaskContext:
         return self.store.now() - time.monotonic()
 
     def now(self) -> float:
-        """The time by the database's clock: tasks of one run may be on machines whose clocks differ."""
+        """Return the time by the database's clock: tasks of one run may be on machines with different clocks."""
         return self._clock_began + time.monotonic()
 
     @cached_property
     def cluster(self) -> Cluster:
-        """The cluster as it was when the run was resolved."""
+        """The cluster as of the resolution of the run."""
         return Cluster.model_validate(self._settled.get("cluster"))
 
     @cached_property
     def closer(self) -> StepCloser:
-        """Who ends attempts."""
+        """Closes attempts."""
         return StepCloser(
             self.store,
             run=self.run,
@@ -132,13 +132,13 @@ class TaskContext:
         )
 
     def nodes(self, *names: str) -> Nodes:
-        """The nodes of these names (of the plan, without one); use as a context manager."""
+        """Return the nodes of these names (default: all nodes of the plan); use as a context manager."""
         chosen = names or self.plan.nodes
         known = bool(self.store.node_facts(self.run))
         return Nodes(self.cluster, chosen, waits=self.policy.waits, connect=self.connect, reached_before=known)
 
     def spec(self, step: Step, node: str, attempt: int) -> JobSpec:
-        """The job of a step on a node in an attempt: the same whichever task asks."""
+        """Return the job of a step on a node in an attempt: identical for every task."""
         fence = int((self.store.document(self.run, "lease") or {}).get("fence", 0))
         spec = job_spec(
             self.plan,
@@ -155,19 +155,19 @@ class TaskContext:
         return spec.model_copy(update={"barrier_s": BARRIER_S}) if spec.barrier else spec
 
     def _cut(self, step: Step, attempt: int) -> Step:
-        """The step with no more time than is left of the run's budget; the same whichever task asks."""
+        """Return the step with its deadline limited to the run's remaining budget; identical for every task."""
         attempts = self.store.attempts(self.run)
         mine = [one for one in attempts if (one.step, one.attempt) == (step.id, attempt)]
         left = self._budget_ends(attempts) - mine[0].started_at if mine else step.deadline_s
         return step.model_copy(update={"deadline_s": max(1.0, left)}) if left < step.deadline_s else step
 
     def cut_short(self, step: Step, attempt: int) -> str:
-        """In words, that the run's budget ended an attempt before its own deadline; '' when it did not."""
+        """Return the message that the run's budget ended an attempt before its own deadline; '' if it did not."""
         cut = self._cut(step, attempt).deadline_s < step.deadline_s
         return budget_words(self.budget_s) if cut and self.now() >= self.budget_ends else ""
 
     def members(self, step: Step, attempt: int, nodes: Nodes) -> dict[str, Member]:
-        """Node -> its member of an attempt, with what is known of it."""
+        """Return node -> its member of an attempt, with its stored state."""
         known = self.store.members(self.run, step.id, attempt)
         made = {}
         for name in step.nodes:
@@ -184,7 +184,7 @@ class TaskContext:
         return made
 
     def forget(self, step: Step) -> None:
-        """A step is tried (again): what was said of the run, and of what needs the step, is no longer true."""
+        """Reset the statuses of the run, the step and its dependents before the step is attempted again."""
         if self.store.get_run(self.run).status is not None:
             self.store.put_document(self.run, "judgement", None)
             confirm.forget(self.store, self.run)
@@ -192,22 +192,22 @@ class TaskContext:
         self.store.clear_steps(self.run, [step.id, *self.plan.needing(step.id)])
 
     def statuses(self) -> dict[str, Status]:
-        """Step id -> status of the steps that have ended."""
+        """Return step id -> status of the steps that have ended."""
         return {step: status for step, (status, _) in self.store.step_statuses(self.run).items()}
 
     @property
     def slots(self) -> list[tuple[str, int]]:
-        """(node address, slot) of all that the run leases."""
+        """Return (node address, slot) of all slots that the run leases."""
         return slots_needed(self.plan, self.cluster, whole_nodes=self.policy.whole_nodes)
 
     def acquire(self, *, queue: bool = True) -> str:
-        """Lease all slots of the run, all or none, without waiting; what stands in the way, '' when it has them.
+        """Lease all slots of the run, all or none, without waiting; return what blocks it, '' if it has them.
 
         Args:
-            queue: stay in the queue when they cannot be had now, for as long as somebody asks again in time.
+            queue: stay in the queue if the slots are not available now, as long as the request is renewed in time.
 
         Raises:
-            InfraError: a node whose lease has run out cannot be listed.
+            InfraError: a node with an expired lease cannot be listed.
         """
         slots = self.slots
         if not slots:
@@ -235,7 +235,7 @@ class TaskContext:
         return ""
 
     def keep_lease(self, seconds: float) -> None:
-        """Renew the run's lease for at least so many seconds; acquire it again when it has run out.
+        """Renew the run's lease for at least `seconds`; acquire it again if it has expired.
 
         Raises:
             InfraError: another run has the slots.
@@ -247,10 +247,10 @@ class TaskContext:
         held = self.acquire(queue=False)
         if held:
             raise InfraError(
-                f"the run's lease has run out and the slots are taken: {held}",
-                hint="clear the run from `acquire` on, which waits for free slots",
+                f"the run's lease has expired and the slots are taken: {held}",
+                hint="clear the run from task `acquire`, which waits for free slots",
             )
 
     def note(self, text: str) -> None:
-        """Say a line about the run as a whole."""
+        """Emit a line about the run as a whole."""
         self.say(Event(Kind.NOTE, text))

@@ -1,4 +1,4 @@
-"""What is put on the nodes before a run's first step."""
+"""Deployment to the nodes before a run's first step."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 
 def deploy(store: "Store", run: str, resolved: Resolved, plan: Plan, nodes: Nodes) -> None:
-    """The suite's code on every node; where an evaluation is only confirmed, what the confirmed run trained.
+    """Install the suite's code on every node; for a confirmed evaluation also what the confirmed run trained.
 
-    That run has no verdict yet, and until it has one its folders stay on the nodes.
+    The confirmed run has no verdict yet, and its folders stay on the nodes until it has one.
 
     Raises:
-        InfraError: a node does not take it, or does not have any more what was trained.
+        InfraError: a node rejects the files, or no longer has the trained files.
     """
     request, snapshot = resolved.request, resolved.snapshot
     if request.evaluates:
@@ -35,6 +35,6 @@ def deploy(store: "Store", run: str, resolved: Resolved, plan: Plan, nodes: Node
 
 
 def _weights(plan: Plan, evaluations: Sequence[str]) -> list[str]:
-    """What the trainings that these steps need have left, as globs relative to the suite's root."""
+    """Return what the trainings that these steps need have written, as globs relative to the suite's root."""
     needed = [plan.step(need) for step in evaluations for need in plan.step(step).after]
     return [one for step in needed if step.kind is StepKind.TRAIN for one in step.expects]

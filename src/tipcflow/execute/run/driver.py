@@ -1,7 +1,7 @@
 """One run of one chain, from a request to a verdict.
 
-resolve -> connect -> lease -> look at the nodes -> deploy -> steps -> release -> judge. Whatever happens, the run
-gets a status with a reason, the leases are released and the nodes are listed for leftovers.
+resolve -> connect -> lease -> preflight -> deploy -> steps -> release -> judge. In every case the run gets a
+status with a reason, the leases are released and the nodes are listed for leftovers.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class ChainRun:
-    """Executes one request. `cancel` may be set from a signal handler: the run then stops and cleans up."""
+    """Executes one request. A signal handler may set `cancel`: the run then stops and cleans up."""
 
     def __init__(
         self,
@@ -57,10 +57,10 @@ class ChainRun:
         """Run to the verdict.
 
         Returns:
-            the finished run, with status and reason. No error of a chain, a node or a setting is raised: it is
-            the run's status. What is raised is a defect of ours or of the database.
+            the finished run, with status and reason. Errors of a chain, a node or a configuration are not raised:
+            they become the run's status. Errors that are raised are defects of tipcflow or of the database.
         """
-        # A confirm run has been there since it queued for its slots.
+        # A confirmation run exists since it joined the queue for its slots.
         if not self.request.confirms:
             create_run(self._store, self.request, self.id)
         self._say(Event(Kind.RUN, self.id))
@@ -70,11 +70,11 @@ class ChainRun:
         except TipcflowError as error:
             status = Status.CANCELLED if self.cancel.is_set() else error.status
             if status is Status.INFRA_FAILURE:
-                with contextlib.suppress(Exception):  # a database that fails is reported by what follows
+                with contextlib.suppress(Exception):  # a failing database is reported by the following code
                     StepCloser.keep_before(self._store, self.id, error)
             run = self._finish_or_keep(status, str(error))
         except BaseException as error:
-            with contextlib.suppress(Exception):  # the database is what failed: the error itself says so
+            with contextlib.suppress(Exception):  # if the database fails, the original error reports it
                 self._finish_or_keep(Status.INFRA_FAILURE, f"tipcflow itself failed: {error!r}")
             raise
         return run
@@ -132,17 +132,17 @@ class ChainRun:
 
     def _check_cancel(self) -> None:
         if self.cancel.is_set():
-            raise InfraError("stopped by a person")
+            raise InfraError("stopped by a user")
 
     def _judged(self, resolved: Resolved) -> judgement.Judged:
         self._note("judging")
         return judgement.judge_run(self._store, self.id, rules=resolved.policy, references=resolved.references)
 
     def _ask(self, resolved: Resolved, slots: Sequence[tuple[str, int]]) -> "ChainRun | None":
-        """The run that measures once more what looks like a regression; None when nothing does.
+        """Create the run that re-measures suspected regressions; None if there are none.
 
-        It queues for its slots while this run still has them: else who waits for slots now would have them first,
-        and on a busy cluster it would begin when another run has ended, which may be too late.
+        It joins the queue while this run still holds the slots: otherwise a waiting run would get them first, and
+            on a busy cluster the confirmation would start after that run, possibly too late.
         """
         if self.cancel.is_set():
             return None
@@ -155,7 +155,7 @@ class ChainRun:
         create_run(self._store, request, child)
         ttl_s = resolved.policy.waits.lease_ttl_s
         self._store.queue_for_leases(child, slots, owner=request.owner, ttl_s=ttl_s)
-        # Its steps have the names of this run's: only what it says in words is shown.
+        # Its steps have the names of this run's steps: only its messages are shown.
         listener = confirm.in_words(self._note)
         return ChainRun(request, self._store, home=self._home, listener=listener, cancel=self.cancel, run=child)
 
@@ -172,7 +172,7 @@ class ChainRun:
             judged = self._judged(resolved)
         status, reason = judged.status, judged.reason
         if status is Status.CANCELLED:
-            reason = f"stopped by a person{self._where_stopped()}"
+            reason = f"stopped by a user{self._where_stopped()}"
         self._store.put_document(self.id, "leftovers", leftovers)
         if leftovers and status.severity < Status.INFRA_FAILURE.severity:
             status, reason = Status.INFRA_FAILURE, leftovers[0]
@@ -189,13 +189,13 @@ class ChainRun:
 
     def _finish(self, status: Status, reason: str) -> Run:
         if self.request.confirms:
-            self._store.leave_queue(self.id)  # when it ended before its turn came
+            self._store.leave_queue(self.id)  # if it ended before its slots were granted
         self._store.finish_run(self.id, status, reason, time.time())
         spool.release(self._home, self.id)
         return self._store.get_run(self.id)
 
     def _finish_or_keep(self, status: Status, reason: str) -> Run:
-        """As `_finish`; a status that the database does not take is kept for a later command."""
+        """As `_finish`; a status that the database rejects is stored in a file for a later command."""
         try:
             return self._finish(status, reason)
         except Exception:
@@ -207,7 +207,7 @@ class ChainRun:
 
 
 def owner_of_this_process() -> str:
-    """Who holds a lease: `user@host pid N`."""
+    """Return the owner of a lease: `user@host pid N`."""
     import getpass
     import os
     import socket

@@ -1,4 +1,4 @@
-"""The nodes are asked what they are; what they can do settles the plan."""
+"""Collect the facts of the nodes and settle the plan with them."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 def inspect(
     store: "Store", run_id: str, resolved: Resolved, nodes: Nodes, note: Callable[[str], None]
 ) -> list[NodeFacts]:
-    """Ask every node what it is and whether it reaches the others; kept with the run.
+    """Collect and store the facts of every node, including its reachability of the others.
 
     Raises:
-        InfraError: something makes the run impossible; it names the node.
+        InfraError: a node makes the run impossible; the error names it.
     """
-    note("asking the nodes what they are, and whether they reach each other")
+    note("collecting node facts and checking connectivity between nodes")
     facts = nodes.facts()
     if any("machine" in fact.unfinished for fact in facts):
-        note("a node did not report its machine in time; asking once more")
+        note("a node did not report its machine in time; retrying once")
         facts = nodes.facts()
     for fact in facts:
         store.save_node_facts(run_id, fact)
-    wish = resolved.request.framework
-    requirement = preflight.parse_framework(wish) if wish else None
+    framework = resolved.request.framework
+    requirement = preflight.parse_framework(framework) if framework else None
     warnings = preflight.check_nodes(
         resolved.cluster, facts, framework=resolved.suite.framework, requirement=requirement
     )
@@ -41,10 +41,10 @@ def inspect(
 
 
 def settle(store: "Store", run_id: str, resolved: Resolved, facts: list[NodeFacts], nodes: Nodes) -> Plan:
-    """The plan with what the nodes' CPUs can do, and with ports that are free there; stored, never changed again.
+    """Return and store the final plan, with the nodes' CPU features and free ports.
 
     Raises:
-        InfraError: a node cannot be asked, or has no free ports.
+        InfraError: a node is unreachable, or has no free ports.
     """
     flags = {fact.node: frozenset(fact.cpu_flags) for fact in facts if "machine" not in fact.unfinished}
     plan = resolved.plan(run_id, flags)
@@ -69,7 +69,7 @@ def settle(store: "Store", run_id: str, resolved: Resolved, facts: list[NodeFact
 
 
 def _older_runs(store: "Store", run_id: str) -> list[str]:
-    """Runs whose leases are older than this run's, the oldest first: one order for all who ask."""
+    """Return the runs whose leases are older than this run's, oldest first: one order for all runs."""
     fences = {lease.run: lease.fence for lease in store.leases()}
     own = fences.get(run_id)
     older = [run for run, fence in fences.items() if run != run_id and (own is None or fence < own)]

@@ -1,5 +1,5 @@
-"""The phases of a run around its steps, each as a task of its own. Whatever happened before, collect, release,
-judge and verdict do their part, and the run gets a status."""
+"""The phases of a run around its steps, each as its own task. Collect, release, judge and verdict run after any
+failure, and the run gets a status."""
 
 import time
 from collections.abc import Callable
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def open_run(store: "Store", run_id: str, request: RunRequest) -> bool:
-    """Make the run's row, or open it again when its tasks were cleared; whether it is new."""
+    """Create the run's row, or reopen it after its tasks were cleared; return whether it is new."""
     try:
         store.get_run(run_id)
     except TipcflowError:
@@ -34,7 +34,7 @@ def open_run(store: "Store", run_id: str, request: RunRequest) -> bool:
 
 
 def begin_again(store: "Store", run_id: str) -> None:
-    """Take back what was said of a run and its steps: its first tasks run again, and everything after them."""
+    """Reset the statuses of a run and its steps: its first tasks run again, and all tasks after them."""
     store.put_document(run_id, "judgement", None)
     confirm.forget(store, run_id)
     if store.get_run(run_id).status is not None:
@@ -45,10 +45,10 @@ def begin_again(store: "Store", run_id: str) -> None:
 
 
 def resolve_run(store: "Store", run_id: str, request: RunRequest, *, home: Path) -> Plan:
-    """Read and check everything, keep the plan. A run that has begun keeps the plan that it has.
+    """Read and check everything, and store the plan. A run that has started keeps its plan.
 
     Raises:
-        ConfigError, InfraError: and the run has its status and reason.
+        ConfigError, InfraError: the run has its status and reason.
     """
     open_run(store, run_id, request)
     if store.attempts(run_id):
@@ -62,16 +62,16 @@ def resolve_run(store: "Store", run_id: str, request: RunRequest, *, home: Path)
 
 
 def cancel_unresolved(store: "Store", run_id: str, request: RunRequest) -> None:
-    """Keep a run that a user stopped before its first task: who waits for it finds it `cancelled`."""
+    """Store a run that a user stopped before its first task: waiting clients find it `cancelled`."""
     create_run(store, request, run_id)
-    store.finish_run(run_id, Status.CANCELLED, "stopped by a user before it began", time.time())
+    store.finish_run(run_id, Status.CANCELLED, "stopped by a user before its first task", time.time())
 
 
 def prepare_nodes(context: TaskContext) -> Plan:
-    """After the lease: look at the nodes, settle the plan, put the suite's code there.
+    """After the lease: check the nodes, settle the plan, install the suite's code.
 
     Raises:
-        InfraError: a node cannot be used; the run has its status and reason.
+        InfraError: a node is not usable; the run has its status and reason.
     """
     store, run = context.store, context.run
     try:
@@ -92,19 +92,19 @@ def prepare_nodes(context: TaskContext) -> Plan:
 
 
 def collect_run(context: TaskContext, *, stopped: bool = True) -> list[str]:
-    """Give every step a status: attempts that nobody closed are closed, what never started is said.
+    """Give every step a status: close orphaned attempts, and record why steps were not started.
 
     Args:
-        stopped: whether a person stopped the run; else what never started is somebody's fault.
+        stopped: whether a user stopped the run; otherwise a step without an attempt is an infra_failure.
 
     Returns:
-        lines for a person: what had to be done.
+        messages about the closed attempts and steps.
     """
     said: list[str] = []
     store, run = context.store, context.run
     plan = store.plan_or_none(run)
     if plan is None:
-        return ["the run ended before it had a plan: there is nothing to collect"]
+        return ["the run ended before it had a plan: nothing to collect"]
     for step in plan.steps:
         if store.open_attempt_number(run, step.id) is not None:
             with context.nodes(*step.nodes) as nodes:
@@ -116,11 +116,11 @@ def collect_run(context: TaskContext, *, stopped: bool = True) -> list[str]:
         if step.id in statuses:
             continue
         never = (
-            (Status.CANCELLED, "not started: the run was stopped before it")
+            (Status.CANCELLED, "not started: the run was stopped before this step")
             if stopped
             else (
                 Status.INFRA_FAILURE,
-                "not started: its task, or one before it, ended without a word; see their logs",
+                "not started: an upstream task died without reporting; see its log",
             )
         )
         status, reason = why_not(step, statuses) or never
@@ -143,7 +143,7 @@ def collect_if_missing(context: TaskContext, *, stopped: Callable[[], bool]) -> 
 
 
 def release_run(context: TaskContext) -> list[str]:
-    """List every node, end what is left of the run there, give the slots back; what there was, in words."""
+    """List every node, end what is left of the run there, release the slots; return messages about leftovers."""
     store, run = context.store, context.run
     leftovers: list[str] = []
     unlisted: set[str] = set()
@@ -154,7 +154,7 @@ def release_run(context: TaskContext) -> list[str]:
                 leftovers = nodes.clean(run)
             unlisted = nodes.may_hold(store.attempts(run))
         elif store.document(run, "lease") is not None:
-            with context.nodes() as nodes:  # it never began there, but it claimed its slots
+            with context.nodes() as nodes:  # no job was started there, but slots were claimed
                 nodes.each_that_answers(lambda session: session.unclaim(run))
     finally:
         store.release_leases(run, keep=unlisted)
@@ -163,7 +163,7 @@ def release_run(context: TaskContext) -> list[str]:
 
 
 def judge_run(context: TaskContext) -> tuple[Status, str]:
-    """Ask every check; what the run's status is, and why. A run that ended before it began keeps what it has."""
+    """Run every check; return the run's status and reason. A run that ended before its start keeps its status."""
     store, run = context.store, context.run
     known = store.get_run(run)
     if known.status is not None and store.document(run, "judgement") is None:
@@ -172,7 +172,7 @@ def judge_run(context: TaskContext) -> tuple[Status, str]:
     status, reason = judged.status, judged.reason
     if status is Status.CANCELLED:
         stopped = [step for step, word in context.statuses().items() if word is Status.CANCELLED]
-        reason = f"stopped by a person{f' in {stopped[0]}' if stopped else ''}"
+        reason = f"stopped by a user{f' in {stopped[0]}' if stopped else ''}"
     leftovers = store.document(run, "leftovers") or []
     if leftovers and status.severity < Status.INFRA_FAILURE.severity:
         status, reason = Status.INFRA_FAILURE, leftovers[0]
@@ -181,9 +181,9 @@ def judge_run(context: TaskContext) -> tuple[Status, str]:
 
 
 def finish_run(context: TaskContext) -> Run:
-    """Give the run the status that it was judged to have, and write its certificate.
+    """Store the run's verdict and write its certificate.
 
-    A run that could not be judged is an `infra_failure`: there is no run without a status.
+    A run that could not be judged is an `infra_failure`: every run gets a status.
     """
     store, run = context.store, context.run
     judged = store.document(run, "judgement")
@@ -191,7 +191,7 @@ def finish_run(context: TaskContext) -> Run:
     if known.status is not None and judged is None:
         return known
     if judged is None:
-        status, reason = Status.INFRA_FAILURE, "the run could not be judged: see the log of the task `judge`"
+        status, reason = Status.INFRA_FAILURE, "the run could not be judged: see the log of task `judge`"
     else:
         status, reason = Status(judged["status"]), judged["reason"]
     store.finish_run(run, status, reason, time.time())
@@ -201,7 +201,7 @@ def finish_run(context: TaskContext) -> Run:
 
 
 def failed_by_us(context: TaskContext, step_id: str, error: BaseException) -> None:
-    """A task of a step died of a defect of ours: say it of the step, unless it has a status."""
+    """Store a defect of tipcflow in a step's task as the step's status, unless it has one."""
     if step_id and step_id not in context.statuses():
         context.store.set_step(
             context.run, step_id, Status.INFRA_FAILURE, f"tipcflow itself failed: {error!r}; see the task's log"
@@ -209,29 +209,29 @@ def failed_by_us(context: TaskContext, step_id: str, error: BaseException) -> No
 
 
 def settle_needs(context: TaskContext, step: Step) -> None:
-    """Close what a step needs and nobody closed, because all tasks that could have died."""
+    """Close the steps that a step needs and whose tasks have all died."""
     for need in step.after:
         if context.store.open_attempt_number(context.run, need) is not None:
             if context.plan.step(need).kind is step.kind:
-                continue  # its other nodes' tasks are at it
+                continue  # tasks of its other nodes are running
             needed = context.plan.step(need)
             with context.nodes(*needed.nodes) as nodes:
                 StepTask(context, needed, needed.nodes[0], nodes).settle(stopped=False)
 
 
 def over_budget(context: TaskContext) -> tuple[Status, str] | None:
-    """(status, reason) of a step that comes after the run's budget is used up, or that confirms what nobody waits
-    to know; None while there is some left."""
+    """Return (status, reason) of a step that starts after the end of the run's budget or of a confirmation's
+    deadline; None while there is time left."""
     confirms = context.request.confirms
     if confirms and not confirm.open_question(context.store, confirms):
-        return Status.CANCELLED, f"not started: run {confirms} waits no more for this confirm run"
+        return Status.CANCELLED, f"not started: run {confirms} no longer waits for this confirmation run"
     if context.now() > context.budget_ends:
         return Status.INFRA_FAILURE, f"not started: {budget_words(context.budget_s)}"
     return None
 
 
 def ended_before_it_began(context: TaskContext) -> tuple[Status, str] | None:
-    """(status, reason) of a step of a run that has a status and never tried anything; None for others."""
+    """Return (status, reason) of a step of a run that has a status and no attempts; None for others."""
     run = context.store.get_run(context.run)
     if run.status is not None and not context.store.attempts(context.run):
         return Status.BLOCKED, f"not started: the run is {run.status.value}"

@@ -1,6 +1,6 @@
-"""Statuses of runs that the database could not take: kept as files until a later command or task can store them.
+"""Statuses of runs that the database could not store: files until a later command or task can store them.
 
-Each run reserves its file when it begins, so that a full disk can take the status as well.
+Each run reserves its file at its start, so that a full disk can store the status as well.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ OLD_S = 30 * 86400.0
 
 
 def reserve(home: Path, run: str) -> None:
-    """Take the room that a run's status may need later; a disk that is full already is noticed elsewhere."""
+    """Reserve the space for a run's status; an already full disk is reported elsewhere."""
     with contextlib.suppress(OSError):
         folder = home / FOLDER
         folder.mkdir(parents=True, exist_ok=True)
@@ -29,19 +29,19 @@ def reserve(home: Path, run: str) -> None:
 
 
 def release(home: Path, run: str) -> None:
-    """The run's status is in the database."""
+    """Remove the file of a run whose status is in the database."""
     with contextlib.suppress(OSError):
         (home / FOLDER / f"{run}{RESERVED}").unlink(missing_ok=True)
 
 
 def keep(home: Path, run: str, status: Status, reason: str) -> bool:
-    """Keep a run's status; whether that was possible (the disk may be full, too)."""
+    """Store a run's status in its file; return whether that succeeded (the disk may be full, too)."""
     try:
         folder = home / FOLDER
         folder.mkdir(parents=True, exist_ok=True)
         content = {"status": status.value, "reason": reason[: ROOM // 8], "ended_at": time.time()}
         reserved = folder / f"{run}{RESERVED}"
-        # Written in place: what is reserved needs no further room.
+        # Written in place: the reserved file needs no further space.
         with open(reserved, "r+b" if reserved.exists() else "wb") as handle:  # noqa: PTH123
             handle.write(json.dumps(content).encode().ljust(ROOM))
             handle.flush()
@@ -53,7 +53,7 @@ def keep(home: Path, run: str, status: Status, reason: str) -> bool:
 
 
 def apply(home: Path, store: "Store") -> list[str]:
-    """Give the runs the statuses that were kept, unless they have one by now; the runs that got theirs."""
+    """Give the runs their stored statuses, unless they have one by now; return the runs that were updated."""
     applied = []
     _forget_reserved(home, store)
     for path in sorted((home / FOLDER).glob("*.json")):
@@ -63,15 +63,15 @@ def apply(home: Path, store: "Store") -> list[str]:
                 store.finish_run(path.stem, Status(kept["status"]), str(kept["reason"]), float(kept["ended_at"]))
                 applied.append(path.stem)
         except TipcflowError:
-            continue  # another database: the file waits for its own
+            continue  # another database: the file stays for it
         except (OSError, ValueError, KeyError, TypeError):
-            pass  # half a file of a full disk
+            pass  # incomplete file of a full disk
         path.unlink(missing_ok=True)
     return applied
 
 
 def _forget_reserved(home: Path, store: "Store") -> None:
-    """Remove what runs reserved that have a status, or that were killed long ago."""
+    """Remove reserved files of runs that have a status, or that were killed long ago."""
     for path in (home / FOLDER).glob(f"*{RESERVED}"):
         with contextlib.suppress(TipcflowError, OSError):
             old = time.time() - path.stat().st_mtime > OLD_S

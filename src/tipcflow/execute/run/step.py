@@ -1,9 +1,9 @@
-"""One node's part of a step, as a task of its own: the tasks of all nodes run one attempt together.
+"""One node's part of a step as its own task: the tasks of all nodes run one attempt together.
 
-Nothing but the database and the nodes ties them together, so any of them may die, come late or come twice. Whoever
-comes first opens the attempt, and for a gang stages all members and lets them go at once: a gang needs no more
-worker slots than one. Each task then watches its own node; the one whose part ended badly ends the others; the one
-that finds all parts ended closes the attempt.
+The tasks are coordinated only by the database and the nodes, so any of them may die, start late or run twice. The
+first task opens the attempt; for a gang it also stages all members and sends `go` to all at once, so that a gang
+needs no more worker slots than one. Each task then watches its own node; a task whose part failed ends the others;
+the task that finds all parts ended closes the attempt.
 """
 
 import threading
@@ -23,22 +23,22 @@ from tipcflow.execute.run.context import TaskContext
 if TYPE_CHECKING:
     from tipcflow.store.members import Joined
 
-# How long the task of a later node leaves the staging of a gang to the task of the first.
+# How long the task of a later node leaves the staging of a gang to the task of the first node.
 TAKEOVER_S = 15.0
 LOOK_S = 0.3
-# After one member of a gang ended well the others do so within seconds; a longer one has a task that watches it.
+# After one member of a gang succeeded the others follow within seconds; a slower one has a task that watches it.
 PEERS_END_S = 15.0
 
 
 class StepTask:
-    """The part of `node` in a step. Call `begin`, then `watch` until it says so, then `end`.
+    """The part of `node` in a step. Call `begin`, then `watch` until it returns True, then `end`.
 
     Args:
         nodes: sessions of all nodes of the step.
-        resume: leg -> bytes of its log that another process has shown already.
-        deferred: the attempt that this was in; the job of a later one is another.
-        generation, cleared: the round of tasks that this one belongs to (`MemberState.of_round`): within one round
-            an attempt that has ended is taken as it ended. Generation 0 begins a new attempt in any case.
+        resume: leg -> log bytes that another process has shown already.
+        deferred: the attempt at the time of the deferral; a later attempt has another job.
+        generation, cleared: the round of tasks that this task belongs to (`MemberState.of_round`): within one
+            round an ended attempt counts as ended. Generation 0 always starts a new attempt.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class StepTask:
 
     @property
     def attempt(self) -> int:
-        """The number of the attempt, once it has begun."""
+        """The number of the attempt, after `begin`."""
         return self._attempt
 
     @property
@@ -83,12 +83,12 @@ class StepTask:
         return [member.spec for member in self._members.values()]
 
     def begin(self, seconds: float = 0.0) -> None:
-        """Join the step's open attempt or open a new one, and see to it that this node's job runs.
+        """Join the step's open attempt or open a new one, and make sure that this node's job runs.
 
-        A job that lives is found again, one that has ended is taken as it ended; nothing is started twice.
+        A running job is found again, an ended one is taken as ended; nothing is started twice.
 
         Args:
-            seconds: how long `watch` is going to be called for right after: what it will show comes along.
+            seconds: duration of the following call of `watch`: its first output is included.
 
         Raises:
             InfraError: a node of the gang could not be staged; all others were stopped and the attempt is closed.
@@ -113,11 +113,11 @@ class StepTask:
             self.begin(seconds)
             return
         if self.mine.released:
-            return  # it runs; when its node cannot be reached, watching it says so
+            return  # the job runs; if its node is unreachable, `watch` reports it
         if step.is_gang:
             self._begin_gang()
         else:
-            # Another try is made for all nodes by whoever comes: the others' tasks may have ended with the first.
+            # Any task may retry for all nodes: the tasks of the others may have ended with the first attempt.
             for member in list(self._members.values()) if self._beyond else [self.mine]:
                 if not member.done and not member.released:
                     self._check_killed()
@@ -127,7 +127,8 @@ class StepTask:
                     self._keep(member)
 
     def _join(self) -> "Joined":
-        """The open attempt, the one that has ended in this round, or a new one also when that is tried again."""
+        """Join the open attempt, the one that ended in this round, or a new one even if that attempt is
+        retried."""
         while True:
             joined = self._context.store.join_attempt(
                 self._context.run,
@@ -143,14 +144,14 @@ class StepTask:
             self._beyond = joined.attempt
 
     def try_again(self) -> bool:
-        """After `end`: whether the step is tried again; then this is its part of the next attempt, to be begun."""
+        """After `end`: whether the step is retried; this object then is the part of the next attempt."""
         if self._killed.is_set() or not self._context.closer.again(self._step, self._attempt):
             return False
         self._beyond, self._resume, self._closed = self._attempt, None, None
         return True
 
     def watch(self, seconds: float) -> bool:
-        """Watch this node's job for so many seconds; whether it has ended."""
+        """Watch this node's job for at most `seconds`; return whether it has ended."""
         until = time.monotonic() + seconds
         while not self._over and (left := until - time.monotonic()) > 0:
             self.mine.follow(left)
@@ -164,10 +165,10 @@ class StepTask:
         return self._closed is not None or self.mine.done
 
     def end(self) -> tuple[Status, str]:
-        """Keep how this node's part ended, end the others' if it ended badly, and close the attempt if all have.
+        """Store how this node's part ended, end the other parts if it failed, close the attempt if all have ended.
 
         Returns:
-            (status, reason): of the whole step when this call closed it, else of this node's part.
+            (status, reason): of the whole step if this call closed it, else of this node's part.
         """
         if self._closed is not None:
             return self._closed
@@ -183,7 +184,7 @@ class StepTask:
             return Status.INFRA_FAILURE, self.mine.lost
         status, reason = outcome.status_of(self.mine.record)
         if status is Status.FAILED and self.mine.record.victim:
-            reason = f"{reason}; it followed a peer that had failed"
+            reason = f"{reason}; collateral failure after a peer failed"
         return status, reason
 
     def kill(self) -> None:
@@ -191,16 +192,17 @@ class StepTask:
         self._killed.set()
 
     def stop(self, reason: str) -> None:
-        """Ask all members' runners to end their jobs, and start none from now on; does not wait."""
+        """Request the end of all members' jobs, and start none from now on; does not wait."""
         self._killed.set()
         self._nodes.stop(self.specs, reason, StoppedBy.USER)
 
     def settle(self, *, stopped: bool = True) -> tuple[Status, str] | None:
-        """Close the step's open attempt, whoever began it: what lives is stopped, what has ended is taken.
+        """Close the step's open attempt, whichever task opened it: running jobs are stopped, ended ones are taken
+        as ended.
 
         Args:
-            stopped: whether a person stopped the run, so that what never started is `cancelled`.
-        Returns None when no attempt is open: another task has closed it meanwhile.
+            stopped: whether a user stopped the run, so that a step that never started is `cancelled`.
+        Returns None if no attempt is open: another task has closed it in the meantime.
         """
         number = self._context.store.open_attempt_number(self._context.run, self._step.id)
         if number is None:
@@ -209,10 +211,10 @@ class StepTask:
         self._members = self._context.members(self._step, number, self._nodes)
         left = [member for member in self._members.values() if not member.done]
         for member in left:
-            self._ask(member, absent="it was never started there")
+            self._ask(member, absent="the job never started there")
         never = [member for member in left if member.done and member.record is None]
         by = StoppedBy.USER if stopped else StoppedBy.CONTROLLER
-        self._stop_and_await([one for one in left if not one.done], "the run goes on without it", by)
+        self._stop_and_await([one for one in left if not one.done], "the run continues without it", by)
         ended = [member for member in self._members.values() if member not in never]
         fine = all(not is_bad(member) or was_stopped(member) for member in ended)
         return self._close(cancelled=bool(never) and stopped and fine, final=True)
@@ -224,7 +226,7 @@ class StepTask:
             self._stage_all()
 
     def _wait_for_first(self) -> None:
-        """Leave the staging to the task of the first node, if it comes soon."""
+        """Leave the staging to the task of the first node, if that starts soon."""
         deadline = time.monotonic() + TAKEOVER_S
         while time.monotonic() < deadline:
             self._look()
@@ -233,7 +235,7 @@ class StepTask:
             time.sleep(LOOK_S)
 
     def _stage_all(self) -> None:
-        """All or none: start every member, then let all go at once. May be done twice; nothing starts twice."""
+        """All or none: start every member, then send `go` to all at once. Repeatable; nothing starts twice."""
         waiting = [member for member in self._members.values() if not member.done]
         try:
             self._take_answers(waiting, self._start([member.spec for member in waiting]))
@@ -251,7 +253,8 @@ class StepTask:
             self._keep(member)
 
     def _give_up(self, trouble: InfraError) -> bool:
-        """Close the attempt that could not be staged; False when another task got it going: its word counts."""
+        """Close the attempt that could not be staged; False if another task has started it, whose result then
+        counts."""
         self._look()
         if any(member.released for member in self._members.values()):
             return False
@@ -270,19 +273,19 @@ class StepTask:
 
     def _check_killed(self) -> None:
         if self._killed.is_set():
-            raise InfraError("stopped from Airflow before it began")
+            raise InfraError("stopped from Airflow before it started")
 
     def _was_stopped(self) -> bool:
-        """Whether the open attempt was stopped with an earlier try of this task; then it is closed."""
+        """Whether the open attempt was stopped with an earlier attempt of this task; it is closed then."""
         self._ask(self.mine)
         if not was_stopped(self.mine):
-            self.mine.lost = ""  # watching it says more
+            self.mine.lost = ""  # watching the job gives a more precise reason
             return False
         self.settle()
         return True
 
     def _end_peers(self) -> None:
-        """This node's part ended badly: give the others a moment to show who is to blame, then stop them."""
+        """After this node's part failed: wait until the other parts show the failing rank, then stop them."""
         deadline = time.monotonic() + PEER_GRACE_S
         while time.monotonic() < deadline:
             self._look()
@@ -295,14 +298,15 @@ class StepTask:
         if alive and (not known or (self.mine.record and self.mine.record.reason is EndReason.HANG)):
             gather(list(self._members.values()), self._context.closer.folder(self._step, self._attempt))
         self._stop_and_await(
-            alive, "a peer failed" if known else "its peers gave up and it did not", StoppedBy.PEER
+            alive, "a peer failed" if known else "peers exited; this rank did not (likely hung)", StoppedBy.PEER
         )
 
     def await_peers(self, seconds: float) -> bool:
-        """Look at the others' jobs too, for their tasks may be waiting or dead; whether all have ended.
+        """Poll the other nodes' jobs too, because their tasks may be waiting or dead; return whether all have
+        ended.
 
-        A gang of which this part ended badly is not waited for, as `end` sees to the others; neither are nodes
-        that only do the same beside each other, as their own tasks do.
+        A gang whose part on this node failed is not awaited, because `end` handles the other parts; neither are
+        independent nodes, which their own tasks watch.
         """
         if not self._step.is_gang and not self._beyond:
             return True
@@ -325,7 +329,7 @@ class StepTask:
         if not members:
             return
         for node, why in self._nodes.stop([member.spec for member in members], reason, by).items():
-            self._members[node].lost = f"node {node} could not be told to stop: {why}"
+            self._members[node].lost = f"node {node}: the stop request failed: {why}"
         self._await([member for member in members if not member.done], STOP_S)
         for member in members:
             self._keep(member)
@@ -337,10 +341,10 @@ class StepTask:
                 self._ask(member)
                 time.sleep(0 if member.done else LOOK_S)
             if not member.done:
-                member.lost = f"node {member.name}: no exit record {seconds:.0f} s after it was told to stop"
+                member.lost = f"node {member.name}: no exit record {seconds:.0f} s after the stop request"
 
     def _ask(self, member: Member, *, absent: str = "", patient: bool = False) -> None:
-        """Look at a job that nobody watches. `patient`: a node that does not answer may come back."""
+        """Poll a job that no task watches. `patient`: an unresponsive node may come back."""
         try:
             answer = self._nodes[member.name].poll(member.spec)
         except InfraError as error:
@@ -360,7 +364,7 @@ class StepTask:
                 member.take_answer(answer)
 
     def _look(self) -> None:
-        """Take what the other tasks know by now."""
+        """Update the members from the state that other tasks have stored."""
         if self.mine.done and len(self._members) == 1:
             return
         known = self._context.store.members(self._context.run, self._step.id, self._attempt)
@@ -378,7 +382,7 @@ class StepTask:
 
     @property
     def must_end_by(self) -> float:
-        """When all parts must have ended by all deadlines that their runners keep, by the database's clock."""
+        """When all parts must have ended by the deadlines that their runners enforce, by the database's clock."""
         spec = self.mine.spec
         began = next(
             one.started_at

@@ -1,4 +1,4 @@
-"""A run's suite snapshot on disk, so that every task of the run, on whatever worker, puts the same bytes on nodes.
+"""Snapshots of suites on disk, so that every task of a run, on any worker, deploys the same bytes.
 
 `<home>/suites/archives/<sha256>.tar.gz` and `<sha256>.names`; shared by runs that test the same files.
 """
@@ -14,7 +14,7 @@ from tipcflow.execute.source.snapshot import Snapshot
 
 
 def keep_snapshot(home: Path, snapshot: Snapshot) -> dict[str, Any]:
-    """Write a snapshot below `home` unless it is there; what `kept_snapshot` needs to find it again."""
+    """Write a snapshot below `home` unless it exists; return the keys that `kept_snapshot` needs."""
     folder = _folder(home)
     folder.mkdir(parents=True, exist_ok=True)
     _write_once(folder / f"{snapshot.sha256}.names", json.dumps(sorted(snapshot.names)).encode())
@@ -28,19 +28,19 @@ def keep_snapshot(home: Path, snapshot: Snapshot) -> dict[str, Any]:
 
 
 def kept_archive(home: Path, sha256: str) -> bytes:
-    """The archive of that hash.
+    """Return the archive with that hash.
 
     Raises:
-        InfraError: it is not there: TIPCFLOW_HOME is not shared by all workers, or was cleaned too early.
+        InfraError: not found: TIPCFLOW_HOME is not shared by all workers, or was cleaned too early.
     """
     return _read(_folder(home) / f"{sha256}.tar.gz")
 
 
 def kept_snapshot(home: Path, kept: dict[str, Any]) -> Snapshot:
-    """The snapshot that `keep_snapshot` wrote.
+    """Return the snapshot that `keep_snapshot` wrote.
 
     Raises:
-        InfraError: it is not there any more.
+        InfraError: the snapshot no longer exists.
     """
     names = json.loads(_read(_folder(home) / f"{kept['sha256']}.names"))
     return Snapshot(
@@ -69,7 +69,7 @@ def _read(path: Path) -> bytes:
 
 def _write_once(path: Path, data: bytes) -> None:
     if path.is_file() and path.stat().st_size == len(data):
-        os.utime(path)  # still in use: retention goes by age
+        os.utime(path)  # in use: retention is based on modification times
         return
     aside = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     aside.write_bytes(data)

@@ -1,6 +1,6 @@
-"""What a change is compared with: the default branch up to the commit at which the change begins, its merge base.
+"""The baseline of a change: the default branch up to the merge base of the change.
 
-What the branch measured after that, and what other changes measured, says nothing about this change.
+Later runs of the branch, and runs of other changes, are not comparable with this change.
 """
 
 from collections.abc import Iterable
@@ -11,25 +11,26 @@ from tipcflow.config.suite import Suite
 from tipcflow.domain import ConfigError
 from tipcflow.execute.source.snapshot import checkout, commit_at, git
 
-# What `merge_base` found, as a document of the run. A run that has it is a change's, and joins no other history.
+# The run's document with the result of `merge_base`. A run that has it tests a change and joins no other history.
 DOCUMENT = "base"
 _KEY = "--base"
 
 
 def merge_base(suite: Suite, base: str, commit: str, *, cache: Path, measured: Iterable[str]) -> dict[str, Any]:
-    """{"commit": the merge base of `base` and `commit`, "commits": those whose runs are the change's history}.
+    """Return {"commit": merge base of `base` and `commit`, "commits": commits whose runs are the change's
+    history}.
 
-    History is the line of first parents, which is the branch itself: what was merged counts from its merge.
+    The history is the first-parent line of the branch: merged commits count from their merge.
 
     Args:
-        base: the branch that the change is for, or a commit of it.
-        commit: what is tested; its local changes, where it has some, belong to the change.
-        cache: where clones of `git:` suites are kept.
-        measured: the commits that there are runs of.
+        base: target branch of the change, or a commit of it.
+        commit: the tested commit; its local changes belong to the change.
+        cache: folder with the clones of `git:` suites.
+        measured: commits with stored runs.
 
     Raises:
-        ConfigError: no such ref, the suite is no git checkout, the two have no common history, or it is cut off.
-        InfraError: the suite's git server cannot be reached.
+        ConfigError: unknown ref, not a git checkout, no common history, or a shallow clone.
+        InfraError: the suite's git server is unreachable.
     """
     root, clone = checkout(suite, cache), bool(suite.git)
     onto = commit_at(root, base, clone=clone, key=_KEY)
@@ -38,10 +39,10 @@ def merge_base(suite: Suite, base: str, commit: str, *, cache: Path, measured: I
         found = git(root, "merge-base", onto, tested).decode().strip()
     except ConfigError as error:
         raise ConfigError(
-            "has no common history with what is tested",
+            "has no common history with the tested commit",
             key=_KEY,
             found=base,
-            expected="the branch that the change is for",
+            expected="the target branch of the change",
             hint="a clone that was made with --depth lacks it",
         ) from error
     line = set(git(root, "rev-list", "--first-parent", found).decode().split())
@@ -57,7 +58,7 @@ def merge_base(suite: Suite, base: str, commit: str, *, cache: Path, measured: I
 
 
 def _is_cut(root: Path, line: set[str]) -> bool:
-    """Whether a line of commits ends where a shallow clone does, not where the branch begins."""
+    """Whether a line of commits ends at the boundary of a shallow clone instead of the root of the branch."""
     if git(root, "rev-parse", "--is-shallow-repository").decode().strip() != "true":
         return False
     ends = root / git(root, "rev-parse", "--git-path", "shallow").decode().strip()

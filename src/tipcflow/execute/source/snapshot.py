@@ -1,6 +1,6 @@
-"""Suite source: a ref resolved once on the controller, archived by hash, the same bytes for every node.
+"""Snapshot of a suite: a ref resolved once on the controller, archived by hash, the same bytes for every node.
 
-Nodes hold no credentials: only the controller talks to git.
+Nodes hold no credentials: only the controller contacts git servers.
 """
 
 import contextlib
@@ -22,13 +22,13 @@ from tipcflow.execute.node.file_lock import locked
 
 GIT_DEADLINE_S = 300
 _FULL_COMMIT = re.compile(r"[0-9a-f]{40}")
-# Where a params file that is not part of the suite stands in the archive.
+# Folder in the archive for a params file that is not part of the suite.
 FOREIGN_PARAMS = "tipcflow_params"
 _NEVER = {".git", "__pycache__", ".venv", ".tipcflow", "test_tipc/output"}
 
 
 class Entry(NamedTuple):
-    """One file of a suite: its content, or where it points when it is a symbolic link."""
+    """One file of a suite: its content, or the target of a symbolic link."""
 
     data: bytes
     executable: bool = False
@@ -43,12 +43,12 @@ class Snapshot:
     """The suite's files at one ref.
 
     Attributes:
-        commit: full commit id; with `+local` behind it when the working tree differs; '' outside git.
-        archive: gzip-compressed tar, byte for byte the same for the same files.
-        sha256: of `archive`, hex.
-        params_file: the params file relative to the suite's root.
-        params_text: its text at that ref.
-        names: all files, relative to the root.
+        commit: full commit id, with suffix `+local` if the working tree differs; '' outside git.
+        archive: gzip-compressed tar, byte-identical for identical files.
+        sha256: hash of `archive`, hex.
+        params_file: path of the params file relative to the suite's root.
+        params_text: text of the params file at that ref.
+        names: paths of all files relative to the root.
     """
 
     commit: str
@@ -62,24 +62,24 @@ class Snapshot:
 def take_snapshot(
     suite: Suite, params: str, ref: str | None, *, cache: Path, only_inside: bool = False
 ) -> Snapshot:
-    """The suite at `ref` (None: the folder as it is now) with the params file that `params` names.
+    """Return the suite at `ref` (None: its working tree) with the params file that `params` names.
 
     Args:
-        params: a path: of a file in the suite (relative to its root, or anywhere in its folder), or of any
-            other file, which is then added to the archive; or `<folder>/<name>`, the last two parts of the path
-            of one of the suite's params files.
-        cache: where clones of `git:` suites are kept.
-        only_inside: `params` is relative to the suite's root; no other file is looked at.
+        params: path of a file in the suite (relative to its root, or anywhere in its folder), or of any other
+            file, which is then added to the archive; or `<folder>/<name>`, the last two parts of the path of one
+            of the suite's params files.
+        cache: folder with the clones of `git:` suites.
+        only_inside: `params` is relative to the suite's root; other files are not considered.
 
     Raises:
-        ConfigError: no such folder, ref, or params file.
-        InfraError: the suite's git server cannot be reached.
+        ConfigError: unknown folder, ref or params file.
+        InfraError: the suite's git server is unreachable.
     """
     root = checkout(suite, cache)
     inside, outside = (params, root) if only_inside else _locate(params, root)
     files, commit = _files_at(root, ref, clone=bool(suite.git)) if ref else _files_now(root, suite)
     if inside is None:
-        # By folder, so that files of the same name from two places are two chains.
+        # With the folder, so that files of the same name from two folders are two chains.
         folder = hashlib.sha256(str(outside.parent).encode()).hexdigest()[:8]
         inside = f"{FOREIGN_PARAMS}/{folder}/{outside.name}"
         files[inside] = Entry(outside.read_bytes())
@@ -107,11 +107,11 @@ def _text(data: bytes, name: str) -> str:
 
 
 def checkout(suite: Suite, cache: Path) -> Path:
-    """The suite's folder on this machine; of a `git:` suite a clone, which has what the server has now.
+    """Return the suite's folder on this machine; for a `git:` suite an up-to-date clone.
 
     Raises:
-        ConfigError: no such folder.
-        InfraError: the suite's git server cannot be reached.
+        ConfigError: the folder does not exist.
+        InfraError: the suite's git server is unreachable.
     """
     if suite.folder:
         root = Path(suite.folder)
@@ -121,12 +121,12 @@ def checkout(suite: Suite, cache: Path) -> Path:
             )
         return root
     clone = cache / suite.name
-    # Runs that are resolved at the same time share the clone.
+    # Concurrently resolved runs share the clone.
     with locked(cache / f".{suite.name}.lock", seconds=2 * GIT_DEADLINE_S):
         if clone.is_dir():
             git(clone, "fetch", "--quiet", "--prune", "--tags", "origin", network=True)
         else:
-            # Under its own name only when it is whole: a clone that was cut short would stay broken.
+            # Renamed only when complete: an interrupted clone under its final name would stay broken.
             aside = cache / f".{suite.name}.cloning"
             shutil.rmtree(aside, ignore_errors=True)
             git(cache, "clone", "--quiet", suite.git, aside.name, network=True)
@@ -135,7 +135,7 @@ def checkout(suite: Suite, cache: Path) -> Path:
 
 
 def _locate(params: str, root: Path) -> tuple[str | None, Path]:
-    """(path relative to the suite's root or None, path on the controller)."""
+    """Return (path relative to the suite's root or None, path on the controller)."""
     path = Path(params)
     if path.is_file():
         resolved = path.resolve()
@@ -151,7 +151,7 @@ def _locate(params: str, root: Path) -> tuple[str | None, Path]:
 
 
 def _by_model_and_name(suite: Suite, params: str, files: Files, *, at: str) -> str:
-    """The one params file of the suite whose last folder and name are these: how a chain is named."""
+    """Return the suite's only params file with this folder and name, as in the name of a chain."""
     wanted = PurePosixPath(params)
     found = [name for name in files if PurePosixPath(name).parts[-2:] == wanted.parts]
     found = [name for name in found if any(_matches(name, glob) for glob in suite.params)]
@@ -159,7 +159,7 @@ def _by_model_and_name(suite: Suite, params: str, files: Files, *, at: str) -> s
         return found[0]
     if found:
         raise ConfigError(
-            f"the suite has {len(found)} params files of that folder and name{at}",
+            f"the suite has {len(found)} params files with that folder and name{at}",
             key="PARAMS",
             found=params,
             expected=f"one of {', '.join(sorted(found))}",
@@ -168,18 +168,18 @@ def _by_model_and_name(suite: Suite, params: str, files: Files, *, at: str) -> s
 
 
 def _matches(name: str, glob: str) -> bool:
-    """Whether a path fits a glob, `**` standing for any number of folders, none too."""
+    """Whether a path matches a glob, where `**` matches any number of folders including none."""
     return fnmatch.fnmatch(name, glob) or fnmatch.fnmatch(name, glob.replace("**/", ""))
 
 
 def git(folder: Path, *args: str, network: bool = False) -> bytes:
-    """What a git command prints.
+    """Return the output of a git command.
 
     Args:
-        network: whether it talks to a server, whose fault a failure is then.
+        network: whether the command contacts a server, which then counts as the cause of a failure.
 
     Raises:
-        ConfigError, InfraError: it failed; with its last words.
+        ConfigError, InfraError: the command failed; with the last line of its error output.
     """
     # core.quotePath=off keeps non-ASCII file names as they are.
     command = ["git", "-C", str(folder), "-c", "core.quotePath=off", *args]
@@ -208,20 +208,20 @@ def _is_git(root: Path) -> bool:
 
 
 def commit_at(root: Path, ref: str, *, clone: bool, key: str = "--suite-ref") -> str:
-    """The full id of the commit that a ref means.
+    """Return the full id of the commit that a ref names.
 
     Args:
-        clone: whether it is a clone of ours.
-        key: who asks, for messages.
+        clone: whether the folder is a managed clone.
+        key: the option or setting, for messages.
 
     Raises:
-        ConfigError: no such ref, or the suite is no git checkout.
+        ConfigError: unknown ref, or the suite is not a git checkout.
     """
     if not _is_git(root):
         raise ConfigError("the suite is not a git checkout, so it has no refs", key=key, found=ref)
-    # In a clone of ours, branches are what the server has; the local one of that name is from when it was made.
+    # In a managed clone, branches are the server's; a local branch dates from the creation of the clone.
     if clone and _FULL_COMMIT.fullmatch(ref) and not _has_commit(root, ref):
-        # Commits that no branch of the server holds, as those of pull requests from forks, come when asked for.
+        # Commits outside the server's branches, as of pull requests from forks, are fetched explicitly.
         with contextlib.suppress(InfraError):
             git(root, "fetch", "--quiet", "origin", ref, network=True)
     for name in (f"origin/{ref}", ref) if clone else (ref,):
@@ -236,11 +236,11 @@ def commit_at(root: Path, ref: str, *, clone: bool, key: str = "--suite-ref") ->
 
 
 def _files_at(root: Path, ref: str, *, clone: bool) -> tuple[Files, str]:
-    """Files of the suite at a ref: name -> (content, executable); and the full commit id."""
+    """Return the files of the suite at a ref (name -> content, executable) and the full commit id."""
     commit = commit_at(root, ref, clone=clone)
     prefix = git(root, "rev-parse", "--show-prefix").decode().strip()
     try:
-        # From the top: in a subfolder, git archive would apply the subfolder a second time.
+        # From the top level: in a subfolder, git archive would apply the subfolder twice.
         top = Path(git(root, "rev-parse", "--show-toplevel").decode().strip())
         tar = git(top, "archive", "--format=tar", f"{commit}:{prefix}")
     except ConfigError as error:
@@ -259,7 +259,7 @@ def _files_at(root: Path, ref: str, *, clone: bool) -> tuple[Files, str]:
 
 
 def _files_now(root: Path, suite: Suite) -> tuple[Files, str]:
-    """Files as they are in the folder: what git tracks and what it does not ignore; else all but caches."""
+    """Return the files of the working tree: tracked and not ignored ones; outside git all but caches."""
     commit = ""
     if suite.git:
         head = git(root, "rev-parse", "--abbrev-ref", "origin/HEAD").decode().strip()
@@ -282,7 +282,7 @@ def _files_now(root: Path, suite: Suite) -> tuple[Files, str]:
         elif path.is_file():
             files[name] = Entry(path.read_bytes(), bool(path.stat().st_mode & 0o100))
     if not files:
-        raise ConfigError("the suite's folder holds no files", key=f"suites/{suite.name}.yaml", found=str(root))
+        raise ConfigError("the suite's folder is empty", key=f"suites/{suite.name}.yaml", found=str(root))
     return files, commit
 
 
@@ -302,7 +302,7 @@ def _has_head(root: Path) -> bool:
 
 
 def _pack(files: Files) -> bytes:
-    """A tar.gz that is the same for the same files: sorted, no owners, no times."""
+    """Return a tar.gz that is identical for identical files: sorted, without owners and times."""
     raw = io.BytesIO()
     with tarfile.open(fileobj=raw, mode="w", format=tarfile.GNU_FORMAT) as archive:
         for name in sorted(files):

@@ -1,1 +1,1 @@
-"""What runs left behind: leases, folders, processes, old samples."""
+"""Maintenance of what runs leave behind: leases, folders, processes, old samples."""

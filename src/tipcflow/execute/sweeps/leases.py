@@ -1,4 +1,4 @@
-"""Leases that ran out: their nodes are listed, and what is free is given back."""
+"""Expired leases: their nodes are listed, and slots without processes are released."""
 
 import contextlib
 from collections import defaultdict
@@ -15,22 +15,22 @@ AT_ONCE = 8
 
 
 def expired_leases(upkeep: Upkeep) -> str:
-    """Drop expired leases of nodes that hold nothing of their run; end what is left of runs that have a status."""
+    """Drop expired leases on nodes without processes of their run; end leftovers of runs that have a status."""
     gone: dict[tuple[str, str], list[Lease]] = defaultdict(list)
     for lease in upkeep.store.leases():
         if not lease.live(upkeep.now):
             gone[lease.node, lease.run].append(lease)
     with ThreadPoolExecutor(AT_ONCE) as pool:
         dropped = sum(pool.map(lambda place: _of_run(upkeep, place[0], place[1], gone[place]), sorted(gone)))
-    return f"{sum(map(len, gone.values()))} leases ran out: {dropped} were dropped"
+    return f"{sum(map(len, gone.values()))} leases expired: {dropped} were dropped"
 
 
 def node_at(upkeep: Upkeep, address: str, run: str) -> Node | None:
-    """The node of that address: as the run knew it, else as a cluster file has it."""
+    """Return the node of that address: from the run's cluster, else from a cluster file."""
     own = upkeep.store.document(run, "cluster")
     known = [Cluster.model_validate(own)] if own else []
     for path in sorted((upkeep.config_dir / "clusters").glob("*.yaml")):
-        with contextlib.suppress(ConfigError):  # told of by the sweep that is about clusters
+        with contextlib.suppress(ConfigError):  # reported by the sweep of the clusters
             known.append(load_cluster(path.stem, upkeep.config_dir))
     return next((node for cluster in known for node in cluster.nodes if node.address == address), None)
 
@@ -38,7 +38,7 @@ def node_at(upkeep: Upkeep, address: str, run: str) -> Node | None:
 def _of_run(upkeep: Upkeep, address: str, run: str, leases: list[Lease]) -> int:
     node = node_at(upkeep, address, run)
     if node is None:
-        upkeep.say(f"run {run}: its {len(leases)} leases stay, since no cluster file has a node at {address}")
+        upkeep.say(f"run {run}: its {len(leases)} leases stay, because no cluster file has a node at {address}")
         return 0
     with contextlib.closing(NodeSession(node, upkeep.connect)) as session:
         try:
@@ -46,33 +46,35 @@ def _of_run(upkeep: Upkeep, address: str, run: str, leases: list[Lease]) -> int:
             left = _freed(upkeep, session, run) or _elsewhere(session, run)
         except InfraError as error:
             upkeep.say(
-                f"run {run}: its {len(leases)} leases stay, since its node cannot be listed: {error.message}"
+                f"run {run}: its {len(leases)} leases stay, because its node cannot be listed: {error.message}"
             )
             return 0
     if left:
-        upkeep.say(f"run {run}: its {len(leases)} leases stay, since it is on node {node.name}: {', '.join(left)}")
+        upkeep.say(
+            f"run {run}: its {len(leases)} leases stay, because jobs are on node {node.name}: {', '.join(left)}"
+        )
         return 0
     return upkeep.store.drop_expired(leases, upkeep.now)
 
 
 def _freed(upkeep: Upkeep, session: NodeSession, run: str) -> list[str]:
-    """The run's jobs that are on the node; those of a run that has a status are ended first."""
+    """Return the run's jobs that are still on the node; those of a run with a status are ended first."""
     jobs = _jobs(session, run)
     if not jobs or upkeep.store.get_run(run).status is None:
         return jobs
-    upkeep.say(f"run {run} has ended, but is on node {session.node.name}; ended there: {', '.join(jobs)}")
+    upkeep.say(f"run {run} has ended, but had jobs on node {session.node.name}; ended there: {', '.join(jobs)}")
     for job in jobs:
         session.reap(job)
     return _jobs(session, run)
 
 
 def _elsewhere(session: NodeSession, run: str) -> list[str]:
-    """Whether the run holds slots of the node's host from another workspace."""
+    """Return a message if the run holds slots of the node's host in another workspace."""
     holds = short(run) in runs_holding(session.list_ours(), session.node)
     return ["a job in another workspace of that host"] if holds else []
 
 
 def _jobs(session: NodeSession, run: str) -> list[str]:
-    """The run's jobs that have processes on the node."""
+    """Return the run's jobs that have processes on the node."""
     listed = session.list_ours()
     return sorted({str(one["job"]) for one in listed["processes"] if str(one["job"]).startswith(f"{run}/")})

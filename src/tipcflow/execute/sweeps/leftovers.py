@@ -1,4 +1,4 @@
-"""What runs that have ended left on the nodes of all configured clusters, and requests whose waiters are gone."""
+"""Leftovers of ended runs on the nodes of all configured clusters, and requests without a waiting process."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -9,7 +9,7 @@ AT_ONCE = 8
 
 
 def leftovers(upkeep: Upkeep) -> str:
-    """End jobs of runs that have a status and hold no live lease; runs that may go on are left alone."""
+    """End jobs of runs that have a status and hold no live lease; unfinished runs are not touched."""
     nodes = {place_of(node): node for cluster in known_clusters(upkeep) for node in cluster.nodes}
     reaper = Reaper(upkeep.store, upkeep.connect, now=upkeep.now, ended_only=True)
     with ThreadPoolExecutor(AT_ONCE) as pool:
@@ -20,8 +20,7 @@ def leftovers(upkeep: Upkeep) -> str:
     ended = {run for one in reaped for run in one.ended}
     asked = sum(not one.unreachable for one in reaped)
     return (
-        f"{asked} nodes looked at: what was left of {len(ended)} runs was ended; "
-        f"{len(forgotten)} dead requests were forgotten"
+        f"{asked} nodes checked: leftovers of {len(ended)} runs ended; {len(forgotten)} expired requests dropped"
     )
 
 

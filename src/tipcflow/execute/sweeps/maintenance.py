@@ -1,7 +1,7 @@
-"""What keeps a deployment tidy: sweeps that may run at any time, beside runs that go on, and twice.
+"""Maintenance of a deployment: sweeps that may run at any time, beside active runs, and repeatedly.
 
-Each sweep is a function of an `Upkeep`; it says what it finds and returns one line of what it did. What it cannot
-reach now it leaves to the next time.
+Each sweep is a function of an `Upkeep`; it reports its findings and returns one line about its actions. What is
+not reachable now is left to the next sweep.
 """
 
 import time
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
     from tipcflow.store import Store
 
 DAY_S = 24 * 3600.0
-# A run that nobody can be asked about: a desk that slept over night goes on in the morning.
+# A run whose controller cannot be queried: a suspended machine may continue it in the morning.
 ABANDONED_S = DAY_S
-# A passed run's folder on a node holds nothing that was not collected; a day to look at it all the same.
+# A passed run's folder on a node contains nothing that was not collected; it stays for one day for inspection.
 PASSED_FOLDER_S = DAY_S
-# What did not pass is looked into by people, who have holidays.
+# Runs that did not pass are investigated by users, who may be on holiday.
 OTHER_FOLDER_S = 14 * DAY_S
-# Made again from the suite at any time; a run that is cleared after a month is resolved anew.
+# Can be recreated from the suite at any time; a run that is cleared after a month is resolved from scratch.
 SNAPSHOT_S = 30 * DAY_S
-# Live progress, which nobody watches afterwards; logs and measurements stay.
+# Live progress, which is not used afterwards; logs and measurements stay.
 EVENTS_S = 90 * DAY_S
 
 
 class Owner(StrEnum):
-    """What a scheduler says of the DAG run that a run is."""
+    """The scheduler's view of a run's DAG run."""
 
     LIVING = "living"
     ENDED = "ended"
@@ -50,13 +50,13 @@ def _listen(run: str) -> Listener:
 
 @dataclass(frozen=True)
 class Upkeep:
-    """What sweeps work with.
+    """The context of sweeps.
 
     Attributes:
-        connect: how nodes are reached.
-        say: gets a line whenever something is found.
-        owner: asks the scheduler about (dag_id, run_id) of a DAG run.
-        listen: run -> who gets what happens while it is ended.
+        connect: connects to nodes.
+        say: receives a line for each finding.
+        owner: returns the scheduler's state of a DAG run (dag_id, run_id).
+        listen: run -> listener for the events of its end.
         now: seconds since the epoch.
     """
 
@@ -71,16 +71,16 @@ class Upkeep:
 
 
 def known_clusters(upkeep: Upkeep) -> list[Cluster]:
-    """All clusters in the folder of configurations; a wrong file is said, and passed over."""
+    """Return all clusters in the configuration folder; invalid files are reported and skipped."""
     found = []
     for path in sorted((upkeep.config_dir / "clusters").glob("*.yaml")):
         try:
             found.append(load_cluster(path.stem, upkeep.config_dir))
         except ConfigError as error:
-            upkeep.say(f"cluster {path.stem} is passed over: {error}")
+            upkeep.say(f"cluster {path.stem} is skipped: {error}")
     return found
 
 
 def place_of(node: Node) -> tuple[str, str, str]:
-    """What two clusters call the same node by: address, login and workspace."""
+    """Return the identity of a node across clusters: address, login and workspace."""
     return node.address, node.connection or node.ssh.model_dump_json(), node.workspace

@@ -15,7 +15,7 @@ AT_ONCE = 8
 
 @dataclass(frozen=True)
 class _Node:
-    """What became of one node: how many folders were removed, how many stay, why it could not be asked."""
+    """The result for one node: number of removed and remaining folders, and why it was unreachable."""
 
     removed: int = 0
     kept: int = 0
@@ -23,7 +23,7 @@ class _Node:
 
 
 def node_folders(upkeep: Upkeep) -> str:
-    """Remove folders of runs that ended long enough ago; runs that the database does not know are left."""
+    """Remove folders of runs that ended long enough ago; runs unknown to the database are not touched."""
     seen: set[tuple[str, str, str]] = set()
     removed = kept = asked = 0
     for cluster in known_clusters(upkeep):
@@ -35,14 +35,14 @@ def node_folders(upkeep: Upkeep) -> str:
         removed += sum(one.removed for one in swept)
         kept += sum(one.kept for one in swept)
         asked += sum(not one.trouble for one in swept)
-    return f"{asked} nodes looked at: folders of {removed} runs were removed, of {kept} stay"
+    return f"{asked} nodes checked: folders of {removed} runs removed, folders of {kept} runs stay"
 
 
 def may_go(run: Run, now: float, *, keep: bool = False) -> bool:
     """Whether a run's folder on a node may be removed.
 
     Args:
-        keep: whether it was asked for that the folder stays although the run passed.
+        keep: whether the request says to keep the folder of a passed run.
     """
     if run.status is None or run.ended_at is None:
         return False
@@ -52,7 +52,7 @@ def may_go(run: Run, now: float, *, keep: bool = False) -> bool:
 
 def _say_trouble(upkeep: Upkeep, cluster: Cluster, troubles: list[str]) -> None:
     if troubles and all(troubles):
-        upkeep.say(f"cluster {cluster.name} is passed over: {troubles[0]}")
+        upkeep.say(f"cluster {cluster.name} is skipped: {troubles[0]}")
         return
     for trouble in filter(None, troubles):
         upkeep.say(trouble)
@@ -62,7 +62,7 @@ def _sweep(upkeep: Upkeep, node: Node) -> _Node:
     removed = kept = 0
     with contextlib.closing(NodeSession(node, upkeep.connect)) as session:
         try:
-            # Without making a workspace: a node that no run has used yet stays as it is.
+            # Without creating a workspace: an unused node is not changed.
             text = session.ask(housekeeping.list_runs(node), "list its run folders").decode(errors="replace")
             names = {name for name in text.splitlines() if RUN_ID.fullmatch(name)}
             old = [run for run in upkeep.store.known_runs(names).values() if _old(upkeep, run)]
@@ -88,6 +88,6 @@ def _old(upkeep: Upkeep, run: Run) -> bool:
 
 
 def _busy(session: NodeSession) -> set[str]:
-    """Runs that have processes on the node."""
+    """Return the runs that have processes on the node."""
     session.prepare()
     return {str(one["job"]).partition("/")[0] for one in session.list_ours()["processes"]}

@@ -1,4 +1,4 @@
-"""Ending what dead controllers left on nodes. Runs that hold a live lease are left alone, whatever is asked."""
+"""End what dead controllers left on nodes. Runs with a live lease are never touched."""
 
 import contextlib
 from typing import TYPE_CHECKING, Any
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 class Reaped(Frozen):
-    """What became of a node.
+    """The result for one node.
 
     Attributes:
-        unreachable: why it cannot be asked, '' when it can.
-        lines: what was found and done.
-        ended: the runs that something was ended of.
+        unreachable: why the node is unreachable, '' if it is reachable.
+        lines: findings and actions.
+        ended: runs whose jobs or processes were ended.
     """
 
     node: str
@@ -31,13 +31,13 @@ class Reaped(Frozen):
 
 
 class Reaper:
-    """Looks at nodes, ends jobs and processes of runs that hold no live lease there, drops their expired leases.
+    """Checks nodes, ends jobs and processes of runs without a live lease, drops their expired leases.
 
     Args:
-        run: only what is of this run; also when the database does not know it. '' for all that it knows.
-        ended_only: leave runs alone that have no status yet: somebody may go on with them.
+        run: only this run, even if the database does not know it. '' for all runs of the database.
+        ended_only: do not touch runs without a status, because they may be continued.
         now: seconds since the epoch.
-        by: who ends the jobs that still live.
+        by: initiator for jobs that are still running.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Reaper:
         self._by = by
 
     def reap(self, node: Node) -> Reaped:
-        """See to one node."""
+        """Check and clean one node."""
         lines: list[str] = []
         ended: list[str] = []
         with contextlib.closing(NodeSession(node, self._connect)) as session:
@@ -66,7 +66,7 @@ class Reaper:
                 if not self._leases(node) and not session.ask(
                     housekeeping.list_runs(node), "list its run folders"
                 ):
-                    # Without making a workspace: a node that no run has used yet stays as it is.
+                    # Without creating a workspace: an unused node is not changed.
                     return Reaped(node=node.name)
                 session.prepare()
                 listed = session.list_ours()
@@ -89,23 +89,23 @@ class Reaper:
 
     @staticmethod
     def _end_helpers(session: NodeSession) -> list[str]:
-        """End our own commands whose controller is gone."""
+        """End tipcflow commands whose controller is gone."""
         answer = session.end_helpers()
         ended = ", ".join(f"{one['helper']} (pid {one['pid']})" for one in answer["helpers"])
-        lines = [f"ended what controllers had left: {ended}"] if ended else []
+        lines = [f"ended commands of dead controllers: {ended}"] if ended else []
         stayed = ", ".join(stayed_of(answer))
         return lines + ([f"cannot be ended: {stayed}"] if stayed else [])
 
     @staticmethod
     def _there(session: NodeSession, listed: dict[str, Any]) -> dict[str, set[str]]:
-        """Run -> its jobs on the node; none for a run that only claims slots there."""
+        """Return run -> its jobs on the node; empty for a run that only claims slots."""
         return {run: set[str]() for run in session.unclaim()} | runs_there(listed)
 
     def _spared(self, node: Node, run: str) -> str:
-        """Why a run is left alone, '' when it may be ended."""
+        """Return why a run must not be ended, '' if it may be."""
         lease = next((one for one in self._leases(node) if one.run == run and one.live(self._now)), None)
         if lease is not None:
-            return f"lives, leased until {clock(lease.expires_at)} by {lease.owner}: left alone"
+            return f"is running, leased until {clock(lease.expires_at)} by {lease.owner}: left alone"
         if self._run == run:
             return ""
         found = self._store.known_runs([run]).get(run)
@@ -122,7 +122,7 @@ class Reaper:
     def _end(session: NodeSession, run: str, jobs: list[str], by: StoppedBy) -> str:
         if not jobs:
             session.unclaim(run)
-            return "has nothing there, its claim was taken back"
+            return "has nothing there, its claim was released"
         killed, left = 0, []
         for job in jobs:
             answer = session.reap(job, by)
@@ -134,7 +134,7 @@ class Reaper:
         return said + (f"; still there: {', '.join(left)}" if left else "")
 
     def _drop(self, node: Node, there: set[str], elsewhere: set[str]) -> list[str]:
-        """Drop the expired leases of runs that have nothing left there, nor in other workspaces of the host."""
+        """Drop the expired leases of runs that have nothing left there or in other workspaces of the host."""
         lines = []
         expired: dict[str, list[Lease]] = {}
         for lease in self._leases(node):
@@ -144,5 +144,5 @@ class Reaper:
         for run, leases in expired.items():
             if self._store.drop_expired(leases, self._now):
                 slots = slots_words([(lease.node, lease.slot) for lease in leases], {node.address: ""}).strip()
-                lines.append(f"run {run}: its lease on {slots} had run out and was dropped")
+                lines.append(f"run {run}: its expired lease on {slots} was dropped")
         return lines

@@ -1,4 +1,4 @@
-"""What grows for ever below TIPCFLOW_HOME, and is of no use after a while."""
+"""Remove files below TIPCFLOW_HOME that are no longer useful, and roll up old samples."""
 
 from pathlib import Path
 
@@ -7,9 +7,9 @@ from tipcflow.execute.sweeps.maintenance import EVENTS_S, SNAPSHOT_S, Upkeep
 
 
 def retention(upkeep: Upkeep) -> str:
-    """Remove suite snapshots that no run used for long, and progress of runs that ended long ago.
+    """Remove unused suite snapshots and the progress files of runs that ended long ago.
 
-    Raw samples of old runs are rolled up, never dropped: their summaries stay.
+    Raw samples of old runs are rolled up: their summaries stay.
     """
     unfinished = [run.id for run in upkeep.store.unfinished_runs()]
     used = {str((upkeep.store.document(run, "source") or {}).get("sha256", "")) for run in unfinished}
@@ -23,11 +23,11 @@ def retention(upkeep: Upkeep) -> str:
 
 
 def _snapshots(upkeep: Upkeep, used: set[str]) -> int:
-    """Files of a snapshot go together: each of them may be the one that was used last."""
+    """Remove all files of a snapshot together: any of them may be the most recently used one."""
     by_hash: dict[str, list[Path]] = {}
     folder = upkeep.home / "suites" / "archives"
     for path in folder.iterdir() if folder.is_dir() else ():
-        # Also what a process left that was killed while it wrote: .<hash>.tar.gz.<pid>
+        # Includes the temporary file of a process that was killed while writing: .<hash>.tar.gz.<pid>
         by_hash.setdefault(path.name.lstrip(".").partition(".")[0], []).append(path)
     removed = 0
     for sha256, paths in by_hash.items():
@@ -50,5 +50,5 @@ def _events(upkeep: Upkeep, living: set[Path]) -> int:
 def _older(path: Path, than: float) -> bool:
     try:
         return path.stat().st_mtime < than
-    except FileNotFoundError:  # somebody else removed it just now
+    except FileNotFoundError:  # removed by another process in the meantime
         return False

@@ -1,4 +1,5 @@
-"""Runs without a status whose owner is gone: they are ended, judged and get one. Living ones are never touched."""
+"""Abandoned runs: runs without a status whose owner is gone are closed and judged. Active runs are never
+touched."""
 
 from tipcflow.domain import Run, Status, TipcflowError
 from tipcflow.execute.run import phases as task_phases
@@ -7,7 +8,7 @@ from tipcflow.execute.sweeps.maintenance import ABANDONED_S, Owner, Upkeep
 
 
 def runs_without_status(upkeep: Upkeep) -> str:
-    """Give every abandoned run a status; how many there were."""
+    """Give every abandoned run a status; return how many there were."""
     runs = upkeep.store.unfinished_runs()
     ended = 0
     for run in runs:
@@ -16,14 +17,14 @@ def runs_without_status(upkeep: Upkeep) -> str:
             finished = end_run(upkeep, run.id, why)
             upkeep.say(f"{run.id}: {finished.status}: {finished.reason}")
             ended += 1
-    return f"{len(runs)} runs without a status: {ended} got one, {len(runs) - ended} go on"
+    return f"{len(runs)} runs without a status: {ended} got one, {len(runs) - ended} are still running"
 
 
 def why_abandoned(upkeep: Upkeep, run: Run) -> str:
-    """Why nobody goes on with a run; '' when somebody does, or may.
+    """Return why a run is abandoned; '' if it is or may be active.
 
-    A DAG run that the scheduler does not know may be another scheduler's: such a run is given the time that a
-    desk's gets, which cannot be asked either.
+    A DAG run that the scheduler does not know may belong to another scheduler: such a run gets the same time limit
+        as a run of the CLI, which cannot be queried either.
     """
     known = upkeep.store.document(run.id, "airflow")
     if known is not None:
@@ -41,11 +42,12 @@ def why_abandoned(upkeep: Upkeep, run: Run) -> str:
     wait_s = (upkeep.store.document(run.id, "policy") or {}).get("lease_wait_s") if asked is None else asked
     if age < max(ABANDONED_S, float(wait_s or 0.0)):
         return ""
-    return f"nobody goes on with it: it holds no slots and began {age / 3600:.0f} h ago"
+    return f"abandoned: no lease, started {age / 3600:.0f} h ago"
 
 
 def end_run(upkeep: Upkeep, run_id: str, why: str) -> Run:
-    """Collect, release, judge: whatever of that fails, the run gets a status. What ran well keeps its word."""
+    """Collect, release and judge; the run gets a status even if one of these fails. Steps that ended keep
+    theirs."""
     store = upkeep.store
     context = TaskContext(run_id, store, upkeep.home, upkeep.connect, upkeep.listen(run_id))
     for phase in (task_phases.collect_run, task_phases.release_run):
@@ -60,7 +62,7 @@ def end_run(upkeep: Upkeep, run_id: str, why: str) -> Run:
     try:
         status, reason = task_phases.judge_run(context)
         if status is Status.CANCELLED:
-            status, reason = Status.INFRA_FAILURE, ""  # no person stopped it
+            status, reason = Status.INFRA_FAILURE, ""  # no user stopped it
         store.put_document(run_id, "judgement", {"status": status.value, "reason": _both(reason, why)})
         return task_phases.finish_run(context)
     except Exception as error:

@@ -1,1 +1,1 @@
-"""Stored facts -> verdict: context, checks, confirm runs, re-evaluation."""
+"""Stored facts -> verdict: check context, checks, confirmation runs, re-evaluation."""

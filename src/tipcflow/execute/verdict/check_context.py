@@ -1,4 +1,4 @@
-"""What a run is judged against: earlier accepted runs, and what a person decided about them."""
+"""The context of checks: earlier accepted runs, and user decisions about them."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 @dataclass
 class Decided:
-    """What is in force for 'step|leg|metric': the pinned value, and the run from which on history counts."""
+    """Active decisions per 'step|leg|metric': the pinned value, and the first run of the history."""
 
     pins: dict[str, Pin] = field(default_factory=dict)
     starts: dict[str, str] = field(default_factory=dict)
 
 
 def decided(decisions: "Iterable[Baseline]") -> Decided:
-    """What is in force after these decisions, given in their order; a reset takes back what was before."""
+    """Apply decisions in order; a reset removes earlier ones."""
     found = Decided()
     for one in decisions:
         key = f"{one.step}|{one.leg}|{one.metric}"
@@ -48,11 +48,11 @@ def decided(decisions: "Iterable[Baseline]") -> Decided:
 def context_of(
     store: "Store", run: Run, *, rules: Policy, references: References, as_of: float | None = None
 ) -> CheckContext:
-    """Everything that checks may look at besides the run's own facts.
+    """Return everything that checks may use in addition to the run's own facts.
 
     Args:
-        rules, references: as they were when the run was resolved; so are the goldens.
-        as_of: only with runs that had ended and decisions that were made then, seconds since the epoch.
+        rules, references: as of the resolution of the run, like the goldens.
+        as_of: only runs that had ended and decisions that were made by then, seconds since the epoch.
     """
     incomparable = bool(store.document(run.id, INCOMPARABLE))
     decisions = store.baseline_decisions(run.chain, run.mode, run.environment)
@@ -79,13 +79,13 @@ def context_of(
 def history_of(
     store: "Store", run: Run, starts: Mapping[str, str], rules: Policy, *, as_of: float | None = None
 ) -> tuple[PastRun, ...]:
-    """The runs that a policy compares this one with, oldest first (`past_runs`)."""
+    """Return the runs that a policy compares this run with, oldest first (`past_runs`)."""
     seeds = rules.comparison.seeds or rules.min_history
     return past_runs(store, run, starts, limit=rules.history, seeds=seeds, as_of=as_of)
 
 
 def declared_before(store: "Store", history: Sequence[PastRun]) -> Declared | None:
-    """What the plan of the last of earlier runs declared; None without one."""
+    """Return what the plan of the last earlier run declared; None without one."""
     for past in reversed(history):
         plan = store.plan_or_none(past.run)
         if plan is not None:
@@ -94,7 +94,7 @@ def declared_before(store: "Store", history: Sequence[PastRun]) -> Declared | No
 
 
 def found_before(store: "Store", run: Run, *, limit: int) -> tuple[PastRun, ...]:
-    """The evidence that the runs left which this one is compared with, oldest first; without their numbers."""
+    """Return the evidence of the runs that this run is compared with, oldest first, without metrics."""
     if store.document(run.id, INCOMPARABLE):
         return ()
     base = store.document(run.id, merge_base.DOCUMENT)
@@ -103,7 +103,7 @@ def found_before(store: "Store", run: Run, *, limit: int) -> tuple[PastRun, ...]
 
 
 def _accepted(store: "Store", run: Run, as_of: float | None = None) -> Callable[..., list[str]]:
-    """Asks for accepted runs like this one, newest first."""
+    """Return a query for accepted runs comparable with this run, newest first."""
     accepted = partial(store.accepted_runs, run.chain, run.mode, run.environment, compat=run.compat)
     return partial(accepted, exclude=run.id, ended_by=as_of)
 
@@ -117,21 +117,21 @@ def past_runs(
     seeds: int = 5,
     as_of: float | None = None,
 ) -> tuple[PastRun, ...]:
-    """The runs that this one is compared with, oldest first; none for a run that is compared with nothing.
+    """Return the runs that this run is compared with, oldest first; empty if none is comparable.
 
-    Losses and accuracies depend on the seed: they are compared with runs of the same seed. Where there are fewer
-    of these than `seeds`, but runs of so many seeds, they are compared with one run of each seed.
+    Losses and accuracies depend on the seed: they are compared with runs of the same seed. If fewer than `seeds`
+        of those exist but runs with at least `seeds` different seeds, they are compared with one run per seed.
 
-    A change is compared with its merge base's history. Earlier runs of the very same commit tell whether it is
+    A change is compared with its merge base's history. Earlier runs of the same commit show whether it is
     reproducible, not whether it is slower.
 
-    A number whose change was accepted is compared with runs from that one on: what was before belongs to another
-    history. The run whose change was accepted counts for that number, whatever its status.
+    A metric with an accepted change is compared with runs from that change on, because earlier values belong to
+    another history. The run with the accepted change counts for that metric, whatever its status.
 
     Args:
-        starts: 'step|leg|metric' -> the run whose change was accepted.
-        seeds: how many runs of the same seed, or else seeds, there must be.
-        as_of: only runs that had ended then, seconds since the epoch.
+        starts: 'step|leg|metric' -> run whose change was accepted.
+        seeds: required number of runs with the same seed, or of different seeds.
+        as_of: only runs that had ended by then, seconds since the epoch.
     """
     if store.document(run.id, INCOMPARABLE):
         return ()
@@ -164,7 +164,7 @@ def past_runs(
 
 
 def _by_seed(past: list[PastRun], seed: int | None, needed: int) -> tuple[PastRun, ...]:
-    """Without the losses and accuracies that belong to another seed."""
+    """Return the runs without losses and accuracies of other seeds."""
     latest: dict[int | None, str] = {one.seed: one.run for one in past}
     several = sum(one.seed == seed for one in past) < needed <= len(latest)
     kept = []
@@ -176,6 +176,6 @@ def _by_seed(past: list[PastRun], seed: int | None, needed: int) -> tuple[PastRu
 
 
 def depends_on_seed(key: str) -> bool:
-    """Whether a number of `numbers_of` is a loss or an accuracy: what another seed changes."""
+    """Whether a key of `numbers_of` is a loss or an accuracy, which depend on the seed."""
     name = plain_metric(key.rpartition("|")[2])
     return metric(name).family == "quality" or is_loss(name)

@@ -1,4 +1,4 @@
-"""What a run's status means for whoever waits for it: whether a doubt blocks, as the run's policy says."""
+"""The exit code of a run: whether an unconfirmed regression blocks, according to the run's policy."""
 
 from typing import TYPE_CHECKING
 
@@ -8,12 +8,12 @@ if TYPE_CHECKING:
     from tipcflow.store import Store
 
 _NEUTRAL = "neutral"
-# Such a status of a step, leg or check blocks, whatever the policy says of doubts.
+# A step, leg or check with such a status blocks, whatever the policy says about unconfirmed results.
 _BLOCKS = frozenset({Status.INFRA_FAILURE, Status.CANCELLED})
 
 
 def is_neutral(store: "Store", run: Run) -> bool:
-    """Whether a run is `unconfirmed`, its policy says that this does not block, and nothing else is wrong."""
+    """Whether a run is `unconfirmed`, its policy does not block on that, and nothing else failed."""
     if run.status is not Status.UNCONFIRMED:
         return False
     kept = store.several_documents(run.id, ("policy", "leftovers"))
@@ -26,5 +26,5 @@ def is_neutral(store: "Store", run: Run) -> bool:
 
 
 def exit_code_of(store: "Store", run: Run) -> int:
-    """The exit code for a run that has ended: that of its status, 0 for a neutral doubt, 2 without a status."""
+    """Return the exit code of an ended run: that of its status, 0 for a neutral run, 2 without a status."""
     return exit_code(run.status or Status.INFRA_FAILURE, neutral=is_neutral(store, run))

@@ -1,12 +1,12 @@
-"""Confirm runs: what looks like a regression is measured once more before it is one.
+"""Confirmation runs: a suspected regression is re-measured before it counts.
 
-The judge asks for it; a run of its own does only the steps in doubt, and what they need, on the nodes in another
-order: what was measured on the first node is measured on the second, and with one node at a later time. Meanwhile
-the run that is confirmed has no status. A confirm run never joins a baseline.
+The judge requests one; a separate run then executes only the suspected steps and their dependencies, with the
+nodes in another order: work of the first node runs on the second one; with one node, at a later time. Until then
+the confirmed run has no status. A confirmation run never joins a baseline.
 
-Of a training on all data the speeds are confirmed by one on a little data, whose batches take as long. That says
-nothing about accuracy, loss and memory. What an evaluation says is confirmed by evaluating once more, on its node,
-what the run has trained; the rest by a run on all data, when there is time for one, or judged alone.
+Speeds of a training on the full data set are confirmed by a training on little data, whose batches take the same
+time but which is not comparable in accuracy, loss and memory. Evaluations are confirmed by repeating them on their
+node with the run's trained weights; other metrics by a run on the full data set if time permits, or not at all.
 """
 
 import time
@@ -23,26 +23,26 @@ from tipcflow.execute.request import RunRequest
 if TYPE_CHECKING:
     from tipcflow.store import Store
 
-# A run with this trigger confirms another one.
+# Trigger of runs that confirm another run.
 TRIGGER = "confirm"
 DOCUMENT = "confirmation"
-NONE = "the policy asks for none (confirm_minutes: 0)"
-# What the speeds of a whole-data training are confirmed in: batches take as long there, and there are few of them.
+NONE = "the policy disables confirmation runs (confirm_minutes: 0)"
+# Mode that confirms speeds of a full-data training: batches take the same time, and there are few of them.
 BENCHMARK_MODE = "lite_train_lite_infer"
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What a run's judge asked for.
+    """A confirmation request of a run's judge.
 
     Attributes:
-        run: the confirm run's id.
-        keys: what is in doubt: step id, or step id + '/' + leg id.
-        until: when it is no longer waited for, by the database's clock.
-        refused: why nobody waits for it, '' when somebody does or did.
-        dag_run_id: Airflow's id of it, a run of the DAG `confirm`; '' at the desk.
-        mode: what it is done in.
-        alone: whether `keys` are evaluations, done without a training.
+        run: id of the confirmation run.
+        keys: suspected parts: step id, or step id + '/' + leg id.
+        until: deadline of the confirmation, by the database's clock.
+        refused: why the confirmation was cancelled, '' if it was not.
+        dag_run_id: id of its run of the DAG `confirm` in Airflow; '' for a run of the CLI.
+        mode: mode of the confirmation run.
+        alone: whether `keys` are evaluations that are repeated without a training.
     """
 
     run: str
@@ -55,7 +55,7 @@ class Asked:
 
 
 def doubted(results: Iterable[CheckResult]) -> tuple[str, ...]:
-    """What the answers ask to be measured again: step id, or step id + '/' + leg id."""
+    """Return what the check results want re-measured: step id, or step id + '/' + leg id."""
     found = {
         f"{one.step}/{one.leg}" if one.leg else one.step
         for one in results
@@ -65,7 +65,7 @@ def doubted(results: Iterable[CheckResult]) -> tuple[str, ...]:
 
 
 def asked_of(store: "Store", run: str) -> Asked | None:
-    """What was asked for a run; None when nothing was."""
+    """Return the confirmation request of a run; None without one."""
     kept = store.document(run, DOCUMENT)
     if not kept:
         return None
@@ -88,15 +88,15 @@ def ask(
     *,
     kept: Mapping[str, str] | None = None,
 ) -> Asked | None:
-    """Ask for a confirm run when the run's answers want one, once per run; None when there is nothing to ask.
+    """Request a confirmation run if the check results need one, once per run; None if there is nothing to confirm.
 
-    The confirm run has the policy's `confirm_minutes` from now on, whatever the run itself took: a slow model
-    cannot use up the time that would convict it. With `confirm_minutes` 0 nothing is asked for, and the checks say
-    so when the run is judged again.
+    The confirmation run has the policy's `confirm_minutes` from now on, whatever the run itself took: a slow model
+    cannot use up the time needed to confirm its regression. With `confirm_minutes` 0 nothing is requested, and the
+    checks report that when the run is judged again.
 
     Args:
-        confirm_run: the id that it gets.
-        kept: what whoever starts it has to know when it is asked again.
+        confirm_run: id for the confirmation run.
+        kept: data for the process that starts it, stored for repeated calls.
     """
     if run.trigger == TRIGGER or asked_of(store, run.id):
         return None
@@ -113,26 +113,27 @@ def ask(
     keys = alone or doubted(results)
     if not keys:
         return None
-    wish = {"run": confirm_run, "keys": list(keys), "until": until, "mode": mode, "alone": bool(alone)}
+    entry = {"run": confirm_run, "keys": list(keys), "until": until, "mode": mode, "alone": bool(alone)}
     if not policy.confirm_minutes:
-        store.put_document(run.id, DOCUMENT, {**wish, "until": 0.0, "refused": NONE})
+        store.put_document(run.id, DOCUMENT, {**entry, "until": 0.0, "refused": NONE})
         return None
-    store.put_document(run.id, DOCUMENT, {**(kept or {}), **wish})
+    store.put_document(run.id, DOCUMENT, {**(kept or {}), **entry})
     return asked_of(store, run.id)
 
 
 def evaluations_alone(
     others: Iterable[str], speeds: Iterable[str], known: frozenset[str], *, fits: bool
 ) -> tuple[str, ...]:
-    """The evaluations that are done again alone; () when something else is done.
+    """Return the evaluations that are repeated without a training; () if another way is chosen.
 
-    Not both at once: what else is in doubt needs a training. When there is time for the whole run, that tells of
-    everything. When there is not, a run on a little data tells of the speeds, and evaluations are judged alone.
+    The two ways are not combined: other suspected metrics need a training. If time permits, a full run re-measures
+        everything. Otherwise a run on little data re-measures the speeds, and evaluations are judged without
+        confirmation.
 
     Args:
-        others, speeds: what is in doubt for other numbers than speeds of iterations, and for these.
-        known: the evaluations that can be done alone.
-        fits: whether there is time to do all of the run again.
+        others, speeds: suspected parts for metrics other than iteration speeds, and for iteration speeds.
+        known: evaluations that can be repeated alone.
+        fits: whether a full run fits into the time limit.
     """
     doubts, also = set(others), set(speeds) - known
     if (doubts <= known and not also) or (not fits and not also):
@@ -141,7 +142,8 @@ def evaluations_alone(
 
 
 def evaluable(store: "Store", run: Run, policy: Policy) -> frozenset[str]:
-    """The evaluations, of a run on all data, that are confirmed without a training; step ids without repeats."""
+    """Return the evaluations of a full-data run that are confirmed without a training; step ids without
+    repeats."""
     if not _whole(run.mode):
         return frozenset()
     if asked := asked_of(store, run.id):
@@ -156,7 +158,8 @@ def evaluable(store: "Store", run: Run, policy: Policy) -> frozenset[str]:
 
 
 def _lost(store: "Store", run: str, asked: Asked) -> str:
-    """Why an evaluation could not be done again, as when what was trained is gone; '' when it was or may be."""
+    """Return why an evaluation could not be repeated, for example without the weights; '' if it could or still
+    may."""
     known = store.known_runs([asked.run]).get(asked.run)
     if known is None or known.status is not Status.INFRA_FAILURE:
         return ""
@@ -164,16 +167,16 @@ def _lost(store: "Store", run: str, asked: Asked) -> str:
 
 
 def unconfirmable(store: "Store", run: Run, policy: Policy) -> str:
-    """Why no confirm run can tell of the run's accuracy, loss and memory; '' when one can."""
+    """Return why no confirmation run can measure accuracy, loss and memory of the run; '' if one can."""
     if not _whole(run.mode):
         return ""
     asked, took_s = asked_of(store, run.id), _took_s(store, run.id)
     if asked and asked.alone and (lost := _lost(store, run.id, asked)):
         return lost
     if asked and asked.mode != run.mode:
-        return f"{asked.mode} says nothing about it"
+        return f"not measurable in {asked.mode}"
     if took_s > policy.confirm_minutes * 60:
-        return f"all of it again would take {took_s / 60:.0f} min and there are {policy.confirm_minutes:g}"
+        return f"a full run takes {took_s / 60:.0f} min, confirm_minutes is {policy.confirm_minutes:g}"
     return ""
 
 
@@ -182,28 +185,28 @@ def _whole(mode: str) -> bool:
 
 
 def _took_s(store: "Store", run: str, steps: Collection[str] = ()) -> float:
-    """How long the last attempts of these steps (of all, without any) took together, seconds."""
+    """Return the duration of the last attempts of these steps (default: all steps) together, seconds."""
     last = {one.step: one for one in store.attempts(run) if not steps or one.step in steps}
     return sum(one.ended_at - one.started_at for one in last.values() if one.ended_at)
 
 
 def refuse(store: "Store", run: str, why: str) -> None:
-    """The confirm run that was asked for cannot be had, and is waited for no more."""
+    """Cancel the requested confirmation run: it is unavailable and no longer awaited."""
     store.merge_document(run, DOCUMENT, {"until": 0.0, "refused": why})
     asked = asked_of(store, run)
     if asked and asked.run in store.known_runs([asked.run]):
         store.leave_queue(asked.run)
-        store.finish_run(asked.run, Status.INFRA_FAILURE, f"never begun: {why}", time.time())
+        store.finish_run(asked.run, Status.INFRA_FAILURE, f"never started: {why}", time.time())
 
 
 def forget(store: "Store", run: str) -> None:
-    """Something of the run is done again: what was asked for before counts no more."""
+    """Drop the confirmation request, because a part of the run is repeated."""
     if asked_of(store, run):
         store.put_document(run, DOCUMENT, None)
 
 
 def open_question(store: "Store", run: str, now: float | None = None) -> bool:
-    """Whether a confirm run is still waited for."""
+    """Whether a confirmation run is still awaited."""
     asked = asked_of(store, run)
     if asked is None or (store.now() if now is None else now) >= asked.until:
         return False
@@ -212,7 +215,7 @@ def open_question(store: "Store", run: str, now: float | None = None) -> bool:
 
 
 def request_for(request: RunRequest, run: Run, asked: Asked, now: float) -> RunRequest:
-    """The request of the confirm run: the same chain, of the same commit where there is one.
+    """Return the request for the confirmation run: the same chain at the same commit, if there is one.
 
     Args:
         now: the time by the database's clock.
@@ -220,9 +223,9 @@ def request_for(request: RunRequest, run: Run, asked: Asked, now: float) -> RunR
     return replace(
         request,
         mode=asked.mode or request.mode,
-        # Without a ref the suite's folder is tested as it is, committed or not.
+        # Without a ref the suite's working tree is tested as it is, committed or not.
         suite_ref=request.suite_ref and (run.suite_commit or request.suite_ref),
-        # Each repeat has trained weights of its own.
+        # Each repeat has its own trained weights.
         repeats=request.repeats if asked.alone else 1,
         trigger=TRIGGER,
         wait_s=max(1.0, asked.until - now),
@@ -234,7 +237,7 @@ def request_for(request: RunRequest, run: Run, asked: Asked, now: float) -> RunR
 
 
 def in_words(note: Callable[[str], None]) -> Listener:
-    """A listener that tells of a confirm run as notes of the run that it confirms."""
+    """Return a listener that reports events of a confirmation run as notes of the confirmed run."""
 
     def take(event: Event) -> None:
         if event.kind is Kind.STEP_STARTED:
@@ -248,14 +251,14 @@ def in_words(note: Callable[[str], None]) -> Listener:
 
 
 def cut(plan: Plan, keys: Iterable[str]) -> Plan:
-    """Only the steps and legs in doubt, and the steps that they need."""
+    """Return a plan with only the suspected steps and legs, and their dependencies."""
     wanted = set(keys)
     legs = {
         step.id: tuple(leg for leg in step.legs if f"{step.id}/{leg.id}" in wanted or step.id in wanted)
         for step in plan.steps
     }
     kept = {step.id for step in plan.steps if step.id in wanted or legs[step.id]}
-    for step in reversed(plan.steps):  # in an order in which each comes after what it needs
+    for step in reversed(plan.steps):  # each step comes after its dependencies in the plan
         if step.id in kept:
             kept.update(step.after)
     steps = [step.model_copy(update={"legs": legs[step.id]}) for step in plan.steps if step.id in kept]
@@ -263,7 +266,7 @@ def cut(plan: Plan, keys: Iterable[str]) -> Plan:
 
 
 def cut_alone(plan: Plan, keys: Iterable[str]) -> Plan:
-    """Only these evaluations, in all their repeats: what they need is there already."""
+    """Return a plan with only these evaluations, in all repeats: their dependencies exist already."""
     wanted = set(keys)
     steps = [step.model_copy(update={"after": ()}) for step in plan.steps if without_repeat(step.id) in wanted]
     return plan.model_copy(update={"steps": tuple(steps)})

@@ -1,4 +1,4 @@
-"""What a confirm run measured, why there is not more, and whether it found the model's code broken."""
+"""The results of a confirmation run, why some are missing, and whether it found the model's code broken."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -12,18 +12,18 @@ from tipcflow.execute.verdict.confirm import asked_of
 if TYPE_CHECKING:
     from tipcflow.store import Store
 
-# Batch sizes, known by what they took and how much went through, differ by at least this factor when they differ.
+# Different batch sizes, derived from duration and throughput, differ by at least this factor.
 _SAME_SIZE = 1.4
-# What such a run measured before it ended proves nothing: the reason for its end may have slowed it down.
+# Measurements of such a run before its end prove nothing: the cause of its end may have slowed it down.
 _PROVES_NOTHING = frozenset({Status.INFRA_FAILURE, Status.CANCELLED, Status.CONFIG_ERROR})
 _LATE = "has not ended in time"
 
 
 def confirmation_of(store: "Store", run_id: str) -> Confirmation | None:
-    """What the confirm run of a run says; None when none was requested.
+    """Return the results of a run's confirmation run; None if none was requested.
 
-    Only steps and legs that passed count, and of a confirm run in another mode only the speeds of iterations. Of
-    a confirm run that was late, or ended as `infra_failure`, `cancelled` or `config_error`, nothing counts.
+    Only steps and legs that passed count; from a confirmation run in another mode only iteration speeds. Nothing
+    counts from a confirmation run that was late or ended as `infra_failure`, `cancelled` or `config_error`.
     """
     asked = asked_of(store, run_id)
     if asked is None:
@@ -40,7 +40,7 @@ def confirmation_of(store: "Store", run_id: str) -> Confirmation | None:
     if known.status in _PROVES_NOTHING:
         return Confirmation(asked.run, {}, ended)
     confirmed = store.get_run(run_id)
-    # A confirm run without an environment ended before it began, and its own reason says why.
+    # A confirmation run without an environment ended before its start, and its own reason explains that.
     if known.environment and known.environment != confirmed.environment:
         return Confirmation(asked.run, {}, f"ran in another environment: {known.environment}")
     medians = {key: value for key, value in store.past_run(asked.run).medians.items() if _well(facts, key)}
@@ -53,9 +53,9 @@ def confirmation_of(store: "Store", run_id: str) -> Confirmation | None:
 
 
 def _is_cut(facts: Facts) -> bool:
-    """Whether a confirm run ended only because its time was over: that says nothing about the model's code.
+    """Whether a confirmation run ended only at its deadline, which is no evidence about the model's code.
 
-    A step was then ended by the end of its budget, or was not started, and no step or leg is `failed` itself.
+    In that case a step was ended or not started because of the budget, and no step or leg is `failed` itself.
     """
     tried = {record.step for record in facts.records} | set(facts.failures)
     cut = any(failure.failure_class is FailureClass.BUDGET for failure in facts.failures.values())
@@ -68,16 +68,16 @@ def _is_cut(facts: Facts) -> bool:
 def _of_another_mode(
     medians: Mapping[str, float], ours: Mapping[str, float], missing: str
 ) -> tuple[dict[str, float], str]:
-    """What means the same in both modes of a confirm run's numbers, and why others are missing."""
+    """Return the metrics that are comparable between the two modes, and why others are missing."""
     alike = {key: value for key, value in medians.items() if _comparable(key, medians, ours)}
     other = {key.split("|")[0] for key in medians.keys() - alike.keys() if by_iteration(key.rpartition("|")[2])}
     if other:
-        missing = f"had batches of another size in {', '.join(sorted(other))}"
+        missing = f"different batch size in {', '.join(sorted(other))}"
     return alike, missing
 
 
 def _comparable(key: str, theirs: Mapping[str, float], ours: Mapping[str, float]) -> bool:
-    """Whether a number of a run in another mode is of the same work as here: one iteration, as large as here."""
+    """Whether a metric of a run in another mode measures the same work: one iteration of the same batch size."""
     about, _, name = key.rpartition("|")
     sizes = [known.get(f"{about}|batch_cost", 0) * known.get(f"{about}|ips", 0) for known in (theirs, ours)]
     return by_iteration(name) and (min(sizes) <= 0 or max(sizes) <= _SAME_SIZE * min(sizes))

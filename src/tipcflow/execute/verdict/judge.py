@@ -1,4 +1,4 @@
-"""Facts of a finished run -> check results, verdict, certificate; all of it stored."""
+"""Facts of a finished run -> check results, verdict and certificate, all stored."""
 
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -24,30 +24,30 @@ if TYPE_CHECKING:
     from tipcflow.store import Store
 
 
-# How long a verdict may take over what the gate knows of itself, seconds: counting well takes 0.15 s a number.
+# Time limit for the change-point detector's self-assessment, seconds; a precise one takes 0.15 s per metric.
 GATE_S = 1.0
 GATE = "gate"
-# Expected evidence against found, and what later runs must have as well.
+# Expected evidence compared with the found evidence; later runs must have it as well.
 EVIDENCE, FOUND = "evidence", "found"
 
 
 @dataclass(frozen=True)
 class Judged:
-    """The verdict: what the run's status is and why, in one line."""
+    """The verdict: the run's status and a one-line reason."""
 
     status: Status
     reason: str
 
 
 def judge_run(store: "Store", run_id: str, *, rules: Policy, references: References) -> Judged:
-    """Ask every check, store the answers, and say the verdict.
+    """Run every check, store the results, and return the verdict.
 
     Args:
-        rules, references: as they were when the run was resolved.
+        rules, references: as of the resolution of the run.
     """
     run = store.get_run(run_id)
     if run.trigger == confirm.TRIGGER:
-        rules = rules.showing_numbers()  # what they mean is said by the run that it confirms
+        rules = rules.showing_numbers()  # the confirmed run evaluates them
     facts = store.facts(run_id)
     context = context_of(store, run, rules=rules, references=references)
     results = judge(facts, context)
@@ -61,12 +61,12 @@ def judge_run(store: "Store", run_id: str, *, rules: Policy, references: Referen
 
 
 def load_policy(name: str, config_dir: Path) -> Policy:
-    """The policy of that name (or of that YAML file)."""
+    """Load the policy with that name (or that YAML file)."""
     return load_yaml(find_config(name, config_dir / "policies", what="policy"), Policy)
 
 
 def policy_of(store: "Store", run: Run, name: str, config_dir: Path) -> Policy:
-    """The policy of that name for the run's model; without a name that of the run, or `pr` where it has none."""
+    """Load the named policy; without a name the run's own policy, or `pr` if it has none."""
     kept = None if name else store.document(run.id, "policy")
     if kept:
         return Policy.model_validate(kept)
@@ -74,15 +74,15 @@ def policy_of(store: "Store", run: Run, name: str, config_dir: Path) -> Policy:
 
 
 def load_references(suite: str, config_dir: Path) -> References:
-    """The suite's accuracy targets; none when it has no file."""
+    """Load the suite's accuracy targets; none if it has no file."""
     path = config_dir / "references" / f"{suite}.yaml"
     return load_yaml(path, References) if path.is_file() else References(suite=suite)
 
 
 def write_certificate(store: "Store", run_id: str, home: Path) -> Path:
-    """Make the run's certificate, store it, and write it to `<home>/runs/<run>/certificate.json`.
+    """Create the run's certificate, store it, and write it to `<home>/runs/<run>/certificate.json`.
 
-    That is the end of a run: its large logs are compressed then.
+    This is the last step of a run: its large logs are compressed then.
     """
     folder = home / "runs" / run_id
     folder.mkdir(parents=True, exist_ok=True)
@@ -103,8 +103,8 @@ def write_certificate(store: "Store", run_id: str, home: Path) -> Path:
 
 
 def _hashes(folder: Path) -> dict[str, str]:
-    """SHA-256 of everything that was collected from the nodes, by path in the run's folder; of a log that is
-    compressed already that of its content, by the name it had."""
+    """Return the SHA-256 of every file collected from the nodes, by path in the run's folder; for a compressed log
+    the hash of its content under its original name."""
     ours = {"certificate.json", EVENTS}
     found = (path for path in folder.rglob("*") if path.is_file() and not path.name.startswith("."))
     files = sorted(path for path in found if path.name not in ours)

@@ -1,4 +1,4 @@
-"""A stored run judged again, by its own policy or another one; nothing is stored."""
+"""Re-evaluation of a stored run with its own or another policy; nothing is stored."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
     from tipcflow.store import Store
 
 _Key = tuple[str, str, str, str]
-# What the certification itself decided about a run, and not its checks.
+# Checks of the certification itself, not of the run.
 _NOT_BY_CHECKS = frozenset({Status.CANCELLED, Status.INFRA_FAILURE, Status.CONFIG_ERROR})
 
 
 @dataclass(frozen=True)
 class Change:
-    """A check that answers otherwise now. An answer is None where the check had, or has, none."""
+    """A check with a different result. A result is None if the check had, or has, none."""
 
     before: CheckResult | None
     now: CheckResult | None
 
     @property
     def about(self) -> CheckResult:
-        """Either answer, for what they have in common: check, step, leg and metric."""
+        """Return either result, for their common fields: check, step, leg and metric."""
         found = self.now or self.before
         assert found is not None
         return found
@@ -36,7 +36,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Rejudged:
-    """What a run is judged to be now; `run` has what it was judged to be."""
+    """The new verdict of a run; `run` has the stored one."""
 
     run: Run
     policy: str
@@ -46,9 +46,9 @@ class Rejudged:
 
 
 def rejudge(store: "Store", run: Run, *, rules: Policy, references: References) -> Rejudged:
-    """Judge a run that has ended, against the runs and decisions that there were when it ended.
+    """Judge a run that has ended, against the runs and decisions that existed when it ended.
 
-    A status that does not come from the checks (a user stopped the run, a node could not be cleaned) stays.
+    A status that does not come from the checks (stopped by a user, a node could not be cleaned) stays.
     """
     facts, before = store.facts(run.id), store.check_results(run.id)
     context = context_of(store, run, rules=rules, references=references, as_of=run.ended_at)
@@ -64,7 +64,7 @@ def _by_checks(facts: Facts, results: "Iterable[CheckResult]", status: Status) -
 
 
 def _changes(before: "Iterable[CheckResult]", now: "Iterable[CheckResult]") -> tuple[Change, ...]:
-    """The checks whose status, or whether it counts, differs; those that are worst now first."""
+    """Return the checks whose status or gating differs; those with the worst new status first."""
     old, new = ({_key(one): one for one in results} for results in (before, now))
     pairs = [Change(old.get(key), new.get(key)) for key in {**new, **old}]
     found = [one for one in pairs if _answer(one.before) != _answer(one.now)]

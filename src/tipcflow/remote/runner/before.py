@@ -1,4 +1,4 @@
-"""Which logs are there when a job's commands begin: a script may append to what an earlier attempt wrote."""
+"""Record which logs exist when a job starts: a script may append to the log of an earlier attempt."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LOGS = (".log", ".txt", ".out", ".err", ".jsonl", ".csv", "")
 
 
 class Before:
-    """What is recorded, and watched: a log that shrinks, or becomes another file, is written anew."""
+    """The recorded logs, watched for a log that shrinks or is replaced, which means it was overwritten."""
 
     def __init__(self, folder: str, spec: Json) -> None:
         self._path, self._root = os.path.join(folder, NAME), spec["root"]
@@ -26,7 +26,7 @@ class Before:
         self._next = 0.0
 
     def begin(self) -> None:
-        """Record what is there; called before the first command."""
+        """Record the existing logs; called before the first command."""
         logs = sorted(
             {path for pattern in self._patterns for path in matches(self._root, pattern) if is_log(path)}
         )
@@ -38,14 +38,14 @@ class Before:
         self._save()
 
     def look(self) -> None:
-        """Notice logs that are written anew; once a second."""
+        """Detect overwritten logs; called once a second."""
         if self._files and time.monotonic() >= self._next:
             self._next = time.monotonic() + LOOK_S
             for path, known in self._files.items():
                 look_at(os.path.join(self._root, path), known)
 
     def end(self) -> None:
-        """Record what became of them; called after the last command."""
+        """Record the final state of the logs; called after the last command."""
         if self._files:
             self._next = 0.0
             self.look()
@@ -55,11 +55,11 @@ class Before:
         try:
             save(self._path, json.dumps({"schema_version": 1, "files": self._files}))
         except OSError:
-            pass  # the disk is full: the controller has another way to tell attempts apart
+            pass  # the disk is full: the controller has another way to separate attempts
 
 
 def is_log(path: str) -> bool:
-    """Whether a file of that name may be a log; weights and images are none."""
+    """Whether a file of that name may be a log; weights and images are not."""
     name = os.path.basename(path)
     return name.startswith("workerlog.") or os.path.splitext(name)[1] in LOGS
 

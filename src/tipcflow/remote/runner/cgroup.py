@@ -1,6 +1,6 @@
-"""A control group (cgroup v2) of a job's own, where the node allows one.
+"""A control group (cgroup v2) for a job, where the node permits one.
 
-A process that was started in it is still in it after it has changed its environment, its session or its parent.
+A process started in the group stays in it even if it changes its environment, its session or its parent.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A container that a job's commands run: ended with them, though its processes have other parents."""
+"""The container of a job's commands: removed with them, although its processes have other parents."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ GONE = re.compile(r"no such container|no container with|not found in database", 
 
 
 def remove(spec: Json) -> str:
-    """Remove a job's container by force, with all that runs in it; why there may still be one, else ''.
+    """Remove a job's container with all its processes; return why it may still exist, else ''.
 
     Args:
         spec: the job's, or its `container` and `container_engine` alone.
@@ -37,7 +37,7 @@ def remove(spec: Json) -> str:
 
 
 def unmark(path: str) -> None:
-    """The container is gone; the runner and a sweep may both say so."""
+    """Remove the mark of a removed container; the runner and a sweep may both do so."""
     try:
         os.unlink(path)
     except FileNotFoundError:
@@ -45,10 +45,10 @@ def unmark(path: str) -> None:
 
 
 def sweep(workspace: str, alive: set[str], job: str) -> list[Json]:
-    """Remove the containers of jobs that are over; what became of each.
+    """Remove the containers of jobs that have ended; return the results.
 
     Args:
-        alive: jobs that are not.
+        alive: running jobs.
         job: '' for all.
     """
     found = []

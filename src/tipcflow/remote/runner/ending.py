@@ -8,11 +8,12 @@ import os
 from .files import PIECE, Json
 from .start import refused
 
-DISK_FULL = 4 * 1024 * 1024  # with less room than this, bytes, it was the disk's fault
+DISK_FULL = 4 * 1024 * 1024  # with less free space than this, bytes, the disk counts as the cause
 
 
 def job_record(spec: Json, records: list[Json], reason: str, message: str) -> Json:
-    """The first command that failed says how the job ended, else the last; `reason` says that it had to."""
+    """Combine the records of the commands: the first failed one, else the last; `reason` is set if the job had to
+    end."""
     bad = [one for one in records if one.get("exit_code") != 0]
     chosen = (bad or records[-1:] or [refused(spec, "")])[0]
     record = dict(chosen, leg="", message=message, reason=reason or chosen["reason"])
@@ -34,10 +35,10 @@ def job_record(spec: Json, records: list[Json], reason: str, message: str) -> Js
 
 
 def write_record(folder: str, record: Json, room: int) -> None:
-    """Put the exit record in place; its space was taken before the first command.
+    """Write the exit record; its space was reserved before the first command.
 
     Args:
-        room: bytes that the disk had left when it was fullest.
+        room: minimum of the free disk space during the job, bytes.
     """
     data, name = json.dumps(record).encode(), os.path.join(folder, "exit.json.reserved")
     if len(data) > PIECE and room < DISK_FULL:

@@ -1,4 +1,4 @@
-"""What can be seen of a job that hangs or is late, while it lives: collected on its node, kept in its folder."""
+"""Evidence of a running job that hangs or is late: collected on its node, stored in its folder."""
 
 from __future__ import annotations
 
@@ -179,11 +179,11 @@ class Evidence:
 
 
 def evidence(folder: str, why: str, message: str) -> Json:
-    """Collect what can be seen of a job, or tell what its runner has collected because it hangs.
+    """Collect the evidence of a job, or return what its runner has collected because of a hang.
 
     Args:
-        why: `hang` or `deadline` from its runner; '' when somebody asks, who then gets what the runner found, too.
-        message: the runner's, in words.
+        why: `hang` or `deadline` from its runner; '' for a controller, which also gets the runner's evidence.
+        message: the runner's message.
     """
     spec = load(os.path.join(folder, "job.json"))
     if not spec:

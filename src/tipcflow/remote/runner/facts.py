@@ -1,4 +1,4 @@
-"""What this node says about itself: its hardware and software, and which of its peers it reaches."""
+"""The facts of a node: its hardware and software, and which of its peers it reaches."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any, Callable
 from .files import Json
 from .framework import libraries, software
 
-LIMIT_S = 5.0  # for everything together
+LIMIT_S = 5.0  # for all facts together
 PEER_S = 2.0
 GPU_FIELDS = ("name", "uuid", "memory.total", "driver_version", "compute_cap")
 
@@ -111,7 +111,7 @@ def gpus() -> Json:
 
 
 def unreachable(name: str, address: str, port: int) -> str:
-    """Why a peer cannot be reached, '' when it can: by ping, where there is one, and by TCP to its ssh."""
+    """Return why a peer is unreachable, '' if it is reachable: by ping, if installed, and by TCP to its ssh."""
     host, colon, own = address.rpartition(":")
     if colon and own.isdigit() and host.count(":") != 1:
         address, port = host.strip("[]"), int(own)
@@ -134,8 +134,8 @@ def unreachable(name: str, address: str, port: int) -> str:
 def facts(workspace: str, python: str, peers: str, port: int) -> Json:
     """The fields of tipcflow.domain.NodeFacts but `node`; `clock` is this node's time, in seconds since the epoch.
 
-    What was not found out within the limit is said: a peer counts as unreachable until it was reached, and a part
-    of the facts stands in `unfinished` until it is there.
+    What is not known within the limit is reported: a peer counts as unreachable until it was reached, and a part
+        of the facts is listed in `unfinished` until it is complete.
 
     Args:
         python: interpreter of the node's environment; frameworks are looked up in it, and never imported.

@@ -126,10 +126,10 @@ def save(path: str, text: str) -> None:
 
 
 def ask_to_stop(folder: str, reason: str, by: str = "") -> None:
-    """Ask a job's runner to end it: on a full disk without the reason, and if that cannot be, by SIGINT.
+    """Request the end of a job from its runner: on a full disk without the reason, and as a last resort by SIGINT.
 
     Args:
-        by: who ends it: a word of `stopped_by` in the exit record.
+        by: initiator: a value of `stopped_by` in the exit record.
     """
     path = os.path.join(folder, "stop")
     try:
@@ -166,13 +166,13 @@ def lines(path: str, offset: int = 0, *, last: int = 1 << 62) -> tuple[list[Json
 
 
 def say(event: Json) -> None:
-    """One JSON line on stdout."""
+    """Print one JSON line on stdout."""
     sys.stdout.write(json.dumps(event) + "\n")
     sys.stdout.flush()
 
 
 def touch_lease(folder: str) -> None:
-    """Say that a controller was here: it renews the node lease of a job that exists."""
+    """Renew the node lease of an existing job: a controller was connected."""
     path = os.path.join(folder, "lease")
     if os.path.isdir(folder):
         try:
@@ -183,7 +183,7 @@ def touch_lease(folder: str) -> None:
 
 
 def locked(folder: str) -> bool:
-    """Whether a living runner (or a start that goes on) holds the job folder."""
+    """Whether a running runner (or a start in progress) holds the job folder."""
     try:
         with open_regular(os.path.join(folder, "lock")) as handle:
             fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -195,7 +195,7 @@ def locked(folder: str) -> bool:
 
 
 def describe(folder: str) -> Json:
-    """What is known of a job.
+    """Return the state of a job.
 
     `state` is absent (never started), staging (locks are being taken), staged (waits for `go`), running, ended
     (there is an exit record) or lost (started, no record, and its runner is dead).

@@ -17,8 +17,8 @@ from .helpers import end_stopped
 from .kin import OfJob
 from .processes import UNKILLABLE_S, Proc, end_all, marks
 
-# The runner ends every job in time. The guard's own deadline, so many seconds later, is for a runner that was
-# stopped; reading large outputs takes minutes.
+# The runner ends every job in time. The guard's own, later deadline is for a runner that was stopped; reading
+# large outputs takes minutes.
 MARGIN_S = 600.0
 LOOK_S = 5.0
 WAKE = {signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
@@ -35,7 +35,7 @@ def adopt_orphans() -> None:
 
 
 def life_s(spec: Json) -> float:
-    """The longest time that a job may take, its cleaning included."""
+    """Return the longest time that a job may take, including its cleanup."""
     waits = float(spec["barrier_s"]) + float(spec["deadline_s"]) + float(spec.get("hang_wait_s") or 0)
     return waits + float(spec["kill_after_s"]) * max(2, len(spec["commands"])) + UNKILLABLE_S + MARGIN_S
 
@@ -49,7 +49,7 @@ class Guard:
         self.hurry = False
 
     def reap(self) -> None:
-        """Take note of children that have ended, the runner among them."""
+        """Collect children that have ended, including the runner."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -62,7 +62,7 @@ class Guard:
                 self.status = status
 
     def wait(self) -> None:
-        """Until the runner has ended. One that still lives at the guard's own deadline is killed."""
+        """Wait for the runner's end; kill it if it is still running at the guard's own deadline."""
         until = time.monotonic() + life_s(self.spec)
         while True:
             self.reap()
@@ -75,7 +75,7 @@ class Guard:
             signal.sigtimedwait(WAKE, LOOK_S)
 
     def end(self) -> None:
-        """End what is left, and say what it was."""
+        """End what is left, and log it."""
         look = OfJob(marks(self.spec), self.folder, parent=os.getpid())
         seen: dict[int, Proc] = {}
 
@@ -84,7 +84,7 @@ class Guard:
             found = look.find()
             seen.update({proc.pid: proc for proc in found})
             told = signal.sigtimedwait(WAKE - {signal.SIGCHLD}, 0)
-            self.hurry = self.hurry or bool(told)  # somebody else ends this job, too, and waits
+            self.hurry = self.hurry or bool(told)  # another process ends this job, too, and waits
             if self.hurry:
                 look.kill()
             return found

@@ -1,4 +1,4 @@
-"""A command that makes no progress, or has no time left: its evidence is collected before it is ended."""
+"""Detection of a command without progress or remaining time: its evidence is collected before it is ended."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Hang:
     """Whether the current command hangs.
 
     Attributes:
-        message: why it does, '' while it does not.
+        message: why it counts as hung, '' if it does not.
     """
 
     def __init__(self, folder: str, spec: Json, workers: Workers, progress: Progress) -> None:
@@ -33,14 +33,14 @@ class Hang:
         self.collector: subprocess.Popen[bytes] | None = None
 
     def begin(self) -> None:
-        """Another command begins."""
+        """Start with another command."""
         self.close()
         self.message = ""
 
     def notice(self) -> bool:
-        """Look whether it hangs now; True once, when it begins to be called so."""
+        """Check for a hang; return True once, when it starts."""
         now = time.monotonic()
-        # Looking at all processes costs, and a rank that has done its part stays silent as long as others go on.
+        # Scanning all processes is expensive, and a rank that is done stays silent while other ranks continue.
         if self.message or self.late or now - self.looked < LOOK_S:
             return False
         self.looked = now
@@ -56,33 +56,34 @@ class Hang:
         return True
 
     def held(self, procs: list[Proc], name: str) -> bool:
-        """Whether somebody still may write to that log: a rank that has done its part is silent, too."""
+        """Whether a process may still write to that log: a rank that is done is silent, too."""
         who = holders(procs, self.progress.logs[name].key)
         return who is None or bool(who)
 
     def words(self, names: list[str], procs: list[Proc]) -> str:
-        """One line: which log, whose, since when, after what, and what the others do."""
+        """Return one line: the log, its rank, since when, after which iteration, and the state of the other
+        logs."""
         log = self.progress.logs[names[0]]
         rank = rank_of_log(procs, log.path)
         text = f"no progress: nothing new in {names[0]}" + (f" (rank {rank})" if rank else "")
         text += f" for {log.idle_s:.0f} s"
         text += "" if log.iteration is None else f", after iteration {log.iteration}"
         silent = len(names) - 1
-        # What fell silent with it, a moment later, does not go on.
+        # Logs that fell silent a moment later count as silent, too.
         others = sum(one.idle_s < self.progress.limit_s / 2 for one in self.progress.logs.values())
         if silent:
             text += f"; {silent} other log{'s are' if silent > 1 else ' is'} silent, too"
-        return text + (f"; {others} other{'s go' if others > 1 else ' goes'} on" if others else "")
+        return text + (f"; {others} other{'s are' if others > 1 else ' is'} active" if others else "")
 
     def seen(self, message: str) -> bool:
-        """The deadline has passed: whether it was looked at, too, or that took too long.
+        """At the deadline: return whether the evidence is complete, or its collection took too long.
 
         Args:
-            message: why it has to end.
+            message: why the command has to end.
         """
         if not self.late:
             self.late = time.monotonic()
-            if not self.message:  # else its evidence is there, or on its way
+            if not self.message:  # otherwise its evidence exists, or is being collected
                 self.collect("deadline", message)
         busy = self.collector is not None and self.collector.pid not in self.workers.statuses
         if busy and time.monotonic() - self.late < LATE_S:
@@ -91,7 +92,7 @@ class Hang:
         return True
 
     def collect(self, why: str, message: str) -> None:
-        """Start to collect evidence: in a process of its own, whose trouble is not the job's."""
+        """Start to collect evidence in a separate process, whose errors do not affect the job."""
         this = [sys.executable, "-I", "-S", "-X", "utf8", os.path.abspath(sys.argv[0])]
         try:
             self.collector = subprocess.Popen(
@@ -103,7 +104,7 @@ class Hang:
         self.workers.helpers.add(self.collector.pid)
 
     def over(self) -> bool:
-        """Whether it hangs and was looked at for long enough."""
+        """Whether the command hangs and its evidence is complete or took too long."""
         if not self.message:
             return False
         passed = time.monotonic() - self.since
@@ -114,7 +115,7 @@ class Hang:
         return passed >= float(self.spec.get("hang_wait_s") or 0)
 
     def close(self) -> None:
-        """End the collector, if it still lives."""
+        """End the collector, if it is still running."""
         if self.collector and self.collector.pid not in self.workers.statuses:
             try:
                 os.killpg(self.collector.pid, signal.SIGKILL)

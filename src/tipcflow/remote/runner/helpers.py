@@ -1,8 +1,8 @@
 """Processes on a node that belong to a controller, not to a job: uploads, watches, evidence, and jobs' guards.
 
-They carry TIPCFLOW_HELPER (what they do) and TIPCFLOW_FOR (the workspace, or a folder in it). Each has a deadline
-of its own; a connection that breaks silently may keep one until then. A stopped one (SIGSTOP) does not see its
-deadline: a job's guard ends those of its job, and `reap` ends all.
+They carry TIPCFLOW_HELPER (purpose) and TIPCFLOW_FOR (the workspace, or a folder in it). Each has its own
+deadline; after a silent loss of its connection it may run until then. A stopped one (SIGSTOP) does not notice its
+deadline: a job's guard ends the helpers of its job, and `reap` ends all.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Iterable
 from .files import Json, job_folder, locked
 from .processes import HZ, MARK_GUARD, Proc, command_of, end_all, scan, user_of
 
-SILENT_S = 30.0  # an upload that got no byte for so long has lost its connection
+SILENT_S = 30.0  # an upload without data for this long has lost its connection
 GRACE_S = 3.0  # a guard ends by itself as soon as nothing of its job is left
 
 
@@ -71,7 +71,7 @@ def helpers(workspace: str, table: list[Proc]) -> list[Json]:
 
 
 def is_over(one: Json, workspace: str) -> bool:
-    """Whether nobody waits for a helper any more."""
+    """Whether no process waits for the helper any more."""
     if one["helper"] == "guard":
         return not locked(job_folder(workspace, one["job"]))
     late = 0 < one["deadline_s"] < one["age_s"]

@@ -132,13 +132,13 @@ class Job:
         return False
 
     def stop_reason(self) -> tuple[str, str]:
-        """What the file `stop` says: the reason, and who wants it."""
+        """Return the reason and the initiator from the file `stop`."""
         told = load(self.path("stop"))
         told = told if isinstance(told, dict) else {}
         return str(told.get("reason", "")).strip() or "stopped", str(told.get("by", ""))
 
     def end_reason(self) -> str:
-        """Why the job has to end now, '' when it may go on."""
+        """Return why the job has to end now, '' if it may continue."""
         now = time.monotonic()
         try:
             lease_ns = os.stat(self.path("lease")).st_mtime_ns
@@ -157,12 +157,12 @@ class Job:
             self.why = f"not done within {self.spec['deadline_s']:g} s"
             return "deadline"
         if now - self.heard > self.spec["lease_s"]:
-            self.why = f"no controller was heard of for {self.spec['lease_s']:g} s"
+            self.why = f"no contact from a controller for {self.spec['lease_s']:g} s"
             return "lease_expired"
         return ""
 
     def barrier(self) -> str:
-        """Wait for `go`; the reason why it will not come, or ''."""
+        """Wait for `go`; return why it will not come, or ''."""
         self.tell("staged")
         until = time.monotonic() + self.spec["barrier_s"]
         while True:
@@ -176,7 +176,7 @@ class Job:
             time.sleep(TICK_STAGED_S)
 
     def wait(self, pid: int) -> str:
-        """Until this child has ended, or the job has to end: the reason for that, or ''."""
+        """Wait until this child has ended or the job has to end: return the reason for the latter, or ''."""
         while pid not in self.workers.statuses:
             if select.select([self.wake], [], [], TICK_S)[0]:
                 os.read(self.wake, 4096)

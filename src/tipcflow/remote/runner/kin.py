@@ -1,4 +1,4 @@
-"""Who belongs to a job: by marks, by descent, by its control group, and by what its runner has seen."""
+"""Membership of processes in a job: by marks, descent, control group, and the list of its runner."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ def boot_id() -> str:
 
 
 class Seen:
-    """Keeps which processes a job has, for whoever looks for them when the runner is dead: an environment can be
-    wiped, a pid with its start time cannot."""
+    """Stores a job's processes, so that they are found after the death of its runner: a process can clear its
+    environment, but not its pid and start time."""
 
     def __init__(self, folder: str) -> None:
         self.path = os.path.join(folder, SEEN)
         self.kept: set[tuple[int, int]] = set()
 
     def keep(self, procs: Iterable[Proc]) -> None:
-        """Write the list anew when it lacks one of these."""
+        """Rewrite the list if it lacks one of these."""
         now = {(proc.pid, proc.start) for proc in procs}
         if now <= self.kept:
             return
@@ -62,7 +62,7 @@ def seen_in(folder: str, table: Iterable[Proc]) -> set[int]:
 
 
 def kin(table: Iterable[Proc], mine: Callable[[Proc], bool]) -> list[Proc]:
-    """Those of the table for which that is true, and all that descend from them; guards are nobody's."""
+    """Return the matching processes of the table and their descendants; guards belong to no job."""
     ours: list[Proc] = []
     rest: list[Proc] = []
     for proc in table:

@@ -88,9 +88,9 @@ def sweep(do: str, place: str, options: dict[str, str]) -> None:
 
 
 def limit(do: str) -> None:
-    """End this process at the deadline that its controller gave it, and a mere answer as soon as nobody reads it.
+    """End this process at its controller's deadline, and a pure response as soon as its reader is gone.
 
-    A connection may break without the node noticing; then the answer cannot be written, or nobody waits for it.
+    A node may not notice a broken connection; the response then cannot be written, or is no longer needed.
     """
     seconds = float(os.environ.get("TIPCFLOW_DEADLINE") or 0)
     if not seconds:

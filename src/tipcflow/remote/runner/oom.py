@@ -1,4 +1,4 @@
-"""Whether the kernel's out-of-memory killer ended one of ours."""
+"""Whether the kernel's out-of-memory killer ended a process of the job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files that a job leaves: are they there, are they new, what is in them."""
+"""The output files of a job: whether they exist, are new, and intact."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def matches(root: str, pattern: str) -> list[str]:
 
 
 def nothing() -> None:
-    """What is done between two pieces of a file where nobody waits."""
+    """Default for the work between two pieces of a large file: none."""
 
 
 def examine(root: str, path: str, since_ns: int, meanwhile: Callable[[], None] = nothing) -> Json:
@@ -88,7 +88,7 @@ def damage_of(path: str, size: int) -> str:
 
 
 def _sha256_if_readable(path: str, meanwhile: Callable[[], None]) -> str:
-    """'' for one that is there, but another user's: whoever fetches it hears why it cannot be had."""
+    """Return the hash, '' for a file of another user: fetching it reports the reason."""
     try:
         return sha256(path, meanwhile)
     except PermissionError:

@@ -1,4 +1,4 @@
-"""The small files that a job leaves, sent along with its end: fetching them takes longer than many a job."""
+"""The small files that a job leaves, sent with its end: separate fetches take longer than many jobs."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def parcel(folder: str, spec: Json) -> Json:
             except FileNotFoundError:
                 packed[key][name] = None
             except OSError:
-                continue  # whoever fetches it hears why
+                continue  # fetching the file reports the reason
     return packed
 
 

@@ -1,4 +1,4 @@
-"""How fast this node is at work that is nobody's model: CPU, memory and disk, timed in well under a second."""
+"""Speed of this node independent of any model: CPU, memory and disk, measured in well under a second."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from typing import AbstractSet, Callable, Iterator, NamedTuple
 from .files import Json, job_id
 
 MARK_GUARD = "TIPCFLOW_GUARD"  # in the environment of a guard, which is no process of its job
-UNKILLABLE_S = 20.0  # a process that SIGKILL has not ended after so long hangs in the kernel
+UNKILLABLE_S = 20.0  # a process that survives SIGKILL for this long hangs in the kernel
 PAGE, HZ = os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_CLK_TCK")
 
 

@@ -1,4 +1,4 @@
-"""What a command's logs show of its progress: bytes, silence, and the number of the last iteration."""
+"""Progress of a command in its logs: size, silence, and last iteration."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .files import Json, open_regular
 from .outputs import is_secret
 
 LOOK_S = 1.0
-TRUST_S = 5.0  # seconds between two looks that count as silence: whoever was not there longer did not listen
+TRUST_S = 5.0  # a longer gap between two checks does not count as silence: the runner itself was stopped
 TAIL = 8192  # bytes of a log in which its last iteration is looked for
 MOST = 64  # logs of one command
 LINE = 300  # characters of a last line
@@ -61,7 +61,7 @@ class Log:
         self.iteration = iteration_of(end_of(path)) if stat.st_size else None
 
     def look(self, passed: float) -> None:
-        """Whether it has grown (or was begun anew) in the seconds that have passed."""
+        """Update after `passed` seconds: growth, or a restart of the log."""
         try:
             stat = os.stat(self.path)
         except OSError:
@@ -143,10 +143,10 @@ class Progress:
         }
 
     def silent(self) -> list[str]:
-        """Logs that say that the command hangs, the most telling first; none when it does not, or nobody asked.
+        """Return logs that indicate a hang, the most informative first; empty without a hang or if not requested.
 
-        When all are silent, it is all of them. One alone must have shown iterations before: many a rank never says
-        a word.
+        If all logs are silent, all are returned. A single silent log counts only if it has shown iterations,
+        because many ranks never print.
         """
         if not self.limit_s:
             return []

@@ -1,4 +1,4 @@
-"""How the training processes of a job ended: their parent, a launcher, tells of one of them at most."""
+"""How the training processes of a job ended: their parent, a launcher, reports at most one of them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class RankEnds:
 
 
 def _status(pid: int) -> int | None:
-    """The wait status of a process that has ended, -1 when nobody can know it any more; None while it lives."""
+    """Return the wait status of a process that has ended, -1 if it is no longer known; None while it runs."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as handle:
             stat = handle.read()

@@ -1,4 +1,4 @@
-"""Which rank a process is, and which processes a log belongs to."""
+"""The rank of a process, and the processes that write to a log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What other programs say, for as long as there is time for them."""
+"""Output of external programs, with a time limit."""
 
 from __future__ import annotations
 

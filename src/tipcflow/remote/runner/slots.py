@@ -1,4 +1,4 @@
-"""Slots and CPUs of a node: what a job takes before it may run."""
+"""Slots and CPUs of a node: acquired before a job may run."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ GIVE_UP_S = 5.0
 
 
 class Refused(Exception):
-    """The job may not start; the text says why."""
+    """The job may not start; the text is the reason."""
 
 
 def take_slot(spec: Json, number: int) -> int:
     """Lock a slot for the job; what a dead runner left running on it is ended first.
 
-    The lease's fencing number is kept in the slot's file, so that a controller whose lease was given to somebody
-    else cannot come back.
+    The lease's fencing number is stored in the slot's file, so that a controller whose lease was granted to
+    another run is rejected.
 
     Returns:
         The file descriptor that holds the lock.

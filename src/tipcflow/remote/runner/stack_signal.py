@@ -10,7 +10,7 @@ import signal
 
 from .files import save
 
-NUMBER = signal.SIGRTMAX - 3  # nobody's: what libraries and launchers use are the first and the last
+NUMBER = signal.SIGRTMAX - 3  # unused: libraries and launchers use the first and the last real-time signals
 # Runs in every Python of the job, of any version; the environment's own module of that name runs, too.
 HOOK = f"""# Written by tipcflow: on signal {int(NUMBER)} all threads' stacks go to stderr.
 import sys

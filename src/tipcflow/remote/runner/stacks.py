@@ -1,4 +1,4 @@
-"""Python stacks of living processes: through py-spy where there is one, else by asking them with a signal."""
+"""Python stacks of running processes: through py-spy if installed, otherwise through a signal."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .stack_signal import NUMBER, can_be_asked
 
 MOST = 32  # processes
 ONE_S, ALL_S, ANSWER_S = 4.0, 12.0, 2.0  # for one py-spy, for all of them, for the answer to a signal
-QUIET_S = 0.15  # after so long without another byte an answer is whole
+QUIET_S = 0.15  # after this long without another byte a response is complete
 SIZE = 256 * 1024  # bytes of one process's stacks
 STACK = re.compile(r"^(?:(?:Current t|T)hread 0x[0-9a-f]+ .*|  File .*|  \.\.\.)$", re.M)
 

@@ -1,4 +1,4 @@
-"""Starting a job: exactly one daemon per job folder, whoever asks how often."""
+"""Start of a job: exactly one daemon per job folder, however often it is requested."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def start(folder: str) -> Json:
     while True:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:  # a living runner, another start, or somebody who looks whether there is one
+        except BlockingIOError:  # a runner, another start, or a process that checks whether a runner exists
             told = describe(folder)
             if told["state"] in ("staged", "running") or time.monotonic() > until:
                 touch_lease(folder)
@@ -70,7 +70,7 @@ def start(folder: str) -> Json:
             continue
         told = describe(folder)
         if told["record"] or told["pid"]:  # it ran before: an attempt is never started twice
-            os.close(lock)  # this process may go on to watch, and would take its own lock for a living runner's
+            os.close(lock)  # this process may continue with `watch`, and would take its own lock for a runner's
             return dict(told, state="ended" if told["record"] else "lost")
         return launch(folder, spec, lock)
 

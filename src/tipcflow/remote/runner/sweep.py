@@ -1,4 +1,4 @@
-"""Who of ours is on this node, and ending those whose job is over."""
+"""Find the processes of tipcflow on this node, and end those whose job has ended."""
 
 from __future__ import annotations
 
@@ -116,10 +116,10 @@ class Reaping:
 
 
 def reap(workspace: str, job: str, living: bool, by: str = "controller") -> Json:
-    """End the processes of jobs that are over; living jobs only when `job` names one, or all with `living`.
+    """End the processes of jobs that have ended; of running jobs only if `job` names one, or all with `living`.
 
     Args:
-        by: who ends them: `stopped_by` of their exit records.
+        by: initiator: `stopped_by` of their exit records.
     """
     before = survey(workspace)
     alive = {item["job"] for item in before["jobs"] if item["state"] in LIVING}
@@ -144,13 +144,13 @@ def reap(workspace: str, job: str, living: bool, by: str = "controller") -> Json
 
 
 def reap_helpers(workspace: str) -> Json:
-    """End commands of controllers that nobody waits for any more."""
+    """End abandoned commands of controllers."""
     ended, left = end_helpers(workspace, "")
     return {"helpers": ended, "left": left}
 
 
 def stop_job(folder: str, by: str) -> None:
-    """Ask a living runner to end its job, and wait for it as long as it may take."""
+    """Request the end of a job from its runner, and wait for it within the job's limits."""
     spec = load(os.path.join(folder, "job.json"))
     if not spec:
         return

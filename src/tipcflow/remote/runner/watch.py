@@ -1,4 +1,4 @@
-"""What a controller sees of a job: a stream of events, with everything that it missed."""
+"""A controller's view of a job: a stream of events, including everything that it missed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import BinaryIO
 from .files import PIECE, Json, describe, lines, load, locked, log_name, open_regular, say, touch_lease
 
 TICK_S, LOOK_S, ALIVE_S = 0.02, 0.1, 1.0
-STALE_S = 3.0  # a heartbeat that is older is told even while logs go on
+STALE_S = 3.0  # an older heartbeat is reported even while logs grow
 AT_ONCE = 16  # pieces of one log before the other files get their turn
 BEHIND, KEPT = 16 * 1024 * 1024, 1024 * 1024  # bytes: who is farther behind a log's end gets only the last of it
 
@@ -30,7 +30,7 @@ def text_of(data: bytes, final: bool) -> tuple[str, int]:
 
 
 def age_of(beat: Json) -> float:
-    """How old a heartbeat is, in seconds, by a clock of this node that nobody sets."""
+    """Return the age of a heartbeat in seconds, by a monotonic clock of this node."""
     return round(max(0.0, time.monotonic() - float(beat.get("up", 0.0))), 1)
 
 
@@ -95,7 +95,8 @@ class Watch:
         return more
 
     def catch_up(self, leg: str, handle: BinaryIO) -> None:
-        """Leave out what nobody could read any more: a command may write faster than the link for ever."""
+        """Skip output that cannot be transferred in time: a command may permanently write faster than the
+        connection."""
         offset, size = self.offsets[leg], os.fstat(handle.fileno()).st_size
         if size - offset <= BEHIND:
             return
@@ -158,7 +159,7 @@ class Watch:
             self.say(dict(parcel(self.folder, spec), event="files"))
 
     def run(self, seconds: float) -> None:
-        """Print events until the job has ended or is lost, the reader is gone, or so many seconds have passed."""
+        """Print events until the job has ended or is lost, the reader is gone, or `seconds` have passed."""
         now = time.monotonic()
         until, look, lease = now + seconds, now, now
         while not self.stdout.poll(0):

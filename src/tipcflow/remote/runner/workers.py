@@ -1,4 +1,4 @@
-"""The processes of one job: found wherever they went, sampled, and ended."""
+"""The processes of one job: found wherever they are, sampled, and ended."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Workers:
         self.world = 0
 
     def forget_all(self) -> None:
-        """The job is over: unless something is left, nobody needs to look for its processes."""
+        """The job has ended: unless processes are left, its list of processes is no longer needed."""
         if not self.find():
             self.on_file.forget()
             if self.group:

@@ -1,6 +1,6 @@
-"""Leases: which run may use which slots of which nodes, for how long, under which fence.
+"""Leases: which run may use which slots of which nodes, until when, with which fence.
 
-The database lease is the intent; the runner on the node checks the fence and has the last word.
+The lease in the database is the intent; the runner on the node checks the fence and decides.
 """
 
 from collections.abc import Iterable, Sequence
@@ -28,23 +28,22 @@ class LeasesMixin(LeaseQueueMixin):
         rise_s: float | None = None,
         above: int = 0,
     ) -> int | None:
-        """Lease slots, all or none, in one transaction; a request of the run in the queue is over then.
+        """Lease slots, all or none, in one transaction; ends the run's request in the queue.
 
-        A run that holds all of them keeps its fence and gets `ttl_s` from now; its own expired leases are no
-        obstacle, since its steps look at their own jobs first. Another run's expired lease is one: find it in
-        `leases()`, list its node, and when nothing of that run is there, `drop_expired` it and ask again.
+        A run that holds all of them keeps its fence and gets `ttl_s` from now; its own expired leases do not block
+        it, because its steps check their own jobs first. Another run's expired lease does: find it in `leases()`,
+        list its node, and if nothing of that run is there, `drop_expired` it and retry.
 
         Args:
             slots: (node, slot index) pairs.
             ttl_s: seconds from `now` after which the lease ends unless it is renewed.
-            now: seconds since the epoch; None for the database's clock, which is the only one that all
-                controllers share.
-            rise_s: after how long a request rises one priority; None for what the settings say.
-            above: the largest fence that one of the nodes has seen, whichever controller it came from.
+            now: seconds since the epoch; None: the database's clock, the only clock shared by all controllers.
+            rise_s: time after which a request rises by one priority; None: the settings' value.
+            above: the largest fence seen by any of the nodes, from any controller.
 
         Returns:
-            The fence, larger than every earlier one of this database and than `above`; None when another run has a
-            slot or goes before.
+            The fence, larger than every earlier one of this database and than `above`; None if another run holds a
+            slot or is ahead.
 
         Raises:
             ValueError: no slot is named.
@@ -84,10 +83,10 @@ class LeasesMixin(LeaseQueueMixin):
         return fence
 
     def renew_leases(self, run_id: str, ttl_s: float, now: float | None = None) -> bool:
-        """Let a run's leases end `ttl_s` seconds from now.
+        """Extend a run's leases to `ttl_s` seconds from now.
 
         Returns:
-            False, with nothing changed, when the run holds none or one of them has expired.
+            False, without a change, if the run holds none or one of them has expired.
         """
         with self._write() as connection:
             lock(connection)
@@ -100,11 +99,11 @@ class LeasesMixin(LeaseQueueMixin):
         return True
 
     def release_leases(self, run_id: str, *, keep: Iterable[str] = ()) -> int:
-        """Give a run's slots back, and its request, if it waits; returns how many slots were given back.
+        """Release a run's slots and its request, if any; return the number of released slots.
 
         Args:
-            keep: addresses of nodes that could not be listed: their slots stay until the lease has run out and
-                the node was found empty.
+            keep: addresses of nodes that could not be listed: their slots stay until the lease has expired and the
+                node was found empty.
         """
         mine = delete(leases).where(leases.c.run == run_id, leases.c.node.not_in(list(keep)))
         with self._write() as connection:
@@ -113,10 +112,10 @@ class LeasesMixin(LeaseQueueMixin):
             return connection.execute(mine).rowcount
 
     def drop_expired(self, expired: Lease | Iterable[Lease], now: float | None = None) -> int:
-        """Forget leases whose nodes were listed and found empty; those that were renewed or granted since stay.
+        """Delete leases whose nodes were listed and found empty; leases that were renewed or granted since stay.
 
         Returns:
-            How many were dropped.
+            Number of deleted leases.
         """
         dropped = 0
         with self._write() as connection:
@@ -129,13 +128,13 @@ class LeasesMixin(LeaseQueueMixin):
         return dropped
 
     def leases(self) -> list[Lease]:
-        """All leases, expired ones too, by node and slot."""
+        """Return all leases including expired ones, by node and slot."""
         with self._read() as connection:
             return all_leases(connection)
 
 
 def _goes_after_others(connection: Connection, run_id: str, wanted: list[Slot], now: float, rise_s: float) -> bool:
-    """Whether a request in the queue that wants one of these slots goes first."""
+    """Whether a request ahead in the queue wants one of these slots."""
     requests = all_requests(connection)
     mine = next((one for one in requests if one.run == run_id), None)
     if mine is None:

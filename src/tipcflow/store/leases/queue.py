@@ -1,7 +1,7 @@
-"""The queue for slots: who waits for what, and whose turn it is.
+"""The queue for slots: waiting requests and their order.
 
-A run may take slots when nobody holds them and no request before its own wants them. So slots that come free are
-kept for whoever is first in line for them, and what nobody before wants is not left idle.
+A run may take slots that are free and not wanted by a request ahead of its own. Free slots are therefore reserved
+for the first request that wants them, and slots that no earlier request wants are not left idle.
 """
 
 from collections.abc import Sequence
@@ -14,19 +14,19 @@ from tipcflow.store.base import StoreBase, clock
 from tipcflow.store.leases.rows import Lease, LeaseRequest, Slot, all_leases, all_requests, before, in_order, lock
 from tipcflow.store.schema import lease_requests, runs
 
-# A waiter that comes back within this time after it was given up keeps its place.
+# A waiter that returns within this time after its request expired keeps its place.
 FORGET_S = 24 * 3600.0
 
 
 class Place(Frozen):
-    """Where a run stands in the queue.
+    """The place of a run in the queue.
 
     Attributes:
-        request: its own.
-        held: leases of other runs on what it wants, expired ones too.
-        ahead: the requests before its own that want one of the same slots, the first one first.
-        of: how many requests want one of these slots, its own included.
-        at: when the database was asked, by its clock; seconds since the epoch.
+        request: the run's request.
+        held: leases of other runs on the wanted slots, including expired ones.
+        ahead: requests ahead that want one of the same slots, in order.
+        of: number of requests that want one of these slots, including its own.
+        at: time of the query by the database's clock, seconds since the epoch.
     """
 
     request: LeaseRequest
@@ -37,17 +37,17 @@ class Place(Frozen):
 
     @property
     def position(self) -> int:
-        """1 for who is next."""
+        """1 for the next request."""
         return len(self.ahead) + 1
 
     @property
     def for_nodes_to_say(self) -> bool:
-        """Whether nothing stands in its way that holds: the nodes may have something of runs that are no more."""
+        """Whether only expired leases block the request: the nodes must show whether their runs are gone."""
         return not self.ahead and not any(lease.live(self.at) for lease in self.held)
 
     @property
     def free(self) -> bool:
-        """Whether nothing stands in its way."""
+        """Whether nothing blocks the request."""
         return not self.held and not self.ahead
 
 
@@ -58,7 +58,7 @@ class LeaseQueueMixin(StoreBase):
 
     @property
     def queue_rise_s(self) -> float:
-        """After how long a request rises one priority, seconds; as the settings said when it was first asked."""
+        """Time after which a request rises by one priority, seconds; read from the settings once."""
         if self._rise_s is None:
             self._rise_s = settings().queue_rise_s
         return self._rise_s
@@ -73,15 +73,15 @@ class LeaseQueueMixin(StoreBase):
         now: float | None = None,
         rise_s: float | None = None,
     ) -> Place:
-        """Join the queue, or say that one still waits; a run that was there keeps its age.
+        """Join the queue or renew the request; a known run keeps its age.
 
         Args:
-            slots: (node, slot index) pairs; all of them are wanted, or none.
-            ttl_s: seconds after which the request counts no more unless this is called again.
-            rise_s: after how long a request rises one priority; None for what the settings say.
+            slots: (node, slot index) pairs; all are wanted, or none.
+            ttl_s: seconds after which the request expires without another call.
+            rise_s: time after which a request rises by one priority; None: the settings' value.
 
         Returns:
-            What stands in the way. When nothing does, `acquire_leases` gets the slots.
+            What blocks the request. If nothing does, `acquire_leases` gets the slots.
 
         Raises:
             ValueError: when no slot is named.
@@ -111,14 +111,14 @@ class LeaseQueueMixin(StoreBase):
             return _place(request, all_leases(connection), list(known.values()), now, rise_s)
 
     def leave_queue(self, run_id: str) -> bool:
-        """Take a run's request back; whether there was one."""
+        """Drop a run's request; return whether there was one."""
         with self._write() as connection:
             lock(connection)
             gone = connection.execute(delete(lease_requests).where(lease_requests.c.run == run_id))
         return bool(gone.rowcount)
 
     def lease_queue(self, now: float | None = None, rise_s: float | None = None) -> list[Place]:
-        """All runs that wait, who goes first stands first; those whose waiters were not heard of are left out."""
+        """Return all waiting runs in queue order, without expired requests."""
         rise_s = self.queue_rise_s if rise_s is None else rise_s
         with self._read() as connection:
             now = clock(connection) if now is None else now
@@ -126,7 +126,7 @@ class LeaseQueueMixin(StoreBase):
         return [_place(one, held, requests, now, rise_s) for one in in_order(requests, now, rise_s)]
 
     def drop_dead_requests(self, now: float | None = None) -> list[str]:
-        """Forget the requests whose waiters were not heard of in time; returns their runs."""
+        """Delete expired requests; return their runs."""
         with self._write() as connection:
             lock(connection)
             now = clock(connection) if now is None else now
@@ -140,7 +140,7 @@ def _place(
 ) -> Place:
     wanted = set(request.slots)
     others = [one for one in requests if one.run != request.run and one.live(now)]
-    # What it had and nobody dropped, expired or not, nobody else can get: it is let in whoever waits.
+    # Slots that the run still leases, expired or not, are unavailable to others: it gets them whatever the queue.
     has_all = wanted <= {(one.node, one.slot) for one in held if one.run == request.run}
     return Place.model_construct(
         request=request,

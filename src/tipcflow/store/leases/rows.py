@@ -1,4 +1,4 @@
-"""Leases and requests for leases as rows, and the lock that all who change them queue up for."""
+"""Leases and requests as rows, and the lock that serialises their changes."""
 
 from collections.abc import Iterable
 
@@ -15,8 +15,8 @@ class Lease(Frozen):
     """One slot of a node, held by a run until `expires_at` (seconds since the epoch).
 
     Attributes:
-        owner: who asked, for messages: `user@host pid`, a scheduler's name.
-        fence: number that the node checks; larger means later.
+        owner: requester, for messages: `user@host pid`, or a scheduler's name.
+        fence: number that the node checks; larger is newer.
     """
 
     node: str
@@ -28,11 +28,11 @@ class Lease(Frozen):
     expires_at: float
 
     def live(self, now: float) -> bool:
-        """Whether it still holds."""
+        """Whether the lease has not expired."""
         return now < self.expires_at
 
     def describe(self, now: float) -> str:
-        """One line for a person: what is held by whom, and for how long."""
+        """Describe the lease in one line: slot, holder and remaining time."""
         left = self.expires_at - now
         until = f"for another {left:.0f} s" if left > 0 else f"expired {-left:.0f} s ago"
         return f"slot {self.slot} of node {self.node} is held by run {self.run} ({self.owner}), {until}"
@@ -42,10 +42,10 @@ class LeaseRequest(Frozen):
     """A run that waits for slots: all of them, or none.
 
     Attributes:
-        slots: (node address, slot) of everything that it wants.
-        priority: as it began; see `rank`.
-        created_at: when it began to wait, seconds since the epoch.
-        expires_at: until when it counts unless its waiter is heard of again.
+        slots: (node address, slot) of every wanted slot.
+        priority: initial priority; see `rank`.
+        created_at: start of the wait, seconds since the epoch.
+        expires_at: end of the request unless it is renewed.
     """
 
     run: str
@@ -56,33 +56,33 @@ class LeaseRequest(Frozen):
     expires_at: float
 
     def live(self, now: float) -> bool:
-        """Whether its waiter was heard of lately: a dead one blocks nobody."""
+        """Whether the request was renewed in time; an expired one blocks no other."""
         return now < self.expires_at
 
     def rank(self, now: float, rise_s: float) -> tuple[int, float, str]:
-        """What the queue is sorted by: priority after waiting, then age."""
+        """Return the sort key of the queue: priority after waiting, then age."""
         return risen(self.priority, now - self.created_at, rise_s), self.created_at, self.run
 
     def wants_one_of(self, slots: Iterable[Slot]) -> bool:
-        """Whether it wants any of these slots."""
+        """Whether the request wants any of these slots."""
         return not set(slots).isdisjoint(self.slots)
 
 
 def lock(connection: Connection) -> int:
-    """Queue up behind everybody else who changes leases (SQLite did so at BEGIN); returns the last fence."""
+    """Lock out other changes of leases (SQLite did so at BEGIN); return the last fence."""
     return int(connection.execute(select(fences.c.last).with_for_update()).scalar_one())
 
 
 def all_leases(connection: Connection) -> list[Lease]:
-    """All leases, expired ones too, by node and slot."""
+    """Return all leases including expired ones, by node and slot."""
     rows = connection.execute(select(leases).order_by(leases.c.node, leases.c.slot)).mappings()
     return [Lease.model_construct(**row) for row in rows]
 
 
 def all_requests(connection: Connection) -> list[LeaseRequest]:
-    """All requests, also of waiters that were not heard of for long."""
+    """Return all requests including expired ones."""
     rows = connection.execute(select(lease_requests)).mappings()
-    # Not validated again: every waiter reads all of them whenever it asks.
+    # Not validated again: every waiter reads all of them at each poll.
     return [
         LeaseRequest.model_construct(
             **{**row, "slots": tuple((str(node), int(slot)) for node, slot in row["slots"])}
@@ -92,14 +92,14 @@ def all_requests(connection: Connection) -> list[LeaseRequest]:
 
 
 def in_order(requests: Iterable[LeaseRequest], now: float, rise_s: float) -> list[LeaseRequest]:
-    """The queue: those whose waiters live, who goes first stands first."""
+    """Return the unexpired requests in queue order."""
     return sorted((one for one in requests if one.live(now)), key=lambda one: one.rank(now, rise_s))
 
 
 def before(
     request: LeaseRequest, requests: Iterable[LeaseRequest], now: float, rise_s: float
 ) -> list[LeaseRequest]:
-    """The living requests that go before `request` and want one of its slots: it may take nothing of theirs."""
+    """Return the unexpired requests ahead of `request` that want one of its slots, which it must not take."""
     mine, wanted = request.rank(now, rise_s), set(request.slots)
     found = [
         one

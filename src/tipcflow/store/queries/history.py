@@ -19,7 +19,7 @@ from tipcflow.store.series.summaries import last_attempts
 from tipcflow.store.steps import StepsMixin
 
 _ACCEPTED = (Status.PASS, Status.IMPROVEMENT)
-# A run with more samples is judged by so many of them, spread over each series, and by all that are not finite.
+# Limit of samples used for judging a run: spread over each series, plus all samples that are not finite.
 # Losses are chosen by themselves: curves of two runs are compared, whatever else the runs logged.
 LOSSES, OTHERS = 50_000, 100_000
 # The document of a run's numbers, and the version of the rule by which `numbers_of` makes them.
@@ -28,12 +28,12 @@ _DOCUMENTS = ("predictions", "autolog", "engine", "ranks", "lines", "cut", "repo
 
 
 class HistoryMixin(RunsMixin, StepsMixin, MeasurementsMixin, DocumentsMixin):
-    """Puts together what the other parts keep."""
+    """Combines the data of the other parts."""
 
     def facts(self, run_id: str) -> Facts:
-        """Everything that is known of a run; records and measurements of the last attempt of each step.
+        """Return all facts of a run; records and measurements of the last attempt of each step.
 
-        A run that ended before it had a plan gets one without steps: it executed nothing.
+        A run that ended before it had a plan gets an empty plan: it executed nothing.
 
         `predictions`, `autolog`, `reports`, `engine`, `ranks`, `lines` and `cut` come from the documents of these
         names, `reporter` from `reporters`.
@@ -66,10 +66,10 @@ class HistoryMixin(RunsMixin, StepsMixin, MeasurementsMixin, DocumentsMixin):
         return {**self.several_documents(run_id, _DOCUMENTS), "reporter": self.reporter(run_id)}
 
     def reporter(self, run_id: str) -> str:
-        """Which AutoLog wrote the reports of the last attempts of a run's legs; '' when none did."""
+        """Return the AutoLog version of the reports of the last attempts of a run's legs; '' without one."""
         kept = self.several_documents(run_id, ("reporters", "reporter"))
         known = kept.get("reporters")
-        # Up to 2026-11-22 it was one document of the run, `reporter`.
+        # Until 2026-11-22 it was one document of the run, `reporter`.
         return str(kept.get("reporter", "")) if known is None else ", ".join(dict.fromkeys(known.values()))
 
     def accepted_runs(
@@ -85,15 +85,15 @@ class HistoryMixin(RunsMixin, StepsMixin, MeasurementsMixin, DocumentsMixin):
         ended_by: float | None = None,
         limit: int = 20,
     ) -> list[str]:
-        """Ids of runs that one may be compared with, newest first: accepted, of the same chain, mode, semantics
-        (`bash` trains other epochs than `spec`) and environment. A run that only confirms another one never is,
-        nor is one with the document `INCOMPARABLE`.
+        """Return the ids of runs that are valid for comparison, newest first: accepted, with the same chain, mode,
+        semantics (`bash` trains other epochs than `spec`) and environment. Confirmation runs and runs with the
+        document `INCOMPARABLE` are excluded.
 
         Args:
-            commits: only runs of these commits of the suite, whatever they were made for. Without: runs of changes
-                (that have a merge base) are left out, for nobody knows what became of those.
+            commits: only runs of these commits of the suite, whatever their purpose. None: runs of changes (with a
+                merge base) are excluded, because it is unknown whether the change was accepted.
             seeds: only runs with one of these seeds.
-            ended_by: only runs that had ended then, seconds since the epoch.
+            ended_by: only runs that had ended by then, seconds since the epoch.
         """
         change = exists().where(documents.c.run == runs.c.id, documents.c.name == "base")
         wanted = [~change if commits is None else runs.c.suite_commit.in_(commits)]
@@ -131,10 +131,10 @@ class HistoryMixin(RunsMixin, StepsMixin, MeasurementsMixin, DocumentsMixin):
         return other, counts[other]
 
     def node_probes(self, run: Run, *, limit: int = 20) -> dict[str, dict[str, tuple[float, ...]]]:
-        """Node -> probe -> its median in the last accepted runs before a run that used this cluster, of any chain.
+        """Return node -> probe -> median in the last accepted runs of any chain on this cluster before the run.
 
         Args:
-            limit: how many runs of a node count.
+            limit: maximum number of runs per node.
         """
         earlier = (
             select(runs.c.id)
@@ -160,13 +160,13 @@ class HistoryMixin(RunsMixin, StepsMixin, MeasurementsMixin, DocumentsMixin):
         return probes
 
     def suite_commits(self, chain: str) -> set[str]:
-        """The commits of the suite that a chain was run at."""
+        """Return the commits of the suite that the chain was run at."""
         query = select(runs.c.suite_commit).where(runs.c.chain == chain).distinct()
         with self._read() as connection:
             return set(connection.execute(query).scalars()) - {""}
 
     def past_run(self, run_id: str) -> PastRun:
-        """The numbers of a run that later ones are compared with.
+        """Return the metrics of a run for comparison with later runs.
 
         Raises:
             ConfigError: when there is no such run.
@@ -185,7 +185,8 @@ class HistoryMixin(RunsMixin, StepsMixin, MeasurementsMixin, DocumentsMixin):
         )
 
     def _numbers(self, run: Run) -> dict[str, float]:
-        """`numbers_of` a run. Those of an ended run are kept: each later run of its chain asks for them."""
+        """Return `numbers_of` a run. Those of an ended run are cached, because every later run of its chain needs
+        them."""
         with self._read() as connection:
             mine = last_attempts(select(func.coalesce(func.sum(series.c.n), 0)), run.id)
             samples = int(connection.execute(mine).scalar_one())

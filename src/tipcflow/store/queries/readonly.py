@@ -14,12 +14,12 @@ from tipcflow.store.engine import normal_url, reachable
 from tipcflow.store.queries.pages import PagesMixin
 from tipcflow.store.repository import Store
 
-# Seconds. A page that waits longer helps nobody; the database then cancels the query.
+# Query timeout of the pages, seconds; the database then cancels the query.
 WAIT_S = 10
 
 
 class ReadonlyStore(PagesMixin, Store):
-    """A store whose connections cannot write, whatever is asked of them.
+    """A store whose connections cannot write.
 
     SQLite is opened with `mode=ro` and `query_only`, a connection per use, so that a file that was exchanged is
     noticed; PostgreSQL with `default_transaction_read_only=on` and a limit per statement.
@@ -46,7 +46,7 @@ class ReadonlyStore(PagesMixin, Store):
         if where.get_backend_name() == "sqlite" and not Path(where.database or "").is_file():
             raise InfraError(
                 f"there is no metrics database yet at {where.database}",
-                hint="the first run makes it, and so does `tipcflow db upgrade`; "
+                hint="the first run creates it, and so does `tipcflow db upgrade`; "
                 "TIPCFLOW_DATABASE_URL and TIPCFLOW_HOME say where it is",
             )
         with reachable(self.url):

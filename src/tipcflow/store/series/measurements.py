@@ -13,10 +13,10 @@ from tipcflow.store.schema import series
 from tipcflow.store.series.packing import SUMMARY, pack, packed_of, summary, text_of, unpack
 from tipcflow.store.types import storable
 
-# Series of one statement.
+# Series per statement.
 BATCH = 1000
 _LOCK = 0x71FC
-# So many samples of a series are always read.
+# Minimum number of samples read of each series.
 LEAST = 512
 KEY = ("run", "step", "leg", "attempt", "node", "rank", "metric", "phase")
 COLUMNS = (*KEY, "unit", "source", *SUMMARY, "samples")
@@ -92,7 +92,7 @@ def measurements_of(connection: Connection, query: Select[Any], most: int = 0) -
     """The measurements of the series that a query finds, in the order of their key.
 
     Args:
-        most: of all series together about so many, the longest ones thinned (`packing.unpack`); 0 for all.
+        most: limit for all series together; the longest series are thinned (`packing.unpack`); 0: no limit.
     """
     counts = connection.execute(query.with_only_columns(series.c.n)).scalars().all() if most else []
     each = _most_each(counts, most)

@@ -154,8 +154,8 @@ def unpack(row: Mapping[str, Any], most: int = 0) -> Iterator[Measurement]:
     """The measurements of a row of the table, by ordinal.
 
     Args:
-        most: of a series with more samples only so many (`spread`), and those that are not finite, at most as many
-            again; 0 for all.
+        most: limit for the samples of a long series (`spread`), plus at most as many that are not finite; 0: no
+            limit.
 
     Where they were rolled up, the median stands for all of them. Of evaluations the last sample follows it, as
     itself: it is what a run is judged and compared by.

@@ -1,4 +1,4 @@
-"""Retention of raw samples: those of old runs give way to their summary, which was there all the time."""
+"""Retention of raw samples: samples of old runs are dropped, their stored summaries stay."""
 
 import time
 from dataclasses import dataclass
@@ -10,14 +10,14 @@ from tipcflow.store.schema import runs, series
 from tipcflow.store.series.packing import KEPT
 
 DAY_S = 24 * 3600.0
-# As far as the longest history of a shipped policy looks back, 52 weekly runs, and a year for people who ask. A
-# chain that runs less often is compared with runs that were rolled up.
+# The longest history of a shipped policy is 52 weekly runs, and users ask for a year. Chains that run less often
+# are compared with runs that were rolled up.
 RAW_SAMPLES_DAYS = 365.0
 
 
 @dataclass(frozen=True)
 class RolledUp:
-    """What was rolled up, or would be: how many runs, series, and raw samples in them."""
+    """What was rolled up, or would be: numbers of runs, series and raw samples."""
 
     runs: int = 0
     series: int = 0
@@ -28,11 +28,11 @@ class RollupMixin(StoreBase):
     """Table series."""
 
     def roll_up(self, *, older_than_s: float = RAW_SAMPLES_DAYS * DAY_S, now: float | None = None) -> RolledUp:
-        """Keep of old runs' series only n, mean, median, p10, p90, smallest, largest and last.
+        """Reduce the series of old runs to n, mean, median, p10, p90, smallest, largest and last.
 
-        Short series stay as they are: their summary would be no smaller. So do runs without a status. It takes a
-        transaction per run, may be interrupted, and may run twice at once. SQLite's file does not shrink; its room
-        is used again.
+        Short series stay unchanged, because their summary would not be smaller. So do runs without a status. Uses
+        one transaction per run, may be interrupted, and may run concurrently. SQLite's file does not shrink; its
+        free space is reused.
 
         Args:
             older_than_s: seconds since the run's end.

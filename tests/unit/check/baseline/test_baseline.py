@@ -301,9 +301,9 @@ def test_numbers_that_are_none_are_no_improvement(build: ModuleType) -> None:
             0.75,
             0.70,
             Status.REGRESSION,
-            "needs no confirm run (lite says nothing",
+            "needs no confirm run (not measurable in lite",
         ),
-        ("top1", Phase.EVAL, 0.75, 0.73, Status.UNCONFIRMED, "not confirmed: lite says nothing"),
+        ("top1", Phase.EVAL, 0.75, 0.73, Status.UNCONFIRMED, "not confirmed: not measurable in lite"),
         ("top1", Phase.EVAL, 0.75, 0.75, Status.PASS, "within 2.0%"),
         ("peak_rss", Phase.RESOURCE, 1e9, 2e9, Status.REGRESSION, "more than 10.0% needs no confirm run"),
         ("loss", Phase.TRAIN, 1.0, 1.2, Status.REGRESSION, "needs no confirm run"),
@@ -326,7 +326,7 @@ def test_what_a_confirm_run_says_nothing_about_is_judged_alone(
         policy=load_yaml(CONFIGS / "weekly.yaml", Policy),
         history=tuple(PastRun(run=f"r{at}", medians={key: value}) for at, value in enumerate(past)),
         confirmation=Confirmation(run="c1", medians={key: now}),
-        unconfirmable="lite says nothing about it",
+        unconfirmable="not measurable in lite",
     )
     (result,) = against_baseline(build.facts(measurements=(one,)), context)
     assert result.status is status, result.reason

@@ -20,7 +20,7 @@ from tipcflow.store import Store
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "parse"
 RUN, NODE = a_run().id, "node-a"
-SPOILED = "log/workerlog.0 of node node-a could not be fetched: the node's user may not read it there"
+SPOILED = "log/workerlog.0 of node node-a could not be fetched: not readable for the node's user"
 
 
 class Ended:

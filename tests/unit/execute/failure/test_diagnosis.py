@@ -57,7 +57,7 @@ FIRST = {"a": (RankEnd(rank=0, exit_code=1), RankEnd(rank=1, signal=15))}
     [
         ("silent1", RankEnd(rank=3, exit_code=1), FailureClass.CODE_ERROR, Status.FAILED, "(exit code 1)"),
         ("silent1", RankEnd(rank=3, exit_code=0), FailureClass.CODE_ERROR, Status.FAILED, "(exit code 0)"),
-        ("silent1", RankEnd(rank=3), FailureClass.CODE_ERROR, Status.FAILED, "ended without a word"),
+        ("silent1", RankEnd(rank=3), FailureClass.CODE_ERROR, Status.FAILED, "exited without a message"),
         ("kill", RankEnd(rank=3, signal=9), FailureClass.KILLED, Status.INFRA_FAILURE, "ended by signal 9"),
         ("kill", RankEnd(rank=3, signal=11), FailureClass.CODE_ERROR, Status.FAILED, "(signal 11)"),
     ],
@@ -67,7 +67,7 @@ def test_a_rank_that_leaves_without_a_word_is_blamed_by_how_it_ended(
 ) -> None:
     """Whatever the launcher and the peers print: gloo's word for a closed connection is TIMEOUT, too."""
     if third == RankEnd(rank=3) and blamed:
-        words = "ended without a word"
+        words = "exited without a message"
     said = two_nodes(what, {**FIRST, "b": (third, RankEnd(rank=2, exit_code=1))}, blamed=blamed)
     assert said.failure
     assert (said.failure.culprit, said.failure.failure_class, said.status) == ("node b, rank 3", kind, status)
@@ -82,7 +82,7 @@ def test_a_rank_that_its_peers_wait_for_in_vain_hangs(ends: dict[str, tuple[Rank
     assert said.failure
     assert (said.failure.culprit, said.failure.failure_class) == ("node b, rank 3", FailureClass.HANG)
     assert said.status is Status.FAILED
-    assert said.reason.startswith("no progress on node b, rank 3: its peers waited for it in vain")
+    assert said.reason.startswith("no progress on node b, rank 3: its peers timed out waiting for it")
 
 
 def test_without_the_runners_word_the_launchers_code_tells_how_a_rank_left() -> None:

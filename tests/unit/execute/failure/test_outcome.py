@@ -67,7 +67,7 @@ def test_exit_0_with_an_old_file_is_failed() -> None:
     outputs = (OutputFile(path="out/latest.pdparams", exists=True, fresh=False),)
     found, reason = status_of(record(exit_code=0, outputs=outputs))
     assert found is Status.FAILED
-    assert "left an older out/latest.pdparams as it was" in reason
+    assert "did not update the older out/latest.pdparams" in reason
 
 
 def test_worst_leg_names_the_step() -> None:
@@ -94,7 +94,10 @@ def test_a_lost_node_outweighs_the_legs_it_took_along() -> None:
     ("error", "kind"),
     [
         (InfraError("node b cannot be reached: timed out", node="b"), FailureClass.NODE_UNREADY),
-        (InfraError("node b could not make the workspace: No space left on device", node="b"), FailureClass.DISK),
+        (
+            InfraError("node b could not create the workspace: No space left on device", node="b"),
+            FailureClass.DISK,
+        ),
         (InfraError("the slots are held by run x"), None),
     ],
 )

@@ -192,4 +192,4 @@ def test_the_followers_are_named() -> None:
     assert said.failure is not None
     assert said.failure.followers == ("a", "c")
     assert said.failure.culprit == "node b"
-    assert said.reason.endswith("; node a, c followed")
+    assert said.reason.endswith("; collateral failure on node a, c")

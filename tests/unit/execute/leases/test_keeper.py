@@ -82,7 +82,9 @@ def test_who_waits_is_told_for_whom_and_goes_on_when_it_is_its_turn(
         pass
     assert said[0].startswith("waiting for node-1 slots 0-1: held by run holder (weekly) since 20")
     assert said[0].endswith(" UTC; position 2 of 2")
-    assert said[1:] == ["waiting for node-1 slot 0: kept for run change (ci), which goes first; position 2 of 2"]
+    assert said[1:] == [
+        "waiting for node-1 slot 0: reserved for run change (ci), which is ahead in the queue; position 2 of 2"
+    ]
 
 
 def test_a_wait_has_an_end_and_leaves_no_request(store: Store, keeper: Callable[..., LeaseKeeper]) -> None:
@@ -142,7 +144,7 @@ def test_another_controllers_run_is_waited_for(
     with keeper(claims=claims, say=said.append):
         assert len(store.leases()) == 2
     assert said == [
-        "waiting for node-1: run theirs lives there and holds no lease here: another controller's, or left behind "
+        "waiting for node-1: run theirs has no lease in this database: other controller or leftover "
         "(see `tipcflow nodes`)"
     ]
 

@@ -175,7 +175,7 @@ def test_one_that_cannot_be_read_costs_no_other(
     finally:
         transport.close()
     assert (_names(here), sorted(found.listed)) == (["log", "workerlog.1"], ["log", "workerlog.1"])
-    assert found.spoiled == ["workerlog.0 of node a could not be fetched: the node's user may not read it there"]
+    assert found.spoiled == ["workerlog.0 of node a could not be fetched: not readable for the node's user"]
 
 
 def test_a_link_that_brings_nothing_is_given_up(folder: FolderFetch, folders: tuple[Path, Path]) -> None:
@@ -237,8 +237,8 @@ def test_what_is_damaged_twice_is_said(folder: FolderFetch, folders: tuple[Path,
     Frail.spoil = lambda path: path.write_bytes(b"y" * size) and None if "log" in path.name else None
     found = folder.fetch(["log", "other"])
     assert found.spoiled == [
-        "log of node a could not be fetched: what arrived is not what is there (SHA-256 differs), "
-        "also the second time"
+        "log of node a could not be fetched: the received content differs twice "
+        "from the file on the node (SHA-256)"
     ]
     assert len(Frail.offsets) <= 3
 

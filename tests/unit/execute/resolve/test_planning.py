@@ -44,7 +44,7 @@ def test_a_seed_that_no_command_carries_is_not_declared(tmp_path: Path, settings
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"seed": 7, "seed_argument": ""}, "--seed: suite toy cannot be seeded"),
+        ({"seed": 7, "seed_argument": ""}, "--seed: suite toy does not support seeds"),
         ({"seed": 7, "compat": Compat.BASH}, "--seed: has no effect with --compat bash"),
         ({"diagnose": True, "compat": Compat.BASH}, "--diagnose: has no effect with --compat bash"),
     ],
@@ -73,7 +73,7 @@ def test_ports_that_a_node_uses_are_passed_over() -> None:
     wish = start_port("run-0")
     assert start_port("run-0", taken={wish + 31}) != wish
     assert start_port("run-0", taken={wish - 1, wish + 32, 80, 40000}) == wish
-    with pytest.raises(InfraError, match="no 32 ports in a row are free"):
+    with pytest.raises(InfraError, match="no 32 consecutive ports are free"):
         start_port("run-0", taken=set(range(20000, 32000, 32)))
 
 

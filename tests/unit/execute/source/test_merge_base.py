@@ -99,7 +99,7 @@ def test_only_what_was_measured_and_the_merge_base_itself(repository: Repository
     ("base", "words"),
     [
         ("nobody", "--base: the suite has no such ref; found 'nobody'"),
-        ("alone", "--base: has no common history with what is tested; found 'alone'"),
+        ("alone", "--base: has no common history with the tested commit; found 'alone'"),
     ],
 )
 def test_a_base_that_cannot_be_one(repository: Repository, tmp_path: Path, base: str, words: str) -> None:

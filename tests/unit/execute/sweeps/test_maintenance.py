@@ -95,7 +95,7 @@ def test_a_run_goes_on_as_long_as_somebody_may_be_at_it(here: Deployment) -> Non
     here.lease(living[3], ttl_s=1.0)
     here.store.put_document("patient", "request", {"wait_s": 48 * 3600.0})
     assert [why_abandoned(here.upkeep, run) for run in living] == [""] * 5
-    assert runs_without_status(here.upkeep) == "5 runs without a status: 0 got one, 5 go on"
+    assert runs_without_status(here.upkeep) == "5 runs without a status: 0 got one, 5 are still running"
     assert [run.status for run in here.store.unfinished_runs()] == [None] * 5
     assert len(here.store.leases()) == 1
 
@@ -107,16 +107,16 @@ def test_a_run_that_nobody_goes_on_with_gets_a_status_and_a_reason(here: Deploym
     here.run("living", hours=99, dag_run="two", owner=Owner.LIVING)
     # The tasks that would have released it died: its lease does not protect it.
     here.lease(here.store.get_run("ended"), ttl_s=900.0)
-    assert runs_without_status(here.upkeep) == "4 runs without a status: 3 got one, 1 go on"
+    assert runs_without_status(here.upkeep) == "4 runs without a status: 3 got one, 1 are still running"
     for name in ("ended", "desk", "deleted"):
         run = here.store.get_run(name)
         assert run.status is Status.INFRA_FAILURE
         assert any(line.startswith(f"{name}: infra_failure: ") for line in here.said)
     why = "it ended before it had a plan; its DAG run ended without giving it a status"
     assert here.store.get_run("ended").reason == why
-    assert "holds no slots and began 25 h ago" in here.store.get_run("desk").reason
+    assert "no lease, started 25 h ago" in here.store.get_run("desk").reason
     assert here.store.leases() == []
-    assert runs_without_status(here.upkeep) == "1 runs without a status: 0 got one, 1 go on"
+    assert runs_without_status(here.upkeep) == "1 runs without a status: 0 got one, 1 are still running"
 
 
 def test_leases_of_nodes_that_cannot_be_listed_stay(here: Deployment) -> None:
@@ -125,10 +125,10 @@ def test_leases_of_nodes_that_cannot_be_listed_stay(here: Deployment) -> None:
     here.lease(runs[0], ttl_s=-5)
     here.lease(runs[1], ttl_s=-5, node="198.51.100.9")
     here.lease(runs[2], ttl_s=5, slot=1)
-    assert expired_leases(here.upkeep) == "2 leases ran out: 0 were dropped"
+    assert expired_leases(here.upkeep) == "2 leases expired: 0 were dropped"
     assert sorted(here.said) == [
-        "run expired: its 1 leases stay, since its node cannot be listed: node b does not answer",
-        "run lost: its 1 leases stay, since no cluster file has a node at 198.51.100.9",
+        "run expired: its 1 leases stay, because its node cannot be listed: node b does not answer",
+        "run lost: its 1 leases stay, because no cluster file has a node at 198.51.100.9",
     ]
     assert len(here.store.leases()) == 3
     assert here.asked == ["b"]
@@ -140,9 +140,7 @@ def test_who_waits_for_slots_is_not_abandoned_and_requests_of_dead_waiters_are_f
     for run, ttl_s in ((waiting, 60.0), (dead, -60.0)):
         here.store.queue_for_leases(run.id, [("192.0.2.2", 0)], owner="test", ttl_s=ttl_s, now=NOW)
     assert [bool(why_abandoned(here.upkeep, run)) for run in (waiting, dead)] == [False, True]
-    assert leftovers(here.upkeep) == (
-        "0 nodes looked at: what was left of 0 runs was ended; 1 dead requests were forgotten"
-    )
+    assert leftovers(here.upkeep) == ("0 nodes checked: leftovers of 0 runs ended; 1 expired requests dropped")
     assert here.asked == ["b"]
     assert [place.request.run for place in here.store.lease_queue(NOW)] == ["waiting"]
 
@@ -177,10 +175,10 @@ def test_nodes_that_cannot_be_asked_are_said(here: Deployment) -> None:
     here.cluster("one", NODE, NODE | {"name": "c", "address": "192.0.2.3"})
     here.cluster("same", NODE)  # not asked twice
     (here.home / "configs" / "clusters" / "wrong.yaml").write_text("name: wrong\nnodes: 5\n")
-    assert node_folders(here.upkeep) == "0 nodes looked at: folders of 0 runs were removed, of 0 stay"
+    assert node_folders(here.upkeep) == "0 nodes checked: folders of 0 runs removed, folders of 0 runs stay"
     assert sorted(here.asked) == ["b", "c"]
-    assert here.said[1:] == ["cluster one is passed over: node b does not answer"]
-    assert here.said[0].startswith("cluster wrong is passed over: ")
+    assert here.said[1:] == ["cluster one is skipped: node b does not answer"]
+    assert here.said[0].startswith("cluster wrong is skipped: ")
     assert "nodes" in here.said[0]
 
 

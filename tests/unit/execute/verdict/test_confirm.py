@@ -135,12 +135,12 @@ def test_what_a_little_data_says_nothing_about_is_judged_alone(store: Store) -> 
     short, long = (Policy(name="p", confirm_minutes=minutes) for minutes in (4, 6))
     run = on_all_data(store, answer(), took_s=300)
     assert confirm.unconfirmable(store, run, long) == ""
-    assert confirm.unconfirmable(store, run, short) == "all of it again would take 5 min and there are 4"
+    assert confirm.unconfirmable(store, run, short) == "a full run takes 5 min, confirm_minutes is 4"
     store.put_document(run.id, confirm.DOCUMENT, {"run": "c", "keys": [TRAIN], "until": T0, "mode": LITE})
-    assert confirm.unconfirmable(store, run, long) == f"{LITE} says nothing about it"
+    assert confirm.unconfirmable(store, run, long) == f"not measurable in {LITE}"
     assert confirm.unconfirmable(store, run.model_copy(update={"mode": LITE}), short) == ""
     context = context_of(store, run, rules=long, references=References(suite="s"))
-    assert context.unconfirmable == f"{LITE} says nothing about it"
+    assert context.unconfirmable == f"not measurable in {LITE}"
 
 
 EVAL = "norm_train_cpu/eval"
@@ -188,7 +188,7 @@ def test_an_evaluation_that_takes_too_long_is_judged_alone(store: Store, monkeyp
     run, asked = evaluated(store, TOP1, train_s=9000, eval_s=901)
     assert asked is None
     assert confirm.evaluable(store, run, POLICY) == frozenset()
-    assert confirm.unconfirmable(store, run, POLICY).startswith("all of it again would take")
+    assert confirm.unconfirmable(store, run, POLICY).startswith("a full run takes")
 
 
 def test_the_evaluation_alone_is_planned_with_the_weights_of_each_repeat(store: Store) -> None:
@@ -238,7 +238,7 @@ def test_in_another_mode_only_speeds_of_like_batches_count(store: Store, ips: fl
     store.put_document(run.id, confirm.DOCUMENT, {"run": "child", "keys": [TRAIN], "until": T0, "mode": LITE})
     by, medians, missing, _ = told(store, run) or ("", {}, "", "")
     assert (by, sorted(key.rpartition("|")[2] for key in medians)) == ("child", speeds)
-    assert missing == ("is pass" if speeds else f"had batches of another size in {TRAIN}")
+    assert missing == ("is pass" if speeds else f"different batch size in {TRAIN}")
 
 
 def test_waited_for_until_it_has_ended_or_is_late(store: Store) -> None:
@@ -270,5 +270,5 @@ def test_one_that_never_began_says_why(store: Store) -> None:
     run = tell(store, a_run(created_at=T0, environment="cpu/x/2-nodes"), status=None)
     store.create_run(a_run("child", trigger="confirm", created_at=T0 + 1))
     store.put_document(run.id, confirm.DOCUMENT, {"run": "child", "keys": [TRAIN], "until": T0 + 60})
-    store.finish_run("child", Status.CANCELLED, "stopped by a person", T0 + 9)
-    assert told(store, run) == ("child", {}, "is cancelled: stopped by a person", "")
+    store.finish_run("child", Status.CANCELLED, "stopped by a user", T0 + 9)
+    assert told(store, run) == ("child", {}, "is cancelled: stopped by a user", "")

@@ -167,7 +167,7 @@ def test_a_terminated_runner_ends_its_job(bench):
 
 def test_lease_expires_when_no_controller_is_heard_of(bench):
     record = bench.end_of("sleep 300", lease_s=0.5)
-    assert (record.reason, record.message) == (EndReason.LEASE_EXPIRED, "no controller was heard of for 0.5 s")
+    assert (record.reason, record.message) == (EndReason.LEASE_EXPIRED, "no contact from a controller for 0.5 s")
 
 
 def test_polls_renew_the_lease(bench):

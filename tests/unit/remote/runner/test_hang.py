@@ -66,7 +66,8 @@ def test_one_of_two_ranks_hangs(bench, wait, port):
     seen = bench.ask("evidence", job)
     assert (seen["why"], seen["complete"]) == ("hang", True)
     assert re.fullmatch(
-        r"no progress: nothing new in log/workerlog\.1 \(rank 1\) for \d+ s, after iteration \d+; 1 other goes on",
+        r"no progress: nothing new in log/workerlog\.1 \(rank 1\) for \d+ s, after iteration \d+; "
+        r"1 other is active",
         seen["message"],
     )
     logs = {one["log"]: one for one in seen["logs"]}

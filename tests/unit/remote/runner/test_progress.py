@@ -155,7 +155,7 @@ def test_a_rank_that_has_done_its_part_does_not_hang(progress, root):
     with (root / "log" / "workerlog.1").open():
         assert hang.notice()
     assert hang.message == (
-        "no progress: nothing new in log/workerlog.1 for 12 s, after iteration 1004; 1 other goes on"
+        "no progress: nothing new in log/workerlog.1 for 12 s, after iteration 1004; 1 other is active"
     )
 
 
