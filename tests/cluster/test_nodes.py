@@ -120,5 +120,5 @@ def test_a_node_that_is_not_reached_is_named(desk: Desk) -> None:
     finally:
         desk.nodes.start_sshd("b")
     assert said.returncode == reaped.returncode == 2
-    assert "local: 2 nodes, 2 of 4 slots free, 1 not well" in said.stdout
-    assert "a: nothing to do\nb: could not be reached: " in reaped.stdout
+    assert "local: 2 nodes, 2 of 4 slots free, 1 unhealthy" in said.stdout
+    assert "a: nothing to do\nb: unreachable: " in reaped.stdout

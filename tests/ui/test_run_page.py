@@ -120,7 +120,7 @@ def test_a_forged_certificate_is_said(browser: TestClient, store: Store, home: P
     forged = store.document(run.id, "certificate")
     forged["checks"][0]["reason"] = "nothing happened"
     store.put_document(run.id, "certificate", forged)
-    assert "the certificate was changed" in read(page(browser, run)).text
+    assert "the certificate was modified" in read(page(browser, run)).text
 
 
 def test_curves(machine: TestClient, store: Store, home: Path) -> None:

@@ -1,4 +1,4 @@
-"""Airflow over its REST API: what any process with an address and a login can ask and tell."""
+"""Client of Airflow's REST API; needs only an address and a login."""
 
 from tipcflow.airflow_api.certification import RunFacts
 from tipcflow.airflow_api.client import Airflow

@@ -1,4 +1,4 @@
-"""From an HTTP answer to a model or to the error that a person reads."""
+"""Converts HTTP responses to models or errors."""
 
 import difflib
 from collections.abc import Sequence
@@ -16,10 +16,10 @@ _Model = TypeVar("_Model", bound=BaseModel)
 
 
 def json_of(answer: httpx.Response, url: str) -> dict[str, Any]:
-    """The answer's JSON object.
+    """The response's JSON object.
 
     Raises:
-        ConfigError: it is something else; an unknown path gets Airflow's page, with 200.
+        ConfigError: not a JSON object. Airflow answers unknown paths with its web page and status 200.
     """
     try:
         told = answer.json()
@@ -28,7 +28,7 @@ def json_of(answer: httpx.Response, url: str) -> dict[str, Any]:
     if not isinstance(told, dict):
         kind = answer.headers.get("content-type", "something").partition(";")[0]
         raise ConfigError(
-            f"{url} does not answer as Airflow 3 does at {answer.url.path}",
+            f"{url} does not respond like Airflow 3 at {answer.url.path}",
             found=f"{kind}, HTTP {answer.status_code}",
             expected="a JSON object",
         )
@@ -36,17 +36,17 @@ def json_of(answer: httpx.Response, url: str) -> dict[str, Any]:
 
 
 def model_of(model: type[_Model], answer: httpx.Response, url: str) -> _Model:
-    """The answer as a model.
+    """The response as a model.
 
     Raises:
-        ConfigError: it is not what Airflow 3 answers.
+        ConfigError: the response does not match Airflow 3's schema.
     """
     try:
         return model.model_validate(json_of(answer, url))
     except ValidationError as error:
         first = error.errors()[0]
         raise ConfigError(
-            f"{url} does not answer as Airflow 3 does at {answer.url.path}",
+            f"{url} does not respond like Airflow 3 at {answer.url.path}",
             key=".".join(map(str, first["loc"])),
             found=str(first["input"])[:100],
             expected=first["msg"],
@@ -54,7 +54,7 @@ def model_of(model: type[_Model], answer: httpx.Response, url: str) -> _Model:
 
 
 def unknown_dag(dag_id: str, known: Sequence[str], url: str) -> ConfigError:
-    """The error for a DAG that Airflow does not list, with those of near names or else how many there are."""
+    """The error for an unknown DAG, with similar names or the number of known DAGs."""
     near = difflib.get_close_matches(dag_id, known, n=_NEAR, cutoff=0.5)
     if not known:
         hint = "Airflow lists no DAG at all: has its dag-processor read the DAGs folder?"
@@ -66,20 +66,20 @@ def unknown_dag(dag_id: str, known: Sequence[str], url: str) -> ConfigError:
 
 
 def refusal(answer: httpx.Response, url: str, dag_id: str, run_id: str) -> ConfigError:
-    """The error for an answer that says no."""
+    """The error for a rejected request."""
     about = f" run {run_id}" if run_id else ""
     what = f"DAG {dag_id}{about}" if dag_id else answer.url.path
     if answer.status_code == 403:
         return ConfigError(f"Airflow at {url} does not let this login do that with {what}: {detail(answer)}")
     if answer.status_code == 404 and run_id:
         return ConfigError(f"DAG {dag_id} has no run {run_id}")
-    # Airflow goes on with the whole schema.
+    # Airflow appends the whole schema.
     why = detail(answer).partition(" Failed validating ")[0]
     return ConfigError(f"Airflow refuses {what} (HTTP {answer.status_code}): {why}")
 
 
 def detail(answer: httpx.Response) -> str:
-    """Airflow's own words of an answer that is an error, on one line, cut where they are long."""
+    """The error message of a response as one line, truncated."""
     try:
         told = answer.json().get("detail", "")
     except (ValueError, AttributeError):

@@ -1,4 +1,4 @@
-"""A run as the Certification page tells it: `GET <airflow>/certification/api/runs/<run>`."""
+"""A run as reported by the Certification page: `GET <airflow>/certification/api/runs/<run>`."""
 
 from typing import Annotated, Any
 
@@ -8,12 +8,12 @@ from tipcflow.domain import CheckResult, Run, Status
 
 
 def _status(word: Any) -> Status | None:
-    """A word for what goes on (`running`, `waiting`, null) is no status yet."""
+    """The status, or None for a state before it (`running`, `waiting`, null)."""
     return Status(word) if word in set(Status) else None
 
 
 def _only(model: type[BaseModel]) -> BeforeValidator:
-    """Drop what a newer page tells in addition: whoever asks from a CI host may be older than it."""
+    """Ignore fields of a newer Certification page: the client on a CI host may be older."""
 
     def known(told: Any) -> Any:
         return {key: told[key] for key in told if key in model.model_fields} if isinstance(told, dict) else told
@@ -33,7 +33,7 @@ class _Told(BaseModel):
 
 
 class ToldStep(_Told):
-    """One planned step; no status while it waits or goes on. `seconds` of its longest job."""
+    """One planned step; no status while it is waiting or running. `seconds` is the time of its longest job."""
 
     id: str
     status: _Said = None
@@ -55,9 +55,9 @@ class ToldLeg(_Told):
 
 
 class Confirming(_Told):
-    """What a run's verdict waits for: a run that measures once more; `keys` are steps, or step/leg.
+    """The confirmation run that a verdict waits for; `keys` are steps, or step/leg.
 
-    `dag_run_id` is Airflow's, of the DAG `confirm`.
+    `dag_run_id` is the id of the run of DAG `confirm`.
     """
 
     run: str
@@ -67,10 +67,10 @@ class Confirming(_Told):
 
 
 class RunFacts(_Told):
-    """What is known of a run so far; `run.status` is None until it is judged.
+    """The current facts of a run; `run.status` is None until it is judged.
 
     Attributes:
-        neutral: whether it is `unconfirmed` and its policy says that this does not block.
+        neutral: whether it is `unconfirmed` and its policy makes that neutral.
     """
 
     run: Annotated[Run, _only(Run)]

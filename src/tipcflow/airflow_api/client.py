@@ -1,4 +1,4 @@
-"""A small client of Airflow's REST API (v2), measured with 3.3.2."""
+"""A small client of Airflow's REST API (v2), tested with 3.3.2."""
 
 from collections.abc import Iterator, Mapping
 from types import TracebackType
@@ -14,7 +14,7 @@ from tipcflow.airflow_api.models import Dag, DagRun, Health, ImportFault, TaskIn
 from tipcflow.domain import ConfigError
 
 _API = "/api/v2"
-# Airflow's own `[api] maximum_page_limit`, unless somebody changed it: it gives fewer then, never more.
+# Airflow's default `[api] maximum_page_limit`; with another limit it returns fewer entries, never more.
 _PAGE = 100
 _LONGEST_NOTE = 1000
 
@@ -22,20 +22,20 @@ _Model = TypeVar("_Model", Dag, DagRun)
 
 
 class Airflow:
-    """One Airflow, seen from outside.
+    """One Airflow deployment.
 
-    Every method is one call with a deadline (several when Airflow answers in pages); a call that got no answer is
-    made again, with growing pauses, until the deadline. All calls are safe to repeat.
+    Every method is one call with a deadline (several calls for paginated responses); a call without a response is
+    retried with back-off until the deadline. All calls are safe to repeat.
 
     Args:
-        url: its address, with a path when it is served below one.
-        user, password: for a token login, done when it is first needed and again when the token has expired.
+        url: its address, including a path prefix.
+        user, password: for a token login, at the first call and whenever the token has expired.
         token: a token instead of a login.
-        deadline_s: seconds that one call may take, retries included.
-        transport: instead of the network, for tests.
+        deadline_s: maximum seconds of one call, including retries.
+        transport: replaces the network in tests.
 
-    Every method raises ConfigError (login refused, unknown DAG or run, params refused, not an Airflow) or
-    InfraError (no answer, an error inside Airflow); neither ever holds a secret.
+    Every method raises ConfigError (login rejected, unknown DAG or run, params rejected, not an Airflow) or
+    InfraError (no response, an error inside Airflow); neither contains a secret.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Airflow:
 
     @property
     def url(self) -> str:
-        """The address without a slash at its end."""
+        """The address without a trailing slash."""
         return self._http.url
 
     def __enter__(self) -> Self:
@@ -70,7 +70,7 @@ class Airflow:
         self._http.close()
 
     def health(self, *, deadline_s: float | None = None) -> Health:
-        """How scheduler, triggerer, dag_processor and metadatabase are; needs no login."""
+        """The health of scheduler, triggerer, dag_processor and metadatabase; needs no login."""
         told = json_of(
             self._http.call("GET", f"{_API}/monitor/health", login=False, deadline_s=deadline_s), self.url
         )
@@ -78,19 +78,19 @@ class Airflow:
         return Health(components={name: str(part.get("status") or "") for name, part in parts.items()})
 
     def dags(self) -> list[Dag]:
-        """All DAGs that the dag-processor has read and that still exist, by id."""
+        """All parsed, existing DAGs, sorted by id."""
         found = [Dag.model_validate(one) for one in self._pages(f"{_API}/dags", "dags", {"order_by": "dag_id"})]
         return [dag for dag in found if not dag.is_stale]
 
     def dag(self, dag_id: str) -> Dag:
-        """One DAG; an unknown one raises ConfigError with the list of those with near names."""
+        """One DAG; raises ConfigError with similar names if it is unknown."""
         return self._one(Dag, "GET", self._dag(dag_id), dag_id)
 
     def import_errors(self, *, since: float = 0.0) -> dict[str, str]:
-        """What is wrong with the DAG files that the dag-processor could not read: file -> traceback.
+        """Import errors of DAG files: file -> traceback.
 
         Args:
-            since: Unix time; what was found before is left out, for the file may have been mended since.
+                since: Unix time; older errors are ignored, because the file may have been fixed.
         """
         found = map(ImportFault.model_validate, self._pages(f"{_API}/importErrors", "import_errors", {}))
         return {one.filename: one.stack_trace for one in found if one.timestamp.timestamp() >= since}
@@ -102,14 +102,14 @@ class Airflow:
         )
 
     def trigger(self, dag_id: str, conf: Mapping[str, Any], run_id: str) -> DagRun:
-        """Make a run of a DAG, or give the one that has this id already: to ask twice makes one run.
+        """Create a run of a DAG, or return the existing run with this id (idempotent).
 
         Args:
-            conf: the DAG's params; those left out have their defaults.
-            run_id: letters, digits and `_.~:+-`; the part before `__` says who triggers.
+            conf: the DAG's params; omitted ones have their defaults.
+            run_id: letters, digits and `_.~:+-`; the part before `__` names the trigger.
 
         Raises:
-            ConfigError: unknown DAG, params or run id that Airflow refuses, or the id belongs to a run with
+            ConfigError: unknown DAG, params or run id rejected by Airflow, or the id belongs to a run with
                 another conf.
         """
         body = {"dag_run_id": run_id, "logical_date": None, "conf": dict(conf)}
@@ -126,24 +126,24 @@ class Airflow:
         return there
 
     def dag_run(self, dag_id: str, run_id: str, *, deadline_s: float | None = None) -> DagRun:
-        """One run of a DAG as it is now."""
+        """The current state of a DAG run."""
         path = self._dag_run(dag_id, run_id)
         return self._one(DagRun, "GET", path, dag_id, run_id=run_id, deadline_s=deadline_s)
 
     def unfinished(self) -> list[DagRun]:
-        """The runs of all DAGs that are queued or running, the oldest first."""
+        """The queued and running runs of all DAGs, oldest first."""
         states = {"state": ["queued", "running"], "order_by": "run_after"}
         return [DagRun.model_validate(one) for one in self._pages(f"{_API}/dags/~/dagRuns", "dag_runs", states)]
 
     def task_instances(self, dag_id: str, run_id: str, *, deadline_s: float | None = None) -> list[TaskInstance]:
-        """All tasks of a run, mapped ones one by one, by task id and map index."""
+        """All task instances of a run, including mapped ones, sorted by task id and map index."""
         path = f"{self._dag_run(dag_id, run_id)}/taskInstances"
         pages = self._pages(path, "task_instances", {}, dag_id, run_id, deadline_s)
         found = [TaskInstance.model_validate(one) for one in pages]
         return sorted(found, key=lambda one: (one.task_id, one.map_index))
 
     def set_note(self, dag_id: str, run_id: str, note: str) -> DagRun:
-        """Write the note that the UI shows at a run; Airflow keeps 1000 characters."""
+        """Set the note of a run in the UI; Airflow stores 1000 characters."""
         return self._patch_run(dag_id, run_id, "note", note[:_LONGEST_NOTE])
 
     def set_state(
@@ -153,17 +153,17 @@ class Airflow:
         return self._patch_run(dag_id, run_id, "state", state, deadline_s=deadline_s)
 
     def certification(self, run: str, *, deadline_s: float | None = None) -> RunFacts | None:
-        """The facts of a run as the Certification page tells them; None while it knows no such run.
+        """The facts of a run from the Certification page; None while the run is unknown.
 
         Args:
-            run: our id of it, `DagRun.run`.
+            run: the tipcflow run id, `DagRun.run`.
         """
         answer = self._http.call("GET", f"/certification/api/runs/{quote(run, safe='')}", deadline_s=deadline_s)
         is_json = "json" in answer.headers.get("content-type", "")
         if answer.status_code == 404 and is_json:
             return None
         if not is_json:
-            # Airflow answers every path that it does not know with its page, and 200.
+            # Airflow answers unknown paths with its web page and status 200.
             raise ConfigError(
                 f"Airflow at {self.url} has no Certification page",
                 hint="tipcflow's plugins folder is not among its plugins",
@@ -222,7 +222,7 @@ class Airflow:
         if answer.is_success:
             return answer
         if answer.status_code == 404 and dag_id:
-            # Airflow says the same of a run that is unknown and of a DAG that is.
+            # Airflow's response is the same for an unknown run and an unknown DAG.
             known = [dag.dag_id for dag in self.dags()]
             if dag_id not in known:
                 raise unknown_dag(dag_id, known, self.url)

@@ -1,4 +1,4 @@
-"""One HTTP call with a deadline: retries with back-off while Airflow cannot be reached, login by token."""
+"""HTTP calls with a deadline: token login, retries with back-off while Airflow is unreachable."""
 
 import ipaddress
 import time
@@ -10,14 +10,14 @@ import httpx
 from tipcflow.airflow_api.answers import detail, json_of
 from tipcflow.domain import ConfigError, InfraError
 
-# One try; the deadline of a call bounds all tries together.
+# Timeout of one attempt; the deadline of a call bounds all attempts together.
 _CONNECT_S = 5.0
 _TRY_S = 30.0
 _FIRST_PAUSE_S = 0.2
 _LONGEST_PAUSE_S = 5.0
-# A gateway's way to say that there is nobody behind it, or that it is too much now.
+# Responses of a gateway without a backend, or of an overloaded server.
 _NOT_NOW = frozenset({429, 502, 503, 504})
-# An error inside Airflow may be a locked SQLite file, which passes; a lasting one is not worth the whole deadline.
+# An error inside Airflow may be transient (a locked SQLite file); a permanent one must not use up the deadline.
 _TRIES_OF_500 = 3
 
 
@@ -25,14 +25,14 @@ class Http:
     """Calls to one Airflow.
 
     Args:
-        url: its address as people type it into a browser, with a path when it is served below one.
+        url: its address as in a browser, including a path prefix.
         user, password: for a login, at the first call and whenever the token has expired.
-        token: a token that somebody else has got; it is not renewed.
-        deadline_s: seconds that one call may take, retries included.
-        transport: instead of the network, for tests.
+        token: an existing token; it is not renewed.
+        deadline_s: maximum seconds of one call, including retries.
+        transport: replaces the network in tests.
 
     Raises:
-        ConfigError: an address that is none, one with a login in it, no login or half of one.
+        ConfigError: an invalid address, an address with a login in it, or a missing or incomplete login.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Http:
         self._user, self._password, self._token = user, password, token
         self._renewable = not token
         self._deadline_s = deadline_s
-        # A proxy of the environment is for other machines: on this one it could not reach anybody.
+        # Proxies of the environment are for other machines and cannot reach the loopback address.
         self._client = httpx.Client(trust_env=not _loopback(host), transport=transport)
 
     def __repr__(self) -> str:
@@ -72,14 +72,14 @@ class Http:
         deadline_s: float | None = None,
         login: bool = True,
     ) -> httpx.Response:
-        """One call, which must be safe to repeat: a try of which no answer came is made again.
+        """One call, which must be safe to repeat: an attempt without a response is retried.
 
         Returns:
-            any answer but those that mean "try again", or "log in" where there is a login to do it with.
+            The response, unless it requires a retry or a login that is available.
 
         Raises:
-            InfraError: no answer within the deadline, or an error inside Airflow that lasts.
-            ConfigError: the login is refused, or the address leads elsewhere.
+            InfraError: no response within the deadline, or a permanent error inside Airflow.
+            ConfigError: the login is rejected, or the address redirects elsewhere.
         """
         until = time.monotonic() + (self._deadline_s if deadline_s is None else deadline_s)
         renewed = False
@@ -149,7 +149,7 @@ class Http:
 
     def _seen(self, answer: httpx.Response, path: str) -> httpx.Response:
         if answer.is_redirect:
-            # Followed, a POST would become a GET and the token would go to whoever the answer names.
+            # Following the redirect would turn a POST into a GET and send the token to another host.
             where = answer.headers.get("location", "")
             raise ConfigError(f"{self.url} redirects {path} to {where}", hint="give the address that it leads to")
         if answer.status_code >= 500:
@@ -160,7 +160,7 @@ class Http:
 
 
 def _token_refused(answer: httpx.Response) -> bool:
-    """An expired token gets 401; one signed with another secret (Airflow was set up anew) gets 403."""
+    """An expired token gets 401; one signed with another secret (a reinstalled Airflow) gets 403."""
     return answer.status_code == 401 or (answer.status_code == 403 and "JWT" in detail(answer))
 
 
@@ -171,7 +171,7 @@ def _checked(url: str) -> str:
     except ValueError:
         login, host, parts = None, None, urlsplit("")
     if login:
-        # The address is in every message, so that no secret may be in it; this one does not repeat it.
+        # All messages contain the address, so it must not contain a secret; this message omits it.
         raise ConfigError("a login in the address of Airflow", expected="address and login apart")
     if not host or parts.scheme not in ("http", "https") or parts.query or parts.fragment:
         raise ConfigError("not the address of Airflow", found=url, expected="e.g. https://airflow.example.org")

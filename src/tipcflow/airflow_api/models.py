@@ -1,4 +1,4 @@
-"""What Airflow answers, as far as it is used here; fields that are not named here are passed over."""
+"""Models of Airflow's responses; unused fields are ignored."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -10,13 +10,13 @@ from tipcflow.domain import run_id_of
 
 
 class _Answer(BaseModel):
-    """Airflow adds fields with every release, so that unknown ones are no error here."""
+    """Ignores unknown fields, because Airflow adds fields with every release."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
 
 
 class RunState(StrEnum):
-    """Airflow's state of a DAG run; not the status of a run, which the checks give."""
+    """Airflow's state of a DAG run; not the status of a run, which results from the checks."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -25,7 +25,7 @@ class RunState(StrEnum):
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more will happen, unless a person clears the run."""
+        """Whether the state is final, unless a user clears the run."""
         return self in (RunState.SUCCESS, RunState.FAILED)
 
 
@@ -34,8 +34,8 @@ class DagRun(_Answer):
 
     Attributes:
         run_id: Airflow's id, unique within the DAG.
-        run_after: when it may start; stays when the run is cleared and runs again.
-        conf: the params that it was triggered with, without defaults.
+        run_after: earliest start; does not change when the run is cleared.
+        conf: the params given at the trigger, without defaults.
     """
 
     dag_id: str
@@ -50,19 +50,19 @@ class DagRun(_Answer):
 
     @property
     def run(self) -> str:
-        """The run of ours that it is: the row in the metrics database (`run_id_of`)."""
+        """The tipcflow run id, the key in the metrics database (`run_id_of`)."""
         return run_id_of(self.dag_id, self.run_id, self.run_after)
 
 
 class TaskInstance(_Answer):
-    """One task of a DAG run, last try of it.
+    """One task instance of a DAG run, last attempt.
 
     Attributes:
         map_index: -1 for a task that is not mapped.
         rendered_map_index: a mapped task's name, the node's; None until it has run.
-        state: Airflow's word; None before it is scheduled.
-        scheduled_when, queued_when, start_date, end_date: the stations of its life.
-        duration: seconds from start to end, None while it has not ended.
+        state: Airflow's state; None before it is scheduled.
+        scheduled_when, queued_when, start_date, end_date: timestamps of its states.
+        duration: seconds from start to end, None until it ends.
     """
 
     task_id: str
@@ -89,7 +89,7 @@ class Dag(_Answer):
     """A DAG as Airflow lists it.
 
     Attributes:
-        has_import_errors: its file could not be read the last time; an older reading of it is listed.
+        has_import_errors: the last import of its file failed; an older version is listed.
     """
 
     dag_id: str
@@ -102,7 +102,7 @@ class Dag(_Answer):
 
     @property
     def name(self) -> str:
-        """What the UI calls it: the chain's name, for the DAG of a chain."""
+        """The name in the UI; for the DAG of a chain, the chain's name."""
         return self.dag_display_name or self.dag_id
 
     @property
@@ -112,7 +112,7 @@ class Dag(_Answer):
 
 
 class ImportFault(_Answer):
-    """A DAG file that could not be read, when that was noticed last."""
+    """An import error of a DAG file, with the time of the last attempt."""
 
     filename: str
     stack_trace: str
@@ -120,10 +120,10 @@ class ImportFault(_Answer):
 
 
 class Health(_Answer):
-    """Component -> `healthy`, `unhealthy` or '' when it says nothing (it never ran)."""
+    """Component -> `healthy`, `unhealthy`, or '' if it never ran."""
 
     components: dict[str, str]
 
     def missing(self, *needed: str) -> tuple[str, ...]:
-        """The components that are not healthy, of those named or else of all that Airflow told of."""
+        """The unhealthy components among `needed`, or among all reported ones."""
         return tuple(name for name in needed or self.components if self.components.get(name) != "healthy")

@@ -1,4 +1,4 @@
-"""What a run is judged against."""
+"""The inputs of checks besides a run's own facts."""
 
 import math
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from tipcflow.domain import Declared, Facts, PastRun, Run
 
 @dataclass(frozen=True)
 class Pin:
-    """A value that a person pinned: from which run, who and why."""
+    """A value that a user pinned: from which run, who and why."""
 
     value: float
     run: str
@@ -23,13 +23,13 @@ class Pin:
 
 @dataclass(frozen=True)
 class Confirmation:
-    """What the confirm run of this run measured.
+    """The measurements of this run's confirm run.
 
     Attributes:
         run: its id.
-        medians: 'step|leg|metric' -> median, of the steps and legs that ended well.
-        missing: why a number that is not there is not there.
-        failed: the reason why the confirm run is `failed`, '' when it is not or only its time was over.
+        medians: 'step|leg|metric' -> median, of the steps and legs that succeeded.
+        missing: why the confirm run lacks a metric.
+        failed: the reason if the confirm run is `failed`, '' if it is not or only exceeded its budget.
     """
 
     run: str
@@ -40,19 +40,19 @@ class Confirmation:
 
 @dataclass(frozen=True)
 class CheckContext:
-    """Everything that checks may look at besides the run's own facts.
+    """All inputs of checks besides the run's own facts.
 
     Attributes:
         history: accepted earlier runs of the same chain, mode and environment class, oldest first.
-        references: the suite's targets; None when it has no file.
-        pins: 'step|leg|metric' -> the value that is pinned for it.
-        confirmation: what a confirm run said; None when none was asked for.
+        references: the suite's targets; None if it has no file.
+        pins: 'step|leg|metric' -> its pinned value.
+        confirmation: the result of a confirm run; None if none was requested.
         unconfirmable: why no confirm run can tell of numbers that depend on the mode (accuracy, loss, memory); ''
             when one can.
         evaluable: ids, without repeats, of evaluation steps that one can do again all the same.
-        goldens: the predictions stored for the chain in this mode; None when there are none.
-        before: what the plan of the last one of these runs declared; None without one.
-        prints: what the suite's logs hold and what they need not hold.
+        goldens: the predictions stored for the chain in this mode; None if there are none.
+        before: what the plan of the last of these runs declared; None without a run.
+        prints: what the suite's logs contain and what is optional in them.
         probes: node -> probe -> its times in accepted earlier runs on that node, of any chain.
         elsewhere: for a run without a history in its environment class, the class that has most of the chain's
             accepted runs, and how many.
@@ -74,12 +74,12 @@ class CheckContext:
     run: Run | None = None
 
     def past(self, key: str) -> list[float]:
-        """A number (`numbers_of`) in the last accepted runs that count and have it, oldest first; finite."""
+        """The finite values of a metric (key of `numbers_of`) in the last accepted runs, oldest first."""
         known = [run.medians[key] for run in self.history if math.isfinite(run.medians.get(key, math.nan))]
         return known[-self.policy.history :]
 
     def framework(self, facts: Facts) -> str:
-        """The framework that the run used, as the run says, else as its nodes say; '' when unknown."""
+        """The framework as reported by the run, or else by its nodes; '' if unknown."""
         if self.run and self.run.framework:
             return self.run.framework
         versions = {f"{node.framework} {node.framework_version}".strip() for node in facts.node_facts}
@@ -87,5 +87,5 @@ class CheckContext:
 
     @property
     def suite_sha256(self) -> str:
-        """Hash of the suite's content that the run used; '' when unknown."""
+        """Hash of the tested content of the suite; '' if unknown."""
         return self.run.suite_sha256 if self.run else ""

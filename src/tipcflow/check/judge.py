@@ -1,4 +1,4 @@
-"""Facts and context -> every check's answer, and the run's status with its reason."""
+"""Runs all checks on a run's facts, and derives the run's status and reason."""
 
 from collections.abc import Callable, Iterable
 from textwrap import shorten
@@ -27,7 +27,7 @@ from tipcflow.domain import CheckResult, Facts, Status, run_status
 
 Check = Callable[[Facts, CheckContext], list[CheckResult]]
 
-# In the order in which a person wants to read them.
+# In display order.
 CHECKS: tuple[Check, ...] = (
     ran_removed,
     environment_class,
@@ -56,12 +56,12 @@ MAX_WIDTH = 300
 
 
 def judge(facts: Facts, context: CheckContext) -> tuple[CheckResult, ...]:
-    """The answers of all checks, in a fixed order."""
+    """The results of all checks, in a fixed order."""
     return tuple(result for check in CHECKS for result in check(facts, context))
 
 
 def verdict(facts: Facts, results: Iterable[CheckResult]) -> tuple[Status, str]:
-    """The run's status, and one line that names its worst problems (at most three) or what was proven."""
+    """The run's status, and one line with its worst problems (at most three) or what was proven."""
     answers = tuple(results)
     gating = [result.status for result in answers if result.gating]
     status = run_status(
@@ -76,8 +76,7 @@ def verdict(facts: Facts, results: Iterable[CheckResult]) -> tuple[Status, str]:
 def why(facts: Facts, results: Iterable[CheckResult]) -> list[str]:
     """The parts of the verdict's line: the worst problems, at most three, or what was proven and what was not.
 
-    What is gone, and a history that was left behind, come first, allowed or not: whoever reads one line must
-    read that.
+    Removed work and a lost history come first, even if allowed, because they must not be overlooked.
     """
     answers = tuple(results)
     gone = [one for one in answers if one.check in (REMOVED, ENVIRONMENT) and one.status is not Status.PASS]
@@ -91,7 +90,7 @@ def why(facts: Facts, results: Iterable[CheckResult]) -> list[str]:
 
 
 def _problems(facts: Facts, results: tuple[CheckResult, ...]) -> list[str]:
-    """What went wrong, worst first; steps before the legs and checks that suffer from them."""
+    """Problems, worst first; steps before the legs and checks that depend on them."""
     found: list[tuple[int, str]] = []
     for statuses in (facts.step_status, facts.leg_status):
         for key, status in statuses.items():
@@ -100,7 +99,7 @@ def _problems(facts: Facts, results: tuple[CheckResult, ...]) -> list[str]:
                 found.append((status.severity, f"{key}: {reason or status.value}"))
     said = bool(found)
     for result in results:
-        # A summary only repeats what the steps say themselves, where one of them says anything.
+        # A summary only repeats the problems of steps, if there are any.
         repeats = said and bool(result.values.get(SUMMARY))
         if result.gating and result.status in _BAD and not repeats:
             about = " ".join(part for part in (result.step, result.leg) if part)
@@ -108,12 +107,12 @@ def _problems(facts: Facts, results: tuple[CheckResult, ...]) -> list[str]:
                 (result.status.severity, f"{result.check}{f' ({about})' if about else ''}: {result.reason}")
             )
     found.sort(key=lambda problem: -problem[0])
-    # A reason may quote a log: here it is one line, and the page of the run has the rest.
+    # A reason may quote a log; it is shortened to one line here, and the run's page shows all of it.
     return [shorten(text, MAX_WIDTH, placeholder=" …") for _, text in found]
 
 
 def _said_by_a_leg(facts: Facts, step: str, status: Status) -> bool:
-    """Whether a leg of the step says the same: the step only counts its legs then."""
+    """Whether a leg of the step has the same status; the step's reason then only counts its legs."""
     return any(key.startswith(f"{step}/") and said is status for key, said in facts.leg_status.items())
 
 

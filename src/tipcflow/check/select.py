@@ -1,4 +1,4 @@
-"""The parts of a run's facts that checks ask for."""
+"""Selections from a run's facts for checks."""
 
 import math
 from collections.abc import Collection
@@ -21,7 +21,7 @@ RankKey = tuple[str, int]
 
 
 def training_steps(facts: Facts) -> tuple[Step, ...]:
-    """The planned training steps that the cluster can do."""
+    """The planned training steps that the cluster supports."""
     return tuple(step for step in facts.plan.steps if step.kind is StepKind.TRAIN and not step.not_run)
 
 
@@ -31,7 +31,7 @@ def inference_steps(facts: Facts) -> tuple[Step, ...]:
 
 
 def iterations(facts: Facts, step: Step) -> dict[RankKey, tuple[Measurement, ...]]:
-    """(node, rank) -> everything that training lines of the step's last attempt said, in their order."""
+    """(node, rank) -> all measurements in training lines of the step's last attempt, in order."""
     found: dict[RankKey, list[Measurement]] = {}
     for one in last_attempts(facts.measurements):
         if one.step == step.id and one.phase is Phase.TRAIN:
@@ -64,12 +64,12 @@ def losses(facts: Facts, step: Step, name: str = "loss") -> dict[RankKey, tuple[
 
 
 def trained(facts: Facts, step: Step) -> bool:
-    """Whether the training step ended well and logged iterations: an exit code alone proves nothing."""
+    """Whether the training step succeeded and logged iterations: an exit code alone proves nothing."""
     return facts.step_status.get(step.id) is Status.PASS and bool(iterations(facts, step))
 
 
 def passed(facts: Facts, step: str, leg: str) -> bool:
-    """Whether a step, or a leg of it, ended well: what else it measured is not the work that others did."""
+    """Whether a step, or a leg of it, succeeded; measurements of others are not comparable."""
     said = facts.leg_status.get(f"{step}/{leg}") if leg else facts.step_status.get(step)
     return said is Status.PASS
 
@@ -87,12 +87,12 @@ def records(facts: Facts, step_id: str, leg: str = "") -> tuple[ExitRecord, ...]
 
 
 def leg_key(step: Step, leg: str) -> str:
-    """The key that facts use for a leg."""
+    """The key of a leg in facts."""
     return f"{step.id}/{leg}"
 
 
 def number(value: float) -> str:
-    """A number as people read it: up to six significant digits, no exponent where none is needed."""
+    """Format a number with up to six significant digits, without an exponent if possible."""
     return f"{value:.6g}" if math.isfinite(value) else str(value)
 
 
@@ -104,6 +104,6 @@ def amount(value: float, unit: str) -> str:
 
 
 def some(names: list[str], limit: int = 3) -> str:
-    """The first few names, and how many more there are."""
+    """The first few names, and the number of the others."""
     more = f" and {len(names) - limit} more" if len(names) > limit else ""
     return ", ".join(names[:limit]) + more

@@ -1,4 +1,4 @@
-"""What a run without problems proved, and what of it was not judged or not run."""
+"""Summary of a run without problems: what passed, was not evaluated or did not run."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from tipcflow.check.select import leg_key
 from tipcflow.domain import CheckResult, Facts, Status
 
-# Families of checks that compare with earlier runs; of the others the metric says more.
+# Families of checks that compare with earlier runs; other checks are listed by metric.
 _FAMILIES = ("speed", "memory", "accuracy")
 
 
 def summary(facts: Facts, results: Iterable[CheckResult]) -> list[str]:
-    """Phrases: how many checks passed, what was not judged and why, what was not run."""
+    """Phrases: how many checks passed, what was not evaluated and why, what did not run."""
     answers = tuple(results)
     counts = Counter(result.status for result in answers)
     passed = counts[Status.PASS] + counts[Status.IMPROVEMENT]
@@ -23,7 +23,7 @@ def summary(facts: Facts, results: Iterable[CheckResult]) -> list[str]:
 
 
 def _too_short(result: CheckResult) -> bool:
-    """Whether an answer needs more earlier runs than there are."""
+    """Whether a result lacks earlier runs."""
     n, needed = result.values.get("n"), result.values.get("needed")
     return isinstance(n, int) and isinstance(needed, int) and n < needed
 
@@ -47,7 +47,7 @@ def _others(open_: Iterable[CheckResult]) -> list[str]:
 
 
 def _not_run(facts: Facts) -> list[str]:
-    """Legs by their device, and steps without legs, that the nodes cannot do."""
+    """Legs by device, and steps without legs, that the nodes do not support."""
     legs: Counter[str] = Counter()
     steps = []
     for step in facts.plan.steps:

@@ -1,1 +1,1 @@
-"""The cli room (see docs/architecture.md)."""
+"""The command line (see docs/architecture.md)."""

@@ -1,4 +1,4 @@
-"""`tipcflow baseline …`: what numbers are compared with, and what a person decided about it."""
+"""`tipcflow baseline …`: the baselines of metrics, and the decisions of users about them."""
 
 import math
 from typing import TYPE_CHECKING, Annotated, Any
@@ -28,7 +28,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 @app.callback()
 def _group() -> None:
-    """What the numbers of a run are compared with."""
+    """Baselines that a run's metrics are compared with."""
 
 
 @app.command("show")
@@ -75,7 +75,7 @@ def show(
     ]
     width = terminal_width()
     if not table:
-        typer.echo("no numbers that are compared")
+        typer.echo("no metrics that are compared")
         return
     echo_lines(columns(("STEP", "LEG", "METRIC", "BASELINE", "KIND", "RUNS"), table, width=width))
     if decisions:
@@ -145,12 +145,12 @@ def _decide(
     from tipcflow.store import Baseline, Store
 
     if not because.strip():
-        raise ConfigError("a decision needs a reason", key="--because", expected="why, in a sentence")
+        raise ConfigError("a decision needs a reason", key="--because", expected="the reason, in one sentence")
     with Store.open() as store:
         found = store.find_run(run)
         numbers = _numbers(store, found, metrics or [], step)
         if found.status is None:
-            raise ConfigError(f"run {found.id} goes on", expected="a run that has ended")
+            raise ConfigError(f"run {found.id} is running", expected="a finished run")
         at = time.time()
         made = [
             Baseline(
@@ -174,14 +174,14 @@ def _decide(
     if as_json:
         print_json([one.model_dump(mode="json") | {"value": _finite(one.value)} for one in made])
         return
-    typer.echo(f"{_word(made[0])}: {len(made)} numbers of {found.chain} in {found.mode}, run {found.id}")
+    typer.echo(f"{_word(made[0])}: {len(made)} metric values of {found.chain} in {found.mode}, run {found.id}")
 
 
 def _numbers(store: "Store", run: Run, metrics: list[str], step: str) -> dict[tuple[str, str, str], float]:
-    """(step, leg, metric) -> the run's own number, of what can be compared and was asked for.
+    """(step, leg, metric) -> the run's value of each comparable metric that the options select.
 
     Raises:
-        ConfigError: there is none.
+        ConfigError: the run has no such metric.
     """
     found: dict[tuple[str, str, str], float] = {}
     for key, number in store.past_run(run.id).medians.items():
@@ -193,14 +193,14 @@ def _numbers(store: "Store", run: Run, metrics: list[str], step: str) -> dict[tu
             found[(about, leg, name)] = number
     if not found:
         wanted = f" of {', '.join(metrics)}" if metrics else ""
-        raise ConfigError(f"run {run.id} has no number{wanted} that could be compared", hint="`tipcflow show RUN`")
+        raise ConfigError(f"run {run.id} has no comparable value{wanted}", hint="`tipcflow show RUN`")
     return found
 
 
 def _in_force(
     store: "Store", run: Run, metrics: list[str], step: str, decisions: "Sequence[Baseline]", rules: "Policy"
 ) -> list[dict[str, Any]]:
-    """What the run's numbers are compared with, as its checks do it: `level_of`, and pins beside it."""
+    """The baselines of a run's metrics as its checks compute them (`level_of`), with pinned values."""
     from tipcflow.check.baseline.level import level_of
     from tipcflow.execute.verdict.check_context import decided, history_of
 

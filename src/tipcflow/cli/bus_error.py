@@ -1,7 +1,7 @@
-"""SIGBUS: what the kernel sends when a file that SQLite has mapped was cut, or can no longer be extended.
+"""SIGBUS: the kernel sends it when a file that SQLite has mapped is truncated or cannot be extended.
 
-No exception can be made of it: the signal comes again and again at the same instruction. SQLite runs without the
-interpreter's lock, so another thread can still print one line and end the process.
+Python cannot turn it into an exception: the signal repeats at the same instruction. SQLite runs without the
+interpreter's lock, so another thread can still print one line and exit.
 """
 
 import contextlib
@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator
 
 from tipcflow.domain import Status, exit_code
 
-LINE = "the database's files were cut or made read-only under this process (SIGBUS)"
+LINE = "the database files were truncated or made read-only while in use (SIGBUS)"
 _before_the_end: list[Callable[[str], object]] = []
 
 
 def watch_for_bus_errors() -> None:
-    """End the process with one line and the exit code of `infra_failure` at the first SIGBUS."""
+    """Exit at the first SIGBUS with one line and the exit code of `infra_failure`."""
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
@@ -27,7 +27,7 @@ def watch_for_bus_errors() -> None:
 
 @contextlib.contextmanager
 def telling(do: Callable[[str], object]) -> Iterator[None]:
-    """Call a function with the reason before the process ends of a SIGBUS."""
+    """Call a function with the reason before SIGBUS ends the process."""
     _before_the_end.append(do)
     try:
         yield

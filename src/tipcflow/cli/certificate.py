@@ -1,4 +1,4 @@
-"""`tipcflow certificate …`: the JSON that links a run's configuration to its verdict."""
+"""`tipcflow certificate …`: the JSON document that links a run's configuration to its verdict."""
 
 import json
 from enum import StrEnum
@@ -18,7 +18,7 @@ def _group() -> None:
 
 
 class Format(StrEnum):
-    """How the facts are printed."""
+    """Output formats of `tipcflow certificate show`."""
 
     JSON = "json"
     MARKDOWN = "markdown"
@@ -53,7 +53,9 @@ def show(
     if document is None:
         raise ConfigError(
             f"run {found.id} has no certificate",
-            hint="it goes on" if found.status is None else f"it ended as {found.status.value}: {found.reason}",
+            hint="it is running"
+            if found.status is None
+            else f"its status is {found.status.value}: {found.reason}",
         )
     typer.echo(as_text(document), nl=False)
 
@@ -70,16 +72,16 @@ def verify(
     try:
         document = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise ConfigError(f"is no certificate: {error}", file=str(file)) from error
+        raise ConfigError(f"is not a certificate: {error}", file=str(file)) from error
     if not isinstance(document, dict):
-        raise ConfigError("is no certificate", file=str(file), expected="a JSON object")
+        raise ConfigError("is not a certificate", file=str(file), expected="a JSON object")
     named = document.get("files")
     beside = [file.parent / name for name in named] if isinstance(named, dict) else []
     hashes = {str(path.relative_to(file.parent)): content_hash(path) for path in beside if is_kept(path)}
-    # A certificate that was sent alone is judged alone.
+    # Without collected files next to it, only the certificate's own hashes are checked.
     problems = problems_of(document, files=hashes or None)
     if as_json:
         typer.echo(json.dumps({"file": str(file), "problems": problems}))
     else:
-        typer.echo("\n".join(problems) or f"{file}: as certified ({len(hashes)} files beside it)")
+        typer.echo("\n".join(problems) or f"{file}: valid ({len(hashes)} collected files checked)")
     raise typer.Exit(exit_code(Status.FAILED) if problems else 0)

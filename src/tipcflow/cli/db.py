@@ -1,4 +1,4 @@
-"""`tipcflow db …`: the metrics database's schema."""
+"""`tipcflow db …`: schema and size of the metrics database."""
 
 from typing import Annotated
 
@@ -42,9 +42,9 @@ def current(as_json: AsJson = False) -> None:
     if as_json:
         print_json({"url": safe_url(url), "current": found, "head": needed})
         return
-    typer.echo(f"{safe_url(url)}: schema {found or 'none'}, this tipcflow needs {needed}")
+    typer.echo(f"{safe_url(url)}: schema {found or 'none'}, this version of tipcflow requires {needed}")
     if found != needed:
-        typer.echo("run `tipcflow db upgrade`, or a newer tipcflow where the database is newer", err=True)
+        typer.echo("run `tipcflow db upgrade`, or upgrade tipcflow if the database is newer", err=True)
 
 
 @app.command("rollup")

@@ -1,4 +1,4 @@
-"""`tipcflow detect`: changes in series of measurements, judged as the gate judges runs."""
+"""`tipcflow detect`: change points in series of measurements, found by the detector that runs use."""
 
 import json
 from collections.abc import Iterable
@@ -22,7 +22,9 @@ def detect(
         str,
         typer.Option("--metric", help="Metric whose policy floor applies. Default: `detect.floor`."),
     ] = "",
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per series, in order.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object per series, in input order.")
+    ] = False,
 ) -> None:
     """Detect change points in series of measurements (online, no look-ahead).
 
@@ -37,7 +39,7 @@ def detect(
     rule = rules.gate_of(number_name(metric, rules) if metric else "")
     found = read_file(series)
     show = _as_json if as_json else _as_text
-    # All or nothing: what is wrong in the last series is said before anything is printed.
+    # All or nothing: an error in the last series is reported before anything is printed.
     lines = [show(one, alerts) for one, alerts in zip(found, judge_series(found, rule), strict=True)]
     typer.echo("\n".join(lines))
 
@@ -46,7 +48,7 @@ def read_file(path: Path) -> "list[Series]":
     """All series of a file.
 
     Raises:
-        ConfigError: it cannot be read, or a line is no series: file, line, key, what was found and expected.
+        ConfigError: the file cannot be read, or a line is not a series (with file, line, key, found, expected).
     """
     from tipcflow.check.detect import read_series
 
@@ -56,7 +58,7 @@ def read_file(path: Path) -> "list[Series]":
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"cannot be read: {error}", file=str(path), expected="a JSON Lines file") from error
     if not found:
-        raise ConfigError("holds no series", file=str(path), expected="one JSON object a line")
+        raise ConfigError("contains no series", file=str(path), expected="one JSON object per line")
     return found
 
 

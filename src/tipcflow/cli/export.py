@@ -1,4 +1,4 @@
-"""`tipcflow export RUN`: everything that a run measured, as CSV."""
+"""`tipcflow export RUN`: all measurements of a run, as CSV."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -10,7 +10,7 @@ from tipcflow.domain import ConfigError
 
 
 class What(StrEnum):
-    """What is exported."""
+    """The data to export."""
 
     SAMPLES = "samples"
     LEGS = "legs"
@@ -36,4 +36,4 @@ def export(
         frame.to_csv(output, index=False, na_rep="nan")
     except OSError as error:
         raise ConfigError(f"cannot be written: {error}", file=str(output)) from error
-    typer.echo(f"{output}: {len(frame)} lines of run {found}", err=True)
+    typer.echo(f"{output}: {len(frame)} rows of run {found}", err=True)

@@ -1,4 +1,4 @@
-"""`tipcflow gate`: what the gate can see in a chain's numbers, and how often it would be wrong."""
+"""`tipcflow gate`: sensitivity and false-alert rate of the change-point detector on a chain's metrics."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from tipcflow.store import Store
 
 _MEANING = (
-    "smallest change: found within 12 runs in 95 of 100 cases, never below the policy's floor; "
-    "false alerts: per number and 52 runs"
+    "smallest change: detected within 12 runs in 95 % of cases, at least the policy's floor; "
+    "false alerts: per metric and 52 runs"
 )
 
 
@@ -37,7 +37,7 @@ def gate(
         return
     typer.echo(f"{run.chain} in {run.mode} on {run.environment or 'an unknown environment'}, policy {rules.name}")
     if not rows:
-        typer.echo("no accepted run has a number that is judged")
+        typer.echo("no accepted run has an evaluated metric")
         return
     head = ("STEP", "LEG", "METRIC", "RUNS", "NOISE", "SMALLEST CHANGE", "FALSE ALERTS A YEAR")
     echo_lines(columns(head, [_cells(row, rules) for row in rows], width=terminal_width()))
@@ -45,12 +45,12 @@ def gate(
 
 
 def limits(store: "Store", run: Run, rules: "Policy") -> list[dict[str, Any]]:
-    """What is known of the gate on every number of the run's chain, mode and environment that is judged."""
+    """The detector's limits on each evaluated metric of the run's chain, mode and environment."""
     from tipcflow.check.baseline.detector_limits import gate_limits
     from tipcflow.execute.verdict.check_context import decided, history_of
 
     starts = decided(store.baseline_decisions(run.chain, run.mode, run.environment)).starts
-    # The run itself belongs to the history of what comes next.
+    # The run itself is part of the history of the next run.
     after = run.model_copy(update={"id": ""})
     return gate_limits(history_of(store, after, starts, rules), rules)
 
@@ -69,10 +69,10 @@ def _run(store: "Store", of: str) -> Run:
 
 def _cells(row: dict[str, Any], rules: "Policy") -> tuple[str, ...]:
     missing = rules.detect.min_history - row["runs"]
-    unknown = f"{missing} runs are missing" if missing > 0 else "unknown"
+    unknown = f"{missing} more runs needed" if missing > 0 else "unknown"
     false = "-"
     if row["false_per_year"] is not None:
-        least = 3 / row["simulated_years"]  # none in so many years: below this with 95 %
+        least = 3 / row["simulated_years"]  # no alert in N simulated years: the rate is below 3/N (95 %)
         false = f"{row['false_per_year']:.3f}" if row["false_per_year"] else f"below {least:.2f}"
     return (
         row["step"],

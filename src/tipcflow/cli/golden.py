@@ -1,4 +1,4 @@
-"""`tipcflow golden …`: predictions that somebody looked at, kept to compare later runs with."""
+"""`tipcflow golden …`: reviewed predictions, stored as the reference of later runs."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -75,10 +75,10 @@ def show(
 
 
 def goldens_of(store: "Store", run_id: str, *, who: str, because: str) -> "Goldens":
-    """The goldens that a run gives: of each inference step and precision the plainest leg that passed.
+    """The goldens of a run: for each inference step and precision, the passed leg with the fewest optimizations.
 
     Raises:
-        ConfigError: the run is not well, or printed no predictions; or no reason is given.
+        ConfigError: the run did not pass or printed no predictions, or the reason is empty.
     """
     from datetime import UTC, datetime
 
@@ -86,13 +86,13 @@ def goldens_of(store: "Store", run_id: str, *, who: str, because: str) -> "Golde
 
     run, facts = store.get_run(run_id), store.facts(run_id)
     if not because:
-        raise ConfigError("a golden needs a reason", key="--because", expected="why these predictions are right")
+        raise ConfigError("a golden needs a reason", key="--because", expected="why these predictions are correct")
     if run.status not in (Status.PASS, Status.IMPROVEMENT):
-        said = f"is {run.status.value}" if run.status else "goes on"
-        raise ConfigError(f"run {run.id} {said}", expected="a run that is pass or improvement")
+        state = f"is {run.status.value}" if run.status else "is running"
+        raise ConfigError(f"run {run.id} {state}", expected="a run with status pass or improvement")
     answers: dict[str, GoldenAnswers] = {}
     for step in facts.plan.steps:
-        # Plain first: what oneDNN or TensorRT do to a score is what a golden has to find.
+        # Legs without oneDNN and TensorRT first: goldens exist to detect how these change scores.
         for leg in sorted(step.legs, key=lambda one: (bool(one.onednn), bool(one.tensorrt), one.id)):
             key, scores = f"{step.id}|{leg.precision}", facts.predictions.get(f"{step.id}/{leg.id}")
             if scores and key not in answers and facts.leg_status.get(f"{step.id}/{leg.id}") is Status.PASS:
@@ -121,7 +121,7 @@ def _answers(leg: str, scores: dict[str, tuple[float, ...]]) -> "GoldenAnswers":
 
 
 def _write(path: Path, goldens: "Goldens") -> None:
-    """Whole or not at all: a half-written golden would fail every later run."""
+    """Write atomically: a truncated golden file would fail every later run."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         part = path.with_suffix(".part")

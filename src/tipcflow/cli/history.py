@@ -1,4 +1,4 @@
-"""`tipcflow history CHAIN METRIC`: what a metric was in the runs of a chain."""
+"""`tipcflow history CHAIN METRIC`: a metric's values in the runs of a chain."""
 
 import time
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,7 +20,7 @@ _NUMBERS = ("median", "mean", "p10", "p90", "lowest", "highest")
 
 def history(
     chain: Annotated[
-        str, typer.Argument(help="Chain, e.g. PaddleClas/ResNet50/train_infer_python, or its model.")
+        str, typer.Argument(help="Chain, for example PaddleClas/ResNet50/train_infer_python, or its model.")
     ],
     metric: Annotated[str, typer.Argument(help="Metric, e.g. batch_cost.")],
     step: Annotated[str, typer.Option("--step", help="Step ID, or its last part.")] = "train",
@@ -48,7 +48,7 @@ def history(
         raise ConfigError(
             f"no run of {known} has {metric} in step {step}",
             found=", ".join(f"{name} {word}" for name, word in asked.items() if word),
-            hint="`tipcflow export RUN` writes everything that a run measured",
+            hint="`tipcflow export RUN` writes all measurements of a run",
         )
     if as_csv:
         typer.echo(frame.to_csv(index=False, na_rep="nan"), nl=False)
@@ -62,7 +62,7 @@ def history(
 
 
 def table(rows: list[dict[str, Any]], *, each: bool) -> list[str]:
-    """The lines that a person reads; what all rows share is said once."""
+    """The history as a text table; values that all rows share are printed once, above it."""
     shared = {name: rows[0][name] for name in ("unit", "environment", "mode") if len({r[name] for r in rows}) == 1}
     said = ", ".join(f"{name} {value}" for name, value in shared.items() if value)
     several = [name for name in ("environment", "mode") if name not in shared]
@@ -76,13 +76,13 @@ def table(rows: list[dict[str, Any]], *, each: bool) -> list[str]:
 
 
 def others(rows: list[dict[str, Any]]) -> list[str]:
-    """How other environments differ from that of the newest run: such runs are not compared with each other."""
+    """How other environments differ from the newest run's; runs of different environments are not compared."""
     newest = rows[-1]["environment"]
     found = sorted({row["environment"] for row in rows} - {newest})
     if not found:
         return []
-    said = [f"{one or 'unknown'}: {', '.join(differences(newest, one))}" for one in found]
-    return [f"not compared with the newest run's environment, {newest or 'unknown'}:", *said]
+    differing = [f"{one or 'unknown'}: {', '.join(differences(newest, one))}" for one in found]
+    return [f"not compared with the newest run's environment, {newest or 'unknown'}:", *differing]
 
 
 def _rows(frame: "DataFrame") -> list[dict[str, Any]]:
@@ -104,10 +104,10 @@ def _plain(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _chain(store: "Store", wanted: str) -> str:
-    """The chain of that name, or the only one of that model or with that end.
+    """The chain of that name, or the only chain of that model or with that suffix.
 
     Raises:
-        ConfigError: there is none, or more than one; lists what there is.
+        ConfigError: no chain matches, or several do; lists the known chains.
     """
     known = store.chains()
     if wanted in known:
@@ -116,8 +116,8 @@ def _chain(store: "Store", wanted: str) -> str:
     if len(found) == 1:
         return found[0]
     raise ConfigError(
-        f"{len(found)} chains have that in their name" if found else "no chain of that name was ever run",
+        f"{len(found)} chains match" if found else "no run of a chain with this name",
         key="chain",
         found=wanted,
-        expected="one of " + ", ".join((found or known)[:10]) if known else "a chain; no run is known yet",
+        expected="one of " + ", ".join((found or known)[:10]) if known else "a chain; the database has no runs",
     )

@@ -1,4 +1,4 @@
-"""`tipcflow lint PATH…`: what the suites' scripts would silently drop, misread or skip."""
+"""`tipcflow lint PATH…`: lines that the suites' scripts would silently drop, misread or skip."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -33,7 +33,7 @@ def lint(
         typer.echo(reference_page(), nl=False)
         return
     if not paths:
-        raise ConfigError("is missing", key="PATH", expected="params files, or folders that hold some")
+        raise ConfigError("is missing", key="PATH", expected="params files, or folders that contain some")
     choose = _chooser(suite)
     files = [_lint_file(path, choose, named) for path, named in _walk(paths)]
     findings = [finding for file in files for finding in file.findings]
@@ -43,18 +43,18 @@ def lint(
     else:
         for finding in findings:
             typer.echo(str(finding))
-        _say_what_was_read(files, counts)
+        _print_summary(files, counts)
     raise typer.Exit(1 if counts["error"] else 0)
 
 
 class LintedFile:
-    """One file: what it was read as, and what was found."""
+    """One file: the dialect it was read as, and the findings."""
 
     def __init__(self, path: str, kind: str, dialect: str, why: str, findings: "Sequence[Finding]") -> None:
         self.path, self.kind, self.dialect, self.why, self.findings = path, kind, dialect, why, findings
 
     def as_json(self) -> dict[str, object]:
-        """The file for --json; `dialect` is '' where it was not read by one."""
+        """The file for --json; `dialect` is '' when no dialect applied."""
         found = [
             {"line": f.line, "rule": f.rule, "severity": str(f.severity), "message": f.message, "fix": f.fix}
             for f in self.findings
@@ -63,13 +63,13 @@ class LintedFile:
         return {**said, "findings": found}
 
 
-def _say_what_was_read(files: Sequence[LintedFile], counts: "Counter[str]") -> None:
+def _print_summary(files: Sequence[LintedFile], counts: "Counter[str]") -> None:
     read = Counter((file.dialect, file.why) for file in files if file.dialect)
     for (dialect, why), count in sorted(read.items()):
         typer.echo(f"{_many(count, 'file')} read as {dialect}, {why}")
     others = Counter(file.kind for file in files if not file.dialect)
     for kind, count in sorted(others.items()):
-        typer.echo(f"{_many(count, 'file')} of kind {kind}: only line endings were looked at")
+        typer.echo(f"{_many(count, 'file')} of kind {kind}: only line endings were checked")
     typer.echo(", ".join(_many(counts[word], word) for word in ("error", "warning", "note")))
 
 
@@ -78,17 +78,17 @@ def _many(count: int, what: str) -> str:
 
 
 def _walk(paths: Sequence[Path]) -> Iterator[tuple[Path, bool]]:
-    """Files, each with whether it was named itself; hidden folders are not looked into.
+    """Yield files, and whether each was given explicitly; hidden folders are skipped.
 
     Raises:
-        ConfigError: a path does not exist, or a folder holds no text file.
+        ConfigError: a path does not exist, or a folder contains no text file.
     """
     for path in paths:
         if path.is_file():
             yield path, True
             continue
         if not path.is_dir():
-            raise ConfigError("there is no such file or folder", key="PATH", found=str(path))
+            raise ConfigError("no such file or folder", key="PATH", found=str(path))
         below = [
             file
             for file in sorted(path.rglob("*.txt"))
@@ -96,7 +96,7 @@ def _walk(paths: Sequence[Path]) -> Iterator[tuple[Path, bool]]:
         ]
         if not below:
             raise ConfigError(
-                "the folder holds no params file", key="PATH", found=str(path), expected="*.txt below it"
+                "the folder contains no params file", key="PATH", found=str(path), expected="*.txt below it"
             )
         yield from ((file, False) for file in below)
 
@@ -105,7 +105,7 @@ Choose = Callable[[str, str], tuple[str, str]]
 
 
 def _chooser(suite: str) -> Choose:
-    """(text, path) -> dialect and why, of a suite or guessed."""
+    """A function (text, path) -> dialect and reason; from a suite, or guessed."""
     from tipcflow.params.lint.guess import fits, guess_dialect
 
     if not suite:
@@ -153,7 +153,7 @@ def _lint_file(path: Path, choose: Choose, named: bool) -> LintedFile:
 
 
 def _lint_other(path: Path, text: str, kind: str, dialect: str, why: str) -> LintedFile:
-    """A file of another script of the suite: by that script's dialect, where the suite has one."""
+    """Lint a file of another script of the suite, by that script's dialect if the suite has one."""
     from tipcflow.params import load_dialect
     from tipcflow.params.dialect import family_dialects
     from tipcflow.params.lint.guess import fits, nearest
@@ -174,12 +174,12 @@ def _not_text(path: str, data: bytes, error: UnicodeDecodeError) -> "Finding":
     from tipcflow.params.lint.subject import Finding, Severity
 
     line = data[: error.start].count(b"\n") + 1
-    message = f"this is not UTF-8 text: {data[error.start : error.end]!r}"
+    message = f"not UTF-8 text: {data[error.start : error.end]!r}"
     return Finding(path, line, "not-text", Severity.ERROR, message, "save the file as UTF-8")
 
 
 def cpu_lacks() -> Callable[[str], str]:
-    """Precision word -> why this machine's CPU cannot do it, '' where it can or where its flags are not known."""
+    """A function precision -> why this machine's CPU lacks it; '' when supported or when CPU flags are unknown."""
     from tipcflow.plan.source.hosts import Host
     from tipcflow.plan.source.options import PlanOptions
     from tipcflow.plan.spec.feasible import why_not

@@ -1,4 +1,4 @@
-"""`tipcflow logs RUN [STEP]`: what the nodes wrote, as it was fetched to this machine."""
+"""`tipcflow logs RUN [STEP]`: logs of the nodes, as fetched to this machine."""
 
 import sys
 from pathlib import Path
@@ -12,14 +12,14 @@ from tipcflow.domain.masking import LineMask
 from tipcflow.execute.collect.log_archive import open_kept, plain_name
 
 _PIECE = 1 << 20
-# Keeps bytes that are no text, also those of a character that is cut in two.
+# Preserves bytes that are not text, including those of a character split between two pieces.
 _BYTES = ("utf-8", "surrogateescape")
 
 
 class LogFile(Frozen):
-    """One fetched file. `step` is the folder's name, which is the step's id made safe as a file name.
+    """One fetched file. `step` is the folder's name: the step's id, escaped for file names.
 
-    `bytes` is what it takes on disk; `path` ends in `.gz` where it was compressed, `name` does not.
+    `bytes` is the size on disk; `path` ends in `.gz` if the file was compressed, `name` never does.
     """
 
     step: str
@@ -30,7 +30,7 @@ class LogFile(Frozen):
 
     @property
     def is_log(self) -> bool:
-        """Whether a person would read it; artefacts such as weights are listed, not printed."""
+        """Whether the file is readable text; artefacts such as weights are listed, not printed."""
         name = plain_name(self.path.name)
         return Path(name).suffix in (".log", ".txt", ".out", ".err") or name.startswith("workerlog.")
 
@@ -59,7 +59,7 @@ def logs(
         )
         raise ConfigError(
             f"run {run_id} has no logs of{about}" if about else f"run {run_id} has no logs",
-            hint=f"`tipcflow logs {run_id}` lists what there is below {folder}",
+            hint=f"`tipcflow logs {run_id}` lists the files in {folder}",
         )
     if as_json:
         print_json([one.model_dump(mode="json") for one in found])
@@ -74,7 +74,7 @@ def logs(
 
 
 def files(folder: Path, *, step: str | None, node: str | None, leg: str | None) -> list[LogFile]:
-    """What was fetched, by step, node and name."""
+    """The fetched files, sorted by step, node and name."""
     from tipcflow.remote.runner.files import log_name, safe_name
 
     wanted_step = None if step is None else safe_name(step)
@@ -84,7 +84,7 @@ def files(folder: Path, *, step: str | None, node: str | None, leg: str | None) 
         name = plain_name("/".join(parts[2:]))
         if not path.is_file() or wanted_step not in (None, parts[0]) or node not in (None, parts[1]):
             continue
-        if path.name.startswith("."):  # of a fetch that was interrupted
+        if path.name.startswith("."):  # leftover of an interrupted fetch
             continue
         if leg is not None and name != log_name(leg):
             continue
@@ -99,27 +99,27 @@ def listing(found: list[LogFile], *, width: int | None) -> list[str]:
 
 
 def _step(wanted: str, ids: list[str]) -> str:
-    """The step that is meant: its id, its name without the variant, or the first characters of either.
+    """Resolve a step by its id, its name without the variant, or a prefix of either.
 
     Raises:
-        ConfigError: listing the steps, when it is none of the plan's or more than one.
+        ConfigError: no step or several steps match; lists the steps.
     """
     if wanted in ids:
         return wanted
     short = [one for one in ids if one.rsplit("/", 1)[-1] == wanted]
-    begin = short or [one for one in ids if one.startswith(wanted) or one.rsplit("/", 1)[-1].startswith(wanted)]
-    if len(begin) == 1:
-        return begin[0]
+    matching = short or [one for one in ids if one.startswith(wanted) or one.rsplit("/", 1)[-1].startswith(wanted)]
+    if len(matching) == 1:
+        return matching[0]
     raise ConfigError(
-        f"{len(begin)} steps begin like that" if begin else "no such step",
+        f"{len(matching)} steps match this prefix" if matching else "no such step",
         key="step",
         found=wanted,
-        expected="one of " + ", ".join(begin or ids) if ids else "nothing, the run has no plan",
+        expected="one of " + ", ".join(matching or ids) if ids else "no step: the run has no plan",
     )
 
 
 def _print(found: list[LogFile]) -> None:
-    """Print files as they are but for masked secrets; a line before each one when there are several."""
+    """Print files verbatim except for masked secrets; with a header line per file when there are several."""
     out = sys.stdout.buffer
     for one in found:
         if len(found) > 1:

@@ -1,4 +1,4 @@
-"""`tipcflow …`: the command line. Commands import what they need when they run, so that `--help` is quick."""
+"""`tipcflow …`: the command line. Commands import what they need when they run, so `--help` is fast."""
 
 import contextlib
 import io
@@ -88,7 +88,7 @@ def _options(
 
 
 def main() -> None:
-    """Entry point: every error becomes one clear message on stderr and the exit code of its status."""
+    """Entry point: each error becomes one message on stderr and the exit code of its status."""
     sys.stdout = sys.stdout or Path(os.devnull).open("w")  # noqa: SIM115  # closed by the caller
     sys.stderr = sys.stderr or Path(os.devnull).open("w")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
@@ -98,29 +98,29 @@ def main() -> None:
     try:
         app()
     except TipcflowError as error:
-        _say(f"{error.status.value}: {error}")
+        _print_error(f"{error.status.value}: {error}")
         raise SystemExit(exit_code(error.status)) from error
     except KeyboardInterrupt:
         raise SystemExit(exit_code(Status.CANCELLED)) from None
     except BrokenPipeError:
-        # `tipcflow logs … | head`: the reader has gone; that is no error.
+        # `tipcflow logs … | head`: the reader closed the pipe, which is not an error.
         without_reader()
         raise SystemExit(0) from None
     except Exception as error:
-        own = _own_trouble(error)
-        if not own:
+        problem = _local_problem(error)
+        if not problem:
             raise
-        _say(f"{Status.INFRA_FAILURE.value}: {own}")
+        _print_error(f"{Status.INFRA_FAILURE.value}: {problem}")
         raise SystemExit(exit_code(Status.INFRA_FAILURE)) from error
 
 
-def _say(line: str) -> None:
+def _print_error(line: str) -> None:
     with contextlib.suppress(OSError, ValueError):
         print(line, file=sys.stderr)  # noqa: T201
 
 
-def _own_trouble(error: Exception) -> str:
-    """What is wrong with the disk or the database of this machine, in one line; '' for a defect of ours."""
+def _local_problem(error: Exception) -> str:
+    """One line about a problem of this machine's disk, network or database; '' for a bug in tipcflow."""
     from tipcflow.store.trouble import database_trouble
 
     if isinstance(error, OSError):

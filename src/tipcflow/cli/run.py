@@ -1,4 +1,4 @@
-"""`tipcflow run`: the whole plan over SSH, from one command to a verdict."""
+"""`tipcflow run`: execute a plan over SSH and print the verdict."""
 
 import json
 import signal
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Trigger(StrEnum):
-    """What may say that it asks for a run at the desk: it decides the place in the queue for slots."""
+    """Trigger sources of a run on the local controller; the source sets the queue priority."""
 
     CI = "ci"
     CLI = "cli"
@@ -87,9 +87,9 @@ def run(
 
 
 def certify(request: "RunRequest", *, as_json: bool = False) -> int:
-    """Execute a request with a live display, print the verdict, return the exit code of its status.
+    """Execute a request with a live display, print the verdict and return the exit code of its status.
 
-    Progress goes to stderr; stdout gets the verdict table (or JSON), and the status word as its last line.
+    Progress is printed to stderr; the verdict (table or JSON) to stdout, with the status as its last line.
     """
     from tipcflow.cli.bus_error import telling
     from tipcflow.cli.output.live import LiveDisplay
@@ -114,13 +114,13 @@ def certify(request: "RunRequest", *, as_json: bool = False) -> int:
         try:
             print_run(store, finished, chosen.home, as_json=as_json)
             sys.stdout.flush()
-        except OSError:  # `tipcflow run … | head`, a closed stdout, a full disk: the run has its status
+        except OSError:  # `tipcflow run … | head`, a closed stdout, a full disk: the status is stored
             without_reader()
         return exit_code_of(store, finished)
 
 
 def plan_of(store: Any, run_id: str) -> Any:
-    """The run's plan, None before it is made."""
+    """The run's plan; None before planning."""
     from tipcflow.domain import TipcflowError
 
     try:
@@ -131,7 +131,7 @@ def plan_of(store: Any, run_id: str) -> Any:
 
 @contextmanager
 def cancel_on_signals(cancel: threading.Event, note: Any) -> Iterator[None]:
-    """Ctrl-C and TERM ask the run to stop and to clean up; they never kill it half-way."""
+    """SIGINT, SIGTERM and SIGHUP cancel the run, which then cleans up; they never kill it half-way."""
 
     def handler(number: int, _frame: FrameType | None) -> None:
         first = not cancel.is_set()
@@ -139,7 +139,7 @@ def cancel_on_signals(cancel: threading.Event, note: Any) -> Iterator[None]:
         word = signal.Signals(number).name
         note(f"{word}: stopping the run and cleaning up" if first else "still cleaning up")
 
-    # What the caller ignores stays ignored: under nohup, a closed terminal stops nothing.
+    # Signals that the caller ignores stay ignored: under nohup, a closed terminal does not cancel the run.
     numbers = [n for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) != signal.SIG_IGN]
     before = {number: signal.signal(number, handler) for number in numbers}
     try:
@@ -150,7 +150,7 @@ def cancel_on_signals(cancel: threading.Event, note: Any) -> Iterator[None]:
 
 
 def print_run(store: Any, run: Run, home: Path, *, as_json: bool) -> None:
-    """Print the verdict of a run that has ended, on stdout: a table, or JSON."""
+    """Print the verdict of a finished run on stdout, as a table or JSON."""
     from tipcflow.cli.output.verdict import print_verdict
     from tipcflow.execute.verdict.conclusion import is_neutral
 

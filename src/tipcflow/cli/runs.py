@@ -1,4 +1,4 @@
-"""`tipcflow runs`: what was run, newest first."""
+"""`tipcflow runs`: lists runs, newest first."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -23,20 +23,18 @@ def runs(
     with Store.open() as store:
         spool.apply(settings().home, store)
         found = store.runs(chain=chain, status=status, limit=limit)
-        asked_for_more = chain is not None or status is not None
+        is_filtered = chain is not None or status is not None
     if as_json:
         print_json([run.model_dump(mode="json") for run in found])
         return
     if not found:
-        typer.echo(
-            "no such runs" if asked_for_more else "there are no runs yet: see `tipcflow run --help`", err=True
-        )
+        typer.echo("no matching runs" if is_filtered else "no runs yet: see `tipcflow run --help`", err=True)
         return
     echo_lines(run_lines(found, width=terminal_width()))
 
 
 def run_lines(found: Sequence[Run], *, width: int | None) -> list[str]:
-    """The table, one line or two per run; ids begin with the time of the start (UTC)."""
+    """The table, one or two lines per run; a run's id begins with its start time (UTC)."""
     rows = []
     for run in found:
         duration = None if run.ended_at is None else run.ended_at - run.created_at

@@ -1,4 +1,4 @@
-"""Errors that a person reads: each says where, what was found and what was expected."""
+"""Errors for users: each states where, what was found and what was expected."""
 
 from tipcflow.domain.masking import mask
 from tipcflow.domain.status import Status

@@ -18,7 +18,7 @@ class Priority(IntEnum):
 
 
 def priority_of(trigger: str) -> Priority:
-    """The priority of a run by what started it; whoever is neither a pull request nor a schedule is a person."""
+    """The priority of a run by its trigger; any trigger but a pull request or a schedule is a user."""
     if trigger == "confirm":
         return Priority.CONFIRM
     if trigger in _CHANGES:
@@ -29,7 +29,7 @@ def priority_of(trigger: str) -> Priority:
 def risen(priority: int, waited_s: float, rise_s: float) -> int:
     """The priority after waiting: one better for every `rise_s` seconds, never better than a pull request's.
 
-    The oldest of those that are at the top goes first, so that nobody waits for ever.
+    The oldest run of the highest priority goes first, so no run waits forever.
     """
     best = min(priority, int(Priority.PULL_REQUEST))
     return max(best, priority - int(max(0.0, waited_s) // rise_s))

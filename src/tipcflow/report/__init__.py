@@ -1,4 +1,4 @@
-"""Facts and verdicts as a person or a machine reads them: pure text and JSON."""
+"""Facts and verdicts as text, Markdown, JUnit XML and JSON; no I/O."""
 
 from tipcflow.report.certificate import as_text, certificate
 from tipcflow.report.junit import ReportedRun, junit, junit_of_runs

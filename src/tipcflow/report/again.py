@@ -1,18 +1,18 @@
-"""How a run is done again from the command line."""
+"""The command that reproduces a run."""
 
 import shlex
 
 from tipcflow.domain import Plan, Run
 
-# How a run says that the folder that it tested was not as its commit.
+# Suffix of a run's commit if the working tree had local changes.
 LOCAL = "+local"
 
 
 def again(run: Run, plan: Plan | None) -> str:
-    """The `tipcflow run` that asks for the same; '' for a run that ended before it had a plan.
+    """The `tipcflow run` command with the same options; '' for a run that ended before it had a plan.
 
-    A run of a suite's folder as it was (no commit, or one with local changes) is asked for without a ref: the
-    folder may have changed since.
+    The command of a run of a working tree (no commit, or local changes) has no ref: the folder may have
+    changed since.
     """
     if plan is None:
         return ""

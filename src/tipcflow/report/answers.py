@@ -1,17 +1,17 @@
-"""The answers of all checks, alike ones together, each with what it was judged by."""
+"""Check results grouped by check and status."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tipcflow.domain import CheckResult, Status
 
-# Answers that a person need not read one by one when a check gave many of them.
+# Statuses of which many results of one check are summarized.
 _ALIKE = frozenset({Status.PASS, Status.IMPROVEMENT, Status.INSUFFICIENT_DATA, Status.NOT_RUN})
 
 
 @dataclass(frozen=True)
 class Answers:
-    """All answers of one check with one status, in the order in which they were given."""
+    """All results of one check with one status, in their original order."""
 
     check: str
     status: Status
@@ -20,12 +20,12 @@ class Answers:
 
     @property
     def one(self) -> CheckResult:
-        """The first: for what is said only once it is the only one."""
+        """The first result, which represents the group."""
         return self.results[0]
 
 
 def answers(results: Iterable[CheckResult]) -> list[Answers]:
-    """Worst first, those that do not count last; a bad answer always stands alone."""
+    """Groups with the worst status first and non-gating ones last; a bad result is never grouped."""
     groups: dict[tuple[str, Status, bool, int], list[CheckResult]] = {}
     for number, result in enumerate(results):
         own = -1 if result.status in _ALIKE else number

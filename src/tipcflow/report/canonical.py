@@ -1,4 +1,4 @@
-"""One spelling of a JSON value, so that equal content has equal hashes."""
+"""Canonical JSON, so equal content has equal hashes."""
 
 import hashlib
 import json
@@ -7,14 +7,14 @@ from typing import Any
 
 
 def canonical(value: Any) -> bytes:
-    """UTF-8 JSON with sorted keys, no blanks, and nan and inf as the strings `nan`, `inf`, `-inf`."""
+    """UTF-8 JSON with sorted keys, no spaces, and nan and inf as the strings `nan`, `inf`, `-inf`."""
     return json.dumps(
         plain(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
     ).encode("utf-8", "backslashreplace")
 
 
 def plain(value: Any) -> Any:
-    """The value as JSON can hold it: tuples as lists, enumerations as their words, no nan."""
+    """The value in types of JSON: tuples as lists, enumerations as their values, no nan."""
     if isinstance(value, bool) or value is None:
         return value
     if isinstance(value, float):

@@ -1,7 +1,7 @@
 """The certificate: one JSON per run that links config, suite, environment, outputs and verdict by hash.
 
 Its fields are described in docs/reference/certificate.md. `links` is a hash chain over the sections in the order
-of `LINKS`: each link's hash covers its section and the link before it, so no section can be exchanged alone.
+of `LINKS`: each link's hash covers its section and the previous link, so no section can be replaced alone.
 """
 
 import hashlib
@@ -28,8 +28,7 @@ from tipcflow.report.sections import (
 
 SCHEMA = "tipcflow.certificate/1"
 
-# The sections in the order in which a model goes through them. `gate` and `evidence` came later: certificates
-# without them hold.
+# The sections in pipeline order. `gate` and `evidence` were added later; certificates without them are valid.
 LINKS = (
     "config",
     "suite",
@@ -48,7 +47,7 @@ LINKS = (
 )
 
 
-# What certificates of before had not.
+# Sections that older certificates lack.
 ADDED = frozenset({"gate", "evidence"})
 
 
@@ -66,10 +65,10 @@ def certificate(
 
     Args:
         run: with its status and reason.
-        gate: what the gate knows of itself on the numbers that were compared; None when nobody asked.
-        evidence: expected evidence against found, piece by piece; None when nobody asked.
-        files: path in the run's folder -> SHA-256 of what was collected (logs, artefacts).
-        versions: what judged it (`{"tipcflow": "0.1.0"}`).
+        gate: the change-point detector's limits on the compared metrics; None if not computed.
+        evidence: expected and found evidence, piece by piece; None if not computed.
+        files: path in the run's folder -> SHA-256 of collected files (logs, artefacts).
+        versions: of the software that judged it (`{"tipcflow": "0.1.0"}`).
     """
     answers = tuple(results)
     steps = facts.plan.steps
@@ -125,5 +124,5 @@ def sections(content: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def as_text(made: Mapping[str, Any]) -> str:
-    """The certificate as a file holds it: indented, keys in their order, one newline at the end."""
+    """The certificate as file content: indented, keys in their order, one trailing newline."""
     return json.dumps(plain(dict(made)), indent=1, ensure_ascii=False, allow_nan=False) + "\n"

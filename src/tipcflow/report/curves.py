@@ -1,19 +1,19 @@
-"""Loss curves thinned for a screen: as many points as it can show, and every extreme kept."""
+"""Loss curves downsampled for a screen; extremes are preserved."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-# More points than a screen has columns cannot be told apart.
+# A screen cannot show more points than it has columns.
 MOST = 2000
 Point = tuple[float, float]
 
 
 @dataclass(frozen=True)
 class Curve:
-    """One rank's losses. `x` counts the logged samples from 0; `broken` are the x where the value is nan or inf.
+    """One rank's losses. `x` counts logged samples from 0; `broken` lists the x of nan and inf values.
 
-    `total` is the number of samples before thinning.
+    `total` is the number of samples before downsampling.
     """
 
     name: str
@@ -24,7 +24,7 @@ class Curve:
 
 
 def curve(name: str, values: Sequence[float], *, most: int = MOST) -> Curve:
-    """A curve of at most about `most` points; nan and inf are gaps in it, and are listed."""
+    """A curve of about `most` points at most; nan and inf values are gaps, listed in `broken`."""
     finite = [(float(x), y) for x, y in enumerate(values) if math.isfinite(y)]
     broken = [float(x) for x, y in enumerate(values) if not math.isfinite(y)]
     kept: list[tuple[float, float | None]] = list(_thin(finite, most))
@@ -34,7 +34,7 @@ def curve(name: str, values: Sequence[float], *, most: int = MOST) -> Curve:
 
 
 def _thin(points: list[Point], most: int) -> list[Point]:
-    """First, last, and the least and largest of each of `most / 2` equal pieces, in their order."""
+    """The first and last point, and minimum and maximum of each of `most / 2` equal pieces, in order."""
     if len(points) <= most:
         return points
     pieces = max(1, most // 2 - 1)

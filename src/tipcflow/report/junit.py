@@ -1,4 +1,4 @@
-"""The verdict of a run as JUnit XML: steps, legs and checks are test cases, for CI systems that show those."""
+"""The verdict of a run as JUnit XML: steps, legs and checks are test cases."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 from tipcflow.domain import CheckResult, Facts, Failure, Run, Status
 from tipcflow.report.rows import LegRow, StepRow, leg_rows, step_rows
 
-# JUnit knows three ways not to pass. What blocked or never ran is skipped, with the reason: what stopped it fails.
+# JUnit has three outcomes besides passed. Blocked or never started work is skipped; its cause is the failure.
 _ELEMENTS = {
     Status.FAILED: "failure",
     Status.REGRESSION: "failure",
@@ -23,10 +23,10 @@ _ELEMENTS = {
 
 @dataclass(frozen=True)
 class ReportedRun:
-    """One run in a report: `name` is what its verdict is listed under; rows may be empty.
+    """One run in a report; `name` is the test case of its verdict; rows may be empty.
 
     Attributes:
-        neutral: whether the run is `unconfirmed` and its policy says that this does not block.
+        neutral: whether the run is `unconfirmed` and its policy makes that neutral.
     """
 
     chain: str
@@ -40,13 +40,13 @@ class ReportedRun:
 
 
 def junit(facts: Facts, run: Run, results: Iterable[CheckResult], *, neutral: bool = False) -> str:
-    """One test suite each for steps, legs and checks; signs that XML forbids are written as `\\x1b`.
+    """One test suite each for steps, legs and checks; characters that XML forbids are written as `\\x1b`.
 
-    A check that does not count is a passed test case with its answer in `system-out`. The run's own status is
-    a test case as well (`verdict`), so that a run that did nothing is not an empty, green report.
+    A non-gating check is a passed test case with its result in `system-out`. The run's own status is
+    also a test case (`verdict`), so a run that did nothing is not an empty, green report.
 
     Args:
-        neutral: whether a doubt does not block: `unconfirmed` is skipped, with its reason, instead of a failure.
+        neutral: report `unconfirmed` as skipped, with its reason, instead of as a failure.
     """
     rows = (tuple(step_rows(facts)), tuple(leg_rows(facts)), tuple(results))
     root = ElementTree.Element("testsuites", name=_clean(run.chain))
@@ -58,7 +58,7 @@ def junit_of_runs(runs: Iterable[ReportedRun]) -> str:
     """As `junit`, for runs of several chains: suites and class names begin with `<chain>.`."""
     root = ElementTree.Element("testsuites", name="tipcflow")
     for run in runs:
-        # A CI system takes what stands before the last dot for the package, and groups by it.
+        # CI systems group test cases by the text before the last dot, the package.
         _add_run(root, run, prefix=f"{run.chain.replace('/', '.')}.")
     return _document(root)
 
@@ -121,7 +121,7 @@ def _case(
 
 
 def _clean(text: str) -> str:
-    """Text that XML 1.0 can hold."""
+    """The text with characters that XML 1.0 forbids escaped."""
     return "".join(sign if _allowed(ord(sign)) else f"\\x{ord(sign):02x}" for sign in text)
 
 

@@ -5,17 +5,17 @@ from collections.abc import Iterable
 from tipcflow.domain import CheckResult, Facts, Run, Status
 from tipcflow.report.rows import leg_rows, one_line, step_rows, verdict_rows
 
-# Signs that would be read as Markdown or HTML inside a cell.
+# Characters that have a meaning in Markdown or HTML inside a cell.
 _ESCAPED = str.maketrans({"|": "\\|", "<": "&lt;", ">": "&gt;", "`": "'", "[": "\\[", "]": "\\]", "@": "&#64;"})
 
 
 def markdown(facts: Facts, run: Run, results: Iterable[CheckResult], *, neutral: bool = False) -> str:
-    """Status, reason, what was tested on what, then checks, steps, legs and what the run changed in the file.
+    """Status, reason, suite and cluster, then checks, steps, legs and replacements in the params file.
 
-    Text from logs and params files cannot break out of its cell, mention anybody or become a link.
+    Text from logs and params files cannot break out of its cell, mention a user or become a link.
 
     Args:
-        neutral: whether the run is `unconfirmed` and its policy says that this does not block.
+        neutral: whether the run is `unconfirmed` and its policy makes that neutral.
     """
     parts = [
         f"## {_status(run.status)}{' (neutral: it does not block)' if neutral else ''}: {_cell(run.chain)}",

@@ -7,13 +7,13 @@ from tipcflow.domain import CheckResult, Facts, Failure, Leg, Status, Step, medi
 from tipcflow.parse import strip_ansi
 from tipcflow.report.sections import leg_status, step_status
 
-# Answers that a person need not read one by one when a check gave many of them.
+# Statuses of which many results of one check are summarized in one row.
 _ALIKE = frozenset({Status.PASS, Status.INSUFFICIENT_DATA, Status.NOT_RUN})
 
 
 @dataclass(frozen=True)
 class VerdictRow:
-    """One line of the verdict table. `count` answers of the check are alike when it is more than 1."""
+    """One row of the verdict table; represents `count` similar results of the check."""
 
     check: str
     about: str
@@ -25,8 +25,8 @@ class VerdictRow:
 
 @dataclass(frozen=True)
 class StepRow:
-    """One step: its kind, nodes, wall seconds of its longest job (0 when it did not run), what is said of it,
-    and why its last attempt did not end well."""
+    """One step: kind, nodes, wall seconds of its longest job (0 if it did not run), status and reason,
+    and the failure of its last attempt."""
 
     step: str
     kind: str
@@ -39,7 +39,7 @@ class StepRow:
 
 @dataclass(frozen=True)
 class LegRow:
-    """One leg; settings as words, `latency_ms` None where none was measured."""
+    """One leg; settings as text, `latency_ms` None if not measured."""
 
     step: str
     leg: str
@@ -50,7 +50,7 @@ class LegRow:
 
 
 def verdict_rows(results: Iterable[CheckResult]) -> list[VerdictRow]:
-    """One row per answer, worst first; many mild answers of one check are one row with their number."""
+    """One row per result, worst first; many mild results of one check share one row with their count."""
     groups: dict[tuple[str, Status, bool, str], list[CheckResult]] = {}
     for number, result in enumerate(results):
         own = "" if result.status in _ALIKE else str(number)
@@ -107,7 +107,7 @@ def _leg_row(facts: Facts, step: Step, leg: Leg, medians: dict[str, float]) -> L
 
 
 def settings(leg: Leg) -> str:
-    """What a leg declares, in words: `cpu, oneDNN on, fp32, 1 thread, batch 4`."""
+    """A leg's declared settings as text: `cpu, oneDNN on, fp32, 1 thread, batch 4`."""
     words: list[str] = [leg.device]
     if leg.onednn is not None and leg.device == "cpu":
         words.append(f"oneDNN {'on' if leg.onednn else 'off'}")
@@ -123,5 +123,5 @@ def settings(leg: Leg) -> str:
 
 
 def one_line(text: str) -> str:
-    """Text of a log as one line without control characters: a terminal or a page must not obey it."""
-    return " ".join("".join(sign if sign.isprintable() else " " for sign in strip_ansi(text)).split())
+    """Log text as one line without control characters, safe for terminals and pages."""
+    return " ".join("".join(char if char.isprintable() else " " for char in strip_ansi(text)).split())

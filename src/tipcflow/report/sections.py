@@ -1,4 +1,4 @@
-"""The sections of a certificate, each a plain JSON value made from a run's facts."""
+"""The sections of a certificate, each a plain JSON value built from a run's facts."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -21,19 +21,19 @@ from tipcflow.domain import (
 )
 from tipcflow.report.canonical import sha256
 
-# What a node says that changes by the minute: it would make every certificate of the same environment differ.
+# Node facts that change constantly; they would make certificates of the same environment differ.
 _VOLATILE = {"disk_free_bytes", "clock_skew_s", "unreachable"}
 
 _CHECK_FIELDS = ("check", "status", "reason", "step", "leg", "metric", "gating", "values")
 
 
 def config_section(facts: Facts) -> dict[str, Any]:
-    """The params file and the plan that was made of it."""
+    """The params file and the plan."""
     plan = facts.plan
     return {
         "params_file": plan.params_file,
         "params_sha256": plan.params_sha256,
-        # Fields that a later version adds with a default do not change the hash of an older plan.
+        # New fields with default values do not change the hash of an older plan.
         "plan_sha256": sha256(plan.model_dump(mode="python", exclude_defaults=True)),
         "dialect": plan.dialect,
         "mode": plan.mode,
@@ -47,12 +47,12 @@ def config_section(facts: Facts) -> dict[str, Any]:
 
 
 def suite_section(run: Run) -> dict[str, Any]:
-    """The suite's content that was tested."""
+    """The tested content of the suite."""
     return {"name": run.suite, "model": run.model, "commit": run.suite_commit, "sha256": run.suite_sha256}
 
 
 def environment_section(run: Run, nodes: Iterable[NodeFacts]) -> dict[str, Any]:
-    """What the run was done on: the class that makes runs comparable, and each node's own words."""
+    """The run's environment class, and the facts that each node reported."""
     told = [node.model_dump(mode="python", exclude=_VOLATILE, exclude_defaults=True) for node in nodes]
     return {
         "class": run.environment,
@@ -62,7 +62,7 @@ def environment_section(run: Run, nodes: Iterable[NodeFacts]) -> dict[str, Any]:
 
 
 def framework_section(run: Run, facts: Facts, versions: Mapping[str, str]) -> dict[str, Any]:
-    """The framework as the nodes report it, and the versions of what judged the run."""
+    """The framework as reported by the nodes, and the versions of the software that judged the run."""
     reported = {
         node.node: f"{node.framework} {node.framework_version} {node.framework_commit}".strip()
         for node in facts.node_facts
@@ -71,7 +71,7 @@ def framework_section(run: Run, facts: Facts, versions: Mapping[str, str]) -> di
 
 
 def outputs_section(facts: Facts, kinds: set[StepKind]) -> list[dict[str, Any]]:
-    """The files that steps of these kinds had to write, with their hashes; one entry per (step, node, path)."""
+    """Expected output files of steps of these kinds, with hashes; one entry per (step, node, path)."""
     steps = {step.id: step for step in facts.plan.steps if step.kind in kinds}
     return [
         {"step": record.step, "node": record.node, **output.model_dump()}
@@ -82,7 +82,7 @@ def outputs_section(facts: Facts, kinds: set[StepKind]) -> list[dict[str, Any]]:
 
 
 def step_entry(facts: Facts, step: Step) -> dict[str, Any]:
-    """One step: its status with the reason, and how its jobs ended."""
+    """One step: status, reason, and how its jobs ended."""
     records = [one for one in facts.records if one.step == step.id and not one.leg]
     return {
         "id": step.id,
@@ -97,7 +97,7 @@ def step_entry(facts: Facts, step: Step) -> dict[str, Any]:
 
 
 def _failure(failure: Failure | None) -> dict[str, Any] | None:
-    """Why a step's last attempt did not end well, None when it did."""
+    """The failure of a step's last attempt; None if it succeeded."""
     if failure is None:
         return None
     fields = ("node", "rank", "leg", "said", "followers", "evidence")
@@ -105,7 +105,7 @@ def _failure(failure: Failure | None) -> dict[str, Any] | None:
 
 
 def leg_entry(facts: Facts, step: Step, leg: Leg) -> dict[str, Any]:
-    """One leg: status, what was declared, what really ran, what it answered (by hash)."""
+    """One leg: status, declared settings, actual settings, hash of its predictions."""
     key = f"{step.id}/{leg.id}"
     predictions = facts.predictions.get(key, {})
     declared = ("device", "onednn", "tensorrt", "precision", "threads", "batch_size")
@@ -124,24 +124,24 @@ def leg_entry(facts: Facts, step: Step, leg: Leg) -> dict[str, Any]:
 
 
 def step_status(facts: Facts, step: Step) -> Status:
-    """What is said of a step; one that nobody says anything of was not started."""
+    """The status of a step; a step without a status was not started."""
     return facts.step_status.get(step.id) or (Status.NOT_RUN if step.not_run else Status.BLOCKED)
 
 
 def leg_status(facts: Facts, step: Step, leg: Leg) -> Status:
-    """What is said of a leg; one that nobody says anything of was not started."""
+    """The status of a leg; a leg without a status was not started."""
     default = Status.NOT_RUN if leg.not_run or step.not_run else Status.BLOCKED
     return facts.leg_status.get(f"{step.id}/{leg.id}") or default
 
 
 def counts(statuses: Iterable[Status]) -> dict[str, int]:
-    """How often each status was said, mildest first."""
+    """The count of each status, mildest first."""
     found = Counter(statuses)
     return {status.value: found[status] for status in Status if found[status]}
 
 
 def measurements_section(facts: Facts) -> list[dict[str, Any]]:
-    """Count, median, least and largest of every (step, leg, phase, metric) of the last attempts."""
+    """Count, median, minimum and maximum of each (step, leg, phase, metric) of the last attempts."""
     grouped: dict[tuple[str, str, Phase, str, str], list[float]] = {}
     for one in last_attempts(facts.measurements):
         grouped.setdefault((one.step, one.leg, one.phase, one.metric, one.unit), []).append(one.value)
@@ -162,7 +162,7 @@ def measurements_section(facts: Facts) -> list[dict[str, Any]]:
 
 
 def check_entry(result: CheckResult) -> dict[str, Any]:
-    """One check's answer."""
+    """One check's result."""
     return {name: getattr(result, name) for name in _CHECK_FIELDS}
 
 

@@ -1,4 +1,4 @@
-"""The rows as tables on a terminal. Rich is imported only when a table is made."""
+"""Terminal tables. Rich is imported only when a table is built."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def checks_table(results: Iterable[CheckResult]) -> Table:
 
 
 def legs_table(facts: Facts) -> Table:
-    """Every leg with what it declares, its status and its latency."""
+    """All legs with declared settings, status and latency."""
     table = _table("Inference legs", "leg", "settings", "status", "ms per batch", "reason")
     several = len({row.step for row in leg_rows(facts)}) > 1
     for row in leg_rows(facts):
@@ -49,7 +49,7 @@ def legs_table(facts: Facts) -> Table:
 
 
 def steps_table(facts: Facts) -> Table:
-    """Every step with its nodes, status and wall time."""
+    """All steps with nodes, status and wall time."""
     table = _table("Steps", "step", "nodes", "status", "seconds", "reason")
     for row in step_rows(facts):
         seconds = f"{row.seconds:.1f}" if row.seconds else ""
@@ -60,7 +60,7 @@ def steps_table(facts: Facts) -> Table:
 
 
 def status_text(status: Status) -> Text:
-    """A status word in its colour."""
+    """A coloured status."""
     from rich.text import Text
 
     return Text(status.value, style=STYLES[status])
@@ -71,13 +71,13 @@ def _table(title: str, *columns: str) -> Table:
 
     table = Table(title=title, title_justify="left", expand=False)
     for column in columns:
-        # Status words are never cut: they are what the table is for.
+        # The status column is never truncated.
         table.add_column(column, no_wrap=column in ("status", "seconds"), overflow="fold")
     return table
 
 
 def _text(plain: str) -> Text:
-    """Text that is shown as it is: names and reasons come from files and logs, not from us."""
+    """Text without markup: names and reasons come from files and logs."""
     from rich.text import Text
 
     return Text(plain)

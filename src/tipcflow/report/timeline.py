@@ -9,7 +9,7 @@ from tipcflow.domain import Attempt, ExitRecord, Run, Status
 
 @dataclass(frozen=True)
 class Bar:
-    """One try of a step on one node. Times are seconds since the run began; `status` None while it goes on."""
+    """One attempt of a step on one node. Times are seconds since the run's start; `status` None while running."""
 
     step: str
     node: str
@@ -26,7 +26,7 @@ def bars(run: Run, attempts: Iterable[Attempt], *, now: float) -> list[Bar]:
     A job's own times are by its node's clock; they are moved into the attempt's, which are by the controller's.
 
     Args:
-        now: seconds since the epoch; the end of what goes on.
+        now: seconds since the epoch; the end of running attempts.
     """
     return [_bar(run, attempt, node, now) for attempt in attempts for node in attempt.nodes]
 
@@ -49,7 +49,7 @@ def _bar(run: Run, attempt: Attempt, node: str, now: float) -> Bar:
     )
 
 
-# Distances between two marks that a person reads easily, seconds.
+# Readable distances between two marks, seconds.
 _DISTANCES = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 43200, 86400)
 
 

@@ -1,4 +1,4 @@
-"""Is a certificate what was written, and does its verdict follow from what stands in it?"""
+"""Verifies a certificate: hashes, and whether the verdict follows from its content."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,15 +12,15 @@ _EXECUTED = {Status.PASS, Status.IMPROVEMENT, Status.UNCONFIRMED, Status.REGRESS
 
 
 def verify(made: Any, *, files: Mapping[str, str] | None = None) -> list[str]:
-    """What is wrong with a certificate, in words; empty when it holds.
+    """The problems of a certificate; empty if it is valid.
 
     Args:
         made: the parsed JSON.
-        files: path -> SHA-256 of the files that lie there now, to be compared with those in the certificate.
+        files: path -> SHA-256 of the current files, to compare with those in the certificate.
     """
     if not isinstance(made, dict) or made.get("schema") != SCHEMA:
         found = made.get("schema") if isinstance(made, dict) else type(made).__name__
-        return [f"this is no certificate: schema {found!r}, expected {SCHEMA!r}"]
+        return [f"not a certificate: schema {found!r}, expected {SCHEMA!r}"]
     missing = [name for name in (*sections(made), "links", "sha256") if name not in made]
     if missing:
         return [f"section {name} is missing" for name in missing]
@@ -29,7 +29,7 @@ def verify(made: Any, *, files: Mapping[str, str] | None = None) -> list[str]:
     problems = []
     content = {key: value for key, value in made.items() if key != "sha256"}
     if sha256(content) != made["sha256"]:
-        problems.append("the certificate was changed: its content does not have the hash that it states")
+        problems.append("the certificate was modified: its content does not match its hash")
     problems += _broken_link(made)
     problems += _unfounded(made)
     for path, stated in made["files"].items():
@@ -39,7 +39,7 @@ def verify(made: Any, *, files: Mapping[str, str] | None = None) -> list[str]:
 
 
 def _broken_link(made: dict[str, Any]) -> list[str]:
-    """The first section that does not fit its link: those after it cannot fit either."""
+    """The first section that does not match its link; later sections cannot match either."""
     for stated, real in zip(made["links"], links(made), strict=False):
         if stated != real:
             return [f"section {real['section']} was changed after the certificate was written"]
@@ -47,7 +47,7 @@ def _broken_link(made: dict[str, Any]) -> list[str]:
 
 
 def _unfounded(made: dict[str, Any]) -> list[str]:
-    """Whether the stated status is what the steps, legs and gating checks in it come to."""
+    """Whether the stated status follows from the steps, legs and gating checks in the certificate."""
     try:
         steps = [(step["kind"], Status(step["status"])) for step in made["steps"]]
         legs = [Status(leg["status"]) for leg in made["legs"]]
@@ -64,9 +64,9 @@ def _unfounded(made: dict[str, Any]) -> list[str]:
     )
     problems = []
     if follows is not stated:
-        problems.append(f"the verdict says {stated}, but what stands in it comes to {follows}")
+        problems.append(f"the verdict says {stated}, but its content results in {follows}")
     every = [Status(check["status"]) for check in made["checks"]]
     counted = {"steps": counts(status for _, status in steps), "legs": counts(legs), "checks": counts(every)}
     if made["verdict"].get("counts") != counted:
-        problems.append("the verdict's counts are not those of the steps, legs and checks in it")
+        problems.append("the verdict's counts do not match its steps, legs and checks")
     return problems

@@ -91,7 +91,7 @@ def test_a_redirect_is_not_followed_with_the_token(scripted) -> None:
 def test_what_is_no_airflow_is_said(scripted) -> None:
     page = httpx.Response(200, text="<html>", headers={"content-type": "text/html"})
     airflow, _ = scripted({PATH: [page]})
-    with pytest.raises(ConfigError, match=r"does not answer as Airflow 3 does.*text/html"):
+    with pytest.raises(ConfigError, match=r"does not respond like Airflow 3.*text/html"):
         airflow.dag("s.m.f")
 
 

@@ -68,7 +68,7 @@ def test_an_accepted_change_begins_a_history(next_week: Any, tipcflow: Callable[
     )
     assert (said.code, said.out) == (
         0,
-        f"accepted: 1 numbers of {a_run().chain} in {a_run().mode}, run run-3\n",
+        f"accepted: 1 metric values of {a_run().chain} in {a_run().mode}, run run-3\n",
     ), said.err
     with Store.open() as store:
         found, _ = next_week(store)
@@ -100,8 +100,8 @@ def test_a_pin_stays_beside_the_history(next_week: Any, tipcflow: Callable[..., 
     ("words", "message"),
     [
         (["run-0", "--because", " "], "a decision needs a reason"),
-        (["run-0", "--because", "x", "--metric", "nonsense"], "run run-0 has no number of nonsense"),
-        (["run-9", "--because", "x"], "run run-9 has no number"),
+        (["run-0", "--because", "x", "--metric", "nonsense"], "run run-0 has no comparable value of nonsense"),
+        (["run-9", "--because", "x"], "run run-9 has no comparable value"),
         (["run-77", "--because", "x"], "run-77"),
     ],
 )

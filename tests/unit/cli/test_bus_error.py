@@ -38,8 +38,8 @@ def test_a_bus_error_is_one_line_and_exit_code_2(tmp_path: Path, where: str) -> 
     assert (done.returncode, done.stderr.strip().splitlines()) == (
         2,
         [
-            "infra_failure: the database's files were cut or made read-only under this process (SIGBUS)",
+            "infra_failure: the database files were truncated or made read-only while in use (SIGBUS)",
         ],
     )
-    assert done.stdout.startswith("kept: the database's files")
+    assert done.stdout.startswith("kept: the database files")
     assert "went on" not in done.stdout

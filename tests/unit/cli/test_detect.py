@@ -89,7 +89,7 @@ def test_no_file_and_no_series(tmp_path: Path, content: bytes | None) -> None:
     path = tmp_path / "s.jsonl"
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(ConfigError, match=r"cannot be read|holds no series"):
+    with pytest.raises(ConfigError, match=r"cannot be read|contains no series"):
         detect(path)
 
 

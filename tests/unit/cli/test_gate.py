@@ -46,7 +46,7 @@ def test_a_quiet_history_shows_small_changes(tipcflow: Callable[..., Any], home:
 
 def test_a_young_history_says_what_is_missing(tipcflow: Callable[..., Any], home: Any) -> None:
     chain = weeks(3, 0.005)
-    assert "5 runs are missing" in tipcflow("gate", chain, "--policy", "weekly").out
+    assert "5 more runs needed" in tipcflow("gate", chain, "--policy", "weekly").out
 
 
 @pytest.mark.parametrize(("word", "said"), [("nonsense", "is neither a chain nor a run"), ("latest", "")])

@@ -63,7 +63,7 @@ def test_nothing_there_is_said(tipcflow: Callable[..., Any]) -> None:
     assert f"no run of {CHAIN} has batch_cost in step train; found 'environment a100'" in said.err
     said = tipcflow("history", "resnet", "batch_cost")
     assert said.code == 2
-    assert f"no chain of that name was ever run; found 'resnet'; expected one of {CHAIN}" in said.err.replace(
+    assert f"no run of a chain with this name; found 'resnet'; expected one of {CHAIN}" in said.err.replace(
         ":", ";"
     )
 

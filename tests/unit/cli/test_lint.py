@@ -92,7 +92,7 @@ def test_files_for_other_scripts_are_told_apart(tipcflow: Tipcflow, tmp_path: Pa
     said = tipcflow("lint", str(tmp_path))
     assert said.code == 1
     assert "serving.txt:2: crlf: error" in said.out
-    assert "1 file of kind serving: only line endings were looked at" in said.out
+    assert "1 file of kind serving: only line endings were checked" in said.out
     assert ".hidden" not in said.out
 
 
@@ -123,7 +123,7 @@ def test_a_named_file_that_is_no_params_file_at_all(tipcflow: Tipcflow, tmp_path
     ("arguments", "told"),
     [
         (["nowhere"], "no such file or folder"),
-        (["."], "holds no params file"),
+        (["."], "contains no params file"),
         ([], "PATH: is missing"),
         ([".", "--suite", "nope"], "unknown suite"),
     ],
@@ -177,4 +177,4 @@ def test_a_kind_that_the_suite_has_no_script_for_is_looked_at_for_line_endings_a
     path = tmp_path / "PaddleRec" / "onnx.txt"
     path.parent.mkdir()
     path.write_text((FAMILIES / "onnx.txt").read_text())
-    assert "1 file of kind paddle2onnx: only line endings were looked at" in tipcflow("lint", str(path)).out
+    assert "1 file of kind paddle2onnx: only line endings were checked" in tipcflow("lint", str(path)).out

@@ -75,7 +75,7 @@ def test_what_is_not_there(failed: str, tipcflow: Callable[..., Any]) -> None:
     assert said.err == f"config_error: step: no such step; found 'nowhere'; expected one of {TRAIN}, {INFER}\n"
     said = tipcflow("logs", "latest", "norm")
     assert said.code == 2
-    assert "2 steps begin like that" in said.err
+    assert "2 steps match this prefix" in said.err
     said = tipcflow("logs", "20261121")
     assert said.code == 2
     assert "has no logs\n" in said.err

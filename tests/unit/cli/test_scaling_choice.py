@@ -89,8 +89,8 @@ def test_a_result_that_is_not_understood_is_said(tipcflow: Command, tmp_path: Pa
     file.write_text("1n1g/r50_b128_fp32_1.log {1: 100.0}\n" + "1n8g/r50_b128_fp32_1.log {one: 800.0}\n" * 3)
     said = tipcflow("scaling", str(file), "--batch-size-per-device", "128")
     assert said.out.splitlines()[-1] == (
-        f"note: {file}: looks like a result, and is not understood: "
-        "1n8g/r50_b128_fp32_1.log {one: 800.0} (and 2 more lines like it)"
+        f"note: {file}: cannot parse a line that looks like a result: "
+        "1n8g/r50_b128_fp32_1.log {one: 800.0} (and 2 more such lines)"
     )
 
 
@@ -109,7 +109,7 @@ def test_nan_in_a_log_is_left_out_of_the_mean(tipcflow: Command, tmp_path: Path,
     name = log(tmp_path / "1n1g" / "r50_b128_fp32_1.log", ["2.0", "nan", "2.0", "inf"] * 50)
     told = json.loads(tipcflow("scaling", name, *B, "--rule", rule).out)
     (rows,) = told["models"].values()
-    assert told["notes"] == [f"{name}: 50 lines with nan or inf left out of the mean"]
+    assert told["notes"] == [f"{name}: 50 lines with nan or inf excluded from the mean"]
     assert rows["1n1g"]["median_speed"] == (2.0 if rule == "printed" else 64.0)
     log(Path(name), ["nan"] * 200)
     said = tipcflow("scaling", name, "--batch-size-per-device", "128")

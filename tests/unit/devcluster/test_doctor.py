@@ -1,4 +1,4 @@
-"""`tipcflow doctor` on this machine: what is wrong is said with how to mend it, and the exit code is 2."""
+"""`tipcflow doctor` on this machine: what is wrong is said with how to fix it, and the exit code is 2."""
 
 import json
 import subprocess
@@ -29,7 +29,7 @@ def finding(settings: Settings, what: str) -> tuple[bool, str]:
 def test_a_database_that_is_not_there_yet_is_fine(settings: Settings, tmp_path: Path) -> None:
     ok, text = finding(settings, "database")
     assert ok
-    assert text.endswith("t.db (the first run makes it)")
+    assert text.endswith("t.db (created by the first run)")
     assert not (tmp_path / "t.db").exists()
 
 
@@ -61,13 +61,13 @@ def test_no_suites_is_said(settings: Settings, tmp_path: Path) -> None:
 def test_a_missing_program_is_said(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nonexistent")
     ok, text = finding(settings, "git")
-    assert (ok, text) == (False, "takes the suites' code: install the package git")
+    assert (ok, text) == (False, "checks out the suites' code: install the package git")
 
 
 def test_a_node_environment_that_is_not_there(settings: Settings) -> None:
     ok, text = finding(settings, "node environment")
     assert not ok
-    assert text.endswith("`tipcflow demo` makes it")
+    assert text.endswith("`tipcflow demo` creates it")
 
 
 def test_the_command_exits_with_2_and_its_json_is_complete(tmp_path: Path) -> None:
@@ -86,4 +86,4 @@ def test_the_command_exits_with_2_and_its_json_is_complete(tmp_path: Path) -> No
     assert {"Python", "git", "sshd", "uv", "node environment", "disk", "configs", "database"} <= {
         found["what"] for found in told["findings"]
     }
-    assert all(found["mend"] for found in told["findings"] if not found["ok"])
+    assert all(found["fix"] for found in told["findings"] if not found["ok"])

@@ -123,11 +123,11 @@ def test_new_links_and_hashes_do_not_hide_a_verdict_that_does_not_follow(build: 
     forged = copy.deepcopy(whole(build))
     forged["legs"][0]["status"] = "failed"
     problems = verify(resealed(forged))
-    assert "the verdict says pass, but what stands in it comes to failed" in problems
-    assert "the verdict's counts are not those of the steps, legs and checks in it" in problems
+    assert "the verdict says pass, but its content results in failed" in problems
+    assert "the verdict's counts do not match its steps, legs and checks" in problems
     fewer = copy.deepcopy(whole(build))
     fewer["checks"].pop()
-    assert verify(resealed(fewer)) == ["the verdict's counts are not those of the steps, legs and checks in it"]
+    assert verify(resealed(fewer)) == ["the verdict's counts do not match its steps, legs and checks"]
 
 
 def test_certificates_from_before_the_gate_hold(build: ModuleType) -> None:

@@ -1,1 +1,1 @@
-"""Is a number worse than its accepted predecessors? Baseline, level, comparison, pins, attribution."""
+"""Comparison of metrics with accepted earlier runs: baseline, level, pins, attribution."""

@@ -1,4 +1,4 @@
-"""A number against those of accepted earlier runs: beyond noise or not, in words."""
+"""Comparison of a metric value with accepted earlier runs: status and reason."""
 
 import math
 from dataclasses import dataclass, field
@@ -14,11 +14,11 @@ from tipcflow.domain.numbers.metrics import Better, Metric, metric
 
 # A confirm run that shows less than this share of a change refutes it.
 _AGREES = 0.5
-# A change beyond so many limits needs no confirm run.
+# A change beyond this multiple of the limit needs no confirm run.
 _ALONE = 2
-# Within the limit, but farther than so many robust standard deviations: too far for a run to be green in doubt.
+# Within the limit, but beyond this many robust standard deviations: too far for an unconfirmed pass.
 _STRONG = 3.0
-# Times that a log may print as 0 because they are shorter than its last digit.
+# Times that a log may round to 0.
 _ROUNDED = frozenset({"reader_cost", "preprocess_time", "postprocess_time"})
 # Memory of a device that the run may not use.
 _UNUSED = frozenset({"peak_gpu", "gpu_rss", "max_mem_reserved", "max_mem_allocated"})
@@ -29,7 +29,7 @@ Answer = tuple[Status, str]
 
 @dataclass(frozen=True)
 class Confirm:
-    """What the confirm run measured (None: nothing), why there is no number, and whether none can ever tell."""
+    """The confirm run's value (None: nothing), why it is missing, and whether no confirm run can measure it."""
 
     value: float | None = None
     missing: str = ""
@@ -38,14 +38,14 @@ class Confirm:
 
 @dataclass
 class Question:
-    """Is this number worse than those of earlier runs?
+    """Is this value worse than those of earlier runs?
 
     Attributes:
-        name: as `numbers_of` has it.
-        past: of accepted runs, oldest first; finite.
-        values: the numbers it is judged by; `confirm` is among them while a confirm run is wanted.
-        better, unit: instead of what is known of the metric.
-        level: what the past says; made of `past` by the policy unless given.
+        name: key of `numbers_of`.
+        past: finite values of accepted runs, oldest first.
+        values: numbers for the check result; includes `confirm` while a confirm run is requested.
+        better, unit: override the metric's definition.
+        level: of `past`; computed by the policy unless given.
     """
 
     name: str
@@ -66,7 +66,7 @@ class Question:
 
     @property
     def known(self) -> Metric:
-        """What is known of the metric."""
+        """The definition of the metric."""
         return metric(plain_metric(self.name))
 
     @property
@@ -78,17 +78,17 @@ class Question:
 
     @property
     def base(self) -> float:
-        """The median of the earlier runs; where their level changed, of those of the level that counts."""
+        """The median of the earlier runs; after a change point, of the runs of the current level."""
         return self._level.base
 
     @property
     def now(self) -> str:
-        """The number with its unit."""
+        """The value with its unit."""
         return self._amount(self.value)
 
     @property
     def shown(self) -> str:
-        """The number and its baseline."""
+        """The value and its baseline."""
         ratio = f"{self.value / self.base:.3f} x the baseline {self._amount(self.base)}"
         return f"{self.now}, {ratio} of {len(self._level.runs)} runs"
 
@@ -108,7 +108,7 @@ class Question:
         if not past:
             return Status.INSUFFICIENT_DATA, f"{self.now}; no earlier run to compare with, {needed} are missing"
         if len(past) < needed:
-            ratio = f"{self.value / past[-1]:.3f} x the last run" if past[-1] else "the last run had 0"
+            ratio = f"{self.value / past[-1]:.3f} x the last run" if past[-1] else "previous value was 0"
             return Status.INSUFFICIENT_DATA, f"{self.now}, {ratio}; {len(past)} of {needed} earlier runs"
         level, base = self._level, self.base
         self.values["n"] = len(level.runs)
@@ -122,7 +122,7 @@ class Question:
         return self._judged(worse, limit)
 
     def _no_measurement(self) -> bool:
-        """Whether the value says that nothing was measured: work takes time and memory."""
+        """Whether the value cannot be a measurement: work takes time and memory."""
         if self.value > 0 or self.known.family not in ("speed", "memory"):
             return False
         if self.value < 0:
@@ -131,7 +131,7 @@ class Question:
         return not (unused or self.known.name in _ROUNDED)
 
     def _worse(self, value: float) -> float:
-        """By which share of the baseline a value is worse; negative when it is better."""
+        """The relative change for the worse; negative if the value is better."""
         change = (value - self.base) / abs(self.base)
         return {"lower": change, "higher": -change}.get(self._better, 0.0)
 
@@ -149,14 +149,14 @@ class Question:
         return Status.PASS, f"{self.shown}, better perhaps: further runs will tell"
 
     def _moved(self, alert: Alert) -> Answer:
-        """The gate says that the level has changed."""
+        """The change-point detector reports a change."""
         self.values |= {"size": alert.size, "confidence": alert.confidence, "since": alert.since}
         how = "confirmed" if alert.confirmed else "over several runs"
         status = Status.REGRESSION if alert.direction == "worse" else Status.IMPROVEMENT
         return status, f"{self.shown}; the level changed by {alert.size:+.1%}, {how}"
 
     def _doubted(self, worse: float, limit: float) -> Answer:
-        """Worse than noise explains: a confirm run decides, or the lack of one is said."""
+        """Worse than noise explains: the confirm run decides; without one, the reason says so."""
         noise = f"{limit:.1%} would be noise" if worse > limit else "more than this history's noise"
         beyond = f"{self.shown}; {noise}"
         if self.confirm.value is None:
@@ -172,7 +172,7 @@ class Question:
         return Status.UNCONFIRMED, f"{beyond}, and {measured}: only part of the change, {again:.1%} worse"
 
     def _unconfirmed(self, beyond: str, worse: float, limit: float) -> Answer:
-        """Nothing has confirmed or refuted the doubt: while a confirm run can be had, it is asked for."""
+        """Neither confirmed nor refuted: request a confirm run if one is available."""
         missing = self.confirm.missing
         if not self.confirm.impossible:
             self.values["confirm"] = True
@@ -190,14 +190,14 @@ class Question:
         return Status.UNCONFIRMED, f"{beyond}; not confirmed: {missing}"
 
     def _strong(self, worse: float) -> bool:
-        """Whether a change is so large that a run is not green while nothing refutes it."""
+        """Whether a change is too large to pass unless it is refuted."""
         return worse > limit_of(self._level.runs, self._level.floor, min(_STRONG, self._level.z))
 
     def _confirmed_before(self) -> bool:
-        """Whether the run before was worse than its own predecessors, too: one slow run is no regression.
+        """Whether the previous run was also worse than its predecessors: one slow run is not a regression.
 
-        Source of the rule: two in a row is what PyTorch's HUD asks for; a single run on a shared machine may be
-        slow for reasons that nothing in that run shows.
+        Source of the rule: PyTorch's HUD requires two in a row; a single run on a shared machine may be
+        slow for reasons that the run does not show.
         """
         before = self._level.before_last
         if len(before) < self.policy.min_history or not (base := median(before)):

@@ -85,7 +85,7 @@ def _judged(facts: Facts, target: Reference, variant: str, context: CheckContext
             both = f"{number(last.value)} is {number(value)} % as a share and {number(last.value)} % as per cent"
             hint = 'the log prints no unit; a target with unit "1" says that it is a share'
             return result(Status.UNCONFIRMED, f"{target.metric} {both}: {hint}")
-        return result(Status.IMPROVEMENT, f"{shown}: too good, look before it is accepted")
+        return result(Status.IMPROVEMENT, f"{shown}: suspiciously high: review before accepting")
     return result(Status.PASS, shown)
 
 

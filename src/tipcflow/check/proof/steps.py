@@ -61,7 +61,7 @@ def _result(status: Status, reason: str, counts: dict[str, int], *, summary: boo
 
 
 def _blame(states: list[Status]) -> Status:
-    """The model's fault before the nodes' before a person's: what a check may say when work is missing."""
+    """Status of missing work: a failure of the model precedes one of the nodes, then a stop by a user."""
     for status in (Status.FAILED, Status.INFRA_FAILURE):
         if status in states:
             return status

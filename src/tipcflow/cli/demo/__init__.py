@@ -1,1 +1,1 @@
-"""`tipcflow demo`: nodes and an Airflow on this machine."""
+"""`tipcflow demo`: a local cluster with Airflow."""

@@ -1,4 +1,4 @@
-"""`tipcflow demo` through a real Airflow: nodes and Airflow start together, one DAG run, one verdict, one page."""
+"""`tipcflow demo` with Airflow: starts nodes and Airflow, triggers one DAG run and prints its verdict."""
 
 import sys
 import time
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 _LOOK_EVERY_S = 1.0
 
 
-class Wishes(NamedTuple):
-    """What the command line asks for.
+class DemoOptions(NamedTuple):
+    """Options of the command line.
 
     Attributes:
         params: params file, relative to the suite's root.
-        leave: leave when the run has ended, also on a terminal.
-        port: of Airflow's UI, when it is free.
+        leave: exit after the run, even on a terminal.
+        port: preferred port of Airflow's UI.
     """
 
     suite: str
@@ -37,26 +37,26 @@ class Wishes(NamedTuple):
 
     @property
     def chain(self) -> str:
-        """`<suite>/<model>/<file>`, as the chain's file is stored in configs/chains."""
+        """`<suite>/<model>/<file>`, the path of the chain's file in configs/chains."""
         path = PurePosixPath(self.params)
         return f"{self.suite}/{path.parent.name}/{path.stem}"
 
 
 class _Outcome(NamedTuple):
-    """The run, its exit code, and whether a signal came."""
+    """The run, its exit code, and whether a signal was received."""
 
     run: str
     code: int
     stopped: bool
 
 
-def demo_with_airflow(wishes: Wishes) -> int:
-    """Everything from nothing to the verdict. Returns: the exit code of the run's status.
+def demo_with_airflow(options: DemoOptions) -> int:
+    """Set up the cluster, run the chain and print the verdict. Returns: the exit code of the run's status.
 
     Raises:
-        InfraError: nodes or Airflow cannot be had here, or ended; says where to look.
-        ConfigError: there is no such chain, or Airflow refuses its params.
-        Interrupted: a signal came before there was a run.
+        InfraError: nodes or Airflow cannot start, or exited; the message names the logs.
+        ConfigError: no such chain, or Airflow rejects its params.
+        Interrupted: a signal was received before the run started.
     """
     from devcluster.airflow.connections import connections_env
     from devcluster.airflow.stack import beginning_airflow
@@ -73,7 +73,7 @@ def demo_with_airflow(wishes: Wishes) -> int:
         dags=shipped("dags", chosen.config_dir),
         plugins=shipped("plugins", chosen.config_dir),
         configs=chosen.config_dir,
-        port=wishes.port,
+        port=options.port,
         report=tell,
     ) as stack:
         python = prepare(chosen.home, tell)
@@ -82,31 +82,29 @@ def demo_with_airflow(wishes: Wishes) -> int:
             stack.start(connections_env(nodes.cluster))
             cluster = nodes.write_cluster_file(nodes.folder / "cluster.yaml")
             stack.wait_ready()
-            stays = not wishes.leave and sys.stdin.isatty() and sys.stdout.isatty()
+            stays = not options.leave and sys.stdin.isatty() and sys.stdout.isatty()
             announce(stack, tell, stays=stays)
             with Store.open() as store, Airflow(stack.url, user=stack.user, password=stack.password) as airflow:
-                outcome = _certify(wishes, stack, airflow, store, chosen.home, cluster)
+                outcome = _certify(options, stack, airflow, store, chosen.home, cluster)
                 if stays and not outcome.stopped:
                     stay(stack, outcome.run, tell)
                 return outcome.code
 
 
 def shipped(name: str, configs: Path) -> Path:
-    """The folder `dags` or `plugins` that belongs to a folder of configs: beside it, else in this clone.
+    """The folder `dags` or `plugins` next to a configuration folder, or else of this clone.
 
     Raises:
-        InfraError: there is none.
+        InfraError: no such folder.
     """
     for root in (configs.parent, Path(__file__).resolve().parents[4]):
         if (root / name).is_dir():
             return root / name
-    raise InfraError(
-        f"there is no folder {name} beside {configs}", hint="run it in a clone of tipcflow, or with --cli"
-    )
+    raise InfraError(f"no folder {name} next to {configs}", hint="run it in a clone of tipcflow, or with --cli")
 
 
 def _certify(
-    wishes: Wishes, stack: "Stack", airflow: "Airflow", store: "Store", home: Path, cluster: Path
+    options: DemoOptions, stack: "Stack", airflow: "Airflow", store: "Store", home: Path, cluster: Path
 ) -> _Outcome:
     from tipcflow.cli.demo.command import tell
     from tipcflow.cli.demo.follow import end_leftovers, follow, wait_for_dag
@@ -115,25 +113,25 @@ def _certify(
     from tipcflow.domain import dag_id_of
     from tipcflow.execute.verdict.conclusion import exit_code_of
 
-    dag_id = dag_id_of(wishes.chain)
+    dag_id = dag_id_of(options.chain)
     wait_for_dag(airflow, stack, dag_id)
     end_leftovers(airflow, tell)
     airflow.unpause(dag_id)
-    conf = {"mode": wishes.mode, "seed": wishes.seed, "cluster": str(cluster)}
+    conf = {"mode": options.mode, "seed": options.seed, "cluster": str(cluster)}
     dag_run = airflow.trigger(dag_id, conf, f"demo__{datetime.now(UTC):%Y%m%dT%H%M%S.%f}")
     with LiveDisplay() as display:
         ended = follow(airflow, stack, store, home, dag_run, display)
     run = _run_of(store, airflow, stack, dag_run)
-    print_run(store, run, home, as_json=wishes.as_json)
+    print_run(store, run, home, as_json=options.as_json)
     code = exit_code(Status.CANCELLED) if ended.cancelled else exit_code_of(store, run)
     return _Outcome(run.id, code, ended.stopped)
 
 
 def _run_of(store: "Store", airflow: "Airflow", stack: "Stack", dag_run: "DagRun") -> Run:
-    """Our run that the DAG run was.
+    """The tipcflow run of a DAG run.
 
     Raises:
-        InfraError: there is none, or it has no status: the DAG run broke outside of what we judge.
+        InfraError: the DAG run failed before its run existed or had a status.
     """
     from tipcflow.cli.demo.follow import broken_tasks
     from tipcflow.domain import TipcflowError
@@ -141,7 +139,7 @@ def _run_of(store: "Store", airflow: "Airflow", stack: "Stack", dag_run: "DagRun
     try:
         run = store.get_run(dag_run.run)
     except TipcflowError:
-        run = None  # no such run, or no such table yet
+        run = None  # no such run, or the table does not exist yet
     if run is not None and run.status is not None:
         return run
     what = f"run {run.id} has no status" if run else f"DAG run {dag_run.run_id} ended before there was a run"
@@ -152,7 +150,7 @@ def _run_of(store: "Store", airflow: "Airflow", stack: "Stack", dag_run: "DagRun
 
 
 def announce(stack: "Stack", tell: "Callable[[str], None]", *, stays: bool) -> None:
-    """Say that Airflow is up, and where to look while the run goes on."""
+    """Print Airflow's address and login while the run is in progress."""
     if not stays:
         tell(f"Airflow is up at {stack.url}")
         return
@@ -162,10 +160,10 @@ def announce(stack: "Stack", tell: "Callable[[str], None]", *, stays: bool) -> N
 
 
 def stay(stack: "Stack", run: str, tell: "Callable[[str], None]") -> None:
-    """Say where the run's page is and keep it up until Ctrl-C.
+    """Print the address of the run's page and keep Airflow up until Ctrl-C.
 
     Raises:
-        InfraError: a part of Airflow ended.
+        InfraError: a component of Airflow exited.
     """
     from devcluster.signals import Interrupted
 
@@ -177,12 +175,12 @@ def stay(stack: "Stack", run: str, tell: "Callable[[str], None]") -> None:
             stack.check()
             time.sleep(_LOOK_EVERY_S)
     except Interrupted:
-        tell("ending Airflow and the nodes")
+        tell("stopping Airflow and the nodes")
 
 
 def where_to_look(stack: "Stack", *, secret: bool) -> list[str]:
-    """Address and login of the UI; the password itself only where no log can keep it."""
-    password = f"{stack.password}  (kept in {stack.passwords_file})" if secret else f"in {stack.passwords_file}"
+    """Address and login of the UI; the password itself only if `secret`."""
+    password = f"{stack.password}  (stored in {stack.passwords_file})" if secret else f"in {stack.passwords_file}"
     return [
         f"  address    {stack.url}",
         f"  user       {stack.user}",
@@ -191,5 +189,5 @@ def where_to_look(stack: "Stack", *, secret: bool) -> list[str]:
 
 
 def page_of(stack: "Stack", run: str) -> str:
-    """The run's page among Airflow's own."""
+    """The address of the run's page in Airflow's UI."""
     return f"{stack.url}/certification/runs/{run}"

@@ -1,4 +1,4 @@
-"""`tipcflow demo`: from nothing to a verdict on two local nodes."""
+"""`tipcflow demo`: certifies the sample chain on two local nodes."""
 
 from pathlib import Path
 from typing import Annotated
@@ -27,7 +27,7 @@ def demo(
     import os
 
     from devcluster.signals import GATE, Interrupted
-    from tipcflow.cli.demo.airflow import Wishes, demo_with_airflow
+    from tipcflow.cli.demo.airflow import DemoOptions, demo_with_airflow
 
     if home is not None:
         os.environ["TIPCFLOW_HOME"] = str(home)
@@ -37,10 +37,10 @@ def demo(
                 code = _without_airflow(seed, params, mode, as_json=as_json)
             else:
                 code = demo_with_airflow(
-                    Wishes(SUITE, params, mode, seed, leave=leave, port=port, as_json=as_json)
+                    DemoOptions(SUITE, params, mode, seed, leave=leave, port=port, as_json=as_json)
                 )
     except Interrupted as stop:
-        typer.echo(f"{stop}; the nodes are gone", err=True)
+        typer.echo(f"{stop}; the nodes are stopped", err=True)
         if not as_json:
             typer.echo(Status.CANCELLED.value)
         code = exit_code(Status.CANCELLED)
@@ -74,12 +74,12 @@ def _without_airflow(seed: int, params: str, mode: str, *, as_json: bool) -> int
 
 
 def describe(kind: str) -> str:
-    """What the nodes are, in one line."""
+    """A one-line description of the nodes."""
     if kind == "namespaces":
         return "two nodes, a and b: network namespaces, each with its own sshd"
     return "two nodes, a and b: loopback addresses, each with an unprivileged sshd (network namespaces need root)"
 
 
 def tell(line: str) -> None:
-    """Say it on stderr; stdout is for the verdict."""
+    """Print to stderr; stdout is for the verdict."""
     typer.echo(line, err=True)

@@ -1,4 +1,4 @@
-"""A DAG run as somebody watches it: progress, its end, and its cancelling, each with a deadline."""
+"""Following a DAG run: progress, end and cancellation, each with a deadline."""
 
 import contextlib
 import json
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tipcflow.store import Store
 
 DAG_DEADLINE_S = 120.0
-# A lite run takes minutes; whole mode on two small nodes hours. Each step has a shorter deadline of its own.
+# A lite run takes minutes, whole mode on two small nodes hours. Each step has its own, shorter deadline.
 RUN_DEADLINE_S = 24 * 3600.0
 CANCEL_DEADLINE_S = 300.0
 _DEMO = "demo__"
@@ -31,8 +31,8 @@ def wait_for_dag(airflow: "Airflow", stack: "Stack", dag_id: str, *, deadline_s:
     """Wait until Airflow lists the DAG.
 
     Raises:
-        ConfigError: its DAGs folder was read and it is not there; with what is wrong with which file.
-        InfraError: a part of Airflow ended.
+        ConfigError: the DAG is not among those of the DAGs folder; includes Airflow's import errors.
+        InfraError: a component of Airflow exited.
     """
     from devcluster.signals import GATE
 
@@ -45,28 +45,28 @@ def wait_for_dag(airflow: "Airflow", stack: "Stack", dag_id: str, *, deadline_s:
         errors = airflow.import_errors(since=stack.since)
         if errors:
             told = "\n".join(f"{file}:\n{_indented(text)}" for file, text in sorted(errors.items()))
-            raise ConfigError(f"Airflow cannot read its DAG files, and so does not know {dag_id}\n{told}")
+            raise ConfigError(f"Airflow cannot import its DAG files; DAG {dag_id} is missing\n{told}")
         if time.monotonic() > until:
-            # Names what is near.
+            # The error names similar DAGs.
             airflow.dag(dag_id)
         time.sleep(_ASK_EVERY_S)
 
 
 def end_leftovers(airflow: "Airflow", tell: "Callable[[str], None]") -> None:
-    """Mark the runs of demos that were killed as failed, or they would go on beside the new one."""
+    """Mark leftover DAG runs of killed demos as failed, or they would continue next to the new one."""
     for old in airflow.unfinished():
         if old.run_id.startswith(_DEMO):
-            with contextlib.suppress(ConfigError):  # it ended meanwhile, or its DAG has gone
+            with contextlib.suppress(ConfigError):  # the run finished meanwhile, or its DAG no longer exists
                 airflow.set_state(old.dag_id, old.run_id, "failed")
-                tell(f"ended run {old.run}, which a killed demo left behind")
+                tell(f"stopped run {old.run}, left behind by a killed demo")
 
 
 class Ended(NamedTuple):
-    """How watching a run ended.
+    """The result of following a run.
 
     Attributes:
-        cancelled: it was marked as failed because of a signal.
-        stopped: a signal came, if only when the run had ended.
+        cancelled: the DAG run was marked as failed because of a signal.
+        stopped: a signal was received, possibly after the end of the run.
     """
 
     cancelled: bool
@@ -76,10 +76,10 @@ class Ended(NamedTuple):
 def follow(
     airflow: "Airflow", stack: "Stack", store: "Store", home: Path, dag_run: "DagRun", display: "LiveDisplay"
 ) -> Ended:
-    """Show a run's progress until it has ended. Ctrl-C marks it as failed, and waits until it has cleaned up.
+    """Show a run's progress until it ends. Ctrl-C marks it as failed and waits for its cleanup.
 
     Raises:
-        InfraError: a part of Airflow ended, or a deadline passed.
+        InfraError: a component of Airflow exited, or a deadline passed.
     """
     from tipcflow.cli.run import cancel_on_signals, plan_of
     from tipcflow.execute.progress import Event, Kind
@@ -108,7 +108,7 @@ def follow(
 
 
 def _shown(home: Path, run: str, display: "LiveDisplay") -> "Callable[[], None]":
-    """Returns: what shows the events that have come since the last time."""
+    """Returns: a function that displays the events since its last call."""
     from tipcflow.execute.events import read_events
     from tipcflow.execute.progress import Kind
 
@@ -125,10 +125,10 @@ def _shown(home: Path, run: str, display: "LiveDisplay") -> "Callable[[], None]"
 
 
 def broken_tasks(airflow: "Airflow", stack: "Stack", dag_run: "DagRun") -> str:
-    """The tasks that failed, each with the end of its log and where that is."""
+    """The failed tasks, each with the last lines and the path of its log."""
     tasks = airflow.task_instances(dag_run.dag_id, dag_run.run_id)
     failed = [task for task in tasks if task.state == "failed"]
-    return "\n".join(_broken(task, stack.airflow_home) for task in failed) or "no task of it failed"
+    return "\n".join(_broken(task, stack.airflow_home) for task in failed) or "no failed task"
 
 
 def _broken(task: "TaskInstance", airflow_home: Path) -> str:
@@ -145,7 +145,7 @@ def _broken(task: "TaskInstance", airflow_home: Path) -> str:
 
 
 def _readable(line: str) -> str:
-    """What a line of a task's log says: its text, and the error that stands with it; '' for a group's marks."""
+    """The message and the error of a line of a task's log; '' for markers of log groups."""
     try:
         told = json.loads(line)
         text = str(told["event"])
@@ -159,7 +159,7 @@ def _has_ended(airflow: "Airflow", stack: "Stack", dag_run: "DagRun") -> bool:
     try:
         return airflow.dag_run(dag_run.dag_id, dag_run.run_id).state.ended
     except InfraError:
-        # It does not answer: when a part of it has died meanwhile, that is the better reason.
+        # Airflow does not respond; if one of its components died, that is the better reason.
         stack.check()
         raise
 
@@ -175,4 +175,4 @@ class _Deadline:
 
     def check(self) -> None:
         if time.monotonic() > self._until:
-            raise InfraError(f"{self._what} had not ended after {self._seconds / 60:g} minutes")
+            raise InfraError(f"{self._what} did not end within {self._seconds / 60:g} min")

@@ -1,1 +1,1 @@
-"""`tipcflow doctor`: finds what is wrong with an installation and says how to fix it."""
+"""`tipcflow doctor`: diagnoses an installation and suggests fixes."""

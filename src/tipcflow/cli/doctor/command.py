@@ -1,4 +1,4 @@
-"""`tipcflow doctor`: what is missing for scheduler and nodes, and how to mend it."""
+"""`tipcflow doctor`: checks this machine and a cluster's nodes."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
@@ -37,5 +37,5 @@ def _print(findings: Sequence["Finding"], missing: int) -> None:
     from tipcflow.cli.output.output import columns, echo_lines, terminal_width
 
     rows = [(finding.where, finding.what, finding.word, finding.text) for finding in findings]
-    echo_lines(columns(("WHERE", "WHAT", "IS", "FOUND, OR HOW TO MEND IT"), rows, width=terminal_width()))
-    typer.echo(f"{missing} to mend" if missing else "all fine")
+    echo_lines(columns(("WHERE", "WHAT", "IS", "FOUND, OR HOW TO FIX IT"), rows, width=terminal_width()))
+    typer.echo(f"{missing} problem{'s' if missing > 1 else ''}" if missing else "OK")

@@ -1,36 +1,36 @@
-"""What the doctor says about one thing."""
+"""The result of one check of the doctor."""
 
 from tipcflow.domain import Frozen, InfraError
 
 
 class Finding(Frozen):
-    """One thing that was looked at.
+    """The result of one check.
 
     Attributes:
         where: `here`, or the node.
-        what: the thing.
-        ok: whether it is as it should be.
-        found: what there is.
-        mend: what to do about it, '' when it is fine.
+        what: the subject of the check.
+        ok: whether the check passed.
+        found: the actual state.
+        fix: how to fix it, '' when the check passed.
     """
 
     where: str
     what: str
     ok: bool
     found: str = ""
-    mend: str = ""
+    fix: str = ""
 
     @property
     def word(self) -> str:
-        """`ok` or `mend`."""
-        return "ok" if self.ok else "mend"
+        """`ok` or `fix`."""
+        return "ok" if self.ok else "fix"
 
     @property
     def text(self) -> str:
-        """What there is, and what to do."""
-        return ": ".join(part for part in (self.found, self.mend) if part)
+        """The actual state, and the fix."""
+        return ": ".join(part for part in (self.found, self.fix) if part)
 
 
 def of_error(where: str, what: str, error: InfraError) -> Finding:
-    """A failure as a finding."""
-    return Finding(where=where, what=what, ok=False, found=error.message, mend=error.hint)
+    """The finding of an error."""
+    return Finding(where=where, what=what, ok=False, found=error.message, fix=error.hint)

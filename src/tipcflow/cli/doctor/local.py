@@ -1,4 +1,4 @@
-"""What the doctor looks at on this machine: what the scheduler needs, and what local nodes need."""
+"""Checks of this machine: requirements of the scheduler and of local nodes."""
 
 import os
 import platform
@@ -17,10 +17,10 @@ HERE = "here"
 
 
 def look_here(settings: Settings) -> list[Finding]:
-    """All findings about this machine; changes nothing."""
+    """All findings about this machine; read-only."""
     return [
         _python(),
-        _program("git", "takes the suites' code", "install the package git"),
+        _program("git", "checks out the suites' code", "install the package git"),
         *_for_local_nodes(),
         _uv(settings.home),
         _node_environment(settings.home),
@@ -37,13 +37,13 @@ def _python() -> Finding:
         what="Python",
         ok=ok,
         found=f"{platform.python_version()} at {sys.executable}",
-        mend="" if ok else "install Python 3.11 or newer, then `make install PYTHON=/path/to/it`",
+        fix="" if ok else "install Python 3.11 or newer, then `make install PYTHON=/path/to/it`",
     )
 
 
-def _program(name: str, use: str, mend: str) -> Finding:
+def _program(name: str, use: str, fix: str) -> Finding:
     found = shutil.which(name)
-    return Finding(where=HERE, what=name, ok=bool(found), found=found or use, mend="" if found else mend)
+    return Finding(where=HERE, what=name, ok=bool(found), found=found or use, fix="" if found else fix)
 
 
 def _for_local_nodes() -> Iterator[Finding]:
@@ -51,9 +51,9 @@ def _for_local_nodes() -> Iterator[Finding]:
 
     for need in for_local_nodes():
         found = where_is(need)
-        mend = f"install the package {need.package} (as root, `tipcflow demo` does so itself)"
+        fix = f"install the package {need.package} (as root, `tipcflow demo` does so itself)"
         yield Finding(
-            where=HERE, what=need.program, ok=bool(found), found=found or need.use, mend="" if found else mend
+            where=HERE, what=need.program, ok=bool(found), found=found or need.use, fix="" if found else fix
         )
 
 
@@ -66,7 +66,7 @@ def _uv(home: Path) -> Finding:
         what="uv",
         ok=bool(found),
         found=str(found or "installs the nodes' environment"),
-        mend="" if found else "`make install`, or `pip install uv`",
+        fix="" if found else "`make install`, or `pip install uv`",
     )
 
 
@@ -80,7 +80,7 @@ def _node_environment(home: Path) -> Finding:
         what="node environment",
         ok=ok,
         found=str(folder),
-        mend="" if ok else "not there or out of date; `tipcflow demo` makes it",
+        fix="" if ok else "missing or outdated; `tipcflow demo` creates it",
     )
 
 
@@ -89,19 +89,19 @@ def _home(home: Path) -> Finding:
     free = shutil.disk_usage(standing).free
     found = f"{home}: {free / 1e9:.1f} GB free"
     if not os.access(standing, os.W_OK):
-        mend = f"{standing} may not be written: set TIPCFLOW_HOME to a folder that may"
+        fix = f"{standing} is not writable: set TIPCFLOW_HOME to a writable folder"
     elif free < ROOM_BYTES:
-        mend = f"free at least {ROOM_BYTES / 1e9:.0f} GB, or set TIPCFLOW_HOME to a folder on another disk"
+        fix = f"free at least {ROOM_BYTES / 1e9:.0f} GB, or set TIPCFLOW_HOME to a folder on another disk"
     else:
-        mend = ""
-    return Finding(where=HERE, what="disk", ok=not mend, found=found, mend=mend)
+        fix = ""
+    return Finding(where=HERE, what="disk", ok=not fix, found=found, fix=fix)
 
 
 def _configs(folder: Path) -> Finding:
     suites = sorted(path.stem for path in (folder / "suites").glob("*.yaml"))
-    mend = "" if suites else "no suites/*.yaml in it: set TIPCFLOW_CONFIG_DIR to a folder that has"
+    fix = "" if suites else "no suites/*.yaml: set TIPCFLOW_CONFIG_DIR to a folder that contains suites"
     return Finding(
-        where=HERE, what="configs", ok=bool(suites), found=f"{folder} {', '.join(suites)}".strip(), mend=mend
+        where=HERE, what="configs", ok=bool(suites), found=f"{folder} {', '.join(suites)}".strip(), fix=fix
     )
 
 
@@ -109,15 +109,15 @@ def _database(url: str) -> Finding:
     shown = safe_url(url)
     file = Path(url.removeprefix("sqlite:///")) if url.startswith("sqlite:///") else None
     if file is not None and not file.exists():
-        return Finding(where=HERE, what="database", ok=True, found=f"{shown} (the first run makes it)")
+        return Finding(where=HERE, what="database", ok=True, found=f"{shown} (created by the first run)")
     from tipcflow.store import migrate
 
     try:
         revision = migrate.current(url)
     except TipcflowError as error:
-        mend = error.hint or "start it, or mend TIPCFLOW_DATABASE_URL"
-        return Finding(where=HERE, what="database", ok=False, found=error.message, mend=mend)
+        fix = error.hint or "start it, or fix TIPCFLOW_DATABASE_URL"
+        return Finding(where=HERE, what="database", ok=False, found=error.message, fix=fix)
     ok = revision == migrate.head()
     found = f"{shown} has schema {revision or 'none'}"
-    mend = "" if ok else f"this tipcflow needs {migrate.head()}; run `tipcflow db upgrade`"
-    return Finding(where=HERE, what="database", ok=ok, found=found, mend=mend)
+    fix = "" if ok else f"this version of tipcflow requires {migrate.head()}; run `tipcflow db upgrade`"
+    return Finding(where=HERE, what="database", ok=ok, found=found, fix=fix)

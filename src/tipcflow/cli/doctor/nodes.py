@@ -1,4 +1,4 @@
-"""What the doctor looks at on a cluster's nodes, over SSH, all at the same time."""
+"""Checks of a cluster's nodes over SSH, in parallel."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -10,10 +10,10 @@ FRAMEWORK = "paddlepaddle"
 
 
 def look_at_nodes(name: str, config_dir: Path) -> list[Finding]:
-    """Findings about each node of a cluster; puts the node runner into its workspace, and nothing else.
+    """Findings about each node of a cluster; installs the node runner in its workspace and changes nothing else.
 
     Raises:
-        ConfigError: no such cluster, or its file is wrong.
+        ConfigError: no such cluster, or its file is invalid.
     """
     from tipcflow.config.cluster import load_cluster
 

@@ -1,4 +1,4 @@
-"""`tipcflow import REPO --suite S`: a checked-out suite's params files become chains."""
+"""`tipcflow import REPO --suite S`: turns the params files of a checked-out suite into chains."""
 
 import re
 from collections import Counter
@@ -40,7 +40,7 @@ def import_suite(
     from tipcflow.config.settings import settings
 
     if not repo.is_dir():
-        raise ConfigError("there is no such folder", key="REPO", found=str(repo), expected="a checked-out suite")
+        raise ConfigError("no such folder", key="REPO", found=str(repo), expected="a checked-out suite")
     config_dir = settings().config_dir
     loaded, said = suite_for(suite, repo, config_dir)
     files = import_files(loaded, repo, config_dir / "chains" / loaded.name, update=update)
@@ -56,7 +56,7 @@ def import_suite(
         if dags:
             typer.echo(f"DAGs: {dags[0]} {dags[1]}")
         for folder in other_suites(repo):
-            typer.echo(f"not looked at: {folder} has params files of its own: import it as a suite of its own")
+            typer.echo(f"skipped: {folder} has its own params files: import it as a separate suite")
     if not any(file.runs for file in files):
         raise ConfigError(
             "no params file of the suite can be run",
@@ -67,19 +67,19 @@ def import_suite(
 
 
 def write_dags(suite: str, config_dir: Path | None = None) -> tuple[Path, str]:
-    """Write the file that makes the scheduler know a suite's chains, where it is missing or not as it has to be.
+    """Write the DAG file of a suite's chains if it is missing or outdated.
 
-    It stands in the folder `dags` beside the configuration folder; it never changes with the chains themselves.
+    It is in the folder `dags` next to the configuration folder and does not depend on the chains themselves.
 
     Args:
         suite: the suite's name.
-        config_dir: the configuration folder, None for the one in force.
+        config_dir: the configuration folder, None for the configured one.
 
     Returns:
-        The file, and what was done: `new`, `unchanged` or `updated`.
+        The file, and its state: `new`, `unchanged` or `updated`.
 
     Raises:
-        ConfigError: it cannot be written, or a file of that name is another suite's.
+        ConfigError: the file cannot be written, or its name is taken by another suite.
     """
     from tipcflow.config.settings import settings
 
@@ -93,10 +93,10 @@ def write_dags(suite: str, config_dir: Path | None = None) -> tuple[Path, str]:
         other = re.search(r"chain_dags\([\"'](?P<suite>[^\"']+)", found or "")
         if other and other["suite"] != suite:
             raise ConfigError(
-                "a suite's name would be that of another suite's DAG file",
+                "the suite's DAG file has the name of another suite's",
                 file=str(path),
                 key="--suite",
-                found=f"{suite} beside {other['suite']}",
+                found=f"{suite} and {other['suite']}",
                 expected="names that differ in letters, digits or '_'",
             )
         folder.mkdir(parents=True, exist_ok=True)
@@ -112,7 +112,7 @@ def _say(files: "Sequence[Imported]", gone: Sequence[str]) -> None:
     typer.echo(f"{len(runs)} of {len(files)} params files run: " + _counted(states))
     for file in runs:
         if file.state == "differs":
-            typer.echo(f"  differs: {file.chain} is not as in the suite, and was kept; --update replaces it")
+            typer.echo(f"  differs: {file.chain} differs from the suite's file; kept (--update replaces it)")
     refused = [file for file in files if not file.runs]
     broken = [file for file in refused if file.reason.startswith(file.file)]
     for (kind, reason), count in Counter((f.kind, f.reason) for f in refused if f not in broken).items():
@@ -124,7 +124,7 @@ def _say(files: "Sequence[Imported]", gone: Sequence[str]) -> None:
     if len(broken) > _SHOWN:
         typer.echo(f"  and {len(broken) - _SHOWN} more: see --json")
     for name in gone:
-        typer.echo(f"not in the suite (any more), kept: {name}")
+        typer.echo(f"not in the suite, kept: {name}")
 
 
 def _counted(states: "Counter[str]") -> str:

@@ -1,4 +1,4 @@
-"""Params files of a suite's checkout -> files of chains."""
+"""Copies params files of a suite's checkout into configs/chains."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -17,11 +17,11 @@ class Imported:
 
     Attributes:
         file: relative to the suite's root.
-        chain: the chain's name, '' when it is refused.
-        kind: which of the suite's scripts it is for.
-        state: `new`, `unchanged`, `updated`, `differs` (and kept), or `refused`.
-        modes: in which it can be planned.
-        reason: why it is refused.
+        chain: the chain's name, '' if the file is refused.
+        kind: the kind of the suite's script that reads it.
+        state: `new`, `unchanged`, `updated`, `differs` (kept), or `refused`.
+        modes: the modes in which it can be planned.
+        reason: why the file is refused.
     """
 
     file: str
@@ -33,7 +33,7 @@ class Imported:
 
     @property
     def runs(self) -> bool:
-        """Whether it is a chain now."""
+        """Whether the file is a chain."""
         return self.state != "refused"
 
     def as_json(self) -> dict[str, object]:
@@ -42,16 +42,16 @@ class Imported:
 
 
 def import_files(suite: Suite, repo: Path, chains: Path, *, update: bool) -> list[Imported]:
-    """Copy what runs to `chains`/<model>/<name>, byte for byte.
+    """Copy supported files to `chains`/<model>/<name>, byte for byte.
 
     Args:
-        suite: its dialects, and its globs of params files.
+        suite: provides dialects and globs of params files.
         repo: the suite's root.
-        chains: the folder of the suite's chains; made when it is missing.
+        chains: the folder of the suite's chains; created if missing.
         update: replace files that differ.
 
     Raises:
-        ConfigError: the globs find nothing, or a file cannot be read or written.
+        ConfigError: the globs match nothing, or a file cannot be read or written.
     """
     found = list(_params_files(suite, repo))
     if not found:
@@ -73,7 +73,7 @@ def import_files(suite: Suite, repo: Path, chains: Path, *, update: bool) -> lis
 
 
 def left_over(files: Sequence[Imported], chains: Path) -> list[str]:
-    """Files below `chains` that the suite does not have (any more), relative to it; they stay."""
+    """Files in `chains` that the suite no longer has, as relative paths; they are not removed."""
     ours = {"/".join(file.chain.split("/")[1:]) + ".txt" for file in files if file.runs}
     below = (path.relative_to(chains).as_posix() for path in sorted(chains.rglob("*.txt")))
     return [name for name in below if name not in ours]
@@ -95,7 +95,7 @@ def _import_file(
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
-        return Imported(name, "other", "refused", reason="it is not UTF-8 text")
+        return Imported(name, "other", "refused", reason="not UTF-8 text")
     kind = recognise(text, name)
     if kind.refused:
         return Imported(name, kind.kind, "refused", reason=f"{kind.what}: {kind.refused}")
@@ -112,7 +112,7 @@ def _import_file(
 
 
 def _plannable(suite: Suite, text: str, name: str) -> tuple[tuple[str, ...], str]:
-    """The modes in which a file can be planned, and why not in the first that it cannot."""
+    """The modes in which a file can be planned, and the reason of the first mode in which it cannot."""
     modes: list[str] = []
     reason = ""
     for mode in file_modes(text, file=name, dialects=suite.dialects) or ("lite_train_lite_infer",):
@@ -128,7 +128,7 @@ def _plannable(suite: Suite, text: str, name: str) -> tuple[tuple[str, ...], str
             )
         except ConfigError as error:
             reason = reason or str(error)
-            if error.line and not modes:  # the file itself is wrong, in every mode
+            if error.line and not modes:  # the file itself is invalid, in every mode
                 break
         else:
             modes.append(mode)

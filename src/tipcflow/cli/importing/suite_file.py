@@ -1,4 +1,4 @@
-"""The suite's YAML file: read where there is one, guessed and written where there is none."""
+"""The suite's YAML file: loaded if it exists, otherwise guessed and written."""
 
 import re
 from collections import Counter
@@ -11,25 +11,25 @@ from tipcflow.params.kinds import recognise
 from tipcflow.params.lint.guess import guess_dialect
 
 _PARAMS = "test_tipc/configs/**/*.txt"
-# Logs that suites bring along, and how much of them is read.
+# Logs in a suite's repository, and how much of them is read.
 _LOGS = ("**/*.log", "**/workerlog.*")
 _MOST_LOGS, _MOST_BYTES = 50, 1 << 20
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
 def suite_for(name: str, repo: Path, config_dir: Path) -> tuple[Suite, str]:
-    """The suite of that name, and what to tell of it.
+    """The suite of that name, and a message about it.
 
-    Where there is none, its dialects are guessed from the files of `repo`, most frequent first, and its YAML file
+    If it has no YAML file, dialects are guessed from the files of `repo`, most frequent first, and the file
     is written.
 
     Raises:
-        ConfigError: the name cannot be one, its file is wrong, or nothing can be guessed.
+        ConfigError: the name or the file is invalid, or nothing can be guessed.
     """
     path = config_dir / "suites" / f"{name}.yaml"
     if name.endswith((".yaml", ".yml")) or path.exists():
         loaded = load_suite(name, config_dir)
-        return loaded, f"suite {loaded.name}: dialects {', '.join(loaded.dialects)}, as its file says"
+        return loaded, f"suite {loaded.name}: dialects {', '.join(loaded.dialects)}, from its file"
     if not _NAME.fullmatch(name):
         raise ConfigError(
             "cannot be a suite's name", key="--suite", found=name, expected="letters, digits, '_', '.' and '-'"
@@ -48,7 +48,7 @@ def suite_for(name: str, repo: Path, config_dir: Path) -> tuple[Suite, str]:
 
 
 def measured_format(repo: Path) -> str:
-    """What `log_format: auto` reads in the logs that lie in a suite, in words."""
+    """A description of what `log_format: auto` recognises in a suite's logs."""
     from tipcflow.parse.bulk.summary import account_of
     from tipcflow.parse.training.formats import FORMATS
 
@@ -61,16 +61,16 @@ def measured_format(repo: Path) -> str:
         kinds.update(account.kinds)
         lines += account.lines - account.blank
     if not logs:
-        return "the suite has no logs to try it on"
+        return "the suite has no logs to test it on"
     known = ", ".join(f"{count} {form}" for form, count in kinds.most_common() if form in FORMATS)
     files = "1 log" if len(logs) == 1 else f"{len(logs)} logs"
-    return f"of {lines} lines in {files} of the suite it reads {known or 'none: name a format of your own'}"
+    return f"recognises {known or 'none (define a custom format)'} of {lines} lines in {files} of the suite"
 
 
 def _guess(repo: Path) -> list[tuple[str, str]]:
     """Dialects of the training files below a folder, each with a reason, most frequent first.
 
-    Of dialects with the same layout only the most frequent one stays: a plan takes the first that fits.
+    Of dialects with the same layout, only the most frequent is listed: a plan uses the first match.
     """
     found: Counter[str] = Counter()
     reasons: dict[str, str] = {}
@@ -86,7 +86,7 @@ def _guess(repo: Path) -> list[tuple[str, str]]:
             key="REPO",
             found=str(repo),
             expected=f"files such as {_PARAMS}",
-            hint="a suite that keeps them elsewhere needs its YAML file first (docs/reference/configuration.md)",
+            hint="if they are elsewhere, write the suite's YAML file first (docs/reference/configuration.md)",
         )
     by_layout: dict[str, str] = {}
     for dialect, _ in found.most_common():
@@ -95,7 +95,7 @@ def _guess(repo: Path) -> list[tuple[str, str]]:
 
 
 def other_suites(repo: Path) -> list[str]:
-    """Folders below the suite's root that hold params files of their own, relative to it."""
+    """Folders in the suite's root with params files of their own, as relative paths."""
     inner = (path.parent.parent for path in sorted(repo.glob("*/**/test_tipc/configs")) if path.is_dir())
     return [path.relative_to(repo).as_posix() for path in inner]
 

@@ -1,4 +1,4 @@
-"""`tipcflow judge`: series and stored runs, judged as the checks of a run judge; nothing is changed."""
+"""`tipcflow judge`: re-evaluates series and stored runs with the checks of a run; read-only."""
 
 from tipcflow.cli.judge.command import judge
 

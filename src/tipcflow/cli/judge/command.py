@@ -13,7 +13,7 @@ _WHAT = "RUN, --since or --series"
 def judge(
     run: Annotated[str, typer.Argument(help="Stored run: ID or a prefix of it, or latest.")] = "",
     since: Annotated[
-        str, typer.Option(help="All runs since this date (UTC): 2026-11-21 or 2026-11-21T09:30.")
+        str, typer.Option(help="All runs since a date (UTC), for example 2026-11-21 or 2026-11-21T09:30.")
     ] = "",
     series: Annotated[
         Path | None, typer.Option(help="JSON Lines file: one series per line, oldest point first.")
@@ -29,7 +29,7 @@ def judge(
     Exit code 0 for any result, 2 for invalid input.
     """
     if sum((bool(run), bool(since), series is not None)) != 1:
-        raise ConfigError("exactly one of these is needed", key=_WHAT, hint="`tipcflow judge --help`")
+        raise ConfigError("exactly one of these is required", key=_WHAT, hint="`tipcflow judge --help`")
     if series is not None:
         from tipcflow.cli.judge.series import judge_file
 
@@ -39,7 +39,7 @@ def judge(
         judge_file(series, policy, metric, as_json=as_json)
         return
     if metric:
-        raise ConfigError("is only for --series", key="--metric", found=metric)
+        raise ConfigError("is valid only with --series", key="--metric", found=metric)
     from tipcflow.cli.judge.runs import judge_stored
 
     judge_stored(run, since, policy, as_json=as_json)

@@ -1,4 +1,4 @@
-"""`tipcflow judge RUN` and `judge --since DATE`: what would be said of stored runs now."""
+"""`tipcflow judge RUN` and `judge --since DATE`: stored runs under the current rules."""
 
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from tipcflow.execute.verdict.rejudge import Change, Rejudged
     from tipcflow.store import Store
 
-# Checks of one run in the table; --json has all.
+# Checks per run in the table; --json has all of them.
 _SHOWN = 3
 _EVERY = 1_000_000
 
 
 def judge_stored(run: str, since: str, policy: str, *, as_json: bool) -> None:
-    """Print what is said of one run, or of all since a date, and what would be said now."""
+    """Print the stored and the current verdict of one run, or of all runs since a date."""
     from tipcflow.store import Store
 
     with Store.open() as store:
@@ -29,12 +29,12 @@ def judge_stored(run: str, since: str, policy: str, *, as_json: bool) -> None:
         print_json([_json(one) for one in found])
         return
     if not found:
-        typer.echo(f"no run since {since} was judged")
+        typer.echo(f"no judged run since {since}")
         return
     rows = [row for one in found for row in _rows(one)]
     echo_lines(columns(("RUN", "STORED", "NOW", "DIFFERS IN"), rows, width=terminal_width()))
     other = sum(one.status is not one.run.status for one in found)
-    typer.echo(f"{len(found)} runs, {other} of them with another status now; nothing was changed")
+    typer.echo(f"{len(found)} runs, {other} with another status now; nothing was changed")
 
 
 def _again(store: "Store", run: Run, policy: str) -> "Rejudged":
@@ -56,12 +56,12 @@ def _ended(run: Run) -> Run:
 
 
 def _since(store: "Store", text: str) -> list[Run]:
-    """The runs since a date that were judged, oldest first; runs that only confirm others are left out."""
+    """The judged runs since a date, oldest first, without confirmation runs."""
     try:
         at = datetime.fromisoformat(text)
     except ValueError as error:
         expected = "a date such as 2026-11-21 or 2026-11-21T09:30"
-        raise ConfigError("is no date", key="--since", found=text, expected=expected) from error
+        raise ConfigError("is not a date", key="--since", found=text, expected=expected) from error
     begin = (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
     known = [one for one in store.runs(limit=_EVERY) if one.created_at >= begin and one.status is not None]
     judged = [one for one in known if one.trigger != "confirm" and store.check_results(one.id)]
@@ -88,7 +88,7 @@ def _words(one: "Change") -> str:
 
 def _answer(one: "CheckResult | None") -> str:
     if one is None:
-        return "no answer"
+        return "no result"
     return f"{one.status.value}{'' if one.gating else ' (does not count)'}: {one.reason}"
 
 

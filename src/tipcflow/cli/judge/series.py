@@ -1,4 +1,4 @@
-"""`tipcflow judge --series FILE`: each series judged run by run."""
+"""`tipcflow judge --series FILE`: evaluates each series run by run."""
 
 import json
 from collections import Counter
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from tipcflow.check.baseline.run_by_run import JudgedPoint
     from tipcflow.check.detect import Series
 
-# Points that the table does not show one by one.
+# Statuses that the table shows only as counts.
 _QUIET = frozenset({Status.PASS, Status.INSUFFICIENT_DATA})
 
 
 def judge_file(path: Path, policy: str, metric: str, *, as_json: bool) -> None:
-    """Print the answers for every series of a file."""
+    """Print the results of every series of a file."""
     from tipcflow.check.baseline.run_by_run import judge_run_by_run, number_name
     from tipcflow.config.settings import settings
     from tipcflow.execute.verdict.judge import load_policy
@@ -28,7 +28,7 @@ def judge_file(path: Path, policy: str, metric: str, *, as_json: bool) -> None:
     rules = load_policy(policy, settings().config_dir)
     name = number_name(metric, rules)
     rows: list[tuple[str, ...]] = []
-    # The whole file is read first: an error in its last line is said before anything is printed.
+    # The whole file is read first: an error in its last line is reported before anything is printed.
     for series in read_file(path):
         points = list(judge_run_by_run(series, name, rules))
         if as_json:

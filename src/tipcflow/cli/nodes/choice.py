@@ -1,4 +1,4 @@
-"""Which clusters a command about nodes is about."""
+"""Selection of clusters for the `nodes` commands."""
 
 from pathlib import Path
 from typing import Annotated
@@ -16,10 +16,10 @@ ClusterOption = Annotated[
 
 
 def chosen(cluster: str | None) -> list[Cluster]:
-    """The cluster of that name; without one, all in the folder of configurations but the example.
+    """The cluster of that name; without a name, all configured clusters but the example.
 
     Raises:
-        ConfigError: there is none, or its file is wrong.
+        ConfigError: no such cluster, or its file is invalid.
     """
     from tipcflow.config.cluster import load_cluster
     from tipcflow.config.settings import settings
@@ -29,9 +29,9 @@ def chosen(cluster: str | None) -> list[Cluster]:
     names = [name for name in names if cluster or name != "example"]
     if not names:
         raise ConfigError(
-            "there is no cluster",
+            "no cluster is configured",
             file=str(folder / "clusters"),
-            expected="a file as example.yaml is",
-            hint="or name one with --cluster",
+            expected="a file like example.yaml",
+            hint="or pass one with --cluster",
         )
     return [load_cluster(name, folder) for name in names]

@@ -1,4 +1,4 @@
-"""`tipcflow nodes`: who is well, who holds which slots, who waits; `nodes reap` after a dead controller."""
+"""`tipcflow nodes`: health, slots, leases and the queue; `nodes reap` cleans up after a dead controller."""
 
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,7 +22,7 @@ def nodes(
     cluster: ClusterOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show nodes with their health, leases and the queue; exits with 2 when a node is not well."""
+    """Show the health and leases of nodes, and the queue; exit code 2 if a node is unhealthy."""
     context.obj = cluster
     if context.invoked_subcommand:
         return
@@ -38,10 +38,10 @@ def nodes(
 
 
 def look(clusters: list[Cluster], *, alone: bool) -> "View":
-    """Look at all nodes of clusters, leases and queue.
+    """Inspect the nodes of clusters, the leases and the queue.
 
     Args:
-        alone: these clusters only; else leases of nodes that none of them has are shown too.
+        alone: these clusters only; otherwise include leases on nodes of no cluster.
     """
     from tipcflow.cli.nodes.table import View
     from tipcflow.execute.leases.messages import runs_in_the_way

@@ -1,4 +1,4 @@
-"""`tipcflow nodes reap`: what dead controllers left on nodes is ended, and their slots are free again."""
+"""`tipcflow nodes reap`: ends processes that dead controllers left on nodes, and frees their slots."""
 
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -41,7 +41,7 @@ def reap(
 
 
 def chosen_nodes(clusters: Iterable[Cluster], names: Sequence[str]) -> list[Node]:
-    """The nodes of these names, each host once; all, without a name.
+    """The nodes of these names, each host once; all nodes if no name is given.
 
     Raises:
         ConfigError: no cluster has a node of that name.
@@ -57,10 +57,10 @@ def chosen_nodes(clusters: Iterable[Cluster], names: Sequence[str]) -> list[Node
 
 
 def reap_lines(reaped: "Iterable[Reaped]", forgotten: Sequence[str]) -> list[str]:
-    """What was done, a block per node."""
+    """The actions, one block per node."""
     lines = []
     for one in reaped:
-        said = [*one.lines, *([f"could not be reached: {one.unreachable}"] if one.unreachable else [])]
-        lines += [f"{one.node}: {line}" for line in said or ["nothing to do"]]
-    lines += [f"queue: run {run} waits no more, its waiter is gone" for run in forgotten]
+        actions = [*one.lines, *([f"unreachable: {one.unreachable}"] if one.unreachable else [])]
+        lines += [f"{one.node}: {line}" for line in actions or ["nothing to do"]]
+    lines += [f"queue: run {run} removed, its controller is gone" for run in forgotten]
     return lines

@@ -1,4 +1,4 @@
-"""Nodes, leases and the queue as a person reads them, at any width; and as JSON."""
+"""Nodes, leases and the queue as text of any width, and as JSON."""
 
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tipcflow.store import Lease, Place
 
 _INDENT = "    "
-# Of a file or a pipe, where lines may be long.
+# Used for files and pipes.
 _ANY_WIDTH = 100_000
 
 
@@ -30,12 +30,12 @@ class Line:
 
 @dataclass(frozen=True)
 class View:
-    """All that is shown.
+    """All data of the tables.
 
     Attributes:
-        looks: one per node of the clusters, by address each once.
-        queue: who waits, who goes first stands first.
-        runs: those that are named, as far as the database knows them.
+        looks: one per node of the clusters, each address once.
+        queue: waiting runs, the next one first.
+        runs: the runs named in leases and queue, if the database has them.
         now: seconds since the epoch.
     """
 
@@ -52,11 +52,11 @@ class View:
         return names_of(*self.clusters)
 
     def held_on(self, node: Node) -> "list[Lease]":
-        """The leases on a node, expired ones too."""
+        """The leases on a node, including expired ones."""
         return [lease for lease in self.leases if lease.node == node.address]
 
     def troubles_of(self, look: NodeLook) -> list[str]:
-        """What is wrong with a node, processes without a live run included; nothing when it is well."""
+        """Problems of a node, including processes without a running run; empty if it is healthy."""
         stray = [run for run in self._without_lease(look) if run in self.runs]
         return look.troubles + [
             f"run {run} has {look.processes.get(run, 0)} processes there and no lease: `tipcflow nodes reap`"
@@ -64,12 +64,12 @@ class View:
         ]
 
     def notes_of(self, look: NodeLook) -> list[str]:
-        """What is on a node without being wrong."""
+        """Notes about a node that are not problems."""
         strange = [run for run in sorted({*self._without_lease(look), *look.claims}) if run not in self.runs]
-        return [f"run {run} of another controller{_by(look.claims.get(run))} lives there" for run in strange]
+        return [f"run {run} of another controller{_by(look.claims.get(run))} is running there" for run in strange]
 
     def triggers(self) -> dict[str, str]:
-        """Run -> what started it."""
+        """Run -> its trigger source."""
         return {name: run.trigger for name, run in self.runs.items()}
 
     def _without_lease(self, look: NodeLook) -> list[str]:
@@ -78,7 +78,7 @@ class View:
 
 
 def lines_of(view: View, *, width: int | None) -> Iterator[Line]:
-    """The tables: nodes of each cluster, then who holds slots, then who waits."""
+    """The tables: nodes of each cluster, slots in use, queue."""
     by_address = {look.node.address: look for look in view.looks}
     for number, cluster in enumerate(view.clusters):
         looks = [by_address[node.address] for node in cluster.nodes]
@@ -95,7 +95,7 @@ def lines_of(view: View, *, width: int | None) -> Iterator[Line]:
 
 
 def as_dict(view: View) -> dict[str, Any]:
-    """The same for programs; times are seconds since the epoch."""
+    """The tables as JSON; times are seconds since the epoch."""
     clusters: dict[str, list[str]] = {}
     for cluster in view.clusters:
         for node in cluster.nodes:
@@ -143,7 +143,7 @@ def _summary(view: View, looks: Sequence[NodeLook]) -> str:
     slots, free = sum(look.node.slots for look in looks), sum(_free(view, look) for look in looks)
     bad = sum(bool(view.troubles_of(look)) for look in looks)
     nodes = f"{len(looks)} node{'s' if len(looks) != 1 else ''}"
-    return f"{nodes}, {free} of {slots} slots free" + (f", {bad} not well" if bad else "")
+    return f"{nodes}, {free} of {slots} slots free" + (f", {bad} unhealthy" if bad else "")
 
 
 def _node_lines(view: View, looks: Sequence[NodeLook], width: int | None) -> Iterator[Line]:
@@ -152,7 +152,7 @@ def _node_lines(view: View, looks: Sequence[NodeLook], width: int | None) -> Ite
         facts = look.facts
         disk = f"{facts.disk_free_bytes / 1e9:.0f} GB" if facts else "?"
         skew = f"{facts.clock_skew_s:+.1f} s" if facts else "?"
-        health = "not well" if view.troubles_of(look) else "ok"
+        health = "unhealthy" if view.troubles_of(look) else "ok"
         free = f"{_free(view, look)}/{look.node.slots}"
         rows.append((look.node.name, look.node.device, free, disk, skew, health))
     head, *lines = columns(("NODE", "DEVICE", "FREE", "DISK", "CLOCK", "HEALTH"), rows, width=None)
@@ -165,7 +165,7 @@ def _node_lines(view: View, looks: Sequence[NodeLook], width: int | None) -> Ite
 
 
 def _below(prose: Sequence[str], width: int | None) -> list[str]:
-    """Indented lines; an id is never broken, rather a line is too long."""
+    """Indented, wrapped lines; an id is never broken, even if its line is too long."""
     return [
         line
         for text in prose
@@ -181,26 +181,26 @@ def _below(prose: Sequence[str], width: int | None) -> list[str]:
 
 
 def _lease_entries(view: View) -> list[tuple[str, list[str]]]:
-    """(slots and run, who and how long)."""
+    """(slots and run, owner and times of the lease)."""
     groups: dict[tuple[str, str, float, float], list[tuple[str, int]]] = {}
     for lease in view.leases:
         key = (lease.run, lease.owner, lease.acquired_at, lease.expires_at)
         groups.setdefault(key, []).append((lease.node, lease.slot))
     entries = []
     for (run, owner, since, until), slots in groups.items():
-        ends = f"until {clock(until)} unless renewed" if until > view.now else f"ran out at {clock(until)}"
+        ends = f"until {clock(until)} unless renewed" if until > view.now else f"expired at {clock(until)}"
         prose = [_who(view.runs.get(run), owner), f"since {clock(since)}, {ends}"]
         entries.append((f"{slots_words(slots, view.names)}: run {run}", prose))
     return entries
 
 
 def _queue_entries(view: View) -> list[tuple[str, list[str]]]:
-    """(number and run, who waits since when, for what)."""
+    """(number and run, owner, time in the queue and what it waits for)."""
     entries = []
     for number, place in enumerate(view.queue, 1):
         who = _who(view.runs.get(place.request.run), place.request.owner)
-        prose = [who, f"waits since {clock(place.request.created_at)}, position {place.position} of {place.of}"]
-        prose += obstacles(place, view.triggers(), view.names) or ["it is its turn"]
+        prose = [who, f"waiting since {clock(place.request.created_at)}, position {place.position} of {place.of}"]
+        prose += obstacles(place, view.triggers(), view.names) or ["next in queue"]
         entries.append((f"{number}  run {place.request.run}", prose))
     return entries
 
@@ -215,10 +215,10 @@ def _who(run: Run | None, owner: str) -> str:
 
 def _why(view: View, place: "Place") -> str:
     if place.free:
-        return "it is its turn"
+        return "next in queue"
     return waiting(place, view.triggers(), view.names)
 
 
 def _free(view: View, look: NodeLook) -> int:
-    """Slots that a run could have now: none of a node that cannot be reached."""
+    """Slots that a run could use now; 0 for an unreachable node."""
     return 0 if look.unreachable else look.node.slots - len({lease.slot for lease in view.held_on(look.node)})

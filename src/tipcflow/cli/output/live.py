@@ -30,7 +30,7 @@ class _StepState:
 
 
 class LiveDisplay:
-    """Shows events as they come; safe to call from several threads. A context manager.
+    """Context manager that displays a run's events as they arrive; thread-safe.
 
     Without a terminal it prints one line per change, and the last training line at most every five seconds.
     """
@@ -64,7 +64,7 @@ class LiveDisplay:
         self.close()
 
     def close(self) -> None:
-        """End the live part; the final table stays on the screen. Idempotent."""
+        """Stop live updates; the final table stays on the screen. Idempotent."""
         live, self._live = self._live, None
         if live is not None:
             with contextlib.suppress(OSError):
@@ -73,7 +73,7 @@ class LiveDisplay:
                     self._console.print(self._render())
 
     def bind(self, plan_of: Callable[[], Plan | None]) -> None:
-        """Tell where the plan can be had once it is made."""
+        """Set the function that returns the plan once it exists."""
         self._plan_of = plan_of
 
     def note(self, text: str) -> None:
@@ -81,14 +81,14 @@ class LiveDisplay:
         self.take(Event(Kind.NOTE, text))
 
     def take(self, event: Event) -> None:
-        """Take an event of the execution."""
+        """Display an event of the execution."""
         with self._lock:
             self._apply(event)
             if self._live is None and not self._mute:
                 try:
                     self._print_line(event)
                 except OSError:
-                    # Whoever read along has gone (`… 2>&1 | head`, a closed terminal): the run goes on.
+                    # The reader closed the pipe (`… 2>&1 | head`, a closed terminal); the run continues.
                     self._mute = True
 
     def _apply(self, event: Event) -> None:
@@ -118,7 +118,7 @@ class LiveDisplay:
         key = f"{event.step} {event.node}"
         text = self._partial.get(key, "") + event.text
         line = last_training_line(text)
-        # Keep what may become a whole line with the next piece, and no more.
+        # Keep only the incomplete last line until the next piece arrives.
         self._partial[key] = text[-4096:]
         if line:
             self._training[event.node] = line
@@ -151,8 +151,8 @@ class LiveDisplay:
     def _nodes_of(step: Step, state: _StepState) -> str:
         running = [leg for leg in step.legs if not leg.not_run]
         if state.status is None and state.started:
-            said = " ".join(f"{node}:{word}" for node, word in state.nodes.items())
-            return f"{said} {state.legs_done}/{len(running)} legs" if running else said
+            states = " ".join(f"{node}:{word}" for node, word in state.nodes.items())
+            return f"{states} {state.legs_done}/{len(running)} legs" if running else states
         return " ".join(step.nodes)
 
     def _print_line(self, event: Event) -> None:
@@ -182,7 +182,7 @@ def _console() -> "Console":
     from rich.console import Console
 
     class Progress(Console):
-        """Goes quiet when its reader has gone; rich itself would close stdout too, where the verdict goes."""
+        """Stops printing on a broken pipe; rich would also close stdout, which the verdict needs."""
 
         def on_broken_pipe(self) -> None:
             self.quiet = True

@@ -1,4 +1,4 @@
-"""Tables of numbers on terminals that are too narrow for them."""
+"""Tables of numbers on narrow terminals."""
 
 from collections.abc import Sequence
 
@@ -8,11 +8,11 @@ from tipcflow.cli.output.output import columns
 def fitting(
     headers: Sequence[str], rows: Sequence[Sequence[str]], *, width: int | None, spare: Sequence[str]
 ) -> list[str]:
-    """Lines of a table, a line for each row.
+    """Lines of a table, one line per row.
 
     Args:
-        width: of the terminal; None for no limit.
-        spare: columns that are left out one after the other, until the table fits.
+        width: columns of the terminal; None for no limit.
+        spare: columns to drop, in this order, until the table fits.
     """
     kept = list(range(len(headers)))
     for name in spare:

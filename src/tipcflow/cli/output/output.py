@@ -1,4 +1,4 @@
-"""How results are printed: columns that never break an id, and JSON that every reader takes."""
+"""Printing of results: columns that never break an id, and strict JSON."""
 
 import json
 import math
@@ -14,7 +14,7 @@ import typer
 
 from tipcflow.domain import Status
 
-# Less room than this for the last column, and it goes to a line of its own.
+# With less room than this, the last column moves to a line of its own.
 _LAST_MIN = 24
 _INDENT = "    "
 _COLOURS = {
@@ -33,7 +33,7 @@ _COLOURS = {
 
 
 def print_json(value: Any) -> None:
-    """Print JSON on stdout. nan and inf, which JSON lacks, stand as the texts `NaN`, `Infinity`, `-Infinity`."""
+    """Print JSON on stdout. JSON has no nan and inf: they become the strings `NaN`, `Infinity`, `-Infinity`."""
     typer.echo(json.dumps(_strict(value), indent=2, ensure_ascii=False))
 
 
@@ -48,20 +48,20 @@ def _strict(value: Any) -> Any:
 
 
 def terminal_width() -> int | None:
-    """Columns of the terminal that stdout is; None when it is a file or a pipe, where lines may be long."""
+    """Columns of the terminal; None when stdout is a file or a pipe (no limit)."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def columns(
     headers: Sequence[str], rows: Sequence[Sequence[str]], *, width: int | None, cut: bool = False
 ) -> list[str]:
-    """Lines of a table. All columns but the last are as wide as they must be, so that ids stay whole.
+    """Lines of a table. All columns but the last are as wide as their content, so ids are never broken.
 
     Args:
-        headers: one per column; the last column is prose.
+        headers: one per column; the last column is wrapped text.
         rows: cells without line breaks.
-        width: of the terminal; None for no limit.
-        cut: end prose that is too long with an ellipsis instead of going on below.
+        width: columns of the terminal; None for no limit.
+        cut: shorten long text with an ellipsis instead of wrapping it.
     """
     table = [list(headers), *(list(row) for row in rows)]
     sizes = [max(len(row[column]) for row in table) for column in range(len(headers) - 1)]
@@ -91,7 +91,7 @@ def _with_prose(left: str, prose: str, width: int | None, cut: bool) -> list[str
 
 
 def echo_lines(lines: Sequence[str]) -> None:
-    """Print lines on stdout; where it is a terminal, a status word at a line's beginning is coloured."""
+    """Print lines on stdout; on a terminal, colour the status word at the start of a line."""
     for line in lines:
         word = line.split(" ", 1)[0]
         if word in set(Status):
@@ -103,12 +103,12 @@ def echo_lines(lines: Sequence[str]) -> None:
 
 
 def when(epoch: float) -> str:
-    """A time as people write it, UTC."""
+    """A time in UTC, as YYYY-MM-DD HH:MM:SS."""
     return datetime.fromtimestamp(epoch, UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def took(seconds: float | None) -> str:
-    """A duration, '' for none."""
+    """Format a duration; '' for None."""
     if seconds is None:
         return ""
     if seconds < 60:
@@ -118,7 +118,7 @@ def took(seconds: float | None) -> str:
 
 
 def size(count: int) -> str:
-    """A number of bytes."""
+    """Format a number of bytes."""
     number = float(count)
     for unit in ("B", "KiB", "MiB"):
         if number < 1024:
@@ -128,7 +128,7 @@ def size(count: int) -> str:
 
 
 def without_reader() -> None:
-    """Whoever read stdout has gone: what is printed from now on goes nowhere, also when the process ends."""
+    """Discard all further output: the reader of stdout has closed the pipe."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.close(nowhere)

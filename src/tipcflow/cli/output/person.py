@@ -1,11 +1,11 @@
-"""Who types: for decisions that keep a name."""
+"""The current user, for decisions that record a name."""
 
 import os
 import pwd
 
 
 def person(given: str) -> str:
-    """The name that was given, else that of the account that runs this process."""
+    """The given name, or the account that runs this process."""
     if given.strip():
         return given.strip()
     try:

@@ -1,4 +1,4 @@
-"""The verdict of a run as a person reads it at the end of `tipcflow run` and `tipcflow demo`."""
+"""The verdict that `tipcflow run` and `tipcflow demo` print at the end."""
 
 import sys
 from pathlib import Path
@@ -17,7 +17,7 @@ _PIPE_WIDTH = 160
 
 
 def print_verdict(store: "Store", run: Run, certificate: Path | None) -> None:
-    """Print legs, checks, where to look, and the status word as the last line (all on stdout)."""
+    """Print legs, checks, where to find details, and the status as the last line, all on stdout."""
     from tipcflow.execute.verdict.conclusion import is_neutral
 
     console = _console()

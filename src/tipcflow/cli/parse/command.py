@@ -1,4 +1,4 @@
-"""`tipcflow parse FILE…`: what logs say, without a run, a database or a node."""
+"""`tipcflow parse FILE…`: parses logs without a run, a database or a node."""
 
 import math
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ SCHEMA_VERSION = 1
 
 @dataclass(frozen=True)
 class Answer:
-    """What one file gave: an account of it, or why it could not be read."""
+    """The result of one file: a summary, or the error."""
 
     file: str
     account: "Account | None" = None
@@ -67,7 +67,7 @@ def _answer(file: str, log_format: str) -> Answer:
 
 
 def document(answer: Answer) -> dict[str, Any]:
-    """The file's part of the JSON document (docs/reference/formats.md)."""
+    """The file's entry in the JSON document (docs/reference/formats.md)."""
     account = answer.account
     if account is None:
         return {"file": answer.file, "error": answer.error}
@@ -108,7 +108,7 @@ def _metric(key: "SeriesKey", summary: "SeriesSummary") -> dict[str, Any]:
 
 
 def page(answer: Answer, width: int | None) -> list[str]:
-    """The file's part of the page."""
+    """The file's section of the text output."""
     account = answer.account
     if account is None:
         return []

@@ -13,7 +13,7 @@ HEADER = ("file", "format", "offset", "phase", "epoch", "iteration", "rank", "me
 
 
 def print_csv(files: Sequence[str], log_format: str) -> list[str]:
-    """Print the samples of all files; what is wrong with files that cannot be read is returned."""
+    """Print the samples of all files; returns the errors of unreadable files."""
     errors = []
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(HEADER)

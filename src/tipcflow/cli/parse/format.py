@@ -1,4 +1,4 @@
-"""Which format `--format` means."""
+"""Resolution of `--format`."""
 
 from tipcflow.domain import ConfigError
 from tipcflow.parse import FORMATS
@@ -7,10 +7,10 @@ from tipcflow.parse.training.side import SIDES
 
 
 def named_format(name: str) -> str:
-    """The name itself when it is a known one, or the definition of a format in configs/formats.
+    """The name of a built-in format, or the definition of a format in configs/formats.
 
     Raises:
-        ConfigError: there is no such format; the known ones are listed.
+        ConfigError: no such format; lists the known ones.
     """
     if name in ("auto", *FORMATS, *SIDES):
         return name
@@ -21,6 +21,6 @@ def named_format(name: str) -> str:
     found = definition(name, folder)
     if not found:
         known = ", ".join(("auto", *FORMATS, *SIDES, *own_formats(folder)))
-        raise ConfigError("is no format of logs", key="--format", found=name, expected=f"one of {known}")
+        raise ConfigError("is not a log format", key="--format", found=name, expected=f"one of {known}")
     readers_of(found)
     return found

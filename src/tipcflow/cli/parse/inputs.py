@@ -1,4 +1,4 @@
-"""Files that `tipcflow parse` and `tipcflow scaling` read: plain, gzipped, or what comes in on stdin."""
+"""Input files of `tipcflow parse` and `tipcflow scaling`: plain, gzipped, or stdin."""
 
 import gzip
 import re
@@ -17,17 +17,19 @@ _WORKER = re.compile(r"workerlog\.(\d{1,9})(?:\.gz)?$")
 
 
 def pieces_of(name: str) -> Iterator[bytes]:
-    """The bytes of a file, unzipped where it is gzipped.
+    """The bytes of a file, decompressed if it is gzipped.
 
     Raises:
-        ConfigError: it is missing, a folder, not readable, or its gzip is broken.
+        ConfigError: the file is missing, a folder, unreadable, or broken gzip.
     """
     try:
         with _opened(name) as file:
             while piece := file.read(PIECE):
                 yield piece
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise ConfigError(f"is broken gzip: {error}", file=name, expected="a whole .gz file, or text") from error
+        raise ConfigError(
+            f"is broken gzip: {error}", file=name, expected="a complete .gz file, or text"
+        ) from error
     except IsADirectoryError as error:
         raise ConfigError("is a folder", file=name, expected=f"files, like {name.rstrip('/')}/*") from error
     except OSError as error:
@@ -46,6 +48,6 @@ def _opened(name: str) -> IO[bytes]:
 
 
 def rank_of(name: str) -> int:
-    """The rank that a file's name tells (`workerlog.3`); -1 when it tells none."""
+    """The rank in a file's name (`workerlog.3`); -1 if the name has none."""
     found = _WORKER.search(name)
     return int(found[1]) if found else -1

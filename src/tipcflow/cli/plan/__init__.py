@@ -1,1 +1,1 @@
-"""`tipcflow plan`: what a run would do, as table, diff, page or list of expected evidence."""
+"""`tipcflow plan`: shows what a run would do, as a table, commands, a diff or a list of expected evidence."""

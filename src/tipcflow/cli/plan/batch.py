@@ -1,7 +1,7 @@
-"""`tipcflow plan --batch`: what the suites' scripts would run, for many params files at once.
+"""`tipcflow plan --batch`: the commands of the suites' scripts, for many params files at once.
 
 Input and output are JSON lines. A record has the fields suite, dialect_name, config, mode, variant, config_text,
-and family and params where they matter; an answer has config, mode, variant and commands, in the records' order.
+and family and params where relevant. An answer has config, mode, variant and commands; input order is kept.
 """
 
 import gzip
@@ -22,16 +22,16 @@ _GZIP = b"\x1f\x8b"
 
 
 def answer(record: Record, *, where: str = "", mode: str = "lite_train_lite_infer") -> dict[str, Any]:
-    """What a suite's script would run for a record; see `tipcflow.plan.answer`.
+    """The commands that a suite's script would run for a record; see `tipcflow.plan.answer`.
 
     Args:
         record: its fields are listed in `tipcflow.plan.record_commands`.
-        where: the record's place, for messages.
-        mode: what counts for a record without a mode; a record without a variant is one of `files`.
+        where: the record's location, for messages.
+        mode: default for records without a mode; a record without a variant is one of `files`.
 
     Returns:
-        config, mode, variant, commands; and of each command its folder (`cwd`, relative to the suite's root) and
-        its CUDA_VISIBLE_DEVICES (`cuda_visible_devices`, None where unset). A record that cannot be planned has
+        config, mode, variant, commands; for each command its folder (`cwd`, relative to the suite's root) and
+        its CUDA_VISIBLE_DEVICES (`cuda_visible_devices`, None if unset). A record that cannot be planned has
         no commands and an `error`.
     """
     full = {**record, "mode": record.get("mode") or mode, "variant": record.get("variant") or "files"}
@@ -47,21 +47,21 @@ def _check(record: Record, where: str) -> None:
     for name in ("params", "family"):
         if not isinstance(record.get(name), str | None):
             raise ConfigError(
-                "is no text", file=where, key=name, found=repr(record[name]), expected="a text or null"
+                "is not a string", file=where, key=name, found=repr(record[name]), expected="a string or null"
             )
     if record["variant"] not in _VARIANTS:
         found, expected = str(record["variant"]), " or ".join(_VARIANTS)
-        raise ConfigError("there is no such variant", file=where, key="variant", found=found, expected=expected)
+        raise ConfigError("no such variant", file=where, key="variant", found=found, expected=expected)
 
 
 def print_answers(path: Path, *, mode: str, out: IO[str]) -> int:
-    """Answer every record of a file, one JSON line each, in order; an empty line is no record.
+    """Answer every record of a file, one JSON line each, in order; empty lines are skipped.
 
     Returns:
-        How many records could not be planned.
+        The number of records that could not be planned.
 
     Raises:
-        ConfigError: the file cannot be read; what was answered before stands on `out`.
+        ConfigError: the file cannot be read; earlier answers are already written to `out`.
     """
     wrong = 0
     for number, line in _lines(path):
@@ -73,7 +73,7 @@ def print_answers(path: Path, *, mode: str, out: IO[str]) -> int:
             said = answer(record, where=f"{path}:{number}", mode=mode)
         else:
             problem = ConfigError(
-                "a line is no JSON object", file=str(path), line=number, found=line.strip()[:80], expected="{…}"
+                "a line is not a JSON object", file=str(path), line=number, found=line.strip()[:80], expected="{…}"
             )
             said = {"config": "", "mode": "", "variant": "", "commands": [], "error": str(problem)}
         wrong += "error" in said
@@ -83,7 +83,7 @@ def print_answers(path: Path, *, mode: str, out: IO[str]) -> int:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Physical line numbers and lines that are not empty, of a plain or gzip-compressed file."""
+    """Physical line numbers and non-empty lines of a plain or gzip-compressed file."""
     try:
         with path.open("rb") as probe:
             packed = probe.read(2) == _GZIP
@@ -95,12 +95,12 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
             file=str(path),
             key="--batch",
             found=str(error),
-            expected="JSON lines in UTF-8, plain or compressed by gzip",
+            expected="JSON lines in UTF-8, plain or gzip-compressed",
         ) from error
 
 
 def run_batch(path: str, *, mode: str) -> int:
-    """Answer a file of records on stdout; `-` is not taken for stdin.
+    """Answer a file of records on stdout; `-` does not mean stdin.
 
     Returns:
         The exit code: 0, or 2 when a record could not be planned.

@@ -1,4 +1,4 @@
-"""`tipcflow plan FILE`: what will run, before anything runs."""
+"""`tipcflow plan FILE`: shows what a run would execute."""
 
 import json
 from dataclasses import replace
@@ -74,7 +74,7 @@ def plan(
 
 
 def _make(*requests: "RunRequest", as_json: bool) -> list[Plan]:
-    """The plans of requests that differ in nothing but their semantics; a file that is not run is shown first."""
+    """The plans of requests that differ only in `compat`; a refused params file is printed before the error."""
     from tipcflow.config.cluster import load_cluster
     from tipcflow.config.settings import settings
     from tipcflow.config.suite import load_suite
@@ -100,7 +100,7 @@ def _make(*requests: "RunRequest", as_json: bool) -> list[Plan]:
 def _print_diff(request: "RunRequest", *, as_json: bool) -> None:
     from tipcflow.cli.plan.diff import print_differences
 
-    # A script takes neither a seed nor a wish for verbose logs.
+    # Suite scripts support neither a seed nor verbose logs.
     script = replace(request, compat=Compat.BASH, seed=None, diagnose=False)
     plans = _make(script, replace(request, compat=Compat.SPEC), as_json=as_json)
     print_differences(*plans, as_json=as_json)

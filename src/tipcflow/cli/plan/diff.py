@@ -1,4 +1,4 @@
-"""`tipcflow plan --diff`: what a suite's script runs beside what the file says, with the reasons."""
+"""`tipcflow plan --diff`: commands of the suite's script compared with those of the params file, with reasons."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from tipcflow.plan.view.diff import EVERYWHERE, Difference, compared, difference
 
 
 def print_differences(bash: Plan, spec: Plan, *, as_json: bool) -> None:
-    """Print what differs, and what always does."""
+    """Print the differences, and the quirks that no command shows."""
     found = differences(bash, spec)
     unseen = [quirk for quirk in spec.quirks if all(quirk not in each.reasons for each in found)]
     if as_json:
@@ -36,7 +36,7 @@ def print_differences(bash: Plan, spec: Plan, *, as_json: bool) -> None:
 
 
 def _alike(found: Sequence[Difference]) -> list[list[Difference]]:
-    """Differences of one step that are the same, or that one side lacks altogether, put together."""
+    """Group equal differences of a step, and those that one side lacks altogether."""
     groups: dict[tuple[object, ...], list[Difference]] = {}
     for each in found:
         text = (each.bash, each.spec) if None not in (each.bash, each.spec) else (each.bash is None,)

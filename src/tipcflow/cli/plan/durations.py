@@ -1,4 +1,4 @@
-"""How long the steps of a plan took in earlier runs, for the table that is read before a run."""
+"""Predicted durations of a plan's steps, from earlier runs."""
 
 import sys
 from dataclasses import dataclass
@@ -26,15 +26,14 @@ class Prediction:
 
     @property
     def total(self) -> float:
-        """Seconds of all predicted steps, one after the other."""
+        """The sum of all predicted steps in seconds."""
         return sum(self.seconds.values())
 
 
 def predict(plan: Plan, settings: Settings) -> Prediction:
-    """What the newest accepted runs of the same chain, mode and cluster took.
+    """Predict durations from the newest accepted runs of the same chain, mode and cluster.
 
-    A database that is not there, or cannot be read as it is, predicts nothing: planning never makes nor changes
-    one.
+    A missing or unreadable database predicts nothing: planning never creates or changes one.
     """
     from tipcflow.store import Store
 
@@ -64,7 +63,7 @@ def _predicted(store: "Store", plan: Plan) -> Prediction:
 
 
 def database_missing(url: str) -> bool:
-    """Whether the URL is that of a SQLite file that does not exist."""
+    """Whether the URL refers to a SQLite file that does not exist."""
     if not url.startswith("sqlite"):
         return False
     path = url.partition(_SQLITE)[2].partition("?")[0]

@@ -1,4 +1,4 @@
-"""`tipcflow plan --expects`: what a run of the plan must prove."""
+"""`tipcflow plan --expects`: the evidence that a run must produce."""
 
 import sys
 
@@ -17,10 +17,10 @@ _LOOKED_AT = 200
 
 
 def print_expects(made: Plan, suite: Suite, policy: Policy, settings: Settings, *, as_json: bool) -> None:
-    """Print each piece of expected evidence: of which step, leg and rank, from what it is expected, and why.
+    """Print each piece of expected evidence: step, leg, rank, source and reason.
 
     Args:
-        policy: says how many earlier runs make a history.
+        policy: defines how many earlier runs form a history.
     """
     history = _history(made, settings, policy.min_history)
     pieces = expected(made, suite.prints, history, min_history=policy.min_history)
@@ -46,8 +46,8 @@ def _cells(piece: Expectation) -> tuple[str, ...]:
 
 
 def _history(plan: Plan, settings: Settings, runs: int) -> tuple[PastRun, ...]:
-    """What the newest accepted runs of the chain, mode and cluster left, oldest first; nothing without a database,
-    which planning never makes nor changes."""
+    """The newest accepted runs of the chain, mode and cluster, oldest first; empty without a database,
+    which planning never creates or changes."""
     from tipcflow.store import Store
 
     if database_missing(settings.database_url):

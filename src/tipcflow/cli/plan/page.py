@@ -1,4 +1,4 @@
-"""A plan as a person reads it before a run: what runs where, how long, and what the script does otherwise."""
+"""A plan as text: steps, nodes, predicted durations, and differences from the suite's script."""
 
 from collections.abc import Sequence
 
@@ -37,11 +37,11 @@ def _variant(variant: Variant) -> str:
 
 
 def _cells(row: PlanRow, prediction: Prediction) -> Sequence[str]:
-    said = [f"{row.legs} run"] if row.legs else []
-    said += [f"{count} not run: {why}" for why, count in row.not_run.items()]
+    notes = [f"{row.legs} run"] if row.legs else []
+    notes += [f"{count} not run: {why}" for why, count in row.not_run.items()]
     seconds = prediction.seconds.get(row.step)
     minutes = [] if not prediction.seconds else ["" if seconds is None else f"{seconds / 60:.1f}"]
-    return [row.step, " ".join(row.nodes), str(row.processes or ""), *minutes, "; ".join(said)]
+    return [row.step, " ".join(row.nodes), str(row.processes or ""), *minutes, "; ".join(notes)]
 
 
 def _total(made: Plan, prediction: Prediction) -> str:

@@ -1,4 +1,4 @@
-"""A params file of a kind that is not run: what it says, typed, before the error that says why it is refused."""
+"""The typed content of a params file of an unsupported kind, printed before the error."""
 
 import typer
 
@@ -7,7 +7,7 @@ from tipcflow.params.kinds import FileKind, Value
 
 
 def print_refused(kind: FileKind, file: str, *, as_json: bool) -> None:
-    """Every line of the file with its value and the type that it has by its look."""
+    """Print every line of the file with its value and inferred type."""
     if as_json:
         entries = [{"line": e.line, "key": e.key, "value": e.typed, "type": _type(e.typed)} for e in kind.entries]
         print_json(

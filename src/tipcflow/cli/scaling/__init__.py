@@ -1,1 +1,1 @@
-"""`tipcflow scaling`: how throughput scales with nodes and devices."""
+"""`tipcflow scaling`: throughput by number of nodes and devices."""

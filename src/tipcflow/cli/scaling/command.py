@@ -16,7 +16,7 @@ SCHEMA_VERSION = 1
 
 
 class Rule(StrEnum):
-    """How the speed of a training log is found."""
+    """How the speed of a training log is computed."""
 
     PRINTED = "printed"
     TIME = "time"
@@ -64,7 +64,7 @@ def scaling(
 
 def _alone(table: "list[Scaled]") -> list[str]:
     return [
-        f"{model or 'these logs'}: no speed-up, there is no run on 1n1g"
+        f"{model or 'these logs'}: no speed-up, because no run used 1n1g"
         for model in dict.fromkeys(one.model for one in table if one.speedup is None)
     ]
 
@@ -85,7 +85,7 @@ def document(table: "list[Scaled]", rule: str, batch: int, notes: list[str], err
 
 
 def page(table: "list[Scaled]", width: int | None) -> list[str]:
-    """The table for people."""
+    """The text table."""
     if not table:
         return []
     headers = ("MODEL", "TOPOLOGY", "DEVICES", "REPEATS", "AVERAGE", "MEDIAN", "SPEED-UP", "EFFICIENCY")

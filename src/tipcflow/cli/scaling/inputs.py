@@ -1,4 +1,4 @@
-"""What `tipcflow scaling` is given -> speeds: files first, ids of runs where there is no such file."""
+"""Inputs of `tipcflow scaling`: files, or run ids if no such file exists."""
 
 import os
 import re
@@ -13,9 +13,9 @@ from tipcflow.parse.scaling.speeds import PRINTED, Window, counting, speed_of, s
 from tipcflow.parse.text import last_state, strip_ansi
 from tipcflow.parse.training.stream import numbered_lines
 
-# What is looked for in folders.
+# File names that are searched in folders.
 _LOG = re.compile(r"(?:\.(?:log|txt|out|json)|^workerlog\.\d+)(?:\.gz)?$")
-# So much of a line is quoted.
+# Quoted characters of a line.
 _SHOWN = 100
 
 
@@ -23,8 +23,8 @@ class Inputs:
     """Collects speeds from files and runs.
 
     Attributes:
-        speeds: what was found, in the order of the inputs.
-        notes: what was left out, in words.
+        speeds: in the order of the inputs.
+        notes: messages about skipped inputs.
     """
 
     def __init__(self, *, rule: str, batch: int, window: Window) -> None:
@@ -33,10 +33,10 @@ class Inputs:
         self._rule, self._batch, self._window = rule, batch, window
 
     def read(self, name: str) -> None:
-        """Take one input: a file, a folder with all that is below it, or a run.
+        """Read one input: a file, a folder (recursively), or a run.
 
         Raises:
-            ConfigError: it is none of these, cannot be read, or does not tell a speed or a topology.
+            ConfigError: the input is none of these, is unreadable, or has no speed or topology.
         """
         if name != STDIN and Path(name).is_dir():
             self._folder(name)
@@ -49,12 +49,12 @@ class Inputs:
             self.notes += of_run.notes
             given = {one.source for one in self.speeds}
             for one in of_run.speeds:
-                # Runs are repeats of each other; one that was named twice counts once.
+                # Runs are repeats of each other; a run given twice counts once.
                 if one.source not in given:
                     self.speeds.append(self._next(one) if self._known(one) else one)
 
     def _folder(self, name: str) -> None:
-        """Take the logs below a folder; what is no log of a training, or of no topology, is left out."""
+        """Read the logs in a folder, except those that are not training logs or have no topology."""
         logs = sorted(
             str(Path(folder) / file) for folder, _, files in os.walk(name) for file in files if _is_log(file)
         )
@@ -67,9 +67,9 @@ class Inputs:
                 left_out.append(str(error))
         if len(self.speeds) == before:
             raise ConfigError(
-                f"is a folder in which no log tells a speed and a topology ({len(logs)} logs below it)",
+                f"is a folder without a log that has both speed and topology ({len(logs)} logs)",
                 file=name,
-                expected=left_out[0] if left_out else "logs like 4n8g/r50_b128_fp32_1.log below it",
+                expected=left_out[0] if left_out else "logs like 4n8g/r50_b128_fp32_1.log",
             )
         if left_out:
             more = f" (and {len(left_out) - 1} more logs)" if len(left_out) > 1 else ""
@@ -91,7 +91,7 @@ class Inputs:
         if topology is None:
             what = "nodes and devices, like 4n8g"
             raise ConfigError(
-                "has no results in it, and no topology in its path"
+                "contains no results and has no topology in its path"
                 if not steps
                 else "has no topology in its path",
                 file=name,
@@ -100,13 +100,13 @@ class Inputs:
                 else f"results, or a training log with {what} in its path",
             )
         if rank_of(name) > 0:
-            self.notes.append(f"{name}: left out, rank 0 speaks for all")
+            self.notes.append(f"{name}: skipped, only the log of rank 0 is read")
             return
         found = speed_of(
             steps, rule=self._rule, batch=self._batch, devices=topology.devices, window=self._window, source=name
         )
         if found.not_finite:
-            self.notes.append(f"{name}: {found.not_finite} lines with nan or inf left out of the mean")
+            self.notes.append(f"{name}: {found.not_finite} lines with nan or inf excluded from the mean")
         model, precision, batch, repeat = named(name)
         one = Speed(
             model=model, precision=precision, topology=topology, repeat=repeat, speed=found.speed, batch=batch,
@@ -121,23 +121,23 @@ class Inputs:
         )
 
     def _next(self, one: Speed) -> Speed:
-        """The same with the next free number of a repeat."""
+        """A copy with the next free repeat number."""
         taken = [old.repeat for old in self.speeds if _series(old) == _series(one)]
         return one.model_copy(update={"repeat": max(taken, default=0) + 1})
 
 
 def _series(one: Speed) -> tuple[object, ...]:
-    """What repeats of one training have in common."""
+    """The key that repeats of one training share."""
     return (one.model, one.precision, one.batch, one.topology)
 
 
 def _is_path(name: str) -> bool:
-    """Whether a person who wrote this meant a file: ids of runs have no folder and no ending."""
+    """Whether an input is meant as a file: run ids have no folder and no suffix."""
     return "/" in name or Path(name).suffix in (".log", ".txt", ".gz", ".json", ".out", ".md")
 
 
 def _is_log(file: str) -> bool:
-    """Whether a file of a folder is looked at; of the ranks of a training 0 speaks for all."""
+    """Whether a file of a folder is read; of a training's ranks, only rank 0 is."""
     return _LOG.search(file) is not None and rank_of(file) <= 0
 
 
@@ -147,7 +147,7 @@ def _lines(name: str) -> Iterator[tuple[int, str]]:
 
 
 def _watched(lines: Iterable[tuple[int, str]], results: PrintedSpeeds) -> Iterator[tuple[int, str]]:
-    """The lines, while results among them are kept."""
+    """Yield the lines and collect the results among them."""
     for offset, line in lines:
         results.line(offset, line)
         yield offset, line
@@ -156,5 +156,5 @@ def _watched(lines: Iterable[tuple[int, str]], results: PrintedSpeeds) -> Iterat
 def _not_understood(name: str, odd: list[str]) -> list[str]:
     if not odd:
         return []
-    more = f" (and {len(odd) - 1} more lines like it)" if len(odd) > 1 else ""
-    return [f"{name}: looks like a result, and is not understood: {odd[0][:_SHOWN]}{more}"]
+    more = f" (and {len(odd) - 1} more such lines)" if len(odd) > 1 else ""
+    return [f"{name}: cannot parse a line that looks like a result: {odd[0][:_SHOWN]}{more}"]

@@ -11,19 +11,19 @@ from tipcflow.parse.scaling.scaling import Speed, Topology
 from tipcflow.parse.scaling.speeds import PRINTED, SPEEDS, Counter, Window, covered
 from tipcflow.parse.scaling.speeds import Step as Line
 
-# The batch size per device, where the name of a benchmark's variant tells it.
+# The batch size per device in the name of a benchmark's variant.
 _BATCH = re.compile(r"(?:^|_)bs(\d{1,9})_")
 
 
 class OfRun(NamedTuple):
-    """One speed per training step, and in words what is odd about them."""
+    """One speed per training step, and notes about assumptions."""
 
     speeds: list[Speed]
     notes: list[str]
 
 
 class Asked(NamedTuple):
-    """How a step's speed is to be found."""
+    """Parameters of the computation of a step's speed."""
 
     rule: str
     batch: int
@@ -31,13 +31,13 @@ class Asked(NamedTuple):
 
 
 def run_speeds(wanted: str, *, rule: str, batch: int, window: Window) -> OfRun:
-    """The speeds of a run's training steps, as far as they tell any.
+    """The speeds of a run's training steps that have one.
 
-    `printed` adds up what the ranks print (each prints its own speed; where only some do, the others are taken to
-    be as fast); `time` takes the batch_cost of the rank that was slowest.
+    `printed` adds up the speeds of the ranks (each prints its own; ranks without one are assumed to
+    be as fast); `time` uses the batch_cost of the slowest rank.
 
     Raises:
-        ConfigError: there is no such run, or nothing of it tells a speed.
+        ConfigError: no such run, or it has no speed.
     """
     from tipcflow.store import Store
 
@@ -52,7 +52,7 @@ def run_speeds(wanted: str, *, rule: str, batch: int, window: Window) -> OfRun:
         metrics = SPEEDS if rule == PRINTED else ("batch_cost",)
         found = store.measurements(run.id, metric=metrics, phase=Phase.TRAIN.value)
     if plan is None:
-        raise ConfigError(f"run {run.id} has no plan", found=wanted, expected="a run that trained")
+        raise ConfigError(f"run {run.id} has no plan", found=wanted, expected="a run with a training step")
     asked, told = Asked(rule, batch, window), OfRun([], [])
     for step in plan.steps:
         if step.kind is StepKind.TRAIN:
@@ -61,10 +61,10 @@ def run_speeds(wanted: str, *, rule: str, batch: int, window: Window) -> OfRun:
             if ranks:
                 _of_step(plan, step, ranks, asked, told, run.id)
             if any(one.stands_for > 1 for one in mine):
-                told.notes.append(f"{run.id} {step.id}: its samples were rolled up, every iteration counts")
+                told.notes.append(f"{run.id} {step.id}: samples are rolled up, so all iterations are used")
     if not told.speeds:
         raise ConfigError(
-            f"run {run.id} tells no {metrics[0]} after the first {window.skip} iterations",
+            f"run {run.id} has no {metrics[0]} after the first {window.skip} iterations",
             found=wanted,
             expected="a longer training, or a smaller --skip",
         )
@@ -72,21 +72,21 @@ def run_speeds(wanted: str, *, rule: str, batch: int, window: Window) -> OfRun:
 
 
 def _ranks(found: Sequence[Measurement], window: Window) -> list[list[Line]]:
-    """What each rank says in its last attempt, in the iterations that count; nan and inf do not."""
+    """The finite values of each rank's last attempt in the evaluated iterations."""
     last = max((one.attempt for one in found), default=0)
     metric = next((name for name in SPEEDS if any(one.metric == name for one in found)), "batch_cost")
     of_rank: defaultdict[tuple[str, int], list[Measurement]] = defaultdict(list)
     for one in found:
         if one.attempt == last and one.metric == metric:
             of_rank[one.node, one.rank].append(one)
-    # What no rank said is the launcher's copy of what one did.
+    # Values without a rank are the launcher's copy of a rank's values.
     told = any(rank >= 0 for _, rank in of_rank)
     counted = (_counted(said, window) for (_, rank), said in of_rank.items() if rank >= 0 or not told)
     return [lines for lines in counted if lines]
 
 
 def _counted(said: Sequence[Measurement], window: Window) -> list[Line]:
-    """The lines of the iterations that count: logs do not print every one of them."""
+    """The lines of the evaluated iterations; logs do not print every iteration."""
     counter = Counter()
     ordered = sorted(said, key=lambda one: one.ordinal)
     lines = [Line(counter.at(one.iteration), None, {"": one.value}) for one in ordered]
@@ -107,7 +107,7 @@ def _of_step(plan: Plan, step: Step, ranks: list[list[Line]], asked: Asked, told
     if asked.rule == PRINTED:
         speed = sum(means) * devices / len(means)
         if len(means) < devices:
-            told.notes.append(f"{run} {step.id}: {len(means)} of {devices} ranks print a speed, taken for all")
+            told.notes.append(f"{run} {step.id}: {len(means)} of {devices} ranks print a speed; assumed for all")
     variant = next((one for one in plan.variants if one.id == step.variant), None)
     batch = _BATCH.search(step.variant)
     told.speeds.append(
@@ -126,7 +126,7 @@ def _of_step(plan: Plan, step: Step, ranks: list[list[Line]], asked: Asked, told
 
 
 def _model(plan: Plan, variant: Variant | None) -> str:
-    """The model's name; with the trainer, where a run has several of them and it is not the plain one."""
+    """The model's name, with the trainer if a run has several and this is not the plain one."""
     trainers = list(dict.fromkeys(one.trainer for one in plan.variants))
     other = variant is not None and len(trainers) > 1 and variant.trainer != trainers[0]
     return f"{plan.model}_{variant.trainer}" if variant and other else plan.model

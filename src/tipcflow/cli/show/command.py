@@ -1,4 +1,4 @@
-"""`tipcflow show RUN`: one run on one page, what went wrong first."""
+"""`tipcflow show RUN`: one run on one page, failures first."""
 
 from collections import Counter
 from pathlib import Path
@@ -14,8 +14,8 @@ Said = dict[str, tuple[Status, str]]
 
 
 class Story(Frozen):
-    """What the page is made of; `legs` and `leg_times` (seconds) have step id + '/' + leg id as keys,
-    `failures` is the run's document of them."""
+    """The page's data; `legs` and `leg_times` (seconds) are keyed by step id + '/' + leg id,
+    `failures` is the run's failures document."""
 
     run: Run
     plan: Plan | None
@@ -31,7 +31,7 @@ class Story(Frozen):
 
     @property
     def counts(self) -> dict[str, dict[str, int]]:
-        """'steps', 'legs', 'checks' -> status word -> how many, worst first."""
+        """'steps', 'legs', 'checks' -> status -> count, worst status first."""
         words = {
             "steps": [status for status, _ in self.steps.values()],
             "legs": [status for status, _ in self.legs.values()],
@@ -100,7 +100,7 @@ def _as_json(story: Story) -> dict[str, Any]:
 
 
 def _failures(story: Story) -> list[dict[str, Any]]:
-    """Every attempt that did not end well, and what to do. Attempt 0 is what came before the first step."""
+    """All failed attempts, each with its remedy. Attempt 0 is the phase before the first step."""
     before = failure_before(story.failures)
     found = {("", 0): before} if before is not None else {}
     return [

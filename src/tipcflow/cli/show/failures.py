@@ -1,4 +1,4 @@
-"""What went wrong in a run's attempts, as the table of `tipcflow show`."""
+"""The table of failed attempts in `tipcflow show`."""
 
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def failure_lines(story: "Story", width: int | None) -> list[str]:
-    """One row per attempt that did not end well, in the order in which they were made; none when all did."""
+    """One row per failed attempt, in chronological order."""
     found = failures_of(story.failures, story.attempts)
     before = failure_before(story.failures)
     if before is not None:

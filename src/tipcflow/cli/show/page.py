@@ -1,4 +1,4 @@
-"""The page of `tipcflow show`, as lines. Failing things come first in every table."""
+"""The page of `tipcflow show`, as lines. Each table lists failures first."""
 
 import shlex
 import textwrap
@@ -19,7 +19,7 @@ Row = tuple[Status | None, tuple[str, ...]]
 
 
 def page(story: "Story", *, width: int | None) -> list[str]:
-    """All lines of the page, for a terminal of that width (None: no limit)."""
+    """All lines of the page. `width`: columns of the terminal, None for no limit."""
     sections = (
         ("", _header(story, width)),
         ("CHECKS", _table(("STATUS", "CHECK", "ABOUT", "WHY"), _checks(story), width)),
@@ -28,7 +28,7 @@ def page(story: "Story", *, width: int | None) -> list[str]:
         ("LEGS", _table(("STATUS", "LEG", "STEP", "TOOK", "WHY"), _legs(story), width)),
         ("NODES", [line for facts in story.nodes for line in _node(facts, width)]),
         ("LOGS", _logs(story)),
-        ("DO IT AGAIN", _again(story)),
+        ("REPRODUCE", _reproduce(story)),
     )
     lines: list[str] = []
     for title, body in sections:
@@ -45,16 +45,16 @@ def _header(story: "Story", width: int | None) -> list[str]:
         lines += textwrap.wrap(paragraph, width) if width else [paragraph]
     seed = "" if run.seed is None else f", seed {run.seed}"
     ended = "" if run.ended_at is None else f", took {took(run.ended_at - run.created_at)}"
-    code = f"{run.suite_commit[:12] or 'its folder as it was'}"
+    code = f" at {run.suite_commit[:12]}" if run.suite_commit else ", working tree (no commit)"
     rows = [
         ("chain", run.chain),
         ("variant", variant_of(story.plan)),
         ("mode", f"{run.mode}, compat {run.compat}{seed}"),
-        ("suite", f"{run.suite} at {code}" + (f", sha256 {run.suite_sha256[:12]}" if run.suite_sha256 else "")),
+        ("suite", f"{run.suite}{code}" + (f", sha256 {run.suite_sha256[:12]}" if run.suite_sha256 else "")),
         ("cluster", f"{run.cluster}: {', '.join(run.nodes)}" if run.nodes else run.cluster),
         ("framework", run.framework),
         ("environment", run.environment),
-        ("unlike before", story.unlike_before),
+        ("env changes", story.unlike_before),
         ("started", f"{when(run.created_at)} UTC by {run.trigger}{ended}"),
         *((name, _counted(counts)) for name, counts in story.counts.items()),
     ]
@@ -67,7 +67,7 @@ def _counted(counts: dict[str, int]) -> str:
 
 
 def _table(headers: Sequence[str], rows: Iterable[Row], width: int | None) -> list[str]:
-    """Worst first; those without a status (not reached yet) last, else in the order given."""
+    """Rows with the worst status first, and rows without a status (not reached yet) last; stable otherwise."""
     ordered = sorted(rows, key=lambda row: -1 if row[0] is None else -2 - row[0].severity)
     cells = [(status.value if status else "…", *rest) for status, rest in ordered]
     return columns(headers, cells, width=width) if cells else []
@@ -107,7 +107,7 @@ def _steps(story: "Story") -> list[Row]:
 
 
 def _ended(record: ExitRecord) -> str:
-    """How a job ended that did not end well."""
+    """How a failed job ended."""
     missing = [output.path for output in record.outputs if not (output.exists and output.fresh)]
     how = {
         "exited": f"exit code {record.exit_code}",
@@ -154,8 +154,8 @@ def _logs(story: "Story") -> list[str]:
     return [str(story.logs), f"tipcflow logs {story.run.id}"]
 
 
-def _again(story: "Story") -> list[str]:
-    """The command for the whole run, then those of the steps and legs that did not go well."""
+def _reproduce(story: "Story") -> list[str]:
+    """The command of the whole run, then those of the failed steps and legs."""
     plan, run = story.plan, story.run
     if plan is None:
         return []
@@ -177,9 +177,9 @@ def _commands(story: "Story", step: Step) -> list[str]:
 
 
 def command_line(command: Command) -> str:
-    """A command as one pastes it, from the suite's root."""
+    """A command to paste into a shell, in the suite's root."""
     place = "" if command.cwd in ("", ".") else f"cd {shlex.quote(command.cwd)} && "
-    if command.container:  # its words say the folder themselves, by variables that a job has and a person has not
+    if command.container:  # the command refers to its folders by variables that only a job has
         place = 'export TIPCFLOW_ROOT="$PWD" TIPCFLOW_BIN="${PWD%/*}/bin" TIPCFLOW_CONTAINER=again; '
     settings = "".join(f"{key}={shlex.quote(value)} " for key, value in sorted(command.env.items()))
     return f"{place}{settings}{command.shell}"

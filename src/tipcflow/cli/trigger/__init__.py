@@ -1,1 +1,1 @@
-"""`tipcflow trigger`: starts a run in an Airflow and waits for its verdict."""
+"""`tipcflow trigger`: starts runs in Airflow and waits for their verdicts."""

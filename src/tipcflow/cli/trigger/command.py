@@ -1,4 +1,4 @@
-"""`tipcflow trigger`: runs of chains in an Airflow somewhere, for a CI job that has HTTPS and a login."""
+"""`tipcflow trigger`: starts runs in a remote Airflow, for CI jobs that have HTTPS and a login."""
 
 import signal
 import threading
@@ -16,13 +16,13 @@ from tipcflow.domain import ConfigError, Status, TipcflowError
 
 if TYPE_CHECKING:
     from tipcflow.airflow_api import Airflow, DagRun
-    from tipcflow.cli.trigger.selection import Wish
+    from tipcflow.cli.trigger.selection import TriggerRequest
     from tipcflow.cli.trigger.wait import Watched
 
-# An id that no run has: whether the page is there is asked before anything is started.
+# An id that no run has, to check that the Certification page exists before anything is started.
 _NO_RUN = "20000101t000000-none-00000000"
 _STOP_S = 5.0
-# A commit is run at most this often under one run id with a number behind it.
+# Maximum number of runs of one commit; the run ids differ in a numeric suffix.
 _MOST_RUNS = 100
 
 
@@ -32,7 +32,7 @@ def trigger(
         typer.Argument(metavar="CHAIN", help="suite/model/file, its DAG id, or a quoted glob."),
     ] = None,
     mode: Annotated[
-        str | None, typer.Option("--mode", "-m", help="TIPC mode, e.g. lite_train_lite_infer.")
+        str | None, typer.Option("--mode", "-m", help="TIPC mode, for example lite_train_lite_infer.")
     ] = None,
     suite_ref: Annotated[
         str | None,
@@ -65,7 +65,7 @@ def trigger(
 
     Progress goes to stderr, verdicts to stdout. Without --wait the exit code tells whether the runs were created.
     """
-    from tipcflow.cli.trigger.selection import choose, wishes
+    from tipcflow.cli.trigger.selection import choose, trigger_requests
 
     _check_outputs(wait, junit, markdown)
     file = _given(suite=suite, params_file=params_file)
@@ -75,14 +75,17 @@ def trigger(
         if wait:
             airflow.certification(_NO_RUN)
         dags = choose(airflow, chains or [], file, unpause=unpause)
-        runs = [_start(airflow, wish) for wish in wishes(dags, file | conf, prefix=run_id_prefix, again=again)]
+        runs = [
+            _start(airflow, request)
+            for request in trigger_requests(dags, file | conf, prefix=run_id_prefix, again=again)
+        ]
         if wait:
             _follow(airflow, runs, timeout_s=timeout * 60, stop=stop)
         raise typer.Exit(_finish(airflow.url, runs, waited=wait, junit=junit, markdown=markdown, as_json=as_json))
 
 
 def _given(**options: Any) -> dict[str, Any]:
-    """The options that were given; the DAG has the defaults of the others."""
+    """The given options; the DAG provides the defaults of the others."""
     return {key: value for key, value in options.items() if value is not None}
 
 
@@ -95,41 +98,41 @@ def _airflow() -> "Airflow":
 
 
 def _check_outputs(wait: bool, *paths: Path | None) -> None:
-    """What cannot be written is said before a cluster works for an hour."""
+    """Check output paths before starting runs that take an hour."""
     for path in paths:
         if path is None:
             continue
         if not wait:
-            raise ConfigError("there is nothing to write without --wait", found=str(path), expected="--wait")
+            raise ConfigError("has no effect without --wait", found=str(path), expected="--wait")
         if not path.parent.is_dir() or path.is_dir():
             raise ConfigError("cannot be written", file=str(path), expected="a file in a folder that exists")
 
 
-def _start(airflow: "Airflow", wish: "Wish") -> "Watched":
+def _start(airflow: "Airflow", request: "TriggerRequest") -> "Watched":
     from tipcflow.cli.trigger.wait import Watched
 
-    run = Watched(wish)
+    run = Watched(request)
     try:
-        run.dag_run = airflow.trigger(wish.dag_id, wish.conf, wish.run_id)
+        run.dag_run = airflow.trigger(request.dag_id, request.conf, request.run_id)
         for number in range(2, _MOST_RUNS):
             if (useless := _useless(airflow, run)) is None:
                 break
-            _note(f"{wish.chain}: run {run.run} is {useless.value}: a new run is made")
-            run = Watched(replace(wish, run_id=f"{wish.run_id}-{number}"))
-            run.dag_run = airflow.trigger(wish.dag_id, wish.conf, run.wish.run_id)
+            _note(f"{request.chain}: run {run.run} is {useless.value}: starting a new run")
+            run = Watched(replace(request, run_id=f"{request.run_id}-{number}"))
+            run.dag_run = airflow.trigger(request.dag_id, request.conf, run.request.run_id)
     except TipcflowError as error:
-        # The others are made all the same: one chain's bad params are no reason to certify nothing.
+        # The other runs are created anyway: one chain's bad params must not block the rest.
         run.refuse(error)
-        _note(f"{wish.chain}: {error}")
+        _note(f"{request.chain}: {error}")
     else:
-        _note(f"{wish.chain}: run {run.run}")
+        _note(f"{request.chain}: run {run.run}")
     return run
 
 
 def _useless(airflow: "Airflow", run: "Watched") -> Status | None:
-    """The status of a run that has ended and says nothing about the model; None for all others.
+    """The status of a finished run without a result about the model; None otherwise.
 
-    Of a deployment without the Certification page nothing is known: then the run is joined.
+    Without the Certification page the status is unknown, and the run is joined.
     """
     from tipcflow.cli.trigger.wait import Watched, verdict
 
@@ -142,7 +145,7 @@ def _useless(airflow: "Airflow", run: "Watched") -> Status | None:
         return None
     if facts is None or facts.run.status is None:
         return None
-    status, _ = verdict(Watched(run.wish, run.dag_run, facts), facts.run.status)
+    status, _ = verdict(Watched(run.request, run.dag_run, facts), facts.run.status)
     return status if status in (Status.INFRA_FAILURE, Status.CANCELLED) else None
 
 
@@ -156,14 +159,14 @@ def _follow(airflow: "Airflow", runs: Sequence["Watched"], *, timeout_s: float, 
             if run.dag_run is None or run.dag_run.state.ended:
                 continue
             if not stop:
-                _note(f"{run.wish.chain}: the run goes on in Airflow")
+                _note(f"{run.request.chain}: the run continues in Airflow")
                 continue
             try:
                 _stop(airflow, run.dag_run)
-                _note(f"{run.wish.chain}: the run is told to stop and to clean up")
-                run.reason += "; it is told to stop"
+                _note(f"{run.request.chain}: stop requested; the run cleans up")
+                run.reason += "; stop requested"
             except TipcflowError as error:
-                _note(f"{run.wish.chain}: the run could not be stopped: {error}")
+                _note(f"{run.request.chain}: the run could not be stopped: {error}")
 
 
 def _stop(airflow: "Airflow", dag_run: "DagRun") -> None:
@@ -172,13 +175,13 @@ def _stop(airflow: "Airflow", dag_run: "DagRun") -> None:
     airflow.set_state(dag_run.dag_id, dag_run.run_id, "failed", deadline_s=_STOP_S)
     facts = airflow.certification(dag_run.run, deadline_s=_STOP_S)
     if facts and facts.confirming and facts.confirming.dag_run_id:
-        # Waiting for it is all that is left of the run, and Airflow stops no teardown task.
+        # Only the teardown task is left, and Airflow does not stop teardown tasks.
         airflow.set_state(CONFIRM_DAG, facts.confirming.dag_run_id, "failed", deadline_s=_STOP_S)
 
 
 @contextmanager
 def _cancelled_by_signals(cancel: threading.Event) -> Iterator[None]:
-    """The first Ctrl-C or TERM ends the waiting in order; a second one ends the process at once."""
+    """The first SIGINT or SIGTERM ends the wait in order; a second one kills the process."""
 
     def handler(number: int, _frame: FrameType | None) -> None:
         cancel.set()

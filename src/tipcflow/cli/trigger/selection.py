@@ -1,4 +1,4 @@
-"""What `tipcflow trigger` asks for: which DAGs, with which params, under which run ids."""
+"""Selection of DAGs, params and run ids by `tipcflow trigger`."""
 
 import fnmatch
 import hashlib
@@ -19,13 +19,13 @@ CONFIRM_DAG = "confirm"
 _LONGEST_HINT = 1000
 _GLOB = re.compile(r"[*?\[]")
 _PREFIX = re.compile(r"^[A-Za-z0-9.~:+-]+(_[A-Za-z0-9.~:+-]+)*$")
-# A full commit; whatever else git takes for a ref may mean other files tomorrow.
+# A full commit hash; any other ref may resolve to other files later.
 _COMMIT = re.compile(r"^([0-9a-f]{40}|[0-9a-f]{64})$")
 
 
 @dataclass(frozen=True)
-class Wish:
-    """One run to be made. `chain` is as people name it, `run_id` is Airflow's."""
+class TriggerRequest:
+    """One run to create. `chain` is the displayed name, `run_id` Airflow's id."""
 
     chain: str
     dag_id: str
@@ -36,15 +36,15 @@ class Wish:
 def choose(
     airflow: "Airflow", chains: Sequence[str], file: Mapping[str, str], *, unpause: bool = False
 ) -> dict[str, "Dag"]:
-    """Chain, as people name it -> its DAG, which can be started; nothing is.
+    """Chain name -> its DAG, after checking that it can start; starts nothing.
 
     Args:
         chains: `suite/model/file`, DAG ids, or globs of either.
         file: `suite` and `params_file` for the generic DAG, instead of chains.
-        unpause: let the scheduler start runs of a paused DAG.
+        unpause: unpause a paused DAG.
 
     Raises:
-        ConfigError: no such chain (with those of near names), a paused DAG.
+        ConfigError: no such chain (lists similar names), or the DAG is paused.
         InfraError: Airflow cannot be reached.
     """
     found = _generic(airflow, chains, file) if file else _chain_dags(airflow, chains)
@@ -53,33 +53,36 @@ def choose(
     return found
 
 
-def wishes(dags: Mapping[str, "Dag"], conf: Mapping[str, Any], *, prefix: str, again: bool = False) -> list[Wish]:
-    """The runs to be made, one per DAG.
+def trigger_requests(
+    dags: Mapping[str, "Dag"], conf: Mapping[str, Any], *, prefix: str, again: bool = False
+) -> list[TriggerRequest]:
+    """The runs to create, one per DAG.
 
     Args:
-        conf: params of all of them; those left out have the DAG's defaults.
-        prefix: what stands before `__` in the run id: who triggers.
-        again: a new run, whatever was run before.
+        conf: params of all runs; omitted ones have the DAG's defaults.
+        prefix: the part of the run id before `__`, which names the trigger.
+        again: create a new run even if the commit has one.
 
     Raises:
-        ConfigError: a prefix that cannot be one.
+        ConfigError: the prefix is invalid.
     """
     if not _PREFIX.match(prefix):
         raise ConfigError(
-            "cannot begin a run id",
+            "is not a valid run id prefix",
             key="--run-id-prefix",
             found=prefix,
             expected="letters, digits, . ~ : + -, and no __",
         )
     return [
-        Wish(chain, dag.dag_id, conf, run_id(prefix, dag.dag_id, conf, again=again)) for chain, dag in dags.items()
+        TriggerRequest(chain, dag.dag_id, conf, run_id(prefix, dag.dag_id, conf, again=again))
+        for chain, dag in dags.items()
     ]
 
 
 def run_id(prefix: str, dag_id: str, conf: Mapping[str, Any], *, again: bool = False) -> str:
-    """`<prefix>__<hash>`: equal wishes for a commit are one run, so that a CI job that is retried finds its run.
+    """`<prefix>__<hash>`: equal requests for a commit share one run, so a retried CI job finds its run.
 
-    Without a full commit as `suite_ref` the files may have changed since, and a new run is made each time.
+    Without a full commit as `suite_ref` the files may have changed, so each call creates a new run.
     """
     text = json.dumps([dag_id, dict(conf)], sort_keys=True)
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -89,14 +92,14 @@ def run_id(prefix: str, dag_id: str, conf: Mapping[str, Any], *, again: bool = F
 
 
 def is_commit(ref: object) -> bool:
-    """Whether a ref means the same files for ever."""
+    """Whether a ref is a full commit hash, which always means the same files."""
     return isinstance(ref, str) and bool(_COMMIT.match(ref))
 
 
 def _generic(airflow: "Airflow", chains: Sequence[str], file: Mapping[str, str]) -> dict[str, "Dag"]:
     if chains or set(file) != {"suite", "params_file"}:
         raise ConfigError(
-            "go together, without a CHAIN",
+            "must be given together and without CHAIN",
             key="--suite and --params-file",
             found=" ".join([*chains, *file.values()]),
             expected="CHAIN…, or --suite S --params-file F",
@@ -108,7 +111,7 @@ def _chain_dags(airflow: "Airflow", chains: Sequence[str]) -> dict[str, "Dag"]:
     if not chains:
         raise ConfigError("no chain", key="CHAIN", expected="suite/model/file, its DAG id, or a glob")
     listed = airflow.dags() if any(map(_GLOB.search, chains)) else []
-    # By DAG: a chain that was named and is matched by a glob too is one run.
+    # By DAG: a chain that is named and also matches a glob is one run.
     found: dict[str, Dag] = {}
     for chain in chains:
         dags = _matching(listed, chain) if _GLOB.search(chain) else [_chain_dag(airflow, chain)]
@@ -119,7 +122,9 @@ def _chain_dags(airflow: "Airflow", chains: Sequence[str]) -> dict[str, "Dag"]:
 def _chain_dag(airflow: "Airflow", chain: str) -> "Dag":
     dag = airflow.dag(dag_id_of(chain) if "/" in chain else chain)
     if not _is_chain(dag):
-        raise ConfigError(f"DAG {dag.dag_id} is no chain", key="CHAIN", found=chain, expected="suite/model/file")
+        raise ConfigError(
+            f"DAG {dag.dag_id} is not a chain", key="CHAIN", found=chain, expected="suite/model/file"
+        )
     return dag
 
 
@@ -143,10 +148,10 @@ def _dotted(glob: str) -> str:
 
 def _startable(airflow: "Airflow", dag: "Dag", *, unpause: bool) -> None:
     if dag.has_import_errors:
-        raise ConfigError(f"the file of DAG {dag.dag_id} cannot be read by Airflow", hint="see its import errors")
+        raise ConfigError(f"Airflow cannot import the file of DAG {dag.dag_id}", hint="see its import errors")
     if dag.is_paused and unpause:
         airflow.unpause(dag.dag_id)
     elif dag.is_paused:
         raise ConfigError(
-            f"DAG {dag.dag_id} is paused: the run would wait for ever", hint="unpause it in Airflow, or --unpause"
+            f"DAG {dag.dag_id} is paused: the run would never start", hint="unpause it in Airflow, or --unpause"
         )

@@ -1,4 +1,4 @@
-"""Waiting for runs that Airflow executes, until each is judged, and telling what changes meanwhile."""
+"""Waiting for the verdicts of runs in Airflow, with progress messages."""
 
 import threading
 import time
@@ -6,16 +6,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tipcflow.cli.trigger.selection import Wish
+from tipcflow.cli.trigger.selection import TriggerRequest
 from tipcflow.domain import InfraError, Status, TipcflowError
 
 if TYPE_CHECKING:
     from tipcflow.airflow_api import Airflow, DagRun, RunFacts
 
 POLL_S = 5.0
-# After the last task of a DAG run the verdict is a moment away, unless a check is still being confirmed.
+# The verdict follows the last task of a DAG run within moments, unless a confirmation run is pending.
 GRACE_S = 600.0
-# A run that was never begun has nothing that could still be confirmed.
+# A run that never started has nothing to confirm.
 GRACE_WITHOUT_RUN_S = 30.0
 _LONGEST_CALL_S = 60.0
 
@@ -24,15 +24,15 @@ Note = Callable[[str], None]
 
 @dataclass
 class Watched:
-    """One triggered run, as far as it is known.
+    """The known state of one triggered run.
 
     Attributes:
-        status: its last word; None while it goes on.
-        reason: why, in one sentence.
-        dag_run: None when it could not be triggered.
+        status: the final status; None while it is running.
+        reason: of the status, in one sentence.
+        dag_run: None if it could not be triggered.
     """
 
-    wish: Wish
+    request: TriggerRequest
     dag_run: "DagRun | None" = None
     facts: "RunFacts | None" = None
     status: Status | None = None
@@ -42,25 +42,25 @@ class Watched:
 
     @property
     def run(self) -> str:
-        """Our id of the run, '' when there is none."""
+        """The tipcflow run id, '' if there is no run."""
         return self.dag_run.run if self.dag_run else ""
 
     @property
     def neutral(self) -> bool:
-        """Whether it is `unconfirmed` and its policy says that this does not block."""
+        """Whether the run is `unconfirmed` and its policy makes that neutral."""
         return self.status is Status.UNCONFIRMED and self.facts is not None and self.facts.neutral
 
     def refuse(self, error: TipcflowError) -> None:
-        """The run is not followed any further, because of an error."""
+        """Stop following the run because of an error."""
         self.status, self.reason = error.status, str(error)
 
 
 def wait(
     airflow: "Airflow", runs: Sequence[Watched], *, timeout_s: float, cancel: threading.Event, note: Note
 ) -> None:
-    """Follow runs until each has a status, the time is up, or somebody cancels; every one has a status then.
+    """Follow runs until each has a status, the timeout passes, or `cancel` is set; then all have a status.
 
-    An Airflow that cannot be reached meanwhile is asked again until the time is up.
+    An unreachable Airflow is retried until the timeout.
     """
     until = time.monotonic() + timeout_s
     silent = ""
@@ -73,7 +73,7 @@ def wait(
                 silent = ""
             except InfraError as error:
                 if not silent:
-                    note(f"{error.message}; asking again")
+                    note(f"{error.message}; retrying")
                 silent = error.message
             except TipcflowError as error:
                 run.refuse(error)
@@ -104,12 +104,12 @@ def _look(airflow: "Airflow", run: Watched, until: float, note: Note) -> None:
 
 
 def verdict(run: Watched, judged: Status) -> tuple[Status, str]:
-    """The run's status; a DAG run that is red after a good one lost something behind the verdict."""
+    """The run's status; a DAG run that failed after a good verdict lost something after it."""
     assert run.dag_run
     assert run.facts
     well = judged.severity <= Status.IMPROVEMENT.severity or run.facts.neutral
     if run.dag_run.state == "failed" and well:
-        return Status.INFRA_FAILURE, f"the run is {judged.value}, but its DAG run failed: see its red task"
+        return Status.INFRA_FAILURE, f"the run is {judged.value}, but its DAG run failed: see its failed task"
     return judged, run.facts.run.reason
 
 
@@ -125,9 +125,9 @@ def _nothing(airflow: "Airflow", run: Watched, deadline_s: float) -> str:
 def _unfinished(run: Watched, cancelled: bool, timeout_s: float, silent: str) -> tuple[Status, str]:
     state = run.dag_run.state.value if run.dag_run else "unknown"
     if cancelled:
-        return Status.CANCELLED, f"nobody waits for it any more; its DAG run is {state}"
+        return Status.CANCELLED, f"no longer waiting; the DAG run is {state}"
     why = f"; {silent}" if silent else ""
-    return Status.INFRA_FAILURE, f"not finished after {timeout_s / 60:g} min; its DAG run is {state}{why}"
+    return Status.INFRA_FAILURE, f"not finished after {timeout_s / 60:g} min; the DAG run is {state}{why}"
 
 
 def _tell(run: Watched, note: Note) -> None:
@@ -143,5 +143,5 @@ def _tell(run: Watched, note: Note) -> None:
         now["no verdict yet"] = f"measuring once more: {', '.join(asked.keys)} (confirm run {asked.run})"
     for what, word in now.items():
         if run.told.get(what) != word:
-            note(f"{run.wish.chain}: {what}: {word}")
+            note(f"{run.request.chain}: {what}: {word}")
     run.told.update(now)

@@ -1,4 +1,4 @@
-"""One try of a step, as the store remembers it."""
+"""One attempt of a step, as stored."""
 
 from tipcflow.domain.base import Frozen
 from tipcflow.domain.run.exit_record import ExitRecord
@@ -6,7 +6,7 @@ from tipcflow.domain.status import Status
 
 
 class Attempt(Frozen):
-    """One try of a step, on all of its nodes. `status` and `ended_at` are None while it goes on.
+    """One attempt of a step on all of its nodes. `status` and `ended_at` are None while it is running.
 
     `records` holds the exit record of each node's job. Times are seconds since the epoch by the
     controller's clock.

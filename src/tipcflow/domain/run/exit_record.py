@@ -65,7 +65,7 @@ class ExitRecord(Record):
     """How a job (`leg` is '') or one leg ended.
 
     Attributes:
-        message: one line for a person; for `refused` the reason.
+        message: one line for users; for `refused` the reason.
         peak_rss_bytes: rank -> peak resident memory of that rank's processes, bytes; key '' is everything that
             belongs to no rank (launcher, single processes); key 'total' is the peak of the sum.
         peak_gpu_bytes: rank -> peak GPU memory, bytes; empty without a GPU.

@@ -1,4 +1,4 @@
-"""What is known of one node's part of an attempt, by whichever process watches it."""
+"""The state of one node's part of an attempt."""
 
 from tipcflow.domain.base import Record
 from tipcflow.domain.masking import Masked
@@ -9,16 +9,16 @@ class MemberState(Record):
     """One node's part of one attempt of a step.
 
     Attributes:
-        released: whether its job was told to go (or needs not be told).
-        record: how it ended, None while it goes on or when it was lost.
+        released: whether its job was released, or needs no release.
+        record: how it ended; None while it is running or if it was lost.
         legs: leg id -> how that leg ended.
         artefacts: path relative to the suite's root -> size in bytes, of the files that the job wrote.
         log_bytes: leg ('' for a step's only command) -> bytes of its log that were seen.
-        lost: why nothing is known of it any more, '' while it can be watched.
+        lost: why its state is unknown, '' while it is observable.
         generation: how often this node's own task had been cleared when it took part (a number that only grows);
             0 while only other nodes' tasks have written of this part.
         cleared: how often the DAG run had been cleared when the task that wrote this began: all tasks of a run
-            share that number. -1 where nobody knows.
+            share that number. -1 if unknown.
         down_since, known_at: when the link broke (0 while it stands) and when the record came, seconds since the
             epoch on the controller.
     """
@@ -48,5 +48,5 @@ class MemberState(Record):
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more will be heard of it."""
+        """Whether its state is final."""
         return self.record is not None or bool(self.lost)

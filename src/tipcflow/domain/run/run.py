@@ -23,7 +23,7 @@ def new_run_id(chain: str, *, now: datetime | None = None) -> str:
 
 
 class Run(Frozen):
-    """One execution of a chain. `status` is None while it goes on or a check is being confirmed.
+    """One execution of a chain. `status` is None while it is running or a check is being confirmed.
 
     `environment` is the environment class: what makes two runs comparable, as a readable stable key.
     """
@@ -50,7 +50,7 @@ class Run(Frozen):
 
 
 def run_id_of(dag_id: str, dag_run_id: str, run_after: datetime) -> str:
-    """The run that a DAG run is: the same for every task, try and observer of it, without asking anybody.
+    """The run id of a DAG run: the same for every task, attempt and observer, computed without I/O.
 
     Form: as `new_run_id`, but the last part is 8 hex digits of a hash of both ids.
 

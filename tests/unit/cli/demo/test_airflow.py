@@ -7,7 +7,7 @@ import pytest
 
 from devcluster.signals import GATE
 from tipcflow.cli.demo import airflow as demo_airflow
-from tipcflow.cli.demo.airflow import Wishes, shipped, stay, where_to_look
+from tipcflow.cli.demo.airflow import DemoOptions, shipped, stay, where_to_look
 from tipcflow.cli.demo.command import PARAMS, SUITE
 from tipcflow.domain import InfraError
 
@@ -27,7 +27,7 @@ def test_the_password_is_for_terminals_alone(stack: SimpleNamespace) -> None:
         "  user       admin",
         "  password   in /h/p",
     ]
-    assert where_to_look(stack, secret=True)[-1] == f"  password   {SECRET}  (kept in /h/p)"
+    assert where_to_look(stack, secret=True)[-1] == f"  password   {SECRET}  (stored in /h/p)"
 
 
 def test_without_a_terminal_no_password_is_said(stack: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -36,7 +36,7 @@ def test_without_a_terminal_no_password_is_said(stack: SimpleNamespace, monkeypa
     with GATE.installed():
         stay(stack, "r1", said.append)
     assert "  this run   http://127.0.0.1:8080/certification/runs/r1" in said
-    assert said[-1] == "ending Airflow and the nodes"
+    assert said[-1] == "stopping Airflow and the nodes"
     assert SECRET not in "\n".join(said)
 
 
@@ -56,8 +56,8 @@ def test_a_part_that_dies_while_it_stays_up_is_an_error(stack: SimpleNamespace) 
 
 
 def test_the_chain_of_a_params_file() -> None:
-    wishes = Wishes(SUITE, PARAMS, "lite_train_lite_infer", 0)
-    assert wishes.chain == (
+    options = DemoOptions(SUITE, PARAMS, "lite_train_lite_infer", 0)
+    assert options.chain == (
         "mobilenet_v3_small/mobilenet_v3_small/train_linux_gpu_fleet_normal_infer_python_linux_gpu_cpu"
     )
 
@@ -66,10 +66,10 @@ def test_the_folders_beside_the_configs_win_over_this_clones(tmp_path: Path) -> 
     (tmp_path / "dags").mkdir()
     assert shipped("dags", tmp_path / "configs") == tmp_path / "dags"
     assert shipped("plugins", tmp_path / "configs") == Path(__file__).resolve().parents[4] / "plugins"
-    with pytest.raises(InfraError, match="there is no folder nothing beside"):
+    with pytest.raises(InfraError, match="no folder nothing next to"):
         shipped("nothing", tmp_path / "configs")
 
 
 def test_the_shipped_chain_of_the_demo_exists() -> None:
-    wishes = Wishes(SUITE, PARAMS, "", 0)
-    assert (Path(__file__).resolve().parents[4] / "configs" / "chains" / f"{wishes.chain}.txt").is_file()
+    options = DemoOptions(SUITE, PARAMS, "", 0)
+    assert (Path(__file__).resolve().parents[4] / "configs" / "chains" / f"{options.chain}.txt").is_file()

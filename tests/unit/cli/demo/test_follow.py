@@ -134,13 +134,13 @@ def test_a_cancelled_run_that_does_not_end_has_a_deadline(
     monkeypatch.setattr(demo_follow, "CANCEL_DEADLINE_S", 0.2)
     event_writer(tmp_path, DAG_RUN.run)(Event(Kind.NOTE, "training"))
     display = Display("training", lambda: signal.raise_signal(signal.SIGINT))
-    with pytest.raises(InfraError, match=f"cancelled run {DAG_RUN.run} had not ended after"):
+    with pytest.raises(InfraError, match=f"cancelled run {DAG_RUN.run} did not end within"):
         watch(Airflows(**{ONE: states("running")}), stack, tmp_path, display)
 
 
 def test_a_run_has_a_deadline(tmp_path: Path, stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(demo_follow, "RUN_DEADLINE_S", 0.2)
-    with pytest.raises(InfraError, match=f"run {DAG_RUN.run} had not ended after"):
+    with pytest.raises(InfraError, match=f"run {DAG_RUN.run} did not end within"):
         watch(Airflows(**{ONE: states("running")}), stack, tmp_path, Display())
 
 
@@ -193,8 +193,7 @@ def test_a_dag_file_that_cannot_be_read_is_said(stack: Stack) -> None:
     with pytest.raises(ConfigError) as caught:
         wait_for_dag(airflow.client, stack, DAG)  # type: ignore[arg-type]
     assert str(caught.value) == (
-        f"Airflow cannot read its DAG files, and so does not know {DAG}\n"
-        "chains_s.py:\n  Traceback\n  SyntaxError: no"
+        f"Airflow cannot import its DAG files; DAG {DAG} is missing\nchains_s.py:\n  Traceback\n  SyntaxError: no"
     )
 
 
@@ -217,7 +216,7 @@ def test_runs_of_killed_demos_are_ended_and_no_others(stack: Stack) -> None:
     said: list[str] = []
     end_leftovers(airflow.client, said.append)
     assert airflow.patched == [{"state": "failed"}]
-    assert said == [f"ended run {DAG_RUN.run}, which a killed demo left behind"]
+    assert said == [f"stopped run {DAG_RUN.run}, left behind by a killed demo"]
 
 
 def test_a_broken_tasks_log_is_shown_as_a_person_reads_it(stack: Stack) -> None:

@@ -149,8 +149,8 @@ def test_the_answers_are_those_of_the_checks(judge: Callable[..., Any]) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ([], "RUN, --since or --series: exactly one of these is needed"),
-        (["run-1", "--since", "2026-11-21"], "exactly one of these is needed"),
+        ([], "RUN, --since or --series: exactly one of these is required"),
+        (["run-1", "--since", "2026-11-21"], "exactly one of these is required"),
         (["--series", "FILE", "--policy", "pr"], "--metric: is missing"),
         (["--series", "FILE", "--metric", "loss"], "--policy: is missing"),
         (["--series", "FILE", "--policy", "nosuch", "--metric", "loss"], "nosuch"),
@@ -160,8 +160,8 @@ def test_the_answers_are_those_of_the_checks(judge: Callable[..., Any]) -> None:
         ),
         (["--series", "none.jsonl", "--policy", "pr", "--metric", "loss"], "cannot be read"),
         (["--series", "BAD", "--policy", "pr", "--metric", "loss"], "2: points[1].samples[0]: is no number"),
-        (["run-1", "--metric", "loss"], "--metric: is only for --series"),
-        (["--since", "yesterday"], "--since: is no date; found 'yesterday'"),
+        (["run-1", "--metric", "loss"], "--metric: is valid only with --series"),
+        (["--since", "yesterday"], "--since: is not a date; found 'yesterday'"),
     ],
 )
 def test_wrong_input_is_one_error(

@@ -109,7 +109,7 @@ def test_programs_get_the_same(view: View) -> None:
     assert [name for name, node in nodes.items() if node["troubles"]] == ["node-2", "node-3", "node-4"]
     assert (nodes["node-3"]["reachable"], nodes["node-3"]["free_slots"]) == (False, 0)
     assert nodes["small"]["clusters"] == ["cpu"]
-    assert nodes["small"]["notes"] == [f"run {FOREIGN} of another controller (ann@desk pid 7) lives there"]
+    assert nodes["small"]["notes"] == [f"run {FOREIGN} of another controller (ann@desk pid 7) is running there"]
     assert [(lease["run"], lease["trigger"], lease["live"]) for lease in told["leases"]] == [
         *[(WEEKLY, "weekly", True)] * 4,
         *[(LEFT, "manual", False)] * 2,
@@ -142,7 +142,7 @@ def test_which_nodes(view: View, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     folder.mkdir(parents=True)
     monkeypatch.setenv("TIPCFLOW_CONFIG_DIR", str(folder.parent))
     (folder / "example.yaml").write_text(view.clusters[0].model_dump_json())
-    with pytest.raises(ConfigError, match="there is no cluster"):
+    with pytest.raises(ConfigError, match="no cluster is configured"):
         chosen(None)
     assert [cluster.name for cluster in chosen("example")] == ["gpu"]
     (folder / "cpu.yaml").write_text(view.clusters[1].model_dump_json())

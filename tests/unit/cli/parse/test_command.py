@@ -99,7 +99,7 @@ def test_unknown_format(tipcflow: Command, log: Path) -> None:
     said = tipcflow("parse", str(log), "--format", "tea")
     assert (said.code, said.out) == (2, "")
     assert said.err.startswith(
-        "config_error: --format: is no format of logs; found 'tea'; expected one of auto, clas"
+        "config_error: --format: is not a log format; found 'tea'; expected one of auto, clas"
     )
 
 

@@ -59,8 +59,8 @@ def test_a_file_whose_script_would_do_nothing_is_an_answer(batch: Tipcflow) -> N
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("{", "no JSON object"),
-        ("[1]", "no JSON object"),
+        ("{", "not a JSON object"),
+        ("[1]", "not a JSON object"),
         (json.dumps(record(dialect_name="nope")), "no such dialect"),
         (json.dumps(record(config_text=None)), "config_text"),
         (json.dumps(record(variant="some")), "no such variant"),

@@ -56,7 +56,7 @@ def test_without_one_device_there_is_no_speed_up(tipcflow: Command, tmp_path: Pa
     said = tipcflow("scaling", str(tmp_path / "some"), *B, "--json")
     assert said.code == 0
     assert {(row["speedup"], row["efficiency"]) for row in told(said)["r50"].values()} == {(None, None)}
-    assert json.loads(said.out)["notes"] == ["r50: no speed-up, there is no run on 1n1g"]
+    assert json.loads(said.out)["notes"] == ["r50: no speed-up, because no run used 1n1g"]
 
 
 def log(

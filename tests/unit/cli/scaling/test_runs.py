@@ -99,8 +99,8 @@ def test_a_run_whose_first_rank_alone_prints(tipcflow: Tipcflow, database: Path)
     said = tipcflow("scaling", "20261121t093005-r50-a", *B, "--json")
     assert rows(said)["2n4g"]["median_speed"] == 800.0
     assert json.loads(said.out)["notes"] == [
-        "20261121t093005-r50-a norm_train_repeat_1/train: 1 of 8 ranks print a speed, taken for all",
-        "r50: no speed-up, there is no run on 1n1g",
+        "20261121t093005-r50-a norm_train_repeat_1/train: 1 of 8 ranks print a speed; assumed for all",
+        "r50: no speed-up, because no run used 1n1g",
     ]
 
 
@@ -109,7 +109,7 @@ def test_a_run_that_ended_too_early(tipcflow: Tipcflow, database: Path) -> None:
         kept(store, "20261121t093005-r50-a", trained(1, 1, 1), [800.0])
     said = tipcflow("scaling", "20261121t093005-r50-a", *B, "--skip", "150")
     assert said.code == 2
-    assert "tells no ips after the first 150 iterations" in said.err
+    assert "has no ips after the first 150 iterations" in said.err
 
 
 def write(folder: Path, topology: str, repeat: int, ips: float) -> None:
@@ -138,4 +138,4 @@ def test_a_folder_of_logs(tipcflow: Tipcflow, tmp_path: Path) -> None:
 def test_a_folder_without_logs(tipcflow: Tipcflow, tmp_path: Path) -> None:
     said = tipcflow("scaling", str(tmp_path), *B)
     assert (said.code, said.out) == (2, "")
-    assert "is a folder in which no log tells a speed and a topology (0 logs below it)" in said.err
+    assert "is a folder without a log that has both speed and topology (0 logs)" in said.err

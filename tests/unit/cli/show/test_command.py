@@ -95,7 +95,7 @@ def test_a_run_without_a_plan_is_shown(home: Path, tipcflow: Callable[..., Any])
     assert said.code == 0
     assert said.out.startswith(f"config_error  {a_run().id}\nno such mode: lite\n")
     assert "STEPS" not in said.out
-    assert "DO IT AGAIN" not in said.out
+    assert "REPRODUCE" not in said.out
 
 
 @pytest.mark.parametrize("command", [["show"], ["logs"], ["certificate", "show"]])
@@ -115,11 +115,11 @@ def test_runs_filters(failed: str, tipcflow: Callable[..., Any]) -> None:
     assert [one["id"] for one in json.loads(tipcflow("runs", "--json", "--status", "pass").out)] == [a_run().id]
     assert json.loads(tipcflow("runs", "--json", "-n", "1").out)[0]["status"] == "failed"
     said = tipcflow("runs", "--chain", "other")
-    assert (said.code, said.out, said.err) == (0, "", "no such runs\n")
+    assert (said.code, said.out, said.err) == (0, "", "no matching runs\n")
 
 
 def test_no_runs_yet(tipcflow: Callable[..., Any]) -> None:
     said = tipcflow("runs")
     assert (said.code, said.out) == (0, "")
-    assert "there are no runs yet" in said.err
+    assert "no runs yet" in said.err
     assert json.loads(tipcflow("runs", "--json").out) == []

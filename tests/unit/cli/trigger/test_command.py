@@ -186,7 +186,7 @@ def test_a_commit_whose_run_says_nothing_is_run_again(
     airflow.add(DAG, ("running", facts(None)), passing())
     said = tipcflow(*asked)
     assert said.code == 0
-    assert said.err.count(f"is {status}: a new run is made") == 2
+    assert said.err.count(f"is {status}: starting a new run") == 2
     (own, *later) = [run_id for _, run_id in airflow.runs]
     assert later == [f"{own}-2", f"{own}-3"]
     assert tipcflow(*asked).code == 0
@@ -245,13 +245,13 @@ def test_a_file_without_a_dag_goes_to_the_generic_one(tipcflow: Tipcflow, airflo
         ([], "CHAIN: no chain"),
         (["sample/mobilenet_v3_smal/train_infer_python"], f"hint: near: {DAG}"),
         (["nothing/like*"], f"no chain matches; found 'nothing/like*'\n  hint: chains: {CHAIN}"),
-        (["weekly"], "DAG weekly is no chain"),
+        (["weekly"], "DAG weekly is not a chain"),
         (["paused.m.f"], "DAG paused.m.f is paused"),
-        ([CHAIN, "--params-file", "f"], "--suite and --params-file: go together, without a CHAIN"),
-        (["--suite", "s"], "--suite and --params-file: go together"),
-        ([CHAIN, "--run-id-prefix", "a__b"], "--run-id-prefix: cannot begin a run id"),
-        ([CHAIN, "--run-id-prefix", "a b"], "--run-id-prefix: cannot begin a run id"),
-        ([CHAIN, "--junit", "x.xml"], "nothing to write without --wait"),
+        ([CHAIN, "--params-file", "f"], "--suite and --params-file: must be given together and without CHAIN"),
+        (["--suite", "s"], "--suite and --params-file: must be given together"),
+        ([CHAIN, "--run-id-prefix", "a__b"], "--run-id-prefix: is not a valid run id prefix"),
+        ([CHAIN, "--run-id-prefix", "a b"], "--run-id-prefix: is not a valid run id prefix"),
+        ([CHAIN, "--junit", "x.xml"], "has no effect without --wait"),
         ([CHAIN, "--wait", "--junit", "/no/such/folder/x.xml"], "/no/such/folder/x.xml: cannot be written"),
     ],
 )
@@ -357,10 +357,10 @@ def test_out_of_time(tipcflow: Tipcflow, airflow: FakeAirflow, stop: list[str]) 
     airflow.add(DAG, ("running", facts(None)))
     said = tipcflow("trigger", CHAIN, "--wait", "--timeout", "0.005", *stop)
     assert said.code == 2
-    assert "not finished after 0.005 min; its DAG run is" in said.out
+    assert "not finished after 0.005 min; the DAG run is" in said.out
     assert next(iter(airflow.runs.values()))["state"] == ("failed" if stop else "running")
-    assert ("told to stop" if stop else "the run goes on in Airflow") in said.err
-    assert ("; it is told to stop" in said.out) == bool(stop)
+    assert ("stop requested" if stop else "the run continues in Airflow") in said.err
+    assert ("; stop requested" in said.out) == bool(stop)
 
 
 def test_an_airflow_that_is_away_for_a_while_is_asked_again(
@@ -377,7 +377,7 @@ def test_an_airflow_that_is_away_for_a_while_is_asked_again(
     monkeypatch.setattr(airflow, "_trigger", go_away)
     said = tipcflow("trigger", CHAIN, "--wait")
     assert said.code == 0
-    assert said.err.count("asking again") == 1
+    assert said.err.count("retrying") == 1
 
 
 @pytest.mark.parametrize("stop", [[], ["--stop"]])

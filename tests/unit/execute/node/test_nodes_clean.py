@@ -1,4 +1,4 @@
-"""What a run's end does on its nodes: what is left is ended and told, what cannot be ended keeps its slots."""
+"""The end of a run on its nodes: leftovers are ended and reported; slots of what cannot be ended stay leased."""
 
 from typing import Any
 
@@ -88,7 +88,7 @@ def test_an_empty_node_says_nothing(node: Node) -> None:
 def test_what_stays_keeps_its_slots_and_its_claim(node: Node, left: Any, containers: Any, words: str) -> None:
     told = Told(node, MINE, left=left, containers=containers)
     nodes = nodes_with(told)
-    assert nodes.clean(RUN) == [f"still on node a after SIGKILL: {words}; its slots are kept"]
+    assert nodes.clean(RUN) == [f"still on node a after SIGKILL: {words}; its slots stay leased"]
     assert told.unclaimed == []
     assert nodes.may_hold([attempt()]) == {"192.0.2.1"}
     assert nodes.may_hold([]) == set(), "nothing was tried there"
@@ -102,7 +102,7 @@ def test_helpers_that_nobody_waits_for_are_ended_and_others_spared(node: Node) -
     assert (nodes_with(told).clean(RUN), told.helped) == ([], True)
     told = Told(node, helpers=[upload | {"over": True}], left_helpers=[upload])
     assert nodes_with(told).clean(RUN) == [
-        "still on node a after SIGKILL: pid 9 (cat, user trainer); its slots are kept"
+        "still on node a after SIGKILL: pid 9 (cat, user trainer); its slots stay leased"
     ]
 
 

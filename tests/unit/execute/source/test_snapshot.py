@@ -163,5 +163,5 @@ def test_params_by_the_names_that_a_chain_has(repository: Path) -> None:
     other = repository / "suite" / "test_tipc" / "configs" / "other" / short
     other.parent.mkdir(parents=True)
     other.write_text("another\n")
-    with pytest.raises(ConfigError, match=f"2 params files of that folder and name.*expected one of .*{PARAMS}"):
+    with pytest.raises(ConfigError, match=f"2 params files with that folder and name.*expected one of .*{PARAMS}"):
         snapshot(repository, None, short)
