@@ -24,11 +24,11 @@ _EQUAL = 1e-12
 
 @dataclass(frozen=True)
 class Look:
-    """What the gate says of one more run.
+    """The change-point detector's result for one more run.
 
     Attributes:
-        alert: the change of level that the run raises; None when it raises none.
-        asked: whether the gate asked for a confirm run, to tell a change from an odd run.
+        alert: the change point that the run raises; None if it raises none.
+        asked: whether the detector requested a confirm run, to distinguish a change from an outlier.
     """
 
     alert: Alert | None = None
@@ -39,16 +39,16 @@ class Look:
 class Level:
     """The earlier runs of a number, and the level that a new run is compared with.
 
-    A change for the better starts a new level. A change for the worse does not: nobody accepted it (else the
-    history would begin with it), and the level before it still counts.
+    A change for the better starts a new level. A change for the worse does not, because it is not accepted (an
+    accepted one would start the history), and the previous level remains valid.
 
     Attributes:
         past: the last `history` accepted runs, oldest first.
         start, end: the runs of the level, as a slice of `past`.
-        gate: has seen `past`; None while there are fewer runs than the gate needs.
-        worse_before: whether `past` ends with a change for the worse that nobody accepted.
+        gate: the detector after `past`; None while there are fewer runs than it needs.
+        worse_before: whether `past` ends with a change for the worse that is not accepted.
         floor: the smallest relative change that counts.
-        z: how many robust standard deviations a change must exceed as well.
+        z: how many robust standard deviations a change must also exceed.
     """
 
     past: tuple[float, ...]

@@ -18,7 +18,7 @@ from tipcflow.check.detect.noise import (
 )
 
 _SPLIT_CLIP = 3.0
-# From so many runs on, the new level's own scatter says something as well.
+# From this many runs on, the new level's own scatter is also used.
 _TELLING = 4
 # What a relative change is called at most: JSON has no infinity.
 _LARGEST = 1e9
@@ -53,14 +53,14 @@ class Evidence:
 
 
 def best_split(values: Sequence[float], middle: float, span: int, least: int) -> int:
-    """How many values at the end differ most from those before.
+    """The number of values at the end that differ most from those before.
 
-    Each value counts up to `_SPLIT_CLIP` standard deviations from the middle, so that one odd run splits nothing.
+    Each value counts up to `_SPLIT_CLIP` standard deviations from the middle, so that one outlier splits nothing.
 
     Args:
         middle: the median of all values.
-        span: at most so many at the end.
-        least: at least so many before.
+        span: maximum number of values at the end.
+        least: minimum number of values before them.
     """
     count = len(values)
     steps = sorted(map(abs, map(sub, values, islice(values, 1, None))))

@@ -23,7 +23,7 @@ _BOTH_ODD, _REACHABLE = 0.2, 0.97
 _AGREES = 0.5
 # Distance of the quartiles of a normal distribution, in standard deviations.
 _QUARTILES = 1.349
-# An odd run that has left the window stands for this many runs, and counts for good.
+# An outlier that has left the window has the weight of this many runs, permanently.
 _FORGOTTEN, _MOST_WEIGHT = 20.0, 120.0
 # Quartiles tell a standard deviation only roughly: what is this far off is odd all the same.
 _FAR = 5.0

@@ -12,16 +12,16 @@ from operator import mul
 MAD_TO_SIGMA = 1.4826
 # Stands for a spread of 0; its square is still a number.
 TINY = 1e-150
-# Deviations count up to so many robust standard deviations; 1.022 makes the clipped variance of a normal right.
+# Deviations are clipped at this many robust standard deviations; 1.022 corrects a normal's clipped variance.
 _CLIP, _CLIP_BIAS = 2.5, 1.022
 _LOCATION_CLIP = 1.5
 # Farther from the level than this, in standard deviations, is an outlier.
 _OUTLIER = 4.0
 # A share of outliers that no prior has by itself, and that one outlier in a history of usual length exceeds.
 _ODD = 0.008
-# Beyond `_CLIP` are 1.2 % of normal deviations, believed as if seen in so many. More than 3 %: heavy tails.
+# Beyond `_CLIP` are 1.2 % of normal deviations, with a prior weight of 20 runs. More than 3 %: heavy tails.
 _TAIL, _TAIL_WEIGHT, _HEAVY = 0.012, 20, 0.03
-# Deviations of equal values from their own mean: up to so many units in the last place of it.
+# Rounding error of the mean of equal values, relative to it.
 _ROUNDING = 8 * sys.float_info.epsilon
 # Share of the observations whose deviations carry information on a robust scale.
 SCALE_EFFICIENCY = 0.7

@@ -20,7 +20,7 @@ def expected(
     Args:
         prints: what the suite file says of its logs.
         history: accepted runs that it is compared with, oldest first.
-        min_history: what so many of the last ones all had is expected; with fewer runs nothing is.
+        min_history: evidence that this many last runs all had is expected; with fewer runs none is.
     """
     pieces: dict[str, Expectation] = {}
     benchmark = plan.mode.partition(":")[0] == BENCHMARK

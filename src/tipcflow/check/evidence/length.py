@@ -23,9 +23,9 @@ class Short:
 
 
 def shortfalls(facts: Facts, step: Step, piece: Expectation) -> list[Short]:
-    """What is wrong with the length of a training, rank by rank; nothing when it is as declared.
+    """Problems with the length of a training, rank by rank; empty if it is as declared.
 
-    Suites print every so many iterations: per epoch, one line more or less is no difference.
+    Suites print every N iterations, so one line more or less per epoch is not a difference.
     """
     logged = {key: _places(lines) for key, lines in iterations(facts, step).items()}
     logged = {key: places for key, places in logged.items() if places}
@@ -95,7 +95,7 @@ def _iterations(places: list[Place], declared: int) -> str:
     numbers = [iteration for _, iteration in places if iteration >= 0]
     steps = [later - earlier for earlier, later in pairwise(numbers)]
     if not numbers or any(step <= 0 for step in steps):
-        return ""  # counted anew in each epoch
+        return ""  # the count restarts in each epoch
     every = max(steps, default=numbers[0])
     if numbers[-1] + max(1, every) >= declared:
         return ""

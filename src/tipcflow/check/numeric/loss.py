@@ -12,7 +12,7 @@ from tipcflow.domain.numbers.metrics import objective
 from tipcflow.params.modes import BENCHMARK
 
 FINITE, FALLING = "loss.finite", "loss.falling"
-# From so many iterations on the medians of quarters decide alone. With fewer, noise of five times the fall per
+# From this many iterations on, the medians of quarters decide alone. With fewer, noise of five times the fall per
 # iteration makes 3 % (12 iterations) to 33 % (4 iterations) of falling losses look as if they rose.
 _ENOUGH = 16
 # Fewer iterations show a rise when it is significant (Mann-Kendall, standard deviations) ...

@@ -10,7 +10,7 @@ _COMMIT = 7
 
 
 class Origin(Frozen):
-    """What a run was made of and where it ran, besides its environment class.
+    """The origin of a run, in addition to its environment class.
 
     Attributes:
         framework: name and version.

@@ -80,8 +80,8 @@ def numbers_of(measurements: Iterable[Measurement]) -> dict[str, float]:
 
     Of a training's speeds the warm-up is left out: the first third of what a rank logged, at most 50 samples
     (source of the rule: DLPerf measures from the 50th of 150 iterations on). Of evaluations (`eval.<metric>`) the
-    last counts, as rank 0 or nobody in particular says it. Memory is told by rank, `<metric>.rank<N>`, or of all
-    processes together, `<metric>.all`. nan and inf are left out, and a key that has nothing else is missing.
+    last counts, as logged by rank 0 or without a rank. Memory is per rank, `<metric>.rank<N>`, or of all
+    processes together, `<metric>.all`. nan and inf are ignored, and a key without other values is missing.
     """
     values: dict[tuple[str, str], list[float]] = {}
     for several in _series(measurements).values():
