@@ -1,21 +1,21 @@
-"""How long a trigger still waits: by the database's clock, which tasks and triggerer share."""
+"""Remaining time of a trigger by the database's clock, which tasks and triggerer share."""
 
 import asyncio
 import logging
 import time
 
-# How often the clock is asked; in between the monotonic clock of this machine counts.
+# How often the database's clock is read; between reads the monotonic clock of this machine counts.
 ASK_EVERY_S = 60.0
-# A database that does not answer within this time is asked again later.
+# Timeout of one read; the next read comes later.
 ASK_S = 30.0
 _LOG = logging.getLogger(__name__)
 
 
 class Countdown:
-    """Time until a moment, whatever the clock of the triggerer's machine says and whoever sets it meanwhile.
+    """Time until a deadline, independent of the wall clock of the triggerer's machine.
 
     Args:
-        until: the moment by the database's clock, seconds since the epoch.
+        until: deadline by the database's clock, seconds since the epoch.
     """
 
     def __init__(self, until: float) -> None:
@@ -24,22 +24,22 @@ class Countdown:
         self._ask_at = time.monotonic()
 
     async def left_s(self) -> float:
-        """Seconds until then, negative afterwards.
+        """Return the seconds until the deadline, negative after it.
 
-        While the database does not answer, what it said before counts, or this machine's clock when it never has.
+        While the database does not respond, the last reading counts, or this machine's clock before the first one.
         """
         if time.monotonic() >= self._ask_at:
             self._ask_at = time.monotonic() + ASK_EVERY_S
             try:
                 now = await asyncio.wait_for(asyncio.to_thread(_now), ASK_S)
             except Exception as error:
-                _LOG.warning("the database's clock cannot be read: %r", error)
+                _LOG.warning("cannot read the database's clock: %r", error)
             else:
                 self._ends = time.monotonic() + self._until - now
         return self._until - time.time() if self._ends is None else self._ends - time.monotonic()
 
     async def over(self) -> bool:
-        """Whether the moment has come."""
+        """Whether the deadline has passed."""
         return await self.left_s() <= 0
 
 

@@ -1,8 +1,7 @@
-"""How long a task may hold a worker (`execution_timeout`): the limit of last resort, for a task that hangs.
+"""`execution_timeout` of tasks: the limit of last resort for a task that hangs.
 
-Airflow's clock runs while the task is on a worker and starts at 0 whenever a deferred task is resumed; waiting in
-the triggerer does not count, and has deadlines of its own. A task that exceeds this limit is tried again and finds
-what it had begun.
+Airflow measures the time on a worker and starts at 0 whenever a deferred task resumes; time in the triggerer does
+not count and has deadlines of its own. A task that exceeds this limit is retried and resumes its work.
 """
 
 from datetime import timedelta
@@ -13,20 +12,20 @@ from tipcflow.config.loader import load_yaml
 from tipcflow.config.policy import Policy
 from tipcflow.domain import ConfigError
 
-# Fetching and reading the logs of a run, removing its processes, and all that has deadlines of minutes.
+# Fetching and parsing a run's logs, removing its processes, and work with deadlines of minutes.
 MARGIN = timedelta(hours=1)
-# Tasks that start nothing on nodes: a suite's archive is made, checks are asked.
+# Tasks that start nothing on nodes: packing the suite, evaluating checks.
 SHORT = timedelta(hours=1)
 
 
 def longest(config_dir: Path) -> timedelta:
-    """What the longest run of any policy may take, with its confirm run and a margin."""
+    """Return the maximum duration of a run over all policies, including the confirm run and a margin."""
     known = [_minutes(path) for path in sorted((config_dir / "policies").glob("*.yaml"))]
     return timedelta(minutes=max(known, default=_of(Policy(name="default")))) + MARGIN
 
 
 def _minutes(path: Path) -> float:
-    """The minutes of a policy; those of the default one for a file that is no policy, which `resolve` says."""
+    """Return the minutes of a policy file; the default policy's if it is invalid, which `resolve` reports."""
     try:
         policy = load_yaml(path, Policy)
     except ConfigError:

@@ -8,7 +8,7 @@ PREFIX = "/certification"
 
 
 class TipcflowPlugin(AirflowPlugin):
-    """Airflow loads plugins in every process, so the app is made only where it is asked for: in the api-server."""
+    """Airflow loads plugins in every process, so the app is created lazily: only the api-server requests it."""
 
     name = "tipcflow"
     external_views = [
@@ -24,7 +24,7 @@ class TipcflowPlugin(AirflowPlugin):
 
     @property
     def fastapi_apps(self) -> list[dict[str, Any]]:  # type: ignore[override]
-        """The one app with its prefix."""
+        """Return the app and its URL prefix."""
         from certification.app import the_app
 
         return [{"name": "certification", "app": the_app(), "url_prefix": PREFIX}]

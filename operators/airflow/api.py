@@ -1,13 +1,13 @@
-"""Airflow's own REST API, for what a task cannot do otherwise; where there is a connection for it."""
+"""Client of Airflow's REST API for requests the task SDK does not offer; needs an optional connection."""
 
 from tipcflow.airflow_api import Airflow
 
-# An HTTP connection with host, login and password of a user who may edit DAG runs.
+# HTTP connection: host, login and password of a user who may edit DAG runs.
 CONNECTION = "tipcflow_airflow_api"
 
 
 def api() -> Airflow | None:
-    """A client, None when there is no connection of that name."""
+    """Return a client, or None if the connection does not exist."""
     from airflow.sdk import Connection
     from airflow.sdk.exceptions import AirflowException
 

@@ -1,4 +1,4 @@
-"""The DAG runs that a weekly run starts: their ids, what to do about those that there are, whose turn it is."""
+"""DAG runs that a weekly run starts: ids, whether to start or reuse one, and the order of starts."""
 
 import hashlib
 import re
@@ -8,20 +8,20 @@ from enum import StrEnum
 
 from tipcflow.domain import InfraError, Status
 
-# A chain's run that says one of these has a verdict on the chain: it is not run again in the same week.
+# Statuses that are a verdict on the chain: a run with one is not repeated in the same week.
 VERDICTS = frozenset({Status.PASS, Status.IMPROVEMENT, Status.REGRESSION, Status.FAILED, Status.CONFIG_ERROR})
-# States of a DAG run that goes on (Airflow's DagRunState).
+# States of an active DAG run (Airflow's DagRunState).
 LIVING = frozenset({"queued", "running"})
-# The task that is mapped over the chains, and the states that it ends in.
+# The task mapped over the chains, and its final states.
 CERTIFY = "certify"
 _FINISHED = frozenset({"success", "failed", "skipped", "upstream_failed", "removed"})
-# More often than that nobody starts a chain in one week.
+# Upper limit of runs of one chain in one week.
 MOST_RUNS = 50
 _LONGEST = 200
 
 
 class Move(StrEnum):
-    """What a weekly run does about a chain."""
+    """What a weekly run does with a chain."""
 
     START = "start"
     WAIT = "wait"
@@ -30,12 +30,12 @@ class Move(StrEnum):
 
 @dataclass(frozen=True)
 class Seen:
-    """What is known of a DAG run.
+    """A chain's DAG run as Airflow and the metrics database describe it.
 
     Attributes:
-        state: Airflow's; None when there is no such DAG run.
-        known: whether it is a run of ours.
-        status: of our run, None while it has none.
+        state: Airflow's state; None if the DAG run does not exist.
+        known: whether the metrics database has the run.
+        status: the run's status in the metrics database; None before the verdict.
     """
 
     state: str | None = None
@@ -44,9 +44,9 @@ class Seen:
 
 
 def child_run_id(parent: str, number: int = 1, *, word: str = "weekly") -> str:
-    """The id of the `number`th DAG run that the DAG run `parent` starts, of a chain that is its trigger `word`.
+    """Return the id of the `number`th DAG run that the DAG run `parent` starts; `word` is the trigger.
 
-    Source of the rule: Airflow's `[core] allowed_run_id_pattern`, and its column of 250 characters.
+    Source of the rule: Airflow's `[core] allowed_run_id_pattern` and the 250 characters of its run id column.
     """
     safe = re.sub(r"[^A-Za-z0-9_.~:+-]+", "_", parent)
     if len(safe) > _LONGEST:
@@ -55,16 +55,16 @@ def child_run_id(parent: str, number: int = 1, *, word: str = "weekly") -> str:
 
 
 def next_move(parent: str, look: Callable[[str], Seen]) -> tuple[Move, str]:
-    """What to do about a chain, and the DAG run that it is about.
+    """Decide what to do with a chain, and with which DAG run id.
 
-    A run with a verdict keeps it; one that goes on is waited for; after one that a person or a broken node ended,
-    or that ended without a status, there is another one.
+    A run with a verdict is kept, an active run is awaited. A run that was cancelled, failed because of a node or
+    ended without a status is followed by a new run.
 
     Args:
-        look: tells what is known of the chain's DAG run of an id.
+        look: returns the state of the chain's DAG run with the given id.
 
     Raises:
-        InfraError: it was started too often.
+        InfraError: the chain has been started MOST_RUNS times.
     """
     for number in range(1, MOST_RUNS + 1):
         run_id = child_run_id(parent, number)
@@ -76,17 +76,17 @@ def next_move(parent: str, look: Callable[[str], Seen]) -> tuple[Move, str]:
         if seen.state is None and not seen.known:
             return Move.START, run_id
     raise InfraError(
-        f"the chain was started {MOST_RUNS} times in this weekly run and never got a verdict",
+        f"the chain was started {MOST_RUNS} times in this weekly run without reaching a verdict",
         hint="start a new run of the DAG `weekly`",
     )
 
 
 def ahead_of(index: int, states: Mapping[str, str | None], at_once: int) -> int:
-    """How many chains must end before the one at `index` may start; 0 when it is its turn.
+    """Return how many chains must finish before the chain at `index` may start; 0 if it may start now.
 
     Args:
-        states: of the tasks `certify`, by `certify_<index>` as Airflow names them.
-        at_once: how many may be on their way at once.
+        states: task states by `certify_<index>`, as Airflow names the mapped instances.
+        at_once: maximum number of concurrent chains.
     """
     unfinished = sum(states.get(f"{CERTIFY}_{other}") not in _FINISHED for other in range(index))
     return max(0, unfinished - at_once + 1)

@@ -1,4 +1,4 @@
-"""Nodes reached by Airflow's connections, through the SSH provider's hook; host keys are always checked."""
+"""Connects to nodes through Airflow connections and the SSH provider's hook; host keys are always verified."""
 
 import logging
 import random
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from airflow.providers.ssh.hooks.ssh import SSHHook
 
 TIMEOUT_S = 10
-# While sshd drops connections before its banner (MaxStartups), the login is tried again for so long.
+# How long to retry the login while sshd drops connections before its banner (MaxStartups).
 PATIENCE_S = 30.0
 KEEPALIVE_S = 10
-# It tells of every connection and login at level INFO, into the task's log.
+# Paramiko logs every connection and login at level INFO, which would fill the task's log.
 logging.getLogger("paramiko").setLevel(logging.WARNING)
 
 
@@ -27,8 +27,8 @@ def connect(node: Node, hook: "SSHHook | None" = None) -> Transport:
         hook: used instead of a new hook for the node's connection.
 
     Raises:
-        InfraError: no such connection, one that switches the host key check off, or a failed login; the message
-            names the node and the connection.
+        InfraError: the connection does not exist or disables host key verification, or the login fails. The
+            message names the node and the connection.
     """
     from tipcflow.transport.paramiko_adapter import ParamikoTransport
 
@@ -52,7 +52,7 @@ def hook_of(connection: str, node: str) -> "SSHHook":
         node: the node's name, for error messages.
 
     Raises:
-        InfraError: no such connection, or one that switches the host key check off.
+        InfraError: the connection does not exist or disables host key verification.
     """
     from airflow.providers.ssh.hooks.ssh import SSHHook
     from airflow.sdk.exceptions import AirflowException
@@ -74,7 +74,7 @@ def hook_of(connection: str, node: str) -> "SSHHook":
         )
     except (AirflowException, ValueError, OSError) as error:
         raise InfraError(
-            f"node {node}: the Airflow connection {connection} cannot be used: {error}",
+            f"node {node}: Airflow connection {connection} is not usable: {error}",
             node=node,
             hint="see Admin > Connections, or the variable AIRFLOW_CONN_" + connection.upper(),
         ) from error
@@ -82,22 +82,22 @@ def hook_of(connection: str, node: str) -> "SSHHook":
 
 
 def checked(hook: "SSHHook", node: str) -> "SSHHook":
-    """The hook itself, which verifies host keys.
+    """Return the hook after checking that it verifies host keys.
 
     Raises:
-        InfraError: the hook or its connection switches the host key check off.
+        InfraError: the hook or its connection disables host key verification.
     """
     if hook.no_host_key_check or hook.allow_host_key_change:
         raise InfraError(
-            f"node {node}: the Airflow connection {hook.ssh_conn_id} switches the check of host keys off",
+            f"node {node}: Airflow connection {hook.ssh_conn_id} disables host key verification",
             node=node,
-            hint="remove no_host_key_check and allow_host_key_change, and give its `host_key`",
+            hint="remove no_host_key_check and allow_host_key_change, and set `host_key`",
         )
     return hook
 
 
 def _dropped(error: BaseException) -> bool:
-    """Whether the server closed the connection before it said who it is."""
+    """Whether the server closed the connection before it sent its SSH banner."""
     return isinstance(error, EOFError | ConnectionResetError) or "protocol banner" in str(error)
 
 
@@ -109,14 +109,14 @@ def _explained(node: Node, hook: "SSHHook", error: BaseException) -> InfraError:
     passing = False
     if isinstance(error, paramiko.BadHostKeyException):
         what = f"the host key of {where} has changed"
-        hint = f"find out why; if the node was set up anew, put its new key into {node.connection}"
+        hint = f"find out why; if the node was reinstalled, put its new key into {node.connection}"
     elif isinstance(error, paramiko.AuthenticationException):
-        what = f"{where} refuses the login"
+        what = f"{where} rejected the login"
     elif "not found in known_hosts" in str(error):
-        what = f"the host key of {where} is not known"
-        hint = f"check it on the node, then give it as `host_key` of the connection {node.connection}"
+        what = f"the host key of {where} is unknown"
+        hint = f"verify the key on the node, then set it as `host_key` of connection {node.connection}"
     elif isinstance(error, TimeoutError):
-        what = f"{where} does not answer within {TIMEOUT_S} s"
+        what = f"{where} did not respond within {TIMEOUT_S} s"
         passing = True
     else:
         what = f"cannot connect to {where}: {error or type(error).__name__}"

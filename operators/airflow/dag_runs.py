@@ -1,4 +1,4 @@
-"""What a task asks and tells Airflow about other DAG runs, over the channel that every task and trigger has."""
+"""Queries and starts other DAG runs over the task SDK's supervisor channel."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -8,7 +8,7 @@ from operators.airflow.child_runs import LIVING
 from tipcflow.domain import ConfigError, InfraError
 from tipcflow.execute.sweeps.maintenance import Owner
 
-# Airflow's states of tasks of which something is still to come.
+# Airflow's task states that are not final.
 _UNFINISHED = [
     "scheduled",
     "queued",
@@ -23,17 +23,17 @@ _NOT_FOUND = 404
 
 
 def state_of(dag_id: str, run_id: str) -> str | None:
-    """The state of a DAG run (`queued`, `running`, `success`, `failed`), None when there is no such one."""
+    """Return the state of a DAG run (`queued`, `running`, `success`, `failed`), or None if it does not exist."""
     from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 
-    # Counting first: the state of what is not there would be an error.
+    # Count first: asking for the state of a missing DAG run raises an error.
     if not RuntimeTaskInstance.get_dr_count(dag_id=dag_id, run_ids=[run_id]):
         return None
     return str(getattr(state := RuntimeTaskInstance.get_dagrun_state(dag_id, run_id), "value", state))
 
 
 def owner_of(dag_id: str, run_id: str) -> Owner:
-    """Whether anything of a DAG run may still happen: also of one that has ended, while a task of it has not."""
+    """Return whether a DAG run is active; an ended DAG run with an unfinished task is active too."""
     from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 
     state = state_of(dag_id, run_id)
@@ -46,7 +46,7 @@ def owner_of(dag_id: str, run_id: str) -> Owner:
 
 
 def task_states(dag_id: str, run_id: str, task_id: str) -> dict[str, str | None]:
-    """The states of a mapped task's instances in a DAG run, by `<task id>_<map index>`."""
+    """Return the states of a mapped task's instances in a DAG run, by `<task id>_<map index>`."""
     from airflow.sdk.execution_time.task_runner import RuntimeTaskInstance
 
     states = RuntimeTaskInstance.get_task_states(dag_id=dag_id, task_ids=[task_id], run_ids=[run_id])
@@ -54,14 +54,14 @@ def task_states(dag_id: str, run_id: str, task_id: str) -> dict[str, str | None]
 
 
 def start(dag_id: str, run_id: str, *, run_after: datetime, conf: Mapping[str, Any], note: str) -> None:
-    """Start a DAG run; one that is there already is left as it is.
+    """Start a DAG run; do nothing if it exists already.
 
-    Not by raising DagRunTriggerException, as Airflow's own operator does: what waits then has no deadline, and
-    waits for ever for a DAG run that somebody deletes.
+    Airflow's TriggerDagRunOperator raises DagRunTriggerException instead. That way has no deadline and waits
+    forever for a DAG run that a user deletes.
 
     Raises:
-        ConfigError: Airflow does not know the DAG, cannot read it, or it is paused.
-        InfraError: Airflow refuses for another reason.
+        ConfigError: the DAG does not exist, has import errors, or is paused.
+        InfraError: Airflow rejects the request for another reason.
     """
     from airflow.sdk.exceptions import AirflowRuntimeError
     from airflow.sdk.execution_time.comms import TriggerDagRun
@@ -71,18 +71,18 @@ def start(dag_id: str, run_id: str, *, run_after: datetime, conf: Mapping[str, A
         dag = RuntimeTaskInstance.get_dag(dag_id)
     except AirflowRuntimeError as error:
         if (error.error.detail or {}).get("status_code") != _NOT_FOUND:
-            raise InfraError(f"Airflow does not tell about {dag_id}: {error}") from error
+            raise InfraError(f"cannot read DAG {dag_id} from Airflow: {error}") from error
         raise ConfigError(
             f"Airflow has no DAG {dag_id}",
-            hint=f"has its dag-processor read dags/{_file_of(dag_id)}? See its import errors",
+            hint=f"check that the dag-processor has parsed dags/{_file_of(dag_id)}; see its import errors",
         ) from error
     if dag.is_paused:
-        raise ConfigError(f"the DAG {dag_id} is paused: its run would never begin", hint="unpause it in Airflow")
-    asked = TriggerDagRun(dag_id=dag_id, run_id=run_id, run_after=run_after, conf=dict(conf), note=note)
+        raise ConfigError(f"DAG {dag_id} is paused: its run would never start", hint="unpause it in Airflow")
+    request = TriggerDagRun(dag_id=dag_id, run_id=run_id, run_after=run_after, conf=dict(conf), note=note)
     try:
-        SUPERVISOR_COMMS.send(asked)
+        SUPERVISOR_COMMS.send(request)
     except AirflowRuntimeError as error:
-        raise InfraError(f"Airflow does not start {dag_id}: {error}") from error
+        raise InfraError(f"Airflow could not start DAG {dag_id}: {error}") from error
 
 
 def _file_of(dag_id: str) -> str:

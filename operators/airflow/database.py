@@ -1,19 +1,19 @@
-"""Whether the tasks of this Airflow can share the metrics database."""
+"""Checks that all tasks of this Airflow can share the metrics database."""
 
 from airflow.configuration import conf
 
 from tipcflow.config.settings import settings
 from tipcflow.domain import ConfigError
 
-# Their tasks run on the scheduler's machine (operators.airflow.executor.LocalExecutor has this name too).
+# Executors that run tasks on the scheduler's machine (operators.airflow.executor.LocalExecutor has this name too).
 _LOCAL = frozenset({"LocalExecutor"})
 
 
 def refuse_sqlite_between_machines() -> None:
-    """Refuse a metrics database in a file where tasks may run on several machines: each would write its own file.
+    """Reject SQLite if tasks may run on several machines: each machine would write its own file.
 
     Raises:
-        ConfigError: SQLite, and an executor that is not local.
+        ConfigError: the database is SQLite and an executor is not local.
     """
     if not settings().database_url.startswith("sqlite"):
         return
@@ -28,7 +28,9 @@ def refuse_sqlite_between_machines() -> None:
 
 
 def executors(configured: str) -> list[str]:
-    """The class names in Airflow's `[core] executor`: `[team=][alias:]module.Class` or a short name, several with
-    commas, teams with semicolons."""
+    """Return the class names in Airflow's `[core] executor`.
+
+    An entry is `[team=][alias:]module.Class` or a short name; commas separate entries, semicolons separate teams.
+    """
     entries = (one for team in configured.split(";") for one in team.rpartition("=")[2].split(","))
     return [entry.strip().rpartition(":")[2].rpartition(".")[2] for entry in entries if entry.strip()]

@@ -1,4 +1,4 @@
-"""Errors that a person reads, as Airflow takes them: final, for trying again would say the same."""
+"""Converts tipcflow errors to Airflow exceptions that fail the task without retries."""
 
 import contextlib
 from collections.abc import Iterator
@@ -9,8 +9,8 @@ from tipcflow.domain import TipcflowError
 
 
 @contextlib.contextmanager
-def failing_plainly() -> Iterator[None]:
-    """What is raised as TipcflowError fails the task at once, with its status word in front."""
+def tipcflow_errors_fail_task() -> Iterator[None]:
+    """Fail the task without retries on a TipcflowError; the message starts with the status word."""
     try:
         yield
     except TipcflowError as error:
@@ -18,13 +18,13 @@ def failing_plainly() -> Iterator[None]:
 
 
 def airflow_error(error: TipcflowError) -> AirflowException:
-    """The error as Airflow takes it: final, except for another schema of the database or a server that is away.
+    """Return the Airflow exception for an error: final, except for a schema mismatch or an unreachable database.
 
-    Both pass: when an upgrade has reached database and workers, or the server is back. Airflow retries the task.
+    Both are temporary, until an upgrade has reached database and workers or the server is back: Airflow retries.
     """
     from tipcflow.store.engine import UnreachableError
     from tipcflow.store.migrate import WrongSchemaError
 
-    said = f"{error.status.value}: {error}"
+    message = f"{error.status.value}: {error}"
     passes = isinstance(error, WrongSchemaError | UnreachableError)
-    return AirflowException(said) if passes else AirflowFailException(said)
+    return AirflowException(message) if passes else AirflowFailException(message)

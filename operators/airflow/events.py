@@ -1,4 +1,4 @@
-"""What happens in a run, as lines of a task's log and as the run's events."""
+"""Writes the events of a run to the task's log and to the run's event file."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -9,14 +9,14 @@ from tipcflow.execute.progress import Event, Kind, MaskedListener
 
 
 class Log(Protocol):
-    """What is needed of a logger: Airflow's are not the standard library's."""
+    """The logger methods in use; Airflow's loggers are not the standard library's."""
 
     def info(self, event: str, *args: object) -> object:
-        """Write a line."""
+        """Log a line at level INFO."""
         ...
 
     def warning(self, event: str, *args: object) -> object:
-        """Write a warning."""
+        """Log a line at level WARNING."""
         ...
 
 
@@ -29,11 +29,11 @@ class TaskLog:
         self.before_flush: Callable[[], None] = lambda: None
 
     def take(self, event: Event) -> None:
-        """Take one event."""
+        """Write one event."""
         where = " ".join(word for word in (event.node, event.leg) if word)
         if event.kind is Kind.LOG:
             *lines, rest = (self._rest.get(where, "") + event.text).split("\n")
-            # A progress bar that never ends its line must not grow for ever.
+            # A progress bar that never ends its line must not grow without limit.
             self._rest[where] = rest[-4096:]
             for line in lines:
                 self._log.info("%s | %s", where, line.rstrip("\r"))
@@ -47,7 +47,7 @@ class TaskLog:
             self._log.info("%s: %s%s", event.step, event.status.value, f": {event.text}" if event.text else "")
 
     def flush(self) -> None:
-        """Write what has come of lines that did not end."""
+        """Write lines that have no line end yet."""
         self.before_flush()
         for where, rest in self._rest.items():
             if rest:
@@ -56,7 +56,7 @@ class TaskLog:
 
 
 def listener(home: Path, run: str, task_log: TaskLog) -> MaskedListener:
-    """One listener that writes both, with secrets masked; `task_log.flush` flushes it too."""
+    """Return a listener that writes to both, with secrets masked; `task_log.flush` flushes the event file too."""
     write = event_writer(home, run)
 
     def take(event: Event) -> None:

@@ -1,7 +1,7 @@
-"""The LocalExecutor with its imports done before it forks: a task's process finds them made.
+"""LocalExecutor that imports modules before it forks workers, so that tasks inherit them.
 
-A task is forked from a worker, and a worker from the scheduler. What they have not imported each task imports
-again, which took half a second of CPU per task, and ten times as long where a training has the CPUs.
+A task is forked from a worker, and a worker from the scheduler. Modules not yet imported there are imported by
+every task, which cost half a second of CPU per task, and ten times as long while a training used the CPUs.
 """
 
 import importlib
@@ -18,7 +18,7 @@ from tipcflow.params import known_dialects, load_dialect
 from tipcflow.store.rehearsal import rehearse
 
 _LOG = logging.getLogger(__name__)
-# What tasks import inside functions, by the time they run.
+# Modules that tasks import inside functions.
 _LATE = (
     "airflow.dag_processing.dagbag",
     "airflow.providers.ssh.hooks.ssh",
@@ -28,32 +28,32 @@ _LATE = (
     "paramiko",
     "rich.table",
 )
-# Alembic runs the first, nodes run the second.
+# Not imported: Alembic runs the first, nodes run the second.
 _NOT_HERE = ("tipcflow.store.migrations.", "tipcflow.remote.runner.")
 _ROOMS = (operators, check, config, execute, parse, plan, remote, report, store, transport)
 
 
 class LocalExecutor(local_executor.LocalExecutor):
-    """Airflow's own, started warm. It keeps its name, by which Airflow tells local executors from others."""
+    """Airflow's LocalExecutor with preloaded modules; Airflow recognizes local executors by this class name."""
 
     def start(self) -> None:
-        """Import, then fork the workers."""
+        """Preload modules, then fork the workers."""
         warm()
         super().start()
 
 
 def warm() -> None:
-    """Import what tasks need. What cannot be imported is left for the task that needs it, which says why."""
+    """Import the modules that tasks need; a failed import is logged here and raised again in the task."""
     for name in _names():
         try:
             importlib.import_module(name)
         except Exception as error:
-            _LOG.warning("%s cannot be imported before the tasks: %s", name, error)
+            _LOG.warning("cannot preload %s: %s", name, error)
     try:
         rehearse(settings().database_url)
     except Exception as error:
-        _LOG.warning("the database cannot be rehearsed before the tasks: %s", error)
-    # Every graph of a chain is drawn with a dialect; they are read once and kept.
+        _LOG.warning("cannot preload the database layer: %s", error)
+    # Every chain's graph needs a dialect; dialects are read once and cached.
     for dialect in known_dialects():
         load_dialect(dialect)
 

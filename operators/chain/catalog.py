@@ -1,4 +1,4 @@
-"""The chains of a suite, as far as their graphs need them: files of `configs/chains/<suite>/<model>/`."""
+"""Chains of a suite and their variants, read from `configs/chains/<suite>/<model>/`."""
 
 import logging
 import os
@@ -13,17 +13,17 @@ from tipcflow.config.suite import load_suite
 from tipcflow.domain import Compat, ConfigError, TipcflowError, dag_id_of
 from tipcflow.plan import ALL_MODES, build_plan, file_modes
 
-# Which mode a graph is drawn for; variants do not depend on it, but for modes that do not train.
+# Mode for which a graph is built; only modes without training have other variants.
 GRAPH_MODE = "lite_train_lite_infer"
 # Suite, model, file.
 _ID_PARTS = 3
-# A task's id has its group's in front, and may have 250 characters.
+# A task id starts with its group's id and has at most 250 characters.
 _LONGEST_GROUP = 150
 _LOG = logging.getLogger(__name__)
 
 
 class Dialects:
-    """How a suite's params files are read: its file is read when a graph is drawn, once for all chains."""
+    """Dialects of a suite's params files, read from the suite file once, on first use."""
 
     def __init__(self, suite: str, config_dir: Path) -> None:
         self.suite = suite
@@ -31,21 +31,21 @@ class Dialects:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The names of its dialects.
+        """Names of the suite's dialects.
 
         Raises:
-            ConfigError: the suite's file is missing or wrong.
+            ConfigError: the suite file is missing or invalid.
         """
         return load_suite(self.suite, self.config_dir).dialects
 
 
 @dataclass(frozen=True)
 class Chain:
-    """One params file of the catalog.
+    """A params file of the catalog.
 
     Attributes:
-        path: the file; its folder is the model.
-        dialects: those of its suite.
+        path: the file; its folder is named after the model.
+        dialects: dialects of the suite.
     """
 
     path: Path
@@ -53,7 +53,7 @@ class Chain:
 
     @property
     def suite(self) -> str:
-        """The name of its suite."""
+        """Name of the suite."""
         return self.dialects.suite
 
     @property
@@ -63,29 +63,29 @@ class Chain:
 
     @property
     def dag_id(self) -> str:
-        """The id of its DAG."""
+        """Id of the chain's DAG."""
         return dag_id_of(self.name)
 
     @property
     def params_file(self) -> str:
-        """What finds the file in the suite: its folder and name."""
+        """`<folder>/<name>`, by which the file is found in the suite."""
         return f"{self.path.parent.name}/{self.path.name}"
 
     @cached_property
     def modes(self) -> tuple[str, ...]:
-        """The modes that its kind of file may have; all, when that cannot be told: then `resolve` says why."""
+        """Modes that this kind of file supports; all modes if the file is unreadable, which `resolve` reports."""
         try:
             text = self.path.read_text(encoding="utf-8")
             return file_modes(text, file=str(self.path), dialects=self.dialects.names)
         except (TipcflowError, OSError, UnicodeDecodeError):
             return ALL_MODES
         except Exception:
-            _LOG.exception("the modes of %s cannot be told", self.path)
+            _LOG.exception("cannot read the modes of %s", self.path)
             return ALL_MODES
 
     @cached_property
     def variants(self) -> tuple[str, ...]:
-        """The ids of its variants; none when the file cannot be planned: then `resolve` says why."""
+        """Ids of the variants; empty if the file cannot be planned, which `resolve` reports."""
         try:
             plan = build_plan(
                 self.path.read_text(encoding="utf-8"),
@@ -99,17 +99,17 @@ class Chain:
         except (TipcflowError, OSError, UnicodeDecodeError):
             return ()
         except Exception:
-            # A defect of ours that one file shows must not take the DAGs of all others along.
-            _LOG.exception("%s cannot be drawn", self.path)
+            # A defect that one file triggers must not break the DAGs of all other files.
+            _LOG.exception("cannot build the graph of %s", self.path)
             return ()
         return tuple(variant.id for variant in plan.variants)
 
 
 def chains_of(suite: str, config_dir: Path) -> list[Chain]:
-    """All chains of a suite, by path.
+    """Return all chains of a suite, sorted by path.
 
     Raises:
-        ConfigError: the DAGs of two of them would have the same id: Airflow would show one and be silent.
+        ConfigError: two chains have the same DAG id; Airflow would show one of them without an error.
     """
     dialects = Dialects(suite, config_dir)
     chains = [Chain(Path(path), dialects) for path in sorted(_params_files(config_dir / "chains" / suite))]
@@ -118,24 +118,24 @@ def chains_of(suite: str, config_dir: Path) -> list[Chain]:
         other = by_id.setdefault(chain.dag_id, chain)
         if other is not chain:
             raise ConfigError(
-                f"its DAG has the same id as that of {other.path}",
+                f"its DAG id is also the DAG id of {other.path}",
                 file=str(chain.path),
                 key="DAG id",
                 found=chain.dag_id,
-                expected="folders and files whose names differ in more than characters that no id may have",
+                expected="folder and file names that differ in characters allowed in a DAG id",
             )
     return chains
 
 
 def chain_of(suite: str, config_dir: Path, dag_id: str) -> Chain | None:
-    """The chain whose DAG has this id. For the process of a task: it looks for one file and lists none."""
+    """Return the chain with this DAG id; used in task processes, because it does not read all chains."""
     parts = dag_id.split(".")
     if len(parts) == _ID_PARTS:
         path = config_dir / "chains" / suite / parts[1] / f"{parts[2]}.txt"
         chain = Chain(path, Dialects(suite, config_dir))
         if chain.dag_id == dag_id and path.is_file():
             return chain
-    # Its file's name has characters that no id may have, or the id is cut.
+    # The file name has characters not allowed in an id, or the id is truncated.
     return next((chain for chain in chains_of(suite, config_dir) if chain.dag_id == dag_id), None)
 
 
@@ -151,7 +151,7 @@ def _params_files(root: Path) -> Iterator[str]:
 
 
 def group_ids(variants: Sequence[str]) -> list[str]:
-    """The variants' names as Airflow takes them for task groups: each differs from the others.
+    """Return a unique task group id for each variant.
 
     Source of the rule: Airflow's `validate_group_key` (letters, digits, `_` and `-`, at most 200 characters).
     """

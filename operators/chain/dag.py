@@ -1,4 +1,4 @@
-"""Chains as DAGs: one graph, drawn from the catalog without any node being asked."""
+"""DAGs of chains, built from the catalog without contacting nodes."""
 
 from collections.abc import Mapping, Sequence
 from copy import copy
@@ -26,9 +26,9 @@ from operators.tasks.verdict import VerdictOperator
 from tipcflow.config.settings import settings
 
 CERTIFY = "certify"
-# A task that dies with its worker is tried again and finds what it had begun. What a task *says* is final.
+# A task that dies with its worker is retried and resumes its work. A failure that a task reports is final.
 DEFAULTS = {"retries": 2, "retry_delay": timedelta(seconds=10), "owner": "tipcflow"}
-# The first task of every run.
+# First task of every run.
 RESOLVE: dict[str, Any] = {
     "task_id": "resolve",
     "doc_md": docs.TASKS["resolve"],
@@ -40,7 +40,7 @@ _LONGEST_TAG = 100
 
 
 def chain_dags(suite: str, config_dir: Path | None = None) -> dict[str, DAG]:
-    """DAG id -> DAG of every chain of a suite; of one only, when Airflow parses the file for one task."""
+    """Return the DAGs of a suite's chains by DAG id; only one when Airflow parses the file for one task."""
     folder = config_dir or settings().config_dir
     if wanted := get_parsing_context().dag_id:
         chain = chain_of(suite, folder, wanted)
@@ -52,20 +52,20 @@ def chain_dags(suite: str, config_dir: Path | None = None) -> dict[str, DAG]:
 
 
 def chain_dag(chain: Chain, params: Mapping[str, Param], limit: timedelta | None = None) -> DAG:
-    """The DAG of one chain, with its own copy of the params.
+    """Return the DAG of one chain, with its own copy of the params.
 
     Args:
-        limit: how long a task may hold a worker; None for what the policies of `settings().config_dir` need.
+        limit: how long a task may occupy a worker; None for the longest policy in `settings().config_dir`.
     """
     dag = DAG(
         dag_id=chain.dag_id,
         dag_display_name=chain.name,
-        description=f"Train, export and infer {chain.path.parent.name} of {chain.suite}, and judge it",
+        description=f"Train, export, infer and check {chain.path.parent.name} of suite {chain.suite}",
         doc_md=docs.chain_doc(chain.name, chain.params_file, chain.variants),
         schedule=None,
         catchup=False,
         max_active_runs=16,
-        # Without a schedule a pause would only keep runs that somebody asked for.
+        # The DAG has no schedule; a paused DAG would only hold back triggered runs.
         is_paused_upon_creation=False,
         tags=[tag[:_LONGEST_TAG] for tag in ("tipcflow", chain.suite, chain.path.parent.name)],
         default_args=defaults(limit),
@@ -75,47 +75,47 @@ def chain_dag(chain: Chain, params: Mapping[str, Param], limit: timedelta | None
             suite=chain.suite, params_file=chain.params_file, allowed=allowed(chain=True), **RESOLVE
         )
         tasks(resolve, chain.variants)
-    give(dag, params)
+    set_params(dag, params)
     return dag
 
 
 def defaults(limit: timedelta | None = None) -> dict[str, Any]:
-    """What all tasks of a run's DAG have."""
+    """Default arguments of all tasks of a run's DAG."""
     return {**DEFAULTS, "execution_timeout": limit or longest(settings().config_dir)}
 
 
 def certify_dag(config_dir: Path | None = None) -> DAG:
-    """The DAG for params files that have none of their own."""
+    """Return the DAG for params files without a DAG of their own."""
     folder = config_dir or settings().config_dir
     dag = DAG(
         dag_id=CERTIFY,
-        description="Train, export and infer the model of any params file, and judge it",
+        description="Train, export, infer and check the model of any params file",
         doc_md=docs.CERTIFY_DOC,
         schedule=None,
         catchup=False,
         max_active_runs=16,
-        # Without a schedule a pause would only keep runs that somebody asked for.
+        # The DAG has no schedule; a paused DAG would only hold back triggered runs.
         is_paused_upon_creation=False,
         tags=["tipcflow"],
         default_args=defaults(longest(folder)),
     )
     with dag:
         tasks(ResolveOperator(suite="", params_file="", allowed=allowed(chain=False), **RESOLVE), ())
-    give(dag, {**chain_params(folder), **run_params(folder)})
+    set_params(dag, {**chain_params(folder), **run_params(folder)})
     return dag
 
 
-def give(dag: DAG, params: Mapping[str, Param]) -> None:
-    """Give a DAG its params when it has its tasks.
+def set_params(dag: DAG, params: Mapping[str, Param]) -> None:
+    """Set a DAG's params after its tasks have been created.
 
-    Airflow copies the params that a DAG has into every task that is made, and validates and serialises each copy;
-    a task is told those of its DAG anyway.
+    Airflow copies the DAG's params into every task created later, and validates and serializes each copy. Tasks
+    receive the DAG's params in any case.
     """
     dag.params = ParamsDict({name: copy(param) for name, param in params.items()})
 
 
 def tasks(resolve: ResolveOperator, variants: Sequence[str]) -> None:
-    """resolve -> acquire -> prepare -> groups, one after the other -> collect -> release -> judge -> verdict."""
+    """Add resolve -> acquire -> prepare -> groups in sequence -> collect -> release -> judge -> verdict."""
     acquire = AcquireOperator(task_id="acquire", doc_md=docs.TASKS["acquire"])
     prepare = StepOperator.partial(
         task_id="prepare", kind="prepare", map_index_template=_NODE_NAME, doc_md=docs.TASKS["prepare"]
@@ -132,17 +132,17 @@ def tasks(resolve: ResolveOperator, variants: Sequence[str]) -> None:
         task_id="verdict", doc_md=docs.TASKS["verdict"], execution_timeout=SHORT
     ).as_teardown(on_failure_fail_dagrun=True)
     last >> collect >> release >> judge >> verdict
-    # Also directly: who clears only failed tasks leaves those between as they were.
+    # Direct edges as well: clearing only failed tasks leaves the tasks between as they were.
     last >> verdict
 
 
 def _group(
     resolve: BaseOperator, after: list[_Task], number: int, group: str, variants: Sequence[str]
 ) -> list[_Task]:
-    """One variant: train -> eval -> export -> infer_cpu and infer_gpu; the tasks that come last.
+    """Add the tasks of one variant: train -> eval -> export -> infer_cpu and infer_gpu. Return the last ones.
 
-    Only one variant runs at a time: two at once on the same nodes would measure neither. A later one runs also
-    when an earlier one failed.
+    Variants run one at a time, because concurrent variants on the same nodes would disturb each other's
+    measurements. A variant runs even if an earlier one failed.
     """
 
     def step(kind: str) -> StepOperator:
@@ -151,7 +151,7 @@ def _group(
             kind=kind,
             group=number,
             variants=variants,
-            # Some of its steps may be fine where others are not: the database decides.
+            # Some steps of a group may succeed where others fail: the database decides.
             trigger_rule="all_done",
             doc_md=docs.TASKS[kind],
         )

@@ -1,4 +1,4 @@
-"""The DAG `confirm`: measures once more what a run's judge doubts."""
+"""DAG `confirm`: re-measures the suspected regressions of a run."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import DAG, Context, Param
 
 from operators.chain import docs
-from operators.chain.dag import RESOLVE, defaults, give, tasks
+from operators.chain.dag import RESOLVE, defaults, set_params, tasks
 from operators.tasks.ask_confirm import CONFIRMS, DAG_ID
 from operators.tasks.phases import ResolveOperator
 from operators.tasks.request import check_names
@@ -19,33 +19,36 @@ if TYPE_CHECKING:
     from tipcflow.execute.request import RunRequest
     from tipcflow.execute.run.context import TaskContext
 
-# Each waits for slots alone, and for minutes at most: there is nothing that a limit would protect.
+# Confirm runs wait for slots only, for minutes at most, so that a limit would protect nothing.
 _AT_ONCE = 1000
-# When all workers are busy, its tasks are next: a run waits for it, and that run's budget goes by.
+# Its tasks are next when all workers are busy: a run waits for them on its own budget.
 _FIRST = 1000
 
 
 class ConfirmResolveOperator(ResolveOperator):
-    """Makes the plan of a confirm run: of the run that it confirms, the steps in doubt and what they need."""
+    """Plans a confirm run: the suspected steps of the run being confirmed and their prerequisites."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(suite="", params_file="", allowed=(CONFIRMS,), **kwargs)
 
     def asked(self, run: "TaskContext", context: Context, given: Mapping[str, Any]) -> "RunRequest":
-        """The wish of the run that is confirmed, cut down to what is in doubt.
+        """Return the request of the run being confirmed, reduced to the suspected steps.
 
         Raises:
-            ConfigError: a param that is wrong, or no such run.
-            InfraError: nobody waits for this confirmation.
+            ConfigError: a param is invalid, or the run does not exist.
+            InfraError: no run waits for this confirmation.
         """
         confirms = given.get(CONFIRMS)
         if set(given) != {CONFIRMS} or not isinstance(confirms, str) or not confirms:
             raise ConfigError(
-                "a judge starts this DAG", key=CONFIRMS, found=repr(dict(given))[:80], expected="only a run's id"
+                "this DAG is started by task `judge`",
+                key=CONFIRMS,
+                found=repr(dict(given))[:80],
+                expected="only a run id",
             )
         asked = confirm.asked_of(run.store, confirms)
         if asked is None or asked.run != run.run:
-            raise InfraError(f"run {confirms} does not ask for this confirm run")
+            raise InfraError(f"run {confirms} did not request this confirm run")
         confirmed = self._confirmed(run, given)
         check_names(suite=confirmed.suite, cluster=confirmed.cluster, policy=confirmed.policy)
         dag_run = context["dag_run"]
@@ -57,7 +60,7 @@ class ConfirmResolveOperator(ResolveOperator):
         )
 
     def fallback(self, run: "TaskContext", context: Context, given: Mapping[str, Any]) -> "RunRequest":
-        """That of the run that is confirmed, where there is one."""
+        """Return the request of the run being confirmed, if it exists."""
         try:
             return dataclasses.replace(self._confirmed(run, given), trigger=confirm.TRIGGER)
         except ConfigError:
@@ -71,15 +74,15 @@ class ConfirmResolveOperator(ResolveOperator):
 
 
 def confirm_dag() -> DAG:
-    """The graph of a chain, for whatever a confirm run does of it."""
+    """Return the DAG: the graph of a chain, of which a confirm run uses a part."""
     dag = DAG(
         dag_id=DAG_ID,
-        description="Measure once more what looks like a regression; started by the task `judge`",
+        description="Re-measure a suspected regression; started by task `judge`",
         doc_md=docs.CONFIRM_DOC,
         schedule=None,
         catchup=False,
         max_active_runs=_AT_ONCE,
-        # Runs wait for it.
+        # Runs wait for this DAG, so it must not be paused.
         is_paused_upon_creation=False,
         tags=["tipcflow"],
         default_args={**defaults(), "priority_weight": _FIRST},
@@ -87,7 +90,7 @@ def confirm_dag() -> DAG:
     with dag:
         tasks(ConfirmResolveOperator(**RESOLVE), ())
     confirms = Param(
-        "", type="string", title="Confirms", description="The run that is confirmed; its judge asks for it."
+        "", type="string", title="Confirms", description="Id of the run to confirm; set by its task `judge`."
     )
-    give(dag, {CONFIRMS: confirms})
+    set_params(dag, {CONFIRMS: confirms})
     return dag

@@ -1,4 +1,4 @@
-"""The DAG that keeps a deployment tidy: sweeps that know nothing of each other, every hour."""
+"""DAG `maintenance`: independent cleanup sweeps, every hour."""
 
 from collections.abc import Callable, Mapping
 from datetime import timedelta
@@ -9,24 +9,24 @@ from airflow.sdk import DAG, BaseOperator, Context, CronTriggerTimetable
 from operators.airflow import dag_runs
 from operators.airflow.connect import connect
 from operators.airflow.database import refuse_sqlite_between_machines
-from operators.airflow.errors import failing_plainly
+from operators.airflow.errors import tipcflow_errors_fail_task
 from operators.airflow.events import TaskLog, listener
 from operators.maintenance.docs import DOC, TASKS
 from tipcflow.config.settings import settings
 from tipcflow.execute.sweeps.maintenance import Upkeep
 
 MAINTENANCE = "maintenance"
-# Not at the full hour, when everything else of a site begins.
+# Not at the full hour, when other scheduled jobs start.
 CRON = "23 * * * *"
-# The next one must find this one gone.
+# A sweep must end before the next hourly run starts.
 LONGEST = timedelta(minutes=50)
 
 
 class SweepOperator(BaseOperator):
-    """One sweep.
+    """Runs one sweep.
 
     Args:
-        sweep: its name, one of `sweeps()`.
+        sweep: a name in `sweeps()`.
     """
 
     def __init__(self, *, sweep: str, **kwargs: Any) -> None:
@@ -34,14 +34,14 @@ class SweepOperator(BaseOperator):
         self.sweep = sweep
 
     def execute(self, context: Context) -> str:
-        """Called by Airflow; one line of what was done."""
+        """Called by Airflow; returns a one-line summary."""
         from tipcflow.store import Store
 
         known = settings()
         task_log = TaskLog(self.log)
-        with failing_plainly():
+        with tipcflow_errors_fail_task():
             refuse_sqlite_between_machines()
-        with failing_plainly(), Store.open_in_task() as store:
+        with tipcflow_errors_fail_task(), Store.open_in_task() as store:
             upkeep = Upkeep(
                 store,
                 known.home,
@@ -59,7 +59,7 @@ class SweepOperator(BaseOperator):
 
 
 def sweeps() -> Mapping[str, Callable[[Upkeep], str]]:
-    """Name -> sweep; imported when a task wants one."""
+    """Return the sweeps by name; imports are deferred until a task needs them."""
     from tipcflow.execute.sweeps.leases import expired_leases
     from tipcflow.execute.sweeps.leftovers import leftovers
     from tipcflow.execute.sweeps.node_folders import node_folders
@@ -71,18 +71,18 @@ def sweeps() -> Mapping[str, Callable[[Upkeep], str]]:
 
 
 def maintenance_dag() -> DAG:
-    """One task per sweep, side by side."""
+    """Return the DAG: one task per sweep, in parallel."""
     dag = DAG(
         dag_id=MAINTENANCE,
-        description="Gives abandoned runs a status and removes what is of no use any more",
+        description="Finish abandoned runs, release expired leases, remove old files",
         doc_md=DOC,
         schedule=CronTriggerTimetable(CRON, timezone="UTC", run_immediately=timedelta(0)),
         catchup=False,
         max_active_runs=1,
-        # What nobody unpauses would not tidy up.
+        # A paused DAG would not clean up.
         is_paused_upon_creation=False,
         tags=["tipcflow"],
-        # It comes again in an hour.
+        # The next run comes in an hour.
         default_args={"retries": 0, "owner": "tipcflow", "execution_timeout": LONGEST},
     )
     with dag:

@@ -1,4 +1,4 @@
-"""A run that is confirmed: its judge starts a DAG run of the DAG `confirm`, and waits for it."""
+"""Requests a confirm run: `judge` starts a run of DAG `confirm` and waits for it."""
 
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
     from tipcflow.execute.run.context import TaskContext
     from tipcflow.execute.verdict.confirm import Asked
 
-# A DAG of its own: as runs of the chain, confirm runs would wait behind runs that wait for confirm runs.
+# A separate DAG: as runs of the chain's DAG, confirm runs would queue behind runs that wait for them.
 DAG_ID = "confirm"
-# Its only param: the run that it confirms.
+# The only param: the run to confirm.
 CONFIRMS = "confirms"
-# More often than that nobody clears a run whose confirm run had begun.
+# Upper limit of confirm runs of one run.
 _MOST = 20
 
 
 def waited_for(run: "TaskContext", context: Context) -> tuple[str, "Asked"] | None:
-    """(id of the confirm DAG run, what was asked) while it is to be waited for; it is started when it was not.
+    """Return (id of the confirm DAG run, its request) if the run must wait for it; start it if necessary.
 
-    One that Airflow refuses to start is not waited for: the numbers stay in doubt, and the checks say why.
+    If Airflow rejects the start, the run does not wait: the numbers stay unconfirmed, and checks give the reason.
     """
     asked = confirm.asked_of(run.store, run.run) or _ask(run, context)
     if asked is None or not confirm.open_question(run.store, run.run):
@@ -35,25 +35,26 @@ def waited_for(run: "TaskContext", context: Context) -> tuple[str, "Asked"] | No
         return None
     child, at = asked.dag_run_id, datetime.fromisoformat(kept["run_after"])
     try:
-        # Also when this task died between asking and starting.
+        # Repeated if this task died between the request and the start.
         if dag_runs.state_of(DAG_ID, child) is None:
             note = f"confirms {context['dag_run'].dag_id} {context['dag_run'].run_id}: {', '.join(asked.keys)}"
             dag_runs.start(DAG_ID, child, run_after=at, conf={CONFIRMS: run.run}, note=note)
     except TipcflowError as error:
-        run.note(f"the confirm run could not be started: {error}")
+        run.note(f"could not start the confirm run: {error}")
         confirm.refuse(run.store, run.run, str(error))
         return None
     run.note(
-        f"measuring once more: {', '.join(asked.keys)}; the run has no status until confirm run {asked.run} "
-        f"(DAG {DAG_ID}) has ended, for at most {asked.until - run.now():.0f} s"
+        f"re-measuring {', '.join(asked.keys)}: the verdict waits for confirm run {asked.run} "
+        f"(DAG {DAG_ID}), for at most {asked.until - run.now():.0f} s"
     )
     return child, asked
 
 
 def ask_early(run: "TaskContext", context: Context) -> None:
-    """Ask while the run still has its slots, and queue for them: who waits for slots now would have them first.
+    """Request the confirm run and queue for slots while the run still holds its own.
 
-    Else a confirm run on a busy cluster begins when another run has ended, and may be too late then.
+    Otherwise other waiting runs would get the slots first, and a confirm run on a busy cluster could start
+    too late.
     """
     from tipcflow.execute.leases.keeper import TASK_WAITER_S
     from tipcflow.execute.resolve.resolve import create_run
@@ -83,10 +84,10 @@ def _ask(run: "TaskContext", context: Context) -> "Asked | None":
 
 
 def _free_id(dag_id: str, run_id: str) -> str:
-    """An id for the confirm run: another one when the run was cleared and is confirmed again."""
+    """Return an unused id for the confirm run; a cleared run gets another one."""
     for number in range(1, _MOST + 1):
-        # With the DAG's: the chains of a weekly run have the same run id.
+        # The DAG id is part of it, because the chains of a weekly run share one run id.
         child = child_run_id(f"{dag_id}.{run_id}", number, word=confirm.TRIGGER)
         if dag_runs.state_of(DAG_ID, child) is None:
             return child
-    raise InfraError(f"the run was confirmed {_MOST} times already")
+    raise InfraError(f"the run already has {_MOST} confirm runs")

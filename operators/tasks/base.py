@@ -1,4 +1,4 @@
-"""What all tasks of a run share: which run it is, its database, and errors that a person reads."""
+"""Base class of a run's tasks: run id, metrics database, error handling."""
 
 import contextlib
 from collections.abc import Iterator
@@ -20,14 +20,13 @@ if TYPE_CHECKING:
 
 
 class RunOperator(BaseOperator):
-    """A task of a run. Subclasses implement `work`; what they raise as TipcflowError fails the task at once.
+    """A task of a run. Subclasses implement `work`; a TipcflowError fails the task without retries.
 
-    Everything else that is raised is a defect of ours or a broken worker: Airflow may try the task again, and the
-    task finds what it had begun.
+    Any other exception is a defect or a broken worker: Airflow may retry the task, which resumes its work.
     """
 
     def work(self, run: "TaskContext", context: Context) -> Any:
-        """Do the task's part; what it returns is the task's XCom."""
+        """Do the task's work; the result becomes the task's XCom."""
         raise NotImplementedError
 
     def connect(self, node: "Node") -> "Transport":
@@ -41,7 +40,7 @@ class RunOperator(BaseOperator):
 
     @contextlib.contextmanager
     def opened(self, context: Context) -> "Iterator[TaskContext]":
-        """The run of this task, with its database open."""
+        """Open the database and yield the context of the task's run."""
         from tipcflow.execute.run import status_spool as spool
         from tipcflow.execute.run.context import TaskContext
         from tipcflow.store import Store
@@ -61,6 +60,6 @@ class RunOperator(BaseOperator):
 
 
 def run_of(context: Context) -> str:
-    """Our run that the task's DAG run is."""
+    """Return the id of the tipcflow run that belongs to the task's DAG run."""
     dag_run = context["dag_run"]
     return run_id_of(dag_run.dag_id, dag_run.run_id, dag_run.run_after)

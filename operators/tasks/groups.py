@@ -1,6 +1,6 @@
-"""Which steps of a run's plan a task of the graph does.
+"""Assigns the steps of a run's plan to the tasks of the graph.
 
-The graph is drawn from the catalog, the plan is made at the ref that is tested: the two need not be the same.
+The graph is built from the catalog, the plan from the tested ref; the two may differ.
 """
 
 from collections.abc import Sequence
@@ -9,13 +9,13 @@ from tipcflow.domain import Plan, Step, StepKind
 
 
 def steps_of(plan: Plan, kind: StepKind, group: int, variants: Sequence[str]) -> list[Step]:
-    """The plan's steps of one kind that variant group `group` does, in the plan's order.
+    """Return the plan's steps of one kind that variant group `group` runs, in plan order.
 
-    Steps of variants that the graph has no group for (new at this ref, or of a mode without training) are done by
-    the first group, so that nothing is left out.
+    Steps of variants without a group in the graph (new at this ref, or of a mode without training) belong to the
+    first group, so that every step runs.
 
     Args:
-        variants: the ids of the graph's variants, one per group.
+        variants: variant ids of the graph, one per group.
     """
     own = variants[group] if group < len(variants) else None
     return [
@@ -26,20 +26,20 @@ def steps_of(plan: Plan, kind: StepKind, group: int, variants: Sequence[str]) ->
 
 
 def why_nothing(plan: Plan, kind: StepKind, group: int, variants: Sequence[str], node: str | None) -> str:
-    """Why a group has no step of a kind (on a node), for a person."""
+    """Return the reason why a group has no step of a kind (on a node)."""
     if node is not None and steps_of(plan, kind, group, variants):
-        return f"node {node} has no part in this variant"
+        return f"node {node} takes no part in this variant"
     planned = {variant.id for variant in plan.variants}
     if group < len(variants) and variants[group] not in planned and planned:
-        return f"the params file at this ref has no variant {variants[group]} any more"
-    return f"mode {plan.mode} has no {kind.value} here"
+        return f"the params file at this ref no longer has variant {variants[group]}"
+    return f"mode {plan.mode} has no {kind.value} step in this variant"
 
 
 def before_on_its_slots(plan: Plan, step: Step) -> Step | None:
-    """The CPU inference that a GPU inference has to wait for, since both want slots of one node; None for none.
+    """Return the CPU inference step that a GPU inference step must wait for because both use slots of one node.
 
-    The graph has both at once: on one node each would measure the other's load, and the node refuses a slot that
-    is taken.
+    None if there is none. The graph starts both in parallel; on one node each would measure the other's load, and
+    the node rejects a slot in use.
     """
     if step.kind is not StepKind.INFER_GPU:
         return None

@@ -1,4 +1,4 @@
-"""The tasks of a run around its steps: resolve, acquire, collect, release, judge."""
+"""Tasks of a run other than its steps: resolve, acquire, collect, release, judge."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 class ResolveOperator(RunOperator):
-    """Reads the suite at the ref that is tested, makes the plan and keeps it: every later task reads that plan.
+    """Reads the suite at the tested ref, makes the plan and stores it for all later tasks.
 
     Returns:
-        The names of the plan's nodes, which prepare and train are mapped over.
+        Names of the plan's nodes, over which prepare and train are mapped.
     """
 
     def __init__(self, *, suite: str, params_file: str, allowed: Sequence[str], **kwargs: Any) -> None:
@@ -33,7 +33,7 @@ class ResolveOperator(RunOperator):
         self.allowed = tuple(allowed)
 
     def work(self, run: "TaskContext", context: Context) -> list[str]:
-        """Resolve; a wrong param or file is a `config_error`, with nothing started."""
+        """Resolve the request; an invalid param or file is a `config_error`, before anything starts."""
         from tipcflow.execute.run.phases import open_run, resolve_run
 
         dag_run = context["dag_run"]
@@ -51,7 +51,7 @@ class ResolveOperator(RunOperator):
                 run,
                 self.fallback(run, context, given),
                 Status.INFRA_FAILURE,
-                f"tipcflow itself failed in resolve: {error!r}",
+                f"internal error in resolve: {error!r}",
             )
             raise
         self.log.info("run %s: %s in %s on %s", run.run, plan.chain, plan.mode, ", ".join(plan.nodes))
@@ -65,19 +65,19 @@ class ResolveOperator(RunOperator):
         return list(plan.nodes)
 
     def asked(self, run: "TaskContext", context: Context, given: Mapping[str, Any]) -> "RunRequest":
-        """What the DAG run is asked for.
+        """Return the request of the DAG run.
 
         Args:
-            given: the DAG's params with what this run gave on top.
+            given: the DAG's params, overridden by those of this run.
 
         Raises:
-            ConfigError: a param that is wrong.
+            ConfigError: a param is invalid.
         """
         conf = read_conf(given, allowed=self.allowed)
         return self._request(context, conf, suite=self.suite, params_file=self.params_file)
 
     def fallback(self, run: "TaskContext", context: Context, given: Mapping[str, Any]) -> "RunRequest":
-        """What is kept of the wish of a run that cannot be resolved."""
+        """Return the request to store for a run that cannot be resolved."""
         return self._request(
             context,
             Conf(mode=str(given.get("mode")), cluster=str(given.get("cluster"))),
@@ -101,20 +101,20 @@ class ResolveOperator(RunOperator):
 
 
 class AcquireOperator(RunOperator):
-    """Leases all slots of the run, all or none, looks at the nodes and puts the suite's code there.
+    """Leases all slots of the run, all or none, inspects the nodes and copies the suite's code to them.
 
-    It tries once; while somebody else has a slot it waits deferred in the queue, which costs no worker.
+    While another run holds a slot the task defers and stays in the queue without occupying a worker.
     """
 
     def work(self, run: "TaskContext", context: Context) -> None:
-        """Acquire, or wait for what is held."""
+        """Acquire the slots, or defer until they are free."""
         from tipcflow.execute.run.phases import begin_again
 
         begin_again(run.store, run.run)
         self._try(run, since=run.now())
 
     def resume(self, context: Context, event: dict[str, Any]) -> None:
-        """Called by Airflow when slots may have come free."""
+        """Called by Airflow when slots may be free."""
         with self.opened(context) as run:
             self._try(run, since=float(event["since"]))
 
@@ -132,7 +132,7 @@ class AcquireOperator(RunOperator):
             run.store.leave_queue(run.run)
             reason = late_words(wait_s, held)
             run.store.finish_run(run.run, Status.INFRA_FAILURE, reason, time.time())
-            raise InfraError(reason, hint="see `tipcflow nodes` for who has them")
+            raise InfraError(reason, hint="`tipcflow nodes` shows which runs hold the slots")
         run.note(held)
         places = [place for place in run.store.lease_queue() if place.request.run == run.run]
         trigger = LeaseTrigger(
@@ -149,10 +149,10 @@ class AcquireOperator(RunOperator):
 
 
 class CollectOperator(RunOperator):
-    """Gives every step a status: closes what nobody closed, and says why what never started did not."""
+    """Gives every step a status: closes orphaned attempts and records why steps were not started."""
 
     def work(self, run: "TaskContext", context: Context) -> None:
-        """Collect; runs whatever happened before."""
+        """Collect; always runs."""
         from tipcflow.execute.run.phases import cancel_unresolved, collect_run
 
         stopped = stopped_by_user(run, context)
@@ -161,32 +161,32 @@ class CollectOperator(RunOperator):
             resolve = context["dag"].get_task(RESOLVE)
             assert isinstance(resolve, ResolveOperator)
             cancel_unresolved(run.store, run.run, resolve.fallback(run, context, given))
-        for line in collect_run(run, stopped=stopped) or ["every step has ended and is stored"]:
+        for line in collect_run(run, stopped=stopped) or ["every step has a stored status"]:
             self.log.info("%s", line)
 
 
 class ReleaseOperator(RunOperator):
-    """Lists every node, ends what is left of the run there, and gives its slots back."""
+    """Stops remaining processes of the run on every node and releases its slots."""
 
     def work(self, run: "TaskContext", context: Context) -> None:
-        """Release; runs whatever happened before."""
+        """Release; always runs."""
         from tipcflow.execute.run.phases import release_run
 
         if not was_stopped(context):
             try:
                 ask_early(run, context)
             except Exception as error:
-                # The task `judge` asks for it again; nothing may keep slots and processes from being released.
-                self.log.warning("whether to measure once more is not known yet: %r", error)
+                # Task `judge` decides this again; nothing may prevent the release of slots and processes.
+                self.log.warning("could not decide yet whether a confirm run is needed: %r", error)
         for line in release_run(run):
             self.log.warning("%s", line)
 
 
 class JudgeOperator(RunOperator):
-    """Asks every check; its answers are stored. A red answer does not make this task red: the verdict does."""
+    """Evaluates all checks and stores the results. A failed check fails task `verdict`, not this task."""
 
     def work(self, run: "TaskContext", context: Context) -> None:
-        """Judge; runs whatever happened before."""
+        """Judge; always runs."""
         from tipcflow.execute.run.phases import collect_if_missing, judge_run
         from tipcflow.execute.verdict.confirm import asked_of
 
@@ -201,22 +201,24 @@ class JudgeOperator(RunOperator):
             trigger = DagRunTrigger(dag_id=DAG_ID, run_id=child, until=asked.until)
             self.defer(trigger=trigger, method_name="resume", timeout=None)
         if asked_of(run.store, run.run):
-            judge_run(run)  # by now it is known why there is no confirm run to wait for
+            judge_run(run)  # again: now the reason why there is no confirm run is known
         self._tell(run)
 
     def resume(self, context: Context, event: dict[str, Any]) -> None:
-        """Called by Airflow when the confirm run has ended, or it is too late for it."""
+        """Called by Airflow when the confirm run has ended or its deadline has passed."""
         from tipcflow.execute.run.phases import judge_run
 
         with self.opened(context) as run:
-            run.note("judging again, with what the confirm run said")
+            run.note("re-evaluating with the confirm run's results")
             judge_run(run)
             self._tell(run)
 
     def _tell_doubts(self, run: "TaskContext") -> None:
         for result in run.store.check_results(run.run):
             if result.values.get("confirm"):
-                self.log.info("in doubt: %s %s %s  %s", result.check, result.step, result.leg, result.reason)
+                self.log.info(
+                    "suspected regression: %s %s %s  %s", result.check, result.step, result.leg, result.reason
+                )
 
     def _tell(self, run: "TaskContext") -> None:
         judged = run.store.document(run.run, "judgement") or {}

@@ -1,4 +1,4 @@
-"""A DAG run -> what is asked for: its params, checked, as a request."""
+"""Validates the params of a DAG run and converts them to a run request."""
 
 import difflib
 import re
@@ -13,7 +13,7 @@ from tipcflow.domain import ConfigError
 from tipcflow.execute.request import RunRequest
 from tipcflow.plan import ALL_MODES
 
-# What a DAG run may be asked for, whoever asks: the form of the UI, the weekly DAG, a pull request.
+# Params of a DAG run from any source: the UI's form, the weekly DAG, a pull request.
 RUN_PARAMS = ("mode", "suite_ref", "base", "framework", "cluster", "seed", "repeats", "diagnose", "policy")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _DEMO_ID = re.compile(r"[0-9a-f]+")
@@ -21,7 +21,7 @@ CHAIN_PARAMS = ("suite", "params_file")
 
 
 class Conf(BaseModel):
-    """The params of a DAG run, as `resolve` accepts them."""
+    """Validated params of a DAG run."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -39,14 +39,14 @@ class Conf(BaseModel):
 
 
 def read_conf(params: Mapping[str, Any], *, allowed: tuple[str, ...]) -> Conf:
-    """The params, checked.
+    """Return the validated params.
 
     Args:
-        params: the DAG's params with what this run gave on top, also what no DAG knows.
-        allowed: the names that this DAG has.
+        params: the DAG's params, overridden by those of this run, including unknown names.
+        allowed: param names of this DAG.
 
     Raises:
-        ConfigError: an unknown name (the known ones are listed), or a value that cannot be.
+        ConfigError: an unknown name (the message lists the known ones) or an invalid value.
     """
     for name in params:
         if name not in allowed:
@@ -71,30 +71,32 @@ def read_conf(params: Mapping[str, Any], *, allowed: tuple[str, ...]) -> Conf:
 
 
 def check_names(*, suite: str | None, cluster: str, policy: str) -> None:
-    """Refuse a configuration file that no administrator has put into TIPCFLOW_CONFIG_DIR.
+    """Reject configuration files outside TIPCFLOW_CONFIG_DIR, which only administrators can write.
 
-    A cluster file names the connections, interpreters and folders that a run uses, so whoever triggers a run must
-    not choose the file: files that a run fetched from its nodes are below TIPCFLOW_HOME too.
+    A cluster file names the connections, interpreters and folders that a run uses, so a user who triggers a run
+    must not choose an arbitrary file: files fetched from nodes are also below TIPCFLOW_HOME.
 
     Raises:
-        ConfigError: a suite, cluster or policy that is given by its path. The cluster file of a running demo is
-            the exception.
+        ConfigError: a suite, cluster or policy is given by path. The cluster file of a running demo is the
+            exception.
     """
     given = {"suite": suite, "cluster": cluster, "policy": policy}
     for key, folder in (("suite", "suites"), ("cluster", "clusters"), ("policy", "policies")):
         name = given[key]
         if name is None or _is_name(name) or (key == "cluster" and _is_demo_cluster(name)):
             continue
-        raise ConfigError("is not a name", key=key, found=name, expected=f"a name in configs/{folder}")
+        raise ConfigError(
+            "must be a name, not a path", key=key, found=name, expected=f"a name in configs/{folder}"
+        )
 
 
 def _is_name(text: str) -> bool:
-    """Whether the text can only be a name: `x.yaml` would be looked for in the current folder first."""
+    """Whether the text can only be a name: a text like `x.yaml` would be opened from the current folder first."""
     return _NAME.fullmatch(text) is not None and not text.endswith((".yaml", ".yml"))
 
 
 def _is_demo_cluster(path: str) -> bool:
-    """Whether it is `<TIPCFLOW_HOME>/nodes/<id>/cluster.yaml`, without a symbolic link or `..` in it."""
+    """Whether the path is `<TIPCFLOW_HOME>/nodes/<id>/cluster.yaml`, without symbolic links or `..`."""
     nodes = settings().home.resolve() / "nodes"
     file = Path(path)
     if file.name != "cluster.yaml" or not _DEMO_ID.fullmatch(file.parent.name):
@@ -115,10 +117,10 @@ def _check_params_file(given: str) -> None:
 
 
 def request_of(conf: Conf, *, suite: str, params_file: str, dag_id: str, dag_run_id: str) -> RunRequest:
-    """The request of a DAG run.
+    """Return the request of a DAG run.
 
     Args:
-        suite, params_file: of the chain; those of `conf` win (the DAG `certify` has no chain of its own).
+        suite, params_file: of the chain; `conf` takes precedence (the DAG `certify` has no chain of its own).
 
     Raises:
         ConfigError: neither names a chain.
@@ -126,7 +128,7 @@ def request_of(conf: Conf, *, suite: str, params_file: str, dag_id: str, dag_run
     suite, params_file = conf.suite or suite, conf.params_file or params_file
     for key, value in (("suite", suite), ("params_file", params_file)):
         if not value:
-            raise ConfigError("is needed: this DAG has no chain of its own", key=key, expected="a name")
+            raise ConfigError("required: this DAG has no chain of its own", key=key, expected="a name")
     return RunRequest(
         params=params_file,
         suite=suite,
@@ -147,6 +149,6 @@ def request_of(conf: Conf, *, suite: str, params_file: str, dag_id: str, dag_run
 
 
 def trigger_of(dag_run_id: str) -> str:
-    """Who started a DAG run, from the first part of its id: `manual`, `weekly`, `ci`, `demo` …"""
+    """Return what started a DAG run, from the first part of its id: `manual`, `weekly`, `ci`, `demo` …"""
     first, separator, _ = dag_run_id.partition("__")
     return first if separator else "airflow"

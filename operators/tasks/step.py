@@ -1,4 +1,4 @@
-"""A node's part of one kind of steps: prepare, train, eval, export, infer_cpu, infer_gpu."""
+"""Operator of a node's part of the steps of one kind: prepare, train, eval, export, infer_cpu, infer_gpu."""
 
 import copy
 import sys
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from tipcflow.execute.run.step import StepTask
     from tipcflow.transport import Transport
 
-# A step that ends sooner never leaves its worker; a longer one is watched by the triggerer.
+# A task stays on its worker for this long before it defers to the triggerer.
 INLINE_S = 15.0
-# Where a run keeps until when a step waits for another one.
+# Document of a run with the deadlines until which steps wait for other steps.
 WAITS = "waits"
 LOOK_S = 0.5
 # Arguments of SSHOperator that the plan or the connection decides.
@@ -36,26 +36,26 @@ _PLANNED = {
     *("banner_timeout", "cmd_timeout", "command", "conn_timeout", "environment"),
     *("get_pty", "remote_host", "skip_on_exit_code"),
 }
-# Airflow kills a task 5 s after it was told to end.
+# Airflow kills a task 5 s after SIGTERM.
 KILL_S = 4.0
-# How often a task looks at other nodes' jobs that it waits for.
+# How often a task polls the other nodes' jobs that it waits for.
 PEERS_EVERY_S = 120.0
 
 
 class _Round(NamedTuple):
-    """Which round of tasks a task belongs to (`MemberState.of_round`)."""
+    """The round of tasks that a task belongs to (`MemberState.of_round`)."""
 
     generation: int
     cleared: int
 
 
 class StepOperator(RunOperator, SSHOperator):  # type: ignore[misc]  # `execute` returns nothing
-    """Does the steps of one kind and one group of variants, on one node.
+    """Runs the steps of one kind and one group of variants on one node.
 
     Args:
-        kind: which steps.
-        group, variants: which variants (`operators.tasks.groups.steps_of`).
-        node: the node's name for tasks that are mapped over nodes; None for the step's own first node.
+        kind: kind of the steps.
+        group, variants: select the variants (`operators.tasks.groups.steps_of`).
+        node: node name of a task mapped over nodes; None for the step's first node.
         kwargs: `ssh_conn_id` or `ssh_hook` of the SSH provider's `SSHOperator` replaces the connection that the
             cluster file names for this node. The plan and the connection decide the rest, so the other arguments
             of `SSHOperator` are rejected (docs/adr/0016-step-operator-is-an-ssh-operator.md).
@@ -85,7 +85,7 @@ class StepOperator(RunOperator, SSHOperator):  # type: ignore[misc]  # `execute`
         self._killed = False
 
     def work(self, run: "TaskContext", context: Context) -> None:
-        """Do the steps from the first on."""
+        """Run the steps from the first one."""
         steps = self._steps(run)
         if not steps:
             raise AirflowSkipException(
@@ -94,7 +94,7 @@ class StepOperator(RunOperator, SSHOperator):  # type: ignore[misc]  # `execute`
         self._do(run, context, steps, {})
 
     def resume(self, context: Context, event: dict[str, Any]) -> None:
-        """Called by Airflow when a job that was watched by the triggerer has ended."""
+        """Called by Airflow when a job watched by the triggerer has ended."""
         with self.opened(context) as run:
             steps = self._steps(run)
             at = [step.id for step in steps].index(event["step"])
@@ -102,10 +102,10 @@ class StepOperator(RunOperator, SSHOperator):  # type: ignore[misc]  # `execute`
 
     @cached_property
     def ssh_hook(self) -> SSHHook:
-        """The hook for this task's node, with keepalive and host key check.
+        """Return the hook for this task's node, with keepalive and host key verification.
 
         Raises:
-            InfraError: no such connection, or one that switches the host key check off.
+            InfraError: the connection does not exist or disables host key verification.
         """
         return hook_of(self.ssh_conn_id or "", self.node or self.task_id)
 
@@ -125,16 +125,16 @@ class StepOperator(RunOperator, SSHOperator):  # type: ignore[misc]  # `execute`
         return connect(node, hook)
 
     def on_kill(self) -> None:
-        """A person marked or cleared the task: all members of the attempt are stopped.
+        """Stop all members of the attempt, because a user marked or cleared the task.
 
-        Airflow also calls this when the task exceeded its `execution_timeout`: then its jobs go on, and the task
-        is tried again and finds them.
+        Airflow also calls this when the task exceeded its `execution_timeout`: then its jobs keep running, and the
+        retried task finds them.
         """
         if isinstance(sys.exception(), AirflowTaskTimeout):
             return
         self._killed = True
         if self._task is not None:
-            # In a thread, for a node that does not answer must not hold this up; the run's release looks again.
+            # In a thread: an unresponsive node must not block this call. The task `release` checks again.
             stopping = threading.Thread(target=self._task.stop, args=("stopped from Airflow",), daemon=True)
             stopping.start()
             stopping.join(KILL_S)
@@ -153,11 +153,11 @@ class StepOperator(RunOperator, SSHOperator):  # type: ignore[misc]  # `execute`
         steps: list[Step],
         event: Mapping[str, Any],
     ) -> None:
-        # Airflow raises both when a task is cleared, and leaves them as they are when a task is tried again. The
-        # first is the task's own: mapped tasks of one gang have different ones. The second is the DAG run's.
+        # Airflow increases both when a task is cleared and keeps both when a task is retried. The first belongs to
+        # the task (mapped tasks of one gang have different values), the second to the DAG run.
         cleared = context["dag_run"].clear_number
         turn = _Round(int(context["ti"].max_tries) + 1, -1 if cleared is None else int(cleared))
-        # Those before a step that was resumed have ended in an earlier process of this task.
+        # Steps before the resumed one have ended in an earlier process of this task.
         before = [step.id for step in self._steps(run) if step not in steps]
         known = run.store.step_statuses(run.run) if before else {}
         ended = [known[step] for step in before if step in known]
@@ -188,7 +188,7 @@ class StepOperator(RunOperator, SSHOperator):  # type: ignore[misc]  # `execute`
         node = self.node or step.nodes[0]
         with run.nodes(*step.nodes) as nodes:
             if why_not(step, dict.fromkeys(step.after, Status.PASS)) is None:
-                nodes[node].connect_ahead()  # the database is asked meanwhile
+                nodes[node].connect_ahead()  # concurrently with the database query
             if not run.store.is_under_way(run.run, step.id, node=node, **turn._asdict()):
                 left_out = self._why_not(run, context, step)
                 if left_out is not None:
@@ -212,10 +212,10 @@ class StepOperator(RunOperator, SSHOperator):  # type: ignore[misc]  # `execute`
     def _attempts(
         self, run: "TaskContext", step: Step, task: "StepTask", event: Mapping[str, Any]
     ) -> tuple[Status, str]:
-        """This node's part, tried again as often as the step is.
+        """Run this node's part, with the step's retries.
 
         Args:
-            event: what the trigger fired that the task was deferred to; empty for a task that was not.
+            event: payload of the trigger that resumed the task; empty if the task was not deferred.
         """
         while True:
             task.begin(INLINE_S)
@@ -231,10 +231,10 @@ class StepOperator(RunOperator, SSHOperator):  # type: ignore[misc]  # `execute`
             run.keep_lease(step.deadline_s + SLACK_S)
 
     def _why_not(self, run: "TaskContext", context: Context, step: Step) -> tuple[Status, str] | None:
-        """Why a step that nobody has begun is left out; None when it may begin, with a lease.
+        """Return why a step without an attempt must not start; None if it may start, with a lease.
 
         Raises:
-            AirflowFailException: it was cleared without the tasks that would say what came of it.
+            AirflowFailException: the task was cleared without its downstream tasks up to `verdict`.
         """
         from tipcflow.execute.failure.dependencies import why_not
         from tipcflow.execute.run.phases import ended_before_it_began, over_budget, settle_needs
@@ -253,7 +253,7 @@ class StepOperator(RunOperator, SSHOperator):  # type: ignore[misc]  # `execute`
         return over_budget(run)
 
     def _await_closed(self, run: "TaskContext", step: Step) -> None:
-        """Until other nodes' tasks have ended the step too: the next one of this task wants the same slots."""
+        """Wait until the other nodes have ended the step too: this task's next step needs the same slots."""
         if step.id == self._steps(run)[-1].id:
             return
         deadline = time.monotonic() + step.deadline_s + SLACK_S
@@ -261,7 +261,7 @@ class StepOperator(RunOperator, SSHOperator):  # type: ignore[misc]  # `execute`
             time.sleep(LOOK_S)
 
     def _wait_for_slots(self, run: "TaskContext", step: Step, generation: int) -> None:
-        """Until the CPU inference on the same slots has ended; deferred, when that takes longer."""
+        """Wait until the CPU inference on the same slots has ended; defer if that takes longer."""
         first = before_on_its_slots(run.plan, step)
         if first is None or run.store.open_attempt_number(run.run, step.id) is not None:
             return
@@ -270,7 +270,7 @@ class StepOperator(RunOperator, SSHOperator):  # type: ignore[misc]  # `execute`
         if not deadline:
             deadline = run.now() + first.deadline_s + SLACK_S
             run.store.merge_document(run.run, WAITS, {f"{step.id} {generation}": deadline})
-            run.note(f"{step.id} begins when {first.id}, which has the same slots, has ended")
+            run.note(f"{step.id} waits for {first.id}, which uses the same slots")
         while first.id not in run.statuses() and run.now() < deadline:
             if time.monotonic() - begun > INLINE_S:
                 trigger = StepTrigger(run=run.run, step=step.id, awaited=first.id, until=deadline)
@@ -278,12 +278,12 @@ class StepOperator(RunOperator, SSHOperator):  # type: ignore[misc]  # `execute`
             time.sleep(LOOK_S)
 
     def _wait_for_peers(self, run: "TaskContext", step: Step, task: "StepTask") -> None:
-        """Leave the worker until the other nodes' parts have ended, and look at them now and then: their own tasks
-        may be dead. After the step's deadline it goes on as it is."""
+        """Defer until the other nodes' parts have ended, and poll them, because their tasks may be dead. Continue
+        after the step's deadline in any case."""
         left_s = task.must_end_by - run.now()
         if left_s < 0:
             return
-        run.note(f"{step.id} has ended on node {task.mine.name}; other nodes' parts go on")
+        run.note(f"{step.id} has ended on node {task.mine.name} and is still running on other nodes")
         until = run.now() + min(left_s, PEERS_EVERY_S)
         self.defer(
             trigger=StepTrigger(run=run.run, step=step.id, awaited=step.id, until=until), method_name="resume"
@@ -312,15 +312,15 @@ class StepOperator(RunOperator, SSHOperator):  # type: ignore[misc]  # `execute`
             silence_s=run.policy.waits.silence_s,
             peers_every_s=run.policy.waits.peers_every_s,
         )
-        run.note(f"{step.id} on node {spec.node} goes on; the triggerer watches it")
+        run.note(f"{step.id} is running on node {spec.node}; deferring to the triggerer")
         self.defer(trigger=trigger, method_name="resume")
 
 
 def refuse_without_verdict(run: "TaskContext", context: Context) -> None:
-    """A step of a judged run begins again only with its verdict to come: else the run would stay without one.
+    """Refuse to repeat a step of a judged run unless its verdict is repeated too.
 
     Raises:
-        AirflowFailException: the task `verdict` has ended and was not cleared.
+        AirflowFailException: task `verdict` has ended and was not cleared.
     """
     if run.store.get_run(run.run).status is None:
         return
@@ -331,7 +331,9 @@ def refuse_without_verdict(run: "TaskContext", context: Context) -> None:
         .get(dag_run.run_id, {})
     )
     if states.get("verdict") in ("success", "failed"):
-        raise AirflowFailException("this run is judged: clear the task with its downstream tasks, up to `verdict`")
+        raise AirflowFailException(
+            "this run has a verdict: clear the task with its downstream tasks, up to `verdict`"
+        )
 
 
 def _job(run: "TaskContext", node: str, step: Step, attempt: int) -> str:

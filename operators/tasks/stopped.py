@@ -1,8 +1,8 @@
-"""Whether a user has stopped a DAG run, told from a task that died.
+"""Distinguishes a DAG run stopped by a user from one with a dead task.
 
-Airflow marks a DAG run that a user stops only after its last teardown: until then the states of its tasks tell.
-Running and deferred tasks become `failed` like a task that died, but what comes after a task that died becomes
-`upstream_failed` or runs, while every task that had not begun becomes `skipped`.
+Airflow marks a DAG run that a user stops only after its last teardown; until then the task states show it. Running
+and deferred tasks become `failed` in both cases. Downstream of a dead task, tasks become `upstream_failed` or run;
+after a stop by a user, every task that had not started becomes `skipped`.
 """
 
 import re
@@ -21,16 +21,16 @@ _SKIPPED = "skipped"
 
 
 def was_stopped(context: Context) -> bool:
-    """Whether a person has marked the DAG run: it has a final state while its teardowns still run."""
+    """Whether a user has marked the DAG run: it has a final state while its teardowns are still running."""
     dag_run = context["dag_run"]
     return bool(context["ti"].get_dagrun_state(dag_run.dag_id, dag_run.run_id) in ("failed", "success"))
 
 
 def stopped_by_user(run: "TaskContext", context: Context) -> bool:
-    """Whether a user has marked the DAG run, also while it has no final state yet.
+    """Whether a user has marked the DAG run, even if it has no final state yet.
 
-    A step task that skips itself gives all its steps a status, or has none. A skipped one that left a step without
-    a status and without an attempt was skipped by Airflow for the user.
+    A step task that skips itself has given all its steps a status, or has no steps. A skipped task with a step
+    that has neither status nor attempt was skipped by Airflow on behalf of the user.
     """
     if was_stopped(context):
         return True
@@ -52,13 +52,13 @@ def stopped_by_user(run: "TaskContext", context: Context) -> bool:
 
 
 def _argument(task: Any, name: str) -> Any:
-    """What a step task was made with; a mapped one keeps that until it is expanded."""
+    """Return a constructor argument of a step task; a mapped task stores it until expansion."""
     mapped = getattr(task, "partial_kwargs", None)
     return getattr(task, name, None) if mapped is None else mapped.get(name)
 
 
 def _all_skipped(states: dict[str, Any], task_id: str) -> bool:
-    """Whether all instances of a task are skipped. One node's instance of a mapped task may skip itself."""
+    """Whether all instances of a task are skipped; single instances of a mapped task may skip themselves."""
     own = re.compile(re.escape(task_id) + r"(_\d+)?")
     mine = [state for name, state in states.items() if own.fullmatch(name)]
     return bool(mine) and set(mine) == {_SKIPPED}

@@ -1,4 +1,4 @@
-"""The last task of a run: its status, said where a person looks."""
+"""Last task of a run: sets its status and writes the certificate."""
 
 import io
 from typing import TYPE_CHECKING
@@ -19,16 +19,16 @@ _WIDTH = 150
 
 
 class VerdictOperator(RunOperator):
-    """Gives the run its status and writes the certificate. This task is red exactly when the run is not well."""
+    """Sets the run's status and writes the certificate. Fails if and only if the run's exit code is non-zero."""
 
     def work(self, run: "TaskContext", context: Context) -> str:
-        """The run's status word; the task fails when the status is one that the CLI would not exit 0 for."""
+        """Return the run's status word; fail the task if the CLI's exit code for this status is not 0."""
         from tipcflow.execute.progress import Event, Kind
         from tipcflow.execute.run.phases import collect_run, finish_run, judge_run, release_run
         from tipcflow.execute.verdict.conclusion import exit_code_of
 
         if run.store.document(run.run, "judgement") is None and run.store.attempts(run.run):
-            # Only failed tasks were cleared: what comes before this task has not run again.
+            # Only failed tasks were cleared: the upstream tasks have not run again.
             collect_run(run, stopped=stopped_by_user(run, context))
             release_run(run)
             judge_run(run)
@@ -37,15 +37,15 @@ class VerdictOperator(RunOperator):
         run.say(Event(Kind.CHECKS, finished.reason, status=status))
         for line in verdict_lines(run, finished):
             self.log.info("%s", line)
-        said = f"{status.value}: {finished.reason}" if finished.reason else status.value
-        set_note(context, said, self.log)
+        message = f"{status.value}: {finished.reason}" if finished.reason else status.value
+        set_note(context, message, self.log)
         if exit_code_of(run.store, finished):
-            raise AirflowFailException(said)
+            raise AirflowFailException(message)
         return status.value
 
 
 def verdict_lines(run: "TaskContext", finished: Run) -> list[str]:
-    """The verdict as the command line shows it, for a log."""
+    """Return the lines of the verdict as the CLI prints them."""
     from rich.console import Console
 
     from tipcflow.report.tables import checks_table, legs_table, steps_table
@@ -61,7 +61,7 @@ def verdict_lines(run: "TaskContext", finished: Run) -> list[str]:
 
 
 def set_note(context: Context, note: str, log: Log) -> None:
-    """The verdict as the DAG run's note, where this deployment has an API connection (`operators.airflow.api`)."""
+    """Set the DAG run's note, if this deployment has an API connection (`operators.airflow.api`)."""
     from operators.airflow.api import api
 
     dag_run = context["dag_run"]
@@ -72,4 +72,4 @@ def set_note(context: Context, note: str, log: Log) -> None:
         with client:
             client.set_note(dag_run.dag_id, dag_run.run_id, note[:_LONGEST_NOTE])
     except TipcflowError as error:
-        log.warning("the DAG run's note could not be set: %s", error)
+        log.warning("could not set the DAG run's note: %s", error)

@@ -1,4 +1,4 @@
-"""Waits in the triggerer for another DAG run."""
+"""Trigger that waits for another DAG run."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -12,20 +12,20 @@ from operators.airflow.child_runs import LIVING
 from operators.countdown import Countdown
 from operators.triggers.job_lease_step import SETTLE_S
 
-# How often it is asked.
+# Poll interval.
 LOOK_S = 5.0
 LATE = "late"
 
 
 class DagRunTrigger(BaseTrigger):
-    """Waits until a DAG run has ended, has been deleted, or until it is too late.
+    """Waits until a DAG run has ended or been deleted, or the deadline has passed.
 
-    Fires {"run_id", "state"}: Airflow's state, None for a DAG run that is no longer there, LATE at the deadline.
-    Nothing happens to the DAG run when the waiting task is stopped: it goes on, and is found again.
+    Fires {"run_id", "state"}: Airflow's state, None for a deleted DAG run, LATE at the deadline. The DAG run keeps
+    running when the waiting task is stopped, and a repeated task waits for it again.
 
     Args:
-        dag_id, run_id: which DAG run.
-        until: when to give up, by the database's clock.
+        dag_id, run_id: the DAG run.
+        until: deadline by the database's clock.
     """
 
     def __init__(self, *, dag_id: str, run_id: str, until: float) -> None:
@@ -42,16 +42,16 @@ class DagRunTrigger(BaseTrigger):
         )
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Look every few seconds; an Airflow that does not answer is asked again."""
+        """Poll every few seconds; errors of Airflow are retried."""
         await asyncio.sleep(SETTLE_S)
         state: str | None = LATE
         end = Countdown(self.until)
         while not await end.over():
             try:
-                # As Airflow's own triggers ask: its channel belongs to the event loop of this process.
+                # As Airflow's own triggers do: the supervisor channel belongs to this process's event loop.
                 now = await sync_to_async(dag_runs.state_of)(self.dag_id, self.run_id)
             except Exception as error:
-                self.log.warning("Airflow does not tell about %s: %r", self.run_id, error)
+                self.log.warning("cannot read the state of DAG run %s: %r", self.run_id, error)
             else:
                 if now not in LIVING:
                     state = now

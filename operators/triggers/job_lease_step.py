@@ -1,4 +1,4 @@
-"""What waits for a run in the triggerer: a job on a node, or slots that are held by somebody else."""
+"""Triggers of a run's tasks: wait for a job on a node, for slots held by another run, or for another step."""
 
 import asyncio
 import json
@@ -23,35 +23,35 @@ if TYPE_CHECKING:
     import asyncssh
     from airflow.providers.ssh.hooks.ssh import SSHHookAsync
 
-# A trigger that fires within seconds of its task's deferral can meet the scheduler before that has stored it: such
-# a task is marked failed (apache/airflow issues 72716 and 71580).
+# If a trigger fires within seconds of its task's deferral, the scheduler may not have stored the deferral yet and
+# marks the task failed (apache/airflow issues 72716 and 71580).
 SETTLE_S = 5.0
 WATCH_S = 60.0
 STOP_S = 20.0
-# How often a task looks at nodes that stand in the way of its lease.
+# How often a task inspects nodes that block its lease.
 LOOK_AGAIN_S = 30.0
-# A database that does not answer within this time is asked again: a trigger has deadlines to keep.
+# Timeout of a database query, which is then retried: a trigger has deadlines to keep.
 ASK_S = 60.0
 
 
 class JobTrigger(BaseTrigger):
     """Watches a job on a node until it has ended, and writes its log lines into the task's log.
 
-    Fires {"step", "resume", "attempt", "stood"}: where the logs of that attempt were seen to, and of a runner that
-    stopped responding what `Member.end_if_still` takes, else None. What became of the job is for the task to ask.
+    Fires {"step", "resume", "attempt", "stood"}: `resume` holds the log offsets of that attempt, `stood` the
+    argument of `Member.end_if_still` if the runner stopped responding, else None. The task queries the result.
 
     Args:
-        run, step: whose job it is.
-        node: the node (domain.Node as JSON; holds no secret).
+        run, step: run and step of the job.
+        node: the node (domain.Node as JSON; contains no secret).
         job: the job's folder on the node.
-        peers: (node as JSON, job folder) of all members, which are stopped together when a person stops the task.
-        resume: leg -> bytes of its log that were seen.
-        until: when the job must have ended by all deadlines, by the database's clock.
-        lost_after_s: how long a lost node is asked for.
-        silence_s: a connection that says nothing for so long counts as broken, and a runner that neither writes a
-            heartbeat nor uses its CPU for so long has stopped responding.
-        peers_every_s: how often it speaks for the others of its gang: a member whose own task finds no worker for
-            long is not given up by its node.
+        peers: (node as JSON, job folder) of all members, which are stopped together when a user stops the task.
+        resume: leg -> bytes of its log already read.
+        until: deadline of the job by the database's clock, over all its deadlines.
+        lost_after_s: how long to retry a lost node.
+        silence_s: a connection without data for this time counts as broken; a runner without a heartbeat and CPU
+            use for this time has stopped responding.
+        peers_every_s: how often to renew the controller's lease on the other members' nodes, so that a node does
+            not end a member whose own task waits for a worker.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class JobTrigger(BaseTrigger):
         )
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Watch; fire when the job has ended, when it is late, or when its runner or its node is lost."""
+        """Watch the job; fire when it has ended or is late, or when its runner or node is lost."""
         begun = time.monotonic()
         task_log = TaskLog(self.log)
         say = listener(settings().home, self.run_id, task_log)
@@ -119,7 +119,7 @@ class JobTrigger(BaseTrigger):
             except Exception as error:
                 now = time.monotonic()
                 lost_at = lost_at or now
-                self.log.warning("node %s cannot be watched (%r); the job goes on there", self.node.name, error)
+                self.log.warning("cannot watch node %s (%r); its job keeps running", self.node.name, error)
                 if now - lost_at > self.lost_after_s:
                     break
                 await asyncio.sleep(pause * random.uniform(0.7, 1.3))
@@ -130,31 +130,31 @@ class JobTrigger(BaseTrigger):
         yield TriggerEvent({"step": self.step, "resume": self.resume, "attempt": attempt, "stood": self._stood})
 
     async def on_kill(self) -> None:
-        """A person marked or cleared the task: all members of the attempt are stopped."""
+        """Stop all members of the attempt, because a user marked or cleared the task."""
         tasks = [self._stop(Node.model_validate(node), job) for node, job in self.peers]
         for (node, _), result in zip(
             self.peers, await asyncio.gather(*tasks, return_exceptions=True), strict=True
         ):
             if isinstance(result, BaseException):
-                self.log.warning("node %s could not be told to stop: %r", node["name"], result)
+                self.log.warning("could not send the stop request to node %s: %r", node["name"], result)
 
     def _others(self) -> list[tuple[Node, str]]:
-        """(node, job folder) of the other members."""
+        """Return (node, job folder) of the other members."""
         return [(Node.model_validate(node), job) for node, job in self.peers if node["name"] != self.node.name]
 
     def _watch_s(self, silent_s: float) -> float:
-        """How long to watch in one go: not beyond the moment when the others are to hear of a controller again.
+        """Return how long to watch before the next renewal for the other members is due.
 
         Args:
-            silent_s: since they last did.
+            silent_s: seconds since the last renewal.
         """
         return max(1.0, min(WATCH_S, self.peers_every_s - silent_s)) if self._others() else WATCH_S
 
     async def _speak_for_peers(self) -> None:
-        """Let the other members' nodes hear of a controller; who cannot be asked is its own task's business.
+        """Renew the controller's lease on the other members' nodes; unreachable nodes are left to their own tasks.
 
-        It takes no longer than the time until they are to hear of one again: a node that does not answer costs the
-        others one turn at most, and a lease outlives two.
+        Takes no longer than the renewal interval: an unresponsive node costs the others one renewal at most, and a
+        lease outlives two.
         """
         within = min(STOP_S, max(1.0, self.peers_every_s))
         await asyncio.gather(
@@ -168,7 +168,7 @@ class JobTrigger(BaseTrigger):
             await connection.run(command)
 
     async def _watch(self, say: Any, seconds: float) -> bool:
-        """Watch for so long; whether the job has ended."""
+        """Watch for `seconds`; return whether the job has ended."""
         self._stillness.begin_watch()
         command = commands.watch(self.node, self.job, seconds=seconds, resume=self.resume)
         async with await _connection(self.node) as connection:
@@ -180,18 +180,18 @@ class JobTrigger(BaseTrigger):
                     if self._take(json.loads(line), say):
                         return True
                 if not heard:
-                    raise ConnectionError("the node's runner said nothing")
+                    raise ConnectionError("the node's runner sent no data")
         return False
 
     def _take(self, message: dict[str, Any], say: Any) -> bool:
-        """Take one event of the runner; whether it is the last."""
+        """Handle one event of the runner; return whether it is the last."""
         event = message.get("event")
         if event == "log":
             leg = str(message.get("leg", ""))
             self.resume[leg] = int(message["offset"]) + int(message["size"])
             say(Event(Kind.LOG, str(message.get("data", "")), step=self.step, node=self.node.name, leg=leg))
         elif event == "hang":
-            said = f"node {self.node.name} hangs: {message.get('message', '')}; its evidence is collected"
+            said = f"node {self.node.name} hangs: {message.get('message', '')}; collecting evidence"
             say(Event(Kind.NOTE, said, step=self.step, node=self.node.name))
         elif event == "leg":
             record = message["record"] if isinstance(message["record"], dict) else {}
@@ -209,16 +209,16 @@ class JobTrigger(BaseTrigger):
 
 
 class LeaseTrigger(BaseTrigger):
-    """Keeps a run's place in the queue until it is its turn, or the time for that is over.
+    """Keeps a run's place in the queue until it is the next one or the deadline has passed.
 
     Args:
-        run: who wants them.
-        slots: [node address, slot index] of what it wants.
-        since, until: when it began to wait and when that ends, by the database's clock.
-        owner: who is said to wait.
+        run: run that requests the slots.
+        slots: [node address, slot index] of the requested slots.
+        since, until: start and end of the wait by the database's clock.
+        owner: owner named in the queue.
         names: node address -> name, for messages.
-        said: what the task has said already.
-        looked: whether the task has looked at nodes just now and found somebody there.
+        said: message that the task has logged already.
+        looked: whether the task has just inspected the nodes and found them in use.
     """
 
     def __init__(
@@ -250,10 +250,10 @@ class LeaseTrigger(BaseTrigger):
         return "operators.triggers.LeaseTrigger", {"run": self.run_id, **fields}
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Say every few seconds that it still waits; fire when it is worth asking again.
+        """Renew the request every few seconds; fire when another attempt to acquire may succeed.
 
-        What the task has to look at on nodes (leases that ran out, runs of other controllers) is left to it every
-        half minute: each look of a task costs a worker some seconds.
+        Conditions that only the task can check on nodes (expired leases, runs of other controllers) resume it
+        every half minute: each check occupies a worker for some seconds.
         """
         await asyncio.sleep(SETTLE_S)
         begun, end = time.monotonic(), Countdown(self.until)
@@ -261,7 +261,7 @@ class LeaseTrigger(BaseTrigger):
             try:
                 held, for_task = await asyncio.wait_for(asyncio.to_thread(self._held), ASK_S)
             except Exception as error:
-                self.log.warning("the queue for slots cannot be read: %r", error)
+                self.log.warning("cannot read the slot queue: %r", error)
             else:
                 if held and held != self.said:
                     self.log.info("%s", held)
@@ -272,15 +272,15 @@ class LeaseTrigger(BaseTrigger):
         yield TriggerEvent({"since": self.since})
 
     async def on_kill(self) -> None:
-        """A person marked or cleared the task: it waits no more."""
+        """Remove the request, because a user marked or cleared the task."""
         try:
             await asyncio.wait_for(asyncio.to_thread(self._leave), ASK_S)
         except Exception as error:
-            # The request ends by itself when nobody renews it.
-            self.log.warning("the request for slots could not be taken back: %r", error)
+            # A request that is not renewed expires.
+            self.log.warning("could not remove the slot request: %r", error)
 
     def _held(self) -> tuple[str, bool]:
-        """(what is waited for, in words; whether the task may find otherwise)."""
+        """Return (what the run waits for, as text; whether a check by the task may change that)."""
         from tipcflow.execute.leases.keeper import TASK_WAITER_S
         from tipcflow.execute.leases.messages import runs_in_the_way, triggers_of, waiting
         from tipcflow.store import Store
@@ -304,9 +304,9 @@ class StepTrigger(BaseTrigger):
     """Waits until another step of the run has ended. Fires {"step", "resume"}.
 
     Args:
-        run: whose steps they are.
-        step, awaited: who waits, for whom.
-        until: when it goes on in any case, by the database's clock.
+        run: run of both steps.
+        step, awaited: the waiting step and the step it waits for.
+        until: deadline by the database's clock, after which the waiting step continues.
     """
 
     def __init__(self, *, run: str, step: str, awaited: str, until: float) -> None:
@@ -324,7 +324,7 @@ class StepTrigger(BaseTrigger):
         )
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Look every few seconds."""
+        """Poll every few seconds."""
         await asyncio.sleep(SETTLE_S)
         end = Countdown(self.until)
         while not await end.over() and not await self._look():
@@ -332,11 +332,11 @@ class StepTrigger(BaseTrigger):
         yield TriggerEvent({"step": self.step, "resume": None})
 
     async def _look(self) -> bool:
-        """Whether the step has ended; False while the database cannot be asked."""
+        """Whether the step has ended; False if the database does not respond."""
         try:
             return await asyncio.wait_for(asyncio.to_thread(self._ended), ASK_S)
         except Exception as error:
-            self.log.warning("whether %s has ended cannot be read: %r", self.awaited, error)
+            self.log.warning("cannot read whether %s has ended: %r", self.awaited, error)
             return False
 
     def _ended(self) -> bool:
@@ -346,7 +346,7 @@ class StepTrigger(BaseTrigger):
             return self.awaited in store.step_statuses(self.run_id)
 
 
-# It tells every packet of a connection at level INFO, into the task's log.
+# Logs every packet of a connection at level INFO, which would fill the task's log.
 logging.getLogger("asyncssh").setLevel(logging.WARNING)
 
 
@@ -356,7 +356,7 @@ async def _connection(node: Node) -> "asyncssh.SSHClientConnection":
 
 
 def _hook_class() -> type["SSHHookAsync"]:
-    """The import takes seconds of CPU. All triggers share the event loop: while it is blocked, none is served."""
+    """Import the hook; blocks for seconds, so call it outside of the event loop that all triggers share."""
     import asyncssh  # noqa: F401  # the hook imports it when it connects
     from airflow.providers.ssh.hooks.ssh import SSHHookAsync
 

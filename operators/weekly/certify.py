@@ -1,4 +1,4 @@
-"""The tasks of the DAG `weekly` that are mapped over its chains: each stands for its chain's own DAG run."""
+"""Task of the DAG `weekly` that is mapped over the chains: starts a chain's DAG run and waits for it."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -7,9 +7,9 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from operators.airflow import dag_runs
 from operators.airflow.child_runs import Move, Seen, next_move
-from operators.airflow.errors import failing_plainly
+from operators.airflow.errors import tipcflow_errors_fail_task
 from operators.triggers.dag_run import LATE, DagRunTrigger
-from operators.weekly.select import ASKED, asked_of
+from operators.weekly.select import CHAIN_RUN_PARAMS, asked_of
 from operators.weekly.turn import TurnTrigger
 from tipcflow.config.settings import settings
 from tipcflow.domain import InfraError, dag_id_of, run_id_of
@@ -17,15 +17,15 @@ from tipcflow.domain import InfraError, dag_id_of, run_id_of
 if TYPE_CHECKING:
     from tipcflow.store import Store
 
-# The next weekly run must not queue up behind this one.
+# Shorter than a week, so that the next weekly run does not queue behind this one.
 DEADLINE_S = 6 * 24 * 3600.0
 
 
 class CertifyOperator(BaseOperator):
-    """One chain: starts its DAG run when it is its turn, waits for it deferred, and says what it said.
+    """Starts a chain's DAG run in turn, defers until it ends and reports its status.
 
-    When the weekly run is cleared, a chain that has a verdict keeps it, one that goes on is waited for again, and
-    one without a verdict is started again.
+    When the weekly run is cleared, a chain with a verdict keeps it, an active one is awaited again, and one
+    without a verdict is started again.
 
     Args:
         chain: `<suite>/<model>/<file>`.
@@ -38,28 +38,28 @@ class CertifyOperator(BaseOperator):
         self.chain = chain
 
     def execute(self, context: Context) -> str | None:
-        """Called by Airflow; the chain's status word."""
+        """Called by Airflow; returns the chain's status word."""
         return self._go_on(context, may_wait=True)
 
     def take_turn(self, context: Context, event: dict[str, Any]) -> str | None:
         """Called by Airflow when enough of the chains before this one have ended."""
-        with failing_plainly():
+        with tipcflow_errors_fail_task():
             if event["late"]:
-                raise InfraError(f"the chains before this one go on after {DEADLINE_S / 86400:.0f} days")
+                raise InfraError(f"the preceding chains are still running after {DEADLINE_S / 86400:.0f} days")
         return self._go_on(context, may_wait=False)
 
     def resume(self, context: Context, event: dict[str, Any]) -> str:
         """Called by Airflow when the chain's DAG run has ended."""
         from tipcflow.store import Store
 
-        with failing_plainly(), Store.open_in_task() as store:
+        with tipcflow_errors_fail_task(), Store.open_in_task() as store:
             return self._say(store, context, event["run_id"], str(event["state"] or "deleted"))
 
     def _go_on(self, context: Context, *, may_wait: bool) -> str | None:
         from tipcflow.store import Store
 
         dag_run, dag_id = context["dag_run"], dag_id_of(self.chain)
-        with failing_plainly(), Store.open_in_task() as store:
+        with tipcflow_errors_fail_task(), Store.open_in_task() as store:
             until = store.now() + DEADLINE_S
 
             def look(run_id: str) -> Seen:
@@ -70,7 +70,7 @@ class CertifyOperator(BaseOperator):
 
             move, run_id = next_move(dag_run.run_id, look)
             if move is Move.KEEP:
-                self.log.info("%s of %s has a verdict, which stays", run_id, dag_id)
+                self.log.info("%s of %s already has a verdict", run_id, dag_id)
                 return self._say(store, context, run_id, "")
             if move is Move.START and may_wait and (turn := self._turn(context, until)):
                 return self.defer(trigger=turn, method_name="take_turn")
@@ -80,7 +80,7 @@ class CertifyOperator(BaseOperator):
         return self.defer(trigger=DagRunTrigger(dag_id=dag_id, run_id=run_id, until=until), method_name="resume")
 
     def _turn(self, context: Context, until: float) -> TurnTrigger | None:
-        """What to wait for before the chain is started; None when it is its turn."""
+        """Return the trigger to wait for before the chain starts; None if it may start now."""
         index, dag_run = context["ti"].map_index or 0, context["dag_run"]
         at_once = settings().weekly_at_once
         if index < at_once:
@@ -90,7 +90,7 @@ class CertifyOperator(BaseOperator):
         if not ahead:
             return None
         self.log.info(
-            "%d chains may be on their way at once: it is started when %d more have ended", at_once, ahead
+            "at most %d chains run concurrently: this chain starts when %d more have ended", at_once, ahead
         )
         return turn
 
@@ -101,12 +101,12 @@ class CertifyOperator(BaseOperator):
             dag_id,
             run_id,
             run_after=weekly.run_after,
-            conf={name: params[name] for name in ASKED if name in params},
+            conf={name: params[name] for name in CHAIN_RUN_PARAMS if name in params},
             note=f"started by {weekly.dag_id} {weekly.run_id}",
         )
 
     def _say(self, store: "Store", context: Context, run_id: str, state: str) -> str:
-        """The status of our run that the DAG run is; the task fails when the CLI would not exit 0 for it."""
+        """Return the status of the DAG run's tipcflow run; fail the task if the CLI's exit code is not 0."""
         from tipcflow.execute.verdict.conclusion import exit_code_of
 
         ours = run_id_of(dag_id_of(self.chain), run_id, context["dag_run"].run_after)
@@ -115,10 +115,10 @@ class CertifyOperator(BaseOperator):
             became = f"has not ended within {DEADLINE_S / 86400:.0f} days" if state == LATE else "has no status"
             raise InfraError(
                 f"{run_id} of {dag_id_of(self.chain)} {became} (Airflow says {state or 'that it ended'})",
-                hint="see its tasks; `maintenance` judges it within the hour; clear this task to run it again",
+                hint="see its tasks; DAG `maintenance` judges it within an hour; clear this task to run it again",
             )
-        said = f"{run.status.value}: {run.reason}" if run.reason else run.status.value
-        self.log.info("run %s: %s", run.id, said)
+        message = f"{run.status.value}: {run.reason}" if run.reason else run.status.value
+        self.log.info("run %s: %s", run.id, message)
         if exit_code_of(store, run):
-            raise AirflowFailException(said)
+            raise AirflowFailException(message)
         return run.status.value

@@ -1,4 +1,4 @@
-"""Which chains a weekly run certifies, and in which order."""
+"""Selects and orders the chains of a weekly run."""
 
 import difflib
 import fnmatch
@@ -12,16 +12,16 @@ _NEAR = 5
 
 
 def all_chains(config_dir: Path) -> list[str]:
-    """The names of all chains of all suites."""
+    """Return the names of all chains of all suites."""
     root = config_dir / "chains"
     suites = sorted(path.name for path in root.iterdir() if path.is_dir()) if root.is_dir() else []
     return [chain.name for suite in suites for chain in chains_of(suite, config_dir)]
 
 
 def without_mode(names: Iterable[str], mode: str, config_dir: Path) -> list[str]:
-    """Those of the chains whose files are of a kind that has no such mode: of a suite's other scripts.
+    """Return the chains whose kind of file does not support the mode.
 
-    A file that is broken is none of them: its run says what is wrong.
+    Does not return chains with a broken file: their runs report the error.
     """
     wanted, missing = set(names), []
     for suite in sorted({name.partition("/")[0] for name in wanted}):
@@ -32,14 +32,14 @@ def without_mode(names: Iterable[str], mode: str, config_dir: Path) -> list[str]
 
 
 def chosen_chains(globs: object, names: Sequence[str]) -> list[str]:
-    """The chains that fit one of the globs, by name; `*` stands for any characters, `/` too.
+    """Return the chains that match any of the globs, sorted by name; `*` matches any characters, including `/`.
 
     Raises:
-        ConfigError: it is no list of globs, or nothing fits one of them; near names are told.
+        ConfigError: not a list of globs, or a glob without a match; the message lists similar names.
     """
     if not isinstance(globs, list) or not globs or not all(isinstance(glob, str) and glob for glob in globs):
         raise ConfigError(
-            "is no list of chain names", key="chains", found=repr(globs)[:80], expected='for example ["*"]'
+            "is not a list of chain names", key="chains", found=repr(globs)[:80], expected='for example ["*"]'
         )
     chosen = set()
     for glob in globs:
@@ -51,9 +51,9 @@ def chosen_chains(globs: object, names: Sequence[str]) -> list[str]:
 
 
 def longest_first(names: Sequence[str], durations: Mapping[str, float]) -> list[str]:
-    """Chains in the order that they begin in: the longest first, so that it is not what all wait for at the end.
+    """Return the chains in start order, the longest first, which shortens the whole run.
 
-    One whose duration is not known may be the longest.
+    Chains of unknown duration come first.
 
     Args:
         durations: chain -> seconds.
@@ -62,21 +62,21 @@ def longest_first(names: Sequence[str], durations: Mapping[str, float]) -> list[
 
 
 def _unknown(glob: str, names: Sequence[str]) -> ConfigError:
-    """The error for a glob that nothing fits, with names of which a part resembles it."""
+    """Return the error for a glob without a match, with similar names."""
     by_part = {part: name for name in reversed(names) for part in _parts(name)}
     near = [
         by_part[part] for part in difflib.get_close_matches(glob.strip("*/"), list(by_part), _NEAR, cutoff=0.7)
     ]
     if not names:
-        hint = "there are no chains: `tipcflow import` writes them to configs/chains"
+        hint = "there are no chains; create them with `tipcflow import`"
     elif near:
-        hint = "near: " + ", ".join(dict.fromkeys(near))
+        hint = "similar: " + ", ".join(dict.fromkeys(near))
     else:
-        hint = f"there are {len(names)} chains, among them " + ", ".join(names[:_NEAR])
-    return ConfigError("no chain fits", key="chains", found=glob, expected="<suite>/<model>/<file>", hint=hint)
+        hint = f"there are {len(names)} chains, for example " + ", ".join(names[:_NEAR])
+    return ConfigError("matches no chain", key="chains", found=glob, expected="<suite>/<model>/<file>", hint=hint)
 
 
 def _parts(name: str) -> list[str]:
-    """A name, and all neighbours of its parts: a/b/c -> a, a/b, a/b/c, b, b/c, c."""
+    """Return all consecutive parts of a name: a/b/c -> a, a/b, a/b/c, b, b/c, c."""
     parts = name.split("/")
     return ["/".join(parts[i:j]) for i in range(len(parts)) for j in range(i + 1, len(parts) + 1)]

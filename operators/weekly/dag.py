@@ -1,4 +1,4 @@
-"""The DAG that certifies all chains with whole data, once a week."""
+"""DAG `weekly`: certifies all chains on full data, once a week."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -11,25 +11,25 @@ from operators.chain.params import run_params
 from operators.limits import SHORT
 from operators.weekly.certify import CertifyOperator
 from operators.weekly.docs import DOC, TASKS
-from operators.weekly.select import ASKED, CHAINS, SELECT, SelectOperator
+from operators.weekly.select import CHAIN_RUN_PARAMS, CHAINS, SELECT, SelectOperator
 from operators.weekly.summary import SummaryOperator
 from tipcflow.config.settings import settings
 
 WEEKLY = "weekly"
 MODE = "whole_train_whole_infer"
 POLICY = "weekly"
-# A task that dies with its worker is tried again and finds what it had begun. What a task *says* is final.
+# A task that dies with its worker is retried and resumes its work. A failure that a task reports is final.
 _DEFAULTS = {"retries": 2, "retry_delay": timedelta(seconds=10), "owner": "tipcflow", "execution_timeout": SHORT}
 
 
 def weekly_dag(config_dir: Path | None = None) -> DAG:
-    """select -> certify, mapped over the chains -> summary."""
+    """Return the DAG: select -> certify, mapped over the chains -> summary."""
     known = settings()
     dag = DAG(
         dag_id=WEEKLY,
-        description="Train, export and infer all chains with whole data, and judge them",
+        description="Certify all chains on full data",
         doc_md=DOC,
-        # Unpausing it begins with the next time, not with the last one.
+        # After unpausing, the first run is at the next scheduled time.
         schedule=CronTriggerTimetable(known.weekly_cron, timezone="UTC", run_immediately=timedelta(0)),
         catchup=False,
         max_active_runs=1,
@@ -49,16 +49,16 @@ def weekly_dag(config_dir: Path | None = None) -> DAG:
 
 
 def weekly_params(config_dir: Path) -> dict[str, Param]:
-    """Which chains, and what each of them is asked for."""
+    """Return the params: the chains, and the params of each chain's run."""
     own: dict[str, Any] = {"mode": MODE, "policy": POLICY}
-    asked = {name: param for name, param in run_params(config_dir).items() if name in ASKED}
+    asked = {name: param for name, param in run_params(config_dir).items() if name in CHAIN_RUN_PARAMS}
     chains = Param(
         ["*"],
         type="array",
         items={"type": "string", "minLength": 1},
         minItems=1,
         title="Chains",
-        description="Globs of chain names `<suite>/<model>/<file>`, one per line; `*` is all.",
+        description="Globs of chain names `<suite>/<model>/<file>`, one per line; `*` selects all.",
     )
     return {
         CHAINS: chains,

@@ -1,11 +1,11 @@
-"""The first task of the DAG `weekly`: which chains, and in which order."""
+"""First task of the DAG `weekly`: selects and orders the chains."""
 
 from typing import Any
 
 from airflow.sdk import BaseOperator, Context
 
 from operators.airflow.database import refuse_sqlite_between_machines
-from operators.airflow.errors import failing_plainly
+from operators.airflow.errors import tipcflow_errors_fail_task
 from operators.tasks.request import RUN_PARAMS, read_conf
 from operators.weekly.choice import all_chains, chosen_chains, longest_first, without_mode
 from tipcflow.config.cluster import load_cluster
@@ -14,37 +14,37 @@ from tipcflow.domain import ConfigError
 
 SELECT = "select"
 CHAINS = "chains"
-# Under this key the names of the chains that are left out are told to the summary.
+# XCom key of the skipped chains, read by the summary.
 LEFT_OUT = "left_out"
-# What a chain of a weekly run may be asked for: it is no change, and verbose logs would be measured too.
-ASKED = tuple(name for name in RUN_PARAMS if name not in ("base", "diagnose"))
+# Params passed on to the chains: a weekly run tests no change, and verbose logs would disturb measurements.
+CHAIN_RUN_PARAMS = tuple(name for name in RUN_PARAMS if name not in ("base", "diagnose"))
 
 
 class SelectOperator(BaseOperator):
-    """Chooses the chains and their order.
+    """Selects the chains and their order.
 
-    Chains whose kind of file has no such mode are left out; the summary says so.
+    Skips chains whose kind of file does not support the mode; the summary lists them.
 
     Returns:
-        The chains' names, which certify is mapped over.
+        Names of the chains, over which certify is mapped.
     """
 
     def execute(self, context: Context) -> list[str]:
-        """Called by Airflow. A param that cannot be is a `config_error`, with nothing started."""
-        with failing_plainly():
+        """Called by Airflow. An invalid param is a `config_error`, before anything starts."""
+        with tipcflow_errors_fail_task():
             refuse_sqlite_between_machines()
             chosen, left_out = self._select(asked_of(context))
         context["ti"].xcom_push(key=LEFT_OUT, value=left_out)
         return chosen
 
     def _select(self, params: dict[str, Any]) -> tuple[list[str], list[str]]:
-        """(the chains in order, those that are left out)."""
+        """Return (the chains in order, the skipped chains)."""
         from tipcflow.execute.verdict.judge import load_policy
         from tipcflow.store import Store
 
         folder = settings().config_dir
         globs = params.pop(CHAINS, None)
-        conf = read_conf(params, allowed=ASKED)
+        conf = read_conf(params, allowed=CHAIN_RUN_PARAMS)
         load_cluster(conf.cluster, folder)
         load_policy(conf.policy, folder)
         fitting = chosen_chains(globs, all_chains(folder))
@@ -52,7 +52,7 @@ class SelectOperator(BaseOperator):
         names = [name for name in fitting if name not in left_out]
         if not names:
             raise ConfigError(
-                "no chain that fits has this mode",
+                "no selected chain supports this mode",
                 key="mode",
                 found=conf.mode,
                 expected=f"a mode of {left_out[0]}",
@@ -63,12 +63,12 @@ class SelectOperator(BaseOperator):
         ordered = longest_first(names, durations)
         for name in ordered:
             known = durations.get(name)
-            self.log.info("%s: %s", name, "never run before" if known is None else f"about {known / 60:.0f} min")
+            self.log.info("%s: %s", name, "no earlier run" if known is None else f"about {known / 60:.0f} min")
         for name in left_out:
-            self.log.info("%s: left out, files of its kind have no mode %s", name, conf.mode)
+            self.log.info("%s: skipped, this kind of file does not support mode %s", name, conf.mode)
         return ordered, left_out
 
 
 def asked_of(context: Context) -> dict[str, Any]:
-    """The DAG's params with what this run gave on top, also what the DAG does not know."""
+    """Return the DAG's params, overridden by those of this run, including unknown names."""
     return {**context["params"], **(context["dag_run"].conf or {})}

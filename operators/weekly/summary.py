@@ -1,4 +1,4 @@
-"""The last task of the DAG `weekly`: what became of every chain."""
+"""Last task of the DAG `weekly`: a summary of all chains."""
 
 from datetime import datetime
 from pathlib import Path
@@ -8,7 +8,7 @@ from airflow.sdk import BaseOperator, Context
 from airflow.sdk.exceptions import AirflowFailException
 
 from operators.airflow.child_runs import MOST_RUNS, child_run_id
-from operators.airflow.errors import failing_plainly
+from operators.airflow.errors import tipcflow_errors_fail_task
 from operators.tasks.verdict import set_note
 from operators.weekly.select import LEFT_OUT, SELECT
 from operators.weekly.table import Row, accuracies, counted, markdown, values_of
@@ -18,24 +18,22 @@ from tipcflow.domain import Run, Status, dag_id_of, run_id_of
 if TYPE_CHECKING:
     from tipcflow.store import Store
 
-# How many earlier runs are looked through for one that was judged for accuracy.
+# How many earlier runs to search for one with an accuracy check.
 _LOOK_BACK = 10
 
 
 class SummaryOperator(BaseOperator):
-    """Says of every chain what became of it; red when any of them is."""
+    """Reports the status of every chain; fails if any of them failed."""
 
     def execute(self, context: Context) -> str:
-        """Called by Airflow, whatever happened before; how many chains have which status."""
+        """Called by Airflow, always; returns the number of chains per status."""
         from tipcflow.store import Store
 
         dag_run = context["dag_run"]
         chains = context["ti"].xcom_pull(task_ids=SELECT) or []
         if not chains:
-            raise AirflowFailException(
-                f"{Status.CONFIG_ERROR.value}: no chains were selected: see the task `select`"
-            )
-        with failing_plainly(), Store.open_in_task() as store:
+            raise AirflowFailException(f"{Status.CONFIG_ERROR.value}: no chains were selected, see task `select`")
+        with tipcflow_errors_fail_task(), Store.open_in_task() as store:
             rows = [_row(store, chain, dag_run.run_id, dag_run.run_after) for chain in chains]
         left_out = context["ti"].xcom_pull(task_ids=SELECT, key=LEFT_OUT) or []
         text = markdown(f"weekly {dag_run.run_id}", rows, left_out)
@@ -45,15 +43,15 @@ class SummaryOperator(BaseOperator):
         for line in text.splitlines():
             self.log.info("%s", line)
         self.log.info("written to %s", path)
-        said = f"{len(rows)} chains: {counted(rows)}"
-        set_note(context, said, self.log)
+        message = f"{len(rows)} chains: {counted(rows)}"
+        set_note(context, message, self.log)
         if any(row.red for row in rows):
-            raise AirflowFailException(said)
-        return said
+            raise AirflowFailException(message)
+        return message
 
 
 def summary_path(home: Path, dag_run_id: str) -> Path:
-    """Where the summary of a weekly DAG run is written."""
+    """Return the path of the summary of a weekly DAG run."""
     return home / "weekly" / f"{child_run_id(dag_run_id).removeprefix('weekly__')}.md"
 
 
@@ -71,7 +69,7 @@ def _row(store: "Store", chain: str, parent: str, run_after: datetime) -> Row:
 
 
 def _accuracies_before(store: "Store", run: Run) -> dict[tuple[str, str], float]:
-    """Those of the last earlier run of the chain in this mode that was judged for accuracy."""
+    """Return the accuracies of the chain's last earlier run in this mode that has accuracy checks."""
     for earlier in store.earlier_runs(run, _LOOK_BACK):
         if values := values_of(store.check_results(earlier.id)):
             return values

@@ -1,4 +1,4 @@
-"""What a weekly run says at its end: one row per chain."""
+"""Summary table of a weekly run: one row per chain."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,19 +8,19 @@ from tipcflow.check.select import number
 from tipcflow.domain import CheckResult, Run, Status, exit_code
 from tipcflow.report.rows import one_line
 
-# Signs that would be read as Markdown or HTML inside a cell.
+# Characters with a meaning in Markdown or HTML inside a cell.
 _ESCAPED = str.maketrans({"|": "\\|", "<": "&lt;", ">": "&gt;", "`": "'", "[": "\\[", "]": "\\]", "@": "&#64;"})
 _HEAD = ("chain", "status", "accuracy", "time", "run", "reason")
 
 
 @dataclass(frozen=True)
 class Row:
-    """One chain.
+    """The row of a chain.
 
     Attributes:
-        run: its last run of this week, None when none began.
-        accuracy: what became of its accuracy, one phrase per target.
-        neutral: whether it is `unconfirmed` and its policy says that this does not block.
+        run: the chain's last run of this week; None if none started.
+        accuracy: one phrase per accuracy check.
+        neutral: whether the run is `unconfirmed` and its policy does not block on that.
     """
 
     chain: str
@@ -30,30 +30,30 @@ class Row:
 
     @property
     def red(self) -> bool:
-        """Whether the weekly run is red for it: also when it never got a status."""
+        """Whether the chain fails the weekly run; a chain without a status does."""
         if self.run is None or self.run.status is None:
             return True
         return bool(exit_code(self.run.status, neutral=self.neutral))
 
     @property
     def word(self) -> str:
-        """Its status; a phrase while it has none."""
+        """Status word of the run, or a phrase if it has none."""
         if self.run is None:
             return "not started"
         return self.run.status.value if self.run.status else "no status"
 
 
 def accuracies(
-    results: Iterable[CheckResult], before: Mapping[tuple[str, str], float], *, since: str = "last time"
+    results: Iterable[CheckResult], before: Mapping[tuple[str, str], float], *, since: str = "previous"
 ) -> tuple[str, ...]:
-    """One phrase per accuracy that was judged: its value, its target, and what it was before.
+    """Return one phrase per accuracy check: value, target, and change since an earlier run.
 
-    Against its own history an accuracy is told when that is news, or when it has no target.
+    A comparison with the chain's history is included if it did not pass, or if the metric has no target.
 
     Args:
-        results: of the run.
-        before: (step, metric) -> the value of an earlier run, as `values_of` gives them.
-        since: what the earlier run is called.
+        results: check results of the run.
+        before: (step, metric) -> the value of an earlier run, as returned by `values_of`.
+        since: label of the earlier run.
     """
     judged = [one for one in results if _is_judged(one)]
     aimed = {(one.step, one.metric) for one in judged if "target" in one.values}
@@ -79,22 +79,22 @@ def _is_judged(result: CheckResult) -> bool:
 
 
 def _against(result: CheckResult) -> list[str]:
-    """What the value was judged by: a target, or earlier runs."""
+    """Return what the value was compared with: a target or a baseline."""
     values = result.values
     if "target" in values:
         return [f"target {number(values['target'])} ± {number(values['tolerance'])}"]
-    return [f"usually {number(values['baseline'])}"] if "baseline" in values else []
+    return [f"baseline {number(values['baseline'])}"] if "baseline" in values else []
 
 
 def values_of(results: Iterable[CheckResult]) -> dict[tuple[str, str], float]:
-    """(step, metric) -> value, of the accuracies that were judged."""
+    """Return the checked accuracies: (step, metric) -> value."""
     return {
         (result.step, result.metric): float(result.values["value"]) for result in results if _is_judged(result)
     }
 
 
 def counted(rows: Sequence[Row]) -> str:
-    """How many chains have which status, the worst first: `1 failed, 2 pass`."""
+    """Return the number of chains per status, worst first: `1 failed, 2 pass`."""
     counts = Counter(row.word for row in rows)
     severity = {status.value: status.severity for status in Status}
     words = sorted(counts, key=lambda word: (-severity.get(word, len(severity)), word))
@@ -102,17 +102,17 @@ def counted(rows: Sequence[Row]) -> str:
 
 
 def markdown(title: str, rows: Sequence[Row], left_out: Sequence[str] = ()) -> str:
-    """The summary, Markdown: the counts, then a table with the worst chains first.
+    """Return the summary in Markdown: the counts, then a table with the worst chains first.
 
     Args:
-        left_out: chains whose kind of file has no such mode.
+        left_out: chains whose kind of file does not support the mode.
     """
     severity = {status.value: status.severity for status in Status}
     worst_first = sorted(rows, key=lambda row: -severity.get(row.word, len(severity)))
     lines = [f"## {_cell(title)}", "", f"{len(rows)} chains: {counted(rows)}", ""]
     if left_out:
         named = ", ".join(_cell(name) for name in left_out)
-        lines += [f"{len(left_out)} left out, whose kind of file has no such mode: {named}", ""]
+        lines += [f"{len(left_out)} skipped: mode not supported by this kind of file: {named}", ""]
     lines += [_line(_HEAD), _line(["---"] * len(_HEAD))]
     lines += [_line([_cell(cell) for cell in _cells(row)]) for row in worst_first]
     return "\n".join(lines) + "\n"
@@ -120,12 +120,12 @@ def markdown(title: str, rows: Sequence[Row], left_out: Sequence[str] = ()) -> s
 
 def _cells(row: Row) -> list[str]:
     if row.run is None:
-        return [row.chain, row.word, "", "", "", "see the task `certify` of this chain"]
+        return [row.chain, row.word, "", "", "", "see task `certify` of this chain"]
     return [row.chain, row.word, ", ".join(row.accuracy), _took(row.run), row.run.id, row.run.reason]
 
 
 def _took(run: Run) -> str:
-    """From the row's making to its end, waiting for slots included: `3 h 12 min`."""
+    """Return the time from creation to end, including the wait for slots: `3 h 12 min`."""
     if run.ended_at is None:
         return ""
     minutes, seconds = divmod(round(run.ended_at - run.created_at), 60)

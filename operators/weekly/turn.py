@@ -1,7 +1,7 @@
-"""The order in which the chains of a weekly run begin: the longest first, and only so many on their way at once.
+"""Limits the number of concurrent chains of a weekly run and starts them in order, the longest first.
 
-Who gets which slots is decided by the queue for leases, where they stand in the order in which they began. Each
-waiting chain costs Airflow some looks a minute; a thousand at once would keep it busy by waiting.
+The lease queue assigns the slots in start order. Each waiting chain costs Airflow some polls per minute, so a
+thousand chains waiting for slots at once would overload it.
 """
 
 import asyncio
@@ -17,18 +17,18 @@ from operators.countdown import Countdown
 from operators.triggers.dag_run import LOOK_S
 from operators.triggers.job_lease_step import SETTLE_S
 
-# Whoever is far behind looks less often.
+# Upper limit of the factor by which chains far behind poll less often.
 SLOWEST = 12
 
 
 class TurnTrigger(BaseTrigger):
-    """Waits until a chain may begin, or until it is too late. Fires {"late"}.
+    """Waits until a chain may start or the deadline has passed. Fires {"late"}.
 
     Args:
-        dag_id, run_id: of the weekly DAG run.
-        index: the chain's place in the order.
-        at_once: how many chains may be on their way at once.
-        until: when to give up, by the database's clock.
+        dag_id, run_id: the weekly DAG run.
+        index: position of the chain in the start order.
+        at_once: maximum number of concurrent chains.
+        until: deadline by the database's clock.
     """
 
     def __init__(self, *, dag_id: str, run_id: str, index: int, at_once: int, until: float) -> None:
@@ -45,19 +45,19 @@ class TurnTrigger(BaseTrigger):
         return "operators.weekly.turn.TurnTrigger", {name: getattr(self, name) for name in names}
 
     def ahead(self) -> int:
-        """How many must end before it; for a task, before it waits at all."""
+        """Return how many chains must end before this one may start; a task calls it before it defers."""
         return ahead_of(self.index, dag_runs.task_states(self.dag_id, self.run_id, CERTIFY), self.at_once)
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Look, less often the more chains are ahead; an Airflow that does not answer is asked again."""
+        """Poll, less often the more chains are ahead; errors of Airflow are retried."""
         await asyncio.sleep(SETTLE_S)
         ahead, end = 1, Countdown(self.until)
         while not await end.over():
             try:
-                # As Airflow's own triggers ask: its channel belongs to the event loop of this process.
+                # As Airflow's own triggers do: the supervisor channel belongs to this process's event loop.
                 ahead = await sync_to_async(self.ahead)()
             except Exception as error:
-                self.log.warning("whose turn it is cannot be told: %r", error)
+                self.log.warning("cannot determine the queue position: %r", error)
             if not ahead:
                 break
             await asyncio.sleep(LOOK_S * min(ahead, SLOWEST))

@@ -1,4 +1,4 @@
-"""JSON for machines: `tipcflow trigger` reads a run's facts from here, with the token that it triggered with."""
+"""JSON API; `tipcflow trigger` reads runs from it, with the token that it triggered with."""
 
 import json
 from typing import Annotated, Any
@@ -29,14 +29,14 @@ def list_runs(
     status: str = "",
     limit: Annotated[int, Query(ge=1, le=1000)] = 50,
 ) -> Response:
-    """Runs, newest first; `reason` is cut to what lists show. `total` counts all that match."""
+    """Return runs, newest first; `reason` is truncated as in lists. `total` is the number of all matches."""
     found = store.runs_page(Wanted(chain=chain, status=status), limit=limit)
     return _json({"runs": found.rows, "total": found.total})
 
 
 @router.get("/runs/{run_id}/curves")
 def loss_curves(run_id: str, store: StoreDep) -> Response:
-    """The training losses of each rank, thinned to what a screen can show."""
+    """Return the training losses of each rank, downsampled for a chart."""
     plan, _ = readable_plan(store, run_id)
     ranks: dict[tuple[str, str, int], list[float]] = {}
     for point in store.losses(run_id):
@@ -54,7 +54,7 @@ def _name(node: str, rank: int) -> str:
 
 @router.get("/runs/{run_id}")
 def one_run(run_id: str, store: StoreDep) -> Response:
-    """A run with its checks, steps, legs and certificate. nan and inf stand as the words `nan`, `inf`, `-inf`."""
+    """Return a run with checks, steps, legs and certificate; nan and inf are the strings `nan`, `inf`, `-inf`."""
     story = read_story(store, run_id)
     if story is None:
         raise HTTPException(404, f"no such run: {run_id}")
@@ -77,7 +77,7 @@ def _markdown(story: Story) -> str:
 
 
 def _json(told: dict[str, Any]) -> Response:
-    """Strict JSON in ASCII: no NaN, and nothing that cannot be sent, whatever a log held."""
+    """Return strict ASCII JSON: no NaN, and no characters that cannot be encoded."""
     return Response(json.dumps(plain(told), allow_nan=False), media_type="application/json", headers=HEADERS)
 
 

@@ -1,4 +1,4 @@
-"""The FastAPI app that Airflow mounts: every route of it asks for the login."""
+"""FastAPI app that Airflow mounts; every route requires a login."""
 
 from functools import cache
 
@@ -14,12 +14,12 @@ _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"]
 
 @cache
 def the_app() -> FastAPI:
-    """The app of this process."""
+    """Return the app of this process."""
     return create_app()
 
 
 def create_app() -> FastAPI:
-    """A new app. It publishes no description of itself: those routes would be open to everybody."""
+    """Create the app, without the OpenAPI routes, which would be public."""
     app = FastAPI(
         title="Certification",
         dependencies=[Depends(may_read)],
@@ -36,5 +36,5 @@ def create_app() -> FastAPI:
 
 
 def _nothing_here(path: str) -> None:
-    """What no other route knows is behind the login as well: who may not look learns nothing."""
-    raise HTTPException(404, f"there is no page {path!r} here")
+    """Handle unknown paths behind the login as well, so that they reveal nothing without one."""
+    raise HTTPException(404, f"page {path!r} does not exist")

@@ -25,7 +25,7 @@ Page = Annotated[int, Query(ge=1, le=100_000)]
 def chains(
     request: Request, store: StoreDep, suite: str = "", status: str = "", text: str = "", page: Page = 1
 ) -> Response:
-    """Every chain with its newest run and the statuses of the runs before."""
+    """Return all chains with the latest run and the statuses of earlier runs."""
     wanted = Wanted(suite=suite, status=_known(status), text=text)
     listed = store.chains_page(wanted, limit=PER_PAGE, offset=(page - 1) * PER_PAGE)
     return _list(request, store, "chains.html", listed=listed, wanted=wanted, page=page, view="")
@@ -41,7 +41,7 @@ def runs(
     chain: str = "",
     page: Page = 1,
 ) -> Response:
-    """Runs, newest first."""
+    """Return the runs, newest first."""
     wanted = Wanted(suite=suite, status=_known(status), text=text, chain=chain)
     listed = store.runs_page(wanted, limit=PER_PAGE, offset=(page - 1) * PER_PAGE)
     return _list(request, store, "runs.html", listed=listed, wanted=wanted, page=page, view="runs")
@@ -49,7 +49,7 @@ def runs(
 
 @router.get("/runs/{run_id}")
 def run(request: Request, run_id: str, store: StoreDep, chosen: SettingsDep) -> Response:
-    """One run on one page."""
+    """Return the page of a run."""
     story = read_story(store, run_id)
     if story is None:
         raise HTTPException(404, f"no such run: {run_id}")
@@ -69,7 +69,7 @@ def _list(
     filters = {name: value for name, value in vars(wanted).items() if value}
 
     def link(**changes: object) -> str:
-        """The same list with other filters; back to its first page unless that is what changes."""
+        """Return the URL of the list with changed filters; resets to page 1 unless the page changes."""
         chosen = {key: value for key, value in (filters | changes).items() if value}
         return f"{view}?{urlencode(chosen)}" if chosen else view or "?"
 

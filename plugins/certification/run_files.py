@@ -1,4 +1,4 @@
-"""A run's files and its certificate, to read and to keep."""
+"""Routes of a run's files and certificate."""
 
 from pathlib import Path
 
@@ -15,20 +15,20 @@ router = APIRouter(prefix="/runs/{run_id}")
 
 @router.get("/tail")
 def tail_of(run_id: str, file: str, store: StoreDep, chosen: SettingsDep) -> Response:
-    """The end of one of the run's logs, as plain text."""
+    """Return the end of a log as plain text."""
     return PlainTextResponse(tail(_file(run_id, file, store, chosen)), headers=HEADERS)
 
 
 @router.get("/file")
 def whole_file(run_id: str, file: str, store: StoreDep, chosen: SettingsDep) -> Response:
-    """One of the run's logs, whole, to keep."""
+    """Return a complete log as a download."""
     path = _file(run_id, file, store, chosen)
     return FileResponse(path, media_type="application/octet-stream", filename=path.name, headers=HEADERS)
 
 
 @router.get("/certificate.json")
 def certificate(run_id: str, store: StoreDep, keep: bool = False) -> Response:
-    """The certificate as the run wrote it; with `keep` as a download."""
+    """Return the certificate as the run wrote it; as a download with `keep`."""
     document = store.document(run_id, "certificate")
     if document is None:
         raise HTTPException(404, f"run {run_id} has no certificate")

@@ -110,7 +110,7 @@ def test_a_confirm_run_is_started_once_and_found_again(world: World) -> None:
     assert conf == {"confirms": world.run.id}
     assert asked.run == run_id_of("confirm", child, run_after)
     assert asked.keys == (TRAIN,)
-    assert any(f"until confirm run {asked.run}" in note for note in world.notes)
+    assert any(f"waits for confirm run {asked.run}" in note for note in world.notes)
     assert world.wait() == first, "also for a judge that died and is tried again"
     # It died between asking and starting.
     world.started.clear()
@@ -153,11 +153,11 @@ def test_who_waits_for_slots_does_not_come_before_it(world: World) -> None:
 
 
 def test_what_airflow_refuses_is_not_waited_for_and_said(world: World) -> None:
-    world.refuses = ConfigError("the DAG confirm is paused: its run would never begin")
+    world.refuses = ConfigError("DAG confirm is paused: its run would never start")
     assert world.wait() is None
     _, medians, why, failed = told(world.store, world.run) or ("", {}, "", "")
     assert (medians, failed) == ({}, "")
-    assert why == "is not waited for: the DAG confirm is paused: its run would never begin"
+    assert why == "is not waited for: DAG confirm is paused: its run would never start"
     world.refuses = None
     assert world.wait() is None, "nor asked for again, before the run is cleared"
 
@@ -188,15 +188,15 @@ def test_the_confirm_run_does_what_was_asked_for(world: World) -> None:
 
 @pytest.mark.parametrize("conf", [{}, {"confirms": ""}, {"confirms": 7}, {"confirms": "x", "mode": "y"}])
 def test_by_hand_it_is_a_config_error(world: World, conf: Any) -> None:
-    with pytest.raises(ConfigError, match="a judge starts this DAG"):
+    with pytest.raises(ConfigError, match="this DAG is started by task `judge`"):
         resolve(world, "other", **conf)
 
 
 def test_another_dag_run_than_the_one_that_was_asked_for_does_nothing(world: World) -> None:
-    with pytest.raises(InfraError, match="does not ask for this confirm run"):
+    with pytest.raises(InfraError, match="did not request this confirm run"):
         resolve(world, "other", confirms=world.run.id)
     assert world.wait()
-    with pytest.raises(InfraError, match="does not ask for this confirm run"):
+    with pytest.raises(InfraError, match="did not request this confirm run"):
         resolve(world, "other", confirms=world.run.id)
 
 

@@ -29,7 +29,7 @@ def test_what_cannot_be_imported_is_said_and_left_for_its_task(
     monkeypatch.setattr(executor, "_LATE", ("operators.no_such_module",))
     executor.warm()
     assert caplog.messages == [
-        "operators.no_such_module cannot be imported before the tasks: No module named 'operators.no_such_module'"
+        "cannot preload operators.no_such_module: No module named 'operators.no_such_module'"
     ]
 
 

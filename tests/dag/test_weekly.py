@@ -158,15 +158,17 @@ def test_chains_whose_files_have_no_such_mode_are_left_out_and_it_is_said(week: 
         week.ended(chain, Status.PASS)
     assert SummaryOperator(task_id="summary").execute(week.context()) == "3 chains: 3 pass"
     text = (week.home / "weekly" / f"{PARENT}.md").read_text(encoding="utf-8")
-    assert "2 left out, whose kind of file has no such mode: clas/a/serving, ocr/d/serving\n" in text
-    with pytest.raises(AirflowFailException, match=r"^config_error: .*no chain that fits has this mode; found"):
+    assert "2 skipped: mode not supported by this kind of file: clas/a/serving, ocr/d/serving\n" in text
+    with pytest.raises(
+        AirflowFailException, match=r"^config_error: .*no selected chain supports this mode; found"
+    ):
         select.execute(week.context(chains=["*/serving"]))
 
 
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({"chains": ["clas/*", "clsa/a*"]}, "chains: no chain fits; found 'clsa/a[*]'.*near: clas/a/train"),
+        ({"chains": ["clas/*", "clsa/a*"]}, "chains: matches no chain; found 'clsa/a[*]'.*similar: clas/a/train"),
         ({"mode": "whole"}, "mode: unknown mode; found 'whole'"),
         ({"cluster": "locla"}, "unknown cluster; found 'locla'; expected one of local"),
         ({"policy": "monthly"}, "unknown policy; found 'monthly'"),
@@ -239,7 +241,9 @@ def test_only_so_many_chains_are_on_their_way_at_once(week: Week, monkeypatch: p
     with pytest.raises(TaskDeferred):
         certify.take_turn(week.context(2), {"late": False})
     assert week.started[-1][0] == "ocr.c.train"
-    with pytest.raises(AirflowFailException, match="infra_failure: the chains before this one go on after 6 days"):
+    with pytest.raises(
+        AirflowFailException, match="infra_failure: the preceding chains are still running after 6 days"
+    ):
         certify.take_turn(week.context(2), {"late": True})
 
 
@@ -262,7 +266,7 @@ def test_the_summary_is_red_when_a_chain_is_and_is_kept(week: Week) -> None:
     summary = SummaryOperator(task_id="summary")
     assert summary.execute(week.context()) == "2 chains: 1 improvement, 1 pass"
     text = (week.home / "weekly" / f"{PARENT}.md").read_text(encoding="utf-8")
-    assert "top1_acc 71.25 % (target 71 ± 0.5; last time 71, +0.25)" in text
+    assert "top1_acc 71.25 % (target 71 ± 0.5; previous 71, +0.25)" in text
     assert "node b was away" not in text
     assert all(run in text for run in runs)
 

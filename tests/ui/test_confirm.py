@@ -26,7 +26,7 @@ def test_what_is_waited_for_and_until_when(browser: TestClient, machine: TestCli
     until = time.time() + 300
     run, again = in_doubt(store, until)
     shown = browser.get(f"{RUNS}/{run.id}").text
-    assert "train looks worse than before and is measured once more before the verdict, until" in read(shown).text
+    assert "Suspected regression in train: the verdict waits for a confirm run, until" in read(shown).text
     assert f'href="/certification/runs/{again.id}">confirm run</a>' in shown
     told = machine.get(f"/certification/api/runs/{run.id}").json()
     assert told["run"]["status"] is None
@@ -46,8 +46,8 @@ def test_afterwards_the_confirm_run_is_still_found(browser: TestClient, machine:
     confirm.refuse(store, run.id, "the DAG confirm is paused")
     store.finish_run(run.id, Status.PASS, "", time.time())
     shown = browser.get(f"{RUNS}/{run.id}").text
-    assert "train looked worse than before and was to be measured once more" in read(shown).text
-    assert "It was not waited for: the DAG confirm is paused" in read(shown).text
+    assert "Suspected regression in train, re-measured by a confirm run" in read(shown).text
+    assert "Not awaited: the DAG confirm is paused" in read(shown).text
     assert again.id in shown
     assert machine.get(f"/certification/api/runs/{run.id}").json()["confirming"] is None
 

@@ -96,13 +96,13 @@ def test_a_page_at_a_time(browser: TestClient, store: Store) -> None:
 
 @pytest.mark.parametrize("query", ["status=nonsense", "page=0", "page=x", "page=9999999999999999999999"])
 def test_what_cannot_be_asked(browser: TestClient, machine: TestClient, store: Store, query: str) -> None:
-    assert "That cannot be asked" in look(browser, f"/?{query}", 422).text
+    assert "Invalid request" in look(browser, f"/?{query}", 422).text
     assert machine.get(f"/certification/runs?{query}").status_code == 422
 
 
 def test_nothing_was_run_yet(browser: TestClient, store: Store) -> None:
     for path in ("/", "/runs"):
-        assert "No chain was run yet." in look(browser, path).text
+        assert "No runs yet." in look(browser, path).text
 
 
 def test_there_is_no_database(browser: TestClient, machine: TestClient, home: Path) -> None:

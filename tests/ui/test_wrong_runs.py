@@ -203,7 +203,7 @@ def test_what_goes_on_is_followed(browser: TestClient, store: Store, home: Path)
     assert "train: started on node-a, node-b" in seen.text
     assert "running train node-a" in seen.text
     assert "waiting infer_cpu" in seen.text
-    assert "Nothing was heard of it for" in seen.text
+    assert "No heartbeat for" in seen.text
     store.finish_run(run.id, Status.CANCELLED, "stopped", T0 + 9)
     assert ("body", {}) in read(browser.get(f"/certification/runs/{run.id}").text).tags
 

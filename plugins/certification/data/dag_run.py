@@ -1,4 +1,4 @@
-"""Which DAG run of this Airflow a run was; the run's id says it, so nothing has to be kept for it."""
+"""Finds the Airflow DAG run of a run by the run's id."""
 
 import logging
 import re
@@ -17,9 +17,9 @@ _log = logging.getLogger(__name__)
 
 
 def dag_run_path(run_id: str) -> str:
-    """The UI's path of the DAG run that this run was; '' when it was none, or Airflow has forgotten it.
+    """Return the UI path of a run's DAG run; '' if there is none or Airflow has deleted it.
 
-    A run's id begins with the second of the DAG run's `run_after` and ends with a hash of both of Airflow's ids.
+    A run's id starts with the second of the DAG run's `run_after` and ends with a hash of DAG id and DAG run id.
     """
     form = _FORM.match(run_id)
     if form is None:
@@ -31,7 +31,7 @@ def dag_run_path(run_id: str) -> str:
         with create_session() as session:
             candidates = session.execute(query).all()
     except SQLAlchemyError as error:
-        _log.warning("Airflow's own database was not asked for the DAG run of %s: %s", run_id, error)
+        _log.warning("cannot look up the DAG run of %s in Airflow's database: %s", run_id, error)
         return ""
     for dag_id, dag_run_id, run_after in candidates:
         if run_id_of(dag_id, dag_run_id, run_after) == run_id:

@@ -1,4 +1,4 @@
-"""The metrics database of this process, and what may go wrong with it, in words."""
+"""FastAPI dependencies: settings and metrics database of this process."""
 
 from functools import lru_cache
 from typing import Annotated
@@ -10,7 +10,7 @@ from tipcflow.store.queries.readonly import ReadonlyStore
 
 
 def the_settings() -> Settings:
-    """The settings of tipcflow; a dependency, so that tests can set others."""
+    """Return tipcflow's settings; a dependency, so that tests can override it."""
     return settings()
 
 
@@ -23,10 +23,10 @@ def _store(url: str) -> ReadonlyStore:
 
 
 def usable_store(chosen: SettingsDep) -> ReadonlyStore:
-    """The store, asked first whether it can be used: that costs two small queries, and no page has to guess.
+    """Return the store after checking with two small queries that it is usable.
 
     Raises:
-        ConfigError, InfraError: it cannot; `app` shows them as a page.
+        ConfigError, InfraError: it is not usable; `app` shows the error as a page.
     """
     store = _store(chosen.database_url)
     store.refuse_unusable()

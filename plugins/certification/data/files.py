@@ -1,4 +1,4 @@
-"""The files of a run's folder: which a person may read here, and nothing outside of it."""
+"""Access to the files of a run's folder that users may read; nothing outside of the folder."""
 
 import gzip
 import io
@@ -15,21 +15,21 @@ from tipcflow.parse import strip_ansi
 from tipcflow.remote.paths import safe_name
 from tipcflow.remote.runner.outputs import is_secret
 
-# Bytes of a log's end that the page shows; the download has all of it.
+# Bytes from the end of a log shown on the page; the download is complete.
 TAIL = 64 * 1024
-# Bytes of a compressed file that are unpacked to find its end: more than is ever fetched of one log.
+# Maximum number of bytes unpacked to find the end of a compressed file; larger than any fetched log.
 _UNPACKED = 256 * 1024 * 1024
-# Files of one run that are looked at: a run that fetched more is not listed further.
+# Maximum number of listed files of one run.
 MOST = 2000
 _READ = frozenset({".log", ".txt", ".out", ".err", ".json", ".jsonl", ".yaml", ".yml", ".csv"})
 
 
 @dataclass(frozen=True)
 class RunFile:
-    """One fetched file. `path` is relative to the run's folder; `step` is a folder name, made of the step's id;
-    `name` is that of the log, also where the file was compressed.
+    """A fetched file. `path` is relative to the run's folder; `step` is a folder name derived from the step's id;
+    `name` is the name of the log, without the suffix of a compressed file.
 
-    `readable` says whether it is text that the page serves; weights and the like are only named.
+    `readable`: whether the page serves the file as text; weights and the like are only listed.
     """
 
     path: str
@@ -41,19 +41,19 @@ class RunFile:
 
     @property
     def is_log(self) -> bool:
-        """Whether the work itself wrote it: not the runner's records, not an artefact."""
+        """Whether the file is a log of the work itself: neither a record of the runner nor an artifact."""
         told = self.name.startswith("logs/") or "workerlog." in self.name or self.name.endswith("train.log")
         return self.readable and told
 
 
 def run_folder(home: Path, run_id: str) -> Path | None:
-    """The folder of a run, None when there is none or its id is no plain file name."""
+    """Return the folder of a run; None if it does not exist or the id is not a plain file name."""
     folder = home / "runs" / run_id
     return folder if safe_name(run_id) == run_id and folder.is_dir() and not folder.is_symlink() else None
 
 
 def step_folder(step_id: str) -> str:
-    """The folder of a step in its run's folder; '' for an id that no file system could hold."""
+    """Return the folder name of a step; '' for an id that is not a valid file name."""
     try:
         return safe_name(step_id)
     except UnicodeEncodeError:
@@ -61,15 +61,15 @@ def step_folder(step_id: str) -> str:
 
 
 def run_files(folder: Path) -> list[RunFile]:
-    """What was fetched of each step and node: logs first, by name."""
+    """Return the fetched files by step and node: logs first, then by name."""
     found = [_file(folder, path) for path in islice(_plain_files(folder), MOST)]
     return sorted(found, key=lambda one: (one.step, one.node, not one.is_log, not one.readable, one.name))
 
 
 def readable(folder: Path, relative: str) -> Path | None:
-    """The file of that path when it is one that may be read here; None for anything else.
+    """Return the file at a path if users may read it, else None.
 
-    No absolute path, no `..`, no link on the way, no file of the launcher that may hold secrets, only text.
+    Rejects absolute paths, `..`, symbolic links, launcher files that may contain secrets, and non-text files.
     """
     parts = PurePosixPath(relative).parts
     if not parts or "\0" in relative or relative.startswith("/") or ".." in parts:
@@ -86,7 +86,7 @@ def readable(folder: Path, relative: str) -> Path | None:
 
 
 def tail(path: Path, most: int = TAIL) -> str:
-    """The end of a log as text, without what a terminal would obey and with secrets masked; a cut is said."""
+    """Return the end of a log, without terminal escapes and with secrets masked; the text notes a truncation."""
     with open_kept(path) as file:
         try:
             size = _read_on(file) if path.suffix == ZIPPED else file.seek(0, os.SEEK_END)
@@ -99,7 +99,7 @@ def tail(path: Path, most: int = TAIL) -> str:
 
 
 def _read_on(file: io.BufferedIOBase) -> int:
-    """How long a compressed file's content is; that cannot be known without reading it."""
+    """Return the length of a compressed file's content, which requires reading all of it."""
     while file.read(1 << 20) and file.tell() < _UNPACKED:
         pass
     return file.tell()

@@ -1,4 +1,4 @@
-"""What a run that goes on has said last, from the events that its tasks append to a file."""
+"""Latest events of an active run, from the file to which its tasks append."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,14 +9,14 @@ from tipcflow.execute.events import events_path, read_events
 from tipcflow.execute.progress import Event, Kind
 from tipcflow.parse import last_training_line
 
-# Bytes of the file's end that are read; a line that is cut there is passed over.
+# Bytes read from the end of the file; a truncated first line is skipped.
 _END = 512 * 1024
 _SHOWN = 60
 
 
 @dataclass(frozen=True)
 class Happened:
-    """One event for a person."""
+    """An event as shown on the page."""
 
     at: float
     step: str
@@ -26,7 +26,7 @@ class Happened:
 
 @dataclass(frozen=True)
 class Progress:
-    """The newest events, newest first; the last training line of each node; when the last sign came (0: none)."""
+    """Events, newest first; the last training line of each node; time of the last heartbeat (0: none)."""
 
     events: tuple[Happened, ...] = ()
     training: tuple[tuple[str, str], ...] = ()
@@ -34,7 +34,7 @@ class Progress:
 
 
 def progress(home: Path, run_id: str) -> Progress:
-    """What happened last; nothing when there is no file of events (a run from a terminal writes none)."""
+    """Return the latest events; empty without an event file (CLI runs write none)."""
     path = events_path(home, run_id)
     if run_folder(home, run_id) is None or not path.is_file():
         return Progress()

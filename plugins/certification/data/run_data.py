@@ -1,4 +1,4 @@
-"""Everything that a run's page and its JSON are made of, read once."""
+"""Data of a run's page and JSON, read once."""
 
 import json
 import time
@@ -18,18 +18,18 @@ from tipcflow.store.queries.readonly import ReadonlyStore
 
 @dataclass(frozen=True)
 class Story:
-    """One run. `facts` holds no raw samples: its measurements are one median of the latency per leg.
+    """A run. `facts` contains no raw samples; its measurements are one median latency per leg.
 
     Attributes:
-        plan: None when the run ended before it had one, or when this version cannot read it (`plan_problem`).
-        before: why it ended before its first step, where a node is to blame.
+        plan: None if the run ended before it had one, or if this version cannot read it (`plan_problem`).
+        before: failure of a node before the first step.
         medians: (step, leg, metric) -> median of the last attempt.
-        confirmation: what was asked to be measured once more before the verdict; None when nothing was.
+        confirmation: the request for a confirm run; None without one.
         merge_base: the commit up to which the runs count that a change is compared with; '' for what is no change.
-        confirms: the run that this one confirms, '' for none.
-        why: the parts of the verdict's line, None for a run that was not judged.
-        neutral: whether it is `unconfirmed` and its policy says that this does not block.
-        now: seconds since the epoch when it was read.
+        confirms: the run that this run confirms; '' for none.
+        why: parts of the verdict's reason; None for a run without a verdict.
+        neutral: whether the run is `unconfirmed` and its policy does not block on that.
+        now: time of reading, seconds since the epoch.
     """
 
     run: Run
@@ -51,16 +51,16 @@ class Story:
 
     @cached_property
     def last(self) -> dict[str, Attempt]:
-        """Step id -> its last attempt."""
+        """Last attempt by step id."""
         return {attempt.step: attempt for attempt in self.attempts}
 
     @property
     def waits_for_confirmation(self) -> bool:
-        """Whether its verdict waits for a confirm run."""
+        """Whether the verdict waits for a confirm run."""
         return self.run.status is None and self.confirmation is not None and self.now < self.confirmation.until
 
     def said(self, key: str, default: Status) -> str:
-        """The word for a step or a leg ('step/leg'): while a run goes on, what was not reached is `waiting`."""
+        """Return the status word of a step or leg ('step/leg'); in an active run, `waiting` if not started."""
         said = self.facts.step_status.get(key) or self.facts.leg_status.get(key)
         if said is not None or self.run.status is not None or default is Status.NOT_RUN:
             return (said or default).value
@@ -69,7 +69,7 @@ class Story:
 
 
 def read_story(store: ReadonlyStore, run_id: str) -> Story | None:
-    """The run of exactly that id, None when there is none."""
+    """Return the run with exactly this id, or None."""
     run = store.run_or_none(run_id)
     if run is None:
         return None
@@ -112,7 +112,7 @@ def read_story(store: ReadonlyStore, run_id: str) -> Story | None:
 
 
 def readable_plan(store: ReadonlyStore, run_id: str) -> tuple[Plan | None, str]:
-    """The run's plan, or None and why this version cannot read it ('' when there is none)."""
+    """Return the run's plan, or None and the reason why this version cannot read it ('' without a plan)."""
     try:
         return store.plan_or_none(run_id), ""
     except (ValidationError, json.JSONDecodeError) as error:

@@ -61,7 +61,7 @@ async function loadTail(details) {
   }
 }
 
-// While a run goes on its page is fetched again, and the sections that changed are exchanged.
+// While a run is active its page is fetched periodically, and changed sections are replaced.
 const EVERY_MS = 4000;
 let failures = 0;
 

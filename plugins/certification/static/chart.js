@@ -56,7 +56,7 @@ async function draw() {
   try {
     const answer = await fetch(place.dataset.src, { headers: { Accept: "application/json" } });
     const body = await answer.text();
-    if (!answer.ok) { note.textContent = "The losses could not be read."; return; }
+    if (!answer.ok) { note.textContent = "The losses cannot be loaded."; return; }
     const state = body + colour("--text");
     if (drawn === state && place.childElementCount) return;
     drawn = state;

@@ -1,4 +1,4 @@
-"""What stands around a run outside the metrics database: its files, its events, its DAG run."""
+"""Data of a run outside the metrics database: files, events, DAG run."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ _EXCERPTS = 4
 
 
 def look_around(story: Story, home: Path) -> Around:
-    """Everything of the run that is not in the database; what is not there is left out."""
+    """Collect the run's data that is not in the database; missing data is omitted."""
     folder = run_folder(home, story.run.id)
     files = run_files(folder) if folder else []
     return Around(
@@ -29,7 +29,7 @@ def look_around(story: Story, home: Path) -> Around:
 
 
 def _excerpts(story: Story, folder: Path, files: list[RunFile]) -> list[tuple[str, str, str, str]]:
-    """What the steps and legs that went wrong printed last: (step id, node or leg, file, lines)."""
+    """Return the last log lines of failed steps and legs: (step id, node or leg, file, lines)."""
     found = []
     for step in story.facts.plan.steps:
         bad = story.facts.step_status.get(step.id) in _BAD
@@ -46,7 +46,7 @@ def _excerpts(story: Story, folder: Path, files: list[RunFile]) -> list[tuple[st
 
 
 def _blamed(story: Story, step: str) -> set[str]:
-    """The nodes whose own job went wrong; all of them when each was only stopped because of another."""
+    """Return the nodes whose own job failed; all nodes if each was only stopped because of another."""
     last = story.last.get(step)
     records = [one for one in last.records if not one.leg] if last else []
     culprits = {one.node for one in records if not one.ok and not one.victim and one.reason not in _ENDED_BY_US}

@@ -1,4 +1,4 @@
-"""A run's story as what its page shows."""
+"""View model of a run's page."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,18 +15,18 @@ from tipcflow.report.answers import Answers, answers
 from tipcflow.report.meaning import BEING_CONFIRMED, meaning, reasons
 from tipcflow.report.timeline import Bar, bars, span_s, ticks
 
-# A run that goes on without a sign for so long, in seconds, may have lost whoever ran it.
+# Seconds without a heartbeat after which an active run's controller may be down.
 _SILENT_S = 1800.0
 _LISTED_REASONS = 12
 
 
 @dataclass(frozen=True)
 class Around:
-    """What a run's page shows from outside the metrics database.
+    """Data of a run's page from outside the metrics database.
 
     Attributes:
-        airflow: path of its DAG run in Airflow's UI, '' for none.
-        excerpts: (step, node or leg, file, last lines) of what went wrong.
+        airflow: path of the run's DAG run in Airflow's UI; '' for none.
+        excerpts: (step, node or leg, file, last log lines) of failures.
     """
 
     progress: Progress
@@ -36,7 +36,7 @@ class Around:
 
 
 class RunView:
-    """What the template of a run's page asks for."""
+    """Values for the template of a run's page."""
 
     def __init__(self, story: Story, around: Around) -> None:
         self.story, self.around = story, around
@@ -48,36 +48,36 @@ class RunView:
 
     @property
     def running(self) -> bool:
-        """Whether it has no status yet."""
+        """Whether the run has no status yet."""
         return self.run.status is None
 
     @cached_property
     def reasons(self) -> list[str]:
-        """Why, sentence by sentence, steps by their short names; how many more there are comes last."""
+        """Reasons of the status with short step names; a count of omitted reasons comes last."""
         found = [self.shorten(one) for one in reasons(self.run, self.story.why)]
         more = len(found) - _LISTED_REASONS
         return found if more <= 0 else [*found[:_LISTED_REASONS], f"and {more} more"]
 
     @cached_property
     def doubted(self) -> str:
-        """What a confirm run measures once more, by short names."""
+        """Metrics that a confirm run re-measures, with short step names."""
         asked = self.story.confirmation
         return ", ".join(self.shorten(key) for key in asked.keys) if asked else ""
 
     @cached_property
     def confirmation(self) -> str:
-        """What of this run is measured once more, and until when that is waited for; '' when nothing is or was."""
+        """What a confirm run re-measures and the deadline of the wait; '' without a confirm run."""
         asked = self.story.confirmation
         if asked is None:
             return ""
         if self.story.waits_for_confirmation:
             until = f"until {when(asked.until)} UTC at most"
-            return f"{self.doubted} looks worse than before and is measured once more before the verdict, {until}:"
-        return f"{self.doubted} looked worse than before and was to be measured once more:"
+            return f"Suspected regression in {self.doubted}: the verdict waits for a confirm run, {until}:"
+        return f"Suspected regression in {self.doubted}, re-measured by a confirm run:"
 
     @cached_property
     def silent_s(self) -> float:
-        """Seconds without any sign of a run that goes on, 0 when that is not long."""
+        """Seconds without a heartbeat of an active run; 0 if that is not long."""
         signs = [self.run.created_at, self.around.progress.last_at]
         for attempt in self.story.attempts:
             signs += [attempt.started_at, attempt.ended_at or 0.0]
@@ -86,9 +86,9 @@ class RunView:
 
     @cached_property
     def about(self) -> list[tuple[str, str]]:
-        """What was tested on what, as names and texts; nothing where nothing is known."""
+        """Facts of the run as (label, text); unknown facts are omitted."""
         run = self.run
-        commit = run.suite_commit[:12] or ("its folder as it was" if run.suite_sha256 else "")
+        commit = run.suite_commit[:12] or ("working tree (no commit)" if run.suite_sha256 else "")
         commit += " with local changes" if run.suite_commit.endswith(LOCAL) else ""
         base = self.story.merge_base[:12]
         spent = (run.ended_at or self.story.now) - run.created_at
@@ -101,7 +101,7 @@ class RunView:
             ("framework", run.framework),
             ("cluster", f"{run.cluster}: {', '.join(run.nodes)}" if run.nodes else run.cluster),
             ("environment class", run.environment),
-            ("unlike before", self.story.unlike_before),
+            ("environment changes since last run", self.story.unlike_before),
             ("seed", "" if run.seed is None else str(run.seed)),
             ("trigger", run.trigger),
             ("started", f"{when(run.created_at)} UTC"),
@@ -112,17 +112,17 @@ class RunView:
 
     @cached_property
     def bars(self) -> list[Bar]:
-        """Every try of every step on every node."""
+        """All attempts of all steps on all nodes."""
         return bars(self.run, self.story.attempts, now=self.story.now)
 
     @cached_property
     def span_s(self) -> float:
-        """Seconds that the time axis covers."""
+        """Length of the time axis in seconds."""
         return span_s(self.run, self.bars, now=self.story.now)
 
     @cached_property
     def ticks(self) -> list[float]:
-        """Marks of the time axis, seconds."""
+        """Ticks of the time axis in seconds."""
         return ticks(self.span_s)
 
     def share(self, seconds: float) -> float:
@@ -131,44 +131,44 @@ class RunView:
 
     @cached_property
     def steps(self) -> list[StepLine]:
-        """Steps x nodes in the order of the plan."""
+        """Steps x nodes, in plan order."""
         return step_lines(self.story, self.bars)
 
     @cached_property
     def legs(self) -> list[LegLine]:
-        """Every planned leg, in the order of the plan."""
+        """All planned legs, in plan order."""
         return leg_lines(self.story)
 
     @cached_property
     def slowest_ms(self) -> float:
-        """The largest latency of all legs, 0 when none was measured."""
+        """Largest latency of all legs; 0 if none was measured."""
         return max((leg.latency_ms or 0.0 for leg in self.legs), default=0.0)
 
     @cached_property
     def answers(self) -> list[Answers]:
-        """What the checks said, worst first."""
+        """Check results, worst first."""
         return answers(self.story.checks)
 
     @cached_property
     def trains(self) -> bool:
-        """Whether there may be losses to draw."""
+        """Whether the run may have training losses."""
         return any(step.kind is StepKind.TRAIN for step in self.facts.plan.steps)
 
     @cached_property
     def certificate_problems(self) -> list[str]:
-        """What is wrong with the certificate; nothing when it holds or there is none."""
+        """Errors of the certificate; empty if it is valid or missing."""
         return verify(self.story.certificate) if self.story.certificate is not None else []
 
     def about_check(self, result: CheckResult) -> str:
-        """What an answer is about, in words."""
+        """Subject of a check result, as text."""
         return " ".join(filter(None, (self.short(result.step), result.leg, result.metric)))
 
     def short(self, step: str) -> str:
-        """A step's name, without the variant when there is only one."""
+        """Return a step's name, without the variant if there is only one."""
         return short_step(self.plan, step)
 
     def shorten(self, said: str) -> str:
-        """A text in which steps have their short names."""
+        """Replace step ids in a text by their short names."""
         for step in self.facts.plan.steps:
             said = said.replace(step.id, self.short(step.id))
         return said

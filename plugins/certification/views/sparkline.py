@@ -1,4 +1,4 @@
-"""The history strip of a chain. Made in Python: a list holds a thousand marks, and templates take their time."""
+"""History strip of a chain; built in Python, because templates are slow for a thousand marks."""
 
 from collections.abc import Iterable
 from urllib.parse import quote
@@ -10,7 +10,7 @@ from tipcflow.store.queries.pages import Past
 
 
 def strip(past: Iterable[Past], root: str) -> Markup:
-    """One mark per run, oldest first: its colour, and its word and time for whoever cannot see that."""
+    """Return one mark per run, oldest first, with status word and time as text for screen readers."""
     runs = f"{escape(root)}/runs"
     marks = [
         f'<a class="dot st-{word(one.status)}" href="{runs}/{quote(one.id, safe="", errors="replace")}"'

@@ -1,4 +1,4 @@
-"""Times, sizes and texts as the pages write them: filters of the templates."""
+"""Template filters for times, sizes and texts."""
 
 import hashlib
 import math
@@ -16,7 +16,7 @@ _CUT = 4000
 
 
 def word(status: Status | str | None) -> str:
-    """The status word; what has none yet is running."""
+    """Return the status word; `running` without a status."""
     return "running" if status is None else str(status)
 
 
@@ -64,7 +64,7 @@ def size(count: float) -> str:
 
 
 def text(value: object, most: int = _CUT) -> str:
-    """Text of any origin without control characters, cut when it is longer than a person reads."""
+    """Return any text without control characters, truncated to `most` characters."""
     plain = "".join(sign if sign.isprintable() or sign in "\n\t" else " " for sign in strip_ansi(str(value)))
     return plain if len(plain) <= most else f"{plain[:most]} … ({len(plain) - most} more characters)"
 
@@ -81,12 +81,12 @@ def number(value: object) -> str:
 
 
 def breakable(value: object) -> Markup:
-    """A long name that may go on in the next line after each `/` and `_`."""
+    """Return a long name that may wrap after each `/` and `_`."""
     return Markup("<wbr>").join(re.findall(r"[^/_]*[/_]|[^/_]+", text(value, 300)))
 
 
 def digest(html: str) -> str:
-    """A short name for a piece of a page: equal pieces have equal ones."""
+    """Return a short hash of a part of a page."""
     return hashlib.sha256(html.encode("utf-8", "backslashreplace")).hexdigest()[:12]
 
 

@@ -1,4 +1,4 @@
-"""Who may read the pages: whoever may read task logs, by Airflow's own login (cookie or bearer token)."""
+"""Access control: users who may read task logs may read the pages, by Airflow's login (cookie or bearer token)."""
 
 from airflow.api_fastapi.app import get_auth_manager
 from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
@@ -12,9 +12,9 @@ def may_read(user: GetUserDep) -> None:
         method="GET", access_entity=DagAccessEntity.TASK_LOGS, user=user
     )
     if not allowed:
-        raise HTTPException(403, "you may not read task logs, and so not these pages")
+        raise HTTPException(403, "these pages require permission to read task logs")
 
 
 def login_url(next_url: str) -> str:
-    """Where a browser logs in; afterwards it comes back to `next_url`."""
+    """Return the URL of the login, which redirects to `next_url` afterwards."""
     return str(get_auth_manager().get_url_login(next_url=next_url))

@@ -1,4 +1,4 @@
-"""Styles and scripts, behind the login as everything else; plotly.js is the one of the installed package."""
+"""Styles and scripts, behind the login; plotly.js comes from the installed package."""
 
 import hashlib
 from functools import cache
@@ -18,7 +18,7 @@ _OWN = frozenset({"app.css", "app.js", "chart.js", "chart.css", "icon.svg"})
 
 @router.get("/plotly.min.js")
 def plotly(request: Request) -> Response:
-    """plotly.js; 4.8 MB, so a browser keeps it and asks only whether it is still the same."""
+    """Serve plotly.js; 4.8 MB, so browsers cache it and only revalidate."""
     path = _plotly()
     if path is None:
         raise HTTPException(404, "the package plotly is not installed")
@@ -27,7 +27,7 @@ def plotly(request: Request) -> Response:
 
 @router.get("/{name}")
 def own(name: str, request: Request) -> Response:
-    """One of our own files, by name."""
+    """Serve a file of this package, by name."""
     if name not in _OWN:
         raise HTTPException(404, f"there is no file {name!r} here")
     return _file(request, _HERE / name, _TYPES[Path(name).suffix])

@@ -1,4 +1,4 @@
-"""What goes wrong, as a page for people and as JSON for machines; never a traceback."""
+"""Errors as an HTML page for browsers and as JSON for other clients; never a traceback."""
 
 import logging
 from collections.abc import Mapping
@@ -17,16 +17,16 @@ from tipcflow.domain import TipcflowError
 
 _log = logging.getLogger(__name__)
 _TITLES = {
-    401: "Log in first",
+    401: "Login required",
     403: "Not allowed",
     404: "Not found",
-    422: "That cannot be asked",
-    503: "The metrics database cannot be shown",
+    422: "Invalid request",
+    503: "Metrics database unavailable",
 }
 
 
 def handlers() -> dict[Any, Any]:
-    """Exception class -> handler, as FastAPI takes them."""
+    """Return the handlers by exception class, as FastAPI expects them."""
     return {
         StarletteHTTPException: _http,
         RequestValidationError: _wrong_question,
@@ -52,17 +52,17 @@ def _ours(request: Request, error: TipcflowError) -> Response:
 
 
 def _unreadable(request: Request, error: ValidationError) -> Response:
-    _log.warning("what stands in the metrics database cannot be read: %s", error)
-    return _say(request, 503, "what stands there was written by another version of tipcflow")
+    _log.warning("cannot read a record of the metrics database: %s", error)
+    return _say(request, 503, "incompatible record, written by another version of tipcflow")
 
 
 def _unexpected(request: Request, error: Exception) -> Response:
-    # The server logs the traceback itself; here is only what happened.
-    return _say(request, 500, f"{type(error).__name__} while the page was made; the api-server's log says more")
+    # The server logs the traceback; the response only names the exception.
+    return _say(request, 500, f"{type(error).__name__} while rendering the page; see the api-server's log")
 
 
 def _to_login(request: Request) -> Response:
-    """A browser goes on to the login and comes back; the answer still is a 401."""
+    """Send a browser to the login, which returns to this page; the status is still 401."""
     query = f"?{request.url.query}" if request.url.query else ""
     url = login_url(f"{root_of(request)}{quote(path_of(request))}{query}")
     return html(request, "login.html", status=401, title=_TITLES[401], login=url)
@@ -74,5 +74,5 @@ def _say(
     if not wants_html(request):
         told = {"detail": message, **({"hint": hint} if hint else {})}
         return JSONResponse(told, status_code=status, headers=headers)
-    title = _TITLES.get(status, "That did not work")
+    title = _TITLES.get(status, "Error")
     return html(request, "trouble.html", status=status, title=title, message=message, hint=hint)

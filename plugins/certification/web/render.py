@@ -1,4 +1,4 @@
-"""HTML with everything escaped, and the headers that keep it harmless."""
+"""Renders escaped HTML and sets security headers."""
 
 from functools import cache
 from pathlib import Path
@@ -11,7 +11,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from certification.views.sparkline import strip
 from certification.views.words import FILTERS
 
-# Scripts, styles, pictures and data from here alone; no inline script, so no text from a log can become one.
+# Only same-origin scripts, styles, images and data; no inline scripts, so that log text cannot become one.
 POLICY = "; ".join(
     (
         "default-src 'none'",
@@ -33,26 +33,26 @@ HEADERS = {
 
 
 def wants_html(request: Request) -> bool:
-    """Whether a person with a browser asks; machines get JSON."""
+    """Whether the client is a browser; other clients get JSON."""
     return "text/html" in request.headers.get("accept", "") and not path_of(request).startswith("/api/")
 
 
 def path_of(request: Request) -> str:
-    """The path below the place where the app is mounted."""
+    """Return the request path relative to the mount point of the app."""
     return str(request.scope["path"]).removeprefix(root_of(request))
 
 
 def root_of(request: Request) -> str:
-    """Where the app is mounted, as a browser must write it."""
+    """Return the mount point of the app as seen by a browser."""
     return str(request.scope.get("root_path", ""))
 
 
 def html(request: Request, template: str, *, status: int = 200, **values: Any) -> HTMLResponse:
-    """A page from a template. In it `root` is where the app is mounted, `airflow` where Airflow is."""
+    """Render a template, in which `root` is the mount point of the app and `airflow` that of Airflow."""
     root = root_of(request)
     values |= {"root": root, "airflow": root.rpartition("/")[0]}
     text = _templates().get_template(template).render(**values)
-    # a log may hold half of a surrogate pair, which is no text that can be sent
+    # Logs may contain half of a surrogate pair, which cannot be encoded.
     return HTMLResponse(text.encode("utf-8", "backslashreplace"), status_code=status, headers=HEADERS)
 
 

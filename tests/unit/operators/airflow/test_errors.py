@@ -3,7 +3,7 @@
 import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from operators.airflow.errors import airflow_error, failing_plainly
+from operators.airflow.errors import airflow_error, tipcflow_errors_fail_task
 from tipcflow.domain import ConfigError, InfraError
 from tipcflow.store.engine import UnreachableError
 from tipcflow.store.migrate import WrongSchemaError
@@ -12,7 +12,7 @@ from tipcflow.store.migrate import WrongSchemaError
 def test_what_a_task_says_is_final() -> None:
     for error in (ConfigError("no such mode"), InfraError("node b is away")):
         assert type(airflow_error(error)) is AirflowFailException
-    with pytest.raises(AirflowFailException, match="infra_failure: node b is away"), failing_plainly():
+    with pytest.raises(AirflowFailException, match="infra_failure: node b is away"), tipcflow_errors_fail_task():
         raise InfraError("node b is away")
 
 

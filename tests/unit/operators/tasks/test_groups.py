@@ -75,21 +75,21 @@ def test_every_step_is_done_by_exactly_one_group(planned: tuple[str, ...], in_gr
 def test_a_node_without_a_part_is_told_from_a_variant_without_steps() -> None:
     plan = plan_of("one", "two")
     said = why_nothing(plan, StepKind.TRAIN, 0, ("one", "two"), "node-c")
-    assert said == "node node-c has no part in this variant"
+    assert said == "node node-c takes no part in this variant"
     assert "no part" not in why_nothing(plan, StepKind.EXPORT, 0, ("one", "two"), "node-a")
 
 
 def test_a_variant_that_is_gone_is_named() -> None:
     said = why_nothing(plan_of("one"), StepKind.TRAIN, 1, ("one", "two"), None)
-    assert said == "the params file at this ref has no variant two any more"
+    assert said == "the params file at this ref no longer has variant two"
 
 
 def test_a_mode_without_such_steps_says_so() -> None:
     # The variant is still in the file, or the mode has none at all.
     assert why_nothing(plan_of("one"), StepKind.EXPORT, 0, ("one",), None) == (
-        "mode lite_train_lite_infer has no export here"
+        "mode lite_train_lite_infer has no export step in this variant"
     )
     whole = plan_of(more=(Step(id="model/infer_cpu", kind=StepKind.INFER_CPU, nodes=("node-a",)),))
     assert why_nothing(whole, StepKind.TRAIN, 1, ("one", "two"), None) == (
-        "mode lite_train_lite_infer has no train here"
+        "mode lite_train_lite_infer has no train step in this variant"
     )

@@ -147,7 +147,7 @@ def test_a_file_below_home_is_no_configuration(tmp_path: Path, path: str, key: s
     (tmp_path / "home" / "nodes" / "0a1b2c").mkdir(parents=True)
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("nodes: [{name: a, address: 10.0.0.1, connection: prod_bastion}]")
-    assert "is not a name" in refusal({key: str(file)}, GENERIC).message
+    assert "must be a name, not a path" in refusal({key: str(file)}, GENERIC).message
 
 
 def test_a_link_from_the_demos_folder_is_no_configuration(tmp_path: Path) -> None:
@@ -157,7 +157,7 @@ def test_a_link_from_the_demos_folder_is_no_configuration(tmp_path: Path) -> Non
     link = tmp_path / "home" / "nodes" / "0a1b2c" / "cluster.yaml"
     link.parent.mkdir(parents=True)
     link.symlink_to(fetched)
-    assert "is not a name" in refusal({"cluster": str(link)}).message
+    assert "must be a name, not a path" in refusal({"cluster": str(link)}).message
 
 
 @pytest.mark.parametrize("key", ["cluster", "policy", "suite"])
@@ -166,7 +166,7 @@ def test_a_file_in_the_current_folder_is_no_configuration(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.yaml").write_text("nodes: []")
-    assert "is not a name" in refusal({key: "mine.yaml"}, GENERIC).message
+    assert "must be a name, not a path" in refusal({key: "mine.yaml"}, GENERIC).message
 
 
 def asked(conf: dict[str, Any], *, suite: str = "clas", params_file: str = "m/f.txt", run: str = "ci__42") -> Any:
@@ -208,7 +208,7 @@ def test_the_generic_dag_is_told_its_chain() -> None:
     ("given", "missing"), [({"suite": "ocr"}, "params_file"), ({"params_file": "f"}, "suite")]
 )
 def test_half_a_chain_is_an_error(given: dict[str, str], missing: str) -> None:
-    with pytest.raises(ConfigError, match=f"{missing}: is needed: this DAG has no chain of its own"):
+    with pytest.raises(ConfigError, match=f"{missing}: required: this DAG has no chain of its own"):
         asked(given, suite="", params_file="")
 
 

@@ -54,9 +54,9 @@ def test_accuracy_against_its_target_and_the_last_time() -> None:
     before = values_of([judged(71.0), judged(0.5, metric="top5_acc"), judged(None, metric="other")])
     assert before == {("v/eval", "top1_acc"): 71.0, ("v/eval", "top5_acc"): 0.5}
     now = [judged(71.25), judged(None, Status.INSUFFICIENT_DATA), judged(0.9, check="loss.falling")]
-    assert accuracies(now, before) == ("top1_acc 71.25 % (target 71 ± 0.5; last time 71, +0.25)",)
+    assert accuracies(now, before) == ("top1_acc 71.25 % (target 71 ± 0.5; previous 71, +0.25)",)
     assert accuracies([judged(70.75, Status.FAILED)], before) == (
-        "top1_acc 70.75 % (target 71 ± 0.5; last time 71, -0.25) failed",
+        "top1_acc 70.75 % (target 71 ± 0.5; previous 71, -0.25) failed",
     )
     assert accuracies([judged(71.25, step="other/eval")], before) == ("top1_acc 71.25 % (target 71 ± 0.5)",)
 
@@ -70,7 +70,7 @@ def test_accuracy_against_its_history_is_told_when_it_is_news() -> None:
     )
     assert accuracies([judged(70.75), beside(70.75, Status.REGRESSION, baseline=72.0)], {}) == (
         "top1_acc 70.75 % (target 71 ± 0.5)",
-        "top1_acc 70.75 % (usually 72) regression",
+        "top1_acc 70.75 % (baseline 72) regression",
     )
-    assert accuracies([beside(70.75, Status.PASS, baseline=70.5)], {}) == ("top1_acc 70.75 % (usually 70.5)",)
+    assert accuracies([beside(70.75, Status.PASS, baseline=70.5)], {}) == ("top1_acc 70.75 % (baseline 70.5)",)
     assert accuracies([beside(70.75, Status.INSUFFICIENT_DATA)], {}) == ("top1_acc 70.75 % insufficient_data",)
