@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 TIPCFLOW = Path(sys.executable).with_name("tipcflow")
 PARAMS = "test_tipc/configs/toy/train_infer_python.txt"
 MODE = "lite_train_lite_infer"
-DEADLINE_S = 120
+DEADLINE_S = 200
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ class Desk:
 
 
 def wait_for(
-    when: Callable[[], bool], *, what: str, seconds: float = 60, also: Callable[[], bool] = lambda: True
+    when: Callable[[], bool], *, what: str, seconds: float = 150, also: Callable[[], bool] = lambda: True
 ) -> None:
     """Wait until `when` is true; fails at the deadline, or when `also` is not true any more."""
     deadline = time.monotonic() + seconds
