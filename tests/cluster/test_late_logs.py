@@ -10,9 +10,9 @@ from tests.faults.world import EPOCHS, ITERATIONS, RANKS, WAITS, World, doubled_
 from tests.support.certify import Desk, wait_for
 from tests.support.faults.case import STRICT
 
-from tipcflow.demo.nodes import LocalNodes
+from devcluster.local_nodes.nodes import LocalNodes
 from tipcflow.domain import Status
-from tipcflow.domain.failure import FailureClass
+from tipcflow.domain.run.failure import FailureClass
 
 pytestmark = pytest.mark.cluster
 ON_B = (2, 3)
