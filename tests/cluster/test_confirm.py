@@ -4,7 +4,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.support.certify import Desk, wait_for
+from tests.support.certify import Site, wait_for
 from tests.support.precedents import remember
 
 from devcluster.local_nodes.nodes import LocalNodes
@@ -16,18 +16,18 @@ WHOLE = "whole_train_whole_infer"
 
 
 @pytest.fixture
-def desk(nodes: LocalNodes, tmp_path: Path) -> Desk:
-    return Desk(tmp_path, nodes)
+def site(nodes: LocalNodes, tmp_path: Path) -> Site:
+    return Site(tmp_path, nodes)
 
 
-def test_slower_twice_is_a_regression(desk: Desk) -> None:
-    first = desk.run()
+def test_slower_twice_is_a_regression(site: Site) -> None:
+    first = site.run()
     assert first.code == 0, first.output
-    with desk.store() as store:
+    with site.store() as store:
         remember(store, first.run, runs=5)
-    desk.edit_params("norm_train:train.py", "norm_train:train.py --step-time 0.05")
-    slow = desk.run()
-    with desk.store() as store:
+    site.edit_params("norm_train:train.py", "norm_train:train.py --step-time 0.05")
+    slow = site.run()
+    with site.store() as store:
         runs = {run.trigger: run for run in store.runs(limit=2)}
         confirmed, child = runs["cli"], runs[confirm.TRIGGER]
         asked = confirm.asked_of(store, confirmed.id)
@@ -44,25 +44,25 @@ def test_slower_twice_is_a_regression(desk: Desk) -> None:
     assert "confirm" in result.reason
     assert [step.rpartition("/")[2] for step in steps] == ["prepare", "train"], "only what was in doubt"
     assert child.nodes == tuple(reversed(confirmed.nodes)), "on the nodes in another order"
-    assert desk.left_behind() == []
+    assert site.left_behind() == []
 
 
-def once_more(desk: Desk, tmp_path: Path, does: str) -> None:
+def once_more(site: Site, tmp_path: Path, does: str) -> None:
     """Make the training slower, within twice the limit; what it does in the confirm run, after an export."""
     mark = tmp_path / "exported"
-    export = desk.suite / "tools" / "export_model.py"
+    export = site.suite / "tools" / "export_model.py"
     export.write_text(f"open({str(mark)!r}, 'w').close()\n{export.read_text()}")
-    script = desk.suite / "train.py"
+    script = site.suite / "train.py"
     parsed = "args = parser.parse_args()\n"
     text = script.read_text()
     assert text.count(parsed) == 1
     script.write_text(text.replace(parsed, f"{parsed}if os.path.exists({str(mark)!r}):\n    {does}\n"))
-    desk.edit_params("norm_train:train.py", "norm_train:train.py --step-time 0.018")
+    site.edit_params("norm_train:train.py", "norm_train:train.py --step-time 0.018")
 
 
-def ended(desk: Desk) -> tuple[Run, Run, dict[str, CheckResult]]:
+def ended(site: Site) -> tuple[Run, Run, dict[str, CheckResult]]:
     """The run, its confirm run, and what its checks of the training's speed and of the confirm run say."""
-    with desk.store() as store:
+    with site.store() as store:
         runs = {run.trigger: run for run in store.runs(limit=2)}
         results = [one for one in store.check_results(runs["cli"].id) if one.gating]
         assert not store.leases()
@@ -72,14 +72,14 @@ def ended(desk: Desk) -> tuple[Run, Run, dict[str, CheckResult]]:
     return runs["cli"], runs[confirm.TRIGGER], wanted
 
 
-def test_a_run_whose_confirm_run_crashes_is_not_green(desk: Desk, tmp_path: Path) -> None:
-    first = desk.run()
+def test_a_run_whose_confirm_run_crashes_is_not_green(site: Site, tmp_path: Path) -> None:
+    first = site.run()
     assert first.code == 0, first.output
-    with desk.store() as store:
+    with site.store() as store:
         remember(store, first.run, runs=5, probes=False)
-    once_more(desk, tmp_path, "raise SystemExit(3)")
-    slow = desk.run()
-    run, child, results = ended(desk)
+    once_more(site, tmp_path, "raise SystemExit(3)")
+    slow = site.run()
+    run, child, results = ended(site)
     assert (slow.code, run.status, child.status) == (1, Status.FAILED, Status.FAILED), slow.output
     found = results["confirm.run"]
     assert found.status is Status.FAILED
@@ -90,91 +90,91 @@ def test_a_run_whose_confirm_run_crashes_is_not_green(desk: Desk, tmp_path: Path
 
 
 @pytest.mark.full
-def test_a_confirm_run_that_takes_too_long_leaves_a_doubt_that_is_not_green(desk: Desk, tmp_path: Path) -> None:
-    desk.configure_policy(confirm_minutes=1)
-    first = desk.run()
+def test_a_confirm_run_that_takes_too_long_leaves_a_doubt_that_is_not_green(site: Site, tmp_path: Path) -> None:
+    site.configure_policy(confirm_minutes=1)
+    first = site.run()
     assert first.code == 0, first.output
-    with desk.store() as store:
+    with site.store() as store:
         remember(store, first.run, runs=5, probes=False)
-    once_more(desk, tmp_path, "args.step_time = 20.0")
+    once_more(site, tmp_path, "args.step_time = 20.0")
     # The confirm run takes its whole minute.
-    slow = subprocess.run(desk.command(), env=desk.env, capture_output=True, text=True, timeout=300, check=False)
-    run, child, results = ended(desk)
+    slow = subprocess.run(site.command(), env=site.env, capture_output=True, text=True, timeout=300, check=False)
+    run, child, results = ended(site)
     assert (slow.returncode, run.status) == (4, Status.UNCONFIRMED), slow.stdout + slow.stderr
     assert slow.stdout.splitlines()[-1] == "unconfirmed"
     doubt = results.pop("speed.batch_cost")
     assert doubt.status is Status.UNCONFIRMED
     assert f"the confirm run {child.id} has not ended in time" in doubt.reason
     assert results == {}, "being late is no finding"
-    assert desk.left_behind() == []
+    assert site.left_behind() == []
 
 
 @pytest.mark.full
-def test_a_run_that_has_no_time_left_is_confirmed_all_the_same(desk: Desk, tmp_path: Path) -> None:
-    first = desk.run()
+def test_a_run_that_has_no_time_left_is_confirmed_all_the_same(site: Site, tmp_path: Path) -> None:
+    first = site.run()
     assert first.code == 0, first.output
-    with desk.store() as store:
+    with site.store() as store:
         remember(store, first.run, runs=5, probes=False)
-    once_more(desk, tmp_path, "time.sleep(1)")
+    once_more(site, tmp_path, "time.sleep(1)")
     # Less than a minute of it is left after the steps of this run.
-    desk.configure_suite(budget_minutes=1)
-    slow = desk.run()
-    run, child, results = ended(desk)
+    site.configure_suite(budget_minutes=1)
+    slow = site.run()
+    run, child, results = ended(site)
     assert (slow.code, run.status, child.status) == (1, Status.REGRESSION, Status.PASS), slow.output
     assert "the confirm run measured" in results["speed.batch_cost"].reason
 
 
 @pytest.mark.full
-def test_measured_once_more_before_a_run_that_waits_for_the_slots(desk: Desk) -> None:
+def test_measured_once_more_before_a_run_that_waits_for_the_slots(site: Site) -> None:
     """Who waits would have the slots as soon as the run gives them back, and the confirm run would be too late."""
-    first = desk.run()
+    first = site.run()
     assert first.code == 0, first.output
-    with desk.store() as store:
+    with site.store() as store:
         remember(store, first.run, runs=5)
-    desk.edit_params("norm_train:train.py", "norm_train:train.py --step-time 0.05")
+    site.edit_params("norm_train:train.py", "norm_train:train.py --step-time 0.05")
     rivals: list[subprocess.Popen[bytes]] = []
 
     def rival(_: "subprocess.Popen[str]") -> None:
         # As urgent as a pull request, and there before the confirm run is.
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        rivals.append(subprocess.Popen(desk.command(trigger="ci"), env=desk.env, **quiet))
+        rivals.append(subprocess.Popen(site.command(trigger="ci"), env=site.env, **quiet))
         wait_for(queued, what="the other run to wait for slots")
 
     def queued() -> bool:
-        with desk.store() as store:
+        with site.store() as store:
             return bool(store.lease_queue())
 
     try:
-        slow = desk.run_and(lambda: desk.training_runs_on("a"), rival)
+        slow = site.run_and(lambda: site.training_runs_on("a"), rival)
         for process in rivals:
             process.wait(180)
     finally:
         for process in rivals:
             process.kill()
     assert "confirming" in slow.output
-    with desk.store() as store:
+    with site.store() as store:
         began = {
             run.trigger: min(one.started_at for one in store.attempts(run.id))
             for run in store.runs(limit=10)
             if store.attempts(run.id)
         }
     assert began["cli"] < began[confirm.TRIGGER] < began["ci"]
-    assert desk.left_behind() == []
+    assert site.left_behind() == []
 
 
 @pytest.mark.full
-def test_accuracy_that_fell_is_confirmed_by_evaluating_again_what_was_trained(desk: Desk) -> None:
-    desk.configure_policy(accuracy={"too_good": 3, "history": True})
-    first = desk.run(mode=WHOLE)
+def test_accuracy_that_fell_is_confirmed_by_evaluating_again_what_was_trained(site: Site) -> None:
+    site.configure_policy(accuracy={"too_good": 3, "history": True})
+    first = site.run(mode=WHOLE)
     assert first.code == 0, first.output
-    with desk.store() as store:
+    with site.store() as store:
         remember(store, first.run, runs=5)
-    script = desk.suite / "train.py"
+    script = site.suite / "train.py"
     text = script.read_text()
     assert "Acc@1 0.875" in text
     script.write_text(text.replace("Acc@1 0.875", "Acc@1 0.500"))
-    worse = desk.run(mode=WHOLE)
-    with desk.store() as store:
+    worse = site.run(mode=WHOLE)
+    with site.store() as store:
         runs = {run.trigger: run for run in store.runs(limit=2)}
         confirmed, child = runs["cli"], runs[confirm.TRIGGER]
         (result,) = [
@@ -189,24 +189,24 @@ def test_accuracy_that_fell_is_confirmed_by_evaluating_again_what_was_trained(de
     assert [step.id.rpartition("/")[2] for step in steps] == ["eval"], "nothing is trained again"
     assert [status for status, _ in ended.values()] == [Status.PASS]
     assert steps[0].nodes == evaluated.nodes, "where the weights are"
-    assert desk.left_behind() == []
+    assert site.left_behind() == []
 
 
 @pytest.mark.full
-def test_accuracy_is_judged_alone_when_what_was_trained_is_gone(desk: Desk) -> None:
-    desk.configure_policy(accuracy={"too_good": 3, "history": True})
-    first = desk.run(mode=WHOLE)
+def test_accuracy_is_judged_alone_when_what_was_trained_is_gone(site: Site) -> None:
+    site.configure_policy(accuracy={"too_good": 3, "history": True})
+    first = site.run(mode=WHOLE)
     assert first.code == 0, first.output
-    with desk.store() as store:
+    with site.store() as store:
         remember(store, first.run, runs=5)
-    script = desk.suite / "train.py"
+    script = site.suite / "train.py"
     # The evaluation takes the weights away.
     script.write_text(
         script.read_text().replace('print(" * Acc@1 0.875', 'os.remove(args.pretrained); print(" * Acc@1 0.500')
     )
-    desk.edit_params("norm_export:tools/export_model.py", "norm_export:null")
-    worse = desk.run(mode=WHOLE)
-    with desk.store() as store:
+    site.edit_params("norm_export:tools/export_model.py", "norm_export:null")
+    worse = site.run(mode=WHOLE)
+    with site.store() as store:
         runs = {run.trigger: run for run in store.runs(limit=2)}
         child = runs[confirm.TRIGGER]
         (result,) = [

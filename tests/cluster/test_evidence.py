@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.support.certify import Desk
+from tests.support.certify import Site
 
 from devcluster.local_nodes.nodes import LocalNodes
 from tipcflow.domain import Status
@@ -13,8 +13,8 @@ pytestmark = pytest.mark.cluster
 
 
 @pytest.fixture
-def desk(nodes: LocalNodes, tmp_path: Path) -> Desk:
-    return Desk(tmp_path, nodes)
+def site(nodes: LocalNodes, tmp_path: Path) -> Site:
+    return Site(tmp_path, nodes)
 
 
 @pytest.mark.parametrize(
@@ -39,13 +39,13 @@ def desk(nodes: LocalNodes, tmp_path: Path) -> Desk:
         ("norm_train:train.py", "norm_train:train.py --inject mute@3", "rank 3"),
     ],
 )
-def test_what_is_missing_is_named(desk: Desk, old: str, new: str, words: str) -> None:
-    desk.edit_params(old, new)
-    outcome = desk.run()
+def test_what_is_missing_is_named(site: Site, old: str, new: str, words: str) -> None:
+    site.edit_params(old, new)
+    outcome = site.run()
     assert outcome.code == 1, outcome.output
     assert outcome.run.status is Status.FAILED
     assert words in outcome.run.reason
-    certificate = json.loads((desk.home / "runs" / outcome.run.id / "certificate.json").read_text())
+    certificate = json.loads((site.home / "runs" / outcome.run.id / "certificate.json").read_text())
     assert "missing" in {piece["state"] for piece in certificate["evidence"]}
-    with desk.store() as store:
+    with site.store() as store:
         assert store.document(outcome.run.id, "expected")

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.certify import Desk
+from tests.support.certify import Site
 from tests.support.tasks import Tasks
 
 from devcluster.local_nodes.nodes import LocalNodes
@@ -18,41 +18,41 @@ TRAIN = "norm_train_gpus_0,1_autocast_null_nodes_2/train"
 
 
 @pytest.fixture
-def desk(nodes: LocalNodes, tmp_path: Path) -> Desk:
-    return Desk(tmp_path, nodes)
+def site(nodes: LocalNodes, tmp_path: Path) -> Site:
+    return Site(tmp_path, nodes)
 
 
 @pytest.fixture
-def tasks(desk: Desk) -> Iterator[Tasks]:
-    made = Tasks(desk)
+def tasks(site: Site) -> Iterator[Tasks]:
+    made = Tasks(site)
     yield made
     task_phases.release_run(made.context())  # a failed test must not break the next
 
 
-def inject(desk: Desk, what: str) -> None:
-    desk.edit_params("norm_train:train.py", f"norm_train:train.py --inject {what}")
+def inject(site: Site, what: str) -> None:
+    site.edit_params("norm_train:train.py", f"norm_train:train.py --inject {what}")
 
 
 @pytest.mark.full
-def test_the_rank_that_stalls_is_named_by_what_every_node_looked_like(desk: Desk) -> None:
+def test_the_rank_that_stalls_is_named_by_what_every_node_looked_like(site: Site) -> None:
     """Rank 3 is in its own code, the others wait for it in a collective: all are silent."""
-    inject(desk, "stall@3")
-    desk.configure_policy(hang_s=3)
-    outcome = desk.run()
+    inject(site, "stall@3")
+    site.configure_policy(hang_s=3)
+    outcome = site.run()
     assert outcome.code == 1, outcome.output
-    with desk.store() as store:
+    with site.store() as store:
         failure = store.facts(outcome.run.id).failures[TRAIN]
     assert (failure.failure_class, failure.culprit) == (FailureClass.HANG, "node b, rank 3"), outcome.output
     assert "rank 3 on node b is in" in outcome.run.reason
     assert "(prepare_batch)" in outcome.run.reason
-    folder = desk.home / "runs" / outcome.run.id
+    folder = site.home / "runs" / outcome.run.id
     assert {name.split("/")[1] for name in failure.evidence} == {"a", "b"}
     assert all((folder / name).is_file() for name in failure.evidence)
-    assert desk.left_behind() == []
+    assert site.left_behind() == []
 
 
 def test_a_gang_is_tried_again_by_its_tasks_when_the_network_failed(tasks: Tasks) -> None:
-    inject(tasks.desk, "net@3")
+    inject(tasks.site, "net@3")
     tasks.begin()
     tasks.step(StepKind.PREPARE, generation=1)
     said = tasks.step(StepKind.TRAIN, generation=1)
@@ -63,32 +63,32 @@ def test_a_gang_is_tried_again_by_its_tasks_when_the_network_failed(tasks: Tasks
     assert (failure.failure_class, failure.culprit) == (FailureClass.COMMUNICATION, "node b, rank 3")
     assert failure.again
     assert tasks.store.step_statuses(tasks.run)[TRAIN] == (Status.PASS, "")
-    assert tasks.desk.left_behind() != []  # the run still holds its lease
+    assert tasks.site.left_behind() != []  # the run still holds its lease
 
 
 @pytest.mark.full
-def test_one_node_that_cannot_prepare_does_not_stop_the_others(desk: Desk) -> None:
-    script = desk.suite / "test_tipc" / "prepare.sh"
+def test_one_node_that_cannot_prepare_does_not_stop_the_others(site: Site) -> None:
+    script = site.suite / "test_tipc" / "prepare.sh"
     script.write_text(
         script.read_text()
         + "case $(pwd) in */b/*) echo 'wget: unable to resolve host address' >&2; exit 4 ;; *) sleep 3 ;; esac\n"
     )
-    desk.configure_policy(retries={"download": 0})
-    outcome = desk.run()
+    site.configure_policy(retries={"download": 0})
+    outcome = site.run()
     assert outcome.code == 2, outcome.output
-    with desk.store() as store:
+    with site.store() as store:
         prepare = store.attempts(outcome.run.id)[0]
     ends = {record.node: (record.reason, record.exit_code) for record in prepare.records}
     assert ends == {"a": (EndReason.EXITED, 0), "b": (EndReason.EXITED, 4)}
-    failure = next(iter(desk.facts(outcome.run)["failures"]))
+    failure = next(iter(site.facts(outcome.run)["failures"]))
     assert (failure["failure_class"], failure["node"]) == ("download", "b")
 
 
 def test_clearing_only_the_failed_task_runs_the_whole_gang(tasks: Tasks, monkeypatch: pytest.MonkeyPatch) -> None:
     """The other node's task stays as it ended: nobody but the cleared one sees to its part."""
     monkeypatch.setattr(step_task, "TAKEOVER_S", 0.5)
-    inject(tasks.desk, "net@3")
-    tasks.desk.configure_policy(retries={"communication": 0})
+    inject(tasks.site, "net@3")
+    tasks.site.configure_policy(retries={"communication": 0})
     tasks.begin()
     tasks.step(StepKind.PREPARE, generation=1)
     assert Status.PASS not in {status for status, _ in tasks.step(StepKind.TRAIN, generation=1).values()}
@@ -100,8 +100,8 @@ def test_clearing_only_the_failed_task_runs_the_whole_gang(tasks: Tasks, monkeyp
 
 @pytest.mark.full
 def test_the_runs_budget_cuts_a_step_of_a_task_and_it_is_said(tasks: Tasks) -> None:
-    tasks.desk.configure_suite(budget_minutes=0.1)
-    inject(tasks.desk, "hang@3")
+    tasks.site.configure_suite(budget_minutes=0.1)
+    inject(tasks.site, "hang@3")
     tasks.begin()
     tasks.step(StepKind.PREPARE, generation=1)
     tasks.step(StepKind.TRAIN, generation=1)
@@ -112,13 +112,13 @@ def test_the_runs_budget_cuts_a_step_of_a_task_and_it_is_said(tasks: Tasks) -> N
     assert task_phases.over_budget(tasks.context()) == late
     run = tasks.finish()
     assert run.status is Status.INFRA_FAILURE
-    assert tasks.desk.left_behind() == []
+    assert tasks.site.left_behind() == []
 
 
 @pytest.mark.full
 def test_a_gang_that_hangs_is_looked_at_by_its_tasks_too(tasks: Tasks) -> None:
-    inject(tasks.desk, "stall@3")
-    tasks.desk.configure_policy(hang_s=3)
+    inject(tasks.site, "stall@3")
+    tasks.site.configure_policy(hang_s=3)
     tasks.begin()
     tasks.step(StepKind.PREPARE, generation=1)
     tasks.step(StepKind.TRAIN, generation=1)
@@ -126,4 +126,4 @@ def test_a_gang_that_hangs_is_looked_at_by_its_tasks_too(tasks: Tasks) -> None:
     assert (failure.failure_class, failure.culprit) == (FailureClass.HANG, "node b, rank 3")
     assert {name.split("/")[1] for name in failure.evidence} == {"a", "b"}
     assert tasks.finish().status is Status.FAILED
-    assert tasks.desk.left_behind() == []
+    assert tasks.site.left_behind() == []

@@ -5,7 +5,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from tests.support.certify import Desk, Outcome, wait_for
+from tests.support.certify import Outcome, Site, wait_for
 from tests.support.faults.case import STRICT
 from tests.support.tasks import Tasks
 
@@ -18,9 +18,9 @@ TRAIN = "norm_train_gpus_0,1_autocast_null_nodes_2/train"
 
 
 @pytest.fixture
-def desk(nodes: LocalNodes, tmp_path: Path) -> Desk:
+def site(nodes: LocalNodes, tmp_path: Path) -> Site:
     """With an accepted run in the history; from now on trainings take 30 s."""
-    made = Desk(tmp_path, nodes)
+    made = Site(tmp_path, nodes)
     made.configure_policy(**STRICT)
     slow = tmp_path / "slow"
     made.edit_params("norm_train:train.py", f"norm_train:train.py --step-time 0.3 --slow-while {slow}")
@@ -30,42 +30,42 @@ def desk(nodes: LocalNodes, tmp_path: Path) -> Desk:
     return made
 
 
-def printed(desk: Desk) -> bool:
+def printed(site: Site) -> bool:
     """Whether a rank of the newest run has printed a loss: an empty curve would be compared with nothing."""
-    name = desk.latest().id
-    for node in desk.nodes.cluster.nodes:
+    name = site.latest().id
+    for node in site.nodes.cluster.nodes:
         for log in Path(node.workspace).glob(f"runs/{name}/src/**/workerlog.*"):
             if "loss" in log.read_text():
                 return True
     return False
 
 
-def assert_nothing_failed(desk: Desk, run: Run) -> None:
-    with desk.store() as store:
+def assert_nothing_failed(site: Site, run: Run) -> None:
+    with site.store() as store:
         results = store.check_results(run.id)
         assert store.measurements(run.id, metric="loss"), "the losses of the interrupted training were not read"
     assert [one for one in results if one.status in (Status.FAILED, Status.REGRESSION)] == []
-    assert desk.left_behind() == []
+    assert site.left_behind() == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "TERM"])
-def test_a_training_that_a_user_stops_is_cancelled(desk: Desk, number: signal.Signals) -> None:
-    outcome: Outcome = desk.interrupt(lambda: desk.training_runs_on("b") and printed(desk), number)
+def test_a_training_that_a_user_stops_is_cancelled(site: Site, number: signal.Signals) -> None:
+    outcome: Outcome = site.interrupt(lambda: site.training_runs_on("b") and printed(site), number)
     assert (outcome.code, outcome.run.status) == (3, Status.CANCELLED), outcome.output
-    assert_nothing_failed(desk, outcome.run)
+    assert_nothing_failed(site, outcome.run)
 
 
-def test_a_training_that_the_budget_ends_is_an_infra_failure(desk: Desk) -> None:
-    desk.configure_suite(budget_minutes=0.5)
-    outcome = desk.run()
+def test_a_training_that_the_budget_ends_is_an_infra_failure(site: Site) -> None:
+    site.configure_suite(budget_minutes=0.5)
+    outcome = site.run()
     assert (outcome.code, outcome.run.status) == (2, Status.INFRA_FAILURE), outcome.output
     assert outcome.run.reason.startswith(f"{TRAIN}: the run's budget"), outcome.run.reason
-    assert_nothing_failed(desk, outcome.run)
+    assert_nothing_failed(site, outcome.run)
 
 
-def test_a_training_whose_dag_run_is_marked_as_failed_is_cancelled(desk: Desk) -> None:
+def test_a_training_whose_dag_run_is_marked_as_failed_is_cancelled(site: Site) -> None:
     """Airflow ends the training's tasks, and runs the teardowns."""
-    tasks = Tasks(desk)
+    tasks = Tasks(site)
     tasks.begin()
     tasks.step(StepKind.PREPARE)
 
@@ -74,7 +74,7 @@ def test_a_training_whose_dag_run_is_marked_as_failed_is_cancelled(desk: Desk) -
 
     for node in ("a", "b"):
         tasks.with_part(StepKind.TRAIN, node, begin)
-    wait_for(lambda: printed(desk), what="a loss")
+    wait_for(lambda: printed(site), what="a loss")
     run = tasks.finish()
     assert run.status is Status.CANCELLED, run.reason
-    assert_nothing_failed(desk, run)
+    assert_nothing_failed(site, run)

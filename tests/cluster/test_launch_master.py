@@ -16,44 +16,44 @@ PARAMS = "test_tipc/configs/mobilenet_v3_small/train_fleet_infer_python.txt"
 
 
 @pytest.fixture
-def desk(
+def site(
     make_nodes: Callable[..., LocalNodes], node_python: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> certify.Desk:
+) -> certify.Site:
     """The sample suite, one epoch and the training alone; the cluster `newer` starts it with `--master`."""
     monkeypatch.setattr(certify, "DEADLINE_S", 600)
-    desk = certify.Desk(tmp_path, make_nodes(python=node_python))
+    site = certify.Site(tmp_path, make_nodes(python=node_python))
     made = ("lite_data", "images", "output", "log", "pretrain_models", "__pycache__")
     sample = certify.ROOT / "examples" / "mobilenet_v3_small"
     shutil.copytree(sample, tmp_path / "sample", ignore=shutil.ignore_patterns(*made))
     suite = yaml.safe_load((certify.ROOT / "configs" / "suites" / "mobilenet_v3_small.yaml").read_text())
     suite.update(name="sample", folder=str(tmp_path / "sample"))
-    (desk.configs / "suites" / "sample.yaml").write_text(yaml.safe_dump(suite))
+    (site.configs / "suites" / "sample.yaml").write_text(yaml.safe_dump(suite))
     params = tmp_path / "sample" / PARAMS
     text = params.read_text().replace("lite_train_lite_infer=5", "lite_train_lite_infer=1")
     text = text.replace("eval:train.py --test-only", "eval:null").replace(
         "norm_export:tools", "norm_export:null\n#"
     )
     params.write_text("\n".join(line for line in text.splitlines() if not line.startswith("#/")) + "\n")
-    cluster = yaml.safe_load(desk.cluster_file.read_text())
-    (desk.configs / "clusters" / "newer.yaml").write_text(yaml.safe_dump({**cluster, "launch": "master"}))
-    return desk
+    cluster = yaml.safe_load(site.cluster_file.read_text())
+    (site.configs / "clusters" / "newer.yaml").write_text(yaml.safe_dump({**cluster, "launch": "master"}))
+    return site
 
 
-def losses(desk: certify.Desk, cluster: str) -> tuple[str, dict[tuple[object, ...], float]]:
+def losses(site: certify.Site, cluster: str) -> tuple[str, dict[tuple[object, ...], float]]:
     """The training's command on the first node, and every rank's losses."""
-    outcome = desk.run(params=PARAMS, suite="sample", cluster=cluster)
-    with desk.store() as store:
+    outcome = site.run(params=PARAMS, suite="sample", cluster=cluster)
+    with site.store() as store:
         train = next(step for step in store.plan(outcome.run.id).steps if step.kind is StepKind.TRAIN)
         assert store.step_statuses(outcome.run.id)[train.id][0] == "pass", outcome.output
         found = store.measurements(outcome.run.id, metric="loss")
     return train.commands["a"].text, {(one.node, one.rank, one.ordinal): one.value for one in found}
 
 
-def test_both_ways_give_the_same_losses_bit_for_bit(desk: certify.Desk) -> None:
-    text, usual = losses(desk, "local")
+def test_both_ways_give_the_same_losses_bit_for_bit(site: certify.Site) -> None:
+    text, usual = losses(site, "local")
     assert "--ips=" in text
     assert {rank for _, rank, _ in usual} == {0, 1, 2, 3}
-    text, newer = losses(desk, "newer")
+    text, newer = losses(site, "newer")
     assert "--master=" in text
     assert "--ips=" not in text
     assert newer == usual

@@ -23,19 +23,19 @@ pytestmark = [
 
 
 @pytest.fixture
-def desk(make_nodes: Callable[..., LocalNodes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> certify.Desk:
+def site(make_nodes: Callable[..., LocalNodes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> certify.Site:
     """The toy suite with a training that is none: on nodes whose environment has PyTorch and no Paddle."""
     monkeypatch.setattr(certify, "DEADLINE_S", 500)
-    desk = certify.Desk(tmp_path, make_nodes(python=HOME / "envs" / "node-torch" / "bin" / "python"))
-    shutil.move(desk.suite / "train_torch.py", desk.suite / "train.py")
-    shutil.rmtree(desk.suite / "paddle")
-    desk.edit_params("eval:train.py --test-only", "eval:null")
-    return desk
+    site = certify.Site(tmp_path, make_nodes(python=HOME / "envs" / "node-torch" / "bin" / "python"))
+    shutil.move(site.suite / "train_torch.py", site.suite / "train.py")
+    shutil.rmtree(site.suite / "paddle")
+    site.edit_params("eval:train.py --test-only", "eval:null")
+    return site
 
 
-def losses(desk: certify.Desk, run: Run) -> dict[str, list[float]]:
+def losses(site: certify.Site, run: Run) -> dict[str, list[float]]:
     """Node -> the losses that its first rank printed, each a mean over all ranks."""
-    with desk.store() as store:
+    with site.store() as store:
         train = next(step for step in store.plan(run.id).steps if step.kind is StepKind.TRAIN)
         status, reason = store.step_statuses(run.id)[train.id]
         assert status == "pass", reason
@@ -50,18 +50,18 @@ def losses(desk: certify.Desk, run: Run) -> dict[str, list[float]]:
         ("init_method", "0", 2, "--init-method tcp://"),
     ],
 )
-def test_a_gang_of_pytorch_trains(desk: certify.Desk, launch: str, ids: str, world: int, words: str) -> None:
-    desk.configure_suite(framework="torch", launch=launch)
-    desk.edit_params("192.168.0.1,192.168.0.2;0,1", f"192.168.0.1,192.168.0.2;{ids}")
-    outcome = desk.run("--framework", "torch==2.13.0")
-    with desk.store() as store:
+def test_a_gang_of_pytorch_trains(site: certify.Site, launch: str, ids: str, world: int, words: str) -> None:
+    site.configure_suite(framework="torch", launch=launch)
+    site.edit_params("192.168.0.1,192.168.0.2;0,1", f"192.168.0.1,192.168.0.2;{ids}")
+    outcome = site.run("--framework", "torch==2.13.0")
+    with site.store() as store:
         plan = store.plan(outcome.run.id)
     train = next(step for step in plan.steps if step.kind is StepKind.TRAIN)
     assert all(words in command.shell for command in train.commands.values()), train.commands
-    told = losses(desk, outcome.run)
+    told = losses(site, outcome.run)
     assert len(told["a"]) == 10
     assert told["a"] == told["b"], "gloo has averaged what both nodes print"
     assert told["a"][-1] < told["a"][0] / 2
-    log = (desk.home / "runs" / outcome.run.id).glob("*/a/logs/main.log*")
+    log = (site.home / "runs" / outcome.run.id).glob("*/a/logs/main.log*")
     assert any(f"rank 0 of {world}, backend gloo" in path.read_text() for path in log if path.suffix != ".gz")
-    assert desk.left_behind() == []
+    assert site.left_behind() == []

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.certify import Desk, wait_for
+from tests.support.certify import Site, wait_for
 from tests.support.tasks import Tasks
 
 from devcluster.local_nodes.nodes import LocalNodes
@@ -23,7 +23,7 @@ TRAIN = "norm_train_gpus_0,1_autocast_null_nodes_2/train"
 
 @pytest.fixture
 def tasks(nodes: LocalNodes, tmp_path: Path) -> Iterator[Tasks]:
-    made = Tasks(Desk(tmp_path, nodes))
+    made = Tasks(Site(tmp_path, nodes))
     yield made
     task_phases.release_run(made.context())  # a failed test must not break the next
 
@@ -31,9 +31,9 @@ def tasks(nodes: LocalNodes, tmp_path: Path) -> Iterator[Tasks]:
 def upkeep(tasks: Tasks, *, owner: Owner = Owner.UNKNOWN, later: float = 0.0) -> tuple[Upkeep, list[str]]:
     said: list[str] = []
     made = Upkeep(
-        tasks.desk.store(),
+        tasks.site.store(),
         tasks.home,
-        tasks.desk.configs,
+        tasks.site.configs,
         connect,
         said.append,
         owner=lambda dag_id, run_id: owner,
@@ -45,19 +45,19 @@ def upkeep(tasks: Tasks, *, owner: Owner = Owner.UNKNOWN, later: float = 0.0) ->
 
 def train_for_ever(tasks: Tasks) -> None:
     """A run whose tasks died while node b trains; the part of node a ends by itself."""
-    tasks.desk.edit_params("norm_train:train.py", "norm_train:train.py --inject hang@3")
+    tasks.site.edit_params("norm_train:train.py", "norm_train:train.py --inject hang@3")
     tasks.begin()
     tasks.store.put_document(tasks.run, "airflow", {"dag_id": "toy", "run_id": "test__1"})
     tasks.step(StepKind.PREPARE)
     tasks.with_part(StepKind.TRAIN, "a", lambda part: part.begin())
-    wait_for(lambda: tasks.desk.training_runs_on("b"), what="the training")
-    wait_for(lambda: not tasks.desk.nodes.processes("a"), what="the end on node a")
+    wait_for(lambda: tasks.site.training_runs_on("b"), what="the training")
+    wait_for(lambda: not tasks.site.nodes.processes("a"), what="the end on node a")
 
 
 def folders(tasks: Tasks, run: str) -> list[Path]:
     """The run's folders on the nodes."""
     found = [
-        Path(node.workspace) / kind / run for node in tasks.desk.nodes.cluster.nodes for kind in ("runs", "jobs")
+        Path(node.workspace) / kind / run for node in tasks.site.nodes.cluster.nodes for kind in ("runs", "jobs")
     ]
     return [path for path in found if path.exists()]
 
@@ -69,7 +69,7 @@ def test_an_abandoned_run_is_ended_and_judged_and_a_living_one_is_not(tasks: Tas
     # A day later nobody renewed its lease, but it trains: its slots are not for others.
     assert expired_leases(beside) == "4 leases expired: 2 were dropped"
     assert f"run {tasks.run}: its 2 leases stay, because jobs are on node b: {tasks.run}/{TRAIN}/1" in said
-    assert tasks.desk.training_runs_on("b")
+    assert tasks.site.training_runs_on("b")
 
     gone, said = upkeep(tasks, owner=Owner.ENDED)
     assert runs_without_status(gone) == "1 runs without a status: 1 got one, 0 are still running"
@@ -79,7 +79,7 @@ def test_an_abandoned_run_is_ended_and_judged_and_a_living_one_is_not(tasks: Tas
     statuses = tasks.store.step_statuses(run.id)
     assert statuses[TRAIN][0] is Status.CANCELLED
     assert set(statuses) == {step.id for step in tasks.plan.steps}
-    assert tasks.desk.left_behind() == []
+    assert tasks.site.left_behind() == []
     assert (tasks.home / "runs" / run.id / "certificate.json").is_file()
     assert runs_without_status(gone) == "0 runs without a status: 0 got one, 0 are still running"
 
@@ -92,29 +92,29 @@ def test_what_is_left_of_an_ended_run_is_ended_and_its_slots_are_free(tasks: Tas
     later, said = upkeep(tasks, later=DAY_S)
     assert expired_leases(later) == "4 leases expired: 4 were dropped"
     assert f"run {tasks.run} has ended, but had jobs on node b; ended there: {tasks.run}/{TRAIN}/1" in said
-    assert tasks.desk.left_behind() == []
+    assert tasks.site.left_behind() == []
 
 
 def test_folders_of_ended_runs_go_when_it_is_time(tasks: Tasks) -> None:
-    tasks.desk.edit_params("norm_train:train.py", "norm_train:train.py --inject exit@3")
+    tasks.site.edit_params("norm_train:train.py", "norm_train:train.py --inject exit@3")
     tasks.begin()
     tasks.step(StepKind.PREPARE)
     tasks.step(StepKind.TRAIN)
     assert tasks.finish().status is Status.FAILED
     assert len(folders(tasks, tasks.run)) == 4
     unknown = "20200101t000000-of_another_desk-abcd"
-    for node in tasks.desk.nodes.cluster.nodes:
+    for node in tasks.site.nodes.cluster.nodes:
         (Path(node.workspace) / "runs" / unknown).mkdir()
 
     early, _ = upkeep(tasks, later=13 * DAY_S)
     assert "folders of 0 runs removed" in node_folders(early)
-    tasks.desk.nodes.kill_sshd("b")
+    tasks.site.nodes.kill_sshd("b")
     try:
         late, said = upkeep(tasks, later=15 * DAY_S)
         assert node_folders(late).startswith("1 nodes checked: folders of 1 runs removed")
         assert any("node b" in line for line in said)
     finally:
-        tasks.desk.nodes.start_sshd("b")
+        tasks.site.nodes.start_sshd("b")
     assert len(folders(tasks, tasks.run)) == 2
     assert node_folders(late).startswith("2 nodes checked: folders of 1 runs removed")
     assert folders(tasks, tasks.run) == []

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.certify import DEADLINE_S, TIPCFLOW, Desk, wait_for
+from tests.support.certify import DEADLINE_S, TIPCFLOW, Site, wait_for
 
 from devcluster.local_nodes.nodes import LocalNodes
 from tipcflow.domain import Status
@@ -17,12 +17,12 @@ HANG = ("norm_train:train.py", "norm_train:train.py --inject hang@3")
 
 
 @pytest.fixture
-def desk(nodes: LocalNodes, tmp_path: Path) -> Desk:
-    return Desk(tmp_path, nodes)
+def site(nodes: LocalNodes, tmp_path: Path) -> Site:
+    return Site(tmp_path, nodes)
 
 
 @pytest.fixture
-def started(desk: Desk) -> Iterator["list[subprocess.Popen[str]]"]:
+def started(site: Site) -> Iterator["list[subprocess.Popen[str]]"]:
     made: list[subprocess.Popen[str]] = []
     yield made
     for process in made:
@@ -30,31 +30,31 @@ def started(desk: Desk) -> Iterator["list[subprocess.Popen[str]]"]:
         process.wait()
 
 
-def start(desk: Desk, *extra: str) -> "subprocess.Popen[str]":
+def start(site: Site, *extra: str) -> "subprocess.Popen[str]":
     return subprocess.Popen(
-        desk.command(*extra), env=desk.env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        site.command(*extra), env=site.env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
 
 
-def nodes_command(desk: Desk, *words: str) -> "subprocess.CompletedProcess[str]":
+def nodes_command(site: Site, *words: str) -> "subprocess.CompletedProcess[str]":
     command = [str(TIPCFLOW), "nodes", *words]
-    return subprocess.run(command, env=desk.env, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
+    return subprocess.run(command, env=site.env, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
 
 
 def test_one_waits_is_told_why_and_leaves_the_queue_then_what_is_left_is_reaped(
-    desk: Desk, started: "list[subprocess.Popen[str]]"
+    site: Site, started: "list[subprocess.Popen[str]]"
 ) -> None:
-    desk.edit_params(*HANG)
-    first = start(desk)
+    site.edit_params(*HANG)
+    first = start(site)
     started.append(first)
-    wait_for(lambda: desk.training_runs_on("b"), what="the training", also=lambda: first.poll() is None)
-    run = desk.latest()
-    second = start(desk)
+    wait_for(lambda: site.training_runs_on("b"), what="the training", also=lambda: first.poll() is None)
+    run = site.latest()
+    second = start(site)
     started.append(second)
-    with desk.store() as store:
+    with site.store() as store:
         wait_for(lambda: bool(store.lease_queue()), what="a request", also=lambda: second.poll() is None)
         (place,) = store.lease_queue()
-    said = nodes_command(desk, "--cluster", "local")
+    said = nodes_command(site, "--cluster", "local")
     assert said.returncode == 0, said.stdout + said.stderr
     assert "queue for slots: 1" in said.stdout
     assert f"    a slots 0-1, b slots 0-1: held by run {run.id} (cli) since " in said.stdout
@@ -63,37 +63,37 @@ def test_one_waits_is_told_why_and_leaves_the_queue_then_what_is_left_is_reaped(
     output, _ = second.communicate(timeout=DEADLINE_S)
     assert f"held by run {run.id} (cli) since " in output
     assert "position 1 of 1" in output
-    with desk.store() as store:
+    with site.store() as store:
         assert store.get_run(place.request.run).status is Status.CANCELLED
         assert store.lease_queue() == []
 
     # A dead controller's run is ended, once its lease has run out.
     first.kill()
     first.wait()
-    with desk.store() as store:
+    with site.store() as store:
         assert store.renew_leases(run.id, -1)
-    reaped = nodes_command(desk, "reap", "--cluster", "local")
+    reaped = nodes_command(site, "reap", "--cluster", "local")
     assert reaped.returncode == 0, reaped.stdout + reaped.stderr
     assert f"b: run {run.id}: ended norm_train" in reaped.stdout, reaped.stdout
     assert f"a: run {run.id}: has nothing there, its claim was released" in reaped.stdout, reaped.stdout
     assert reaped.stdout.count("its expired lease on slots 0-1 was dropped") == 2, reaped.stdout
-    assert desk.left_behind() == []
+    assert site.left_behind() == []
 
 
 @pytest.mark.full
 def test_runs_of_a_database_that_we_do_not_know_are_waited_for_and_left_alone(
-    desk: Desk, tmp_path: Path, started: "list[subprocess.Popen[str]]"
+    site: Site, tmp_path: Path, started: "list[subprocess.Popen[str]]"
 ) -> None:
-    desk.edit_params(*HANG)
-    first = start(desk)
+    site.edit_params(*HANG)
+    first = start(site)
     started.append(first)
-    wait_for(lambda: desk.training_runs_on("b"), what="the training", also=lambda: first.poll() is None)
-    run = desk.latest()
-    other = Desk(tmp_path / "other", desk.nodes)
+    wait_for(lambda: site.training_runs_on("b"), what="the training", also=lambda: first.poll() is None)
+    run = site.latest()
+    other = Site(tmp_path / "other", site.nodes)
     # A living run is left alone, also when it is named.
-    alone = nodes_command(desk, "reap", "--cluster", "local", "--run", run.id)
+    alone = nodes_command(site, "reap", "--cluster", "local", "--run", run.id)
     assert (alone.returncode, alone.stdout.count("left alone")) == (0, 2), alone.stdout + alone.stderr
-    told = json.loads(nodes_command(desk, "--cluster", "local", "--json").stdout)
+    told = json.loads(nodes_command(site, "--cluster", "local", "--json").stdout)
     # The toy's part on node a ends by itself.
     assert {entry["name"]: list(entry["runs"]) for entry in told["nodes"]}["b"] == [run.id]
     late = other.run("--wait-minutes", "0")
@@ -105,20 +105,20 @@ def test_runs_of_a_database_that_we_do_not_know_are_waited_for_and_left_alone(
     assert f"run {run.id} of another controller (" in nodes_command(other, "--cluster", "local").stdout
     spared = nodes_command(other, "reap", "a", "--cluster", "local")
     assert spared.stdout.count("not in this database, maybe another controller's: left alone") == 1, spared.stdout
-    assert desk.training_runs_on("b")
+    assert site.training_runs_on("b")
     ended = nodes_command(other, "reap", "--cluster", "local", "--run", run.id)
     assert f"b: run {run.id}: ended norm_train" in ended.stdout, ended.stdout
     first.communicate(timeout=DEADLINE_S)
-    assert desk.left_behind() == []
+    assert site.left_behind() == []
 
 
 @pytest.mark.full
-def test_a_node_that_is_not_reached_is_named(desk: Desk) -> None:
-    desk.nodes.kill_sshd("b")
+def test_a_node_that_is_not_reached_is_named(site: Site) -> None:
+    site.nodes.kill_sshd("b")
     try:
-        said, reaped = (nodes_command(desk, *words, "--cluster", "local") for words in ([], ["reap"]))
+        said, reaped = (nodes_command(site, *words, "--cluster", "local") for words in ([], ["reap"]))
     finally:
-        desk.nodes.start_sshd("b")
+        site.nodes.start_sshd("b")
     assert said.returncode == reaped.returncode == 2
     assert "local: 2 nodes, 2 of 4 slots free, 1 unhealthy" in said.stdout
     assert "a: nothing to do\nb: unreachable: " in reaped.stdout

@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.support.certify import TIPCFLOW, Desk
+from tests.support.certify import TIPCFLOW, Site
 from tests.support.faults.case import STRICT
 from tests.support.tasks import Tasks
 
@@ -20,30 +20,30 @@ TRAIN = "norm_train_gpus_0,1_autocast_null_nodes_2/train"
 
 
 @pytest.fixture
-def desk(nodes: LocalNodes, tmp_path: Path) -> Desk:
-    made = Desk(tmp_path, nodes)
+def site(nodes: LocalNodes, tmp_path: Path) -> Site:
+    made = Site(tmp_path, nodes)
     made.configure_policy(**STRICT)
     return made
 
 
-def test_a_runner_that_stands_still_is_seen_and_ended(desk: Desk) -> None:
-    desk.configure_policy(waits={"silence_s": 4})
-    desk.edit_params("norm_train:train.py", "norm_train:train.py --step-time 6")
+def test_a_runner_that_stands_still_is_seen_and_ended(site: Site) -> None:
+    site.configure_policy(waits={"silence_s": 4})
+    site.edit_params("norm_train:train.py", "norm_train:train.py --step-time 6")
     stopped: list[float] = []
 
     def stop(_: object) -> None:
-        runner = next(one for one in desk.nodes.processes("b") if " daemon " in one.cmdline)
-        desk.nodes.exec("b", ["kill", "-STOP", str(runner.pid)])
+        runner = next(one for one in site.nodes.processes("b") if " daemon " in one.cmdline)
+        site.nodes.exec("b", ["kill", "-STOP", str(runner.pid)])
         stopped.append(time.monotonic())
 
-    outcome = desk.run_and(lambda: desk.training_runs_on("b"), stop)
+    outcome = site.run_and(lambda: site.training_runs_on("b"), stop)
     assert time.monotonic() - stopped[0] < 45, "the deadline, not the silence, ended it"
     assert outcome.run.status is Status.INFRA_FAILURE, outcome.output
     assert f"{TRAIN}: the runner on node b stopped responding" in outcome.run.reason
-    with desk.store() as store:
+    with site.store() as store:
         failure = store.facts(outcome.run.id).failures[TRAIN]
     assert (failure.failure_class, failure.culprit) == (FailureClass.NODE_LOST, "node b")
-    assert desk.left_behind() == []
+    assert site.left_behind() == []
 
 
 def test_a_deferred_task_ends_a_runner_that_stands_still(
@@ -51,9 +51,9 @@ def test_a_deferred_task_ends_a_runner_that_stands_still(
 ) -> None:
     """Its watch in the triggerer is shorter than the silence; then the task resumes with what that has seen."""
     monkeypatch.setattr(step_task, "TAKEOVER_S", 0.5)
-    tasks = Tasks(Desk(tmp_path, nodes))
-    tasks.desk.configure_policy(**STRICT)
-    tasks.desk.edit_params("norm_train:train.py", "norm_train:train.py --step-time 6")
+    tasks = Tasks(Site(tmp_path, nodes))
+    tasks.site.configure_policy(**STRICT)
+    tasks.site.edit_params("norm_train:train.py", "norm_train:train.py --step-time 6")
     tasks.begin()
     tasks.step(StepKind.PREPARE)
     stillness = Stillness(4.0)
@@ -78,69 +78,69 @@ def test_a_deferred_task_ends_a_runner_that_stands_still(
     run = tasks.finish()
     assert run.status is Status.INFRA_FAILURE
     assert f"{TRAIN}: the runner on node b stopped responding: no heartbeat for " in run.reason
-    assert tasks.desk.left_behind() == []
+    assert tasks.site.left_behind() == []
 
 
-def test_a_run_whose_reader_has_gone_ends_with_its_own_exit_code(desk: Desk) -> None:
-    desk.edit_params("norm_train:train.py", "norm_train:train.py --inject exit@3")
-    words = " ".join(f"'{word}'" for word in desk.command())
+def test_a_run_whose_reader_has_gone_ends_with_its_own_exit_code(site: Site) -> None:
+    site.edit_params("norm_train:train.py", "norm_train:train.py --inject exit@3")
+    words = " ".join(f"'{word}'" for word in site.command())
     script = f"set -o pipefail; {words} 2>&1 | head -n 1"
     done = subprocess.run(
-        ["bash", "-c", script], env=desk.env, capture_output=True, text=True, timeout=120, check=False
+        ["bash", "-c", script], env=site.env, capture_output=True, text=True, timeout=120, check=False
     )
-    assert desk.latest().status is Status.FAILED, done
+    assert site.latest().status is Status.FAILED, done
     assert done.returncode == 1, done
     assert "Traceback" not in done.stderr
 
 
-def test_an_ascii_terminal_and_a_closed_stdout_change_nothing_of_the_verdict(desk: Desk) -> None:
-    env = {**desk.env, "PYTHONIOENCODING": "ascii"}
-    done = subprocess.run(desk.command(), env=env, capture_output=True, text=True, timeout=120, check=False)
-    assert (done.returncode, desk.latest().status) == (0, Status.PASS), done.stderr
-    words = " ".join(f"'{word}'" for word in desk.command())
+def test_an_ascii_terminal_and_a_closed_stdout_change_nothing_of_the_verdict(site: Site) -> None:
+    env = {**site.env, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(site.command(), env=env, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, site.latest().status) == (0, Status.PASS), done.stderr
+    words = " ".join(f"'{word}'" for word in site.command())
     closed = subprocess.run(
-        ["bash", "-c", f"{words} >&-"], env=desk.env, capture_output=True, text=True, timeout=120, check=False
+        ["bash", "-c", f"{words} >&-"], env=site.env, capture_output=True, text=True, timeout=120, check=False
     )
-    assert (closed.returncode, desk.latest().status) == (0, Status.PASS), closed.stderr
+    assert (closed.returncode, site.latest().status) == (0, Status.PASS), closed.stderr
     assert "Traceback" not in done.stderr + closed.stderr
 
 
-def statuses_once_repaired(desk: Desk) -> list[str]:
+def statuses_once_repaired(site: Site) -> list[str]:
     """The run's status after the next command that could write the database."""
-    subprocess.run([str(TIPCFLOW), "runs"], env=desk.env, capture_output=True, timeout=60, check=True)
-    run = desk.latest()
+    subprocess.run([str(TIPCFLOW), "runs"], env=site.env, capture_output=True, timeout=60, check=True)
+    run = site.latest()
     return [run.status.value if run.status else "none", run.reason]
 
 
-def test_a_database_that_is_cut_under_a_run_ends_it_with_one_line(desk: Desk) -> None:
+def test_a_database_that_is_cut_under_a_run_ends_it_with_one_line(site: Site) -> None:
     """SQLite's mapped file: the process gets SIGBUS, as it does when the file is made immutable."""
-    desk.edit_params("norm_train:train.py", "norm_train:train.py --step-time 1")
-    shared = desk.home / "tipcflow.db-shm"
-    outcome = desk.run_and(lambda: desk.training_runs_on("b"), lambda _: shared.write_bytes(b""))
+    site.edit_params("norm_train:train.py", "norm_train:train.py --step-time 1")
+    shared = site.home / "tipcflow.db-shm"
+    outcome = site.run_and(lambda: site.training_runs_on("b"), lambda _: shared.write_bytes(b""))
     assert outcome.code == 2, outcome.output
     assert outcome.stderr.count("infra_failure:") == 1, outcome.stderr
     assert "Traceback" not in outcome.stderr
-    status, reason = statuses_once_repaired(desk)
+    status, reason = statuses_once_repaired(site)
     assert (status, "SIGBUS" in reason) == ("infra_failure", True), reason
 
 
-def test_a_full_disk_here_leaves_room_for_the_runs_status(desk: Desk) -> None:
-    desk.edit_params("norm_train:train.py", "norm_train:train.py --step-time 1")
-    desk.home.mkdir(parents=True)
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=32m", "tmpfs", str(desk.home)], check=True)
-    filler = desk.home / "filler"
+def test_a_full_disk_here_leaves_room_for_the_runs_status(site: Site) -> None:
+    site.edit_params("norm_train:train.py", "norm_train:train.py --step-time 1")
+    site.home.mkdir(parents=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=32m", "tmpfs", str(site.home)], check=True)
+    filler = site.home / "filler"
 
     def fill(_: object) -> None:
         for size in ("1M", "4k"):
             subprocess.run(["dd", "if=/dev/zero", f"of={filler}.{size}", f"bs={size}"], stderr=-3, check=False)
 
     try:
-        outcome = desk.run_and(lambda: desk.training_runs_on("b"), fill)
+        outcome = site.run_and(lambda: site.training_runs_on("b"), fill)
         assert outcome.code == 2, outcome.output
         assert "Traceback" not in outcome.stderr
-        assert list(desk.home.glob("unfinished/*.json")), outcome.stderr
-        for one in desk.home.glob("filler.*"):
+        assert list(site.home.glob("unfinished/*.json")), outcome.stderr
+        for one in site.home.glob("filler.*"):
             one.unlink()
-        assert statuses_once_repaired(desk)[0] == "infra_failure"
+        assert statuses_once_repaired(site)[0] == "infra_failure"
     finally:
-        subprocess.run(["umount", "-l", str(desk.home)], check=False)
+        subprocess.run(["umount", "-l", str(site.home)], check=False)

@@ -29,11 +29,11 @@ STEP = """
 
 
 @pytest.fixture
-def desk(
+def site(
     make_nodes: Callable[..., LocalNodes], node_python: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> certify.Desk:
+) -> certify.Site:
     monkeypatch.setattr(certify, "DEADLINE_S", 300)
-    made = certify.Desk(tmp_path, make_nodes(python=node_python))
+    made = certify.Site(tmp_path, make_nodes(python=node_python))
     made.configure_policy(**{**STRICT, "retries": {}})
     shutil.rmtree(made.suite / "paddle")  # the real one instead
     return made
@@ -48,13 +48,13 @@ def desk(
     ],
 )
 def test_its_rank_is_to_blame_and_nothing_is_tried_again(
-    desk: certify.Desk, what: str, kind: FailureClass
+    site: certify.Site, what: str, kind: FailureClass
 ) -> None:
-    train = desk.suite / "train.py"
+    train = site.suite / "train.py"
     text = train.read_text().replace("generator = random", f"{BEGIN}generator = random", 1)
     train.write_text(text.replace(LOOP, LOOP + STEP.format(what=what).lstrip("\n"), 1))
-    outcome = desk.run()
-    with desk.store() as store:
+    outcome = site.run()
+    with site.store() as store:
         failure = store.facts(outcome.run.id).failures[TRAIN]
         attempts = [one for one in store.attempts(outcome.run.id) if one.step == TRAIN]
     assert (failure.failure_class, failure.culprit) == (kind, "node b, rank 3"), outcome.output

@@ -5,7 +5,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from tests.support.certify import Desk
+from tests.support.certify import Site
 
 from devcluster.local_nodes.nodes import LocalNodes
 from tipcflow.domain import Status
@@ -15,68 +15,68 @@ TRAIN = "norm_train_gpus_0,1_autocast_null_nodes_2/train"
 
 
 @pytest.fixture
-def desk(nodes: LocalNodes, tmp_path: Path) -> Desk:
-    return Desk(tmp_path, nodes)
+def site(nodes: LocalNodes, tmp_path: Path) -> Site:
+    return Site(tmp_path, nodes)
 
 
-def test_pass_from_one_command_to_a_verdict(desk: Desk) -> None:
-    first = desk.run()
+def test_pass_from_one_command_to_a_verdict(site: Site) -> None:
+    first = site.run()
     assert first.code == 0, first.output
     assert first.stdout.splitlines()[-1] == "pass"
-    assert desk.left_behind() == []
-    facts = desk.facts(first.run)
+    assert site.left_behind() == []
+    facts = site.facts(first.run)
     assert {step: entry["status"] for step, entry in facts["steps"].items()}[TRAIN] == "pass"
-    with desk.store() as store:
+    with site.store() as store:
         losses = store.measurements(first.run.id, metric="loss")
         assert {(m.node, m.rank) for m in losses} == {("a", 0), ("a", 1), ("b", 2), ("b", 3)}
         assert len(losses) == 4 * 10
         assert len(store.node_facts(first.run.id)) == 2
-    fetched = [path.name for path in (desk.home / "runs").rglob("*") if path.is_file()]
+    fetched = [path.name for path in (site.home / "runs").rglob("*") if path.is_file()]
     assert not [name for name in fetched if name.startswith(("envlog", "backup_env"))], (
         "the launcher's environment"
     )
-    certificate = json.loads((desk.home / "runs" / first.run.id / "certificate.json").read_text())
+    certificate = json.loads((site.home / "runs" / first.run.id / "certificate.json").read_text())
     assert certificate["verdict"]["status"] == "pass"
 
-    second = desk.run()
+    second = site.run()
     assert second.code == 0, second.output
     assert "equal those of run" in second.output
 
 
 @pytest.mark.full
-def test_launcher_environment_dump_is_never_fetched(desk: Desk) -> None:
-    outcome = desk.run()
+def test_launcher_environment_dump_is_never_fetched(site: Site) -> None:
+    outcome = site.run()
     assert outcome.code == 0, outcome.output
-    fetched = [path.name for path in (desk.home / "runs").rglob("*") if path.is_file()]
+    fetched = [path.name for path in (site.home / "runs").rglob("*") if path.is_file()]
     assert "workerlog.0" in fetched
     assert not [name for name in fetched if name.startswith(("envlog", "backup_env"))]
 
 
 @pytest.mark.full
-def test_compat_bash_runs_the_scripts_own_commands(desk: Desk) -> None:
+def test_compat_bash_runs_the_scripts_own_commands(site: Site) -> None:
     """The toy knows no --gpus, as Paddle on a machine without: the script fails, and it is said."""
-    outcome = desk.run("--compat", "bash")
+    outcome = site.run("--compat", "bash")
     assert outcome.code == 1, outcome.output
     assert outcome.run.status is Status.FAILED
-    assert desk.left_behind() == []
+    assert site.left_behind() == []
 
 
-def test_twin_runs_in_one(desk: Desk) -> None:
-    outcome = desk.run("--repeats", "2")
+def test_twin_runs_in_one(site: Site) -> None:
+    outcome = site.run("--repeats", "2")
     assert outcome.code == 0, outcome.output
-    with desk.store() as store:
+    with site.store() as store:
         results = store.check_results(outcome.run.id)
     assert any(r.check == "loss.reproducible" and r.status is Status.PASS for r in results), results
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_stopped_by_a_person(desk: Desk, number: signal.Signals) -> None:
-    desk.edit_params("norm_train:train.py", "norm_train:train.py --inject hang@3")
-    outcome = desk.interrupt(lambda: desk.training_runs_on("b"), number)
+def test_stopped_by_a_person(site: Site, number: signal.Signals) -> None:
+    site.edit_params("norm_train:train.py", "norm_train:train.py --inject hang@3")
+    outcome = site.interrupt(lambda: site.training_runs_on("b"), number)
     assert outcome.code == 3, outcome.output
     assert outcome.run.status is Status.CANCELLED
     assert outcome.stdout.splitlines()[-1] == "cancelled"
-    assert desk.left_behind() == []
+    assert site.left_behind() == []
 
 
 @pytest.mark.parametrize(
@@ -87,44 +87,44 @@ def test_stopped_by_a_person(desk: Desk, number: signal.Signals) -> None:
         ("silent@0", "did not write"),
     ],
 )
-def test_failing_training_is_failed_and_stops_everything(desk: Desk, inject: str, words: str) -> None:
-    (desk.suite / "train.log").write_text("[Epoch 9, iter: 9] loss: 0.1\nRun successfully\n")
-    desk.edit_params("norm_train:train.py", f"norm_train:train.py --inject {inject}")
-    outcome = desk.run()
+def test_failing_training_is_failed_and_stops_everything(site: Site, inject: str, words: str) -> None:
+    (site.suite / "train.log").write_text("[Epoch 9, iter: 9] loss: 0.1\nRun successfully\n")
+    site.edit_params("norm_train:train.py", f"norm_train:train.py --inject {inject}")
+    outcome = site.run()
     assert outcome.code == 1, outcome.output
     assert outcome.run.status is Status.FAILED
     assert words in outcome.output
-    assert words in desk.show(outcome.run)
-    assert desk.left_behind() == []
-    statuses = {step: entry["status"] for step, entry in desk.facts(outcome.run)["steps"].items()}
+    assert words in site.show(outcome.run)
+    assert site.left_behind() == []
+    statuses = {step: entry["status"] for step, entry in site.facts(outcome.run)["steps"].items()}
     assert statuses[TRAIN] == "failed"
     assert statuses[TRAIN.replace("train", "export").replace("norm_export", "norm_train")] == "blocked"
 
 
-def test_nan_is_failed(desk: Desk) -> None:
-    desk.edit_params("norm_train:train.py", "norm_train:train.py --inject nan@1")
-    outcome = desk.run()
+def test_nan_is_failed(site: Site) -> None:
+    site.edit_params("norm_train:train.py", "norm_train:train.py --inject nan@1")
+    outcome = site.run()
     assert outcome.code == 1, outcome.output
     assert "loss.finite" in outcome.run.reason
     assert "nan" in outcome.run.reason
-    assert desk.left_behind() == []
+    assert site.left_behind() == []
 
 
-def test_export_that_writes_nothing_is_failed(desk: Desk) -> None:
-    desk.edit_params("norm_export:tools/export_model.py", "norm_export:tools/export_model.py --inject nothing")
-    outcome = desk.run()
+def test_export_that_writes_nothing_is_failed(site: Site) -> None:
+    site.edit_params("norm_export:tools/export_model.py", "norm_export:tools/export_model.py --inject nothing")
+    outcome = site.run()
     assert outcome.code == 1, outcome.output
     assert "did not write" in outcome.run.reason
     assert ".pdiparams" in outcome.run.reason
-    assert desk.left_behind() == []
+    assert site.left_behind() == []
 
 
-def test_one_failing_leg_keeps_the_others(desk: Desk) -> None:
-    desk.edit_params("inference:deploy/infer.py", "inference:deploy/infer.py --inject exit@mkldnn")
-    outcome = desk.run()
+def test_one_failing_leg_keeps_the_others(site: Site) -> None:
+    site.edit_params("inference:deploy/infer.py", "inference:deploy/infer.py --inject exit@mkldnn")
+    outcome = site.run()
     assert outcome.code == 1, outcome.output
     assert "oneDNN cannot do this" in outcome.output
-    with desk.store() as store:
+    with site.store() as store:
         legs = {leg.rsplit("/", 1)[-1]: status for leg, (status, _) in store.leg_statuses(outcome.run.id).items()}
     assert sorted(status.value for status in legs.values()) == ["failed", "not_run", "pass"]
 
@@ -137,30 +137,30 @@ def test_one_failing_leg_keeps_the_others(desk: Desk) -> None:
         pytest.param("silent@mkldnn", "printed nothing", marks=pytest.mark.full),
     ],
 )
-def test_onednn_that_differs_or_does_not_run_is_failed(desk: Desk, inject: str, words: str) -> None:
-    desk.edit_params("inference:deploy/infer.py", f"inference:deploy/infer.py --inject {inject}")
-    outcome = desk.run()
+def test_onednn_that_differs_or_does_not_run_is_failed(site: Site, inject: str, words: str) -> None:
+    site.edit_params("inference:deploy/infer.py", f"inference:deploy/infer.py --inject {inject}")
+    outcome = site.run()
     assert outcome.code == 1, outcome.output
     assert words in outcome.run.reason
 
 
 @pytest.mark.full
-def test_hang_ends_at_the_deadline(desk: Desk) -> None:
-    desk.configure_policy(step_deadline_minutes=0.1)
-    desk.edit_params("norm_train:train.py", "norm_train:train.py --inject hang@3")
-    outcome = desk.run()
+def test_hang_ends_at_the_deadline(site: Site) -> None:
+    site.configure_policy(step_deadline_minutes=0.1)
+    site.edit_params("norm_train:train.py", "norm_train:train.py --inject hang@3")
+    outcome = site.run()
     assert outcome.code == 1, outcome.output
     assert outcome.run.status is Status.FAILED
     assert "6 s" in outcome.run.reason
-    assert desk.left_behind() == []
+    assert site.left_behind() == []
 
 
-def test_a_run_ends_with_its_budget(desk: Desk) -> None:
-    desk.configure_suite(budget_minutes=0.1)
-    desk.edit_params("norm_train:train.py", "norm_train:train.py --inject hang@0")
-    outcome = desk.run()
+def test_a_run_ends_with_its_budget(site: Site) -> None:
+    site.configure_suite(budget_minutes=0.1)
+    site.edit_params("norm_train:train.py", "norm_train:train.py --inject hang@0")
+    outcome = site.run()
     # The budget ended it long before a rank could be seen to hang: that is not the model's failure.
     assert outcome.code == 2, outcome.output
     assert outcome.run.status is Status.INFRA_FAILURE
     assert "the run's budget of 0.1 min is used up" in outcome.run.reason
-    assert desk.left_behind() == []
+    assert site.left_behind() == []

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.support import postgres
-from tests.support.certify import Desk
+from tests.support.certify import Site
 
 from devcluster.local_nodes.nodes import LocalNodes
 
@@ -13,18 +13,18 @@ pytestmark = [pytest.mark.cluster, pytest.mark.full]
 
 
 @pytest.fixture
-def desk(nodes: LocalNodes, tmp_path: Path) -> Iterator[Desk]:
+def site(nodes: LocalNodes, tmp_path: Path) -> Iterator[Site]:
     with postgres.running() as server:
-        yield Desk(tmp_path, nodes, database_url=server.create())
+        yield Site(tmp_path, nodes, database_url=server.create())
 
 
-def test_two_runs_in_postgresql(desk: Desk) -> None:
-    first = desk.run()
+def test_two_runs_in_postgresql(site: Site) -> None:
+    first = site.run()
     assert first.code == 0, first.output
-    assert not (desk.home / "tipcflow.db").exists()
-    second = desk.run()
+    assert not (site.home / "tipcflow.db").exists()
+    second = site.run()
     assert second.code == 0, second.output
     assert f"equal those of run {first.run.id}" in second.output
-    with desk.store() as store:
+    with site.store() as store:
         assert len(store.measurements(second.run.id, metric="loss")) == 4 * 10
-    assert desk.left_behind() == []
+    assert site.left_behind() == []

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.certify import Desk, wait_for
+from tests.support.certify import Site, wait_for
 from tests.support.tasks import Tasks
 
 from devcluster.local_nodes.nodes import LocalNodes
@@ -20,17 +20,17 @@ ORDER = (StepKind.PREPARE, StepKind.TRAIN, StepKind.EVAL, StepKind.EXPORT, StepK
 
 @pytest.fixture
 def tasks(nodes: LocalNodes, tmp_path: Path) -> Iterator[Tasks]:
-    made = Tasks(Desk(tmp_path, nodes))
+    made = Tasks(Site(tmp_path, nodes))
     yield made
     task_phases.release_run(made.context())  # a failed test must not break the next
 
 
 def runners(tasks: Tasks, node: str) -> set[int]:
-    return {one.pid for one in tasks.desk.nodes.processes(node) if f"jobs/{tasks.run}/" in one.cmdline}
+    return {one.pid for one in tasks.site.nodes.processes(node) if f"jobs/{tasks.run}/" in one.cmdline}
 
 
-def hang(desk: Desk) -> None:
-    desk.edit_params("norm_train:train.py", "norm_train:train.py --inject hang@3")
+def hang(site: Site) -> None:
+    site.edit_params("norm_train:train.py", "norm_train:train.py --inject hang@3")
 
 
 def test_a_whole_run_of_tasks(tasks: Tasks) -> None:
@@ -40,7 +40,7 @@ def test_a_whole_run_of_tasks(tasks: Tasks) -> None:
         assert {status for status, _ in said.values()} == {Status.PASS}, said
     run = tasks.finish()
     assert run.status is Status.PASS, run.reason
-    assert tasks.desk.left_behind() == []
+    assert tasks.site.left_behind() == []
     assert (tasks.home / "runs" / run.id / "certificate.json").is_file()
     assert "prepared with" in tasks.lines("b")
     losses = tasks.store.measurements(run.id, metric="loss")
@@ -61,11 +61,11 @@ def test_one_task_is_enough_for_a_gang(tasks: Tasks, comes: str, monkeypatch: py
 
 
 def test_a_task_that_dies_and_comes_again_finds_its_job(tasks: Tasks) -> None:
-    hang(tasks.desk)
+    hang(tasks.site)
     tasks.begin()
     tasks.step(StepKind.PREPARE)
     tasks.with_part(StepKind.TRAIN, "a", lambda part: part.begin())
-    wait_for(lambda: tasks.desk.training_runs_on("b"), what="the training")
+    wait_for(lambda: tasks.site.training_runs_on("b"), what="the training")
     before = runners(tasks, "b")
     assert len(before) == 2, "the runner and its guard"
 
@@ -78,11 +78,11 @@ def test_a_task_that_dies_and_comes_again_finds_its_job(tasks: Tasks) -> None:
     assert runners(tasks, "b") == before
     tasks.with_part(StepKind.TRAIN, "a", lambda part: (part.begin(), part.stop("stopped by a test")))
     assert tasks.finish().status is Status.CANCELLED
-    assert tasks.desk.left_behind() == []
+    assert tasks.site.left_behind() == []
 
 
 def test_who_fails_ends_the_others_and_is_named(tasks: Tasks) -> None:
-    tasks.desk.edit_params("norm_train:train.py", "norm_train:train.py --inject exit@3")
+    tasks.site.edit_params("norm_train:train.py", "norm_train:train.py --inject exit@3")
     tasks.begin()
     tasks.step(StepKind.PREPARE)
     said = tasks.step(StepKind.TRAIN)
@@ -92,7 +92,7 @@ def test_who_fails_ends_the_others_and_is_named(tasks: Tasks) -> None:
     assert "on node b" in reason
     run = tasks.finish()
     assert run.status is Status.FAILED
-    assert tasks.desk.left_behind() == []
+    assert tasks.site.left_behind() == []
     said_of = tasks.store.step_statuses(tasks.run)
     assert said_of["norm_train_gpus_0,1_autocast_null_nodes_2/export"][0] is Status.BLOCKED
 
@@ -109,22 +109,22 @@ def test_a_step_that_runs_again_gets_a_new_attempt_and_the_run_a_new_verdict(tas
     assert [one.attempt for one in tasks.store.attempts(tasks.run) if one.step == infer] == [1, 2]
     assert tasks.store.get_run(tasks.run).status is None
     assert tasks.finish().status is Status.PASS
-    assert tasks.desk.left_behind() == []
+    assert tasks.site.left_behind() == []
 
 
 def test_a_gang_with_a_node_that_is_away_never_starts(tasks: Tasks) -> None:
     tasks.begin()
     tasks.step(StepKind.PREPARE)
-    tasks.desk.nodes.kill_sshd("b")
+    tasks.site.nodes.kill_sshd("b")
     try:
         with pytest.raises(InfraError, match="node b"):
             tasks.with_part(StepKind.TRAIN, "a", lambda part: part.begin())
     finally:
-        tasks.desk.nodes.start_sshd("b")
-    assert not tasks.desk.training_runs_on("a")
+        tasks.site.nodes.start_sshd("b")
+    assert not tasks.site.training_runs_on("a")
     assert tasks.store.step_statuses(tasks.run)[TRAIN][0] is Status.INFRA_FAILURE
     assert tasks.finish().status is Status.INFRA_FAILURE
-    assert tasks.desk.left_behind() == []
+    assert tasks.site.left_behind() == []
 
 
 def test_a_run_that_was_stopped_before_its_steps_is_cancelled(tasks: Tasks) -> None:
@@ -136,7 +136,7 @@ def test_a_run_that_was_stopped_before_its_steps_is_cancelled(tasks: Tasks) -> N
         Status.BLOCKED,
         Status.NOT_RUN,
     }
-    assert tasks.desk.left_behind() == []
+    assert tasks.site.left_behind() == []
 
 
 def test_what_ended_before_it_began_keeps_its_status(tasks: Tasks) -> None:
@@ -153,13 +153,13 @@ def test_what_ended_before_it_began_keeps_its_status(tasks: Tasks) -> None:
 
 def test_slots_that_are_held_are_waited_for(tasks: Tasks) -> None:
     tasks.begin()
-    other = Tasks(tasks.desk)
+    other = Tasks(tasks.site)
     other.resolve()
     assert f"held by run {tasks.run}" in other.context().acquire()
     tasks.finish()
     assert other.context().acquire() == ""
     other.finish()
-    assert tasks.desk.left_behind() == []
+    assert tasks.site.left_behind() == []
 
 
 def test_a_task_of_the_same_round_takes_the_attempt_as_it_ended(tasks: Tasks) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.certify import Desk, wait_for
+from tests.support.certify import Site, wait_for
 from tests.support.tasks import Tasks
 
 from devcluster.local_nodes.nodes import LocalNodes
@@ -19,7 +19,7 @@ ORDER = (StepKind.PREPARE, StepKind.TRAIN, StepKind.EVAL, StepKind.EXPORT, StepK
 
 @pytest.fixture
 def tasks(nodes: LocalNodes, tmp_path: Path) -> Iterator[Tasks]:
-    made = Tasks(Desk(tmp_path, nodes))
+    made = Tasks(Site(tmp_path, nodes))
     yield made
     task_phases.release_run(made.context())
 
@@ -32,18 +32,18 @@ def test_a_cleared_run_whose_nodes_are_away_is_not_what_it_was(tasks: Tasks) -> 
     tasks.resolve()
     context = tasks.context()
     assert context.acquire() == ""
-    tasks.desk.nodes.kill_sshd("b")
+    tasks.site.nodes.kill_sshd("b")
     try:
         with pytest.raises(InfraError, match="node b"):
             task_phases.prepare_nodes(context)
     finally:
-        tasks.desk.nodes.start_sshd("b")
+        tasks.site.nodes.start_sshd("b")
     assert tasks.finish().status is Status.INFRA_FAILURE
 
 
 def test_a_run_that_ended_before_it_began_can_be_cleared(tasks: Tasks) -> None:
     tasks.resolve()
-    tasks.desk.nodes.kill_sshd("b")
+    tasks.site.nodes.kill_sshd("b")
     try:
         context = tasks.context()
         context.acquire()
@@ -51,8 +51,8 @@ def test_a_run_that_ended_before_it_began_can_be_cleared(tasks: Tasks) -> None:
             task_phases.prepare_nodes(context)
         assert tasks.finish().status is Status.INFRA_FAILURE
     finally:
-        tasks.desk.nodes.start_sshd("b")
-    with tasks.desk.store() as store:
+        tasks.site.nodes.start_sshd("b")
+    with tasks.site.store() as store:
         for (
             lease
         ) in store.leases():  # of the node that could not be listed: a sweep looks at it when it has run out
@@ -61,16 +61,16 @@ def test_a_run_that_ended_before_it_began_can_be_cleared(tasks: Tasks) -> None:
     for kind in ORDER:
         tasks.step(kind)
     assert tasks.finish().status is Status.PASS
-    assert tasks.desk.left_behind() == []
+    assert tasks.site.left_behind() == []
 
 
 def test_a_node_that_goes_away_while_its_task_waits_is_to_blame_and_its_peers_are_stopped(tasks: Tasks) -> None:
-    tasks.desk.edit_params("norm_train:train.py", "norm_train:train.py --inject hang@0")
+    tasks.site.edit_params("norm_train:train.py", "norm_train:train.py --inject hang@0")
     tasks.begin()
     tasks.step(StepKind.PREPARE)
     tasks.with_part(StepKind.TRAIN, "a", lambda part: part.begin())
-    wait_for(lambda: tasks.desk.training_runs_on("a"), what="the training")
-    tasks.desk.nodes.kill_sshd("b")
+    wait_for(lambda: tasks.site.training_runs_on("a"), what="the training")
+    tasks.site.nodes.kill_sshd("b")
 
     def come_again(part: StepTask) -> None:
         part.begin()
@@ -83,24 +83,24 @@ def test_a_node_that_goes_away_while_its_task_waits_is_to_blame_and_its_peers_ar
         with context.nodes(*step.nodes) as made:
             come_again(StepTask(context, step, "b", made, resume={}))
     finally:
-        tasks.desk.nodes.start_sshd("b")
+        tasks.site.nodes.start_sshd("b")
     status, reason = tasks.store.step_statuses(tasks.run)[TRAIN]
     assert status is Status.INFRA_FAILURE
     assert "node b" in reason
-    assert not tasks.desk.training_runs_on("a")
+    assert not tasks.site.training_runs_on("a")
     assert tasks.finish().status is Status.INFRA_FAILURE
 
 
 def test_a_task_that_comes_again_after_it_was_stopped_begins_anew(tasks: Tasks) -> None:
-    tasks.desk.edit_params("norm_train:train.py", "norm_train:train.py --inject hang@3")
+    tasks.site.edit_params("norm_train:train.py", "norm_train:train.py --inject hang@3")
     tasks.begin()
     tasks.step(StepKind.PREPARE)
 
     def begin_and_stop(part: StepTask) -> None:
         part.begin()
-        wait_for(lambda: tasks.desk.training_runs_on("b"), what="the training")
+        wait_for(lambda: tasks.site.training_runs_on("b"), what="the training")
         part.stop("stopped from Airflow")
-        wait_for(lambda: not tasks.desk.training_runs_on("b"), what="its end")
+        wait_for(lambda: not tasks.site.training_runs_on("b"), what="its end")
 
     tasks.with_part(StepKind.TRAIN, "a", begin_and_stop)
     tasks.with_part(StepKind.TRAIN, "b", begin_and_stop)
@@ -119,8 +119,8 @@ def test_a_stopped_task_starts_nothing_more(tasks: Tasks) -> None:
             part.begin()
 
     tasks.with_part(StepKind.TRAIN, "a", killed_before)
-    assert not tasks.desk.training_runs_on("a")
-    assert not tasks.desk.training_runs_on("b")
+    assert not tasks.site.training_runs_on("a")
+    assert not tasks.site.training_runs_on("b")
 
 
 def test_files_of_an_earlier_attempt_are_put_aside(tasks: Tasks) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.certify import ROOT, Desk
+from tests.support.certify import ROOT, Site
 from tests.support.scheduler import Scheduler, make_catalog
 
 from devcluster.airflow.connections import connections_env
@@ -25,19 +25,19 @@ def nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalNodes]:
 @pytest.fixture(scope="session")
 def airflow(nodes: LocalNodes, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scheduler]:
     """Airflow's four components with our DAGs, settings and plugin, and the toy suite's chains."""
-    desk = Desk(tmp_path_factory.mktemp("airflow"), nodes)
-    dags = make_catalog(desk, CHAINS)
-    (desk.configs / "airflow.env").write_bytes((ROOT / "configs" / "airflow.env").read_bytes())
+    site = Site(tmp_path_factory.mktemp("airflow"), nodes)
+    dags = make_catalog(site, CHAINS)
+    (site.configs / "airflow.env").write_bytes((ROOT / "configs" / "airflow.env").read_bytes())
     with airflow_stack(
-        desk.home,
+        site.home,
         dags=dags,
         plugins=ROOT / "plugins",
-        configs=desk.configs,
+        configs=site.configs,
         # What a chain of the weekly run is asked for may then change between one and the next.
         env={"TIPCFLOW_WEEKLY_AT_ONCE": "1"},
         connections=connections_env(nodes.cluster),
     ) as stack:
-        scheduler = Scheduler(desk, stack)
+        scheduler = Scheduler(site, stack)
         scheduler.wait_for_dags(*(f"toy.toy.{name}" for name in CHAINS), "certify", "confirm")
         yield scheduler
 
@@ -45,9 +45,9 @@ def airflow(nodes: LocalNodes, tmp_path_factory: pytest.TempPathFactory) -> Iter
 @pytest.fixture
 def scheduler(airflow: Scheduler) -> Iterator[Scheduler]:
     """The shared Airflow; the suite is as it was afterwards, and nothing may be left on the nodes."""
-    folder = airflow.desk.suite / "test_tipc" / "configs" / "toy"
+    folder = airflow.site.suite / "test_tipc" / "configs" / "toy"
     kept = {path: path.read_bytes() for path in folder.glob("*.txt")}
     yield airflow
     for path, data in kept.items():
         path.write_bytes(data)
-    assert airflow.desk.left_behind() == []
+    assert airflow.site.left_behind() == []

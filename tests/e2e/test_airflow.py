@@ -16,7 +16,7 @@ def test_a_chain_passes_and_every_task_shows_what_it_did(scheduler: Scheduler) -
     assert run.status is Status.PASS, run.reason
     assert dag_run.state is RunState.SUCCESS
     assert (run.trigger, run.seed, run.mode) == ("test", 7, "lite_train_lite_infer")
-    with scheduler.desk.store() as store:
+    with scheduler.site.store() as store:
         losses = store.measurements(run.id, metric="loss")
         steps = store.step_statuses(run.id)
         assert store.document(run.id, "airflow") == {"dag_id": dag_run.dag_id, "run_id": dag_run.run_id}
@@ -50,12 +50,12 @@ def test_a_wrong_wish_is_a_config_error_and_starts_nothing(
     assert run.status is Status.CONFIG_ERROR
     assert words in run.reason
     assert dag_run.state is RunState.FAILED
-    with scheduler.desk.store() as store:
+    with scheduler.site.store() as store:
         assert store.attempts(run.id) == []
 
 
 def test_a_training_that_fails_makes_the_run_red(scheduler: Scheduler) -> None:
-    scheduler.desk.edit_params("norm_train:train.py", "norm_train:train.py --inject exit@3")
+    scheduler.site.edit_params("norm_train:train.py", "norm_train:train.py --inject exit@3")
     dag_run, run = scheduler.certify()
     assert run.status is Status.FAILED
     assert "the data is broken" in run.reason
@@ -66,17 +66,17 @@ def test_a_training_that_fails_makes_the_run_red(scheduler: Scheduler) -> None:
     assert states["eval"] == "skipped"
     assert {states[name] for name in ("collect", "release", "judge")} == {"success"}
     assert "failed" in scheduler.log(dag_run, "verdict")
-    with scheduler.desk.store() as store:
+    with scheduler.site.store() as store:
         assert store.step_statuses(run.id)[f"{VARIANT}/export"][0] is Status.BLOCKED
 
 
 @pytest.mark.full
 def test_a_node_that_is_down_is_nobodys_model(scheduler: Scheduler) -> None:
-    scheduler.desk.nodes.kill_sshd("b")
+    scheduler.site.nodes.kill_sshd("b")
     try:
         dag_run, run = scheduler.certify()
     finally:
-        scheduler.desk.nodes.start_sshd("b")
+        scheduler.site.nodes.start_sshd("b")
     assert run.status is Status.INFRA_FAILURE
     assert "node b" in run.reason
     assert dag_run.state is RunState.FAILED
@@ -86,9 +86,9 @@ def test_a_node_that_is_down_is_nobodys_model(scheduler: Scheduler) -> None:
     "when", [pytest.param("watched by a worker", marks=pytest.mark.full), "watched by the triggerer"]
 )
 def test_marked_failed_in_the_middle_leaves_nothing_and_is_judged(scheduler: Scheduler, when: str) -> None:
-    scheduler.desk.edit_params("norm_train:train.py", SLOW)
+    scheduler.site.edit_params("norm_train:train.py", SLOW)
     dag_run = scheduler.start()
-    scheduler.until(dag_run, lambda: scheduler.desk.training_runs_on("b"), "the training")
+    scheduler.until(dag_run, lambda: scheduler.site.training_runs_on("b"), "the training")
     if when == "watched by the triggerer":
         scheduler.until(
             dag_run,
@@ -102,15 +102,15 @@ def test_marked_failed_in_the_middle_leaves_nothing_and_is_judged(scheduler: Sch
     wait_for(lambda: scheduler.run_of(dag_run).status is not None, what="the verdict", seconds=90)
     run = scheduler.run_of(dag_run)
     assert run.status is Status.CANCELLED, run.reason
-    assert not scheduler.desk.training_runs_on("a")
-    assert not scheduler.desk.training_runs_on("b")
+    assert not scheduler.site.training_runs_on("a")
+    assert not scheduler.site.training_runs_on("b")
 
 
 @pytest.mark.full
 def test_a_run_waits_for_the_slots_of_another(scheduler: Scheduler) -> None:
-    scheduler.desk.edit_params("norm_train:train.py", SLOW)
+    scheduler.site.edit_params("norm_train:train.py", SLOW)
     first = scheduler.start()
-    scheduler.until(first, lambda: scheduler.desk.training_runs_on("b"), "the first training")
+    scheduler.until(first, lambda: scheduler.site.training_runs_on("b"), "the first training")
     second = scheduler.start("toy.toy.second")
     scheduler.until(second, lambda: scheduler.states(second)["acquire"] == "deferred", "the second to wait")
     assert scheduler.ended(first).state is RunState.SUCCESS
@@ -122,9 +122,9 @@ def test_a_run_waits_for_the_slots_of_another(scheduler: Scheduler) -> None:
 def test_a_waiting_run_that_is_marked_as_failed_is_cancelled(scheduler: Scheduler) -> None:
     from tests.support.certify import wait_for
 
-    scheduler.desk.edit_params("norm_train:train.py", SLOW)
+    scheduler.site.edit_params("norm_train:train.py", SLOW)
     first = scheduler.start()
-    scheduler.until(first, lambda: scheduler.desk.training_runs_on("b"), "the first training")
+    scheduler.until(first, lambda: scheduler.site.training_runs_on("b"), "the first training")
     second = scheduler.start("toy.toy.second")
     scheduler.until(second, lambda: scheduler.states(second)["acquire"] == "deferred", "the second to wait")
     for dag_run in (second, first):
@@ -141,7 +141,7 @@ def test_a_cleared_step_is_tried_again_and_the_run_judged_again(scheduler: Sched
     task = next(one.task_id for one in scheduler.tasks(dag_run) if one.task_id.endswith(".infer_cpu"))
     scheduler.clear(dag_run, task)
     assert scheduler.ended(dag_run).state is RunState.SUCCESS
-    with scheduler.desk.store() as store:
+    with scheduler.site.store() as store:
         tried = [one.attempt for one in store.attempts(run.id) if one.step == f"{VARIANT}/infer_cpu"]
     assert tried == [1, 2]
     assert scheduler.run_of(dag_run).status is Status.PASS

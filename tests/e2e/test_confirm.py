@@ -27,7 +27,7 @@ class Slow:
     def __init__(self, scheduler: Scheduler, name: str, switch: Path) -> None:
         self.scheduler, self.switch = scheduler, switch
         self.chain, self.params = f"toy/toy/{name}", f"toy/{name}.txt"
-        folder = scheduler.desk.suite / "test_tipc" / "configs" / "toy"
+        folder = scheduler.site.suite / "test_tipc" / "configs" / "toy"
         text = (folder / "train_infer_python.txt").read_text()
         slow = f"norm_train:train.py --slow-while {switch}"
         (folder / f"{name}.txt").write_text(text.replace("norm_train:train.py", slow, 1))
@@ -47,7 +47,7 @@ class Slow:
 
     def latest(self, trigger: str) -> Run | None:
         """The newest run of the chain with that trigger."""
-        with self.scheduler.desk.store() as store:
+        with self.scheduler.site.store() as store:
             runs = store.runs(limit=20)
         mine = (run for run in runs if run.chain == self.chain and run.trigger == trigger)
         return next(mine, None)
@@ -57,19 +57,19 @@ class Slow:
         run = self.latest("ci")
         if run is None or run.status is not None:
             return None
-        with self.scheduler.desk.store() as store:
+        with self.scheduler.site.store() as store:
             return run if confirm.asked_of(store, run.id) else None
 
     def training(self) -> bool:
         """Whether the newest run has begun its training."""
         run = self.latest("ci")
-        with self.scheduler.desk.store() as store:
+        with self.scheduler.site.store() as store:
             begun = store.attempts(run.id) if run and run.status is None else []
         return TRAIN in {attempt.step for attempt in begun}
 
     def queued(self) -> list[str]:
         """The runs that wait for slots."""
-        with self.scheduler.desk.store() as store:
+        with self.scheduler.site.store() as store:
             return [place.request.run for place in store.lease_queue()]
 
     def asked(self) -> tuple[Run, Run]:
@@ -77,7 +77,7 @@ class Slow:
         wait_for(lambda: bool(self.doubted()), what="a doubt", seconds=DEADLINE_S)
         run = self.doubted()
         assert run
-        with self.scheduler.desk.store() as store:
+        with self.scheduler.site.store() as store:
             asked = confirm.asked_of(store, run.id)
             assert asked
             begun = partial(store.document, asked.run, "airflow")
@@ -86,14 +86,14 @@ class Slow:
 
     def reason(self, run: Run) -> str:
         """What the check of its training's speed says."""
-        with self.scheduler.desk.store() as store:
+        with self.scheduler.site.store() as store:
             results = store.check_results(run.id)
         (result,) = [one for one in results if one.check == "speed.batch_cost"]
         return result.reason
 
     def dag_run(self, run: Run) -> DagRun:
         """Airflow's view of a run."""
-        with self.scheduler.desk.store() as store:
+        with self.scheduler.site.store() as store:
             known = store.document(run.id, "airflow")
         return self.scheduler.api.dag_run(known["dag_id"], known["run_id"])
 
@@ -101,9 +101,9 @@ class Slow:
 @pytest.fixture(scope="module")
 def once(airflow: Scheduler) -> Iterator[Run]:
     """A run in which everything was fast; of what is compared, only the training's speed can be slow."""
-    policy = airflow.desk.configs / "policies" / "pr.yaml"
+    policy = airflow.site.configs / "policies" / "pr.yaml"
     kept = policy.read_text()
-    airflow.desk.configure_policy(metrics={"batch_cost": {}})
+    airflow.site.configure_policy(metrics={"batch_cost": {}})
     _, run = airflow.certify("certify", suite="toy", params_file="toy/train_infer_python.txt")
     assert run.status is Status.PASS, run.reason
     yield run
@@ -114,7 +114,7 @@ def once(airflow: Scheduler) -> Iterator[Run]:
 def slow(once: Run, scheduler: Scheduler, tmp_path: Path, request: pytest.FixtureRequest) -> Slow:
     """Of its own for each test: what one leaves behind is history for the next."""
     made = Slow(scheduler, request.node.name, tmp_path / "slow")
-    with scheduler.desk.store() as store:
+    with scheduler.site.store() as store:
         remember(store, once, runs=6, chain=made.chain, probes=False)
     made.switch.touch()
     return made
@@ -131,7 +131,7 @@ def test_slower_twice_is_a_regression(slow: Slow) -> None:
     assert process.returncode == 1, stdout + stderr
     assert stdout.splitlines()[-1] == "regression"
     scheduler = slow.scheduler
-    with scheduler.desk.store() as store:
+    with scheduler.site.store() as store:
         run, again = store.get_run(doubted.id), store.get_run(again.id)
         (result,) = [one for one in store.check_results(run.id) if one.check == "speed.batch_cost"]
         steps = [step.id.rpartition("/")[2] for step in store.plan(again.id).steps]
@@ -156,7 +156,7 @@ def test_slower_twice_is_a_regression(slow: Slow) -> None:
 def finished(slow: Slow, doubted: Run, process: "subprocess.Popen[str]") -> tuple[Run, str, str]:
     """The run that was in doubt, what the check of its speed says, and the last word on stdout."""
     stdout, stderr = process.communicate(timeout=DEADLINE_S)
-    with slow.scheduler.desk.store() as store:
+    with slow.scheduler.site.store() as store:
         run = store.get_run(doubted.id)
     assert run.status, stdout + stderr
     assert process.returncode == exit_code(run.status)
@@ -171,7 +171,7 @@ def test_slow_once_is_no_regression(slow: Slow) -> None:
     run, reason, word = finished(slow, doubted, process)
     assert (run.status, word) == (Status.PASS, "pass")
     assert "not confirmed" in reason
-    with slow.scheduler.desk.store() as store:
+    with slow.scheduler.site.store() as store:
         accepted = store.accepted_runs(run.chain, run.mode, run.environment)
         assert store.get_run(again.id).status is Status.PASS
     assert run.id in accepted
@@ -180,22 +180,22 @@ def test_slow_once_is_no_regression(slow: Slow) -> None:
 
 @pytest.mark.full
 def test_a_confirm_run_that_comes_too_late_confirms_nothing(slow: Slow) -> None:
-    desk = slow.scheduler.desk
-    policy = desk.configs / "policies" / "pr.yaml"
+    site = slow.scheduler.site
+    policy = site.configs / "policies" / "pr.yaml"
     kept = policy.read_text()
     # Ten times as slow is beyond this limit, and not beyond twice the limit, which needs no confirm run.
-    desk.configure_policy(confirm_minutes=1.01, floors={"speed": 6.0, "memory": 0.2, "quality": 0.05})
+    site.configure_policy(confirm_minutes=1.01, floors={"speed": 6.0, "memory": 0.2, "quality": 0.05})
     process = slow.trigger()
     try:
         wait_for(lambda: bool(slow.doubted()), what="a doubt", seconds=DEADLINE_S)
-        with desk.store() as store:
+        with site.store() as store:
             doubted = slow.doubted()
             assert doubted
             # As urgent as the confirm run, and first in the queue.
             first = {"id": "somebody-else", "trigger": confirm.TRIGGER, "status": None, "ended_at": None}
             somebody = doubted.model_copy(update=first)
             store.create_run(somebody)
-            slots = [(node.address, slot) for node in desk.nodes.cluster.nodes for slot in range(node.slots)]
+            slots = [(node.address, slot) for node in site.nodes.cluster.nodes for slot in range(node.slots)]
             store.queue_for_leases(somebody.id, slots, owner="somebody", ttl_s=1200, now=doubted.created_at)
 
             def acquired() -> bool:
@@ -214,7 +214,7 @@ def test_a_confirm_run_that_comes_too_late_confirms_nothing(slow: Slow) -> None:
     # Either may notice first that it is too late.
     assert "has not ended in time" in reason or "no free slots within" in reason
     assert ended.state is RunState.FAILED
-    with desk.store() as store:
+    with site.store() as store:
         assert store.get_run(again.id).status in (Status.CANCELLED, Status.INFRA_FAILURE)
 
 
@@ -227,7 +227,7 @@ def test_who_stops_waiting_stops_the_confirm_run(slow: Slow) -> None:
     assert (process.returncode, stdout.splitlines()[-1]) == (3, "cancelled"), stderr
     ended = slow.scheduler.ended(slow.dag_run(again))
     slow.scheduler.ended(slow.dag_run(doubted))
-    with slow.scheduler.desk.store() as store:
+    with slow.scheduler.site.store() as store:
         status = store.get_run(again.id).status
         assert f"the confirm run {again.id} is {status}" in slow.reason(store.get_run(doubted.id))
     assert status in (Status.CANCELLED, Status.INFRA_FAILURE)
@@ -246,7 +246,7 @@ def test_a_busy_chain_holds_up_no_confirm_run(slow: Slow) -> None:
         wait_for(lambda: len(slow.queued()) >= 10, what="runs that wait for slots", seconds=DEADLINE_S)
         doubted, again = slow.asked()
         run, _, word = finished(slow, doubted, process)
-        with scheduler.desk.store() as store:
+        with scheduler.site.store() as store:
             began = [attempt.started_at for one in others for attempt in store.attempts(one.run)]
             confirmed_at = min(attempt.started_at for attempt in store.attempts(again.id))
     finally:

@@ -16,13 +16,13 @@ ASKED = {"suite": "toy", "params_file": "toy/train_infer_python.txt", "mode": "w
 @pytest.fixture
 def worse(scheduler: Scheduler) -> Iterator[Run]:
     """A run whose model evaluates worse than that of those before it."""
-    desk, script = scheduler.desk, scheduler.desk.suite / "train.py"
-    policy = desk.configs / "policies" / "pr.yaml"
+    site, script = scheduler.site, scheduler.site.suite / "train.py"
+    policy = site.configs / "policies" / "pr.yaml"
     kept, text = policy.read_text(), script.read_text()
-    desk.configure_policy(accuracy={"too_good": 3, "history": True})
+    site.configure_policy(accuracy={"too_good": 3, "history": True})
     _, first = scheduler.certify("certify", **ASKED)
     assert first.status is Status.PASS, first.reason
-    with desk.store() as store:
+    with site.store() as store:
         remember(store, first, runs=6)
     script.write_text(text.replace("Acc@1 0.875", "Acc@1 0.500"))
     _, run = scheduler.certify("certify", **ASKED)
@@ -32,7 +32,7 @@ def worse(scheduler: Scheduler) -> Iterator[Run]:
 
 
 def test_accuracy_that_fell_is_confirmed_by_evaluating_again(worse: Run, scheduler: Scheduler) -> None:
-    with scheduler.desk.store() as store:
+    with scheduler.site.store() as store:
         asked = confirm.asked_of(store, worse.id)
         assert asked
         child, steps = store.get_run(asked.run), store.plan(asked.run).steps

@@ -13,11 +13,11 @@ TRAIN = "norm_train_gpus_0,1_autocast_null_nodes_2/train"
 
 def test_the_network_failed_once(scheduler: Scheduler) -> None:
     # Each attempt takes longer than a task stays in its worker.
-    scheduler.desk.edit_params("norm_train:train.py", "norm_train:train.py --inject net@3 --step-time 6")
+    scheduler.site.edit_params("norm_train:train.py", "norm_train:train.py --inject net@3 --step-time 6")
     dag_run, run = scheduler.certify()
     assert run.status is Status.PASS, run.reason
     assert dag_run.state is RunState.SUCCESS
-    with scheduler.desk.store() as store:
+    with scheduler.site.store() as store:
         made = [one for one in store.attempts(run.id) if one.step == TRAIN]
         failures = failures_of(store.document(run.id, FAILURES), made)
         losses = store.measurements(run.id, metric="loss")

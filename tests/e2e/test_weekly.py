@@ -16,7 +16,7 @@ MODE = "whole_train_whole_infer"
 
 def child(scheduler: Scheduler, weekly: DagRun, name: str, number: int = 1) -> Run | None:
     dag_run_id = child_run_id(weekly.run_id, number)
-    with scheduler.desk.store() as store:
+    with scheduler.site.store() as store:
         try:
             return store.get_run(run_id_of(f"toy.toy.{name}", dag_run_id, weekly.run_after))
         except TipcflowError:
@@ -27,7 +27,7 @@ def demand(scheduler: Scheduler, accuracy: float) -> None:
     """What the toy must reach in the weekly mode; it always prints 0.875 %."""
     reference = {"model": "toy", "mode": MODE, "metric": "top1", "target": accuracy, "tolerance": 0.001}
     content = {"suite": "toy", "references": [{**reference, "because": "a test wants it"}]}
-    folder = scheduler.desk.configs / "references"
+    folder = scheduler.site.configs / "references"
     folder.mkdir(exist_ok=True)
     (folder / "toy.yaml").write_text(yaml.safe_dump(content))
 
@@ -57,6 +57,6 @@ def test_weekly_finds_the_loss_and_goes_on_where_it_was_stopped(scheduler: Sched
     for name in set(CHAINS) - set(before):
         runs = [run for number in (1, 2, 3) if (run := child(scheduler, weekly, name, number))]
         assert runs[-1].status is Status.PASS, runs
-    said = "".join(path.read_text() for path in (scheduler.desk.home / "weekly").glob("*.md"))
+    said = "".join(path.read_text() for path in (scheduler.site.home / "weekly").glob("*.md"))
     assert "toy/toy/second" in said
     assert "failed" in said

@@ -11,7 +11,7 @@ from tests.faults.catalogue import Draw
 from tests.faults.oracle import Seen
 from tests.faults.paddle import NODE_PYTHON, train_for_real
 from tests.faults.world import TRACEBACK, World, doubled_or_lost, stored
-from tests.support.certify import Desk
+from tests.support.certify import Site
 from tests.support.faults.running import Running
 from tests.support.faults.told import told_failure
 
@@ -29,10 +29,10 @@ def run_case(draw: Draw, folder: Path) -> Seen:
     """Make the case and judge nothing: what was seen."""
     python = NODE_PYTHON if draw.paddle else Path(sys.executable)
     with local_nodes(folder / "nodes", python=python) as nodes:
-        desk = Desk(folder / "user", nodes)
+        site = Site(folder / "user", nodes)
         world = World(
             folder,
-            desk,
+            site,
             random.Random(f"{draw.seed}/{draw.number}/acts"),
             victim=draw.victim,
             rank=draw.rank,
@@ -49,7 +49,7 @@ def run_case(draw: Draw, folder: Path) -> Seen:
 def _run(draw: Draw, world: World) -> Seen:
     prepare(draw, world)
     began = time.monotonic()
-    running = Running(world.desk)
+    running = Running(world.site)
     world.controller = running.process
     struck = strike(draw, world, lambda: running.over)
     end_s = PADDLE_END_S if draw.paddle else END_S
@@ -121,16 +121,16 @@ def look(world: World, output: str, *, started_at: float, run: str = "") -> Seen
         run: its id; '' for the newest run of the user.
     """
     seconds = time.monotonic() - started_at
-    with world.desk.store() as store:
+    with world.site.store() as store:
         known = store.known_runs([run]).values() if run else store.runs(limit=5)
         runs = [one for one in known if one.trigger != "confirm"]
     traceback = bool(TRACEBACK.search(output))
     if not runs:
         return Seen("not started", reason=output[-300:], traceback=traceback, seconds=seconds)
     found = runs[0]
-    told = told_failure(world.desk, found)
+    told = told_failure(world.site, found)
     status = found.status.value if found.status else "none"
-    kept = stored(world.desk, found.id)
+    kept = stored(world.site, found.id)
     return Seen(
         status,
         reason=found.reason,
@@ -161,7 +161,7 @@ def left_behind(world: World, *, unsaid: bool = False) -> list[str]:
         return [f"{name}: {one.cmdline[:120]}" for name in names for one in world.nodes.processes(name)]
 
     def leases() -> list[str]:
-        with world.desk.store() as store:
+        with world.site.store() as store:
             held = [one for one in store.leases() if one.node in reachable and one.live(time.time())]
         return [f"lease of {one.run}" for one in held]
 
@@ -184,8 +184,8 @@ def undo_all(world: World) -> None:
 def second_run(world: World) -> str:
     """The status of a healthy run of the same user after the fault."""
     undo_all(world)
-    suite = world.desk.suite
+    suite = world.site.suite
     for name in ("train.py",):
         (suite / name).write_bytes((Path(__file__).parents[1] / "support" / "toy_suite" / name).read_bytes())
-    ended = world.desk.run()
+    ended = world.site.run()
     return ended.run.status.value if ended.run.status else "none"

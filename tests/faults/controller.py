@@ -24,7 +24,7 @@ def _to_controller(number: signal.Signals, times: int = 1) -> object:
 
 def _lock_database(world: World) -> None:
     def hold() -> None:
-        path = world.desk.home / "tipcflow.db"
+        path = world.site.home / "tipcflow.db"
         with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
             other.execute("PRAGMA busy_timeout=60000")
             other.execute("BEGIN EXCLUSIVE")
@@ -42,8 +42,8 @@ def _reap(world: World) -> None:
     if not runs:
         world.notes.append("no run on the node")
         return
-    env = {**world.desk.env, "TIPCFLOW_HOME": str(world.folder / "other-home"), "TIPCFLOW_DATABASE_URL": ""}
-    command = [str(TIPCFLOW), "nodes", "--cluster", world.desk.cluster_file.stem, "reap", "--run", runs[-1]]
+    env = {**world.site.env, "TIPCFLOW_HOME": str(world.folder / "other-home"), "TIPCFLOW_DATABASE_URL": ""}
+    command = [str(TIPCFLOW), "nodes", "--cluster", world.site.cluster_file.stem, "reap", "--run", runs[-1]]
     done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120, check=False)
     if done.returncode:
         world.notes.append(f"reap: {done.stderr.strip()[-200:]}")
@@ -52,7 +52,7 @@ def _reap(world: World) -> None:
 def _second_run(world: World) -> None:
     """Another run of the same chain asks for the same slots."""
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    other = subprocess.Popen([*world.desk.command(), "--wait-minutes", "2"], env=world.desk.env, **quiet)
+    other = subprocess.Popen([*world.site.command(), "--wait-minutes", "2"], env=world.site.env, **quiet)
     world.others.append(other)
 
     def end() -> None:
@@ -64,22 +64,22 @@ def _second_run(world: World) -> None:
 
 
 def _budget(world: World) -> None:
-    world.desk.configure_suite(budget_minutes=0.1)
-    world.undo.append(world.desk.configure_suite)
+    world.site.configure_suite(budget_minutes=0.1)
+    world.undo.append(world.site.configure_suite)
     world.at_iteration("time.sleep(5.5)", ranks=range(4))
 
 
 def _full_home(world: World) -> None:
     """The controller's own disk is full."""
     subprocess.run(
-        ["dd", "if=/dev/zero", f"of={world.desk.home}/filler", "bs=1M"], capture_output=True, check=False
+        ["dd", "if=/dev/zero", f"of={world.site.home}/filler", "bs=1M"], capture_output=True, check=False
     )
-    world.undo.append(lambda: (world.desk.home / "filler").unlink(missing_ok=True))
+    world.undo.append(lambda: (world.site.home / "filler").unlink(missing_ok=True))
 
 
 def _small_home(world: World) -> None:
-    world.desk.home.mkdir(parents=True, exist_ok=True)
-    home = str(world.desk.home)
+    world.site.home.mkdir(parents=True, exist_ok=True)
+    home = str(world.site.home)
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=32m", "tmpfs", home], check=True)
     world.undo.append(lambda: None)
 

@@ -112,7 +112,7 @@ def _break_runner_file(world: World) -> None:
 
 def _prepared_runner_file(world: World) -> None:
     """A run before left the file; it was cut since."""
-    before = world.desk.run()
+    before = world.site.run()
     if before.code != 0:
         world.notes.append(f"the run before did not pass: {before.output[-200:]}")
     _break_runner_file(world)

@@ -34,8 +34,8 @@ STEP = """error = ((network(features) - targets) ** 2).mean()
 def train_for_real(world: World) -> None:
     """Replace the toy's framework and its made-up losses, before any fault edits the script."""
     assert NODE_PYTHON.exists(), f"{NODE_PYTHON} is missing: make test makes it"
-    shutil.rmtree(world.desk.suite / "paddle")
+    shutil.rmtree(world.site.suite / "paddle")
     world.in_train(SEED, f"{SEED}{BEGIN}")
     world.in_train(LOSS, STEP)
-    assert LOOP in (world.desk.suite / "train.py").read_text()
-    world.desk.configure_policy(hang_s=HANG_S)
+    assert LOOP in (world.site.suite / "train.py").read_text()
+    world.site.configure_policy(hang_s=HANG_S)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.support.certify import Desk
+from tests.support.certify import Site
 
 from devcluster.local_nodes.nodes import LocalNodes
 from devcluster.local_nodes.processes import Process
@@ -46,7 +46,7 @@ class World:
     """
 
     folder: Path
-    desk: Desk
+    site: Site
     rng: random.Random
     victim: str
     rank: int
@@ -65,7 +65,7 @@ class World:
     @property
     def nodes(self) -> LocalNodes:
         """The case's nodes."""
-        return self.desk.nodes
+        return self.site.nodes
 
     @property
     def workspace(self) -> Path:
@@ -86,12 +86,12 @@ class World:
             "            ledger.write(f'{loss:.5f}\\n')\n"
         )
         self.in_train(LOSS_PRINTED, f"{LOSS_PRINTED}{keep}")
-        self.desk.edit_params("norm_train:train.py", f"norm_train:train.py --step-time {STEP_S}")
-        self.desk.configure_policy(waits=self.waits, hang_s=HANG_S)
+        self.site.edit_params("norm_train:train.py", f"norm_train:train.py --step-time {STEP_S}")
+        self.site.configure_policy(waits=self.waits, hang_s=HANG_S)
 
     def in_train(self, old: str, new: str) -> None:
         """Replace text of the training script that must be there."""
-        path = self.desk.suite / "train.py"
+        path = self.site.suite / "train.py"
         text = path.read_text()
         assert old in text, f"train.py does not hold {old!r}"
         path.write_text(text.replace(old, new, 1))
@@ -171,10 +171,10 @@ class World:
         return True
 
 
-def stored(desk: Desk, run: str) -> Ledger:
+def stored(site: Site, run: str) -> Ledger:
     """(attempt, rank) -> the training losses of a run in the database, in order."""
     found: dict[tuple[int, int], list[tuple[int, float]]] = defaultdict(list)
-    with desk.store() as store:
+    with site.store() as store:
         for one in store.measurements(run, metric="loss"):
             if one.step.endswith("train"):
                 found[one.attempt, one.rank].append((one.ordinal, one.value))

@@ -40,8 +40,8 @@ class Outcome:
         return " ".join((self.stdout + self.stderr).split())
 
 
-class Desk:
-    """One user's desk: TIPCFLOW_HOME, configs/, a copy of the toy suite, a cluster file of living nodes."""
+class Site:
+    """A user's installation: TIPCFLOW_HOME, configs/, a copy of the toy suite, a cluster file of living nodes."""
 
     def __init__(self, folder: Path, nodes: LocalNodes, *, database_url: str = "") -> None:
         self.nodes = nodes
@@ -147,7 +147,7 @@ class Desk:
             return store.runs(limit=1)[0]
 
     def store(self) -> Store:
-        """The desk's database."""
+        """The site's database."""
         return Store.open(self.database_url or f"sqlite:///{self.home / 'tipcflow.db'}")
 
     def show(self, run: Run) -> str:

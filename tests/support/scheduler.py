@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from tests.support.certify import MODE, ROOT, Desk, wait_for
+from tests.support.certify import MODE, ROOT, Site, wait_for
 
 from devcluster.airflow.stack import Stack
 from tipcflow.airflow_api import Airflow, DagRun, TaskInstance
@@ -24,16 +24,16 @@ globals().update(chain_dags("toy"))
 '''
 
 
-def make_catalog(desk: Desk, names: tuple[str, ...] = ("train_infer_python",)) -> Path:
+def make_catalog(site: Site, names: tuple[str, ...] = ("train_infer_python",)) -> Path:
     """configs/chains/toy of these names, each a copy of the toy's params file, and a folder of DAGs."""
-    dags = desk.home.parent / "dags"
+    dags = site.home.parent / "dags"
     shutil.copytree(ROOT / "dags", dags, ignore=shutil.ignore_patterns("chains_*", "__pycache__"))
     (dags / "chains_toy.py").write_text(STUB)
-    folder = desk.suite / "test_tipc" / "configs" / "toy"
+    folder = site.suite / "test_tipc" / "configs" / "toy"
     for name in names:
         if not (folder / f"{name}.txt").exists():
             shutil.copy(folder / "train_infer_python.txt", folder / f"{name}.txt")
-        chain = desk.configs / "chains" / "toy" / "toy" / f"{name}.txt"
+        chain = site.configs / "chains" / "toy" / "toy" / f"{name}.txt"
         chain.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(folder / f"{name}.txt", chain)
     return dags
@@ -42,8 +42,8 @@ def make_catalog(desk: Desk, names: tuple[str, ...] = ("train_infer_python",)) -
 class Scheduler:
     """What a user does with Airflow, over its REST API; what the metrics database says of it."""
 
-    def __init__(self, desk: Desk, stack: Stack) -> None:
-        self.desk = desk
+    def __init__(self, site: Site, stack: Stack) -> None:
+        self.site = site
         self.stack = stack
         self.api = Airflow(stack.url, user=stack.user, password=stack.password)
         self._count = 0
@@ -79,7 +79,7 @@ class Scheduler:
 
     def run_of(self, run: DagRun) -> Run:
         """Our run that a DAG run is."""
-        with self.desk.store() as store:
+        with self.site.store() as store:
             return store.get_run(run.run)
 
     def tasks(self, run: DagRun) -> list[TaskInstance]:

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.support.certify import MODE, PARAMS, Desk
+from tests.support.certify import MODE, PARAMS, Site
 
 from tipcflow.domain import Plan, Run, Status, StepKind, new_run_id
 from tipcflow.execute.progress import Event, Kind
@@ -20,23 +20,23 @@ DEADLINE_S = 90.0
 class Tasks:
     """The tasks of one run."""
 
-    def __init__(self, desk: Desk) -> None:
-        self.desk = desk
+    def __init__(self, site: Site) -> None:
+        self.site = site
         # Of its own: the nodes of all tests are the same, and an attempt is never started twice.
         self.run = new_run_id("toy")
-        self.home: Path = desk.home
+        self.home: Path = site.home
         self.events: list[Event] = []
-        self.store = desk.store()
-        desk.configure_policy(waits={"reconnect_s": 5})
+        self.store = site.store()
+        site.configure_policy(waits={"reconnect_s": 5})
 
     def request(self, **wishes: object) -> RunRequest:
         fields: dict[str, object] = {"params": "/".join(PARAMS.split("/")[-2:]), "suite": "toy", "mode": MODE}
-        fields |= {"cluster": "local", "config_dir": self.desk.configs, "owner": "test"}
+        fields |= {"cluster": "local", "config_dir": self.site.configs, "owner": "test"}
         return RunRequest(**{**fields, **wishes})  # type: ignore[arg-type]
 
     def context(self) -> TaskContext:
         """A task's own view."""
-        return TaskContext(self.run, self.desk.store(), self.home, connect, self.events.append)
+        return TaskContext(self.run, self.site.store(), self.home, connect, self.events.append)
 
     @property
     def plan(self) -> Plan:

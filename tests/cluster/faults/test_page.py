@@ -40,7 +40,7 @@ def test_the_commit_stands_in_the_head_when_all_rows_share_it() -> None:
 
 
 def test_two_processes_write_at_the_same_time(tmp_path: Path) -> None:
-    """The desk's faults and Airflow's run in two lanes."""
+    """The CLI's faults and Airflow's run in two lanes."""
     names = [fault.name for fault in FAULTS]
     code = (
         "import sys; from pathlib import Path; from tests.support.faults import report; "

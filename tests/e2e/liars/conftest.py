@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.certify import Desk
+from tests.support.certify import Site
 from tests.support.liars.table import write
 from tests.support.precedents import remember
 
@@ -28,19 +28,19 @@ def histories(liar_nodes: LocalNodes, tmp_path_factory: pytest.TempPathFactory) 
     """Policy -> the home of a user whose chain has accepted honest runs under that policy."""
     found: dict[str, Path] = {}
     for policy in ("pr", "weekly"):
-        desk = Desk(tmp_path_factory.mktemp(policy), liar_nodes)
-        honest = desk.run(policy=policy)
+        site = Site(tmp_path_factory.mktemp(policy), liar_nodes)
+        honest = site.run(policy=policy)
         assert honest.code == 0, honest.output
-        with desk.store() as store:
+        with site.store() as store:
             remember(store, honest.run, runs=RUNS_BEFORE)
-        found[policy] = desk.home
+        found[policy] = site.home
     return found
 
 
 @pytest.fixture
-def desk(liar_nodes: LocalNodes, tmp_path: Path) -> Iterator[Desk]:
+def site(liar_nodes: LocalNodes, tmp_path: Path) -> Iterator[Site]:
     """A user with a suite of their own; nothing may be left on the nodes afterwards."""
-    made = Desk(tmp_path, liar_nodes)
+    made = Site(tmp_path, liar_nodes)
     yield made
     left = made.left_behind() if made.home.is_dir() else []
     for node in liar_nodes.cluster.nodes:
@@ -49,11 +49,11 @@ def desk(liar_nodes: LocalNodes, tmp_path: Path) -> Iterator[Desk]:
     assert left == []
 
 
-def adopt(desk: Desk, home: Path) -> None:
+def adopt(site: Site, home: Path) -> None:
     """Give a user the history of another one."""
-    desk.home.mkdir(parents=True, exist_ok=True)
+    site.home.mkdir(parents=True, exist_ok=True)
     for file in home.glob("tipcflow.db*"):
-        shutil.copy2(file, desk.home / file.name)
+        shutil.copy2(file, site.home / file.name)
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

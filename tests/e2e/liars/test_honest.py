@@ -1,7 +1,7 @@
 """Honest runs are green: many of them, with the natural noise of a shared machine."""
 
 import pytest
-from tests.support.certify import Desk
+from tests.support.certify import Site
 from tests.support.liars.lie import rewrite
 from tests.support.liars.table import saw_honest
 
@@ -19,13 +19,13 @@ MEASURED = (
 )
 
 
-def _honest(desk: Desk, runs: int) -> None:
+def _honest(site: Site, runs: int) -> None:
     """Run the suite again and again with measured times; every fifth run has another seed."""
     for old, new in MEASURED:
-        rewrite(desk.suite / "train.py", old, new)
-    ended = [desk.run(seed=str(0 if number % 5 else number)) for number in range(runs)]
+        rewrite(site.suite / "train.py", old, new)
+    ended = [site.run(seed=str(0 if number % 5 else number)) for number in range(runs)]
     red = [f"{one.run.id} {one.run.status}: {one.run.reason}" for one in ended if one.code != 0]
-    with desk.store() as store:
+    with site.store() as store:
         confirmed = sum(run.trigger == "confirm" for run in store.runs(limit=2 * runs))
         statuses = [run.status for run in store.runs(limit=2 * runs) if run.trigger == "cli"]
     green = sum(status in (Status.PASS, Status.IMPROVEMENT) for status in statuses)
@@ -37,12 +37,12 @@ def _honest(desk: Desk, runs: int) -> None:
 
 @pytest.mark.e2e
 @pytest.mark.timeout(300)
-def test_honest_runs_are_green(desk: Desk) -> None:
-    _honest(desk, EVERYDAY)
+def test_honest_runs_are_green(site: Site) -> None:
+    _honest(site, EVERYDAY)
 
 
 @pytest.mark.e2e
 @pytest.mark.full
 @pytest.mark.timeout(7200)
-def test_two_hundred_honest_runs_are_green(desk: Desk) -> None:
-    _honest(desk, RUNS)
+def test_two_hundred_honest_runs_are_green(site: Site) -> None:
+    _honest(site, RUNS)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.e2e.liars.conftest import adopt
-from tests.support.certify import Desk
+from tests.support.certify import Site
 from tests.support.liars.lie import Lie
 from tests.support.liars.table import LIES, saw
 
@@ -23,13 +23,13 @@ def test_there_are_at_least_forty_lies() -> None:
 
 
 @pytest.mark.parametrize("lie", [_param(lie) for lie in LIES])
-def test_a_lie_is_not_green_and_is_named(lie: Lie, desk: Desk, histories: dict[str, Path]) -> None:
+def test_a_lie_is_not_green_and_is_named(lie: Lie, site: Site, histories: dict[str, Path]) -> None:
     policy = lie.options.get("policy", "pr")
     if lie.history:
-        adopt(desk, histories[policy])
-    lie.tell(desk)
-    told = desk.run(**lie.options)
-    with desk.store() as store:
+        adopt(site, histories[policy])
+    lie.tell(site)
+    told = site.run(**lie.options)
+    with site.store() as store:
         run = next(one for one in store.runs(limit=5) if one.trigger == "cli")
     saw(lie, str(run.status), run.reason)
     assert told.code != 0, f"green: {run.status}\n{told.output}"

@@ -6,7 +6,7 @@ import sys
 import time
 from pathlib import Path
 
-from tests.faults.airflow.seat import Seat, SeatDesk
+from tests.faults.airflow.seat import Seat, SeatSite
 from tests.faults.airflow.side import Side
 from tests.faults.case import left_behind, look, prepare, strike, undo_all
 from tests.faults.catalogue import Draw
@@ -32,10 +32,10 @@ def run_case(drawn: Draw, folder: Path, seat: Seat, stack: Stack, server: postgr
     """Make the case and judge nothing: what was seen."""
     python = NODE_PYTHON if drawn.paddle else Path(sys.executable)
     with local_nodes(folder / "nodes", python=python) as nodes:
-        desk = SeatDesk(seat, nodes, home=stack.airflow_home.parent, database_url=url)
+        site = SeatSite(seat, nodes, home=stack.airflow_home.parent, database_url=url)
         rng = random.Random(f"{drawn.seed}/{drawn.number}/acts")
-        world = World(folder, desk, rng, drawn.victim, drawn.rank, drawn.iteration, waits=dict(AIRFLOW_WAITS))
-        side = Side(desk, stack, server)
+        world = World(folder, site, rng, drawn.victim, drawn.rank, drawn.iteration, waits=dict(AIRFLOW_WAITS))
+        side = Side(site, stack, server)
         world.airflow = side
         side.connect()
         try:

@@ -59,7 +59,7 @@ def _delete_queued(world: World) -> None:
         side.call("DELETE", f"/api/v2/dags/{gone.dag_id}/dagRuns/{gone.run_id}")
     finally:
         side.pause(False)
-    with world.desk.store() as store:
+    with world.site.store() as store:
         if store.known_runs([gone.run]):
             world.differences.append(f"the deleted run {gone.run} is in the database")
 

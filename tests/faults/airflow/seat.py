@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from tests.support.certify import ROOT, Desk
+from tests.support.certify import ROOT, Site
 
 from devcluster.airflow.connections import connections_env
 from devcluster.local_nodes.nodes import LocalNodes
@@ -64,7 +64,7 @@ class Seat:
         shutil.copy(ROOT / "configs" / "policies" / "pr.yaml", self.configs / "policies" / f"{self.name}.yaml")
 
 
-class SeatDesk(Desk):
+class SeatSite(Site):
     """What a case edits: a fresh copy of the seat's suite, its policy, the cluster file of its nodes."""
 
     def __init__(self, seat: Seat, nodes: LocalNodes, *, home: Path, database_url: str) -> None:

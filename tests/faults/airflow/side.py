@@ -8,7 +8,7 @@ import time
 from typing import Any
 
 import psycopg
-from tests.faults.airflow.seat import SeatDesk
+from tests.faults.airflow.seat import SeatSite
 from tests.support import postgres
 from tests.support.scheduler import Scheduler
 
@@ -28,24 +28,24 @@ class Side(Scheduler):
         server: the PostgreSQL server of the metrics database.
     """
 
-    desk: SeatDesk
+    site: SeatSite
 
-    def __init__(self, desk: SeatDesk, stack: Stack, server: postgres.Server) -> None:
-        super().__init__(desk, stack)
+    def __init__(self, site: SeatSite, stack: Stack, server: postgres.Server) -> None:
+        super().__init__(site, stack)
         self.server = server
         self.dag_run: DagRun | None = None
 
     def connect(self) -> None:
         """Store the connections of the case's nodes in Airflow."""
-        for key, one in self.desk.connections().items():
+        for key, one in self.site.connections().items():
             body = {**one, "connection_id": key, "extra": json.dumps(one["extra"])}
             action = {"action": "create", "entities": [body], "action_on_existence": "overwrite"}
             self.call("PATCH", "/api/v2/connections", json={"actions": [action]})
 
     def begin(self) -> DagRun:
         """Trigger a run of the seat's chain."""
-        name = self.desk.seat.name
-        return self.start(self.desk.seat.dag_id, cluster=name, policy=name)
+        name = self.site.seat.name
+        return self.start(self.site.seat.dag_id, cluster=name, policy=name)
 
     @property
     def run(self) -> DagRun:
@@ -63,7 +63,7 @@ class Side(Scheduler):
     @property
     def known(self) -> bool:
         """Whether the metrics database knows the run."""
-        with self.desk.store() as store:
+        with self.site.store() as store:
             return bool(store.known_runs([self.run.run]))
 
     def mark(self, state: Any, run: DagRun | None = None) -> None:
@@ -73,7 +73,7 @@ class Side(Scheduler):
 
     def pause(self, paused: bool) -> None:
         """Pause the seat's DAG, or let it run."""
-        self.call("PATCH", f"/api/v2/dags/{self.desk.seat.dag_id}", json={"is_paused": paused})
+        self.call("PATCH", f"/api/v2/dags/{self.site.seat.dag_id}", json={"is_paused": paused})
 
     def clear_one(self, task_id: str, map_index: int) -> None:
         """Clear one node's instance of a mapped task, and what comes after it, as the UI does."""
@@ -106,7 +106,7 @@ class Side(Scheduler):
 
     def close_database(self, seconds: float) -> None:
         """End all connections to the metrics database and refuse new ones for a while."""
-        name = postgres.name_of(self.desk.database_url)
+        name = postgres.name_of(self.site.database_url)
         with psycopg.connect(self.server.url("postgres"), autocommit=True) as admin:
             admin.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS false')
             try:

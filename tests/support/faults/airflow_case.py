@@ -16,7 +16,7 @@ END_S = 270.0
 
 
 class AirflowRunning:
-    """A run in Airflow while it goes on, as `Running` is one at the desk."""
+    """A running run in Airflow, the counterpart of `Running` for the CLI."""
 
     def __init__(self, scheduler: Scheduler, dag_run: DagRun) -> None:
         self.scheduler = scheduler
@@ -34,7 +34,7 @@ class AirflowRunning:
     def output(self) -> str:
         """The states of its tasks, and what the database says of the run."""
         states = self.scheduler.states(self.dag_run)
-        with self.scheduler.desk.store() as store:
+        with self.scheduler.site.store() as store:
             known = store.known_runs([self.id]).get(self.id)
         return f"{states}\n{known.status if known else None}: {known.reason if known else ''}"
 
@@ -49,12 +49,12 @@ class AirflowCase(Case):
     """What a scenario works with; all cases share one Airflow and its two nodes."""
 
     def __init__(self, folder: Path, scheduler: Scheduler, stack: ExitStack) -> None:
-        super().__init__(folder, scheduler.desk.nodes, stack)
+        super().__init__(folder, scheduler.site.nodes, stack)
         self.scheduler = scheduler
-        self.desk = scheduler.desk
-        for path in (self.desk.suite / "train.py", self.desk.configs / "policies" / "pr.yaml"):
+        self.site = scheduler.site
+        for path in (self.site.suite / "train.py", self.site.configs / "policies" / "pr.yaml"):
             stack.callback(path.write_text, path.read_text())
-        self.desk.configure_policy(**STRICT)
+        self.site.configure_policy(**STRICT)
 
     def begin(self, dag_id: str = DAG, **conf: Any) -> AirflowRunning:
         """Start a run in Airflow."""

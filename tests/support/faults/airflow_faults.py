@@ -42,7 +42,7 @@ def _restarted(case: AirflowCase, component: str, *, deferred: bool = False) -> 
 def _trained_once(case: AirflowCase) -> None:
     """The job stayed and was found again: nothing was trained twice."""
     assert case.run is not None
-    with case.desk.store() as store:
+    with case.site.store() as store:
         tried = [one.step for one in store.attempts(case.run.id)]
     assert len(tried) == len(set(tried)), f"tried more than once: {tried}"
 
@@ -87,7 +87,7 @@ def task_cleared(case: AirflowCase) -> None:
     gate.open()
     case.finish(running)
     assert case.run is not None
-    with case.desk.store() as store:
+    with case.site.store() as store:
         tried = {one.attempt: one.nodes for one in store.attempts(case.run.id) if one.step.endswith(TRAIN)}
     assert max(tried) > 1, "nothing was trained again"
     assert set(tried[max(tried)]) == {"a", "b"}
@@ -108,7 +108,7 @@ def one_worker_slot(case: AirflowCase) -> None:
     case.finish(running, seconds=420)
     _trained_once(case)
     assert case.run is not None
-    with case.desk.store() as store:
+    with case.site.store() as store:
         (train,) = [one for one in store.attempts(case.run.id) if one.step.endswith(TRAIN)]
     assert {record.node for record in train.records} == {"a", "b"}
 
@@ -124,7 +124,7 @@ def queued_run_deleted(case: AirflowCase) -> None:
         case.scheduler.call("DELETE", f"{path}/dagRuns/{gone.dag_run.run_id}")
     finally:
         case.scheduler.call("PATCH", path, json={"is_paused": False})
-    with case.desk.store() as store:
+    with case.site.store() as store:
         assert store.known_runs([gone.id]) == {}
     running = case.begin()
     case.finish(running)

@@ -1,4 +1,4 @@
-"""One fault at the desk: a run that is started, what is done to it, and what is asked of it afterwards."""
+"""One fault in a run of the CLI: a run that is started, what is done to it, and what is asked of it afterwards."""
 
 import subprocess
 import time
@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.support.certify import TIPCFLOW, Desk, wait_for
+from tests.support.certify import TIPCFLOW, Site, wait_for
 from tests.support.faults.fault import CLEAN_S, Fault, Seen
 from tests.support.faults.gate import Gate
 from tests.support.faults.ledger import stored_once
@@ -28,7 +28,7 @@ class Case:
     """What a scenario works with.
 
     Attributes:
-        desk: with the nodes a and b that all cases share, until `nodes_of_its_own` is called.
+        site: with the nodes a and b that all cases share, until `nodes_of_its_own` is called.
         fault_at: when the fault was made, seconds since the epoch.
         noticed_at: when it was noticed, where no job's folder shows that.
         away: nodes that nobody could reach when the run ended: they are asked for nothing.
@@ -37,8 +37,8 @@ class Case:
     def __init__(self, folder: Path, nodes: LocalNodes, stack: ExitStack) -> None:
         self.folder = folder
         self.stack = stack
-        self.desk = Desk(folder / "desk", nodes)
-        self.desk.configure_policy(**STRICT)
+        self.site = Site(folder / "site", nodes)
+        self.site.configure_policy(**STRICT)
         self.fault_at = 0.0
         self.noticed_at: float | None = None
         self.away: set[str] = set()
@@ -50,22 +50,22 @@ class Case:
     def nodes_of_its_own(self, **settings: Any) -> LocalNodes:
         """Other nodes than the shared ones, for a scenario that changes them or needs more; gone afterwards."""
         nodes = self.stack.enter_context(local_nodes(self.folder / "nodes", **settings))
-        self.desk = Desk(self.folder / "own_desk", nodes, database_url=self.desk.database_url)
-        self.desk.configure_policy(**STRICT)
+        self.site = Site(self.folder / "own_site", nodes, database_url=self.site.database_url)
+        self.site.configure_policy(**STRICT)
         return nodes
 
     @property
     def nodes(self) -> LocalNodes:
-        return self.desk.nodes
+        return self.site.nodes
 
     def gate(self, **settings: Any) -> Gate:
         """A gate in the training."""
-        return Gate(self.desk, self.folder, **settings)
+        return Gate(self.site, self.folder, **settings)
 
-    def start(self, *extra: str, desk: Desk | None = None, **options: str) -> Running:
+    def start(self, *extra: str, site: Site | None = None, **options: str) -> Running:
         """Start a run."""
         self.watch()
-        running = Running(desk or self.desk, *extra, **options)
+        running = Running(site or self.site, *extra, **options)
         self.stack.callback(running.kill)
         return running
 
@@ -93,14 +93,14 @@ class Case:
     def end(self, running: Running, *, seconds: float = 120) -> None:
         """Wait for a run's end; it is the one that is judged."""
         running.end(seconds)
-        with self.desk.store() as store:
+        with self.site.store() as store:
             self.run = store.get_run(running.id)
         self.text = running.output
 
     def reap(self) -> str:
         """`tipcflow nodes reap`; what it says."""
         command = [str(TIPCFLOW), "nodes", "--cluster", "local", "reap"]
-        done = subprocess.run(command, env=self.desk.env, capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run(command, env=self.site.env, capture_output=True, text=True, timeout=120, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
@@ -109,7 +109,7 @@ class Case:
         assert self.run is not None, "the scenario ended no run"
         assert self._watch is not None
         wrong = [] if self.run.status is fault.status else [f"{self.run.status}: {self.run.reason}"]
-        told = told_failure(self.desk, self.run)
+        told = told_failure(self.site, self.run)
         if fault.failure and told.failure != fault.failure:
             wrong.append(f"class {told.failure!r} instead of {fault.failure!r}: {self.run.reason}")
         if fault.culprit and fault.culprit not in told.culprit:
@@ -119,7 +119,7 @@ class Case:
             wrong.append("nothing shows that it was noticed")
         left = self._left(noticed or time.time())
         wrong += [f"left after {CLEAN_S:.0f} s: {what}" for what in left]
-        wrong += self._leases() + stored_once(self.desk, self.run)
+        wrong += self._leases() + stored_once(self.site, self.run)
         detect = max(0.0, noticed - self.fault_at) if noticed else None
         if detect is not None and detect > fault.detect_s:
             wrong.append(f"noticed only after {detect:.0f} s")
@@ -145,7 +145,7 @@ class Case:
 
     def _leases(self) -> list[str]:
         away = {self.nodes.cluster.node(name).address for name in self.away}
-        with self.desk.store() as store:
+        with self.site.store() as store:
             return [lease.describe(time.time()) for lease in store.leases() if lease.node not in away]
 
     def reset(self) -> None:

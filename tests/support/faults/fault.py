@@ -17,7 +17,7 @@ class Fault:
     Attributes:
         name: a few words; the test's id.
         does: what is done, for a reader.
-        scenario: does it; takes a Case (desk) or an AirflowCase (airflow).
+        scenario: does it; takes a Case (cli) or an AirflowCase (airflow).
         status: what the run ends with.
         goes_on: whether the run goes on and the fault leaves no trace in its verdict.
         failure: the class of the failure, '' when there is none.
@@ -31,7 +31,7 @@ class Fault:
     does: str
     scenario: Callable[[Any], None]
     status: Status
-    needs: Literal["desk", "airflow"] = "desk"
+    needs: Literal["cli", "airflow"] = "cli"
     goes_on: bool = False
     failure: str = ""
     culprit: str = ""

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Protocol
 
-from tests.support.certify import Desk, wait_for
+from tests.support.certify import Site, wait_for
 
 LOOP = "    for iteration in range(1, 6):\n"
 FOR_EVER = "time.sleep(3600)"
@@ -22,7 +22,7 @@ CODE = """
 
 
 class Going(Protocol):
-    """A run while it goes on, at the desk or in Airflow."""
+    """A running run, of the CLI or in Airflow."""
 
     @property
     def over(self) -> bool:
@@ -34,7 +34,7 @@ class Going(Protocol):
 
 
 class Gate:
-    """The gate of one desk's training.
+    """The gate of one site's training.
 
     Args:
         rank: who does `mine` (one line of Python) behind the gate; all others do `others`, and, one iteration
@@ -43,7 +43,7 @@ class Gate:
 
     def __init__(
         self,
-        desk: Desk,
+        site: Site,
         folder: Path,
         *,
         rank: int = 3,
@@ -54,7 +54,7 @@ class Gate:
         self._open = folder / "gate"
         self._at = folder / "gate.rank"
         code = CODE.format(at=self._at, gate=str(self._open), rank=rank, mine=mine, others=others, later=later)
-        train = desk.suite / "train.py"
+        train = site.suite / "train.py"
         text = train.read_text()
         assert LOOP in text
         train.write_text(text.replace(LOOP, LOOP + code.lstrip("\n")))

@@ -4,7 +4,7 @@ import gzip
 import re
 from collections import Counter
 
-from tests.support.certify import Desk
+from tests.support.certify import Site
 
 from tipcflow.domain import Run
 from tipcflow.execute.collect.collect import step_folder
@@ -13,9 +13,9 @@ LOSS = b", loss: "
 ITERATION = re.compile(rb"\[Epoch.*?\]")
 
 
-def stored_once(desk: Desk, run: Run) -> list[str]:
+def stored_once(site: Site, run: Run) -> list[str]:
     """Losses of training logs that were fetched, against those that are stored; what differs, in words."""
-    with desk.store() as store:
+    with site.store() as store:
         plan = store.plan_or_none(run.id)
         stored = store.measurements(run.id)
     keys = Counter((m.step, m.leg, m.attempt, m.node, m.rank, m.metric, m.phase, m.ordinal) for m in stored)
@@ -23,7 +23,7 @@ def stored_once(desk: Desk, run: Run) -> list[str]:
     for step in plan.steps if plan else ():
         if not step.world_size:
             continue
-        folder = step_folder(desk.home, run.id, step.id)
+        folder = step_folder(site.home, run.id, step.id)
         last = max((m.attempt for m in stored if m.step == step.id), default=0)
         local = step.world_size // len(step.nodes)
         for log in folder.glob("*/files/**/workerlog.*"):

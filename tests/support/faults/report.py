@@ -93,7 +93,7 @@ def write() -> None:
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """Nobody else reads or writes the results meanwhile: the desk's faults and Airflow's run side by side."""
+    """Lock the results: the faults of the CLI and of Airflow run in parallel."""
     with Path(__file__).open() as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

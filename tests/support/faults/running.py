@@ -5,7 +5,7 @@ import threading
 import time
 from dataclasses import dataclass
 
-from tests.support.certify import DEADLINE_S, Desk, wait_for
+from tests.support.certify import DEADLINE_S, Site, wait_for
 
 
 @dataclass(frozen=True)
@@ -19,12 +19,12 @@ class Line:
 class Running:
     """The process of one run. End it with `end` or `kill`."""
 
-    def __init__(self, desk: Desk, *extra: str, **options: str) -> None:
+    def __init__(self, site: Site, *extra: str, **options: str) -> None:
         self.lines: list[Line] = []
         self.code: int | None = None
         self.process = subprocess.Popen(
-            desk.command(*extra, **options),
-            env=desk.env,
+            site.command(*extra, **options),
+            env=site.env,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from tests.support.certify import Desk
+from tests.support.certify import Site
 
 from tipcflow.domain import Run
 from tipcflow.domain.run.failure import FAILURES, failures_of
@@ -19,9 +19,9 @@ class Told:
     culprit: str = ""
 
 
-def told_failure(desk: Desk, run: Run) -> Told:
+def told_failure(site: Site, run: Run) -> Told:
     """What a run says of the first attempt that did not end well; a run that never tried anything has no class."""
-    with desk.store() as store:
+    with site.store() as store:
         attempts = store.attempts(run.id)
         failures = failures_of(store.document(run.id, FAILURES), attempts)
     first = next((failures[key] for one in attempts if (key := (one.step, one.attempt)) in failures), None)

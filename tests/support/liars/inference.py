@@ -1,6 +1,6 @@
 """Inference legs that did not infer, or not as declared."""
 
-from tests.support.certify import Desk
+from tests.support.certify import Site
 from tests.support.liars.lie import Lie, both, edit, rewrite
 
 INFER = "deploy/infer.py"
@@ -31,28 +31,28 @@ AUTOLOG = """\
 FIRST_LINES = "\n".join(AUTOLOG.splitlines()[:2])
 
 
-def _old_report(desk: Desk) -> None:
-    (desk.suite / "deploy" / "report.txt").write_text(AUTOLOG)
+def _old_report(site: Site) -> None:
+    (site.suite / "deploy" / "report.txt").write_text(AUTOLOG)
     rewrite(
-        desk.suite / INFER,
+        site.suite / INFER,
         ONEDNN,
         f"{ONEDNN}if onednn:\n    print(open('deploy/report.txt').read())\n    sys.exit(0)\n",
     )
 
 
-def _silent_second_attempt(desk: Desk) -> None:
+def _silent_second_attempt(site: Site) -> None:
     """The legs print everything and the second one is killed; tried again, both print nothing."""
-    mark = desk.suite.parent / "legs-killed-before"
+    mark = site.suite.parent / "legs-killed-before"
     edit(
         INFER,
         (ONEDNN, f"{ONEDNN}mark = {str(mark)!r}\nif os.path.exists(mark):\n    sys.exit(0)\n"),
         (SCORES, f"{SCORES}\nif onednn:\n    open(mark, 'w').close()\n    os.kill(os.getpid(), 9)\n"),
-    )(desk)
-    desk.configure_policy(retries={"killed": 1})
+    )(site)
+    site.configure_policy(retries={"killed": 1})
 
 
-def _drop_a_leg(desk: Desk) -> None:
-    desk.edit_params("--enable-mkldnn:False|True", "--enable-mkldnn:False")
+def _drop_a_leg(site: Site) -> None:
+    site.edit_params("--enable-mkldnn:False|True", "--enable-mkldnn:False")
 
 
 LIES = (

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.support.certify import Desk
+from tests.support.certify import Site
 
 from tipcflow.domain import Status
 
@@ -30,7 +30,7 @@ class Lie:
 
     name: str
     does: str
-    tell: Callable[[Desk], None]
+    tell: Callable[[Site], None]
     named: tuple[str, ...]
     statuses: frozenset[Status] = FAILED
     history: bool = True
@@ -45,21 +45,21 @@ def rewrite(path: Path, old: str, new: str, *, every: bool = False) -> None:
     path.write_text(text.replace(old, new) if every else text.replace(old, new, 1))
 
 
-def edit(file: str, *changes: tuple[str, str]) -> Callable[[Desk], None]:
+def edit(file: str, *changes: tuple[str, str]) -> Callable[[Site], None]:
     """A lie that is a few replacements in one file of the suite."""
 
-    def tell(desk: Desk) -> None:
+    def tell(site: Site) -> None:
         for old, new in changes:
-            rewrite(desk.suite / file, old, new)
+            rewrite(site.suite / file, old, new)
 
     return tell
 
 
-def both(*tellers: Callable[[Desk], None]) -> Callable[[Desk], None]:
+def both(*tellers: Callable[[Site], None]) -> Callable[[Site], None]:
     """Several edits that make one lie."""
 
-    def tell(desk: Desk) -> None:
+    def tell(site: Site) -> None:
         for one in tellers:
-            one(desk)
+            one(site)
 
     return tell

@@ -1,6 +1,6 @@
 """Numbers that are wrong, renamed or gone."""
 
-from tests.support.certify import Desk
+from tests.support.certify import Site
 from tests.support.liars.lie import Lie, edit
 from tests.support.liars.training import STEP, TRAIN
 
@@ -27,21 +27,21 @@ def flood(code: str) -> str:
     )
 
 
-def _nan_behind_a_flood(desk: Desk) -> None:
+def _nan_behind_a_flood(site: Site) -> None:
     edit(
         TRAIN,
         (STEP, flood(STEP)),
         (LOSS, "loss: {float('nan') if epoch == 2 and rank == 1 else loss:.5f}"),
-    )(desk)
+    )(site)
 
 
-def _nan_behind_a_progress_bar(desk: Desk) -> None:
+def _nan_behind_a_progress_bar(site: Site) -> None:
     bar = "print(''.join(chr(13) + 'downloading ' + str(n) + '%' for n in range(3000)), end=chr(13))"
     edit(
         TRAIN,
         (STEP, f"{STEP}        if epoch == 2 and iteration == 4:\n            {bar}\n"),
         (LOSS, "loss: {float('nan') if epoch == 2 and iteration == 4 else loss:.5f}"),
-    )(desk)
+    )(site)
 
 
 LIES = (

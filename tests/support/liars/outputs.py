@@ -1,6 +1,6 @@
 """Weights, exports and evaluations that are not there, are empty or are not of this run."""
 
-from tests.support.certify import Desk
+from tests.support.certify import Site
 from tests.support.liars.lie import Lie, both, edit
 from tests.support.liars.training import TRAIN
 
@@ -10,15 +10,15 @@ PRETRAINED = 'if not os.path.exists(args.pretrained):\n    sys.exit(f"no weights
 EXPORTED = 'os.path.join(args.save_inference_dir, "inference.pdiparams")'
 
 
-def _no_weights_check(desk: Desk) -> None:
-    edit(EXPORT, (PRETRAINED, ""))(desk)
+def _no_weights_check(site: Site) -> None:
+    edit(EXPORT, (PRETRAINED, ""))(site)
 
 
 def _shipped(path: str, text: str = "exported last week\n") -> object:
     """The suite's folder holds the file already."""
 
-    def tell(desk: Desk) -> None:
-        file = desk.suite / path
+    def tell(site: Site) -> None:
+        file = site.suite / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
 

@@ -1,6 +1,6 @@
 """Runs that are slower, and try not to look it. They need a history and a policy that gates speed."""
 
-from tests.support.certify import Desk
+from tests.support.certify import Site
 from tests.support.liars.lie import DOUBT, WORSE, Lie, both, edit
 from tests.support.liars.metrics import flood
 from tests.support.liars.training import EPOCHS, STEP, TRAIN
@@ -14,9 +14,9 @@ def _slower(factor: float) -> object:
     return edit(TRAIN, (BATCH_COST, f"avg_batch_cost: {{args.step_time * {factor}:.5f}} sec"))
 
 
-def _crashing_confirm_run(desk: Desk) -> None:
+def _crashing_confirm_run(site: Site) -> None:
     """The run is slow; the confirm run of the same commit crashes."""
-    mark = desk.suite.parent / "trained-before"
+    mark = site.suite.parent / "trained-before"
     both(
         _slower(3.0),  # type: ignore[arg-type]
         edit(
@@ -28,7 +28,7 @@ def _crashing_confirm_run(desk: Desk) -> None:
                 f"open(mark, 'w').close()\n{EPOCHS}",
             ),
         ),
-    )(desk)
+    )(site)
 
 
 LIES = (

@@ -1,6 +1,6 @@
 """Trainings that did not happen as declared, and end with exit code 0."""
 
-from tests.support.certify import Desk
+from tests.support.certify import Site
 from tests.support.liars.lie import DOUBT, Lie, both, edit
 
 TRAIN = "train.py"
@@ -21,9 +21,9 @@ def _after_banner(code: str) -> tuple[str, str]:
     return BANNER, f"{BANNER}{code}"
 
 
-def _retried_and_silent(desk: Desk) -> None:
+def _retried_and_silent(site: Site) -> None:
     """The first attempt logs and is killed; the second logs nothing and keeps what the first one wrote."""
-    mark = desk.suite.parent / "killed-before"
+    mark = site.suite.parent / "killed-before"
     edit(
         TRAIN,
         _after_banner(
@@ -37,8 +37,8 @@ def _retried_and_silent(desk: Desk) -> None:
             f"{STEP}        if epoch == 2 and iteration == 4 and rank == 3:\n"
             "            os.kill(os.getpid(), 9)\n",
         ),
-    )(desk)
-    desk.configure_policy(retries={"killed": 1})
+    )(site)
+    site.configure_policy(retries={"killed": 1})
 
 
 LIES = (

@@ -9,7 +9,7 @@ import pytest
 from tests.faults.catalogue import FAULTS
 from tests.faults.fault import Fault
 from tests.faults.world import World
-from tests.support.certify import ROOT, Desk
+from tests.support.certify import ROOT, Site
 from tests.support.liars.lie import Lie
 from tests.support.liars.table import LIES
 
@@ -19,7 +19,7 @@ ON_NODES = frozenset(
 )
 
 
-class Editor(Desk):
+class Editor(Site):
     """The suite and policies of a user without nodes."""
 
     def __init__(self, folder: Path) -> None:
@@ -31,31 +31,31 @@ class Editor(Desk):
         (self.configs / "suites").mkdir()
 
 
-def _texts(desk: Desk) -> dict[Path, str]:
-    return {path: path.read_text() for path in desk.suite.rglob("*") if path.is_file() and path.suffix != ".pyc"}
+def _texts(site: Site) -> dict[Path, str]:
+    return {path: path.read_text() for path in site.suite.rglob("*") if path.is_file() and path.suffix != ".pyc"}
 
 
-def _compiles(desk: Desk) -> None:
-    for path, text in _texts(desk).items():
+def _compiles(site: Site) -> None:
+    for path, text in _texts(site).items():
         if path.suffix == ".py":
             compile(text, str(path), "exec")
 
 
 @pytest.mark.parametrize("lie", [pytest.param(lie, id=re.sub(r"\W+", "_", lie.name)) for lie in LIES])
 def test_a_lie_changes_the_suite(lie: Lie, tmp_path: Path) -> None:
-    desk = Editor(tmp_path)
-    before = _texts(desk)
-    lie.tell(desk)
-    assert _texts(desk) != before
-    _compiles(desk)
+    site = Editor(tmp_path)
+    before = _texts(site)
+    lie.tell(site)
+    assert _texts(site) != before
+    _compiles(site)
 
 
 @pytest.mark.parametrize(
     "fault", [pytest.param(one, id=re.sub(r"\W+", "_", one.name)) for one in FAULTS if one.name not in ON_NODES]
 )
 def test_a_fault_can_be_prepared(fault: Fault, tmp_path: Path) -> None:
-    desk = Editor(tmp_path)
-    world = World(tmp_path, desk, random.Random(1), victim="b", rank=3, iteration=4)
+    site = Editor(tmp_path)
+    world = World(tmp_path, site, random.Random(1), victim="b", rank=3, iteration=4)
     world.set_up()
     fault.prepare(world)
-    _compiles(desk)
+    _compiles(site)

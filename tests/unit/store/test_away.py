@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from tests.support import postgres
-from tests.support.faults.desk_store import Line
+from tests.support.faults.cli_store import Line
 
 from tipcflow.domain import InfraError
 from tipcflow.store import Store

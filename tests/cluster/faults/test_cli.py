@@ -1,4 +1,4 @@
-"""Faults of runs at the desk (tests/support/faults/table.py)."""
+"""Faults of runs from the CLI (tests/support/faults/table.py)."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -25,6 +25,6 @@ def case(nodes: LocalNodes, tmp_path: Path) -> Iterator[Case]:
         yield made
 
 
-@pytest.mark.parametrize("fault", [param(fault) for fault in FAULTS if fault.needs == "desk"])
+@pytest.mark.parametrize("fault", [param(fault) for fault in FAULTS if fault.needs == "cli"])
 def test_fault(case: Case, fault: Fault) -> None:
     judged(case, fault)

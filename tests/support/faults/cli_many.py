@@ -23,7 +23,7 @@ def refused_logins(case: Case) -> None:
         nodes.kill_sshd(node.name)
         nodes.start_sshd(node.name)
     addresses = ",".join(f"192.168.0.{number}" for number in range(1, NODES + 1))
-    case.desk.edit_params("192.168.0.1,192.168.0.2;0,1", f"{addresses};0")
+    case.site.edit_params("192.168.0.1,192.168.0.2;0,1", f"{addresses};0")
     hogs = [socket.create_connection((node.address, 22)) for node in nodes.cluster.nodes]
     case.now()
     running = case.start()
@@ -50,7 +50,7 @@ def clock_ahead(case: Case) -> None:
     shared = f"FAKETIME_SHARED='/faketime_sem_{keeper} /faketime_shm_{keeper}'"
     python.write_text(f'#!/bin/sh\n{ahead} {shared} exec {node.python} "$@"\n')
     python.chmod(0o755)
-    case.desk.configure_node("b", python=str(python))
+    case.site.configure_node("b", python=str(python))
     try:
         case.now()
         running = case.start()

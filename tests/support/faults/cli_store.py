@@ -79,7 +79,7 @@ def database_locked(case: Case) -> None:
     gate = case.gate()
     running = case.start()
     gate.wait(running)
-    with contextlib.closing(sqlite3.connect(case.desk.home / "tipcflow.db", isolation_level=None)) as other:
+    with contextlib.closing(sqlite3.connect(case.site.home / "tipcflow.db", isolation_level=None)) as other:
         other.execute("PRAGMA busy_timeout=60000")
         other.execute("BEGIN EXCLUSIVE")
         case.now()
@@ -94,7 +94,7 @@ def database_away(case: Case) -> None:
     server = case.stack.enter_context(postgres.running())
     line = Line(server.socket_dir)
     case.stack.callback(line.close)
-    case.desk.database_url = server.create().replace(str(server.socket_dir), str(line.folder))
+    case.site.database_url = server.create().replace(str(server.socket_dir), str(line.folder))
     gate = case.gate()
     running = case.start()
     gate.wait(running)

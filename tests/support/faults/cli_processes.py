@@ -19,12 +19,12 @@ def worker_killed(case: Case) -> None:
 
 def worker_killed_once(case: Case) -> None:
     """As an impatient neighbour does; the second attempt is left alone."""
-    case.desk.configure_policy(retries={})
+    case.site.configure_policy(retries={})
     mark = str(case.folder / "killed")
     kill = f'open({mark!r}, "w").close(); os.kill(os.getpid(), signal.SIGKILL)'
     behind_gate(case, f"os.path.exists({mark!r}) or exec({kill!r})", others="pass")
     assert case.run is not None
-    with case.desk.store() as store:
+    with case.site.store() as store:
         tried = [one for one in store.attempts(case.run.id) if one.step.endswith("train")]
     assert [(one.attempt, set(one.nodes)) for one in tried] == [(1, {"a", "b"}), (2, {"a", "b"})]
 
@@ -53,19 +53,19 @@ def launcher_killed(case: Case) -> None:
 
 def rank_hangs(case: Case) -> None:
     """The others go on to where they need it, one iteration further."""
-    case.desk.configure_policy(hang_s=6)
+    case.site.configure_policy(hang_s=6)
     behind_gate(case, FOR_EVER, others="pass", later=FOR_EVER)
 
 
 def deadline_passed(case: Case) -> None:
     """The run's budget is used up in the middle of a training that goes on printing."""
-    case.desk.configure_suite(budget_minutes=0.15)
+    case.site.configure_suite(budget_minutes=0.15)
     gate = case.gate()
     running = case.start()
     gate.wait(running)
     case.now()
     case.end(running)
     assert case.run is not None
-    folder = case.desk.home / "runs" / case.run.id
+    folder = case.site.home / "runs" / case.run.id
     kept = [json.loads(path.read_text()) for path in folder.glob("*/*/evidence.json")]
     assert {(one["node"], one["why"]) for one in kept} >= {("a", "deadline")}, kept

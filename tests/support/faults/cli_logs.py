@@ -25,7 +25,7 @@ def gigabyte(case: Case) -> None:
 def gigabyte_said(case: Case) -> None:
     behind_gate(case, SAID_FLOOD)
     assert case.run is not None
-    shown = (case.desk.home / "runs" / case.run.id).glob("*/b/logs/main.log*")
+    shown = (case.site.home / "runs" / case.run.id).glob("*/b/logs/main.log*")
     assert sum(path.stat().st_size for path in shown) < 1 << 30, "what no person reads was fetched as a whole"
 
 

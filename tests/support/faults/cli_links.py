@@ -44,7 +44,7 @@ def sshd_killed(case: Case) -> None:
 
 def link_cut_for_good(case: Case) -> None:
     """What stays on the node is named; when the node is back, it is ended there."""
-    case.desk.configure_policy(waits={"reconnect_s": 2, "lease_ttl_s": 6, "silence_s": 4})
+    case.site.configure_policy(waits={"reconnect_s": 2, "lease_ttl_s": 6, "silence_s": 4})
     gate = case.gate()
     running = case.start()
     gate.wait(running)
@@ -53,9 +53,9 @@ def link_cut_for_good(case: Case) -> None:
         case.away.add("b")
         case.end(running)
     assert "node b could not be listed" in running.output, running.output
-    assert case.desk.training_runs_on("b"), "nobody could have ended what is there"
+    assert case.site.training_runs_on("b"), "nobody could have ended what is there"
     address = case.nodes.cluster.node("b").address
-    with case.desk.store() as store:
+    with case.site.store() as store:
         kept = [lease for lease in store.leases() if lease.node == address]
         assert kept, "the slots of a node that could not be listed were given back"
         case.wait_for(lambda: not any(one.live(time.time()) for one in store.leases()), "the lease's end")

@@ -3,7 +3,7 @@
 import time
 
 import yaml
-from tests.support.certify import Desk
+from tests.support.certify import Site
 from tests.support.faults.case import NODE_LEASE_S, Case
 from tests.support.faults.running import Running
 
@@ -19,18 +19,18 @@ WAITERS += (("ac", "ci"), ("ad", "ci"), ("bd", "ci"))
 
 def two_controllers(case: Case) -> None:
     """Their databases know nothing of each other: the node decides."""
-    other = Desk(case.folder / "other", case.nodes)
+    other = Site(case.folder / "other", case.nodes)
     gate = case.gate()
     first = case.start()
     gate.wait(first)
     case.now()
-    second = case.start(desk=other)
+    second = case.start(site=other)
     second.wait_said("has no lease in this database")
     assert first.id in second.output
     gate.open()
     case.end(first)
     assert second.end() == 0, second.output
-    with case.desk.store() as ours, other.store() as theirs:
+    with case.site.store() as ours, other.store() as theirs:
         assert theirs.leases() == []
         ended = max(one.ended_at or 0.0 for one in ours.attempts(first.id))
         began = min(one.started_at for one in theirs.attempts(second.id))
@@ -39,7 +39,7 @@ def two_controllers(case: Case) -> None:
 
 def controller_gone(case: Case) -> None:
     """Its nodes end its job by themselves; maintenance gives the run a status and frees what it held."""
-    case.desk.configure_policy(waits={"lease_ttl_s": 5, "node_lease_s": NODE_LEASE_S})
+    case.site.configure_policy(waits={"lease_ttl_s": 5, "node_lease_s": NODE_LEASE_S})
     gate = case.gate()
     running = case.start()
     gate.wait(running)
@@ -48,8 +48,8 @@ def controller_gone(case: Case) -> None:
     case.wait_for(lambda: not any(case.nodes.processes(name) for name in "ab"), "the nodes' own end of the job")
     said = case.reap()
     assert "was dropped" in said, said
-    with case.desk.store() as store:
-        upkeep = Upkeep(store, case.desk.home, case.desk.configs, connect, print, now=time.time() + DAY_S)
+    with case.site.store() as store:
+        upkeep = Upkeep(store, case.site.home, case.site.configs, connect, print, now=time.time() + DAY_S)
         assert "1 got one" in runs_without_status(upkeep)
         case.run = store.get_run(running.id)
     case.text = f"{running.output}\n{said}"
@@ -59,7 +59,7 @@ def ten_runs(case: Case) -> None:
     """Two runs hold all four nodes; eight wait for pairs of them, with three priorities."""
     case.nodes_of_its_own(names=tuple("abcd"))
     for pair in {*HOLDERS, *(pair for pair, _ in WAITERS)}:
-        _write_pair(case.desk, pair)
+        _write_pair(case.site, pair)
     gate = case.gate()
     runs = [case.start(cluster=pair) for pair in HOLDERS]
     for running in runs:
@@ -74,22 +74,22 @@ def ten_runs(case: Case) -> None:
         case.end(running, seconds=240)
         assert case.run is not None
         assert case.run.status is Status.PASS, running.output
-    _in_order(case.desk, runs)
+    _in_order(case.site, runs)
 
 
-def _write_pair(desk: Desk, pair: str) -> None:
-    content = yaml.safe_load(desk.cluster_file.read_text())
+def _write_pair(site: Site, pair: str) -> None:
+    content = yaml.safe_load(site.cluster_file.read_text())
     chosen = [node for node in content["nodes"] if node["name"] in pair]
-    desk.cluster_file.with_name(f"{pair}.yaml").write_text(
+    site.cluster_file.with_name(f"{pair}.yaml").write_text(
         yaml.safe_dump({**content, "name": pair, "nodes": chosen})
     )
 
 
-def _in_order(desk: Desk, runs: list[Running]) -> None:
+def _in_order(site: Site, runs: list[Running]) -> None:
     """Nobody was on a node together with another; who had the higher priority went first."""
     order = {"ci": 0, "cli": 1, "weekly": 2}
     spans = []
-    with desk.store() as store:
+    with site.store() as store:
         for number, running in enumerate(runs):
             run, tried = store.get_run(running.id), store.attempts(running.id)
             began, ended = min(one.started_at for one in tried), max(one.ended_at or 0 for one in tried)
