@@ -1,4 +1,4 @@
-"""Maps metric names and units as logs print them to tipcflow names (the registry itself is in the domain layer)."""
+"""Maps printed metric names and units to tipcflow names (the registry itself is in the domain layer)."""
 
 from tipcflow.domain.numbers.metrics import METRICS, Metric, metric
 

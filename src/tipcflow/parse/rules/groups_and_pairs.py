@@ -76,7 +76,7 @@ class PairsRule:
 
 
 def _fields(line: str, bounds: Span, places: dict[str, Span | None], rule: PairsRule) -> Iterator[Field]:
-    """Return the values of a part of a line; a loss printed as a non-number (`None`) is a field without a value."""
+    """Return the values of a part of a line; a loss printed as a non-number (`None`) has no value."""
     seen: set[str] = set()
     for name, unit, number, at in pairs(line, *bounds):
         place = index_place(name, line, number)

@@ -8,9 +8,9 @@
     [05/01 10:00:09] ppdet.engine INFO: Total sample number: 50, average FPS: 3.2
     [05/01 10:00:09] ppdet.engine INFO: Best test bbox ap is 0.123.
 
-(each training line is one line in the log). Epochs count from 0. Losses are medians of a window. COCO's table
-becomes AP, AP50,
-AP75, APs, APm, APl, AR1, AR10, AR100, ARs, ARm, ARl; -1.000 (not applicable) is not a value.
+(each training line is one line in the log). Epochs count from 0. Losses are medians of a window. COCO's
+table becomes AP, AP50, AP75, APs, APm, APl, AR1, AR10, AR100, ARs, ARm, ARl; -1.000 (not applicable) is not
+a value.
 """
 
 import re

@@ -1,11 +1,12 @@
-"""Line format of throughput results per training, printed by DLPerf's extraction scripts and TIPC's benchmark.
+"""Line format of throughput results per training, printed by DLPerf's extraction scripts and TIPC's
+benchmark.
 
     logs/paddle-plsc/arcface/bz128/4n8g/r50_b128_fp32_4.log {1: 11165.17, 4: 11077.58}
     {"model_name": "ResNet50_bs256_fp32_MultiP_DP", "batch_size": 256, "ips": 2564.1, "speed_unit": "images/s"}
 
 In a DLPerf line, the last number belongs to this log (earlier numbers were printed before). A benchmark's
-object may
-span several lines (`tipcflow.parse.reports.objects`). Other objects have no unit, model or devices.
+object may span several lines (`tipcflow.parse.reports.objects`). Other objects have no unit, model or
+devices.
 """
 
 import re

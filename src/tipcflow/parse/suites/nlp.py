@@ -3,8 +3,7 @@
     [2022-05-01 10:00:00,123] [    INFO] - global step 10, epoch: 1, batch: 9, rank_id: 0, loss: 0.480512, lr:
     0.00002, avg_batch_cost: 0.2 sec, ips: 160.1 sequences/sec
     loss: 2.345, learning_rate: 1e-05, global_step: 10, interval_runtime: 1.2, interval_samples_per_second: 6.6
-    2021-05-01 10:00:00 [INFO]      [TRAIN] Epoch=1/12, Step=10/50, loss=1.2, lr=0.001, time_each_step=0.5s,
-    eta=0:10:0
+    2021-05-01 10:00:00 [INFO]	[TRAIN] Epoch=1/12, Step=10/50, loss=1.2, lr=0.001, time_each_step=0.5s, eta=0:10:0
     2021-05-01 10:00:09 [INFO]	[EVAL] Finished, Epoch=1, bbox_map=12.3 .
     2021-05-01 10:00:09 [INFO]	[TRAIN] Epoch 1 finished, loss=1.3, lr=0.001 .
     [2021-03-12 10:00:00,123][INFO]  pass 0, batch 150, loss: 40.1, lr: 0.1, elapsed: 0.3, throughput: 400.5 …

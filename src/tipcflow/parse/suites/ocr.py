@@ -1,7 +1,6 @@
 """Line format of PaddleOCR since 2021.
 
-    [2022/08/08 16:28:28] ppocr INFO: epoch: [1/200], global_step: 10, lr: 0.000006, acc: 0.109375,
-    norm_edit_dis:
+    [2022/08/08 16:28:28] ppocr INFO: epoch: [1/200], global_step: 10, lr: 0.000006, acc: 0.109375, norm_edit_dis:
     0.387492, CTCLoss: 4.1, loss: 1.871535, avg_reader_cost: 0.28200 s, avg_batch_cost: 0.82318 s, avg_samples:
     8.0, ips: 9.71838 samples/s, eta: 9 days, 2:29:27, max_mem_reserved: 5140 MB, max_mem_allocated: 4339 MB
     [2021/08/08 16:28:28] root INFO: epoch: [1/200], iter: 10, 'lr': 0.001, 'loss': 4.1, reader_cost: 0.1 s,
@@ -12,9 +11,8 @@
     [2022/08/08 16:29:00] ppocr INFO: hmean:0.8670120239257812
 
 (each training line is one line in the log). Values listed after `metric in ckpt ***` are from an earlier run
-and are ignored.
-avg_* of the last group of an epoch are too small, because the suite divides by the full group length; ips is
-correct.
+and are ignored. avg_* of the last group of an epoch are too small, because the suite divides by the full
+group length; ips is correct.
 """
 
 import re

@@ -11,8 +11,8 @@
     Epoch: [0][  10/5005]	Time  0.5 ( 0.6)	Data  0.0 ( 0.0)	Loss 6.9e+00 (7.0e+00)	Acc@1   0.00 (  0.12)
     Epoch 1 time: 12.3s
 
-In `6.9 (7.0)`, the first number is the iteration's value; the second is a mean and is ignored. The iteration of
-`Train Epoch` counts images. A value without `train` or `test` before it belongs to training.
+In `6.9 (7.0)`, the first number is the iteration's value; the second is a mean and is ignored. The iteration
+of `Train Epoch` counts images. A value without `train` or `test` before it belongs to training.
 """
 
 import re
