@@ -4,7 +4,7 @@
 [1,3]<stdout>: …                                mpirun --tag-output
 3: …                                            srun --label
 log/workerlog.3:…    workerlog.3-…              grep "" log/workerlog.*
-==> log/workerlog.3 <==                         tail -f log/workerlog.*: a separate line; applies to the lines after it
+==> log/workerlog.3 <==                         tail -f log/workerlog.*: a separate line, for the lines after it
 """
 
 import re
