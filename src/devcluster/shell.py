@@ -1,4 +1,4 @@
-"""Child processes of the set-up: deadlines, clear errors, and out of reach of the terminal's Ctrl-C."""
+"""Child processes of the set-up, with deadlines and clear errors, isolated from the terminal's Ctrl-C."""
 
 import subprocess
 from collections.abc import Sequence
@@ -11,12 +11,12 @@ DEADLINE_S = 15.0
 def call(
     argv: Sequence[str], *, stdin: str = "", check: bool = True, deadline_s: float = DEADLINE_S
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end.
+    """Run a command until its end.
 
-    It gets a process group of its own: Ctrl-C reaches this process alone, which then ends in good order.
+    The command has its own process group: Ctrl-C reaches only this process, which then shuts down cleanly.
 
     Raises:
-        InfraError: the command is missing, took too long, or (with `check`) failed.
+        InfraError: the command is missing, exceeded the deadline, or (with `check`) failed.
     """
     try:
         done = subprocess.run(

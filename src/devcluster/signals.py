@@ -1,8 +1,8 @@
-"""Ctrl-C, SIGTERM and SIGHUP while local nodes exist: what was made is always taken down again.
+"""Handling of Ctrl-C, SIGTERM and SIGHUP while local nodes exist: all resources are always removed.
 
-Python may raise KeyboardInterrupt between any two lines, also in the middle of a clean-up. Here a signal raises
-at most once, and never while a `hold` lasts: set-up and clean-up run under a hold and look for a waiting signal
-at the points where they can stop.
+Python may raise KeyboardInterrupt between any two lines, also during a clean-up. Here a signal raises at most
+once, and never during a `hold`: set-up and clean-up run under a hold and check for a pending signal at the
+points where they can stop.
 """
 
 import signal
@@ -16,10 +16,10 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Interrupted(KeyboardInterrupt):
-    """A signal asked to stop.
+    """A signal requested a stop.
 
     Attributes:
-        signum: which one.
+        signum: the signal's number.
     """
 
     def __init__(self, signum: int) -> None:
@@ -28,7 +28,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 class SignalGate:
-    """Turns signals into one `Interrupted`, at a moment when nothing is half made."""
+    """Converts signals to one `Interrupted`, raised only when no resource is partially created."""
 
     def __init__(self) -> None:
         self._users = 0
@@ -39,7 +39,7 @@ class SignalGate:
 
     @contextmanager
     def installed(self) -> Iterator[None]:
-        """Handle the signals for as long as this lasts; nests. Off the main thread it does nothing."""
+        """Handle the signals in this context; nestable. No effect outside the main thread."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -47,7 +47,7 @@ class SignalGate:
         if self._users == 1:
             self._waiting, self._raised = 0, False
             for number in _SIGNALS:
-                # What the caller ignores on purpose (nohup) stays ignored.
+                # Signals that the caller ignores on purpose (nohup) remain ignored.
                 if signal.getsignal(number) is not signal.SIG_IGN:
                     self._previous[number] = signal.signal(number, self._handle)
         try:
@@ -61,7 +61,7 @@ class SignalGate:
 
     @contextmanager
     def hold(self) -> Iterator[None]:
-        """Keep signals waiting; one that came is raised at the end, unless something else already ends this."""
+        """Defer signals; a pending signal is raised at the end, unless another exception is active."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -75,10 +75,10 @@ class SignalGate:
         self.check()
 
     def check(self) -> None:
-        """Raise a waiting signal now (called at the safe points of a set-up; safe from any thread).
+        """Raise a pending signal now (called at the safe points of a set-up; safe from any thread).
 
         Raises:
-            Interrupted: when a signal came and was not raised yet.
+            Interrupted: a signal was received and not raised yet.
         """
         if self._waiting and not self._raised:
             if threading.current_thread() is threading.main_thread():

@@ -1,1 +1,1 @@
-"""A real Airflow on this machine for as long as somebody needs it: `stack.airflow_stack`."""
+"""Temporary Airflow on this machine: `stack.airflow_stack`."""

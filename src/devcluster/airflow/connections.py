@@ -1,4 +1,4 @@
-"""A cluster's nodes as Airflow connections, in the environment of Airflow's components."""
+"""Airflow connections of a cluster's nodes, as environment variables of Airflow's components."""
 
 import json
 from pathlib import Path
@@ -7,9 +7,9 @@ from tipcflow.domain import Cluster, ConfigError, Node
 
 
 def connections_env(cluster: Cluster) -> dict[str, str]:
-    """`AIRFLOW_CONN_<ID>` for every node with an ssh target: where it is, with which key, and its host key.
+    """Return `AIRFLOW_CONN_<ID>` for every node with an ssh target: address, private key file and host key.
 
-    The private key stays in its file; the host key is checked by both of the SSH provider's hooks.
+    The variables contain only the private key's path; both hooks of the SSH provider check the host key.
 
     Raises:
         ConfigError: a node has no connection id, no ssh target or no known host key.
@@ -31,14 +31,14 @@ def _connection(node: Node) -> dict[str, object]:
             "key_file": node.ssh.identity_file,
             "host_key": _host_key(node),
             "no_host_key_check": "false",
-            # Neither the user's own keys nor an agent's: what this connection says, or nothing.
+            # Only this connection's key: neither the user's own keys nor those of an agent.
             "look_for_keys": "false",
         },
     }
 
 
 def _host_key(node: Node) -> str:
-    """`<type> <base64>` of the node, out of its known_hosts file."""
+    """Return `<type> <base64>` of the node's host key from its known_hosts file."""
     names = {node.ssh.host, f"[{node.ssh.host}]:{node.ssh.port}"}
     path = Path(node.ssh.known_hosts or "")
     try:

@@ -1,4 +1,4 @@
-"""The environment that every process of a local Airflow gets."""
+"""Environment of every process of a local Airflow."""
 
 import os
 import sys
@@ -13,12 +13,12 @@ LOOPBACK = "127.0.0.1"
 
 
 class Folders(NamedTuple):
-    """What Airflow reads.
+    """Folders that Airflow reads.
 
     Attributes:
-        dags: its DAGs folder.
-        plugins: its plugins folder; None for none.
-        configs: TIPCFLOW_CONFIG_DIR; `airflow.env` in it holds the settings.
+        dags: the DAGs folder.
+        plugins: the plugins folder; None for none.
+        configs: TIPCFLOW_CONFIG_DIR; its `airflow.env` contains the settings.
     """
 
     dags: Path
@@ -29,13 +29,13 @@ class Folders(NamedTuple):
 def environment(
     airflow: AirflowHome, folders: Folders, *, home: Path, port: int, more: Mapping[str, str]
 ) -> dict[str, str]:
-    """This process's environment without its Airflow settings, plus ours; `more` wins over all of them.
+    """Return this process's environment with its Airflow settings replaced by tipcflow's; `more` overrides both.
 
     Args:
         home: TIPCFLOW_HOME.
 
     Raises:
-        ConfigError: the settings file is wrong.
+        ConfigError: the settings file is invalid.
     """
     env = {key: value for key, value in os.environ.items() if not _is_foreign(key)}
     env |= {setting.key: setting.value for setting in read_settings(folders.configs / "airflow.env")}
@@ -55,12 +55,12 @@ def environment(
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), env.get("PATH", os.defpath)]),
         "PYTHONUNBUFFERED": "1",
     }
-    # A proxy of the outer world has no way to this machine's loopback.
+    # An external proxy cannot reach this machine's loopback.
     for name in ("NO_PROXY", "no_proxy"):
         env[name] = ",".join(part for part in (env.get(name, ""), LOOPBACK, "localhost") if part)
     return env | dict(more)
 
 
 def _is_foreign(key: str) -> bool:
-    """Settings of some other Airflow that this shell knows, and what would change what our Python imports."""
+    """Whether a variable is a setting of another Airflow, or changes the imports of this Python."""
     return key.startswith(("AIRFLOW_", "_AIRFLOW_")) or key in ("PYTHONHOME", "PYTHONSTARTUP")

@@ -1,4 +1,4 @@
-"""Whether a local Airflow answers, and which of its parts are alive."""
+"""Health of a local Airflow and its components."""
 
 import json
 import socket
@@ -9,20 +9,20 @@ from typing import Any
 from devcluster.airflow.environment import LOOPBACK
 from tipcflow.domain import InfraError
 
-# What the health page calls the components that do not serve it.
+# Names on the health page of the components that do not serve it.
 _PARTS = {"scheduler": "scheduler", "dag_processor": "dag-processor", "triggerer": "triggerer"}
 
 
 def unhealthy(url: str, components: tuple[str, ...], since: float, *, timeout_s: float = 30.0) -> list[str]:
-    """Which components do not run yet, as Airflow itself sees it; all of them while it does not answer.
+    """Return the components that Airflow does not report as running; all of them if it does not respond.
 
     Args:
-        since: Unix time of the start; a sign of life from before is another process's.
+        since: Unix time of the start; an earlier heartbeat belongs to another process.
     """
     try:
         told = _get(f"{url}/api/v2/monitor/health", timeout_s)
-        # The tasks' own API builds itself at its first request, for seconds: without this the first task would
-        # run into its time limit.
+        # The first request to the task execution API takes seconds to initialise it: without this request,
+        # the first task would exceed its time limit.
         _get(f"{url}/execution/health", timeout_s)
     except (OSError, ValueError):
         return list(components)
@@ -46,10 +46,10 @@ def _alive(told: dict[str, Any], part: str, since: float) -> bool:
 
 
 def free_port(preferred: int = 0) -> int:
-    """A port on the loopback address that nobody listens at; `preferred` when that is free.
+    """Return a free port of the loopback address; `preferred` if it is free.
 
     Raises:
-        InfraError: there is none.
+        InfraError: no port is free.
     """
     for port in dict.fromkeys((preferred, 0)):
         with socket.socket() as probe:

@@ -1,4 +1,4 @@
-"""AIRFLOW_HOME of a local Airflow: its secrets and its login, made once and readable by their owner alone."""
+"""AIRFLOW_HOME of a local Airflow: secrets and login, created once and readable by the owner only."""
 
 import base64
 import json
@@ -12,11 +12,11 @@ USER = "admin"
 
 @dataclass(frozen=True)
 class AirflowHome:
-    """The folder that a local Airflow keeps everything in.
+    """The folder with all files of a local Airflow.
 
     Attributes:
         folder: AIRFLOW_HOME.
-        password: of `USER`; read from the passwords file.
+        password: password of `USER`, read from the passwords file.
     """
 
     folder: Path
@@ -24,22 +24,22 @@ class AirflowHome:
 
     @property
     def passwords_file(self) -> Path:
-        """JSON object, user to password; mode 0600. Airflow reads it at every login."""
+        """Return the path of a JSON object, user to password; mode 0600. Airflow reads it at every login."""
         return self.folder / "passwords.json"
 
     @property
     def logs(self) -> Path:
-        """Folder of the components' own logs (task logs are in `logs/`)."""
+        """Return the folder of the components' own logs (task logs are in `logs/`)."""
         return self.folder / "components"
 
     @property
     def database(self) -> Path:
-        """The SQLite file that Airflow uses unless its settings name another database."""
+        """Return the SQLite file that Airflow uses unless its settings name another database."""
         return self.folder / "airflow.db"
 
 
 def airflow_home(folder: Path) -> AirflowHome:
-    """Make or open the folder. The login is written before Airflow starts, so that no log ever prints it."""
+    """Create or open the folder. The login is written before Airflow starts, so that no log contains it."""
     folder = folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(0o700)
@@ -64,7 +64,7 @@ def _password(path: Path) -> str:
 
 
 def _secrets() -> str:
-    """Airflow's keys, in the one file that only it reads: an environment would hand them to every task."""
+    """Return Airflow's keys for the one file that only Airflow reads: every task would inherit an environment."""
     fernet = base64.urlsafe_b64encode(os.urandom(32)).decode()
     return (
         "# Made once, for this folder alone. Settings come from the environment.\n"

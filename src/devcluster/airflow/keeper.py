@@ -1,15 +1,15 @@
-"""The process that all parts of a local Airflow live under, so that none of them outlives its owner.
+"""Supervisor process of a local Airflow: no component outlives the supervisor's owner.
 
 Usage: python -m devcluster.airflow.keeper
 
-It reads JSON lines from standard input: first `{"first": JOB}` with what must end well before the components
-start (a database migration; may be null), then `{"env": {...}, "components": [JOB, ...]}`. A JOB is
-`{"name", "argv", "log"}`. The end of standard input means: end everything. That is also what the owner's death
-looks like, however it dies. It tells what happens as JSON lines on standard output:
+The supervisor reads JSON lines from standard input: first `{"first": JOB}`, a job that must succeed before the
+components start (a database migration; may be null), then `{"env": {...}, "components": [JOB, ...]}`. A JOB is
+`{"name", "argv", "log"}`. At the end of standard input, which also follows any kind of death of the owner, the
+supervisor ends all processes. It reports events as JSON lines on standard output:
 `{"event": "started" | "ended" | "stopped", "name", "pid", "code"}`.
 
-Each child gets a session of its own. What loses its parent becomes a child of the keeper (a subreaper), and every
-process carries the mark in its environment, so the end finds them all.
+Each child has its own session. Orphans become children of the supervisor (a subreaper), and every process has a
+marker in its environment, so that the supervisor finds all of them at the end.
 """
 
 import contextlib
@@ -26,10 +26,10 @@ from typing import Any
 from devcluster.local_nodes.init import descendants
 
 MARK = "TIPCFLOW_LOCAL_AIRFLOW"
-# The api-server waits for open connections of a browser, the scheduler for tasks: neither is worth more.
+# At shutdown the api-server waits for open browser connections and the scheduler for tasks; this is the limit.
 GRACE_S = 3.0
 KILL_S = 10.0
-_CANNOT_START = 127  # as a shell says it
+_CANNOT_START = 127  # exit code of shells
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -40,7 +40,7 @@ def _die_with_keeper() -> None:
 
 
 class Keeper:
-    """The loop: start what is asked for, reap, tell, end with standard input."""
+    """The supervisor's loop: start requested jobs, reap and report children, end with standard input."""
 
     def __init__(self) -> None:
         self.names: dict[int, str] = {}
@@ -49,7 +49,7 @@ class Keeper:
         self._text = b""
 
     def start(self, job: dict[str, Any], env: dict[str, str]) -> int:
-        """Start one child; its output goes to the job's log. Returns: its process id, 0 when it cannot start."""
+        """Start one child; its output goes to the job's log. Returns: its process id, 0 if it cannot start."""
         with Path(job["log"]).open("ab") as log:
             try:
                 process = subprocess.Popen(
@@ -66,29 +66,29 @@ class Keeper:
                 log.flush()
                 tell("ended", job["name"], code=_CANNOT_START)
                 return 0
-        process.returncode = 0  # reaped below, so subprocess must not wait for it as well
+        process.returncode = 0  # reaped below, so subprocess must not wait for it too
         self.names[process.pid] = job["name"]
         tell("started", job["name"], pid=process.pid)
         return process.pid
 
     def take(self, message: dict[str, Any]) -> None:
-        """Do what the owner wants, once the first job has ended."""
+        """Process a message of the owner; components start after the first job."""
         if "first" in message:
-            # One that cannot start leaves the components waiting, as one that fails.
+            # If the first job cannot start, the components wait, as after a failure.
             self.first = (self.start(message["first"], {}) or -1) if message["first"] else 0
         else:
             self.waiting = message
         self.proceed()
 
     def proceed(self) -> None:
-        """Start the components when nothing stands before them."""
+        """Start the components if no first job is pending."""
         if self.waiting is not None and not self.first:
             for job in self.waiting["components"]:
                 self.start(job, self.waiting["env"])
             self.waiting = None
 
     def reap(self) -> None:
-        """Collect ended children and tell which of ours they were."""
+        """Reap ended children and report the supervisor's own."""
         with contextlib.suppress(ChildProcessError):
             while True:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -98,12 +98,12 @@ class Keeper:
                 if name := self.names.pop(pid, ""):
                     tell("ended", name, code=code)
                 if pid == self.first:
-                    # A failed migration leaves the components waiting: the owner decides.
+                    # After a failed migration the components wait: the owner decides.
                     self.first = 0 if code == 0 else -1
                     self.proceed()
 
     def run(self) -> None:
-        """Until standard input ends or TERM comes."""
+        """Run until the end of standard input or SIGTERM."""
         wake, woken = os.pipe()
         os.set_blocking(woken, False)
         os.set_blocking(wake, False)
@@ -130,7 +130,7 @@ class Keeper:
         return bool(data)
 
     def end(self) -> None:
-        """TERM to our children, then SIGKILL to all that is left below; new orphans turn up, so repeat."""
+        """Send SIGTERM to own children, then SIGKILL to all remaining descendants; repeat for new orphans."""
         for pid in self.names:
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGTERM)
@@ -153,13 +153,13 @@ class Keeper:
 
 
 def tell(event: str, name: str, **facts: int) -> None:
-    """One line for the owner, who may have gone."""
+    """Write one line for the owner; ignore an owner that has ended."""
     with contextlib.suppress(OSError):
         os.write(1, json.dumps({"event": event, "name": name, **facts}).encode() + b"\n")
 
 
 def main() -> None:
-    """Keep Airflow until the owner ends."""
+    """Supervise Airflow until the owner ends."""
     _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     keeper = Keeper()
     try:

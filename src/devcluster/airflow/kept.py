@@ -1,4 +1,4 @@
-"""The owner's side of the keeper: what runs under it, and what has ended."""
+"""Client of the supervisor process: running and ended components."""
 
 import json
 import signal
@@ -18,11 +18,11 @@ Job = dict[str, Any]
 
 
 class Kept:
-    """A running keeper.
+    """A running supervisor process.
 
     Attributes:
-        pid: of the keeper.
-        pids: of what it has started, by name, also of what has ended since.
+        pid: of the supervisor.
+        pids: of all started processes, by name, including ended ones.
         ended: exit codes by name, negative for a signal.
     """
 
@@ -45,18 +45,18 @@ class Kept:
 
     @property
     def gone(self) -> bool:
-        """Whether the keeper itself has ended."""
+        """Whether the supervisor itself has ended."""
         return self._gone.is_set()
 
     def first(self, job: Job | None) -> None:
-        """What must end well before anything else starts; None for nothing."""
+        """Start the job that must succeed before all other jobs; None for no such job."""
         self._send({"first": job})
 
     def start(self, env: Mapping[str, str], jobs: Sequence[Job]) -> None:
-        """Have jobs started, as soon as the first one has ended well.
+        """Request the start of jobs, which start after the first job has succeeded.
 
         Raises:
-            InfraError: the keeper has gone.
+            InfraError: the supervisor has ended.
         """
         for job in jobs:
             self.pids.pop(job["name"], None)
@@ -64,17 +64,17 @@ class Kept:
         self._send({"env": dict(env), "components": list(jobs)})
 
     def kill(self, name: str, number: int = signal.SIGKILL) -> None:
-        """Send a signal to what was started under that name, and wait until it has ended.
+        """Send a signal to the process of that name, and wait until it has ended.
 
         Raises:
-            InfraError: it never started, or does not end.
+            InfraError: the process never started, or does not end.
         """
         wait_until(lambda: name in self.pids, f"Airflow's {name} starts", deadline_s=_END_DEADLINE_S)
         kill_if_same(self.pids[name], start_time(self.pids[name]), number)
         wait_until(lambda: name in self.ended, f"Airflow's {name} ends", deadline_s=_END_DEADLINE_S)
 
     def close(self) -> None:
-        """Have everything ended, and wait for it. Idempotent."""
+        """End all processes and wait for their end. Idempotent."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         try:

@@ -1,4 +1,4 @@
-"""Whether Airflow's database is as this Airflow needs it, without asking Airflow, which takes ten seconds."""
+"""Migration state of Airflow's database, without a call of Airflow, which takes 10 s."""
 
 import contextlib
 import sqlite3
@@ -12,10 +12,10 @@ _NOTE = "migrated"
 
 
 def airflow_version() -> str:
-    """The installed Airflow's version.
+    """Return the installed Airflow's version.
 
     Raises:
-        InfraError: there is none beside this Python.
+        InfraError: this Python environment has no Airflow.
     """
     try:
         return version("apache-airflow-core")
@@ -26,7 +26,7 @@ def airflow_version() -> str:
 
 
 def is_migrated(airflow: AirflowHome, env: dict[str, str]) -> bool:
-    """Whether the home's own SQLite file was migrated by this version; False when that is not known."""
+    """Whether this version migrated the home's own SQLite file; False if unknown."""
     if "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN" in env:
         return False
     try:
@@ -37,7 +37,7 @@ def is_migrated(airflow: AirflowHome, env: dict[str, str]) -> bool:
 
 
 def note_migrated(airflow: AirflowHome) -> None:
-    """Remember that the migration has ended well."""
+    """Record that the migration has succeeded."""
     (airflow.folder / _NOTE).write_text(f"{airflow_version()} {_revision(airflow.database)}")
 
 

@@ -1,4 +1,4 @@
-"""`configs/airflow.env`: the Airflow settings that we ship, one KEY=VALUE per line, each with its reason."""
+"""Parser of `configs/airflow.env`: tipcflow's Airflow settings, one KEY=VALUE per line, each with its reason."""
 
 import re
 from pathlib import Path
@@ -13,9 +13,9 @@ class Setting(NamedTuple):
     """One line of the file.
 
     Attributes:
-        key: as an environment variable, AIRFLOW__SECTION__OPTION.
-        value: as it stands; no quotes, no expansion (docker's `env_file` reads it alike).
-        why: the comment lines above it, joined.
+        key: name of the environment variable, AIRFLOW__SECTION__OPTION.
+        value: the literal value; no quotes, no expansion (like docker's `env_file`).
+        why: the comment lines above the setting, joined.
     """
 
     key: str
@@ -24,20 +24,21 @@ class Setting(NamedTuple):
 
     @property
     def section(self) -> str:
-        """Airflow's section, for example `scheduler`."""
+        """Return Airflow's section, for example `scheduler`."""
         return self.key.split("__", 2)[1].lower()
 
     @property
     def option(self) -> str:
-        """Airflow's option in that section."""
+        """Return Airflow's option in that section."""
         return self.key.split("__", 2)[2].lower()
 
 
 def read_settings(path: Path) -> list[Setting]:
-    """All settings of the file, in its order.
+    """Return all settings of the file, in order.
 
     Raises:
-        ConfigError: no such file, a line that is no setting, one given twice, or one without a reason.
+        ConfigError: the file is missing, or has an invalid line, a duplicate setting, or a setting without a
+            reason.
     """
     try:
         lines = path.read_text().splitlines()

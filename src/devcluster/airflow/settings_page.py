@@ -1,4 +1,4 @@
-"""The table of docs/reference/airflow-settings.md.
+"""Generator of the table in docs/reference/airflow-settings.md.
 
 Usage: python -m devcluster.airflow.settings_page [configs/airflow.env]
 """
@@ -13,7 +13,7 @@ _HEAD = ("| section | option | value | why |", "|---|---|---|---|")
 
 
 def table(settings: Sequence[Setting]) -> str:
-    """The settings as a Markdown table, with a line break at its end."""
+    """Return the settings as a Markdown table with a trailing newline."""
     rows = [f"| `{one.section}` | `{one.option}` | `{one.value}` | {one.why} |" for one in settings]
     return "\n".join([*_HEAD, *rows]) + "\n"
 

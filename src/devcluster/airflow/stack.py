@@ -1,7 +1,8 @@
-"""Airflow's api-server, scheduler, dag-processor and triggerer on this machine, under our supervision.
+"""Supervised Airflow on this machine: api-server, scheduler, dag-processor and triggerer.
 
-For the demo, the tests and the benchmarks alike. All of it ends with its owner, also after an exception, Ctrl-C,
-SIGTERM or SIGKILL: it lives under a keeper that sees the owner go. `airflow standalone` leaves processes behind.
+Used by the demo, the tests and the benchmarks. All processes end with their owner, also after an exception,
+Ctrl-C, SIGTERM or SIGKILL, because a supervisor process detects the owner's end. `airflow standalone` leaves
+processes behind.
 """
 
 import os
@@ -27,7 +28,7 @@ READY_DEADLINE_S = 300.0
 _POLL_S = 0.2
 _TELL_EVERY_S = 15.0
 _LOG_LINES = 15
-# Logs are on this machine's disk: nobody needs them over HTTP.
+# Logs are on this machine's disk: serving them over HTTP is not needed.
 _ARGUMENTS = {
     "scheduler": ("scheduler", "--skip-serve-logs"),
     "triggerer": ("triggerer", "--skip-serve-logs"),
@@ -52,24 +53,24 @@ def airflow_stack(
     port: int = 0,
     report: Callable[[str], None] = _say_nothing,
 ) -> Iterator["Stack"]:
-    """An Airflow that exists, and is healthy, as long as the `with` block.
+    """Run a healthy Airflow for the duration of the `with` block.
 
     Args:
-        home: TIPCFLOW_HOME; AIRFLOW_HOME is the folder `airflow` in it, and stays.
+        home: TIPCFLOW_HOME; AIRFLOW_HOME is its persistent subfolder `airflow`.
         dags: the DAGs folder.
         plugins: the plugins folder; None for none.
-        configs: TIPCFLOW_CONFIG_DIR; its `airflow.env` holds the settings.
-        env: more environment of every component; wins over the settings (another database, executor, …).
-        connections: `AIRFLOW_CONN_<ID>` to JSON, as `connections_env` makes them.
-        components: which to start; beside the four there is `worker`, for the CeleryExecutor.
-        port: of the UI and API, when it is free; else, and for 0, any.
-        report: gets one line per thing worth telling.
+        configs: TIPCFLOW_CONFIG_DIR; its `airflow.env` contains the settings.
+        env: additional environment of every component; overrides the settings (another database, executor, …).
+        connections: `AIRFLOW_CONN_<ID>` to JSON, as returned by `connections_env`.
+        components: components to start; besides the four, `worker` is available for the CeleryExecutor.
+        port: port of the UI and API if it is free; otherwise, and for 0, any free port.
+        report: receives progress messages, one line each.
 
     Raises:
-        InfraError: a component ended or was not healthy in time (with the last lines of its log), or another
-            process runs the Airflow of this home.
-        ConfigError: the settings file is wrong.
-        Interrupted: Ctrl-C or SIGTERM came; everything is ended first.
+        InfraError: a component ended or was not healthy within the deadline (with the last lines of its log), or
+            another process runs the Airflow of this home.
+        ConfigError: the settings file is invalid.
+        Interrupted: Ctrl-C or SIGTERM was received; all processes are ended first.
     """
     with beginning_airflow(
         home, dags=dags, plugins=plugins, configs=configs, env=env, port=port, report=report
@@ -90,9 +91,9 @@ def beginning_airflow(
     port: int = 0,
     report: Callable[[str], None] = _say_nothing,
 ) -> Iterator["Stack"]:
-    """As `airflow_stack`, but only the database is being made: the rest begins with `start`.
+    """Like `airflow_stack`, but only start the database migration; `start` starts the components.
 
-    For whoever has other things to prepare meanwhile, such as the nodes that connections lead to.
+    For callers with parallel preparation, such as the nodes of the connections.
     """
     stack: Stack | None = None
     with GATE.installed():
@@ -101,7 +102,7 @@ def beginning_airflow(
                 stack = Stack(home, Folders(dags, plugins, configs), env=env or {}, port=port, report=report)
             yield stack
         finally:
-            # A signal raises once at most: if one lands here before the hold, the outer block still closes.
+            # A signal raises at most once: if it arrives here before the hold, the outer block still closes.
             try:
                 _close(stack)
             finally:
@@ -116,18 +117,18 @@ def _close(stack: "Stack | None") -> None:
 class Stack:
     """A running Airflow. Prefer `airflow_stack`, which also handles signals.
 
-    Made, it already migrates the database, so that other things can be prepared meanwhile; then `start` and
-    `wait_ready`.
+    The constructor starts the database migration, so that the caller can prepare other things in parallel; then
+    call `start` and `wait_ready`.
 
     Attributes:
-        url: of the UI and the API, without a slash at the end.
-        user: who may log in, as an administrator.
-        password: theirs; show it on a terminal at most.
+        url: of the UI and the API, without a trailing slash.
+        user: login name of the administrator.
+        password: the user's password; show it only on a terminal.
         airflow_home: AIRFLOW_HOME.
-        passwords_file: where it is, mode 0600.
-        folders: what Airflow reads.
+        passwords_file: file of the password, mode 0600.
+        folders: folders that Airflow reads.
         components: log file of each component, by name.
-        since: Unix time of the start, or of the last one again.
+        since: Unix time of the start or last restart.
     """
 
     def __init__(
@@ -163,7 +164,7 @@ class Stack:
             raise
 
     def _begin(self) -> None:
-        """Start the keeper, and the migration under it."""
+        """Start the supervisor, and the migration under it."""
         key, _, value = self._state.marker.partition("=")
         self._state.save(self.airflow_home)
         self._kept = Kept({**self._env, key: value}, self._log_of("keeper"))
@@ -175,27 +176,27 @@ class Stack:
         self._kept.first(None if migrated else self._job("migration", "db", "migrate"))
 
     def start(self, connections: Mapping[str, str], *, components: Sequence[str] = COMPONENTS) -> None:
-        """Have the components started as soon as the database is ready; does not wait."""
+        """Request the start of the components once the database is ready; do not wait."""
         self._connections = dict(connections)
         self.components = {name: self._log_of(name) for name in components}
         self._start(components)
 
     def kill(self, name: str, number: int = signal.SIGKILL) -> None:
-        """Send a component a signal, and wait until it has ended; `check` complains from then on.
+        """Send a component a signal, and wait until it has ended; `check` then raises InfraError.
 
         Raises:
-            InfraError: it does not end.
+            InfraError: the component does not end.
         """
         self._running().kill(name, number)
 
     def restart(self, name: str) -> None:
-        """Start a component again that has ended; `wait_ready` waits for it."""
+        """Restart an ended component; `wait_ready` waits for it."""
         self.since = time.time()
         self._start([name])
 
     @property
     def pids(self) -> dict[str, int]:
-        """Process ids of what was started, by component."""
+        """Return the process ids of the started components."""
         return dict(self._running().pids)
 
     def _start(self, names: Sequence[str]) -> None:
@@ -212,8 +213,8 @@ class Stack:
         """Wait until all components are healthy.
 
         Raises:
-            InfraError: one ended, or they are not in time.
-            Interrupted: a signal came.
+            InfraError: a component ended, or is not healthy within the deadline.
+            Interrupted: a signal was received.
         """
         begun = told = time.monotonic()
         names = tuple(self.components)
@@ -237,10 +238,10 @@ class Stack:
             note_migrated(self._airflow)
 
     def check(self) -> None:
-        """Look whether all that was started still runs.
+        """Check that all started processes are running.
 
         Raises:
-            InfraError: something ended; with its exit code and the last lines of its log.
+            InfraError: a process ended; with its exit code and the last lines of its log.
         """
         kept = self._running()
         for name, code in list(kept.ended.items()):
@@ -254,12 +255,12 @@ class Stack:
             raise InfraError("the process that keeps Airflow ended", hint=f"see {self._log_of('keeper')}")
 
     def close(self) -> None:
-        """End everything. Idempotent; signals wait until it is done.
+        """End all processes. Idempotent; signals are deferred until the end.
 
         Raises:
-            InfraError: something does not end; the next start tries again.
+            InfraError: a process does not end; the next start retries.
         """
-        # A forked child must not end what its parent uses.
+        # A forked child must not end its parent's processes.
         if os.getpid() != self._owner:
             return
         with GATE.hold():
@@ -272,7 +273,7 @@ class Stack:
 
     def _job(self, name: str, *arguments: str) -> Job:
         log = self._log_of(name)
-        # One log per start: the last one's lines would be taken for this one's.
+        # One log per start, because lines of the previous start would be attributed to this one.
         log.unlink(missing_ok=True)
         return {"name": name, "argv": [sys.executable, "-P", "-m", "airflow", *arguments], "log": str(log)}
 

@@ -1,4 +1,4 @@
-"""Who runs the Airflow of a home, so that there is one at a time and a killed owner's leftovers are found."""
+"""Owner of a home's Airflow: ensures one instance at a time and finds leftovers of a killed owner."""
 
 import contextlib
 import fcntl
@@ -17,12 +17,12 @@ from tipcflow.domain import InfraError
 
 @dataclass
 class State:
-    """One Airflow while it exists; JSON in `stack.json`.
+    """One Airflow instance; JSON in `stack.json`.
 
     Attributes:
         id: eight hexadecimal digits, in the environment of all its processes.
-        owner: (pid, start time) of the process that asked for it.
-        keeper: (pid, start time) of the process that it lives under.
+        owner: (pid, start time) of the process that started the instance.
+        keeper: (pid, start time) of the supervisor process.
     """
 
     id: str
@@ -32,21 +32,21 @@ class State:
 
     @property
     def marker(self) -> str:
-        """The environment entry of all its processes."""
+        """Return the environment entry of all the instance's processes."""
         return f"{MARK}={self.id}"
 
     def save(self, folder: Path) -> None:
-        """Write it, whole or not at all."""
+        """Write the state atomically."""
         draft = folder / "stack.json.new"
         draft.write_text(json.dumps(asdict(self)))
         draft.replace(folder / "stack.json")
 
 
 class Ownership:
-    """The lock on a folder, held as long as its owner lives, however it dies.
+    """The lock on a folder, held until its owner ends, for any reason.
 
     Raises:
-        InfraError: somebody else holds it; says who and where their Airflow is.
+        InfraError: another process holds the lock; the message names it and its Airflow's URL.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -62,17 +62,17 @@ class Ownership:
             ) from error
 
     def release(self) -> None:
-        """Let go of it; harmless when done already."""
+        """Release the lock. Idempotent."""
         self._file.close()
 
 
 def new_state(url: str) -> State:
-    """A fresh identity, owned by this process."""
+    """Return a new identity, owned by this process."""
     return State(secrets.token_hex(4), (os.getpid(), start_time(os.getpid())), url=url)
 
 
 def read_state(folder: Path) -> State | None:
-    """What `stack.json` says, None when there is none."""
+    """Return the content of `stack.json`, None if the file is missing."""
     try:
         told = json.loads((folder / "stack.json").read_text())
         return State(told["id"], tuple(told["owner"]), tuple(told["keeper"]), told["url"])
@@ -81,15 +81,15 @@ def read_state(folder: Path) -> State | None:
 
 
 def remove_leftovers(folder: Path, report: Callable[[str], None]) -> None:
-    """End what a killed owner's Airflow left running; call it as the folder's owner.
+    """End leftover processes of a killed owner's Airflow; call it as the folder's owner.
 
     Raises:
-        InfraError: its processes do not end.
+        InfraError: the processes do not end.
     """
     old = read_state(folder)
     if old is None:
         return
-    # The keeper notices its owner's death and needs a moment; without one there is nothing to wait for.
+    # The supervisor detects its owner's death after a short delay; without a supervisor, no wait is needed.
     with contextlib.suppress(InfraError):
         wait_until(lambda: start_time(old.keeper[0]) != old.keeper[1], "", deadline_s=GRACE_S + KILL_S)
     kill_if_same(*old.keeper)
@@ -100,10 +100,10 @@ def remove_leftovers(folder: Path, report: Callable[[str], None]) -> None:
 
 
 def kill_marked(state: State) -> int:
-    """SIGKILL all processes that carry the state's mark. Returns: how many there were.
+    """SIGKILL all processes with the state's marker. Returns: their number.
 
     Raises:
-        InfraError: they do not end.
+        InfraError: the processes do not end.
     """
     seen: set[int] = set()
 

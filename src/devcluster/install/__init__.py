@@ -1,1 +1,1 @@
-"""Installs what a local cluster and the tests need: system packages, uv, node environments."""
+"""Installation for local clusters and tests: system packages, uv, node environments."""

@@ -1,4 +1,4 @@
-"""The nodes' CPU Paddle environment: made once from the locked requirements, found at once afterwards."""
+"""CPU Paddle environment of the nodes, created once from the locked requirements and then reused."""
 
 import fcntl
 import hashlib
@@ -13,7 +13,7 @@ from devcluster.install.install import run_installer
 from devcluster.install.uv import base_python, require_uv, requirements_dir
 from tipcflow.domain import InfraError
 
-# The wheel is 200 MB, unpacked with its dependencies 870 MB; both exist for a while.
+# The wheel has 200 MB, unpacked with its dependencies 870 MB; both exist temporarily.
 NEEDED_BYTES = 1_600_000_000
 # Paddle 3.3.1 has wheels for these.
 _OLDEST, _NEWEST = (3, 11), (3, 13)
@@ -21,12 +21,13 @@ _STAMP = ".tipcflow-complete"
 
 
 def node_environment(home: Path, report: Callable[[str], None], *, kind: str = "node-cpu") -> Path:
-    """The interpreter of the nodes' environment, which is made when it is missing or its requirements changed.
+    """Return the interpreter of the nodes' environment; create it if it is missing or its requirements changed.
 
-    An environment without its stamp is not complete (a killed installation, for example) and is made again.
+    An environment without its stamp is incomplete (for example a killed installation) and is recreated.
 
     Raises:
-        InfraError: no network, no such package, no fitting Python, or a full disk; each said clearly.
+        InfraError: no network, a missing package, no supported Python, or a full disk; the message names the
+            cause.
     """
     folder = home / "envs" / kind
     if is_ready(home, kind):
@@ -34,7 +35,7 @@ def node_environment(home: Path, report: Callable[[str], None], *, kind: str = "
     requirements = requirements_dir() / f"{kind}.txt"
     folder.parent.mkdir(parents=True, exist_ok=True)
     with (folder.parent / f"{kind}.lock").open("w") as lock:
-        # Another start may be making it: wait, then look again. It ends, for installers have a deadline.
+        # Another start may be creating it: wait, then check again. Installers have a deadline.
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not is_ready(home, kind):
             (folder / _STAMP).unlink(missing_ok=True)
@@ -44,7 +45,7 @@ def node_environment(home: Path, report: Callable[[str], None], *, kind: str = "
 
 
 def is_ready(home: Path, kind: str = "node-cpu") -> bool:
-    """Whether the environment was made to its end, from the requirements as they are now."""
+    """Whether the environment is complete and matches the current requirements."""
     folder = home / "envs" / kind
     try:
         stamp = (folder / _STAMP).read_text()
@@ -75,7 +76,7 @@ def _make(folder: Path, requirements: Path, home: Path, report: Callable[[str], 
     )
 
     def tell(line: str) -> None:
-        # The list of all packages is of no interest.
+        # Hide the list of all packages.
         if not line.startswith((" + ", " - ")):
             report(line)
 
@@ -84,7 +85,7 @@ def _make(folder: Path, requirements: Path, home: Path, report: Callable[[str], 
 
 
 def _fitting_python(uv: Path) -> str:
-    """An interpreter that Paddle has wheels for: ours if it fits, else one that uv finds on this machine."""
+    """Return an interpreter with Paddle wheels: the current one if supported, otherwise one found by uv."""
     if _OLDEST <= sys.version_info[:2] <= _NEWEST:
         return base_python()
     request = f">={_OLDEST[0]}.{_OLDEST[1]},<{_NEWEST[0]}.{_NEWEST[1] + 1}"

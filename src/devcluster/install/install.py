@@ -1,4 +1,4 @@
-"""Running an installer (uv, pip, apt-get): its lines are shown, its failures said in one clear line."""
+"""Runner of installers (uv, pip, apt-get): shows their output and explains failures in one line."""
 
 import contextlib
 import os
@@ -15,7 +15,7 @@ from tipcflow.domain import InfraError
 DEADLINE_S = 1800.0
 _END_S = 10.0
 
-# What the installers say -> (what it means, how to mend it). First match wins.
+# Installer output -> (cause, fix). First match wins.
 _FAILURES = [
     (
         r"No space left on device|os error 28|Disk quota exceeded",
@@ -49,7 +49,7 @@ _FAILURES = [
 
 
 def explain(output: str, *, what: str, folder: Path) -> InfraError:
-    """The error that an installer's output means; its own last lines when it is none of the known ones."""
+    """Return the error for an installer's output; for an unknown failure, with its last lines."""
     for pattern, meaning, hint in _FAILURES:
         if re.search(pattern, output):
             return InfraError(f"{what} cannot be installed: {meaning}", hint=hint.format(folder=folder))
@@ -66,15 +66,15 @@ def run_installer(
     env: Mapping[str, str] | None = None,
     deadline_s: float = DEADLINE_S,
 ) -> None:
-    """Run an installer to its end; Ctrl-C ends it with all its children.
+    """Run an installer until its end; Ctrl-C ends it with all its children.
 
     Args:
-        what: what it installs, for messages.
-        folder: where it installs to, for messages.
-        report: gets each line that it prints.
+        what: name of the installed thing, for messages.
+        folder: installation folder, for messages.
+        report: receives each line of its output.
 
     Raises:
-        InfraError: it is missing, failed, or took too long.
+        InfraError: the installer is missing, failed, or exceeded the deadline.
     """
     try:
         process = subprocess.Popen(

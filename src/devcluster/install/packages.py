@@ -1,6 +1,6 @@
-"""Programs that must be on this machine: installed as root on Debian and its like, else one line says what to do.
+"""Required system programs: installed as root on Debian and derivatives; otherwise one line names the fix.
 
-The services that the packages bring are not started, or are stopped again: local nodes run their own sshd.
+Services of the packages are not started, or are stopped, because local nodes run their own sshd.
 """
 
 import os
@@ -19,13 +19,13 @@ _POLICY = Path("/usr/sbin/policy-rc.d")
 
 
 class Need(NamedTuple):
-    """A program and where it comes from.
+    """A program and its package.
 
     Attributes:
-        program: its name.
-        package: of Debian and its like.
-        use: what it is for.
-        services: that the package may start.
+        program: the program's name.
+        package: package name in Debian and derivatives.
+        use: purpose of the program.
+        services: services that the package may start.
     """
 
     program: str
@@ -51,12 +51,12 @@ FOR_NAMESPACES = (IP, UNSHARE)
 
 
 def for_local_nodes() -> tuple[Need, ...]:
-    """What local nodes need here: with root, what makes namespaces as well."""
+    """Return the programs that local nodes need on this machine; as root, including those for namespaces."""
     return (*FOR_NODES, *FOR_NAMESPACES) if os.geteuid() == 0 else FOR_NODES
 
 
 def where_is(need: Need) -> str:
-    """The program's path, '' when it is not here; looks in sbin and in PostgreSQL's own folder too."""
+    """Return the program's path, '' if missing; also search sbin and PostgreSQL's own folder."""
     if need.program == "sshd":
         return find_sshd()
     path = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
@@ -67,10 +67,10 @@ def where_is(need: Need) -> str:
 
 
 def ensure(needs: Sequence[Need], report: Callable[[str], None]) -> None:
-    """Install what is missing.
+    """Install missing programs.
 
     Raises:
-        InfraError: something is missing and cannot be installed from here; one line says what to install.
+        InfraError: a program is missing and cannot be installed; the message names what to install.
     """
     missing = [need for need in needs if not where_is(need)]
     if not missing:
@@ -94,11 +94,11 @@ def ensure(needs: Sequence[Need], report: Callable[[str], None]) -> None:
 
 def _apt(*arguments: str, report: Callable[[str], None]) -> None:
     env = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
-    # Another apt-get may be at work, on a fresh machine above all.
+    # Another apt-get may be running, especially on a new machine.
     argv = ["apt-get", "-o", "DPkg::Lock::Timeout=120", *arguments]
 
     def tell(line: str) -> None:
-        # One line per package; the rest is said when it fails.
+        # One line per package; the rest is shown on failure.
         if line.startswith("Setting up"):
             report(line)
 
@@ -106,7 +106,7 @@ def _apt(*arguments: str, report: Callable[[str], None]) -> None:
 
 
 def _quiet_down(services: Sequence[str], running: set[str]) -> None:
-    """Services that came with our packages neither run now nor after the next boot; others stay as they were."""
+    """Stop and disable services that came with the installed packages; leave others unchanged."""
     if not shutil.which("systemctl"):
         return
     for service in services:
@@ -124,7 +124,7 @@ def _active(services: Sequence[str]) -> set[str]:
 
 @contextmanager
 def _no_service_starts() -> Iterator[None]:
-    """Debian's own way to say that packages must not start services; a file of the administrator's stays."""
+    """Prevent packages from starting services (Debian's policy-rc.d); keep the administrator's file."""
     ours = not _POLICY.exists()
     try:
         if ours:

@@ -1,4 +1,4 @@
-"""Everything that the demo and the tests need on this machine, installed where it is missing.
+"""Preparation of this machine for the demo and the tests: installs missing requirements.
 
 Usage: python -m devcluster.install.prepare [--tests]
 """
@@ -14,12 +14,12 @@ from tipcflow.domain import TipcflowError, exit_code
 
 
 def prepare(home: Path, report: Callable[[str], None], *, tests: bool = False) -> Path:
-    """Programs for local nodes, and the nodes' environment; with `tests` also what only tests need.
+    """Install programs for local nodes and the nodes' environment; with `tests` also requirements of tests.
 
     Returns: the interpreter of the nodes' environment.
 
     Raises:
-        InfraError: something cannot be installed; says what and how to mend it.
+        InfraError: an installation failed; the message names the cause and the fix.
     """
     needs = packages.for_local_nodes()
     packages.ensure((*needs, *packages.FOR_TESTS) if tests else needs, report)
@@ -27,7 +27,7 @@ def prepare(home: Path, report: Callable[[str], None], *, tests: bool = False) -
 
 
 def main() -> None:
-    """Prepare, for `make`."""
+    """Entry point for `make`."""
     from tipcflow.config.settings import settings
 
     try:

@@ -1,4 +1,4 @@
-"""uv, the installer: found, or fetched with pip at the version and hashes that requirements/uv.txt names."""
+"""Location of uv: found here, or installed with pip at the version and hashes of requirements/uv.txt."""
 
 import os
 import shutil
@@ -11,7 +11,7 @@ from tipcflow.domain import InfraError
 
 
 def requirements_dir() -> Path:
-    """The clone's requirements folder.
+    """Return the clone's requirements folder.
 
     Raises:
         InfraError: tipcflow was not installed from a clone.
@@ -26,7 +26,7 @@ def requirements_dir() -> Path:
 
 
 def find_uv(home: Path) -> Path | None:
-    """The uv of this home (`make install` puts it there), beside this Python, or on PATH."""
+    """Return the uv of this home (installed by `make install`), of this Python environment, or on PATH."""
     for candidate in (home / "uv" / "bin" / "uv", Path(sys.executable).with_name("uv")):
         if os.access(candidate, os.X_OK):
             return candidate
@@ -35,15 +35,15 @@ def find_uv(home: Path) -> Path | None:
 
 
 def base_python() -> str:
-    """The interpreter that the running environment was made from."""
+    """Return the interpreter from which the running environment was created."""
     return getattr(sys, "_base_executable", "") or sys.executable
 
 
 def require_uv(home: Path, report: Callable[[str], None]) -> Path:
-    """uv; installed below `home` with pip when there is none.
+    """Return uv; install it below `home` with pip if missing.
 
     Raises:
-        InfraError: there is neither uv nor pip, or the package index cannot be reached.
+        InfraError: neither uv nor pip is available, or the package index is unreachable.
     """
     found = find_uv(home)
     if found:

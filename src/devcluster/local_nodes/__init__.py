@@ -1,1 +1,1 @@
-"""Nodes on this machine: sshd in network namespaces (as root) or on loopback addresses."""
+"""Local nodes: sshd in network namespaces (as root) or on loopback addresses."""

@@ -1,4 +1,4 @@
-"""What the two kinds of local nodes have in common."""
+"""Base class of the two kinds of local nodes."""
 
 import contextlib
 import json
@@ -23,12 +23,12 @@ READY_DEADLINE_S = 10.0
 
 @dataclass
 class LocalNode:
-    """One node while it exists.
+    """One running node.
 
     Attributes:
-        folder: holds its keys, log and workspace.
-        outer: the child process of ours that the node lives under.
-        init: its first process, as this machine sees it.
+        folder: folder of the node's keys, log and workspace.
+        outer: this process's child that is the parent of the node.
+        init: pid of the node's first process on this machine.
         lifeline: closing it ends the node.
     """
 
@@ -42,12 +42,12 @@ class LocalNode:
 
     @property
     def workspace(self) -> Path:
-        """The folder that the pipeline may use on the node."""
+        """Return the folder that the pipeline may use on the node."""
         return self.folder / "workspace"
 
 
 class Backend(ABC):
-    """Makes, ends and inspects nodes of one kind."""
+    """Creates, ends and inspects nodes of one kind."""
 
     kind = ""
 
@@ -59,31 +59,31 @@ class Backend(ABC):
 
     @abstractmethod
     def plan(self, names: tuple[str, ...]) -> None:
-        """Choose addresses and the names of what will be made, and write them to the state. Makes nothing."""
+        """Choose addresses and names of resources, and write them to the state. Creates no resource."""
 
     @abstractmethod
     def open(self) -> None:
-        """Make what the nodes share."""
+        """Create the resources that the nodes share."""
 
     @abstractmethod
     def start(self, node: LocalNode) -> None:
-        """Bring the node up until its sshd greets."""
+        """Start the node and wait until its sshd responds."""
 
     @abstractmethod
     def members(self, node: LocalNode) -> list[Member]:
-        """The node's processes except init, ended ones included."""
+        """Return the node's processes except init, including ended ones."""
 
     @abstractmethod
     def inside(self, node: LocalNode) -> list[str]:
-        """What stands before a command to run it in the node."""
+        """Return the command prefix that runs a command in the node."""
 
     @abstractmethod
     def set_link(self, node: LocalNode, *, up: bool) -> None:
-        """Plug the node's cable in or out."""
+        """Set the node's network link up or down."""
 
     @abstractmethod
     def remove(self) -> None:
-        """Take down what the state names, also when another process made it. Idempotent."""
+        """Remove the state's resources, also those created by another process. Idempotent."""
 
     def stop(self, node: LocalNode) -> None:
         """End the node with all its processes. Idempotent."""
@@ -100,10 +100,10 @@ class Backend(ABC):
         node.init = 0
 
     def spawn(self, node: LocalNode, prefix: list[str], config: dict[str, object]) -> None:
-        """Start the node's init, and note who it is.
+        """Start the node's init process and record its pid.
 
         Raises:
-            InfraError: it did not come up.
+            InfraError: the node did not start.
         """
         config_file = node.folder / "init.json"
         config_file.write_text(json.dumps(config))
@@ -123,7 +123,7 @@ class Backend(ABC):
         self._wait_ready(node, node.outer)
 
     def record(self, node: LocalNode, pid: int) -> None:
-        """Note a process of the node in the state."""
+        """Record a process of the node in the state."""
         with self._saving:
             self.state.processes[node.name].append((pid, start_time(pid)))
             self.state.save()
@@ -138,7 +138,7 @@ class Backend(ABC):
                 )
 
     def config(self, node: LocalNode, *, isolated: bool) -> dict[str, object]:
-        """What init needs to know."""
+        """Return the configuration of init."""
         return {
             "isolated": isolated,
             "hostname": node.name,
@@ -149,16 +149,16 @@ class Backend(ABC):
         }
 
     def marker(self, node: LocalNode) -> str:
-        """NAME=VALUE that the node's processes have in their environment."""
+        """Return NAME=VALUE, the marker in the environment of the node's processes."""
         return f"{self.state.marker}{node.name}/"
 
     def start_sshd(self, node: LocalNode) -> None:
-        """Start the node's sshd unless it runs, and wait until it greets."""
+        """Start the node's sshd unless it is running, and wait until it responds."""
         os.kill(node.init, signal.SIGUSR1)
         sshd.wait_for_sshd(node.name, node.address, node.port, node.folder)
 
     def kill_sshd(self, node: LocalNode) -> None:
-        """SIGKILL the listening sshd and its connections, and wait until they are gone."""
+        """SIGKILL the listening sshd and its connections, and wait until they have ended."""
 
         def gone() -> bool:
             left = [member for member in self.members(node) if member.is_sshd]
@@ -170,10 +170,10 @@ class Backend(ABC):
         wait_until(gone, f"sshd of node {node.name} ends", deadline_s=10.0)
 
     def kill_recorded(self) -> None:
-        """End the processes that the state names: TERM, for init ends its children; SIGKILL if that is in vain.
+        """End the state's processes: SIGTERM, because init then ends its children; SIGKILL if they remain.
 
         Raises:
-            InfraError: they do not end.
+            InfraError: the processes do not end.
         """
         recorded = [(pid, started) for entries in self.state.processes.values() for pid, started in entries]
 

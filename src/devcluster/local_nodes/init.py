@@ -1,13 +1,13 @@
-"""The first process of a local node. One file of the standard library alone: it starts in milliseconds.
+"""First process of a local node. One file that only uses the standard library and starts in milliseconds.
 
 Usage: python -I -S init.py CONFIG.json
 
-It prepares what only the node sees (host name, mounts), starts sshd (in namespaces of its own when told to, once
-it has an address), and reaps what loses its parent. Its standard input is a lifeline: when the process that made
-the node is gone, for whatever reason, the node ends with all its processes. In a PID namespace the kernel sees to
-that; without one, init is the subreaper of all that sshd starts.
+init sets up the node's private environment (host name, mounts), starts sshd (in namespaces, after the node has
+an address), and reaps orphans. Its standard input is a lifeline: when the process that created the node ends,
+for any reason, the node ends with all its processes. In a PID namespace the kernel ends them; without one, init
+is the subreaper of all processes that sshd starts.
 
-Signals: USR1 starts sshd unless it runs; TERM ends the node.
+Signals: USR1 starts sshd unless it is running; TERM ends the node.
 """
 
 import contextlib
@@ -32,11 +32,11 @@ def _mount(*args: str) -> None:
 
 
 def isolate(config: dict[str, Any]) -> None:
-    """Host name and private mounts of a node that has namespaces of its own."""
+    """Set host name and private mounts of a node with its own namespaces."""
     socket.sethostname(config["hostname"])
     for source, target in config["binds"]:
         _mount("--bind", source, target)
-    # A real node does not see its peers' files, nor their shared memory.
+    # A real node sees neither its peers' files nor their shared memory.
     for folder in config["hide"]:
         _mount("-t", "tmpfs", "-o", "size=4k,mode=0555", "tmpfs", folder)
     _mount("-t", "tmpfs", "-o", "mode=1777", "tmpfs", "/dev/shm")  # noqa: S108
@@ -44,7 +44,7 @@ def isolate(config: dict[str, Any]) -> None:
 
 
 def descendants(marker: bytes) -> list[int]:
-    """Process ids of everything below this process, and of what has `marker` in its environment."""
+    """Return the pids of this process's descendants and of all processes with `marker` in their environment."""
     parents: dict[int, int] = {}
     marked = []
     for entry in os.scandir("/proc"):
@@ -64,17 +64,17 @@ def descendants(marker: bytes) -> list[int]:
 
 
 class Init:
-    """The loop: reap, restart sshd on request, end with the lifeline."""
+    """The loop of init: reap, restart sshd on request, end with the lifeline."""
 
     def __init__(self, config: dict[str, Any]) -> None:
         self.config = config
         self.sshd = 0
-        # In namespaces the address that sshd listens at comes later, with the cable: USR1 says when.
+        # In namespaces, sshd's listen address is available only after the link is up; USR1 signals this.
         self.wanted = not config["isolated"]
         self.ending = False
 
     def start_sshd(self) -> None:
-        """Start the listening sshd; its process id goes to a file for whoever wants to kill it."""
+        """Start the listening sshd and write its pid to a file, by which it can be killed."""
         self.wanted = False
         if self.sshd:
             return
@@ -82,13 +82,13 @@ class Init:
             process = subprocess.Popen(
                 self.config["sshd"], stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
             )
-        # Reaped below like any other child, so subprocess must not wait for it as well.
+        # Reaped below like any other child, so subprocess must not wait for it too.
         process.returncode = 0
         self.sshd = process.pid
         Path(self.config["pid_file"]).write_text(str(process.pid))
 
     def reap(self) -> bool:
-        """Collect ended children. Returns: whether any child is left."""
+        """Reap ended children. Returns: whether any child is left."""
         try:
             while (pid := os.waitpid(-1, os.WNOHANG)[0]) != 0:
                 if pid == self.sshd:
@@ -98,7 +98,7 @@ class Init:
         return True
 
     def run(self) -> None:
-        """Until the lifeline breaks or TERM comes."""
+        """Run until the lifeline closes or SIGTERM is received."""
         wake, woken = os.pipe()
         os.set_blocking(woken, False)
         signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
@@ -119,7 +119,7 @@ class Init:
                 break
 
     def end(self) -> None:
-        """Kill everything below; new orphans turn up as children, so repeat until there is none."""
+        """Kill all descendants; new orphans become children, so repeat until none is left."""
         deadline = time.monotonic() + _END_S
         marker = self.config["marker"].encode()
         while time.monotonic() < deadline:
@@ -134,7 +134,7 @@ class Init:
 
 
 def main() -> None:
-    """Read the config, become the node."""
+    """Read the config and run as the node's init."""
     config = json.loads(Path(sys.argv[1]).read_text())
     if config["isolated"]:
         isolate(config)

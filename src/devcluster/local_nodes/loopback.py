@@ -1,7 +1,7 @@
-"""Local nodes without root: a loopback address and an unprivileged sshd each, all else shared with the machine.
+"""Local nodes without root: one loopback address and one unprivileged sshd per node; all else is shared.
 
-Addresses and ports differ from one set of nodes to the next, so that two demos do not meet. A node's first process
-adopts what its sshd leaves behind, and so can end all of it.
+Addresses and ports differ between sets of nodes, so that two demos do not interfere. A node's first process
+adopts orphans of its sshd, and can therefore end all processes of the node.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ class Loopback(Backend):
     kind = "loopback"
 
     def plan(self, names: tuple[str, ...]) -> None:
-        """Addresses 127.64-127.x.n out of the instance's random id."""
+        """Choose addresses 127.64-127.x.n from the instance's random id."""
         high, low = int(self.state.id[:2], 16), int(self.state.id[2:4], 16)
         for index, name in enumerate(names):
             address = f"127.{64 + high % 64}.{low}.{index + 1}"
@@ -29,27 +29,27 @@ class Loopback(Backend):
         self.state.save()
 
     def open(self) -> None:
-        """They share nothing that would have to be made; ports are chosen here for known_hosts needs them."""
+        """Choose the ports, because known_hosts needs them; no shared resource is needed."""
         for node in self.nodes.values():
             node.port = _free_port(node.address)
 
     def start(self, node: LocalNode) -> None:
-        """Start init as the subreaper of the node's processes, wait for sshd."""
+        """Start init as the subreaper of the node's processes, and wait for sshd."""
         self.spawn(node, [], self.config(node, isolated=False))
         assert node.outer is not None
         node.init = node.outer.pid
         sshd.wait_for_sshd(node.name, node.address, node.port, node.folder)
 
     def members(self, node: LocalNode) -> list[Member]:
-        """The node's processes except init."""
+        """Return the node's processes except init."""
         return processes.below(node.init, self.marker(node))
 
     def inside(self, node: LocalNode) -> list[str]:
-        """Nothing to enter: only the mark in the environment makes a process the node's."""
+        """Return the prefix that sets the node's marker in the environment; no namespace to enter."""
         return ["env", self.marker(node)]
 
     def set_link(self, node: LocalNode, *, up: bool) -> None:
-        """A loopback address has no cable.
+        """Not supported: a loopback address has no network link.
 
         Raises:
             InfraError: always.
@@ -64,7 +64,7 @@ class Loopback(Backend):
         self._kill_marked(self.marker(node))
 
     def remove(self) -> None:
-        """Kill what the state names and what carries the instance's mark."""
+        """Kill the state's processes and all processes with the instance's marker."""
         self.kill_recorded()
         self._kill_marked(self.state.marker)
 

@@ -1,11 +1,12 @@
-"""Local nodes as root: each has its own network, processes, mounts, host name and shared memory.
+"""Local nodes as root: each node has its own network, processes, mounts, host name and shared memory.
 
-The cables meet at a bridge in a network namespace of its own, the switch. In this machine's own namespace, Docker
-or a firewall drops what goes from node to node (`iptables -P FORWARD DROP` with `bridge-nf-call-iptables`).
+The links (veth pairs) connect to a bridge in a separate network namespace, the switch. In this machine's own
+namespace, Docker or a firewall drops packets between nodes (`iptables -P FORWARD DROP` with
+`bridge-nf-call-iptables`).
 
-The namespaces have no names: a node's end with its first process, and with them go its mounts and its end of the
-cable. The switch ends with a process that reads from its owner. All that a killed owner can leave behind is, for a
-moment, this machine's own cable to the switch: the state has its name.
+The namespaces have no names: a node's namespaces, mounts and end of the link disappear with its first process.
+The switch ends with a process that reads from its owner. A killed owner can leave only this machine's link to
+the switch, for a moment; the state records its name.
 """
 
 import json
@@ -28,7 +29,7 @@ _UNSHARE = ["unshare", "--net", "--pid", "--ipc", "--uts", "--mount", "--propaga
 
 
 def unavailable() -> str:
-    """Why this machine or user cannot have such nodes ('' when it can)."""
+    """Return why this machine or user cannot run namespace nodes ('' if it can)."""
     if os.geteuid() != 0:
         return "not root"
     probe = call([*_UNSHARE, "--mount-proc", "ip", "link", "set", "lo", "up"], check=False)
@@ -44,14 +45,14 @@ def unavailable() -> str:
 
 
 class Namespaces(Backend):
-    """Nodes in namespaces, joined by a switch that this machine has a cable to."""
+    """Nodes in namespaces, connected by a switch to which this machine has a link."""
 
     kind = "namespaces"
     _switch: subprocess.Popen[bytes] | None = None
     _switch_end = -1
 
     def plan(self, names: tuple[str, ...]) -> None:
-        """Choose a free network; this machine's end of the cable gets its first address."""
+        """Choose a free network; this machine's end of the link gets its first address."""
         self._subnet = free_subnet()
         addresses = iter(self._subnet.hosts())
         self._gateway = str(next(addresses))
@@ -63,7 +64,7 @@ class Namespaces(Backend):
             self.nodes[name] = LocalNode(name, str(address), 22, self.folder / name)
 
     def open(self) -> None:
-        """Make the switch, and this machine's cable to it."""
+        """Create the switch, and this machine's link to it."""
         cable = self.state.bridge
         switch = self._start_switch()
         _ip(
@@ -81,7 +82,7 @@ class Namespaces(Backend):
         _ip(f"link set {_UPLINK} master {_BRIDGE} addrgenmode none up", inside=switch)
 
     def _start_switch(self) -> int:
-        """Start the process that keeps the switch's namespace: it ends when this one does. Returns: its pid."""
+        """Start the process that holds the switch's namespace and ends with this process. Returns: its pid."""
         theirs, self._switch_end = os.pipe()
         marker, _, value = self.state.marker.partition("=")
         try:
@@ -104,7 +105,7 @@ class Namespaces(Backend):
         return pid
 
     def start(self, node: LocalNode) -> None:
-        """Start init in new namespaces, plug the cable in, wait for sshd."""
+        """Start init in new namespaces, set the link up, and wait for sshd."""
         self.spawn(node, [*_UNSHARE, "--kill-child", "--mount-proc"], self._config(node))
         assert node.outer is not None
         node.init = processes.children(node.outer.pid)[0]
@@ -125,31 +126,31 @@ class Namespaces(Backend):
         self.start_sshd(node)
 
     def _hardware_address(self, node: LocalNode) -> str:
-        # The same one after a reboot, or the peers would still talk to the old one for a while.
+        # The MAC address is the same after a reboot, because peers cache the previous one.
         digits = f"02{self.state.id}{list(self.nodes).index(node.name):02x}"
         return ":".join(digits[start : start + 2] for start in range(0, 12, 2))
 
     def stop(self, node: LocalNode) -> None:
-        """End the node; the kernel kills what its first process leaves. Its cable goes with its network."""
+        """End the node; the kernel kills its remaining processes and removes its link with its network."""
         super().stop(node)
-        # The kernel frees a network a little later; do not wait for that.
+        # The kernel frees a network after a short delay; do not wait for it.
         if self._switch is not None and self._switch.poll() is None:
             call([*_inside(self._switch_pid), "ip", "link", "delete", self.state.links[node.name]], check=False)
 
     def members(self, node: LocalNode) -> list[Member]:
-        """The node's processes except init."""
+        """Return the node's processes except init."""
         return processes.in_pid_namespace(node.init)
 
     def inside(self, node: LocalNode) -> list[str]:
-        """Enter the node's namespaces."""
+        """Return the prefix that enters the node's namespaces."""
         return ["nsenter", "--target", str(node.init), "--net", "--pid", "--ipc", "--uts", "--mount", "--"]
 
     def set_link(self, node: LocalNode, *, up: bool) -> None:
-        """Plug the node's cable in or out."""
+        """Set the node's network link up or down."""
         _ip(f"link set {self.state.links[node.name]} {'up' if up else 'down'}", inside=self._switch_pid)
 
     def remove(self) -> None:
-        """Kill what the state names and delete this machine's end of the cable."""
+        """Kill the state's processes and delete this machine's end of the link."""
         if self._switch_end >= 0:
             os.close(self._switch_end)
             self._switch_end = -1
@@ -168,7 +169,7 @@ class Namespaces(Backend):
 
     @property
     def _switch_pid(self) -> int:
-        """The process that keeps the switch's namespace."""
+        """Return the pid of the process that holds the switch's namespace."""
         assert self._switch is not None
         return self._switch.pid
 
@@ -176,14 +177,14 @@ class Namespaces(Backend):
         hosts = node.folder / "hosts"
         lines = ["127.0.0.1 localhost", *(f"{peer.address} {peer.name}" for peer in self.nodes.values())]
         hosts.write_text("\n".join(lines) + "\n")
-        # A node that was restarted must look like one, though the kernel is still the same.
+        # A restarted node gets a new boot id, although the kernel is the same.
         boot_id = node.folder / "boot_id"
         boot_id.write_text(f"{uuid.uuid4()}\n")
         binds = [(str(hosts), "/etc/hosts"), (str(boot_id), "/proc/sys/kernel/random/boot_id")]
-        # There is no name server here; without any to ask, a name that is not in hosts fails at once.
+        # The node has no name server; with an empty list, names that are not in hosts fail immediately.
         if Path("/etc/resolv.conf").exists():
             binds.append(("/dev/null", "/etc/resolv.conf"))
-        # A node does not run what this machine's user has in the shell's start file.
+        # A node does not run the start file of the user's shell on this machine.
         if (rc := Path.home() / ".bashrc").is_file():
             binds.append(("/dev/null", str(rc)))
         if shadow := sshd.minimal_shadow(node.folder):
@@ -193,7 +194,7 @@ class Namespaces(Backend):
 
 
 def _inside(pid: int) -> list[str]:
-    """What stands before a command to run it in a process's network; 0 is this machine's own."""
+    """Return the command prefix that enters a process's network; 0 is this machine's own network."""
     return ["nsenter", "--target", str(pid), "--net", "--"] if pid else []
 
 

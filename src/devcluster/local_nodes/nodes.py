@@ -1,8 +1,8 @@
-"""Local SSH nodes with a real OpenSSH server: for the demo, the tests and the benchmarks alike.
+"""Local SSH nodes with a real OpenSSH server, for the demo, the tests and the benchmarks.
 
 As root each node is a set of namespaces (`kind` "namespaces"); without root it is a loopback address with an
-unprivileged sshd ("loopback"). Both leave nothing behind when they are closed, also after an exception, Ctrl-C or
-SIGTERM; what a SIGKILL leaves is removed by the next start.
+unprivileged sshd ("loopback"). Both remove all their resources on close, also after an exception, Ctrl-C or
+SIGTERM; the next start removes leftovers of a SIGKILL.
 """
 
 import atexit
@@ -41,19 +41,20 @@ def local_nodes(
     mode: Kind | None = None,
     report: Callable[[str], None] = _say_nothing,
 ) -> Iterator["LocalNodes"]:
-    """Nodes that exist as long as the `with` block.
+    """Run nodes for the duration of the `with` block.
 
     Args:
-        home: keys, logs and workspaces go below it, in a folder that is removed at the end.
-        slots: CPU processes that one run may use on each node.
-        python: interpreter of the nodes' environment; default: the one that runs this.
-        env: environment of every step on the nodes; default: one OpenMP thread, for all nodes share this machine.
-        mode: which kind; default: namespaces where they can be made, else loopback.
-        report: gets one line per thing worth telling, such as the clean-up of a killed demo's leftovers.
+        home: parent of the folder with keys, logs and workspaces, which is removed at the end.
+        slots: number of CPU processes that one run may use on each node.
+        python: interpreter of the nodes' environment; default: the current interpreter.
+        env: environment of every step on the nodes; default: one OpenMP thread, because all nodes share this
+            machine.
+        mode: kind of nodes; default: namespaces if available, otherwise loopback.
+        report: receives messages, one line each, such as the clean-up of a killed demo's leftovers.
 
     Raises:
-        InfraError: the nodes cannot be made here; says why.
-        Interrupted: Ctrl-C or SIGTERM came; everything is taken down first.
+        InfraError: the nodes cannot be created; the message names the cause.
+        Interrupted: Ctrl-C or SIGTERM was received; all resources are removed first.
     """
     nodes: LocalNodes | None = None
     with GATE.installed():
@@ -64,7 +65,7 @@ def local_nodes(
                 )
             yield nodes
         finally:
-            # A signal raises once at most: if one lands here before the hold, the outer block still closes.
+            # A signal raises at most once: if it arrives here before the hold, the outer block still closes.
             try:
                 _close(nodes)
             finally:
@@ -80,7 +81,7 @@ class LocalNodes:
     """Running local nodes. Prefer `local_nodes`, which also handles signals.
 
     Attributes:
-        cluster: how the pipeline sees them.
+        cluster: the nodes as the pipeline's cluster.
         kind: namespaces or loopback.
     """
 
@@ -99,7 +100,7 @@ class LocalNodes:
         home = home.resolve()
         self._owner = os.getpid()
         self._slots = slots
-        # Not resolved: the symbolic link of a virtual environment is what makes it one.
+        # Not resolved: a virtual environment is identified by its symbolic link.
         self._python = Path(os.path.abspath(python or sys.executable))  # noqa: PTH100
         self._env = dict(env) if env is not None else {"OMP_NUM_THREADS": "1"}
         self.kind: Kind = mode or ("loopback" if namespaces.unavailable() else "namespaces")
@@ -167,11 +168,11 @@ class LocalNodes:
 
     @property
     def folder(self) -> Path:
-        """Where the keys, logs and workspaces are; removed by `close`."""
+        """Return the folder of keys, logs and workspaces; removed by `close`."""
         return self._backend.folder
 
     def write_cluster_file(self, path: Path) -> Path:
-        """The cluster as a YAML file, as `--cluster` takes it. Returns: its path."""
+        """Write the cluster as a YAML file for `--cluster`. Returns: its path."""
         import yaml
 
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -180,13 +181,13 @@ class LocalNodes:
         return path
 
     def processes(self, name: str) -> list[Process]:
-        """What runs in the node except its first process and sshd's own; process ids as the node sees them."""
+        """Return the node's processes except init and those of sshd, with pids of the node's namespace."""
         return describe(self._backend.members(self._node(name)))
 
     def exec(
         self, name: str, argv: Sequence[str], *, deadline_s: float = 60.0
     ) -> subprocess.CompletedProcess[str]:
-        """Run a command in the node, past its sshd. Waits for its end; a failure is for the caller to see."""
+        """Run a command in the node without sshd and wait for its end; a failure is returned, not raised."""
         return subprocess.run(
             [*self._backend.inside(self._node(name)), *argv],
             capture_output=True,
@@ -197,31 +198,31 @@ class LocalNodes:
         )
 
     def cut(self, name: str) -> None:
-        """Pull the node's cable (namespaces only)."""
+        """Set the node's network link down (namespaces only)."""
         self._backend.set_link(self._node(name), up=False)
 
     def restore(self, name: str) -> None:
-        """Plug the node's cable in again, and wait until its sshd answers."""
+        """Set the node's network link up, and wait until its sshd responds."""
         node = self._node(name)
         self._backend.set_link(node, up=True)
         sshd.wait_for_sshd(node.name, node.address, node.port, node.folder)
 
     def kill_sshd(self, name: str) -> None:
-        """SIGKILL the node's sshd with all its connections; what they started goes on."""
+        """SIGKILL the node's sshd with all its connections; processes that they started continue."""
         self._backend.kill_sshd(self._node(name))
 
     def start_sshd(self, name: str) -> None:
-        """Start the node's sshd again; the host key stays the same."""
+        """Restart the node's sshd with the same host key."""
         self._backend.start_sshd(self._node(name))
 
     def reboot(self, name: str) -> None:
-        """Power cycle: every process ends at once; files, addresses and keys stay; the boot id is a new one."""
+        """Power cycle: every process ends immediately; files, addresses and keys are kept; the boot id changes."""
         node = self._node(name)
         self._backend.stop(node)
         self._backend.start(node)
 
     def change_host_key(self, name: str) -> None:
-        """Give the node another host key than the one in known_hosts, as a reinstalled machine has."""
+        """Give the node a host key other than the one in known_hosts, like a reinstalled machine."""
         node = self._node(name)
         for file in (node.folder / "host_key", node.folder / "host_key.pub"):
             file.unlink()
@@ -230,12 +231,12 @@ class LocalNodes:
         self.start_sshd(name)
 
     def close(self) -> None:
-        """Take everything down. Idempotent; signals wait until it is done.
+        """Remove all resources. Idempotent; signals are deferred until the end.
 
         Raises:
-            InfraError: something could not be removed; the next start tries again.
+            InfraError: a resource could not be removed; the next start retries.
         """
-        # A forked child must not take down what its parent uses.
+        # A forked child must not remove its parent's resources.
         if os.getpid() != self._owner or not Path(self._state.folder).exists():
             return
         with GATE.hold():
@@ -253,9 +254,9 @@ class LocalNodes:
 
 
 def remove_leftovers(home: Path, report: Callable[[str], None] = _say_nothing) -> int:
-    """Remove what killed owners of local nodes left behind; never touches those of living ones.
+    """Remove leftovers of killed owners of local nodes; never touch nodes of living owners.
 
-    Returns: how many sets of nodes were removed.
+    Returns: the number of removed sets of nodes.
     """
     with state.locked():
         found = state.left_over(home)

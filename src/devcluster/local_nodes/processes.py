@@ -1,4 +1,4 @@
-"""What runs on this machine, read from /proc: start times, children, and the processes of one local node."""
+"""Processes of this machine from /proc: start times, children, and the processes of one local node."""
 
 import contextlib
 import os
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from tipcflow.domain import InfraError
 
-# The listening sshd, and the processes that it keeps per connection (their names depend on the version).
+# The listening sshd, and its processes per connection (their names depend on the version).
 _SSHD = ("sshd", "sshd-session", "sshd-auth")
 
 
@@ -18,7 +18,7 @@ class Process(NamedTuple):
     """A process of a node.
 
     Attributes:
-        pid: as the node itself sees it.
+        pid: in the node's PID namespace.
         cmdline: its arguments, joined by spaces.
     """
 
@@ -27,7 +27,7 @@ class Process(NamedTuple):
 
 
 class Member(NamedTuple):
-    """A process as this machine sees it; `ended` when it only waits for its parent to notice."""
+    """A process on this machine; `ended` for a zombie."""
 
     pid: int
     parent: int
@@ -36,12 +36,12 @@ class Member(NamedTuple):
 
     @property
     def is_sshd(self) -> bool:
-        """Whether it is the OpenSSH server or one of its connections, not what they started."""
+        """Whether it is the OpenSSH server or one of its connections, not a process started by them."""
         return self.name in _SSHD
 
 
 def start_time(pid: int) -> int:
-    """When a process started, in clock ticks since boot; 0 when there is none (a pid alone may be reused)."""
+    """Return a process's start time in clock ticks since boot, 0 if missing; a pid alone may be reused."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
@@ -51,24 +51,24 @@ def start_time(pid: int) -> int:
 
 
 def kill_if_same(pid: int, started: int, number: int = signal.SIGKILL) -> None:
-    """Send a signal to a process unless its pid meanwhile belongs to another one."""
+    """Send a signal to a process unless its pid has been reused."""
     if pid > 0 and started and start_time(pid) == started:
         with contextlib.suppress(OSError):
             os.kill(pid, number)
 
 
 def children(parent: int) -> list[int]:
-    """Process ids of the children of a process."""
+    """Return the pids of a process's children."""
     return [seen.pid for seen in everything() if seen.parent == parent and not seen.ended]
 
 
 def in_pid_namespace(init: int) -> list[Member]:
-    """What lives in the PID namespace whose first process is `init`, except that one."""
+    """Return the processes in the PID namespace of `init`, its first process, except `init`."""
     found = []
     with contextlib.suppress(OSError):
         namespace = _pid_namespace(init)
         for seen in everything():
-            # A process may end while we look.
+            # A process may end during the scan.
             with contextlib.suppress(OSError):
                 if seen.pid != init and _pid_namespace(seen.pid) == namespace:
                     found.append(seen)
@@ -76,7 +76,7 @@ def in_pid_namespace(init: int) -> list[Member]:
 
 
 def below(init: int, marker: str) -> list[Member]:
-    """What descends from `init`, or carries `marker` in its environment because a test started it beside sshd."""
+    """Return descendants of `init`, and processes with `marker` in the environment (started without sshd)."""
     family = {init}
     seen = list(everything())
     grew = True
@@ -92,7 +92,7 @@ def below(init: int, marker: str) -> list[Member]:
 
 
 def describe(members: list[Member]) -> list[Process]:
-    """The living among them except sshd's own, as the node sees them."""
+    """Return the living members except those of sshd, with the node's pids."""
     found = []
     for member in members:
         with contextlib.suppress(OSError):
@@ -102,7 +102,7 @@ def describe(members: list[Member]) -> list[Process]:
 
 
 def has_marker(pid: int, marker: str) -> bool:
-    """Whether a process was started with an environment entry that begins with `marker`."""
+    """Whether a process was started with an environment entry that starts with `marker`."""
     try:
         return f"\0{marker}".encode() in b"\0" + Path(f"/proc/{pid}/environ").read_bytes()
     except OSError:
@@ -110,7 +110,7 @@ def has_marker(pid: int, marker: str) -> bool:
 
 
 def marked(marker: str) -> list[int]:
-    """Process ids that carry `marker` in their environment."""
+    """Return the pids of processes with `marker` in their environment."""
     return [seen.pid for seen in everything() if not seen.ended and has_marker(seen.pid, marker)]
 
 
@@ -118,7 +118,7 @@ def wait_until(condition: Callable[[], bool], what: str, *, deadline_s: float) -
     """Wait for a condition.
 
     Raises:
-        InfraError: it did not come true in time; the message says `what` was waited for.
+        InfraError: the condition is still false at the deadline; the message contains `what`.
     """
     deadline = time.monotonic() + deadline_s
     while not condition():
@@ -128,7 +128,7 @@ def wait_until(condition: Callable[[], bool], what: str, *, deadline_s: float) -
 
 
 def everything() -> Iterator[Member]:
-    """All processes of this machine."""
+    """Yield all processes of this machine."""
     for entry in os.scandir("/proc"):
         if not entry.name.isdigit():
             continue

@@ -1,4 +1,4 @@
-"""Keys, configuration and start of a node's own OpenSSH server. Nothing of the machine's own sshd is used."""
+"""OpenSSH server of a node: keys, configuration and start, independent of the machine's own sshd."""
 
 import os
 import pwd
@@ -14,17 +14,17 @@ PORT_DEADLINE_S = 10.0
 
 
 def find_sshd() -> str:
-    """Absolute path of the OpenSSH server's program ('' when there is none)."""
+    """Return the absolute path of the OpenSSH server's program ('' if not installed)."""
     # sbin is not on every user's PATH.
     path = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin", "/sbin"])
     return shutil.which("sshd", path=path) or ""
 
 
 def require_sshd() -> str:
-    """Absolute path of the OpenSSH server's program.
+    """Return the absolute path of the OpenSSH server's program.
 
     Raises:
-        InfraError: it is not installed.
+        InfraError: sshd is not installed.
     """
     found = find_sshd()
     if not found:
@@ -33,21 +33,21 @@ def require_sshd() -> str:
 
 
 def make_key(path: Path, comment: str) -> str:
-    """A fresh ed25519 key pair at `path` (0600) and `path`.pub. Returns: the public line."""
+    """Create an ed25519 key pair at `path` (0600) and `path`.pub. Returns: the public line."""
     call(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", comment, "-f", str(path)])
     return path.with_name(path.name + ".pub").read_text().strip()
 
 
 def user() -> str:
-    """Who logs in: the user who runs this, for an unprivileged sshd lets nobody else in."""
+    """Return the login name: the current user, because an unprivileged sshd accepts no other user."""
     return pwd.getpwuid(os.getuid()).pw_name
 
 
 def write_config(folder: Path, *, address: str, port: int, marker: str) -> list[str]:
-    """sshd_config in `folder`, where host_key and authorized_keys already stand.
+    """Write sshd_config to `folder`, which already contains host_key and authorized_keys.
 
     Args:
-        marker: NAME=VALUE that every remote command of this node gets in its environment.
+        marker: NAME=VALUE in the environment of every remote command of this node.
 
     Returns: the command that starts the server in the foreground.
     """
@@ -59,7 +59,7 @@ def write_config(folder: Path, *, address: str, port: int, marker: str) -> list[
         f"SetEnv {marker}",
         "PidFile none",
         "UsePAM no",
-        # The folder may stand below one that others may write, such as /tmp.
+        # The folder may be below a world-writable folder, such as /tmp.
         "StrictModes no",
         "PasswordAuthentication no",
         "KbdInteractiveAuthentication no",
@@ -74,7 +74,7 @@ def write_config(folder: Path, *, address: str, port: int, marker: str) -> list[
         "Subsystem sftp internal-sftp",
     ]
     if os.geteuid() == 0:
-        # sshd's own empty folder, which its service would make.
+        # sshd's privilege separation folder, which its service normally creates.
         Path("/run/sshd").mkdir(mode=0o755, parents=True, exist_ok=True)
     config = folder / "sshd_config"
     config.write_text("\n".join(lines) + "\n")
@@ -82,14 +82,14 @@ def write_config(folder: Path, *, address: str, port: int, marker: str) -> list[
 
 
 def known_hosts_line(address: str, port: int, public_key: str) -> str:
-    """One line of a known_hosts file."""
+    """Return one line of a known_hosts file."""
     kind, key = public_key.split()[:2]
     host = address if port == 22 else f"[{address}]:{port}"
     return f"{host} {kind} {key}\n"
 
 
 def answers(address: str, port: int, *, timeout_s: float = 0.5) -> bool:
-    """Whether an SSH server greets at that address."""
+    """Whether an SSH server responds at that address."""
     try:
         with socket.create_connection((address, port), timeout=timeout_s) as connection:
             connection.settimeout(timeout_s)
@@ -99,10 +99,10 @@ def answers(address: str, port: int, *, timeout_s: float = 0.5) -> bool:
 
 
 def wait_for_sshd(name: str, address: str, port: int, folder: Path) -> None:
-    """Wait until the node's sshd greets.
+    """Wait until the node's sshd responds.
 
     Raises:
-        InfraError: it did not in time; with the last line of its log.
+        InfraError: no response within the deadline; with the last line of sshd's log.
     """
     deadline = time.monotonic() + PORT_DEADLINE_S
     while not answers(address, port):
@@ -115,7 +115,7 @@ def wait_for_sshd(name: str, address: str, port: int, folder: Path) -> None:
 
 
 def last_line(log: Path) -> str:
-    """The last line of a log file, or that there is none."""
+    """Return the last line of a log file, or a note that it is empty."""
     try:
         lines = log.read_text(errors="replace").strip().splitlines()
     except OSError:
@@ -124,7 +124,7 @@ def last_line(log: Path) -> str:
 
 
 def minimal_shadow(folder: Path) -> Path | None:
-    """A password file for a root whose account is locked, which sshd without PAM would turn away; else None."""
+    """Return a shadow file for a locked root account, which sshd without PAM would reject; otherwise None."""
     try:
         entries = Path("/etc/shadow").read_text().splitlines()
     except OSError:

@@ -1,8 +1,8 @@
-"""Who made which nodes: written before each thing is made, so that a killed owner's leftovers can be found.
+"""State of local nodes: recorded before each resource is created, so that leftovers of a killed owner are found.
 
-Every set of nodes (an instance) has a folder with `state.json` and `owner.lock`. The owner holds the lock as long
-as it lives; the kernel frees it when the owner dies, however it dies. A folder whose lock is free is left over.
-A registry per user and machine lists the folders, so that leftovers in other homes are found too.
+Every set of nodes (an instance) has a folder with `state.json` and `owner.lock`. The owner holds the lock while it
+runs; the kernel releases it when the owner ends, for any reason. A folder with a free lock is a leftover. A
+registry per user and machine lists the folders, so that leftovers in other homes are found too.
 """
 
 import contextlib
@@ -25,16 +25,16 @@ LOCK_DEADLINE_S = 60.0
 
 @dataclass
 class State:
-    """What an instance consists of; JSON in `state.json`.
+    """The resources of an instance; JSON in `state.json`.
 
     Attributes:
-        id: eight hexadecimal digits; part of every name that the instance gives away.
+        id: eight hexadecimal digits; part of every resource name of the instance.
         kind: namespaces or loopback.
-        folder: of the instance; holds keys, logs and workspaces.
-        bridge: this machine's end of its cable to the switch, '' for loopback.
-        links: the switch's side of each node's cable, by node.
+        folder: folder of the instance with keys, logs and workspaces.
+        bridge: this machine's end of its link to the switch, '' for loopback.
+        links: the switch's end of each node's link, by node.
         processes: (pid, start time) of each node's outermost processes.
-        owner: (pid, start time) of the process that made the nodes.
+        owner: (pid, start time) of the process that created the nodes.
     """
 
     id: str
@@ -48,11 +48,11 @@ class State:
 
     @property
     def marker(self) -> str:
-        """How the environment entry begins that every process of the nodes has."""
+        """Return the prefix of the environment entry that all processes of the nodes have."""
         return f"TIPCFLOW_LOCAL_NODE={self.id}/"
 
     def save(self) -> None:
-        """Write it, whole or not at all."""
+        """Write the state atomically."""
         path = Path(self.folder, "state.json")
         draft = path.with_suffix(".new")
         draft.write_text(json.dumps(asdict(self), indent=1))
@@ -60,19 +60,19 @@ class State:
 
 
 class Ownership:
-    """The lock that tells a living owner from a dead one."""
+    """The lock that distinguishes a living owner from a dead one."""
 
     def __init__(self, folder: Path) -> None:
         self._file = (folder / "owner.lock").open("w")
         fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def release(self) -> None:
-        """Let go of it; harmless when done already."""
+        """Release the lock. Idempotent."""
         self._file.close()
 
 
 def registry() -> Path:
-    """This user's folder of known instances on this machine."""
+    """Return this user's folder of known instances on this machine."""
     mine = Path(tempfile.gettempdir(), f"tipcflow-{os.getuid()}")
     folder = Path("/run/tipcflow") if os.geteuid() == 0 else mine
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -85,10 +85,10 @@ def registry() -> Path:
 
 @contextlib.contextmanager
 def locked() -> Iterator[None]:
-    """One process of this user at a time looks for free names and networks, or for leftovers.
+    """Lock the search for free names, networks and leftovers to one process of this user.
 
     Raises:
-        InfraError: another one held the lock for too long.
+        InfraError: another process held the lock until the deadline.
     """
     path = registry() / "lock"
     deadline = time.monotonic() + LOCK_DEADLINE_S
@@ -105,7 +105,7 @@ def locked() -> Iterator[None]:
 
 
 def new(home: Path, kind: str) -> tuple[State, Ownership]:
-    """A new instance below `home`; call it under `locked`, or a sweep takes it for left over."""
+    """Create an instance below `home`; call it under `locked`, or a sweep treats it as a leftover."""
     identity = secrets.token_hex(4)
     folder = home / "nodes" / identity
     folder.mkdir(parents=True, mode=0o700)
@@ -123,7 +123,7 @@ def forget(state: State) -> None:
 
 
 def left_over(home: Path) -> list[State]:
-    """Instances without a living owner: of this home, and of this user's other homes. Call it under `locked`."""
+    """Return instances without a living owner in this home and this user's other homes. Call it under `locked`."""
     folders = {path.parent for path in (home / "nodes").glob("*/owner.lock")}
     for entry in registry().glob("*.instance"):
         folder = Path(entry.read_text())
@@ -140,7 +140,7 @@ def left_over(home: Path) -> list[State]:
         try:
             found.append(State(**json.loads((folder / "state.json").read_text())))
         except (OSError, ValueError, TypeError):
-            # Killed before it wrote its state, and so before it made anything.
+            # The owner was killed before it wrote the state, so it created no resource.
             found.append(State(folder.name, "", str(folder)))
     return found
 

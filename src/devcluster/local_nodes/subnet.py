@@ -1,4 +1,4 @@
-"""A private network that nothing on this machine uses yet."""
+"""Choice of a private network that is unused on this machine."""
 
 import ipaddress
 import json
@@ -7,15 +7,15 @@ import secrets
 from devcluster.shell import call
 from tipcflow.domain import InfraError
 
-# The second is for machines whose VPN routes all of 10/8, the third (for benchmarks, RFC 2544) for the rest.
+# The second pool is for machines whose VPN routes all of 10/8, the third (benchmarks, RFC 2544) for the rest.
 _POOLS = [ipaddress.IPv4Network(pool) for pool in ("10.77.0.0/16", "172.29.0.0/16", "198.18.0.0/16")]
 
 
 def free_subnet() -> ipaddress.IPv4Network:
-    """A /24 that no address and no route of this machine touches. Call it under the registry's lock.
+    """Return a /24 that overlaps no address or route of this machine. Call it under the registry's lock.
 
     Raises:
-        InfraError: all are taken.
+        InfraError: all networks are in use.
     """
     used = _used()
     for pool in _POOLS:
