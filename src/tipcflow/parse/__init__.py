@@ -1,7 +1,7 @@
-"""Logs and samples to measurements: pure, streaming, one file per format.
+"""Log parsers: text and samples to measurements; pure and streaming, one module per format.
 
-Nothing here opens a file: callers hand in text or lines with their byte offsets (`lines_of`). A line that no
-format recognises is skipped, never an error; bad bytes become U+FFFD; nan and inf are values.
+No function here opens a file: callers pass text, or lines with their byte offsets (`lines_of`). A line that no
+format recognises is skipped and is not an error; invalid bytes become U+FFFD; nan and inf are values.
 """
 
 from tipcflow.parse.failures.excerpt import error_excerpt

@@ -1,4 +1,4 @@
-"""A log in chunks of whole lines, and where their lines are."""
+"""Splits a log into chunks of whole lines and locates the lines."""
 
 from collections.abc import Iterable, Iterator
 
@@ -11,13 +11,13 @@ Bools = npt.NDArray[np.bool_]
 Indices = npt.NDArray[np.intp]
 Block = npt.NDArray[np.uint8]
 
-# Pieces of a log are best of this size: larger ones make arrays that no longer fit into the processor's cache.
+# Best size of a piece of a log, bytes: arrays of larger pieces do not fit into the processor's cache.
 CHUNK = 1 << 21
-# In front of each line stand so many other bytes: a word of eight may begin there.
+# Number of padding bytes before each line, so that an eight-byte word can start before the line.
 LEAD = 8
 _NEWLINE = ord("\n")
-# A line that is longer is nobody's; of such a line (a binary file may have no end of line at all) no more is kept
-# than shows that.
+# Maximum length of a line, bytes; no format has longer lines. Of a longer line (a binary file may have no
+# newline at all), only enough is kept to recognise that it is too long.
 _LONGEST = 1 << 20
 _SHOWS = 1 << 17
 
@@ -26,8 +26,8 @@ class Lines:
     """The lines of a chunk.
 
     Attributes:
-        data: the chunk, with `LEAD` other bytes in front and with an end behind its last line.
-        starts, ends: of each line, in `data`.
+        data: the chunk, with `LEAD` padding bytes in front and a newline after its last line.
+        starts, ends: of each line, positions in `data`.
     """
 
     def __init__(self, chunk: bytes) -> None:
@@ -40,18 +40,18 @@ class Lines:
         return len(self.ends)
 
     def line(self, number: int) -> bytes:
-        """The text of a line."""
+        """Return the bytes of a line."""
         return self.data[self.starts[number] : self.ends[number]]
 
     def block(self, numbers: Indices, length: int) -> Block:
-        """Lines of equal length below each other, each with the `LEAD` bytes before it."""
+        """Return lines of equal length as rows, each with the `LEAD` bytes before it."""
         width = LEAD + length
         windows = np.ndarray((len(self.data) - width + 1, width), np.uint8, buffer=self.data, strides=(1, 1))
         block: Block = windows[self.starts[numbers] - LEAD]
         return block
 
     def chosen(self, numbers: Indices) -> bytes:
-        """A chunk of some of the lines."""
+        """Return a chunk of the selected lines."""
         if len(numbers) == len(self):
             return self.data[LEAD:]
         return b"".join(self.data[start : end + 1] for start, end in self._spans(numbers))
@@ -61,11 +61,11 @@ class Lines:
 
 
 def newlines(text: Block) -> Indices:
-    """Where the lines of a text end."""
+    """Return the positions of the newlines."""
     ends: Bools = text == _NEWLINE
     whole = len(ends) // 8 * 8
     words = ends[:whole].view("<u8")
-    # Lines are long, as a rule: most words of eight bytes have no end in them, and all others one.
+    # Lines are usually long: most eight-byte words contain no newline, and the others contain one.
     at = np.flatnonzero(words != 0)
     found = words[at]
     if (found & (found - np.uint64(1))).any():
@@ -75,7 +75,7 @@ def newlines(text: Block) -> Indices:
 
 
 def chunks(pieces: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
-    """(where it begins in the log, whole lines) of a log that comes in pieces of any size."""
+    """Yield (byte offset in the log, whole lines) of a log that arrives in pieces of any size."""
     rest, base, cut = b"", 0, 0
     for piece in pieces:
         end = piece.rfind(b"\n") + 1
@@ -87,7 +87,7 @@ def chunks(pieces: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
             continue
         begin = 0
         if cut:
-            # The line that was cut is a chunk of its own: places behind it are as in the log.
+            # The truncated line is a chunk of its own, so that later offsets match the log.
             begin = piece.find(b"\n") + 1
             yield base, rest + piece[:begin]
             rest, base, cut = b"", base + cut + len(rest) + begin, 0
@@ -101,6 +101,6 @@ def chunks(pieces: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
 
 
 def _shortened(line: bytes) -> bytes:
-    """So much of a line without its end that the same is read of the whole line: its last state, and that it is
-    too long."""
+    """Truncate a line without newline such that the parse result is unchanged: its last state, and that it is too
+    long."""
     return last_state(line)[:_SHOWS] + (b"\r" if line.endswith(b"\r") else b"")

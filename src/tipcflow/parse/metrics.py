@@ -1,10 +1,10 @@
-"""How logs spell metrics and units -> our names (the registry itself is part of the domain)."""
+"""Maps printed metric names and units to tipcflow names (the registry itself is in the domain layer)."""
 
 from tipcflow.domain.numbers.metrics import METRICS, Metric, metric
 
 __all__ = ["METRICS", "RATES", "Metric", "metric", "normalised", "unit_of"]
 
-# Spelled differently by the suites, the same quantity.
+# The suites' different names of the same metric.
 _SAME_AS = {
     "avg_batch_cost": "batch_cost",
     "avg_reader_cost": "reader_cost",
@@ -28,20 +28,20 @@ _SAME_AS = {
     "Data": "reader_cost",
     "AUC": "auc",
 }
-# So many per second, of what differs: images, samples, words, instances.
+# Rates per second; the unit that is counted differs: images, samples, words, instances.
 RATES = frozenset({"ips", "throughput", "qps", "speed"})
 # PaddleClas names its learning rates after their schedules: lr(CosineAnnealingDecay).
 _SCHEDULED = "lr("
 
 
 def normalised(printed: str) -> str:
-    """Our name of a metric as a log prints it; an unknown name stays as printed."""
+    """Return the tipcflow name of a printed metric; an unknown name is unchanged."""
     return "lr" if printed.startswith(_SCHEDULED) else _SAME_AS.get(printed, printed)
 
 
 def unit_of(name: str, printed: str = "") -> str:
-    """The unit of a value: as printed, in our spelling (values are never converted); else the registry's, '' when
-    nobody knows, as with a speed: what it counts, only the log can tell."""
+    """Return the unit of a value: the printed one in tipcflow's spelling (values are never converted), otherwise
+    the registry's; '' if unknown, for example for a rate, because only the log defines what it counts."""
     if not printed:
         return "" if name in RATES else metric(name).unit
     return "s" if printed == "sec" else printed.removesuffix("ec") if printed.endswith("/sec") else printed

@@ -1,4 +1,4 @@
-"""A number as a log printed it, and how samples become measurements."""
+"""A metric value as a log printed it, and the conversion of samples to measurements."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,10 +8,10 @@ from tipcflow.domain import Measurement, Phase
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One number of one line. `epoch` and `iteration` are what the line printed, -1 when it printed none.
+    """One metric value of one line. `epoch` and `iteration` are as printed, -1 if not printed.
 
-    `offset` is the byte offset of the line in its file, -1 when the number comes from no file. `rank` is what a
-    line of a log of several ranks says, -1 when it does not say.
+    `offset` is the byte offset of the line in its file, -1 if the value is not from a file. `rank` is the rank
+    that a line of a multi-rank log names, -1 if it names none.
     """
 
     metric: str
@@ -35,10 +35,11 @@ def to_measurements(
     rank: int = -1,
     source: str = "",
 ) -> list[Measurement]:
-    """The samples of one (run, step, leg, attempt, node) as measurements.
+    """Convert the samples of one (run, step, leg, attempt, node) to measurements.
 
     `ordinal` counts from 0 within (rank, metric, phase) in the order of the samples, so all samples of that key
-    must come in one call: parse a rank's whole log, not parts of it. `rank` is that of samples that name none.
+    must be passed in one call: parse the whole log of a rank, not parts of it. `rank` applies to samples that
+    name none.
     """
     seen: dict[tuple[int, str, Phase], int] = {}
     measurements = []

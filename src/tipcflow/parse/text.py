@@ -1,4 +1,4 @@
-"""Bytes or text to lines with offsets: tolerant of bad bytes, ANSI colours and carriage returns."""
+"""Splits bytes or text into lines with offsets; tolerates invalid UTF-8, ANSI colours and carriage returns."""
 
 import re
 from collections.abc import Iterator
@@ -8,12 +8,12 @@ _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[
 
 
 def strip_ansi(text: str) -> str:
-    """The text without terminal control sequences."""
+    """Return the text without terminal control sequences."""
     return _ANSI.sub("", text) if "\x1b" in text else text
 
 
 def visible(text: str) -> tuple[str, list[int]]:
-    """The text without terminal control sequences, and where each of its characters stands in `text`."""
+    """Return the text without terminal control sequences, and the position of each of its characters in `text`."""
     columns = list(range(len(text)))
     for found in reversed(list(_ANSI.finditer(text))):
         del columns[found.start() : found.end()]
@@ -21,10 +21,10 @@ def visible(text: str) -> tuple[str, list[int]]:
 
 
 def lines_of(data: bytes | str) -> Iterator[tuple[int, str]]:
-    """(byte offset of the line's start, line without its end) of a log.
+    """Yield (byte offset of the line's start, line without its line ending) of a log.
 
-    Only LF ends a line; a trailing CR is dropped, and of a progress bar that redraws itself with CR the last state
-    counts. Bytes that are no UTF-8 become U+FFFD.
+    Only LF ends a line; a trailing CR is dropped. Of a progress bar that is redrawn with CR, the last state is
+    returned. Bytes that are not valid UTF-8 become U+FFFD.
     """
     raw = data.encode("utf-8", "surrogateescape") if isinstance(data, str) else data
     start = 0
@@ -36,5 +36,5 @@ def lines_of(data: bytes | str) -> Iterator[tuple[int, str]]:
 
 
 def last_state(line: bytes) -> bytes:
-    """A line without the CR of its end; of one that redraws itself with CR, the last state."""
+    """Return a line without its trailing CR; of a line that is redrawn with CR, the last state."""
     return line.rstrip(b"\r").rpartition(b"\r")[2] if b"\r" in line else line

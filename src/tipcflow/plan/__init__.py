@@ -1,4 +1,4 @@
-"""Params + mode + cluster -> Plan, by the suite's script or by what the file says (see docs/architecture.md)."""
+"""Planner: params, mode and cluster -> Plan, by the suite's script or by the file (see docs/architecture.md)."""
 
 from tipcflow.params.modes import ALL_MODES, MODES
 from tipcflow.plan.bash.batch import answer, record_commands

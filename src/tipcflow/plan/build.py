@@ -1,4 +1,4 @@
-"""Params file + mode + cluster -> Plan."""
+"""Entry point of the planner: params file, mode and cluster -> Plan."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -34,18 +34,19 @@ def build_plan(
     cluster: Cluster | None = None,
     options: PlanOptions | None = None,
 ) -> Plan:
-    """Everything that a run of a params file will do.
+    """Return the plan of a run of a params file.
 
     Args:
-        text, file: the params file and its path in the suite; `suite`, `chain`: names, recorded in the plan.
-        dialects: the suite's dialects; the first whose layout fits the file is taken.
-        mode: one of `ALL_MODES`; `benchmark_train:<case>` measures one training alone.
-        compat: whose semantics: the script's, defects included, or the file's.
-        cluster: where it will run; without one the plan names the file's addresses and refuses nothing.
+        text, file: the params file and its path in the suite; `suite`, `chain`: names recorded in the plan.
+        dialects: the suite's dialects; the first whose layout matches the file is used.
+        mode: one of `ALL_MODES`; `benchmark_train:<case>` measures a single training.
+        compat: semantics: of the script, including its defects, or of the file.
+        cluster: the cluster of the run; without one the plan contains the file's addresses and accepts every leg.
         options: see `PlanOptions`.
 
     Raises:
-        ConfigError: unknown mode, no dialect fits, an impossible file, nothing would run, or not on this cluster.
+        ConfigError: the mode is unknown, no dialect matches, the file is inconsistent, nothing would run, or the
+            cluster cannot run it.
     """
     options = options or PlanOptions()
     name, word = _split_mode(mode)
@@ -85,20 +86,20 @@ def build_plan(
 
 
 def _seed(compat: Compat, options: PlanOptions) -> int | None:
-    """What is not passed on is not declared: the script's own commands know no seed."""
+    """Return the declared seed; None for the script's own commands, which take no seed."""
     return options.seed if compat is Compat.SPEC and options.seed_argument else None
 
 
 def _launch(compat: Compat, options: PlanOptions) -> Launch:
-    """How trainings are started: the script knows one way only."""
+    """Return how trainings are launched; the script supports one launcher only."""
     return options.launch if compat is Compat.SPEC else Launch.IPS
 
 
 def _split_mode(mode: str) -> tuple[str, str]:
-    """The mode's name, and the case that a benchmark is narrowed to (`benchmark_train:<case>`).
+    """Return the mode's name and the selected benchmark case (`benchmark_train:<case>`).
 
     Raises:
-        ConfigError: there is no such mode.
+        ConfigError: the mode does not exist.
     """
     name, _, word = mode.partition(":")
     if name not in ALL_MODES or (":" in mode and (name != BENCHMARK or not word)):
@@ -124,7 +125,7 @@ def _check_devices(steps: list[Step], cluster: Cluster | None, file: str) -> Non
 
 
 def _check_steps(steps: list[Step], params: ParamsFile, dialect: Dialect, mode: str) -> None:
-    """Raise ConfigError for a plan that would do nothing, or the same thing twice."""
+    """Raise ConfigError for a plan without steps or with duplicate steps."""
     if all(step.kind is StepKind.PREPARE for step in steps):
         raise ConfigError(
             f"nothing would run in mode {mode}",

@@ -1,4 +1,4 @@
-"""How long a training is, as the argument of its command says."""
+"""Declared length of a training, read from its command's arguments."""
 
 import re
 
@@ -6,14 +6,14 @@ from tipcflow.domain import Step, StepKind
 from tipcflow.params.modes import BENCHMARK
 from tipcflow.plan.source.reader import Reader
 
-# A training that something else ends, too, is as long as that says.
+# The declared length does not apply to a training that another limit can end.
 _LIMITED = re.compile(r"(?:^|[\s;&])timeout\s|max_iters=\d")
 
 
 def with_length(step: Step, reader: Reader) -> Step:
-    """A training step with the epochs or iterations that its commands pass; other steps as they are.
+    """Return a training step with the epochs or iterations that its commands pass; other steps unchanged.
 
-    In benchmark mode a training ends when enough was measured, whatever it was told.
+    In benchmark mode a training ends after enough measurements, independent of its arguments.
     """
     key = reader.key("epochs")
     if step.kind is not StepKind.TRAIN or reader.mode == BENCHMARK or not key or key == "null":
@@ -27,6 +27,6 @@ def with_length(step: Step, reader: Reader) -> Step:
 
 
 def _passed(text: str, key: str) -> int:
-    """The number that a command passes for a key, the last one where it passes several; 0 for none."""
+    """Return the last number that a command passes for a key; 0 if none."""
     values = re.findall(rf"(?<![\w.-]){re.escape(key)}[= ](\d{{1,9}})(?![\w.])", text)
     return int(values[-1]) if values and not _LIMITED.search(text) else 0

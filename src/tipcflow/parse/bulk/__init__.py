@@ -1,1 +1,1 @@
-"""Large logs in bounded memory: columns of numbers instead of one object per number."""
+"""Bulk log reader: columns of values instead of one object per value, in bounded memory."""

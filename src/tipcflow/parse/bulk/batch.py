@@ -1,4 +1,4 @@
-"""What one chunk of a log says, as columns of numbers."""
+"""The values of one chunk of a log, as columns."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -20,7 +20,7 @@ Key = tuple[str, Phase, str]
 
 @dataclass(frozen=True)
 class Column:
-    """The samples of one metric in a chunk, in the order of the log; all arrays are equally long."""
+    """The samples of one metric in a chunk, in the order of the log; all arrays have the same length."""
 
     values: Floats
     epoch: Ints
@@ -31,11 +31,11 @@ class Column:
 
 @dataclass
 class Batch:
-    """What one chunk says.
+    """The parse result of one chunk.
 
     Attributes:
-        lines: how many there were; `blank` of them empty.
-        kinds: format, or what else a line is part of -> lines.
+        lines: number of lines, of which `blank` are empty.
+        kinds: format, or other kind of line -> number of lines.
         columns: (metric, phase, unit) -> samples.
     """
 
@@ -46,18 +46,18 @@ class Batch:
 
 
 class Numbers(Protocol):
-    """The numbers of lines that were read together, by their places in one of those lines."""
+    """The values of lines that were parsed together, addressed by their spans in one of these lines."""
 
     def floats(self, span: Span) -> Floats:
-        """One number of every line."""
+        """Return one value of every line."""
 
     def ints(self, span: Span | None) -> Ints:
-        """Epoch, iteration or rank of every line; -1 without a place."""
+        """Return the epoch, iteration or rank of every line; -1 without a span."""
 
 
 @dataclass(frozen=True)
 class _Piece:
-    """Samples of one metric that were read together: `order` is the number of the line in the chunk."""
+    """Samples of one metric that were parsed together; `order` holds the line numbers in the chunk."""
 
     source: int
     order: Indices
@@ -68,7 +68,7 @@ class _Piece:
 
 
 class Building:
-    """A batch in the making."""
+    """Builds a batch."""
 
     def __init__(self, lines: Lines, base: int) -> None:
         self.lines = lines
@@ -79,18 +79,18 @@ class Building:
         self._offsets: Offsets = lines.starts - lines.starts[0] + base
 
     def offset(self, number: int) -> int:
-        """Where a line begins in the log."""
+        """Return the byte offset of a line in the log."""
         return int(self._offsets[number])
 
     def say(self, kind: str, lines: int) -> None:
-        """Count lines: of a kind, '?' for unknown ones, '' for blank ones."""
+        """Count lines of a kind; '?' is unknown, '' is blank."""
         if kind == "":
             self._batch.blank += lines
         elif kind != "?":
             self._batch.kinds[kind] += lines
 
     def lay(self, form: str, readings: Sequence[Reading], order: Indices, numbers: Numbers) -> None:
-        """Take all numbers of lines that were read together; `order` are the lines' numbers."""
+        """Add all values of lines that were parsed together; `order` holds the line numbers."""
         self.say(form, len(order))
         for reading in readings:
             self._sources += 1
@@ -100,12 +100,12 @@ class Building:
                 self._pieces[one.metric, reading.phase, one.unit].append(piece)
 
     def take(self, number: int, samples: Iterator[Sample]) -> None:
-        """Take the samples of one line; their offset is the line's number here."""
+        """Add the samples of one line; their `offset` is the line number in the chunk."""
         for sample in samples:
             self._singles[sample.metric, sample.phase, sample.unit].append(sample)
 
     def done(self) -> Batch:
-        """The batch, with the columns in the order of the log."""
+        """Return the batch, with the columns in the order of the log."""
         for key, samples in self._singles.items():
             self._pieces[key].append(_piece(samples))
         sorts: dict[tuple[int, ...], Callable[[Floats], Column]] = {}
@@ -121,9 +121,9 @@ class Building:
         return self._batch
 
     def _sorter(self, pieces: list[_Piece]) -> Callable[[Floats], Column]:
-        """Puts values of these pieces into the order of the log."""
+        """Return a function that sorts values of these pieces into the order of the log."""
         if len(pieces) == 1 and pieces[0].source:
-            # Lines that were read together are in their order already.
+            # Lines that were parsed together are already in order.
             only = pieces[0]
             where = only.epoch, only.iteration, only.rank, self._offsets[only.order]
             return lambda values: Column(values, *where)

@@ -1,10 +1,10 @@
-"""A log in bulk: whole chunks to columns, with the same result as line by line, many times as fast.
+"""Bulk log reader: whole chunks to columns, with the same result as line by line, several times faster.
 
-Lines of a layout that came before (`tipcflow.parse.bulk.layouts`) are read first: those are nearly all. The others
-are sorted by shape (`tipcflow.parse.bulk.shapes`); one line of each shape is read as ever, and tells where the
-numbers of all others stand, which numpy then takes at once. Lines of rare shapes, of shapes that a look at one
-line does not settle, and whole chunks with something in them that changes the meaning of other lines are read
-one by one.
+Lines of a known layout (`tipcflow.parse.bulk.layouts`) are read first; these are nearly all lines. The other
+lines are grouped by shape (`tipcflow.parse.bulk.shapes`): one line of each shape is parsed normally and
+gives the positions of the values in all other lines of the shape, which numpy then reads at once. Three
+cases are parsed line by line: rare shapes, shapes that one line does not determine, and chunks with a line
+that changes the meaning of other lines.
 """
 
 from collections.abc import Iterable, Iterator
@@ -22,10 +22,10 @@ from tipcflow.parse.text import last_state, visible
 from tipcflow.parse.training.scan import MAX_LINE, Scan, spot
 from tipcflow.parse.training.side import Side
 
-# Shapes that are remembered; a log of more kinds of lines than that is none.
+# Maximum number of stored shapes; a file with more kinds of lines is not a log.
 _SHAPES = 20_000
-# How lines of a shape are read when not by a template of its own: blank, unknown ("?"), one by one, too long for
-# bulk; or the whole chunk one by one, as the line may change what others mean.
+# How lines of a shape without a template are read: blank, unknown ("?"), line by line, too long for bulk; or
+# the whole chunk line by line, because the line may change the meaning of other lines.
 _STEERS = "steers"
 _SETTLED: tuple[str | None, ...] = ("", "?", None, "long", _STEERS)
 _LONG = _SETTLED.index("long")
@@ -33,7 +33,7 @@ _NEW = len(_SETTLED)
 
 
 class Columns:
-    """Reads chunks of one log."""
+    """Reads the chunks of one log."""
 
     def __init__(self, formats: tuple[LineFormat, ...], side: Side | None = None) -> None:
         self._scan = Scan(formats)
@@ -45,7 +45,7 @@ class Columns:
         self._layouts = Layouts()
 
     def batch(self, chunk: bytes, base: int) -> Batch:
-        """The next whole lines of the log, which begin at byte `base`."""
+        """Parse the next whole lines of the log, which start at byte `base`."""
         lines = Lines(chunk)
         batch = Building(lines, base)
         if not (self._bulk and self._scan.steady and self._in_bulk(batch)):
@@ -56,7 +56,8 @@ class Columns:
         return batch.done()
 
     def _in_bulk(self, batch: Building) -> bool:
-        """Read the batch, unless a line in it changes what others mean."""
+        """Parse the batch unless one of its lines changes the meaning of other lines; return whether it was
+        parsed."""
         laid, rest = self._layouts.split(batch.lines)
         if len(rest) and not self._by_shape(batch, rest):
             return False
@@ -68,7 +69,8 @@ class Columns:
         return True
 
     def _by_shape(self, batch: Building, rest: Indices) -> bool:
-        """Read these lines of the batch, unless one of them changes what others mean: then read none."""
+        """Parse these lines of the batch unless one of them changes the meaning of other lines: then parse
+        none."""
         digits = Digits(batch.lines.chosen(rest))
         kinds = np.fromiter(map(self._kinds.get, digits.shapes, repeat(_NEW)), np.intp, len(digits))
         single = digits.long(MAX_LINE)
@@ -95,7 +97,7 @@ class Columns:
         return True
 
     def _kind(self, shape: bytes, line: bytes) -> int:
-        """The number of a shape, which may have been seen in this chunk for the first time."""
+        """Return the index of a shape; the shape may be new in this chunk."""
         kind = self._kinds.get(shape)
         if kind is None:
             template = self._look(line)
@@ -141,7 +143,7 @@ class Columns:
 
 
 def _lay_out(batch: Building, template: Template, digits: Digits, lines: Indices, rest: Indices) -> list[int]:
-    """Read lines of one shape; those that turn out to be of another kind are given back."""
+    """Parse lines of one shape; return the numbers of lines that turn out to be of another kind."""
     values = template.read(digits, lines)
     odd = template.odd(values)
     left: list[int] = []
@@ -154,10 +156,10 @@ def _lay_out(batch: Building, template: Template, digits: Digits, lines: Indices
 
 
 def batches(pieces: Iterable[bytes], columns: Columns) -> Iterator[Batch]:
-    """The batches of a log that comes in pieces of any size.
+    """Yield the batches of a log that arrives in pieces of any size.
 
     Args:
-        pieces: the log's bytes; pieces of `CHUNK` bytes are best.
+        pieces: the log's bytes; pieces of `CHUNK` bytes are fastest.
     """
     for base, chunk in chunks(pieces):
         yield columns.batch(chunk, base)

@@ -1,9 +1,9 @@
-"""Layouts of lines: what all lines have in common that differ only in their digits, not in how many those are.
+"""Layouts of lines: lines that differ only in their digits, with the same number of digits everywhere.
 
-A training prints most of its lines in a few layouts: every number stands in the same columns. Lines of equal
-length are put below each other; one comparison tells which of them are of a layout, and each number is a column
-of words. That is several times as fast as looking for runs of digits (`tipcflow.parse.bulk.digits`), and gives the
-same: lines of one layout are of one shape.
+A training prints most of its lines in a few layouts, in which every number is in the same columns. Lines of
+equal length are stacked as rows; one comparison selects the rows of a layout, and each number is a column of
+words. This is several times as fast as searching for runs of digits (`tipcflow.parse.bulk.digits`), with the
+same result: lines of one layout have one shape.
 """
 
 from collections.abc import Sequence
@@ -16,20 +16,21 @@ from tipcflow.parse.bulk.shapes import EXACT, Number, Template, runs_of
 from tipcflow.parse.chunks import LEAD, Block, Lines
 from tipcflow.parse.rules.reading import Span, number_of
 
-# Lines of a layout in a chunk for which it is worth its while.
+# Minimum number of lines of a layout in a chunk for which learning the layout is worthwhile.
 WORTH = 32
-# Layouts that are remembered, and for how many chunks after they last came when those are too many.
+# Maximum number of stored layouts, in total and per line length; beyond it, layouts not seen for 4 chunks are
+# dropped.
 _MOST, _MOST_OF_A_LENGTH, _A_WHILE = 256, 8, 4
 _TENS = 10.0 ** np.arange(2 * MOST_DIGITS + 1)
 _ALL = (1 << 64) - 1
 
 
 class Layout:
-    """How lines of one layout are told, and read.
+    """Recognises and reads the lines of one layout.
 
     Args:
-        kind: how lines of their shape are read: by this template, or, where it is a text, not at all.
-        raw: one line of the layout, as it stands in the log.
+        kind: how lines of this shape are read: by this template; if it is a text, not at all.
+        raw: one line of the layout, as in the log.
     """
 
     def __init__(self, kind: Template | str, raw: bytes) -> None:
@@ -47,28 +48,28 @@ class Layout:
         self._rows = _Rows(kind.numbers, runs) if isinstance(kind, Template) else None
 
     def fits(self, block: Block) -> Bools:
-        """Which of these lines are of the layout."""
-        # A byte below the least one wraps around and is far above.
+        """Return which of these lines have this layout."""
+        # A byte below the minimum wraps around and is far above the spread.
         odd = np.asarray(np.subtract(block, self._least) > self._spread)
         fits: Bools = ~np.any(odd, axis=1) if odd.any() else np.ones(len(block), np.bool_)
         return fits
 
     def read(self, block: Block) -> "Laid":
-        """All numbers of lines that fit."""
+        """Read all values of matching lines."""
         assert self._rows is not None
         return Laid(block, self._rows, self._rows.read(block))
 
 
 class _Rows:
-    """Which digits of a line make which integers: those of 0.36012 make 036012, if they are not too many."""
+    """Maps the digits of a line to integers: those of 0.36012 form 036012, unless there are too many."""
 
     def __init__(self, numbers: dict[Span, Number], runs: Sequence[Span]) -> None:
         self.numbers = numbers
-        self.row_of: dict[Span, tuple[int, int]] = {}  # number -> (row, row of its decimals or -1)
+        self.row_of: dict[Span, tuple[int, int]] = {}  # span of the number -> (row, row of its decimals or -1)
         self.decimals: dict[Span, int] = {}
         self.text_of: dict[Span, tuple[int, int]] = {}
-        self._ends: list[tuple[int, int]] = []  # columns behind the digits, and behind those that go in front
-        self._masks: list[tuple[int, int, int]] = []  # of the digits; shift and mask of those in front
+        self._ends: list[tuple[int, int]] = []  # columns after the digits, and after the digits to prepend
+        self._masks: list[tuple[int, int, int]] = []  # mask of the digits; shift and mask of the prepended digits
         for span, number in numbers.items():
             if number.first >= 0:
                 self._place(span, number, runs)
@@ -78,7 +79,7 @@ class _Rows:
         self._front = np.array([self._masks[row][2] for row in self._two], np.uint64)[:, None]
 
     def _place(self, span: Span, number: Number, runs: Sequence[Span]) -> None:
-        """Decide how a number is read."""
+        """Choose how a number is read."""
         first, last = runs[number.first], runs[number.last]
         whole, part = first[1] - first[0], last[1] - last[0] if number.part >= 0 else 0
         if number.whole < 0 or whole + part > EXACT:
@@ -99,7 +100,7 @@ class _Rows:
         return len(self._ends) - 1
 
     def read(self, block: Block) -> Words:
-        """The integers: a row each, a column for each line."""
+        """Return the integers: one row per integer, one column per line."""
         words: Words = np.empty((len(self._ends), len(block)), np.uint64)
         for row, (end, _) in enumerate(self._ends):
             words[row] = _word(block, end)
@@ -118,24 +119,24 @@ class _Rows:
 
 
 def _upper(digits: int) -> int:
-    """A mask for the values of the last so many characters of a word."""
+    """Return a mask for the digit values of the last `digits` characters of a word."""
     return int.from_bytes(b"\0" * (MOST_DIGITS - digits) + b"\x0f" * digits, "little")
 
 
 def _word(block: Block, end: int) -> Words:
-    """The eight characters before a column, of each line."""
+    """Return the eight characters before a column, for each line."""
     words: Words = block[:, end - MOST_DIGITS : end].view("<u8")[:, 0]
     return words
 
 
 class Laid:
-    """The numbers of lines of one layout."""
+    """The values of lines of one layout."""
 
     def __init__(self, block: Block, rows: _Rows, integers: Words) -> None:
         self._block, self._rows, self._integers = block, rows, integers
 
     def floats(self, span: Span) -> Floats:
-        """One number of every line."""
+        """Return one value of every line."""
         rows = self._rows
         number = rows.numbers[span]
         if number.first < 0:
@@ -150,13 +151,13 @@ class Laid:
         if low >= 0:
             values *= _TENS[decimals]
             values += self._integers[low]
-        # Both are exact: the quotient is what `float` makes of the text.
+        # Both integers are exact, so the quotient equals `float` of the text.
         if decimals or number.negative:
             values /= -_TENS[decimals] if number.negative else _TENS[decimals]
         return values
 
     def ints(self, span: Span | None) -> Ints:
-        """Epoch, iteration or rank of every line; -1 where lines of this layout name none."""
+        """Return the epoch, iteration or rank of every line; -1 if lines of this layout name none."""
         if span is None:
             return np.full(len(self._block), -1, dtype=np.int32)
         values: Ints = self._integers[self._rows.row_of[span][0]].astype(np.int32)
@@ -164,7 +165,7 @@ class Laid:
 
 
 class Found(NamedTuple):
-    """Lines of one layout: below each other, and their numbers in the chunk."""
+    """Lines of one layout: their rows, and their line numbers in the chunk."""
 
     layout: Layout
     block: Block
@@ -172,7 +173,7 @@ class Found(NamedTuple):
 
 
 class Layouts:
-    """The layouts of one log that were seen in it so far, by the length of their lines."""
+    """The layouts of one log seen so far, by line length."""
 
     def __init__(self) -> None:
         self._known: dict[int, list[Layout]] = {}
@@ -180,7 +181,7 @@ class Layouts:
         self._chunk = 0
 
     def split(self, lines: Lines) -> tuple[list[Found], Indices]:
-        """Lines of known layouts, and the numbers of all others."""
+        """Return the lines of known layouts, and the numbers of all other lines."""
         self._chunk += 1
         lengths = lines.ends - lines.starts
         counts = np.bincount(lengths)
@@ -192,14 +193,14 @@ class Layouts:
             found = self._told_apart(layouts, lines, np.flatnonzero(lengths == length), length)
             for one in found:
                 left[one.lines] = False
-            # Those that most lines are of come first the next time.
+            # Layouts with the most lines are tried first in the next chunk.
             often = {one.layout: len(one.lines) for one in found}
             layouts.sort(key=lambda layout: often.get(layout, 0), reverse=True)
             several += found
         return several, np.flatnonzero(left)
 
     def _told_apart(self, layouts: list[Layout], lines: Lines, numbers: Indices, length: int) -> list[Found]:
-        """Which of these lines of one length are of which layout."""
+        """Assign lines of one length to layouts."""
         found = []
         block = lines.block(numbers, length)
         for layout in layouts:
@@ -218,7 +219,7 @@ class Layouts:
         return found
 
     def learn(self, kind: Template | str, lines: Lines, numbers: Indices) -> None:
-        """Remember the layouts of these lines, which are all of one shape, as far as that is worth it."""
+        """Store the layouts of these lines, which all have one shape, where worthwhile."""
         if len(numbers) < WORTH:
             return
         lengths = lines.ends[numbers] - lines.starts[numbers]
@@ -238,7 +239,7 @@ class Layouts:
                 self._used[layout] = self._chunk
 
     def _forget(self) -> None:
-        """Drop what has not come for a while: most layouts do not come back, as numbers grow."""
+        """Drop layouts not seen recently: most layouts do not recur, because numbers grow."""
         self._used = {one: used for one, used in self._used.items() if used > self._chunk - _A_WHILE}
         kept = {length: [one for one in some if one in self._used] for length, some in self._known.items()}
         self._known = {length: some for length, some in kept.items() if some}

@@ -1,4 +1,4 @@
-"""The samples of one metric in one file, summed up in bounded memory."""
+"""Statistics of one metric in one file, in bounded memory."""
 
 import math
 from typing import NamedTuple
@@ -10,12 +10,12 @@ from tipcflow.domain import Phase
 
 Floats = npt.NDArray[np.float64]
 
-# So many values are kept for the median; of a longer series every 2nd, 4th, … one.
+# Maximum number of values kept for the median; of a longer series, every 2nd, 4th, … value is kept.
 KEPT = 1 << 18
 
 
 class SeriesKey(NamedTuple):
-    """What a series is of; rank -1 where no rank was told."""
+    """The key of a series; rank is -1 if unknown."""
 
     metric: str
     phase: Phase
@@ -24,12 +24,13 @@ class SeriesKey(NamedTuple):
 
 
 class SeriesSummary:
-    """Count, ends, mean, median, extremes of the values in the order of the log.
+    """Count, first, last, mean, median, minimum and maximum of the values in the order of the log.
 
     Attributes:
-        n: how many values there were.
+        n: number of values.
         first, last: as printed.
-        finite: how many are neither nan nor inf; mean, median, min and max are theirs (nan when there is none).
+        finite: number of values that are neither nan nor inf; mean, median, min and max cover these (nan if
+            none).
     """
 
     def __init__(self) -> None:
@@ -42,7 +43,7 @@ class SeriesSummary:
         self._step = 1
 
     def add(self, values: Floats) -> None:
-        """Take the next values, at least one."""
+        """Add the next values, at least one."""
         if not self.n:
             self.first = float(values[0])
         self.last = float(values[-1])
@@ -72,15 +73,15 @@ class SeriesSummary:
 
     @property
     def mean(self) -> float:
-        """Of the finite values."""
+        """Return the mean of the finite values."""
         return self._sum / self.finite if self.finite else math.nan
 
     @property
     def median(self) -> float:
-        """Of the finite values; of a regular part of them when `exact` is False."""
+        """Return the median of the finite values; of a regular subsample if `exact` is False."""
         return float(np.median(np.concatenate(self._kept))) if self._kept else math.nan
 
     @property
     def exact(self) -> bool:
-        """Whether the median is that of all values."""
+        """Return whether the median covers all values."""
         return self._step == 1

@@ -1,8 +1,8 @@
-"""Shapes of lines: what all lines have in common that differ only in their numbers.
+"""Shapes of lines: lines of one shape differ only in their digits.
 
 `[Epoch 1, iter: 20] loss: 5.347` and `[Epoch 3, iter: 4780] loss: 11.8` have the shape `[Epoch 0, iter: 0]
-loss: 0.0`. Rules read all runs of digits alike (`tipcflow.parse.rules.reading`), so one line tells which
-runs of digits are which numbers in all lines of its shape.
+loss: 0.0`. Rules treat all runs of digits alike (`tipcflow.parse.rules.reading`), so one line determines
+which runs of digits form which numbers in all lines of its shape.
 """
 
 from collections.abc import Sequence
@@ -14,9 +14,8 @@ from tipcflow.parse.bulk.digits import MOST_DIGITS, Bools, Digits, Floats, Indic
 from tipcflow.parse.rules.reading import Span, number_of
 from tipcflow.parse.training.scan import Spotted
 
-# So many digits fit exactly into a double, and so do the powers of ten that they are divided by: then the
-# quotient is
-# what `float` makes of the text (both are correctly rounded).
+# Numbers of up to 15 digits, and the powers of ten that divide them, are exact in a double: the quotient equals
+# `float` of the text (both are correctly rounded).
 EXACT = 15
 _TENS = 10 ** np.arange(MOST_DIGITS + 1, dtype=np.uint64)
 _SCALES = 10.0 ** np.arange(MOST_DIGITS + 1)
@@ -24,12 +23,12 @@ _SCALES = 10.0 ** np.arange(MOST_DIGITS + 1)
 
 @dataclass(frozen=True)
 class Number:
-    """Where one number of a line of the shape stands.
+    """The position of one number in lines of the shape.
 
     Attributes:
-        before, after: characters of it in front of its first run and behind its last one (sign, point, exponent).
-        first, last: its first and last run of digits among the runs of the line; -1, -1 for none (nan, inf).
-        whole: row of its integer part's value among those that are read, -1 where it must be read as text.
+        before, after: its characters before its first run and after its last run (sign, point, exponent).
+        first, last: indices of its first and last run of digits in the line; -1, -1 for none (nan, inf).
+        whole: row of its integer part among the values read; -1 if it must be read as text.
         part: row of its decimals, -1 for none.
     """
 
@@ -43,20 +42,20 @@ class Number:
 
     @property
     def negative(self) -> bool:
-        """Whether it has a minus in front."""
+        """Return whether it has a minus sign."""
         return self.text.startswith("-")
 
 
 class Template:
-    """How lines of one shape are read in bulk.
+    """Reads lines of one shape in bulk.
 
     Args:
         line: one line of the shape, without colours.
-        columns: of each of its characters, the place in the line as it stands in the log.
-        raw: the line as it stands in the log.
+        columns: of each of its characters, the position in the line as in the log.
+        raw: the line as in the log.
 
     Attributes:
-        numbers: where each number stands, by its place in the line without colours.
+        numbers: position of each number, by its span in the line without colours.
         names: runs of digits that are part of names.
     """
 
@@ -80,13 +79,14 @@ class Template:
         self._lengths = np.array([len(text) for text in texts], dtype=np.intp)[:, None]
 
     def read(self, digits: Digits, lines: Indices) -> "Values":
-        """All numbers of these lines of a chunk."""
+        """Read all values of these lines of a chunk."""
         runs = self._runs[:, None] + digits.first_run[lines]
         values, lengths = digits.integers(runs)
         return Values(digits, lines, values, lengths, self.numbers)
 
     def odd(self, values: "Values") -> Bools | None:
-        """Which lines have other names than the template's, and so must be read one by one; None for none."""
+        """Return which lines have names other than the template's and must be parsed one by one; None if there
+        are none."""
         if not self.names:
             return None
         other = values.integers[: len(self.names)] != self._named
@@ -95,14 +95,14 @@ class Template:
         return odd if odd.any() else None
 
     def has_names_of(self, raw: bytes) -> bool:
-        """Whether the names of a line of the shape are the template's."""
+        """Return whether a line of the shape has the template's names."""
         runs = runs_of(raw)
         return [raw[slice(*runs[run])] for run in self.names] == self._named_texts
 
 
 @dataclass(frozen=True)
 class Values:
-    """The numbers of lines of one shape: rows are runs of digits, columns are lines."""
+    """The values of lines of one shape: rows are runs of digits, columns are lines."""
 
     digits: Digits
     lines: Indices
@@ -111,12 +111,12 @@ class Values:
     numbers: dict[Span, Number]
 
     def without(self, odd: Bools) -> "Values":
-        """The values of the other lines."""
+        """Return the values of the other lines."""
         keep = ~odd
         return Values(self.digits, self.lines[keep], self.integers[:, keep], self.lengths[:, keep], self.numbers)
 
     def floats(self, span: Span) -> Floats:
-        """One number of every line."""
+        """Return one value of every line."""
         number = self.numbers[span]
         if number.first < 0:
             return np.full(len(self.lines), number_of(number.text))
@@ -134,13 +134,13 @@ class Values:
         return np.negative(values, dtype=np.float64) if number.negative else np.asarray(values, np.float64)
 
     def ints(self, span: Span | None) -> Ints:
-        """Epoch, iteration or rank of every line; -1 where lines of this shape name none."""
+        """Return the epoch, iteration or rank of every line; -1 if lines of this shape name none."""
         if span is None:
             return np.full(len(self.lines), -1, dtype=np.int32)
         return np.asarray(self.integers[self.numbers[span].whole], np.int32)
 
     def _texts(self, number: Number, which: Indices) -> Floats:
-        """One number of some of the lines, read as text."""
+        """Return one value of some of the lines, parsed as text."""
         first = self.digits.first_run[self.lines[which]]
         starts = self.digits.starts[first + number.first] - number.before
         ends = self.digits.ends[first + number.last] + number.after
@@ -151,7 +151,7 @@ class Values:
 
 
 def runs_of(raw: bytes) -> list[Span]:
-    """The runs of digits of a line."""
+    """Return the runs of digits of a line."""
     runs: list[Span] = []
     for column, byte in enumerate(raw):
         if 48 <= byte <= 57:
@@ -163,7 +163,7 @@ def runs_of(raw: bytes) -> list[Span]:
 
 
 def _number(line: str, span: Span, at: Sequence[int], wanted: dict[int, None]) -> Number:
-    """How the number at `span` is read; the runs that this takes are added to `wanted`."""
+    """Choose how the number at `span` is read; add the required runs to `wanted`."""
     text = line[slice(*span)]
     places = [place for place in range(*span) if at[place] >= 0]
     if not places:

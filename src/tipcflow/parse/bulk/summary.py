@@ -1,5 +1,4 @@
-"""One whole log -> an account of it, in bounded memory: what was recognised, every metric summed up, what else
-it says."""
+"""Summary of one whole log in bounded memory: recognised lines, statistics of every metric, and other reports."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -21,14 +20,14 @@ from tipcflow.parse.training.side import SIDES, Side
 
 @dataclass
 class Account:
-    """What a log says.
+    """The summary of a log.
 
     Attributes:
-        lines: how many; `blank` of them empty.
-        kinds: format, or what else a line is part of (`SIDES`) -> lines. Each line counts once.
-        series: in the order in which they first come.
-        launch: which worker the launcher blames, None when no launcher failed.
-        engine: what an inference process says that its engine does.
+        lines: number of lines, of which `blank` are empty.
+        kinds: format, or other kind of line (`SIDES`) -> number of lines. Each line counts once.
+        series: in the order of their first line.
+        launch: the worker that the launcher reports as failed, None if no launcher failed.
+        engine: the engine settings that an inference process reports.
     """
 
     bytes: int = 0
@@ -44,26 +43,26 @@ class Account:
 
     @property
     def unrecognised(self) -> int:
-        """Lines that are neither blank nor of any kind."""
+        """Return the number of lines that are neither blank nor of any kind."""
         return self.lines - self.blank - self.kinds.total()
 
     @property
     def format(self) -> str:
-        """The line format that most lines are of, else what else they are part of; '' when nothing was
+        """Return the line format of most lines, otherwise the most frequent other kind; '' if no line was
         recognised."""
         kinds = [kind for kind, _ in self.kinds.most_common()]
         return next((kind for kind in kinds if kind not in SIDES), kinds[0] if kinds else "")
 
 
 def account_of(pieces: Iterable[bytes], log_format: str = AUTO, *, rank: int = -1) -> Account:
-    """Read a log that comes in pieces of any size.
+    """Summarise a log that arrives in pieces of any size.
 
     Args:
         log_format: a line format, `auto`, or one of `SIDES`.
         rank: of lines that name none.
 
     Raises:
-        ConfigError: there is no such format.
+        ConfigError: the format does not exist.
     """
     formats, sides = readers_of(log_format)
     side = Side(sides)
@@ -90,7 +89,7 @@ def _add(account: Account, batch: Batch, rank: int) -> None:
     account.lines += batch.lines
     account.blank += batch.blank
     account.kinds.update(batch.kinds)
-    # Metrics of the same lines share their array of ranks.
+    # Metrics of the same lines share one array of ranks.
     ranks: dict[int, list[int]] = {}
     for (metric, phase, unit), column in batch.columns.items():
         told = ranks.get(id(column.rank))

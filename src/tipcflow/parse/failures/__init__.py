@@ -1,1 +1,1 @@
-"""What a log says about why its program ended."""
+"""Classification of failures from logs."""

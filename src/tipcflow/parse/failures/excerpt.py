@@ -1,4 +1,4 @@
-"""The few lines of a failed log that tell a person most."""
+"""Selects the most informative lines of a failed log."""
 
 import re
 
@@ -10,9 +10,9 @@ MAX_LINES = 8
 MAX_WIDTH = 300
 
 _TRACEBACK = "Traceback (most recent call last):"
-# The last line of a traceback is its first one that is not indented.
+# The last line of a traceback is the first line that is not indented.
 _EXCEPTION = re.compile(r"^[A-Za-z_][\w.]*(?::|$)")
-# Dumps of environments and settings may hold secrets and tell nothing: they are never quoted.
+# Dumps of environments and settings may contain secrets and are not informative: they are never quoted.
 _DUMP = re.compile(
     r"^\s*(?:env \{|(?:declare -x|export) \w+=|[A-Z][A-Z0-9_]{2,}=|LAUNCH (?:INFO|ERROR|WARNING) |"
     r".*(?i:password|passwd|secret|credential|api_?key|(?:access|auth|github|hf)_token|bearer ))"
@@ -21,13 +21,15 @@ _PROGRESS = re.compile(r"(?i:\b(?:epoch|iter|step)\b.*\bloss\b)")
 
 
 def error_excerpt(text: str) -> str:
-    """The most telling lines of a failed log, at most 8 of at most 300 characters; '' for an empty log.
+    """Return the most informative lines of a failed log, at most 8 of at most 300 characters; '' for an empty
+    log.
 
-    The end of the last Python traceback when there is one (its last frames and the exception), else the last lines
-    that are neither empty nor a dump of settings. The launcher's second copy of the log is left out.
+    If there is a Python traceback, these are the end of the last one (its last frames and the exception),
+    otherwise the last lines that are neither empty nor a dump of settings. The launcher's second copy of the
+    log is excluded.
     """
     lines = [line.rstrip() for line in strip_ansi(text).replace("\r", "\n").split("\n")]
-    # The launcher's repetition is also all there is when its worker's output was not echoed before.
+    # The launcher's copy is the only output if the worker's output was not echoed before.
     first_copy = next((number for number, line in enumerate(lines) if REPEATS_FROM in line), len(lines))
     chosen = _traceback(lines[:first_copy]) or _traceback(lines) or _tail(lines[:first_copy]) or _tail(lines)
     return "\n".join(line[:MAX_WIDTH] for line in mask("\n".join(chosen)).split("\n"))
@@ -47,6 +49,6 @@ def _traceback(lines: list[str]) -> list[str]:
 
 def _tail(lines: list[str]) -> list[str]:
     telling = [line for line in lines if line.strip() and not _DUMP.match(line)]
-    # Lines of a training that went well so far push the reason out of sight.
+    # Progress lines of a training would displace the reason.
     reasons = [line for line in telling if not _PROGRESS.search(line)]
     return (reasons or telling)[-MAX_LINES:]

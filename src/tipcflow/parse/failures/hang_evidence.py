@@ -1,4 +1,4 @@
-"""What nodes saw of a job that hangs (docs/reference/job-folder.md) -> which rank is behind, and why."""
+"""Finds the rank that causes a hang, and why, from the evidence of the nodes (docs/reference/job-folder.md)."""
 
 import re
 from collections.abc import Mapping
@@ -6,28 +6,28 @@ from typing import Any
 
 from tipcflow.domain import Frozen
 
-# Frames in which a process waits for its peers: collectives and the stores that ranks meet at.
+# Frames in which a process waits for its peers: collectives, and the stores at which ranks rendezvous.
 _WAITING = re.compile(
     r"all_?reduce|all_?gather|reduce_?scatter|broadcast|\bbarrier|all_?to_?all|_wait_all|task\.wait|\.wait\(|"
     r"tcp_?store|rendezvous|init_parallel_env|init_process_group|process_group|/distributed/",
     re.IGNORECASE,
 )
-# A frame as faulthandler prints it and as py-spy does, innermost first.
+# A frame in the form of faulthandler and of py-spy, innermost first.
 _FRAME = re.compile(
     r'^\s+File "(?P<file>[^"]+)", line (?P<line>\d+)(?: in (?P<name>\S+))?|^\s+(?P<spy>\S+ \([^)]+:\d+\))'
 )
 _XID = re.compile(r"Xid")
 _EPOCH = re.compile(r"(?i:epoch)\W{0,4}(\d+)")
-# Ranks that wait for each other fall silent within a moment.
+# Minimum lead of a rank's silence: ranks that wait for each other become silent almost simultaneously.
 _CLEARLY_S = 5.0
 
 
 class Behind(Frozen):
-    """The rank that the others wait for.
+    """The rank for which the other ranks wait.
 
     Attributes:
-        node, rank: who that is.
-        why: in words, for a reason.
+        node, rank: its location.
+        why: the explanation, part of a status reason.
     """
 
     node: str
@@ -36,25 +36,26 @@ class Behind(Frozen):
 
 
 def behind(evidence: Mapping[str, Mapping[str, Any]]) -> Behind | None:
-    """Who is behind; None when it cannot be told.
+    """Return the rank that is behind; None if undetermined.
 
-    First by iterations: a rank whose log ends earlier than every other's. Then by stacks: one that is somewhere
-    else while another waits in a collective. Then by silence: the one that fell silent clearly before the others.
+    First by iterations: a rank whose log ends earlier than every other log. Then by stacks: a rank that is
+    elsewhere while another rank waits in a collective. Then by silence: the rank that became silent clearly
+    before the others.
 
     Args:
-        evidence: node -> what was seen there.
+        evidence: node -> its evidence.
     """
     return _by_iteration(evidence) or _by_stack(evidence) or _by_silence(evidence)
 
 
 def stood_still(evidence: Mapping[str, Mapping[str, Any]], seconds: float) -> bool:
-    """Whether a rank's log had been silent for so long when it was looked at."""
+    """Return whether a rank's log had been silent for `seconds` when the evidence was collected."""
     logs = [log for seen in evidence.values() for log in seen.get("logs") or []]
     return any(_rank(log) >= 0 and float(log.get("idle_s") or 0.0) >= seconds for log in logs)
 
 
 def hardware(evidence: Mapping[str, Mapping[str, Any]]) -> str:
-    """What the kernel said of a broken GPU, with the node, '' when nothing."""
+    """Return the kernel's message about a broken GPU, with the node, '' without one."""
     for node, seen in evidence.items():
         for line in seen.get("kernel") or []:
             if _XID.search(str(line)):
@@ -68,7 +69,7 @@ def _by_iteration(evidence: Mapping[str, Mapping[str, Any]]) -> Behind | None:
         for log in seen.get("logs") or []:
             rank = _rank(log)
             if rank >= 0 and log.get("iteration") is not None:
-                # Many suites count iterations anew in every epoch.
+                # Many suites restart the iteration count in every epoch.
                 epoch = _EPOCH.search(str(log.get("last_line") or ""))
                 reached[node, rank] = (int(epoch[1]) if epoch else 0, int(log["iteration"]))
     if len(reached) < 2:
@@ -92,7 +93,7 @@ def _by_stack(evidence: Mapping[str, Mapping[str, Any]]) -> Behind | None:
     for node, seen in evidence.items():
         for process in seen.get("processes") or []:
             stack, rank = str(process.get("stack") or ""), _rank(process)
-            # A rank's data loaders carry its rank, too: where they are says nothing of it.
+            # The data loaders of a rank also carry its rank; their stacks say nothing about the rank.
             if not stack or rank < 0 or not process.get("main", True):
                 continue
             if _WAITING.search(stack):
@@ -124,7 +125,8 @@ def _by_silence(evidence: Mapping[str, Mapping[str, Any]]) -> Behind | None:
 
 
 def innermost(stack: str) -> str:
-    """Where a process is, as `file:line (function)`: the innermost frame of the thread that is listed last."""
+    """Return the position of a process, as `file:line (function)`: the innermost frame of the last listed
+    thread."""
     frame = ""
     first = True
     for line in stack.splitlines():

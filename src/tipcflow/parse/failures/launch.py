@@ -1,10 +1,10 @@
-"""What paddle.distributed.launch says when a process of its pod fails.
+"""Parser of the messages of paddle.distributed.launch about a failed process of its pod.
 
 LAUNCH INFO 2026-11-21 09:30:14,344 Pod failed
 LAUNCH ERROR 2026-11-21 09:30:14,345 Container failed !!!
 Container rank 0 status failed cmd ['python', '-u', 'train.py'] code 1 log log/workerlog.0
 LAUNCH INFO 2026-11-21 09:30:14,345 ------------------------- ERROR LOG DETAIL -------------------------
-(the tail of the worker's log once more)
+(a second copy of the tail of the worker's log)
 LAUNCH INFO 2026-11-21 09:30:14,345 Exit code 1
 """
 
@@ -13,11 +13,11 @@ import re
 from tipcflow.domain import Frozen
 from tipcflow.parse.text import strip_ansi
 
-# The second copy goes from here to the launcher's last word.
+# The second copy extends from here to the launcher's last message.
 REPEATS_FROM = "- ERROR LOG DETAIL -"
 REPEATS_END = " Exit code "
 
-# The launcher ends with 250 when its worker was aborted (-6) because a peer's connection closed.
+# The launcher exits with 250 if its worker was aborted (-6) because a peer's connection closed.
 PEER_ABORTED = 250
 
 _CONTAINER = re.compile(r"^Container rank (\d+) status (\w+) cmd .* code (-?\d+) log (\S+)", re.MULTILINE)
@@ -26,12 +26,12 @@ _POD = re.compile(r"^LAUNCH INFO .* Pod (failed|completed)\s*$", re.MULTILINE)
 
 
 class LaunchFailure(Frozen):
-    """Which worker the launcher blames.
+    """The worker that the launcher reports as failed.
 
     Attributes:
-        rank: the container's rank, -1 when the launcher named none.
-        code: the worker's exit code, negative for a signal; 0 when unknown.
-        exit_code: what the launcher itself ended with, -1 when it did not get to say it.
+        rank: the container's rank, -1 if the launcher named none.
+        code: the worker's exit code, negative for a signal; 0 if unknown.
+        exit_code: the exit code of the launcher itself, -1 if it did not print it.
         log: the worker's log as the launcher names it.
     """
 
@@ -42,12 +42,12 @@ class LaunchFailure(Frozen):
 
     @property
     def victim(self) -> bool:
-        """Whether the worker only aborted because a peer did; the culprit is on another node then."""
+        """Return whether the worker aborted only because a peer did; the root cause is then on another node."""
         return self.exit_code == PEER_ABORTED or self.code == -6
 
 
 def parse_launch(text: str) -> LaunchFailure | None:
-    """What the launcher says about a failure; None when the pod completed or no launcher spoke."""
+    """Parse the launcher's report of a failure; None if the pod completed or the log has no launcher messages."""
     text = strip_ansi(text)
     container = _CONTAINER.search(text)
     pods = _POD.findall(text)

@@ -1,6 +1,6 @@
-"""Lines of logs that tell what went wrong, each with an example as it was printed and where that comes from.
+"""Rules that classify failures by lines of logs, each with a printed example and its source.
 
-The first rule that fits counts: what names a cause stands before what only names a consequence.
+The first matching rule applies: rules that name a cause precede rules that only name a consequence.
 """
 
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from re import compile as re
 
 from tipcflow.domain.run.failure import FailureClass as Is
 
-# Distributions that a node's environment has to bring; a module of any other name may be the suite's own.
+# Distributions that a node's environment must provide; a module of any other name may belong to the suite.
 _PACKAGES = (
     "paddle|paddlenlp|paddleslim|paddle2onnx|paddleseg|paddledet|paddlex|visualdl|auto_log|torch|torchvision|"
     "numpy|scipy|pandas|sklearn|skimage|cv2|PIL|matplotlib|yaml|tqdm|six|requests|setuptools|pkg_resources|"
@@ -23,12 +23,12 @@ class Rule:
     """One kind of line.
 
     Attributes:
-        victim: whether it only says that a peer went away: the culprit is somebody else.
-        waited: whether it says that a peer did not come in time, so that nobody had died by then.
-        anywhere: whether it counts wherever it stands in the end of a log; else only as the exception that ended
-            the process, or when no exception did: handled errors are printed, too.
-        sample: a line that fits, as it was printed.
-        source: who prints it.
+        victim: whether it only reports that a peer disconnected: the root cause is in another process.
+        waited: whether it reports that a peer did not arrive in time, so that no process had ended by then.
+        anywhere: whether it applies at any position in the end of a log; otherwise only to the exception
+            that ended the process, or if no exception did: handled errors are printed, too.
+        sample: a matching line, as printed.
+        source: the program that prints it.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Rule:
     anywhere: bool = False
 
 
-# The rule of a process that aborted itself: what it printed before may say that a peer is the cause.
+# The rule of a process that aborted itself: earlier output may name a peer as the cause.
 ABORT = "abort"
 
 RULES = (

@@ -1,1 +1,1 @@
-"""Reports beside the training log: AutoLog, inference, engine, predictions, resources."""
+"""Parsers of reports other than the training log: AutoLog, inference, engine, predictions, resources."""

@@ -1,4 +1,4 @@
-"""AutoLog's report: sections of `key: value` lines.
+"""Parser of AutoLog reports: sections of `key: value` lines.
 
     [2022/03/22 06:15:51] root INFO: ---------------------- Env info ----------------------
     [2022/03/22 06:15:51] root INFO:  OS_version: Ubuntu 16.04
@@ -6,16 +6,16 @@
     [2022/03/22 06:15:51] root INFO:  total time spent(s): 0.1583
     [2022/03/22 06:15:51] root INFO:  preprocess_time(ms): 18.6493, inference_time(ms): 139.591, post…
 
-Where the logger named `root` is the real root logger each line comes a second time in Paddle's own format
-(`[2026-11-21 07:24:02,047] [    INFO] autolog.py:263 - …`): only lines of the forms here are read. Programs in C++
-print `Config info`, the data before the model, and either through glog or, with Paddle Lite, without any prefix:
+If the logger named `root` is the real root logger, each line is also printed in Paddle's own format
+(`[2026-11-21 07:24:02,047] [    INFO] autolog.py:263 - …`): only the forms shown here are read. C++ programs
+print `Config info`, the data before the model, either through glog or, with Paddle Lite, without any prefix:
 
     I0322 06:15:51.123456  1234 autolog.h:60] ----------------------- Config info -----------------------
     runtime_device: cpu
 
-A value that spans two lines (`CUDA_version` of a full toolkit) goes on with a line that has no stamp. One log may
-hold several reports: a new one begins with a section that the report before it has already. Times are means per
-call after warm-up; `data_num` counts the warm-up too.
+A value that spans two lines (`CUDA_version` of a full toolkit) continues on a line without a time stamp. A
+log may contain several reports: a new report starts with a section that the previous report already has.
+Times are means per call after warm-up; `data_num` includes the warm-up.
 """
 
 import re
@@ -28,17 +28,17 @@ from tipcflow.parse.sample import Sample
 from tipcflow.parse.text import lines_of, strip_ansi
 
 _LOGGED, _GLOG, _BARE = "logged", "glog", "bare"
-# Digits are interchangeable: neither of the two looks at how many there are.
+# Digits are interchangeable: neither pattern depends on the number of digits.
 _PREFIXES = {
     _LOGGED: re.compile(r"^\[\d+/\d+/\d+ \d+:\d+:\d+\] \S+ INFO: ?(.*)$"),
     _GLOG: re.compile(r"^I\d+ \d+:\d+:\d+\.\d+\s{1,6}\d+ [\w./-]+:\d+\] ?(.*)$"),
 }
 _DATE = re.compile(r"^\[(\d{4}/\d\d?/\d\d? \d\d?:\d\d?:\d\d?)\]")
-# An identifier `[det]` may stand before each title and pair.
+# An identifier `[det]` may precede each title and pair.
 _WHOSE = r"^\s*(?:\[[^\]]*\]\s*)?"
 _TITLE = re.compile(rf"{_WHOSE}-{{5,}} (Env|Paddle|Conf(?:ig)?|Model|Data|Perf) info -{{5,}}\s*$")
 _NAME = re.compile(r"[A-Za-z_][\w() ]*")
-# Lines without a prefix may be anybody's: only fields of AutoLog are.
+# A line without a prefix may be from any program, so only known fields of AutoLog are read.
 _OWN_FIELD = re.compile(
     rf"{_WHOSE}(?:OS_version|CUDA_version|CUDNN_version|drivi?er_version|paddle_version|paddle_commit|"
     r"log_api_version|runtime_device|ir_optim|enable_\w+|cpu_math_library_num_threads|model_name|precision|"
@@ -63,8 +63,8 @@ _RENAMED = {"Total time spent": "total_time", "total time spent": "total_time"}
 
 
 class AutologBlock(Frozen):
-    """One report: its fields as printed, where it began (byte offset), whether it came to its end, and when its
-    first line was printed: seconds since the epoch by its stamp as if that were UTC, -1 where it has no date."""
+    """One report: its fields as printed, its byte offset, whether it is complete, and the time of its first
+    line: seconds since the epoch with the time stamp read as UTC, -1 without a date."""
 
     fields: dict[str, str]
     offset: int = -1
@@ -73,12 +73,12 @@ class AutologBlock(Frozen):
 
     @property
     def timed(self) -> bool:
-        """Whether it has a time that something took."""
+        """Return whether the report contains a duration."""
         return any(one.unit in ("s", "ms") for one in self.samples)
 
     @property
     def samples(self) -> tuple[Sample, ...]:
-        """The numbers of the report; a field that is `None` or missing gives none."""
+        """Return the values of the report; a field that is `None` or missing is skipped."""
         return tuple(self._samples())
 
     def _samples(self) -> Iterator[Sample]:
@@ -93,7 +93,7 @@ class AutologBlock(Frozen):
 
 
 def _measured(field: str) -> tuple[str, str]:
-    """Metric and unit of a field; ('', '') of one that is no measurement."""
+    """Return metric and unit of a field; ('', '') if the field is not a measurement."""
     if field in _MEASURED:
         return _MEASURED[field], ""
     # A program may add times of its own (`det_time(ms)`), and C++ prints its total in ms.
@@ -102,7 +102,7 @@ def _measured(field: str) -> tuple[str, str]:
 
 
 class AutologReader:
-    """Reads a log line by line; only what stands in reports is kept."""
+    """Reads a log line by line; only the contents of reports are stored."""
 
     def __init__(self) -> None:
         self._fields: list[dict[str, str]] = []
@@ -112,7 +112,7 @@ class AutologReader:
         self._how = self._section = self._last = ""
 
     def line(self, offset: int, line: str) -> bool:
-        """Take the next line, without colours; whether it is part of a report."""
+        """Process the next line, without colours; return whether it is part of a report."""
         how, body = _body(line)
         title = _TITLE.match(body)
         if title:
@@ -124,12 +124,12 @@ class AutologReader:
         goes_on = bool(self._last) and _continues(line)
         if goes_on:
             self._fields[-1][self._last] = f"{self._fields[-1][self._last]}\n{line.strip()}"
-        # Whatever else stands between belongs to somebody else, and so does what follows it.
+        # Any other line is from another source, and so is its continuation.
         self._last = ""
         return goes_on
 
     def _begin(self, offset: int, how: str, title: str, line: str) -> None:
-        """A section begins, and a report with it when the one before has that section or came to its end."""
+        """Start a section, and a new report if the previous one already has this section or is complete."""
         section = title.removesuffix("ig")
         if not self._fields or how != self._how or section in self._sections or _LAST in self._fields[-1]:
             self._fields.append({})
@@ -140,13 +140,13 @@ class AutologReader:
         self._how, self._section, self._last = how, section, ""
 
     def _take(self, body: str) -> str:
-        """Puts a line's fields into the report; returns the name of the last one ('' when there is none)."""
+        """Add a line's fields to the report; return the name of the last one ('' if there is none)."""
         block = self._fields[-1]
         whole = _LAST in block
         name = ""
         for part in body.split(", ") if self._section == "Perf" else [body]:
             field = _field(part)
-            # Behind the times of a report only further times are part of it.
+            # After the times of a report, only further times belong to the report.
             if field and (not whole or _measured(field[0])[0]):
                 name = field[0]
                 block.setdefault(*field)
@@ -154,7 +154,7 @@ class AutologReader:
 
     @property
     def blocks(self) -> tuple[AutologBlock, ...]:
-        """All reports so far, in the order of the log; one that was cut off has `complete` False."""
+        """Return all reports so far, in the order of the log; a truncated report has `complete` False."""
         return tuple(
             AutologBlock(fields=dict(fields), offset=offset, complete=_LAST in fields, at=at)
             for fields, offset, at in zip(self._fields, self._offsets, self._stamps, strict=True)
@@ -162,7 +162,7 @@ class AutologReader:
 
 
 def _stamp(line: str) -> float:
-    """When a line was printed, by its date and time as if they were UTC; -1 for lines without a date."""
+    """Return the time of a line, with its date and time read as UTC; -1 for lines without a date."""
     found = _DATE.match(line)
     try:
         return datetime.strptime(found[1], "%Y/%m/%d %H:%M:%S").replace(tzinfo=UTC).timestamp() if found else -1.0
@@ -171,7 +171,8 @@ def _stamp(line: str) -> float:
 
 
 def may_be_autolog(line: str) -> bool:
-    """Whether a line may be part of a report, depending on the lines before it. Digits are interchangeable."""
+    """Return whether a line may be part of a report, depending on the lines before it. Digits are
+    interchangeable."""
     how, body = _body(line)
     if _TITLE.match(body):
         return True
@@ -181,7 +182,7 @@ def may_be_autolog(line: str) -> bool:
 
 
 def _field(part: str) -> tuple[str, str] | None:
-    """Name and value of `name: value`, None of anything else; in one pass, whatever the part is made of."""
+    """Return name and value of `name: value`, None for anything else; linear time for any input."""
     text = part.lstrip()
     if text.startswith("["):
         text = text.partition("]")[2].lstrip()
@@ -191,7 +192,7 @@ def _field(part: str) -> tuple[str, str] | None:
 
 
 def _body(line: str) -> tuple[str, str]:
-    """(how a line is printed, what it says)."""
+    """Return (prefix form, rest of the line)."""
     for how, prefix in _PREFIXES.items():
         found = prefix.match(line)
         if found:
@@ -200,7 +201,7 @@ def _body(line: str) -> tuple[str, str]:
 
 
 def parse_autolog(text: str | bytes) -> tuple[AutologBlock, ...]:
-    """All reports of a log, in its order; a report that was cut off has `complete` False."""
+    """Return all reports of a log, in order; a truncated report has `complete` False."""
     reader = AutologReader()
     for offset, raw in lines_of(text):
         reader.line(offset, strip_ansi(raw))
@@ -208,10 +209,12 @@ def parse_autolog(text: str | bytes) -> tuple[AutologBlock, ...]:
 
 
 def _continues(line: str) -> bool:
-    """Whether an unstamped line goes on with the value before it: only the build line of nvcc does."""
+    """Return whether a line without a time stamp continues the previous value: only the build line of nvcc
+    does."""
     return line.startswith("Build ")
 
 
 def real_autolog_spoke(text: str) -> bool:
-    """Whether the `auto_log` package itself left its mark: the second copy of its lines names its source file."""
+    """Return whether the `auto_log` package itself printed the report: the second copy of its lines names its
+    source file."""
     return any(found[1] == "autolog.py" for found in map(_FOREIGN.match, strip_ansi(text).splitlines()) if found)

@@ -1,9 +1,10 @@
-"""What an inference process says that its engine really does.
+"""Parser of the engine settings that an inference process reports.
 
     engine: device=cpu onednn=True tensorrt=False precision=fp32 threads=1 batch_size=1
 
-is what the sample suite prints from the predictor's configuration, after it was made. Other suites say some of it
-in their AutoLog report; there `precision` is only what the script was told, so it proves nothing.
+is printed by the sample suite from the configuration of the created predictor. Other suites report some of
+these settings in their AutoLog report, where `precision` is only the script's argument and therefore not
+evidence.
 """
 
 import re
@@ -25,13 +26,13 @@ _FROM_AUTOLOG = {
 
 
 def parse_engine(text: str) -> dict[str, str]:
-    """The settings of the last `engine:` line, as printed; empty when there is none."""
+    """Return the settings of the last `engine:` line, as printed; empty if there is none."""
     lines = _LINE.findall(strip_ansi(text))
     return dict(_PAIR.findall(lines[-1])) if lines else {}
 
 
 def engine_from_autolog(fields: dict[str, str]) -> dict[str, str]:
-    """The engine settings that an AutoLog report proves; a field printed as `None` proves nothing."""
+    """Return the engine settings that an AutoLog report proves; a field printed as `None` proves nothing."""
     return {
         ours: fields[theirs]
         for theirs, ours in _FROM_AUTOLOG.items()

@@ -1,4 +1,4 @@
-"""One leg's log -> everything that it says: AutoLog reports, engine settings, predictions, who reported."""
+"""Parser of one leg's log: AutoLog reports, engine settings, predictions, reporter."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -15,15 +15,15 @@ _REPORTER = re.compile(r"\s*reporter: (\S+(?: \S+)?)\s*$")
 
 
 class InferenceLog(Frozen):
-    """What a leg's log says.
+    """The contents of a leg's log.
 
     Attributes:
-        autolog: the fields of the last report, as printed; empty when there is none.
+        autolog: the fields of the last report, as printed; empty if there is none.
         blocks: all reports (a system of several models prints one each).
-        engine: the settings that the process says it really uses, as printed; empty when it does not say.
+        engine: the engine settings that the process reports, as printed; empty if not reported.
         predictions: image name -> class scores.
-        reporter: `auto_log <version>`, `tipcflow-sample`, `auto_log` where only the package's own mark is there,
-            `unknown` for a report that nobody signed, '' without a report.
+        reporter: `auto_log <version>`, `tipcflow-sample`, `auto_log` if only the package's own mark is
+            present, `unknown` for a report without a signature, '' without a report.
     """
 
     autolog: dict[str, str] = {}
@@ -34,17 +34,17 @@ class InferenceLog(Frozen):
 
     @property
     def samples(self) -> tuple[Sample, ...]:
-        """The numbers of all reports, in the order of the log."""
+        """Return the values of all reports, in the order of the log."""
         return tuple(sample for block in self.blocks for sample in block.samples)
 
 
 def parse_inference(text: str | bytes) -> InferenceLog:
-    """Everything that a leg's log says; an empty log gives an empty answer."""
+    """Parse a leg's log; an empty log gives an empty result."""
     return read_inference(lines_of(text))
 
 
 def read_inference(lines: Iterable[tuple[int, str]]) -> InferenceLog:
-    """`parse_inference` of a log that comes line by line, with byte offsets."""
+    """`parse_inference` for a log that arrives line by line, with byte offsets."""
     reader = AutologReader()
     engine: dict[str, str] = {}
     signed, spoke = "", False

@@ -1,4 +1,4 @@
-"""JSON objects that stand on several lines, as `json.dump(…, indent=4)` writes them -> one line each.
+"""Joins JSON objects that span several lines, as `json.dump(…, indent=4)` writes them, into one line each.
 
     {
         "model_name": "ResNet50_bs256_fp32_MultiP_DP",
@@ -6,20 +6,20 @@
         "device_num": "N4C32"
     }
 
-Only flat objects of plain values are put together: that is what benchmarks write.
+Only flat objects of plain values are joined, because benchmarks write only these.
 """
 
 import re
 
-# A benchmark's object has some twenty members; what is longer is something else, and not kept.
+# A benchmark's object has about twenty members; a longer object is something else and is not stored.
 _MOST_LINES = 100
-# Of a line without blanks at its ends.
+# Of a line without leading and trailing spaces.
 _MEMBER = re.compile(r'"[^"]*"\s*:\s*(?:"[^"]*"|[^\s"{}\[\],]+)\s*,?')
 _NESTED = re.compile(r'"[^"]*"\s*:\s*[\[{]')
 
 
 def may_be_object(line: str) -> bool:
-    """Whether a line may be part of such an object, depending on the lines around it."""
+    """Return whether a line may be part of such an object, depending on the lines around it."""
     text = line.strip()
     if text in ("{", "}", "},"):
         return True
@@ -27,11 +27,11 @@ def may_be_object(line: str) -> bool:
 
 
 class ObjectReader:
-    """Puts objects together, line by line.
+    """Joins objects line by line.
 
     Attributes:
-        lines: how many lines the last whole object had.
-        offset: where it began (as the caller counts).
+        lines: number of lines of the last complete object.
+        offset: its start (in the caller's unit).
     """
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class ObjectReader:
         self._begin = -1
 
     def line(self, offset: int, line: str) -> str:
-        """Take the next line; the whole object on one line when it ends here, else ''."""
+        """Process the next line; return the whole object as one line if it ends here, otherwise ''."""
         text = line.strip()
         if text == "{":
             self._parts, self._begin = [text], offset

@@ -1,4 +1,4 @@
-"""Predictions in the form that TIPC's golden results have: image name, a tab, JSON.
+"""Parser of predictions in the form of TIPC's golden results: image name, tab, JSON.
 
 0001.png<TAB>{"class_id": 3, "scores": [0.01, 0.02, 0.05, 0.9, 0.02]}
 """
@@ -11,15 +11,16 @@ from tipcflow.parse.text import lines_of, strip_ansi
 
 
 def parse_predictions(text: str | bytes) -> dict[str, tuple[float, ...]]:
-    """Image name -> class scores. A name that comes again (warm-up, repeats) counts with its last line.
+    """Return image name -> class scores; the last line of a name is used (warm-up, repeats).
 
-    Lines that are no predictions are skipped. A score that is not a number is nan, so that a check can say so.
+    Lines that are not predictions are skipped. A score that is not a number becomes nan, so that a check can
+    report it.
     """
     return read_predictions(lines_of(text))
 
 
 def read_predictions(lines: Iterable[tuple[int, str]]) -> dict[str, tuple[float, ...]]:
-    """`parse_predictions` of a log that comes line by line, with byte offsets."""
+    """`parse_predictions` for a log that arrives line by line, with byte offsets."""
     found: dict[str, tuple[float, ...]] = {}
     for _, raw in lines:
         found |= _prediction(raw)

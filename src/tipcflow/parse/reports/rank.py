@@ -1,9 +1,9 @@
-"""What a training process says of its place in the world.
+"""Parser of the rank and world size that a training process reports.
 
     rank 1 of 2, backend gloo, device cpu, seed 2026
 
-is what the sample suite prints once per process, after the process group stands. `, precision amp` may stand
-before the seed.
+is printed by the sample suite once per process, after the process group is created. `, precision amp` may
+precede the seed.
 """
 
 import re
@@ -19,10 +19,10 @@ _LINE = re.compile(
 
 
 def parse_ranks(text: str | bytes, *, node: str = "") -> tuple[RankReport, ...]:
-    """Every rank line of a log, each once, in the order of the log.
+    """Return every rank line of a log once, in the order of the log.
 
-    The launcher's log holds that of local rank 0; `workerlog.N` those of one process (and, when the launcher
-    appended to an older file, of its predecessors: the last one speaks for the process).
+    The launcher's log holds the line of local rank 0; `workerlog.N` holds those of one process (and, if the
+    launcher appended to an older file, of its predecessors: the last line is the one of the process).
     """
     found: dict[RankReport, None] = {}
     for _, raw in lines_of(text):

@@ -1,6 +1,7 @@
-"""Resource samples of the node runner, and the peaks of its exit records.
+"""Parser of the node agent's resource samples, and of the peaks in its exit records.
 
-A line of `samples.jsonl`; memory in bytes by rank ('' is what belongs to no rank: launcher, single processes):
+A line of `samples.jsonl`; memory in bytes by rank ('' for processes without a rank: launcher, single
+processes):
 
     {"t": 1763717412.5, "leg": "", "rss": {"0": 345678848, "": 314572800}, "total": 660251648, "cpu_s": 9.5,
      "procs": 3}
@@ -20,13 +21,13 @@ _TOTAL = "total"
 
 @dataclass(frozen=True, slots=True)
 class ResourceSample:
-    """One look of the runner at its processes.
+    """One sample of the processes of a job.
 
     Attributes:
         at: seconds since the epoch by the node's clock.
-        rss, gpu: rank -> bytes; rank -1 is everything that belongs to no rank.
+        rss, gpu: rank -> bytes; rank -1 is everything without a rank.
         total: bytes of resident memory of all processes together.
-        cpu_s: CPU seconds that the processes alive at that moment have used so far.
+        cpu_s: CPU seconds used so far by the processes that are alive at that time.
     """
 
     offset: int
@@ -40,7 +41,7 @@ class ResourceSample:
 
 
 def parse_resources(lines: Iterable[tuple[int, str]]) -> Iterator[ResourceSample]:
-    """The samples of a file; a line that is torn or is no sample is skipped."""
+    """Yield the samples of a file; a line that is incomplete or not a sample is skipped."""
     for offset, line in lines:
         try:
             told = json.loads(line)
@@ -63,7 +64,7 @@ def _ranks(told: Mapping[str, int]) -> dict[int, int]:
 
 
 def probe_measurements(record: ExitRecord) -> list[Measurement]:
-    """The probes of the node around a job: `probe.cpu`, `probe.memory` and `probe.disk`, seconds."""
+    """Return the node probes before and after a job: `probe.cpu`, `probe.memory` and `probe.disk`, seconds."""
     return [
         Measurement(
             run=record.run,
@@ -85,10 +86,11 @@ def probe_measurements(record: ExitRecord) -> list[Measurement]:
 
 
 def peak_measurements(record: ExitRecord) -> list[Measurement]:
-    """Peak memory of a job or leg: one `peak_rss` (and `peak_gpu`) per rank; rank -1 is the sum of all processes.
+    """Return the peak memory of a job or leg: one `peak_rss` (and `peak_gpu`) per rank; rank -1 is the sum of
+    all processes.
 
-    The key '' of a record (processes of no rank) is part of the sum and gives no measurement of its own; of GPU
-    memory, of which no sum is kept, it stands for the sum where no process has a rank.
+    The key '' of a record (processes without a rank) is part of the sum and gives no measurement of its own.
+    No sum of GPU memory is recorded, so '' replaces the sum there if no process has a rank.
     """
     return [
         Measurement(

@@ -1,30 +1,30 @@
-"""TIPC's results_*.log: what the suites' own script says of each step.
+"""Parser of TIPC's results_*.log, in which the suites' own script reports each step.
 
     ESC[33m Run successfully with command - mobilenet_v3_small - python train.py … - log/train.log ! ESC[0m
     ESC[33m Run failed with command - mobilenet_v3_small - python train.py … ! ESC[0m
 
-The status is the script's word, not proof (it may be that of a `cat`). ` - ` may stand inside commands, so the
-rest of the line is kept whole. A step that was skipped leaves no line.
+The status is the script's claim, not evidence (it may be the status of a `cat`). Commands may contain ` - `,
+so the rest of the line is not split. A skipped step leaves no line.
 """
 
 import re
 
 from tipcflow.domain import Frozen
 
-# Documents that quote such lines cut their first characters off: `un successfully with command - …`, or the ESC of
+# Documents that quote such lines drop their first characters: `un successfully with command - …`, or the ESC of
 # their colours: `[33m Run …! [0m`.
 _LINE = re.compile(r"\s*(?:\[\d+m\s*)?(?:R?un) (successfully|failed) with command - (.*)")
 
 
 class ResultLine(Frozen):
-    """One line: whether the script said "successfully", and everything that stands after "command - "."""
+    """One line: whether it reports "successfully", and the text after "command - "."""
 
     ok: bool
     command: str
 
 
 def parse_result(line: str) -> ResultLine | None:
-    """What a line without colours says; None when it is none of a results log."""
+    """Parse a line without colours; None if it is not a line of a results log."""
     found = _LINE.match(line) if " with command - " in line else None
     if found is None:
         return None

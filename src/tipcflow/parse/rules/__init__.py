@@ -1,1 +1,1 @@
-"""How a line of a log becomes names and numbers."""
+"""Rules that extract names and values from log lines."""

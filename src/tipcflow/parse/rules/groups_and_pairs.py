@@ -1,4 +1,4 @@
-"""The two kinds of rules that line formats are made of."""
+"""The two main kinds of rules of line formats: named groups, and `name: number` pairs."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -11,31 +11,31 @@ from tipcflow.parse.metrics import normalised, unit_of
 from tipcflow.parse.rules.pairs import pairs, unreadable
 from tipcflow.parse.rules.reading import Field, Reading, Span
 
-# Words of a pair that say where the training stands; they are no metrics.
+# Names of pairs that give the position in the training; they are not metrics.
 _EPOCH = frozenset({"epoch", "Epoch"})
 _ITERATION = frozenset({"global_step", "iter", "Iter", "step", "Step", "batch_id", "batch"})
-# Not `local_rank`: each node has a local rank 0, the rank is that of the file.
+# Without `local_rank`: each node has a local rank 0; the rank is that of the file.
 _RANK = frozenset({"rank", "rank_id"})
-# Times of day and of arrival, levels of a logger, places in source code: numbers that measure nothing.
+# Names that are not metrics: times of day, ETAs, log levels, source locations.
 _NO_METRIC = frozenset({"eta", "ETA", "INFO", "DEBUG", "WARNING", "ERROR", "root", "local_rank"})
 _INDEX = re.compile(r"\d{1,9}", re.ASCII)
 
 
 @dataclass(frozen=True)
 class PairsRule:
-    """A line with a head, and after it any `name: number unit` pairs, unknown ones included.
+    """A line with a head, followed by any `name: number unit` pairs, including unknown names.
 
-    Two processes that share a pipe may glue two lines together: each head starts anew.
+    Two processes that share a pipe may join two lines: each head starts a new reading.
 
     Attributes:
-        head: what the line must have; its groups `epoch`, `iteration` and `rank`, where it has them, are those.
-        phase: what the numbers are of.
-        needle: a text that every such line has: the quick way to say no.
-        anywhere: the pairs may stand before the head too.
-        needs: sets of metrics; of each set one at least must be there.
-        prefix: stands before the metrics' names, where they are not the phase's main ones.
-        units: metric -> unit where the line prints none, and the suite's other lines tell it.
-        names: names as printed -> metric, where they mean something else than in other formats.
+        head: required pattern; its groups `epoch`, `iteration` and `rank`, if present, have these values.
+        phase: of the values.
+        needle: a text in every such line, for fast rejection.
+        anywhere: pairs may also precede the head.
+        needs: sets of metrics; at least one of each set is required.
+        prefix: of the metric names, if they are not the main ones of the phase.
+        units: metric -> unit if the line prints none and other lines of the suite define it.
+        names: printed name -> metric, if the meaning differs from other formats.
     """
 
     head: re.Pattern[str]
@@ -48,7 +48,7 @@ class PairsRule:
     names: Mapping[str, str] = field(default_factory=dict)
 
     def read(self, line: str) -> list[Reading]:
-        """What the line says; nothing when it is none of these."""
+        """Parse the line; an empty list if it does not match."""
         if self.needle not in line:
             return []
         heads = list(self.head.finditer(line))
@@ -76,7 +76,7 @@ class PairsRule:
 
 
 def _fields(line: str, bounds: Span, places: dict[str, Span | None], rule: PairsRule) -> Iterator[Field]:
-    """The numbers of a part of a line; a loss that is printed but is no number (`None`) is one without a value."""
+    """Return the values of a part of a line; a loss printed as a non-number (`None`) has no value."""
     seen: set[str] = set()
     for name, unit, number, at in pairs(line, *bounds):
         place = index_place(name, line, number)
@@ -84,7 +84,7 @@ def _fields(line: str, bounds: Span, places: dict[str, Span | None], rule: Pairs
             places[place] = places[place] or number
         elif is_metric(name):
             metric = rule.names.get(name) or normalised(name)
-            # Several learning rates of one line: the first is `lr`, the others keep their full names.
+            # If a line has several learning rates, the first one is `lr` and the others keep their full names.
             metric = name if metric in seen else metric
             seen.add(metric)
             known = unit_of(metric, unit or rule.units.get(metric, ""))
@@ -97,7 +97,7 @@ def _fields(line: str, bounds: Span, places: dict[str, Span | None], rule: Pairs
 
 
 def index_place(name: str, line: str, number: Span) -> str:
-    """What a pair tells of where the training stands: `epoch`, `iteration`, `rank`, or '' for a value."""
+    """Return the position that a pair gives: `epoch`, `iteration`, `rank`, or '' for a metric value."""
     if not _INDEX.fullmatch(line, *number):
         return ""
     if name in _EPOCH:
@@ -108,21 +108,21 @@ def index_place(name: str, line: str, number: Span) -> str:
 
 
 def is_metric(name: str) -> bool:
-    """Whether a pair of that name may measure something."""
+    """Return whether a pair of that name may be a metric."""
     return name not in _NO_METRIC and not name.endswith((".py", ".cc", ".cpp", ".h"))
 
 
 @dataclass(frozen=True)
 class GroupsRule:
-    """A line of a fixed form: each named group of the pattern is a number.
+    """A line of a fixed form: each named group of the pattern is a value.
 
     Attributes:
-        pattern: its groups `epoch`, `iteration`, `rank` are those; every other named group is a metric. With
-            `name`, only the group `value` is one.
-        units: metric -> unit where it is not the registry's.
-        name: what the value is called, from the match; '' leaves it out.
-        empty: a line that fits is recognised even when it gives no number.
-        listed: the line is one of a list whose title may say that it does not count (`LineFormat.mutes`).
+        pattern: its groups `epoch`, `iteration` and `rank` have these values; every other named group is a
+            metric. With `name`, only the group `value` is a metric.
+        units: metric -> unit if it differs from the registry's.
+        name: returns the metric name of a match; '' excludes it.
+        empty: a matching line is recognised even if it has no value.
+        listed: the line belongs to a list whose title may exclude it (`LineFormat.mutes`).
     """
 
     pattern: re.Pattern[str]
@@ -134,7 +134,7 @@ class GroupsRule:
     empty: bool = False
 
     def read(self, line: str) -> list[Reading]:
-        """What the line says; nothing when it is none of these."""
+        """Parse the line; an empty list if it does not match."""
         if self.needle not in line:
             return []
         found = (self._reading(match) for match in self.pattern.finditer(line))
@@ -160,7 +160,7 @@ class GroupsRule:
 
 
 class Rule(Protocol):
-    """What all rules can do."""
+    """Common interface of all rules."""
 
     def read(self, line: str) -> list[Reading]:
-        """What the line says; nothing when it is none of the rule's."""
+        """Parse the line; an empty list if it does not match the rule."""

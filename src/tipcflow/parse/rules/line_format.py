@@ -1,4 +1,4 @@
-"""How one family of suites prints its numbers."""
+"""The line format of one family of suites."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from tipcflow.parse.rules.reading import Reading
 
 @dataclass(frozen=True)
 class Mutes:
-    """Titles between which the lines of a list (`GroupsRule.listed`) do not count."""
+    """Titles between which list lines (`GroupsRule.listed`) are ignored."""
 
     begin: str
     end: str
@@ -16,13 +16,13 @@ class Mutes:
 
 @dataclass(frozen=True)
 class LineFormat:
-    """The rules of one format. A line may fit several of them; each number is read once.
+    """The rules of one format. Several rules may match a line; each value is read once.
 
     Attributes:
-        training, evaluation: rules; lines of the first kind are shown as a training's progress.
-        mutes: titles of lists that do not count.
-        steady: digits are interchangeable for all rules (`tipcflow.parse.rules.reading`), but not where patterns
-            are a user's: those lines are never read in bulk.
+        training, evaluation: rules; lines that match training rules are shown as training progress.
+        mutes: titles of lists that are ignored.
+        steady: digits are interchangeable for all rules (`tipcflow.parse.rules.reading`). False for
+            user-defined patterns, whose lines are never read in bulk.
     """
 
     name: str
@@ -32,15 +32,15 @@ class LineFormat:
     steady: bool = True
 
     def recognises(self, line: str) -> bool:
-        """Whether the line is a training line, for the live display."""
+        """Return whether the line is a training line, for the live display."""
         return any(rule.read(line) for rule in self.training)
 
     def read(self, line: str, *, muted: bool = False) -> list[Reading]:
-        """What the line says, in the order of the rules, those of evaluation first: they are the narrower ones.
+        """Parse the line with all rules in order; evaluation rules come first because they are more specific.
 
         Args:
-            line: without colours, without a rank in front.
-            muted: it stands in a list that does not count.
+            line: without colours and without a rank prefix.
+            muted: the line is in a list that is ignored.
         """
         taken: set[tuple[int, int]] = set()
         found: list[Reading] = []

@@ -1,4 +1,4 @@
-"""Lines of the form `Name 0.5 Name 0.7`, as PyTorch's examples print them."""
+"""Rule for lines of the form `Name 0.5 Name 0.7`, as printed by PyTorch's examples."""
 
 import re
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ from tipcflow.parse.rules.reading import Field, Reading
 
 @dataclass(frozen=True)
 class WordsRule:
-    """A head, and after it names and numbers that only blanks separate.
+    """A head, followed by names and numbers that are separated by spaces only.
 
     Attributes:
-        head: its groups `epoch` and `iteration`, where it has them, are those.
-        word: groups `name` and `number`.
-        unit: of all numbers, where it is not the registry's.
+        head: its groups `epoch` and `iteration`, if present, have these values.
+        word: pattern with the groups `name` and `number`.
+        unit: of all values, if it differs from the registry's.
     """
 
     head: re.Pattern[str]
@@ -25,7 +25,7 @@ class WordsRule:
     unit: str = ""
 
     def read(self, line: str) -> list[Reading]:
-        """What the line says; nothing when it is none of these."""
+        """Parse the line; an empty list if it does not match."""
         head = self.head.search(line) if self.needle in line else None
         if head is None:
             return []

@@ -1,4 +1,4 @@
-"""Lines that tell of training and test in one breath, as examples and tutorials print them.
+"""Rule for lines with both training and test values, as printed by examples and tutorials.
 
 Epoch: 1/20, train loss: 0.452341, train acc: 87.00%, test loss: 0.193412, test acc: 94.10%, time: 12.3s
 Epoch 2 | loss 0.5 | val acc 0.9
@@ -22,19 +22,19 @@ _WORDS = re.compile(
 )
 _BEFORE = re.compile(rf"\b{_WHO}[ _]\Z")
 _IN_FRONT = re.compile(rf"{_WHO}_(?=[A-Za-z])")
-# Without one of these a line is a sentence with numbers in it.
+# A line without any of these metrics is an ordinary sentence that contains numbers.
 _TELLING = frozenset({name for name, one in METRICS.items() if one.family == "quality"} | {"epoch_time"})
 
 
 @dataclass(frozen=True)
 class PhrasesRule:
-    """Phrases of a name and a number, which commas or bars separate; `train` or `test` in front tell the phase.
+    """Phrases of a name and a number, separated by commas or bars; a `train` or `test` prefix gives the phase.
 
     Attributes:
-        head: what the line must have; its groups `epoch`, `iteration` and `rank`, where it has them, are those.
-        phase: the phase whose numbers are read.
-        needle: a text that every such line has.
-        other: of names without `train` or `test` in front.
+        head: required pattern; its groups `epoch`, `iteration` and `rank`, if present, have these values.
+        phase: the phase whose values are read.
+        needle: a text in every such line.
+        other: phase of names without a `train` or `test` prefix.
     """
 
     head: re.Pattern[str]
@@ -43,7 +43,7 @@ class PhrasesRule:
     other: Phase = Phase.TRAIN
 
     def read(self, line: str) -> list[Reading]:
-        """What the line says of the phase; nothing when it is none of these."""
+        """Parse the line's values of the phase; an empty list if it does not match."""
         heads = list(self.head.finditer(line)) if self.needle in line else []
         ends = [*(head.start() for head in heads[1:]), len(line)]
         found = (self._reading(line, head, end) for head, end in zip(heads, ends, strict=False))
@@ -71,7 +71,7 @@ class PhrasesRule:
 
 
 def _phrases(line: str, start: int, end: int) -> Iterator[tuple[Phase | None, str, str, Span, Span]]:
-    """(phase, name, unit, place of the number, place of the name) of each phrase."""
+    """Yield (phase, name, unit, span of the number, span of the name) of each phrase."""
     for part in _PART.finditer(line, start, end):
         words = _WORDS.fullmatch(line, part.start(), part.end())
         if words:

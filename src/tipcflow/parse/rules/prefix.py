@@ -1,10 +1,10 @@
-"""Which rank a line is of, where several ranks write into one log.
+"""Identifies the rank of a line in a log to which several ranks write.
 
 [rank 3] …  [Rank 3] …  [rank3]: …  [default3]:…   torchrun and similar tees
 [1,3]<stdout>: …                                mpirun --tag-output
 3: …                                            srun --label
 log/workerlog.3:…    workerlog.3-…              grep "" log/workerlog.*
-==> log/workerlog.3 <==                         tail -f log/workerlog.*: a line of its own, for those after it
+==> log/workerlog.3 <==                         tail -f log/workerlog.*: a separate line, for the lines after it
 """
 
 import re
@@ -19,7 +19,7 @@ _TITLE = re.compile(rf"==> (?:\S*/)?workerlog\.(?P<rank>{INDEX}) <==\s*$")
 
 
 def rank_prefix(line: str) -> tuple[Span | None, int]:
-    """Where the line names its rank (None when it does not), and where the rest of it begins."""
+    """Return the span of the rank in the line (None if it names none), and the position after the prefix."""
     found = _PREFIX.match(line)
     if found is None or found.lastgroup is None:
         return None, 0
@@ -27,6 +27,6 @@ def rank_prefix(line: str) -> tuple[Span | None, int]:
 
 
 def rank_title(line: str) -> int | None:
-    """The rank that all lines after this one are of; None for every other line."""
+    """Return the rank to which all lines after this one belong; None for any other line."""
     found = _TITLE.match(line) if line.startswith("==> ") else None
     return int(found["rank"]) if found else None

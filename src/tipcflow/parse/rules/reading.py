@@ -1,11 +1,11 @@
-"""What a line says, as places in its text: the one form that all line formats answer in.
+"""The common result of all line formats: the values of a line as positions in its text.
 
-Places, not values, so that one description serves both readers: line by line (`samples_of`) and whole chunks at
-once (`tipcflow.parse.bulk.columns`), which reads the same places of every line of the same shape.
+Positions instead of values, so that one description serves both readers: line by line (`samples_of`), and whole
+chunks (`tipcflow.parse.bulk.columns`), which read the same positions of every line of the same shape.
 
-The law that rules must keep for that: runs of up to eight digits are interchangeable. Whether and how a line is
-read may depend on where digits stand, never on which and how many; only names, whose places are told, may hold
-particular ones (`top1`).
+Rules must therefore keep one invariant: runs of up to eight digits are interchangeable. Whether and how a line
+is parsed may depend on the positions of digits, never on which digits or how many; only names, whose positions
+are returned, may contain specific digits (`top1`).
 """
 
 import math
@@ -17,13 +17,14 @@ from tipcflow.parse.sample import Sample
 
 Span = tuple[int, int]
 
-# Epochs, iterations and ranks are integers of at most so many digits (they fit into 32 bits everywhere).
+# Epochs, iterations and ranks are integers of at most 9 digits (32 bits are always sufficient).
 INDEX = r"\d{1,9}"
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One number: our name and unit of it, where it stands, and where the text stands that the name comes from."""
+    """One value: its tipcflow metric name and unit, the span of its number, and the span of the text that gives
+    the name."""
 
     metric: str
     unit: str
@@ -33,7 +34,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The numbers of one line, or of one of several lines that were glued together; without a place: -1."""
+    """The values of one line, or of one of several joined lines; a missing span means -1."""
 
     phase: Phase
     fields: tuple[Field, ...]
@@ -42,7 +43,8 @@ class Reading:
     rank: Span | None = None
 
     def moved(self, by: int, rank: Span | None) -> "Reading":
-        """The same reading of a longer line that has `by` more characters in front, and a rank in them."""
+        """Return the same reading for a longer line with `by` additional characters in front, which contain a
+        rank."""
 
         def shift(span: Span | None) -> Span | None:
             return span and (span[0] + by, span[1] + by)
@@ -61,7 +63,7 @@ class Reading:
 
 
 def samples_of(reading: Reading, line: str, *, offset: int, rank: int = -1) -> Iterator[Sample]:
-    """The samples of a reading of that line; `rank` where the line itself names none."""
+    """Yield the samples of a reading of that line; `rank` applies if the line names none."""
     epoch = _index(line, reading.epoch)
     iteration = _index(line, reading.iteration)
     own = _index(line, reading.rank)
@@ -80,7 +82,7 @@ def samples_of(reading: Reading, line: str, *, offset: int, rank: int = -1) -> I
 
 
 def number_of(text: str) -> float:
-    """The number that a text is; nan where it is none (`None`): a value was printed, and it is no number."""
+    """Return the number in a text; nan if it is not a number (`None`), because a value was printed."""
     try:
         return float(text)
     except ValueError:

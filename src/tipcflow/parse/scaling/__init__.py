@@ -1,1 +1,1 @@
-"""Throughput per node and device count, from logs."""
+"""Throughput by number of nodes and devices, computed from logs."""

@@ -1,19 +1,20 @@
-"""Which of the speeds that were found count: numbers, of the batch size that was asked for, each repeat once."""
+"""Selects the throughput values to use: finite, of the requested batch size, each repeat once."""
 
 import math
 from collections.abc import Iterable, Sequence
 
 from tipcflow.parse.scaling.scaling import PLACES, Speed
 
-# More of the same kind are counted, not listed.
+# Further items of the same kind are counted instead of listed.
 _LISTED = 5
 
 
 def chosen(speeds: Sequence[Speed], batch: int) -> tuple[list[Speed], list[str]]:
-    """(speeds that count, in words what does not).
+    """Return (values to use, messages about ignored values).
 
-    Names that tell another batch size per device than `batch` are left out; where none tells it, the names may be
-    wrong and all are kept. nan, inf and 0 are no speeds: one of them would spoil average and median.
+    Values whose name states a batch size per device other than `batch` are excluded; if no name states
+    `batch`, the names may be wrong and all values are kept. nan, inf and 0 are excluded because one such
+    value would distort average and median.
     """
     notes: list[str] = []
     kept = [one for one in speeds if _is_speed(one)]
@@ -32,14 +33,15 @@ def chosen(speeds: Sequence[Speed], batch: int) -> tuple[list[Speed], list[str]]
 
 
 def short(speeds: Sequence[Speed], take: int) -> list[str]:
-    """In words, which logs ended before the iterations that count did."""
+    """Return messages about logs that ended before the end of the window of counted iterations."""
     return _listed(
         f"{one.source}: only {one.iterations} of {take} iterations" for one in speeds if 0 < one.iterations < take
     )
 
 
 def _clashes(speeds: Sequence[Speed]) -> list[str]:
-    """Repeats that came with different speeds. DLPerf prints each again and again: the same one is no news."""
+    """Return messages about repeats with conflicting throughput. DLPerf prints each repeat several times; equal
+    values are not reported."""
     repeats: dict[tuple[str, str, str, int], dict[float, None]] = {}
     for one in speeds:
         key = (one.model, one.precision, one.topology.name, one.repeat)

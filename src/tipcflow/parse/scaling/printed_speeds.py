@@ -1,9 +1,9 @@
-"""Speeds of whole trainings that stand in a text: lines of DLPerf, objects of TIPC's benchmarks.
+"""Reads the throughput of whole trainings from a text: lines of DLPerf, objects of TIPC's benchmarks.
 
     logs/paddle-plsc/arcface/bz128/4n8g/r50_b128_fp32_4.log {1: 11165.17, 4: 11077.58}
     {"model_name": "ResNet50_bs256_fp32_MultiP_DP", "ips": 2564.1, "device_num": "N4C32", "speed_unit": "images/s"}
 
-The numbers of repeats may stand in quotes, the objects on several lines.
+Repeat numbers may be quoted; objects may span several lines.
 """
 
 import json
@@ -24,8 +24,8 @@ class PrintedSpeeds:
     """Reads a text line by line.
 
     Attributes:
-        speeds: what was found; repeat 0 where the text gives it no number.
-        odd: lines that look like results of a topology and are not understood.
+        speeds: the values found; repeat is 0 if the text does not number it.
+        odd: lines that resemble results of a topology but cannot be parsed.
     """
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class PrintedSpeeds:
         self._objects = ObjectReader()
 
     def line(self, offset: int, line: str) -> None:
-        """Take the next line, without colours."""
+        """Process the next line, without colours."""
         whole = self._objects.line(offset, line)
         found = list(_result(line)) or _benchmark(whole or line)
         self.speeds += found

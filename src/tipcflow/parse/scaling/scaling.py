@@ -1,8 +1,8 @@
-"""Throughput by topology: how much faster a training is on more devices.
+"""Throughput by topology: speed-up of a training on more devices.
 
-The rules are those of DLPerf (seed of PLSC's arcface): several repeats per topology, each one number; average and
-median over the repeats; the speed-up is the median divided by the median of one device on one node. Speeds and
-speed-ups are rounded to two decimals, as it prints them.
+The rules are those of DLPerf (seed of PLSC's arcface): several repeats per topology, one value each; average
+and median over the repeats; the speed-up is the median divided by the median of one device on one node.
+Throughput and speed-up are rounded to two decimals, as DLPerf prints them.
 """
 
 import re
@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from tipcflow.domain import Frozen
 
-# `4n8g` is 4 nodes with 8 GPUs each; `N4C32` (TIPC's benchmarks) is 4 nodes with 32 cards together.
+# `4n8g` is 4 nodes with 8 GPUs each; `N4C32` (TIPC's benchmarks) is 4 nodes with 32 cards in total.
 _NODES_GPUS = re.compile(r"(?<![A-Za-z0-9])(\d{1,9})n(\d{1,9})g(?![A-Za-z0-9])")
 _NODES_CARDS = re.compile(r"(?<![A-Za-z0-9])N(\d{1,9})C(\d{1,9})(?![A-Za-z0-9])")
 # <model>_b<batch size>_<precision>_<repeat>.log
@@ -25,19 +25,19 @@ PLACES = 2
 
 
 class Topology(Frozen):
-    """Nodes, and devices of each."""
+    """Number of nodes, and of devices per node."""
 
     nodes: int
     gpus: int
 
     @property
     def name(self) -> str:
-        """As DLPerf writes it: 4n8g."""
+        """Return the name in DLPerf's form: 4n8g."""
         return f"{self.nodes}n{self.gpus}g"
 
     @property
     def devices(self) -> int:
-        """Of all nodes together."""
+        """Return the number of devices on all nodes."""
         return self.nodes * self.gpus
 
 
@@ -45,10 +45,10 @@ class Speed(Frozen):
     """One repeat of one training: samples per second of all devices together.
 
     Attributes:
-        repeat: its number; the same number of the same topology that comes again is the same repeat.
-        batch: the batch size per device that its name tells, 0 when it tells none.
-        how: where the number comes from: `printed`, `batch_cost`, `timestamps`.
-        iterations: how many of a training log it is of, 0 where nobody knows.
+        repeat: its number; a repeated number of the same topology is the same repeat.
+        batch: the batch size per device in its name, 0 if the name states none.
+        how: origin of the value: `printed`, `batch_cost`, `timestamps`.
+        iterations: number of iterations of a training log that it covers, 0 if unknown.
     """
 
     model: str
@@ -66,8 +66,8 @@ class Scaled(Frozen):
     """One topology of one model. `speedup` and `efficiency` are None without a run on one device.
 
     Attributes:
-        efficiency: the speed-up, before it is rounded, divided by devices (1.0 is perfect); to four decimals.
-        speeds: repeat -> speed.
+        efficiency: the unrounded speed-up divided by the number of devices (1.0 is perfect); four decimals.
+        speeds: repeat -> throughput.
     """
 
     model: str
@@ -83,7 +83,7 @@ class Scaled(Frozen):
 
 
 def topology_in(text: str) -> Topology | None:
-    """The last topology that a path or a name tells; None when it tells none."""
+    """Return the last topology in a path or a name; None if it contains none."""
     found = _NODES_GPUS.findall(text)
     if found:
         nodes, gpus = map(int, found[-1])
@@ -97,7 +97,7 @@ def topology_in(text: str) -> Topology | None:
 
 
 def named(path: str) -> tuple[str, str, int, int]:
-    """(model, precision, batch size per device, repeat) as a log's path tells them; '' and 0 where it does not."""
+    """Return (model, precision, batch size per device, repeat) from a log's path; '' and 0 if not part of it."""
     name = path.rsplit("/", 1)[-1]
     found = _NAME.match(name)
     if found:
@@ -107,7 +107,7 @@ def named(path: str) -> tuple[str, str, int, int]:
 
 
 def scaled(speeds: Iterable[Speed], batch_size_per_device: int) -> list[Scaled]:
-    """The table, by model and number of devices."""
+    """Return the table, sorted by model and number of devices."""
     models: defaultdict[str, dict[Topology, dict[int, float]]] = defaultdict(dict)
     several = list(speeds)
     mixed = {one.model for one in several} - {model for model, count in _precisions(several).items() if count == 1}

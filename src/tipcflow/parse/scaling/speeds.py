@@ -1,6 +1,6 @@
-"""What one training log says of its speed: the first iterations are dropped and the next ones counted.
+"""Throughput of one training log: the first iterations are dropped and the next ones are counted.
 
-DLPerf takes 100 after 50.
+DLPerf counts 100 after the first 50.
 """
 
 import math
@@ -17,25 +17,25 @@ PRINTED, TIME = "printed", "time"
 _STAMP = re.compile(
     r"(?P<date>\d{4}[-/]\d\d[-/]\d\d|\d\d/\d\d)[ T](?P<time>\d\d:\d\d:\d\d)(?:[.,](?P<part>\d{1,6}))?"
 )
-# Of the metrics that say how fast, the first that a log has.
+# Throughput metrics; the first that a log has is used.
 SPEEDS = ("ips", "throughput", "qps", "speed")
 
 
 class Window(NamedTuple):
-    """Which iterations count: `take` after the first `skip`."""
+    """The counted iterations: `take` after the first `skip`."""
 
     skip: int = 50
     take: int = 100
 
 
 class Found(NamedTuple):
-    """What a training log says.
+    """The throughput of a training log.
 
     Attributes:
         speed: samples per second of all devices.
-        how: where that comes from.
-        iterations: of how many iterations it is.
-        not_finite: lines that gave nan or inf instead, and do not count.
+        how: origin of the value.
+        iterations: number of iterations covered.
+        not_finite: number of lines with nan or inf instead, which are excluded.
     """
 
     speed: float
@@ -45,7 +45,7 @@ class Found(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One training line: its iteration counted over the whole log, when it was printed, what it says."""
+    """One training line: its iteration counted over the whole log, its time stamp and its values."""
 
     iteration: int
     at: float | None
@@ -53,13 +53,14 @@ class Step(NamedTuple):
 
 
 class Counter:
-    """Iterations that start again with every epoch -> iterations counted over the whole training."""
+    """Converts iterations that restart in every epoch to iterations counted over the whole training."""
 
     def __init__(self) -> None:
         self._base, self._last, self._gap = 0, -1, 1
 
     def at(self, iteration: int) -> int:
-        """Where the next line stands; -1 where it does not say: one behind the line before."""
+        """Return the global iteration of the next line; if `iteration` is -1 (unknown), one after the previous
+        line."""
         if iteration < 0:
             iteration = self._last + 1
         elif iteration <= self._last:
@@ -71,7 +72,7 @@ class Counter:
 
 
 def steps_in(lines: Iterable[tuple[int, str]], log_format: str = AUTO) -> Iterator[Step]:
-    """The training lines of a log of one rank."""
+    """Yield the training lines of a log of one rank."""
     scan = Scan(line_formats(log_format))
     counter = Counter()
     for offset, raw in lines:
@@ -84,7 +85,7 @@ def steps_in(lines: Iterable[tuple[int, str]], log_format: str = AUTO) -> Iterat
 
 
 def counting(steps: Iterable[Step], window: Window) -> Iterator[Step]:
-    """The steps up to the end of the window; what comes after it is not even read."""
+    """Yield the steps up to the end of the window; later lines are not read."""
     first: int | None = None
     for step in steps:
         first = step.iteration if first is None else first
@@ -94,14 +95,14 @@ def counting(steps: Iterable[Step], window: Window) -> Iterator[Step]:
 
 
 def speed_of(steps: Sequence[Step], *, rule: str, batch: int, devices: int, window: Window, source: str) -> Found:
-    """What one training log says; nan and inf in it do not count.
+    """Return the throughput of one training log; nan and inf are excluded.
 
     Args:
-        rule: `printed` takes the speed that the log prints as that of all devices, and averages it; `time` divides
-            batch × devices by the time of an iteration: the mean batch_cost, or else the time between stamps.
+        rule: `printed` averages the printed throughput, which is that of all devices; `time` divides batch ×
+            devices by the time per iteration: the mean batch_cost, otherwise the difference of time stamps.
 
     Raises:
-        ConfigError: the log does not say it, or is shorter than what is dropped.
+        ConfigError: the log does not contain the value, or is shorter than the dropped part.
     """
     if not steps:
         raise ConfigError("has no training line", file=source, expected="a training log, or printed results")
@@ -137,7 +138,7 @@ def speed_of(steps: Sequence[Step], *, rule: str, batch: int, devices: int, wind
 
 
 def _finite(steps: Sequence[Step], name: str) -> list[float]:
-    """What the steps say under that name, as far as it is a number."""
+    """Return the finite values of that name."""
     return [one.values[name] for one in steps if math.isfinite(one.values.get(name, math.nan))]
 
 
@@ -146,14 +147,14 @@ def _told(steps: Sequence[Step], name: str) -> int:
 
 
 def covered(chosen: Sequence[Step], begin: int, take: int) -> int:
-    """How many of the iterations that count the log tells of; a line speaks for those since the line before."""
+    """Return how many of the counted iterations the log covers; a line covers those since the previous line."""
     between = len(chosen) - 1
     every = (chosen[-1].iteration - chosen[0].iteration) // between if between else 1
     return min(take, chosen[-1].iteration - begin + max(1, every))
 
 
 def _stamp(line: str) -> float | None:
-    """When a line was printed, seconds since some moment; None when it does not say."""
+    """Return the time stamp of a line, seconds since an arbitrary origin; None if it has none."""
     found = _STAMP.search(line[:60])
     if found is None:
         return None

@@ -1,5 +1,5 @@
-"""Line formats, one module per family of suites; each begins with sample lines.
+"""Line formats, one module per family of suites; each module docstring starts with sample lines.
 
-Plain names are per iteration in training and per evaluation in evaluation. The other way round a name has a
+Names without a prefix are per iteration in training and per evaluation in evaluation. Other values have a
 prefix: `epoch.` (mean of a training epoch), `batch.` (one batch of an evaluation), `best.` (best so far).
 """

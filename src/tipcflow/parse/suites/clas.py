@@ -1,4 +1,4 @@
-"""PaddleClas.
+"""Line format of PaddleClas.
 
     [2022/05/01 10:00:00] ppcls INFO: [Train][Epoch 1/2][Iter: 0/12]lr(CosineAnnealingDecay): 0.10000000, top1:
     0.00000, top5: 0.12500, CELoss: 7.05123, loss: 7.05123, batch_cost: 1.23456s, reader_cost: 0.12345, ips:
@@ -11,7 +11,7 @@
     [2022/05/01 10:00:19] ppcls INFO: [Eval][Epoch 1][Avg]recall1: 0.81, recall5: 0.93, mAP: 0.61
     evalres: ma: 0.512, label_f1: 0.3, label_pos_recall: 0.4
 
-(each on one line). Epochs count from 1, iterations from 0 within the epoch.
+(each on one line in the log). Epochs count from 1, iterations from 0 within the epoch.
 """
 
 import re

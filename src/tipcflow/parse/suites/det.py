@@ -1,4 +1,4 @@
-"""PaddleDetection.
+"""Line format of PaddleDetection.
 
     [05/01 10:00:00] ppdet.engine INFO: Epoch: [0] [ 0/50] learning_rate: 0.000333 loss_xy: 6.5 loss: 67.123456
     eta: 0:01:40 batch_cost: 2.0123 data_cost: 0.0005 ips: 3.9756 images/s, max_mem_reserved: 8000 MB,
@@ -8,8 +8,9 @@
     [05/01 10:00:09] ppdet.engine INFO: Total sample number: 50, average FPS: 3.2
     [05/01 10:00:09] ppdet.engine INFO: Best test bbox ap is 0.123.
 
-(training on one line). Epochs count from 0. Losses are medians of a window. COCO's table becomes AP, AP50,
-AP75, APs, APm, APl, AR1, AR10, AR100, ARs, ARm, ARl; -1.000 (not applicable) is no value.
+(each training line is one line in the log). Epochs count from 0. Losses are medians of a window. COCO's
+table becomes AP, AP50, AP75, APs, APm, APl, AR1, AR10, AR100, ARs, ARm, ARl; -1.000 (not applicable) is not
+a value.
 """
 
 import re
@@ -24,7 +25,7 @@ _SIZES = {"small": "s", "medium": "m", "large": "l"}
 
 
 def _coco(match: re.Match[str]) -> str:
-    """The usual short name of a line of COCO's table."""
+    """Return the usual short name of a line of the COCO table."""
     kind, iou, area, most = match["kind"], match["iou"], match["area"], match["most"]
     if area in _SIZES:
         return f"{kind}{_SIZES[area]}"

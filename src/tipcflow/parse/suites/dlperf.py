@@ -1,10 +1,12 @@
-"""Speeds of whole trainings, as DLPerf's extraction scripts and TIPC's benchmark print them.
+"""Line format of throughput results per training, printed by DLPerf's extraction scripts and TIPC's
+benchmark.
 
     logs/paddle-plsc/arcface/bz128/4n8g/r50_b128_fp32_4.log {1: 11165.17, 4: 11077.58}
     {"model_name": "ResNet50_bs256_fp32_MultiP_DP", "batch_size": 256, "ips": 2564.1, "speed_unit": "images/s"}
 
-Of the first, the last number is the log's own (those before it were printed already). A benchmark's object may
-span several lines (`tipcflow.parse.reports.objects`). Other objects have neither unit nor model nor devices.
+In a DLPerf line, the last number belongs to this log (earlier numbers were printed before). A benchmark's
+object may span several lines (`tipcflow.parse.reports.objects`). Other objects have no unit, model or
+devices.
 """
 
 import re
@@ -19,7 +21,7 @@ from tipcflow.parse.rules.reading import INDEX, Field, Reading
 
 TOPOLOGY = r"(?<![A-Za-z0-9])(?P<nodes>\d{1,9})n(?P<gpus>\d{1,9})g(?![A-Za-z0-9])"
 _MEMBER = r'"{name}"\s*+:\s*+"?(?P<value>{number})"?\s*+(?:,\s*+"|\}})'
-# Member of the object -> metric, and the unit where it is not the speed's.
+# Member of the object -> metric, and its unit if it differs from the unit of the throughput.
 _MEASURED = {"ips": "throughput", "convergence_value": "convergence_value", "model_run_time": "model_run_time"}
 _UNITS = {"convergence_value": "", "model_run_time": "s"}
 _PATTERNS = {name: re.compile(_MEMBER.format(name=name, number=NUMBER)) for name in _MEASURED}
@@ -29,10 +31,10 @@ _OF_A_BENCHMARK = ('"speed_unit"', '"device_num"', '"model_name"')
 
 @dataclass(frozen=True)
 class SpeedRule:
-    """The object of a benchmark's speed file, on one line; its unit stands in a field of its own."""
+    """The JSON object of a benchmark's speed file, on one line; a separate field holds the unit."""
 
     def read(self, line: str) -> list[Reading]:
-        """The speed; nothing when the line is no such object."""
+        """Return the throughput; an empty list if the line is not such an object."""
         if '"ips"' not in line or not line.lstrip().startswith("{"):
             return []
         if not any(name in line for name in _OF_A_BENCHMARK) or not _PATTERNS["ips"].search(line):

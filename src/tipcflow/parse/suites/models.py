@@ -1,10 +1,10 @@
-"""The `models` repository (plain prints, no time stamp, no colour).
+"""Line format of the `models` repository (plain prints without time stamps and colours).
 
     [Epoch 1, iter: 4780] top1: 0.10312, top5: 0.27344, lr: 0.01000, loss: 5.34719, avg_reader_cost: 0.03644 sec,
     avg_batch_cost: 0.05536 sec, avg_samples: 64.0, avg_ips: 1156.08863 images/sec.
      * Acc@1 0.833 Acc@5 4.167
 
-(training on one line, with a dot at its end). Evaluation is in per cent.
+(each training line is one line in the log and ends with a full stop). Evaluation values are percentages.
 """
 
 import re

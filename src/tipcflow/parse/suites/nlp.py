@@ -1,4 +1,4 @@
-"""PaddleNLP, PaddleX, PLSC, and every other training that prints `name: value` pairs.
+"""Line formats of PaddleNLP, PaddleX, PLSC and all other trainings that print `name: value` pairs.
 
     [2022-05-01 10:00:00,123] [    INFO] - global step 10, epoch: 1, batch: 9, rank_id: 0, loss: 0.480512, lr:
     0.00002, avg_batch_cost: 0.2 sec, ips: 160.1 sequences/sec
@@ -9,8 +9,8 @@
     [2021-03-12 10:00:00,123][INFO]  pass 0, batch 150, loss: 40.1, lr: 0.1, elapsed: 0.3, throughput: 400.5 …
     eval loss: 0.39, acc: 0.85
 
-(training on one line). A line is taken for a training line when it has a loss, and with it a speed, a time, a
-learning rate or an accuracy; or a throughput alone.
+(each training line is one line in the log). A training line has a loss together with a speed, a time, a
+learning rate or an accuracy, or it has a throughput alone.
 """
 
 import re
@@ -27,12 +27,12 @@ _BESIDES = _SPEED | {
     "interval_runtime", "interval_samples_per_second", "interval_steps_per_second",
     "train_runtime", "train_samples_per_second", "train_steps_per_second",
 }  # fmt: skip
-# Where the epoch or the step is a word of the sentence, not a pair.
+# Epoch or step as a word of the sentence instead of a pair.
 _WHERE = re.compile(
     rf"\A(?=(?:.*?\b[Ee]poch[\W_]{{0,3}}(?P<epoch>{INDEX}+)(?!\.?\d))?)"
     rf"(?=(?:.*?\bglobal[ _]step\W{{0,3}}(?P<iteration>{INDEX}+)(?!\.?\d))?)"
 )
-# A line of an object that spans several lines: its unit is on another one (`tipcflow.parse.reports.objects`).
+# A line of an object that spans several lines; its unit is on another line (`tipcflow.parse.reports.objects`).
 _NO_MEMBER = r'\A(?!\s*"[^"]*"\s*:[^:]*\Z)'
 _SPEED_ALONE = re.compile(rf"{_NO_MEMBER}{_WHERE.pattern}")
 
@@ -65,7 +65,7 @@ FORMAT = LineFormat(
     ),
 )
 
-# Lines with nothing but a speed are looked for last, and by `auto` alone.
+# Lines with a speed only are tried last, and only by `auto`.
 SPEED = LineFormat(
     "speed",
     training=tuple(

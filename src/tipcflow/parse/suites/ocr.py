@@ -1,4 +1,4 @@
-"""PaddleOCR, from 2021 on.
+"""Line format of PaddleOCR since 2021.
 
     [2022/08/08 16:28:28] ppocr INFO: epoch: [1/200], global_step: 10, lr: 0.000006, acc: 0.109375, norm_edit_dis:
     0.387492, CTCLoss: 4.1, loss: 1.871535, avg_reader_cost: 0.28200 s, avg_batch_cost: 0.82318 s, avg_samples:
@@ -10,8 +10,9 @@
     [2022/08/08 16:29:00] ppocr INFO: metric eval ***************
     [2022/08/08 16:29:00] ppocr INFO: hmean:0.8670120239257812
 
-(training on one line). The list of values after `metric in ckpt ***` is of an earlier run and does not count.
-avg_* of the last group of an epoch are too small, as the suite divides by the group's full length; ips is right.
+(each training line is one line in the log). Values listed after `metric in ckpt ***` are from an earlier run
+and are ignored. avg_* of the last group of an epoch are too small, because the suite divides by the full
+group length; ips is correct.
 """
 
 import re
@@ -31,7 +32,7 @@ FORMAT = LineFormat(
             ),
             Phase.TRAIN,
             "epoch: [",
-            units={"ips": "samples/s"},  # the lines of 2021 print the number alone
+            units={"ips": "samples/s"},  # lines of 2021 print the value without a unit
         ),
     ),
     evaluation=(

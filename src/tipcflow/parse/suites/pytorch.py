@@ -1,4 +1,4 @@
-"""Distributed PyTorch examples and tutorials.
+"""Line format of distributed PyTorch examples and tutorials.
 
     Epoch: 1/20, train loss: 0.452341, train acc: 87.00%, test loss: 0.193412, test acc: 94.10%.
     Epoch 2: train loss 0.5, test acc 0.9
@@ -11,8 +11,8 @@
     Epoch: [0][  10/5005]	Time  0.5 ( 0.6)	Data  0.0 ( 0.0)	Loss 6.9e+00 (7.0e+00)	Acc@1   0.00 (  0.12)
     Epoch 1 time: 12.3s
 
-The first number of `6.9 (7.0)` is the iteration's, the second a mean that is not read. The iteration of
-`Train Epoch` counts images. What has neither `train` nor `test` in front is the training's.
+In `6.9 (7.0)`, the first number is the iteration's value; the second is a mean and is ignored. The iteration
+of `Train Epoch` counts images. A value without `train` or `test` before it belongs to training.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""PaddleSeg, its matting and its older `key=value` lines.
+"""Line format of PaddleSeg, including its matting lines and its older `key=value` lines.
 
     [2024/01/02 03:04:05] INFO: [TRAIN] epoch: 1, iter: 10/20, loss: 1.2345, lr: 0.009000, batch_cost: 0.2345,
     reader_cost: 0.01234, ips: 8.5288 samples/sec, max_mem_reserved: 5120 MB, max_mem_allocated: 4000 MB | ETA
@@ -9,7 +9,8 @@
     [EVAL] SAD: 112.73, MSE: 0.0098
     2022-05-01 10:00:09 [INFO]	[EVAL] The model with the best validation mIoU (0.9232) was saved at iter 20.
 
-(training on one line). Iterations count over the whole run. The arrays per class are left out.
+(each training line is one line in the log). Iterations count over the whole run. Per-class arrays are
+ignored.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""PaddleVideo; its lines are full of colour codes, which are taken away before.
+"""Line format of PaddleVideo; colour codes are removed before parsing.
 
     [05/01 10:00:00] epoch:[  1/1  ] train step:100  loss: 5.31382 lr: 0.000250 top1: 0.00000 top5: 0.00000
     batch_cost: 0.73082 sec, reader_cost: 0.38075 sec, ips: 5.47330 instance/sec, eta: 0:01:02,
@@ -9,7 +9,7 @@
     avg_reader_cost: 0.3 sec, batch_cost_sum: 7.1 sec, avg_ips: 8.4 instance/sec.
     [05/01 10:00:09] avg_acc1= 0.4, avg_acc5= 0.8
 
-(each on one line; still older ones have `elapse: 0.326 reader: 0.001s`). Epochs count from 1.
+(each on one line in the log; older versions print `elapse: 0.326 reader: 0.001s`). Epochs count from 1.
 """
 
 import re

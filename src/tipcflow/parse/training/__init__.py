@@ -1,1 +1,1 @@
-"""Training logs: formats, scanning, streams."""
+"""Training log parsers: formats, scanning, streaming."""

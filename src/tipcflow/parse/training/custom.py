@@ -1,11 +1,12 @@
-"""Formats that a user wrote (configs/formats/<name>.yaml): patterns with a time limit on each line.
+"""User-defined line formats (configs/formats/<name>.yaml): patterns with a time limit per line.
 
     name: tea
     rules:
       - pattern: 'step (?P<iteration>\\d+) of epoch (?P<epoch>\\d+): loss=(?P<loss>\\S+) speed=(?P<ips>[0-9.]+)'
         sample: 'step 10 of epoch 1: loss=0.25 speed=120.5'
 
-A pattern's law is its author's: such lines are read one by one.
+tipcflow cannot assume that digits are interchangeable in a user's pattern, so these lines are parsed one by
+one.
 """
 
 from functools import lru_cache
@@ -18,12 +19,12 @@ from tipcflow.parse.rules.pairs import pairs
 from tipcflow.parse.rules.reading import Field, Reading, Span
 
 _PLACES = ("epoch", "iteration", "rank")
-# A pattern that was too slow on so many lines is not tried on further ones: a log is read to its end in any case.
+# After this number of timeouts, a pattern is not tried on further lines: a log is always read to its end.
 _TOO_SLOW = 10
 
 
 class CustomRule:
-    """One pattern of a user."""
+    """One user-defined pattern."""
 
     def __init__(self, rule: FormatRule) -> None:
         self._pattern = compiled(rule.pattern)
@@ -33,7 +34,7 @@ class CustomRule:
         self._slow = 0
 
     def read(self, line: str) -> list[Reading]:
-        """What the line says; nothing when the pattern does not find anything, or takes too long for it."""
+        """Parse the line; an empty list if the pattern does not match or exceeds its time limit."""
         if self._slow >= _TOO_SLOW:
             return []
         try:
@@ -72,16 +73,17 @@ def _is_number(text: str) -> bool:
 
 
 def is_definition(name: str) -> bool:
-    """Whether a suite's `log_format` is not a name but a definition, as JSON (`config.formats.definition`)."""
+    """Return whether a suite's `log_format` is a definition as JSON (`config.formats.definition`) instead of a
+    name."""
     return name.startswith("{")
 
 
 @lru_cache(maxsize=8)
 def custom_format(text: str) -> LineFormat:
-    """The format of a definition.
+    """Return the format of a definition.
 
     Raises:
-        ConfigError: the definition is wrong.
+        ConfigError: the definition is invalid.
     """
     told = defined(text)
     rules = [(rule.phase, CustomRule(rule)) for rule in told.rules]

@@ -1,4 +1,4 @@
-"""The formats of training logs by name, as a suite's `log_format` gives them; one module per format."""
+"""Registry of training log formats by name, as in a suite's `log_format`; one module per format."""
 
 from tipcflow.domain import ConfigError
 from tipcflow.parse.rules.line_format import LineFormat
@@ -7,7 +7,7 @@ from tipcflow.parse.training.custom import custom_format, is_definition
 
 AUTO = "auto"
 
-# In the order in which `auto` tries them: those with the most telling heads first.
+# In the order in which `auto` tries them: formats with the most specific heads first.
 _KNOWN = (
     clas.FORMAT, seg.FORMAT, det.FORMAT, rec.FORMAT, video.FORMAT, ocr.FORMAT, models.FORMAT, gan.FORMAT,
     pytorch.FORMAT, dlperf.FORMAT, nlp.FORMAT,
@@ -16,13 +16,14 @@ FORMATS: dict[str, LineFormat] = {form.name: form for form in _KNOWN}
 
 
 def line_formats(name: str) -> tuple[LineFormat, ...]:
-    """The formats that are tried on each line, first fitting first: one, or with `auto` all of them.
+    """Return the formats that are tried on each line, where the first match is used: one format, or all for
+    `auto`.
 
     Args:
-        name: a name in `FORMATS`, `auto`, or the definition of a format as `config.formats` gives it.
+        name: a name in `FORMATS`, `auto`, or the definition of a format as `config.formats` returns it.
 
     Raises:
-        ConfigError: there is no such format, or the definition is wrong.
+        ConfigError: the format does not exist, or the definition is invalid.
     """
     if name == AUTO:
         return (*FORMATS.values(), nlp.SPEED)
@@ -30,10 +31,10 @@ def line_formats(name: str) -> tuple[LineFormat, ...]:
 
 
 def line_format(name: str) -> LineFormat:
-    """The format of that name; for `auto` one that does what they all do.
+    """Return the format of that name; for `auto`, one format that combines all.
 
     Raises:
-        ConfigError: there is none.
+        ConfigError: the format does not exist.
     """
     if is_definition(name):
         return custom_format(name)

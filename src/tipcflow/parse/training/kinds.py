@@ -1,4 +1,4 @@
-"""What a format's name asks for."""
+"""Resolves a format name to the readers that it selects."""
 
 from tipcflow.parse.rules.line_format import LineFormat
 from tipcflow.parse.training.formats import AUTO, line_formats
@@ -6,10 +6,10 @@ from tipcflow.parse.training.side import SIDES
 
 
 def readers_of(log_format: str) -> tuple[tuple[LineFormat, ...], tuple[str, ...]]:
-    """What a format's name asks for: formats of lines, and what else to look for.
+    """Return the line formats that a format name selects, and the other kinds of lines to collect.
 
     Raises:
-        ConfigError: there is no such format.
+        ConfigError: the format does not exist.
     """
     if log_format == AUTO:
         return line_formats(AUTO), SIDES

@@ -1,4 +1,4 @@
-"""A log line by line: which lines count, which rank they are of, and what they say."""
+"""Line-by-line scan of a log: which lines count, their rank, and their values."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,24 +10,24 @@ from tipcflow.parse.rules.reading import Reading, samples_of
 from tipcflow.parse.sample import Sample
 from tipcflow.parse.text import strip_ansi
 
-# Longer lines are binary rubbish or dumps: they are skipped before any pattern looks at them.
+# Longer lines are binary data or dumps; they are skipped before any pattern is applied.
 MAX_LINE = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class Spotted:
-    """What a line says, and in which format."""
+    """The values of a line and their format."""
 
     form: str
     readings: tuple[Reading, ...]
 
 
 def spot(line: str, formats: tuple[LineFormat, ...], *, muted: bool = False) -> Spotted | None:
-    """What a line says in the first format that fits; None when none does.
+    """Parse a line with the first format that matches; None if none matches.
 
     Args:
-        line: without colours; a rank in front is taken off.
-        muted: it stands in a list that does not count.
+        line: without colours; a rank prefix is removed.
+        muted: the line is in a list that is ignored.
     """
     rank, start = rank_prefix(line)
     body = line[start:] if start else line
@@ -41,12 +41,12 @@ def spot(line: str, formats: tuple[LineFormat, ...], *, muted: bool = False) -> 
 
 
 class Scan:
-    """The few things that a line's meaning depends on besides itself.
+    """The state on which the meaning of a line depends.
 
     Attributes:
-        rank: of the lines that name none, -1 while none was told.
-        repeats: in the launcher's second copy of a worker's log, which does not count.
-        muted: in a list that does not count.
+        rank: of lines that name none; -1 until a rank is known.
+        repeats: the line is in the launcher's second copy of a worker's log, which is ignored.
+        muted: the line is in a list that is ignored.
     """
 
     def __init__(self, formats: tuple[LineFormat, ...]) -> None:
@@ -58,16 +58,17 @@ class Scan:
 
     @property
     def steady(self) -> bool:
-        """Whether the next line means what it says by itself (`steers` tells which lines may change that)."""
+        """Return whether the meaning of the next line depends on the line alone (`steering` lists texts of lines
+        that may change that)."""
         return self.rank < 0 and not self.repeats and not self.muted
 
     @property
     def steering(self) -> tuple[str, ...]:
-        """Texts without which no line changes the meaning of later ones."""
+        """Return the texts of which every line that affects later lines contains at least one."""
         return (REPEATS_FROM, "==> ", *(mutes.begin for mutes in self._mutes))
 
     def line(self, raw: str) -> tuple[str, Spotted | None]:
-        """The next line of the log, without colours, and what it says that counts."""
+        """Return the next line of the log without colours, and its values that count."""
         if len(raw) > MAX_LINE:
             return "", None
         line = strip_ansi(raw)
@@ -76,18 +77,18 @@ class Scan:
         return line, spot(line, self.formats, muted=self.muted)
 
     def samples(self, offset: int, raw: str) -> Iterator[Sample]:
-        """The samples of the next line."""
+        """Yield the samples of the next line."""
         line, spotted = self.line(raw)
         if spotted:
             yield from self.samples_in(line, spotted, offset=offset)
 
     def samples_in(self, line: str, spotted: Spotted, *, offset: int) -> Iterator[Sample]:
-        """The samples of what was spotted in a line."""
+        """Yield the samples of a parsed line."""
         for reading in spotted.readings:
             yield from samples_of(reading, line, offset=offset, rank=self.rank)
 
     def _steered(self, line: str) -> bool:
-        """Whether the line does not count, or says which others do not."""
+        """Return whether the line is ignored, or marks other lines as ignored."""
         if self.repeats:
             self.repeats = REPEATS_END not in line
             return True

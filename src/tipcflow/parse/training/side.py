@@ -1,5 +1,5 @@
-"""What a log says besides its lines of metrics: AutoLog reports, the launcher's words, TIPC's results, ranks,
-engines, and benchmarks' objects that stand on several lines."""
+"""Collects what a log reports besides metric lines: AutoLog reports, launcher messages, TIPC results, ranks,
+engines, and benchmark objects that span several lines."""
 
 import re
 
@@ -16,21 +16,21 @@ from tipcflow.parse.suites.dlperf import SpeedRule
 
 SIDES = ("autolog", "launch", "results", "rank", "engine", "benchmark")
 
-# The launcher of Paddle 2.3 and later, and the older one with its box of settings.
+# The launcher of Paddle 2.3 and later, and the older one, which prints its settings in a box.
 _LAUNCH = re.compile(
     r"LAUNCH (?:INFO|WARNING|ERROR) |Container rank \d+ status "
     r"|(?:INFO|WARNING) [\d-]+ [\d:,]+ launch(?:_utils)?\.py:|launch train in \w+ mode"
     r"|\s{2,8}(?:\+[=-]{10,}\+|\|\s{2,}\S.*\|)\s*$"
 )
-# More results and words of a launcher than any real log holds: rubbish is not kept.
+# Limit of stored results and launcher messages, more than any real log contains: invalid data is not stored.
 _MOST = 10_000
 
 
 class Side:
-    """Collects from single lines; `wanted` names the kinds that are looked for.
+    """Collects the `wanted` kinds from single lines.
 
     Attributes:
-        benchmark: what benchmarks' objects say, and `benchmark_lines` how many lines those have.
+        benchmark: values of benchmark objects, which span `benchmark_lines` lines.
     """
 
     def __init__(self, wanted: tuple[str, ...] = SIDES) -> None:
@@ -45,7 +45,7 @@ class Side:
         self.benchmark_lines = 0
 
     def may_want(self, line: str) -> bool:
-        """Whether `line` must be called for this line. Digits are interchangeable."""
+        """Return whether `line` must be called for this line. Digits are interchangeable."""
         return (
             ("autolog" in self._wanted and may_be_autolog(line))
             or ("launch" in self._wanted and _LAUNCH.match(line) is not None)
@@ -56,7 +56,7 @@ class Side:
         )
 
     def line(self, offset: int, line: str) -> str:
-        """Take a line that `may_want` answers True for; the kind that it is of, '' for none (or not yet)."""
+        """Process a line for which `may_want` returns True; return its kind, '' if it has none (or none yet)."""
         if "benchmark" in self._wanted and may_be_object(line):
             self._object(offset, line)
             return ""
@@ -86,15 +86,15 @@ class Side:
 
     @property
     def autolog(self) -> tuple[AutologBlock, ...]:
-        """All AutoLog reports."""
+        """Return all AutoLog reports."""
         return self._autolog.blocks
 
     @property
     def launch(self) -> LaunchFailure | None:
-        """Which worker the launcher blames; None when nothing failed."""
+        """Return the worker that the launcher reports as failed; None if no worker failed."""
         return parse_launch("\n".join(self._launch))
 
     @property
     def ranks(self) -> tuple[RankReport, ...]:
-        """What processes said of their place in the world."""
+        """Return the ranks that processes reported."""
         return tuple(self._ranks)

@@ -1,4 +1,4 @@
-"""A log that comes in pieces -> its samples one by one, in constant memory."""
+"""Streams the samples of a log that arrives in pieces, in constant memory."""
 
 from collections.abc import Iterable, Iterator
 
@@ -11,7 +11,7 @@ from tipcflow.parse.training.side import Side
 
 
 def samples_of(pieces: Iterable[bytes], log_format: str) -> Iterator[tuple[str, Sample]]:
-    """(format, sample) of a log, AutoLog reports and benchmarks' objects last."""
+    """Yield (format, sample) of a log; AutoLog reports and benchmark objects come last."""
     formats, sides = readers_of(log_format)
     scan, side = Scan(formats), Side(sides)
     for offset, raw in numbered_lines(pieces):
@@ -29,7 +29,8 @@ def samples_of(pieces: Iterable[bytes], log_format: str) -> Iterator[tuple[str, 
 
 
 def numbered_lines(pieces: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
-    """(byte offset, line) of a file that comes in pieces; a line that is too long to be anything is cut."""
+    """Yield (byte offset, line) of a file that arrives in pieces; a line that is longer than any format allows is
+    truncated."""
     for offset, chunk in chunks(pieces):
         for line in chunk.removesuffix(b"\n").split(b"\n"):
             yield offset, line

@@ -1,4 +1,4 @@
-"""A training or evaluation log -> samples, line by line, in constant memory."""
+"""Streams the samples of a training or evaluation log, line by line, in constant memory."""
 
 from collections.abc import Iterable, Iterator
 
@@ -9,16 +9,16 @@ from tipcflow.parse.training.scan import MAX_LINE, Scan
 
 
 def parse_training(lines: Iterable[tuple[int, str]], log_format: str = "models") -> Iterator[Sample]:
-    """The samples of all training and evaluation lines, in the order of the log.
+    """Yield the samples of all training and evaluation lines, in the order of the log.
+
+    Lines after the launcher's `ERROR LOG DETAIL` repeat lines that were already parsed and are skipped.
 
     Args:
-        lines: (byte offset, line), as `lines_of` gives them.
-        log_format: name in `FORMATS`, as the suite declares it, or `auto`.
-
-    What follows the launcher's `ERROR LOG DETAIL` is a second copy of lines that were read already: left out.
+        lines: (byte offset, line), as `lines_of` yields them.
+        log_format: a name in `FORMATS`, as the suite declares it, or `auto`.
 
     Raises:
-        ConfigError: there is no such format (when the first sample is asked for).
+        ConfigError: the format does not exist (raised when the first sample is requested).
     """
     scan = Scan(line_formats(log_format))
     for offset, raw in lines:
@@ -26,12 +26,12 @@ def parse_training(lines: Iterable[tuple[int, str]], log_format: str = "models")
 
 
 def last_training_line(text: str, log_format: str = AUTO) -> str:
-    """The last training line of a piece of a log, for the live display; '' when there is none yet.
+    """Return the last training line of a part of a log for the live display, '' if it has none.
 
-    A last line without its end is still being written and does not count.
+    A last line without a newline is incomplete and is ignored.
 
     Raises:
-        ConfigError: there is no such format.
+        ConfigError: the format does not exist.
     """
     form = line_format(log_format)
     complete = text[: text.rfind("\n") + 1]

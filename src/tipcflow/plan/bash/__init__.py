@@ -1,1 +1,1 @@
-"""Plans that equal what the bash scripts of a suite run."""
+"""Plans identical to what a suite's bash scripts run."""

@@ -1,4 +1,4 @@
-"""Records of a suite's script in, the commands that the planner expects out: one record, one answer."""
+"""Batch planning: for each record of a suite's script, the commands that the planner expects."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,17 +11,17 @@ from tipcflow.plan.bash.commands import plan_commands
 from tipcflow.plan.source.files import FileView, ListedFiles
 
 _FIELDS = ("suite", "dialect_name", "config", "mode", "variant", "config_text")
-# In records of these suites a training with variant `files` left its folder, logs and weights behind.
+# In records of these suites, a training with variant `files` left its folder, logs and weights.
 _LEAVING = ("PaddleClas", "PaddleSeg", "PaddleGAN")
 
 
 def record_commands(record: Mapping[str, Any], *, where: str = "") -> list[Command]:
-    """The commands of one record's run, by the suite's script.
+    """Return the commands of one record's run, by the suite's script.
 
     Args:
         record: suite, dialect_name, config, mode, variant and config_text; params for benchmarks, family for the
-            suite's other scripts. A field that is null counts as absent.
-        where: the record's place, for messages.
+            suite's other scripts. A null field counts as absent.
+        where: the record's location, for messages.
 
     Raises:
         ConfigError: a field is missing, or the dialect is unknown.
@@ -36,7 +36,7 @@ def record_commands(record: Mapping[str, Any], *, where: str = "") -> list[Comma
                 expected="a text; the fields are " + ", ".join(_FIELDS),
             )
     text, config, mode = record["config_text"], record["config"], record["mode"]
-    if record.get("mutation") == "crlf":  # such records have lost the carriage returns that the script saw
+    if record.get("mutation") == "crlf":  # these records lost the carriage returns that the script read
         text = text.replace("\r\n", "\n").replace("\n", "\r\n")
     name = f"{record['suite']}/{record['family']}" if record.get("family") else record["dialect_name"]
     dialect, files = load_dialect(name), _files(record)
@@ -47,7 +47,7 @@ def record_commands(record: Mapping[str, Any], *, where: str = "") -> list[Comma
 
 
 def answer(record: Mapping[str, Any], *, where: str = "") -> dict[str, Any]:
-    """What `plan --batch` prints for a record: config, mode, variant and commands, with their folder and GPU ids.
+    """Return a record's `plan --batch` output: config, mode, variant, and commands with folder and GPU ids.
 
     Raises:
         ConfigError: as `record_commands`.

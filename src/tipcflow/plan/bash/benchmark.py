@@ -1,4 +1,4 @@
-"""What a suite's benchmark_train script runs: its training script over a params file that it rewrites."""
+"""Commands of a suite's benchmark_train script: the training script over a params file that it rewrites."""
 
 import re
 from collections.abc import Iterator
@@ -18,13 +18,13 @@ from tipcflow.plan.source.scope import ROOT, last_line
 
 _PROBE = "python -c import paddle;print(paddle.version.commit)"
 _TITLE = re.compile(r"(?<!\w)train_benchmark_params(?!\w)")
-# Kind of a case whose training is made static; alone it asks for all of them so.
+# Kind of a case that trains a static graph; as the only word it selects all such cases.
 STATIC_WORD = "dynamicTostatic"
 
 
 @dataclass(frozen=True)
 class _Case:
-    """One point of the benchmark's loops. `fp` is the precision as it was asked for."""
+    """One point of the benchmark's loops. `fp` is the requested precision."""
 
     batch: str
     precision: str
@@ -36,23 +36,23 @@ class _Case:
 
     @property
     def ids(self) -> str:
-        """GPU ids of a device word `N<nodes>C<cards over all nodes>`."""
+        """Return the GPU ids of a device word `N<nodes>C<GPUs on all nodes>`."""
         nodes, _, cards = self.device[1:].partition("C")
         last = (int(cards) - 1) // int(nodes) if cards.isdecimal() and nodes.isdecimal() else 0
         return ",".join(str(number) for number in range(last + 1))
 
 
 def benchmark_commands(text: str, *, file: str, dialect: Dialect, word: str, files: FileView) -> list[Command]:
-    """Every command of a run of the benchmark script, as records of real runs have them.
+    """Return every command of a run of the benchmark script, in the form of recorded runs.
 
     Args:
         text, file: the params file.
         dialect: the suite's dialect.
-        word: the script's third argument, for instance `dynamic_bs64_fp32_DP_N1C8`; '' for everything.
+        word: the script's third argument, for example `dynamic_bs64_fp32_DP_N1C8`; '' for all cases.
         files: the suite's checkout.
 
     Raises:
-        ConfigError: the suite has no benchmark script, or the file no section for it.
+        ConfigError: the suite has no benchmark script, or the file has no benchmark section.
     """
     calls = benchmark_calls(text, file=file, dialect=dialect, word=word, files=files, recorded=True)
     return [call.as_command() for call in calls]
@@ -68,13 +68,13 @@ def benchmark_calls(
     python: str = "python",
     recorded: bool = False,
 ) -> Iterator[Call]:
-    """The same with all that is known of every command.
+    """Return the calls of a run of the benchmark script, with all attributes of each command.
 
     Args:
         text, file, dialect, word, files: as `benchmark_commands`.
-        python: what the script puts in the file.
-        recorded: name a command that the training script does not evaluate by the one that started that script,
-            as records do.
+        python: the interpreter that the script writes into the file.
+        recorded: for a command that the training script does not evaluate, return the command that started that
+            script, as records do.
 
     Raises:
         ConfigError: as `benchmark_commands`.
@@ -89,12 +89,12 @@ def benchmark_calls(
 
 
 def case_name(trainer: str, batch: str | int, precision: str, run_mode: str, device: str) -> str:
-    """The name of a case's variant, for instance `norm_train_bs64_fp32_DP_N1C8`."""
+    """Return the name of a case's variant, for example `norm_train_bs64_fp32_DP_N1C8`."""
     return re.sub(r"[^A-Za-z0-9_.-]+", "_", f"{trainer}_bs{batch}_{precision}_{run_mode}_{device}")
 
 
 def edited_script(script: str, spec: BenchmarkSpec, values: dict[str, str]) -> str:
-    """A trainer's script with what the benchmark puts in its text; `values` are those of the section."""
+    """Return a trainer's script with the benchmark's edits; `values` are the section's values."""
     for old, new in spec.texts.items():
         script = script.replace(old, new.format(**values))
     return script
@@ -114,8 +114,10 @@ class _Benchmark:
         self.last = kept[-1] if kept else ""
 
     def _section(self, text: str) -> tuple[dict[str, str], str]:
-        """Section name -> value, and the profiler line with its key. The title's physical line number is taken
-        for an index among the non-empty lines, as the script does."""
+        """Return section name -> value, and the profiler line with its key.
+
+        Like the script, use the title's physical line number as an index among the non-empty lines.
+        """
         title = next((n for n, line in enumerate(text.split("\n"), start=1) if _TITLE.search(line)), None)
         if title is None:
             raise ConfigError(
@@ -143,7 +145,7 @@ class _Benchmark:
         return self.lines[line - 1] if line <= len(self.lines) else ""
 
     def _set(self, line: int, text: str) -> None:
-        """Replace a physical line; one that the file does not have stays away."""
+        """Replace a physical line; do nothing if the file has no such line."""
         if line <= len(self.lines):
             self.lines[line - 1] = text
 
@@ -218,7 +220,7 @@ class _Benchmark:
             self.model = ""
 
     def _append(self, case: _Case) -> None:
-        """Put a model's own text at the end of its line, once more for every case."""
+        """Append a model's own text to its line; every case appends it again."""
         cards = case.device.partition("C")[2]
         for each in self.spec.model_append:
             if each.model == self.model_once and case.batch.isdecimal() and cards.isdecimal():
@@ -237,14 +239,13 @@ class _Benchmark:
         return epoch
 
     def _run(self, case: _Case) -> str:
-        """The command by which the benchmark script starts the training script for the measured run."""
+        """Return the command that starts the training script for the measured run."""
         log = f"{ROOT}/train_log/{self._name(case)}log"
         script = "bash test_tipc/test_train_inference_python.sh ./test_tipc/benchmark_train.txt"
         return f"{script} {BENCHMARK} > {log} 2>&1"
 
     def _train(self, run: str, label: str) -> Iterator[Call]:
-        """The training script's commands. One that it does not evaluate is known by the command `run`,
-        where there is one."""
+        """Yield the training script's commands. If `run` is set, it replaces commands that are not evaluated."""
         params = read_params("\n".join(self.lines), file=self.file, dialect=self.dialect)
         for call in BashScript(params, self.dialect, mode=BENCHMARK, files=self.files).calls():
             yield replace(call, text=run if run and call.bare else call.text, label=label, expects=())
@@ -253,7 +254,7 @@ class _Benchmark:
         return self.spec.log_precision.get(case.precision, case.precision)
 
     def _name(self, case: _Case) -> str:
-        """What the logs of a case are called, up to the kind of log."""
+        """Return the name of a case's logs without the kind of log."""
         static = "d2sT_" if case.static else ""
         model = f"{self.model}_bs{case.batch}_{self._precision(case)}_{case.run_mode}"
         return f"{self.dialect.suite}_{model}_{case.device}_{static}"

@@ -1,4 +1,4 @@
-"""The flat list of commands that a suite's script would run, to be compared with records of real runs."""
+"""Flat list of the commands that a suite's script runs, for comparison with recorded runs."""
 
 from tipcflow.domain import Command
 from tipcflow.params import Dialect
@@ -9,9 +9,9 @@ from tipcflow.plan.source.files import FileView, NoFiles
 def plan_commands(
     text: str, *, file: str, dialect: Dialect, mode: str, files: FileView | None = None
 ) -> list[Command]:
-    """Every command of the script's run over a params file, in order, whatever state the file is in.
+    """Return every command of the script's run over a params file, in order.
 
-    Nothing is checked: a file whose lines are shifted gives what the script would run, possibly nothing.
+    The file is not validated: for misplaced lines the result is what the script would run, possibly nothing.
     """
     calls = script_calls(text, file=file, dialect=dialect.for_mode(mode), mode=mode, files=files or NoFiles())
     return [call.as_command() for call in calls]

@@ -1,4 +1,4 @@
-"""Everything that a suite's script runs over a params file, whichever of its scripts the file is for."""
+"""Commands that any of a suite's scripts runs over its params file."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,12 +12,12 @@ from tipcflow.plan.source.call import Call
 from tipcflow.plan.source.eval_words import runs_python
 from tipcflow.plan.source.files import FileView
 
-# 1-based lines of a block, which the script replaces by number.
+# 1-based lines of a block that the script replaces by number.
 _TRAINER, _SCRIPT = 15, 16
 
 
 def script_calls(text: str, *, file: str, dialect: Dialect, mode: str, files: FileView) -> Iterator[Call]:
-    """The commands of the script's run, in order, whatever state the file is in; `dialect` is the mode's."""
+    """Yield the commands of the script's run, in order, without validation; `dialect` is the mode's dialect."""
     if dialect.blocks is not None:
         yield from _block_calls(text, dialect.blocks, file=file, dialect=dialect, files=files)
         return
@@ -26,7 +26,7 @@ def script_calls(text: str, *, file: str, dialect: Dialect, mode: str, files: Fi
 
 
 def _block_calls(text: str, blocks: BlocksSpec, *, file: str, dialect: Dialect, files: FileView) -> Iterator[Call]:
-    """Every block trained as it is, then made static, on one GPU; then the losses are looked for."""
+    """Yield, per block, a dynamic and a static training on one GPU, then the search for their losses."""
     lines = text.split("\n")
     for start in (place for place, line in enumerate(lines) if TITLE.fullmatch(line)):
         block = lines[start : start + blocks.lines]
@@ -50,5 +50,5 @@ def _block_calls(text: str, blocks: BlocksSpec, *, file: str, dialect: Dialect, 
 
 
 def block_variant(block: str, variant: str, *, static: bool) -> str:
-    """The name of one of a block's two trainings."""
+    """Return the name of one of a block's two trainings."""
     return f"{block}_{'static' if static else 'dynamic'}_{variant}"

@@ -1,4 +1,4 @@
-"""What a suite's own script would run: the same loops, the same conditions, defects included."""
+"""Replica of a suite's script: the same loops and conditions, including defects."""
 
 from collections.abc import Iterator
 from itertools import product
@@ -43,14 +43,14 @@ class BashScript:
         self.folders: set[str] = set()
 
     def calls(self) -> Iterator[Call]:
-        """The commands in order; only those that start Python, as the records have them."""
+        """Yield the commands in order, restricted to those that start Python, as in the records."""
         if self.dialect.sequence:
             return self._sequence()
         walk = self._whole_infer() if self.mode in self.dialect.whole_infer.modes else self._train()
         return (call for call in walk if runs_python(call.text) and not self._cannot_redirect(call.log))
 
     def _sequence(self) -> Iterator[Call]:
-        """The commands of a script without training or lists of models, in order."""
+        """Yield the commands of a script without training or model lists, in order."""
         for count, scope in enumerate(self._rounds(with_infer_vars(self.scope))):
             for spec in self.dialect.sequence:
                 left_out = any(self.reader.value(slot) in NOTHING for slot in spec.unless)
@@ -62,7 +62,7 @@ class BashScript:
                     yield self._one(spec, words, scope, count)
 
     def _rounds(self, scope: Scope) -> Iterator[Scope]:
-        """The scope of each turn of a sequence; an unknown word ends the script."""
+        """Yield the scope of each iteration of a sequence; an unknown word ends the script."""
         loop = self.dialect.sequence_loop
         for word in self.reader.items(loop.slot) if loop else ():
             if loop and word != "null" and word not in loop.scripts:
@@ -83,14 +83,14 @@ class BashScript:
         return self._call(kind, step, inner, count=count, leg=leg)
 
     def _cannot_redirect(self, log: str) -> bool:
-        """Whether the shell refuses a redirection: its target, up to the first blank, is a folder or in none."""
+        """Whether a redirection fails: its target, up to the first space, is a folder or in a missing folder."""
         target = log.split(" ")[0]
         output = self.scope.get("LP") + "/"
         missing = not output.startswith(dirname(target) + "/") and dirname(target) != "/"
         return bool(log) and (target in self.folders or missing)
 
     def _call(self, kind: StepKind, spec: StepSpec, scope: Scope, **more: object) -> Call:
-        """The command of a step in its scope, with its redirection, as `eval` would get it."""
+        """Return the command of a step in its scope, with its redirection, as passed to `eval`."""
         log = scope.render(spec.log)
         arrow = ">" if spec.glued else "> "
         redirect = f" {arrow}{log} 2>&1 " if log else ""
@@ -99,7 +99,7 @@ class BashScript:
         return Call(kind=kind, text=text, log=log, cwd=spec.cwd, cuda=self.cuda, **more)  # type: ignore[arg-type]
 
     def _extras(self, before: str, kind: StepKind, scope: Scope, point: Point) -> Iterator[Call]:
-        """Further commands that the script runs for this file before a training or an export."""
+        """Yield the extra commands that the script runs for this file before a training or an export."""
         for spec in extras_for(self.reader, before):
             yield self._call(kind, spec, scope, point=point, bare=spec.bare, before=before)
 
@@ -164,7 +164,7 @@ class BashScript:
             self.cuda = None
 
     def _after_training(self, scope: Scope) -> Scope:
-        """The scope with the weights where the script finds them; a missing file changes their name for good."""
+        """Return the scope with the path of the weights; a missing file changes their name permanently."""
         fallback = self.dialect.weights_fallback
         blank = " " in scope.get("S")
         if fallback and (blank or not self.files.trainings_leave_files):
@@ -232,21 +232,21 @@ class BashScript:
             yield from self._infer(scope, self.dialect.quant or listed, count=count)
 
     def _once(self) -> Iterator[Call]:
-        """One export, then inference."""
+        """Yield one export, then inference."""
         spec = self.dialect.whole_infer
         yield self._call(StepKind.EXPORT, spec.export, self.scope)
         scope = self.scope.within(model_path=self.scope.render(spec.model_dir), data=self.scope.render(spec.data))
         yield from self._infer(scope, self.dialect.quant)
 
     def _quantised(self) -> Iterator[Call]:
-        """One quantisation, then inference from a folder that the script reaches by two relative steps."""
+        """Yield one quantisation, then inference in a folder entered by two relative `cd` commands."""
         spec = self.dialect.whole_infer
         if self.reader.value("export1") in (*NOTHING, "False"):
             return
         scope = self.scope.within(gpus=spec.gpus)
         yield self._call(StepKind.EXPORT, spec.export, scope)
         folder = normpath(self.reader.value("infer_model") + "/quant_post_static_model")
-        if folder.startswith("../"):  # outside the checkout: neither step is possible
+        if folder.startswith("../"):  # outside the checkout: both `cd` commands fail
             self.infer_cwd = "."
         elif normpath(f"{folder}/../../{self.infer_cwd}") != self.infer_cwd:
             self.infer_cwd = folder
@@ -254,7 +254,7 @@ class BashScript:
         yield from self._infer(scope, "True")
 
     def _listed_words(self) -> Iterator[Call]:
-        """The list holds words with an export slot each; a word that the script does not know ends it."""
+        """Yield the commands of a list of words with one export slot each; an unknown word ends the script."""
         reader, spec = self.reader, self.dialect.whole_infer
         quants, taken = reader.items("infer_quant"), 0
         words = spec.words.get(self.mode, ())

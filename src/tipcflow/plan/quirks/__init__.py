@@ -1,1 +1,1 @@
-"""Where a suite deviates from what its params file says, by name."""
+"""Quirks: named deviations of a suite's scripts from its params files."""

@@ -1,4 +1,4 @@
-"""Quirks of the suites' benchmark scripts: what they make of a section that says batch sizes and precisions."""
+"""Quirks of benchmark scripts: how they interpret the section with batch sizes and precisions."""
 
 from collections.abc import Iterator
 
@@ -9,19 +9,19 @@ from tipcflow.plan.quirks.values import find_texts
 from tipcflow.plan.source.groups import Group
 from tipcflow.plan.source.reader import Reader
 
-# Name in a dialect's section -> field of ours.
+# Name in a dialect's section -> field of `BenchmarkSection`.
 _FIELDS = {"epoch": "epochs", "_": ""}
 
 
 def find_benchmark(
     reader: Reader, section: BenchmarkSection, *, asked: bool, fps: list[str], groups: list[Group], count: int
 ) -> Iterator[Found]:
-    """Every quirk of a benchmark of this file.
+    """Yield every quirk of a benchmark of this file.
 
     Args:
-        asked: whether one case was asked for by a word.
+        asked: whether a word selects one case.
         fps, groups: precisions and devices of all cases.
-        count: how many cases there are.
+        count: number of cases.
     """
     spec = reader.dialect.benchmark
     if spec is None:
@@ -53,7 +53,7 @@ def find_benchmark(
 
 
 def _lines(reader: Reader, section: BenchmarkSection) -> Iterator[Found]:
-    """Lines are replaced by physical number, and the section is read by position."""
+    """Yield quirks of lines: the script replaces them by physical number and reads the section by position."""
     spec, lines = reader.dialect.benchmark, reader.params.lines
     shifted = next((line for line in lines if line.number != line.index + 1), None)
     if shifted:
@@ -71,7 +71,7 @@ def _lines(reader: Reader, section: BenchmarkSection) -> Iterator[Found]:
 
 
 def _lost(reader: Reader) -> Iterator[Found]:
-    """The line of the head that the script overwrites with the profiler's options, and then with null."""
+    """Yield the head line that the script overwrites with the profiler options, then with null."""
     spec = reader.dialect.benchmark
     place = spec.profile_line - 1 if spec else -1
     slot = next((each for each in reader.params.slots.values() if each.index == place and each.present), None)

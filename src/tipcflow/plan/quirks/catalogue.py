@@ -1,4 +1,4 @@
-"""Named differences between a suite's script and its params file, found in one file."""
+"""Quirk catalogue: named differences between a suite's script and its params file."""
 
 from collections.abc import Iterable
 from functools import cache
@@ -11,7 +11,7 @@ from tipcflow.plan.quirks.match import Found
 
 
 def as_quirks(found: Iterable[Found]) -> tuple[Quirk, ...]:
-    """Quirks with their texts, each once a line, in the order of their lines."""
+    """Return quirks with their texts, one per id and line, sorted by line."""
     once = {(each.id, each.line): each for each in found}
     return tuple(sorted(map(_quirk, once.values()), key=lambda quirk: (quirk.line, quirk.id)))
 
@@ -30,9 +30,9 @@ class Entry(Frozen):
     """A quirk of the catalogue.
 
     Attributes:
-        bash, spec: what the script and what a run does, with places to fill in.
-        steps: kinds of steps in whose commands it can be seen.
-        by: by which of the words that differ it is known, see quirks.yaml.
+        bash, spec: what the script does and what a tipcflow run does, with placeholders.
+        steps: kinds of steps whose commands show it.
+        by: which differing words identify it, see quirks.yaml.
     """
 
     bash: str
@@ -43,13 +43,13 @@ class Entry(Frozen):
 
 @cache
 def catalogue() -> dict[str, Entry]:
-    """Quirk id -> its entry, in the order of quirks.yaml."""
+    """Return quirk id -> entry, in the order of quirks.yaml."""
     text = (resources.files("tipcflow.plan") / "quirks.yaml").read_text(encoding="utf-8")
     return {name: Entry.model_validate(entry) for name, entry in own_yaml(text).items()}
 
 
 def quirks_markdown() -> str:
-    """The page that lists every quirk, for the reference documentation."""
+    """Return the reference page of all quirks."""
     rows = [f"| `{name}` | {entry.bash} | {entry.spec} |" for name, entry in catalogue().items()]
     return "\n".join(
         [

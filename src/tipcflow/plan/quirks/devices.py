@@ -1,4 +1,4 @@
-"""Quirks of device groups: what a script makes of the entries of gpu_list."""
+"""Quirks of device groups: how a script interprets the entries of gpu_list."""
 
 from collections.abc import Iterator
 
@@ -14,7 +14,7 @@ from tipcflow.plan.source.scope import Scope, base_variables
 
 
 def find_devices(reader: Reader, groups: list[Group], points: list[Point]) -> Iterator[Found]:
-    """Every quirk of the file's device groups."""
+    """Yield every quirk of the file's device groups."""
     for group in groups:
         yield from _by_length(reader, group)
         yield from _gpu_unset(reader, group)
@@ -40,9 +40,9 @@ def _by_length(reader: Reader, group: Group) -> Iterator[Found]:
 
 
 def _gpu_unset(reader: Reader, group: Group) -> Iterator[Found]:
-    """Steps of one process that should run on another GPU than 0, and get no CUDA_VISIBLE_DEVICES."""
+    """Yield single-process steps declared for a GPU other than 0 that run without CUDA_VISIBLE_DEVICES."""
     first = group.ids[0] if group.ids else "0"
-    if first == "0" or len(group.text) == 2:  # the latter has a quirk of its own
+    if first == "0" or len(group.text) == 2:  # the latter has its own quirk
         return
     seen = classify_bash(group.index, group.text, reader.dialect)
     if seen.at_once:
@@ -56,13 +56,13 @@ def _gpu_unset(reader: Reader, group: Group) -> Iterator[Found]:
 
 
 def _is_set(step: str, before: tuple[str, ...]) -> bool:
-    """Whether CUDA_VISIBLE_DEVICES is set at a step, by itself or by an earlier one."""
+    """Whether CUDA_VISIBLE_DEVICES is set at a step, by that step or by an earlier one."""
     order = ("eval", "export", "infer")
     return any(each in before for each in order[: order.index(step) + 1])
 
 
 def _cpu_entry(reader: Reader, group: Group) -> Iterator[Found]:
-    """The entry -1 is the CPU; most scripts pass the device argument of the file all the same."""
+    """Yield quirks of entry -1 (CPU): most scripts still pass the file's device argument."""
     if group.ids or reader.dialect.cpu_use_gpu or "{use_gpu" not in reader.dialect.train.single:
         return
     value = Scope(reader, base_variables(reader), group=group.index).get("use_gpu")
@@ -84,7 +84,7 @@ def _paired(reader: Reader, groups: list[Group]) -> Iterator[Found]:
 
 
 def _leak(reader: Reader, points: list[Point]) -> Iterator[Found]:
-    """Where nothing is exported the script does not unset CUDA_VISIBLE_DEVICES, and the next launch has it."""
+    """Yield CUDA_VISIBLE_DEVICES leaks: without an export, the script keeps it for the next launch."""
     if len(points) < 2 or all(point.trainer.export not in NOTHING for point in points):
         return
     script = BashScript(reader.params, reader.dialect, mode=reader.mode, files=NoFiles())

@@ -1,4 +1,4 @@
-"""One small function per quirk: does this file run into it?"""
+"""Quirk detection: one function per quirk reports whether a file triggers it."""
 
 from collections.abc import Iterator
 
@@ -14,7 +14,7 @@ from tipcflow.plan.source.reader import Reader
 
 
 def find_all(reader: Reader, groups: list[Group], points: list[Point]) -> Iterator[Found]:
-    """Every quirk of the file, in no particular order; the same one may come twice."""
+    """Yield every quirk of the file, unordered, possibly with duplicates."""
     yield from find_devices(reader, groups, points)
     yield from find_values(reader, points)
     if points:
@@ -44,7 +44,7 @@ def _from_norm(reader: Reader, points: list[Point]) -> Iterator[Found]:
 
 
 def _infer_dir(reader: Reader, points: list[Point]) -> Iterator[Found]:
-    """A folder below the save folder that is called null."""
+    """Yield the quirk of a folder named null below the save folder."""
     dialect = reader.dialect
     if "{infer_dir}" not in dialect.model_dir or dialect.model_dir_null or reader.value("infer_dir") != "null":
         return
@@ -53,7 +53,7 @@ def _infer_dir(reader: Reader, points: list[Point]) -> Iterator[Found]:
 
 
 def _listed(reader: Reader) -> Iterator[Found]:
-    """Listed models that are none, in modes without training."""
+    """Yield listed models that are null, in modes without training."""
     spec, models = reader.dialect.whole_infer, reader.items("infer_model")
     if not reader.has("weights_key") and any(word not in NOTHING for word in reader.items("infer_export")):
         yield Found("export-keys-unset", reader.line("infer_export"))
@@ -64,7 +64,7 @@ def _listed(reader: Reader) -> Iterator[Found]:
 
 
 def _one_folder(reader: Reader) -> Iterator[Found]:
-    """Several exports by word, all into the folder that the file names."""
+    """Yield the quirk of several exports by word into the one folder that the file names."""
     loop, spec = reader.dialect.sequence_loop, reader.dialect.whole_infer
     known = set(loop.scripts) if loop else set(spec.words.get(reader.mode, ())) if spec.by_word else set()
     words = [word for word in reader.items(loop.slot if loop else "infer_export") if word in known]

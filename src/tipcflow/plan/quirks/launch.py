@@ -1,4 +1,4 @@
-"""How spec starts a training: launcher words, environment and device argument for one node."""
+"""Training launch in spec mode: launcher words, environment and device argument of one node."""
 
 from tipcflow.domain import ConfigError, Launch
 from tipcflow.params import Dialect
@@ -14,10 +14,10 @@ _TORCH = (Launch.TORCHRUN, Launch.INIT_METHOD)
 def launcher(
     group: Group, host: Host, hosts: tuple[Host, ...], dialect: Dialect, folder: str, options: PlanOptions
 ) -> str:
-    """The words between interpreter and script; '' for a plain process.
+    """Return the words between interpreter and script; '' for a plain process.
 
-    A training on several nodes is always launched, also with one process per node. Its own address is always
-    said: the launcher makes a node rank 0 whose address it does not find among the ips.
+    A training on several nodes always uses the launcher, also with one process per node. The node's own
+    address is always passed: the launcher assigns rank 0 to a node whose address is not among the ips.
     """
     if group.form == "single" or options.launch is Launch.INIT_METHOD:
         return ""
@@ -36,7 +36,7 @@ def launcher(
 
 
 def _rendezvous(host: Host, hosts: tuple[Host, ...], options: PlanOptions) -> list[str]:
-    """How Paddle's launchers of several nodes find each other: by everybody's address, or by rank 0's."""
+    """Return the rendezvous arguments of Paddle's launcher: the addresses of all nodes, or that of rank 0."""
     own = f"--host={host.address}"
     if options.launch is Launch.MASTER:
         master = f"--master={hosts[0].address}:{options.start_port}"
@@ -58,7 +58,7 @@ def _torchrun(group: Group, host: Host, hosts: tuple[Host, ...], options: PlanOp
 
 
 def rank_arguments(group: Group, host: Host, hosts: tuple[Host, ...], options: PlanOptions) -> str:
-    """What a script gets that finds its peers itself; '' for every other form."""
+    """Return the arguments of a script that discovers its peers itself; '' for every other launch form."""
     if group.form != "nodes" or options.launch is not Launch.INIT_METHOD:
         return ""
     first = hosts[0].address
@@ -67,7 +67,7 @@ def rank_arguments(group: Group, host: Host, hosts: tuple[Host, ...], options: P
 
 
 def check_launch(group: Group, launch: Launch, *, file: str, line: int) -> None:
-    """Raise ConfigError for an entry that cannot be started in this way."""
+    """Raise ConfigError for an entry that this launcher cannot start."""
     if launch is Launch.INIT_METHOD and len(group.ids) > 1:
         raise ConfigError(
             "launch: init_method starts one process per node",
@@ -80,32 +80,33 @@ def check_launch(group: Group, launch: Launch, *, file: str, line: int) -> None:
 
 
 def train_env(group: Group, host: Host, options: PlanOptions) -> dict[str, str]:
-    """Variables of a training process on one node."""
+    """Return the environment variables of a training process on one node."""
     env: dict[str, str] = {}
     torch = options.launch in _TORCH
     if host.device == "cpu" and group.form != "single" and not torch:
         env["PADDLE_DISTRI_BACKEND"] = "gloo"
-    # PyTorch's launcher is told no ids: it counts those that it sees.
+    # PyTorch's launcher gets no GPU ids: it uses the visible GPUs.
     if host.device != "cpu" and (group.form == "single" or torch) and group.ids:
         env["CUDA_VISIBLE_DEVICES"] = group.gpus
     return {**env, **options.training_env, **(_DIAGNOSE if options.diagnose else {})}
 
 
 def single_env(group: Group | None, host: Host) -> dict[str, str]:
-    """Variables of a single process (evaluation, export, inference) after a training on `group`."""
+    """Return the environment variables of a single process (evaluation, export, inference) after a training on
+    `group`."""
     if host.device == "cpu" or group is None or not group.ids:
         return {}
     return {"CUDA_VISIBLE_DEVICES": group.ids[0]}
 
 
 def train_device(word: str, host: Host, group: Group) -> str:
-    """The value of the training's device argument: what the file says, or its counterpart on a CPU.
+    """Return the training's device argument: the file's value, or its CPU counterpart.
 
-    The entry -1 of gpu_list is the CPU, whatever else stands in the file.
+    Entry -1 of gpu_list means the CPU, regardless of the rest of the file.
     """
     return on_cpu(word) if host.device == "cpu" or not group.ids else word
 
 
 def on_cpu(word: str) -> str:
-    """The counterpart of a device word on a CPU; any other word as it is."""
+    """Return the CPU counterpart of a device word; any other word unchanged."""
     return _ON_CPU.get(word, word)

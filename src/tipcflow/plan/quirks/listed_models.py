@@ -1,4 +1,4 @@
-"""What a file lists for the mode without training, as spec understands it."""
+"""Models that a file lists for the mode without training, in spec semantics."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,20 +9,20 @@ from tipcflow.params.values import NOTHING
 from tipcflow.plan.source.reader import Reader
 from tipcflow.plan.source.scope import Scope
 
-# Words in the place of an export script that are none: some suites have a flag there.
+# Values of the export script slot that mean no script: some suites have a flag in this slot.
 NO_SCRIPT = ("null", "", "True", "False")
 
 
 @dataclass(frozen=True)
 class ListedModel:
-    """One model to infer with.
+    """One model for inference.
 
     Attributes:
-        name: first part of its step ids.
-        export: the export command, '' when the model is exported already.
-        folder: where the exported model is, relative to the suite's root.
-        path: the same as inference gets it.
-        quant: the word that says whether it is quantised.
+        name: first part of the model's step ids.
+        export: the export command, '' if the model is already exported.
+        folder: folder of the exported model, relative to the suite's root.
+        path: the same folder as passed to inference.
+        quant: the word that declares whether the model is quantised.
     """
 
     name: str
@@ -33,7 +33,7 @@ class ListedModel:
 
 
 def listed_models(scope: Scope) -> Iterator[ListedModel]:
-    """The models that the file lists; those called null are left out."""
+    """Yield the models that the file lists, without those named null."""
     spec = scope.reader.dialect.whole_infer
     if spec.by_word:
         yield from _by_word(scope, spec)
@@ -84,14 +84,14 @@ def _by_word(scope: Scope, spec: WholeInferSpec) -> Iterator[ListedModel]:
 
 
 def own_folder(scope: Scope, word: str, words: list[str]) -> Scope:
-    """The scope of one of the exports of `words`: of several, each has a folder below that of the file."""
+    """Return the scope of one export of `words`; each of several exports gets its own subfolder."""
     if len(words) < 2:
         return scope
     return scope.within(save_infer=f"{scope.get('save_infer').rstrip('/')}/{word}")
 
 
 def _from_root(path: str, reader: Reader) -> str:
-    """A path as inference has it, relative to the suite's root and without a trailing slash."""
+    """Return an inference path relative to the suite's root, without a trailing slash."""
     cwd = reader.dialect.infer_cwd
     if cwd == "." or path.startswith("/") or not path.startswith("../"):
         return path.rstrip("/") or path
@@ -99,5 +99,5 @@ def _from_root(path: str, reader: Reader) -> str:
 
 
 def from_cwd(path: str, cwd: str) -> str:
-    """A path relative to the suite's root, as a command that runs in `cwd` has to say it."""
+    """Return a path, given relative to the suite's root, relative to `cwd`."""
     return path if cwd == "." or path.startswith("/") else relpath(path, cwd)

@@ -1,4 +1,4 @@
-"""A quirk that a file runs into."""
+"""Matched quirk: a quirk that a file triggers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Found:
-    """A quirk at a line (0 for the whole file), with what its texts need."""
+    """A quirk at a line (0 for the whole file), with the values of its texts."""
 
     id: str
     line: int = 0

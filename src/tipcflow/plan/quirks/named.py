@@ -1,4 +1,4 @@
-"""Quirks that only some suites' scripts have: a dialect names them, this finds out whether a file meets them."""
+"""Quirks of single suites' scripts: a dialect names them, this module detects whether a file triggers them."""
 
 from collections.abc import Callable, Iterator
 from posixpath import normpath
@@ -16,7 +16,7 @@ Finder = Callable[[Reader, list[Group], list[Point]], Iterator[Found]]
 
 
 def named(reader: Reader, groups: list[Group], points: list[Point]) -> Iterator[Found]:
-    """The dialect's own quirks that this file meets in this mode."""
+    """Yield the dialect's own quirks that this file triggers in this mode."""
     for quirk in reader.dialect.quirks:
         if quirk in _FINDERS:
             yield from _FINDERS[quirk](reader, groups, points)
@@ -60,7 +60,7 @@ def _weights_fallback(reader: Reader, _: list[Group], points: list[Point]) -> It
 
 
 def _quant_unread(reader: Reader, _: list[Group], points: list[Point]) -> Iterator[Found]:
-    """Legs that a quantisation word takes away or adds, which the script does not read."""
+    """Yield legs that a quantisation word removes or adds, and that the script does not read."""
     if points:
         return
     for word in reader.items("infer_quant"):
@@ -74,7 +74,7 @@ def _quant_unread(reader: Reader, _: list[Group], points: list[Point]) -> Iterat
 
 
 def _quant_misaligned(reader: Reader, _: list[Group], points: list[Point]) -> Iterator[Found]:
-    """The script counts its quantisation words by the exports that it ran, not by their place in the list."""
+    """Yield misaligned quantisation words: the script indexes them by executed exports, not by list position."""
     spec, quants = reader.dialect.whole_infer, reader.items("infer_quant")
     words = reader.items("infer_export")
     taken = 0
@@ -91,7 +91,7 @@ def _quant_misaligned(reader: Reader, _: list[Group], points: list[Point]) -> It
 
 
 def _quant_folder(reader: Reader, _: list[Group], points: list[Point]) -> Iterator[Found]:
-    """The script reaches the quantised model's folder, and leaves it, by steps that fit one place only."""
+    """Yield wrong folders of quantised models: the script's relative `cd` commands fit one path only."""
     cwd, model = reader.dialect.infer_cwd, reader.value("infer_model")
     folder = normpath(f"{model}/quant_post_static_model")
     fits = not folder.startswith("../") and normpath(f"{folder}/../../{cwd}") == cwd

@@ -1,4 +1,4 @@
-"""Quirks of values: what the helper functions and the shell make of a line's text."""
+"""Quirks of values: how the helper functions and the shell interpret a line's text."""
 
 import re
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ _QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
 
 
 def find_values(reader: Reader, points: list[Point]) -> Iterator[Found]:
-    """Every quirk of the file's values."""
+    """Yield every quirk of the file's values."""
     if points:
         yield from _modes(reader)
         yield from _section(reader)
@@ -45,7 +45,7 @@ def _modes(reader: Reader) -> Iterator[Found]:
 
 
 def _section(reader: Reader) -> Iterator[Found]:
-    """A to_static trainer's arguments, behind a title that the script finds by its physical line."""
+    """Yield quirks of a to_static trainer's arguments, whose title the script finds by its physical line."""
     dialect, lines = reader.dialect, reader.params.lines
     if dialect.to_static != "tail":
         return
@@ -58,7 +58,7 @@ def _section(reader: Reader) -> Iterator[Found]:
 
 
 def find_texts(reader: Reader) -> Iterator[Found]:
-    """Quirks of single values, whatever they are for."""
+    """Yield quirks of single values, independent of their slot."""
     for name, slot in reader.params.slots.items():
         kind = reader.dialect.kind(name)
         if kind == "key" or not slot.present or slot.key == "null":

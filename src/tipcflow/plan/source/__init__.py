@@ -1,1 +1,1 @@
-"""What a params file says: groups, options, variants, legs."""
+"""Planner input: groups, options, variants and legs of a params file."""

@@ -1,4 +1,4 @@
-"""One command of a script's run, with everything that is known about it."""
+"""One command of a script's run, with its attributes."""
 
 import re
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9_.,-]+")
 
 @dataclass(frozen=True)
 class Point:
-    """Where in the loops a call stands: device group x precision x trainer. `folder` is its save folder."""
+    """Position of a call in the loops: device group x precision x trainer. `folder` is its save folder."""
 
     group: Group
     autocast: str
@@ -25,17 +25,17 @@ class Call:
     """One command as the script evaluates it.
 
     Attributes:
-        kind: what it does; inference is told apart by device.
+        kind: kind of step; inference has one kind per device.
         text: the command with its redirection.
-        log: the redirection's target, '' when there is none.
-        cuda: CUDA_VISIBLE_DEVICES when it runs, None when unset.
-        point: where it stands in the loops, None without training.
+        log: the redirection's target, '' if none.
+        cuda: CUDA_VISIBLE_DEVICES during the call, None if unset.
+        point: position in the loops, None without training.
         leg: axis -> word, for inference; `device` is the device word.
-        count: which of the listed models, without training.
-        label: the name of the variant it belongs to, where it is not that of its point; `setup` is for all.
-        before: which step it is an extra before, '' when it is none.
-        bare: the script runs it as it stands, without evaluating a text.
-        expects: files that it leaves behind when it went well, as patterns.
+        count: index of the listed model, in modes without training.
+        label: the variant's name, where it differs from that of the point; `setup` is shared by all variants.
+        before: the step that this extra command precedes, '' if it is not an extra.
+        bare: the script runs it directly, without `eval`.
+        expects: files that it creates on success, as patterns.
     """
 
     kind: StepKind
@@ -53,7 +53,7 @@ class Call:
 
     @property
     def variant(self) -> str:
-        """The first part of the id of the step that it belongs to."""
+        """Return the first part of the id of the call's step."""
         if self.label:
             return self.label
         if self.point is None:
@@ -61,11 +61,11 @@ class Call:
         return variant_id(self.point.trainer.name, self.point.group, self.point.autocast)
 
     def as_command(self) -> Command:
-        """The command alone, as records of real runs have it."""
+        """Return the command in the form of recorded runs."""
         env = {} if self.cuda is None else {"CUDA_VISIBLE_DEVICES": self.cuda}
         return Command(text=self.text, cwd=self.cwd, env=env, log=self.log)
 
 
 def variant_id(trainer: str, group: Group, autocast: str) -> str:
-    """For instance `norm_train_gpus_0,1_autocast_amp_nodes_2`; safe as a folder name."""
+    """Return the variant's id, for example `norm_train_gpus_0,1_autocast_amp_nodes_2`; safe as a folder name."""
     return _UNSAFE.sub("_", f"{trainer}_gpus_{group.gpus}_autocast_{autocast}_nodes_{group.nodes}")

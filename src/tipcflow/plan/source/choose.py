@@ -1,4 +1,4 @@
-"""Which of a suite's dialects a file is written in: the first whose layout fits it, and that has the mode."""
+"""Dialect selection: the first of a suite's dialects whose layout matches the file and that has the mode."""
 
 from collections.abc import Sequence
 
@@ -9,18 +9,18 @@ from tipcflow.params.dialect import family_dialects
 from tipcflow.params.kinds import FileKind, recognise
 from tipcflow.params.lines import read_lines
 
-# Kinds of files that no dialect of training and inference can read.
+# Kinds of files that no training and inference dialect can read.
 _ALONE = ("paddle2onnx", "pipeline", "dy2static")
 
 
 def choose_dialect(text: str, *, file: str, dialects: Sequence[str], mode: str) -> tuple[Dialect, ParamsFile]:
-    """The first dialect that reads the file in this mode, and the file as it reads it.
+    """Return the first dialect that can read the file in this mode, and the parsed file.
 
-    For a file of the suite's other scripts their dialects come first; they need not be listed.
+    For a file of the suite's other scripts, their dialects come first and need not be listed.
 
     Raises:
-        ConfigError: no dialect fits, or none that fits has the mode. Of misfits the error is that of the dialect
-            whose number of lines is nearest, and among equals of the one that read furthest.
+        ConfigError: no dialect matches, or no matching dialect has the mode. If none matches, the error is that of
+            the dialect with the nearest number of lines; among equals, of the one that parsed the most lines.
     """
     if not dialects:
         raise ConfigError("a suite needs at least one dialect", key="dialects", expected="a list of names")
@@ -55,7 +55,7 @@ def choose_dialect(text: str, *, file: str, dialects: Sequence[str], mode: str) 
 
 
 def file_modes(text: str, *, file: str, dialects: Sequence[str]) -> tuple[str, ...]:
-    """The modes that a file may have in a suite, whatever it says in them; none for a kind that is not run."""
+    """Return a file's possible modes in a suite, independent of its content; none for an unsupported kind."""
     kind = recognise(text, file)
     try:
         _refuse(kind, text, file)
@@ -66,7 +66,7 @@ def file_modes(text: str, *, file: str, dialects: Sequence[str]) -> tuple[str, .
 
 
 def _refuse(kind: FileKind, text: str, file: str) -> None:
-    """Raise ConfigError for a kind that is read but not run; what is of no known kind may still fit."""
+    """Raise ConfigError for a recognised but unsupported kind; an unknown kind may still match a dialect."""
     if kind.refused and kind.kind != "other":
         raise ConfigError(
             f"files of kind '{kind.kind}' are read but not run: {kind.refused}",
@@ -79,10 +79,10 @@ def _refuse(kind: FileKind, text: str, file: str) -> None:
 
 
 def _candidates(kind: FileKind, dialects: Sequence[str], file: str) -> list[str]:
-    """Dialects to try, in order.
+    """Return the dialects to try, in order.
 
     Raises:
-        ConfigError: the file is for a script that the suite does not have.
+        ConfigError: the suite does not have the file's script.
     """
     mine = list(dict.fromkeys(name for listed in dialects for name in family_dialects(listed, kind.kind)))
     if kind.kind in _ALONE and not mine:
@@ -98,7 +98,7 @@ def _candidates(kind: FileKind, dialects: Sequence[str], file: str) -> list[str]
 
 
 def _parsed(text: str, file: str, dialect: Dialect) -> ParamsFile:
-    """The file, or its first block where it has blocks: the others are asked for later."""
+    """Return the parsed file, or its first block if it has blocks; the other blocks are parsed later."""
     if dialect.blocks is None:
         return parse_params(text, file=file, dialect=dialect)
     return split_blocks(text, file=file, dialect=dialect)[0].params

@@ -1,4 +1,4 @@
-"""What bash makes of a command string: words after field splitting, and which program they start."""
+"""Bash evaluation of a command string: the words after field splitting, and the program that they start."""
 
 import re
 
@@ -7,12 +7,12 @@ from tipcflow.plan.source.files import FileView
 _GLOB = re.compile(r"[*?[]")
 _DURATION = re.compile(r"\d+[smh]")
 _PYTHON = re.compile(r"python[\d.]*")
-# A carriage return is no blank.
+# A carriage return is not a separator.
 _WORD = re.compile(r"[^ \t\n]+")
 
 
 def eval_text(command: str, files: FileView) -> str:
-    """The text that `eval` gets from an unquoted variable while IFS is `|`: fields, patterns expanded."""
+    """Return the text that `eval` gets from an unquoted variable with IFS `|`: fields, patterns expanded."""
     fields = command.split("|")
     return " ".join(_expanded(field, files) for field in fields)
 
@@ -29,7 +29,7 @@ def runs_python(text: str) -> bool:
 
 
 def _program(command: str) -> bool:
-    """Whether the first word that is no assignment and no wrapper is a Python interpreter."""
+    """Whether the first word that is neither an assignment nor a wrapper is a Python interpreter."""
     for found in _WORD.finditer(command):
         word = found[0]
         if not ("=" in word or _DURATION.fullmatch(word) or _name(word) in ("env", "timeout")):
@@ -38,5 +38,5 @@ def _program(command: str) -> bool:
 
 
 def _name(word: str) -> str:
-    """The last part of a path."""
+    """Return the last part of a path."""
     return word.rstrip("/").rpartition("/")[2]

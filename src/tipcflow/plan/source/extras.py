@@ -1,4 +1,4 @@
-"""Further commands that a suite's script runs for some files."""
+"""Extra commands that a suite's script runs for some files."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ from tipcflow.plan.source.reader import Reader
 
 
 def extras_for(reader: Reader, before: str) -> Iterator[ExtraSpec]:
-    """Those that stand before a step of this kind, for the reader's file."""
+    """Yield the extra commands of the reader's file that precede a step of this kind."""
     for spec in reader.dialect.extras:
         keys = all(reader.key(slot) == key for slot, key in spec.slot_key.items())
         if spec.before == before and spec.model in reader.value("model") and keys:

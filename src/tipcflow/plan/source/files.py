@@ -1,4 +1,4 @@
-"""The file system that a suite's script looks at, as an argument of the planner."""
+"""Files of a suite's checkout, as an argument of the planner."""
 
 from fnmatch import fnmatchcase
 from typing import Protocol, runtime_checkable
@@ -6,38 +6,38 @@ from typing import Protocol, runtime_checkable
 
 @runtime_checkable
 class FileView(Protocol):
-    """What is in the suite's checkout, by paths relative to its root."""
+    """Content of the suite's checkout, by paths relative to its root."""
 
     @property
     def trainings_leave_files(self) -> bool:
-        """Whether a training that is planned counts as having left its folder, log and weights."""
+        """Whether the folder, log and weights of a planned training count as existing."""
         ...
 
     def exists(self, path: str) -> bool:
-        """Whether the file or folder is there."""
+        """Whether the file or folder exists."""
         ...
 
     def glob(self, pattern: str) -> list[str]:
-        """The paths that match a shell pattern, sorted; empty when none does."""
+        """Return the paths that match a shell pattern, sorted; empty if none matches."""
         ...
 
 
 class NoFiles:
-    """A checkout of which nothing is known: nothing exists, no pattern matches, trainings go well."""
+    """An unknown checkout: no file exists, no pattern matches, trainings succeed."""
 
     trainings_leave_files = True
 
     def exists(self, path: str) -> bool:
-        """Never."""
+        """Return False."""
         return False
 
     def glob(self, pattern: str) -> list[str]:
-        """Nothing."""
+        """Return no path."""
         return []
 
 
 class ListedFiles:
-    """A checkout given as a list of its paths; the folders above them are there too."""
+    """A checkout given as a list of its paths; their parent folders exist too."""
 
     def __init__(self, paths: list[str], *, trainings_leave_files: bool = True) -> None:
         plain = {_plain(path) for path in paths}
@@ -46,11 +46,11 @@ class ListedFiles:
         self.trainings_leave_files = trainings_leave_files
 
     def exists(self, path: str) -> bool:
-        """Whether the path is listed, or stands above one that is."""
+        """Whether the path is listed or is a parent of a listed path."""
         return _plain(path) in self._paths
 
     def glob(self, pattern: str) -> list[str]:
-        """Listed paths of the same depth that match part by part."""
+        """Return listed paths of the same depth that match part by part."""
         parts = _plain(pattern).split("/")
         return [path for path in self._paths if _matches(path.split("/"), parts)]
 

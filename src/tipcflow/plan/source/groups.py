@@ -1,4 +1,4 @@
-"""Entries of gpu_list: which devices on which nodes."""
+"""Device groups: entries of gpu_list with their devices and nodes."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -6,7 +6,7 @@ from typing import Literal
 from tipcflow.domain import ConfigError
 from tipcflow.params import Dialect
 
-# The scripts tell the forms of an entry apart by the length of its text.
+# The scripts distinguish the forms of an entry by the length of its text.
 _ONE_ID, _IDS_OF_ONE_NODE, _PLAIN_LAUNCH = 1, 15, 2
 
 
@@ -15,15 +15,15 @@ class Group:
     """One entry of gpu_list.
 
     Attributes:
-        index: place in the list; paired slots go by it.
-        text: the entry as it stands in the file.
+        index: index in the list, also used for paired slots.
+        text: the entry in the file.
         ids: GPU ids; empty for a CPU entry.
         ips: addresses of the nodes; empty on one node.
         form: how training is launched.
-        gpus: the ids as the script's file names and launcher get them.
-        ips_text: the addresses as the launcher gets them.
-        export: what the entry's export sets CUDA_VISIBLE_DEVICES to, None for no export.
-        at_once: whether that export happens as soon as the entry is looked at.
+        gpus: the ids in the form of the script's file names and launcher.
+        ips_text: the addresses in the form of the launcher.
+        export: the value that the entry exports as CUDA_VISIBLE_DEVICES, None for no export.
+        at_once: whether the script exports it as soon as it reads the entry.
     """
 
     index: int
@@ -38,12 +38,12 @@ class Group:
 
     @property
     def nodes(self) -> int:
-        """How many nodes the group spans."""
+        """Return the number of nodes of the group."""
         return max(1, len(self.ips))
 
 
 def classify_bash(index: int, text: str, dialect: Dialect) -> Group:
-    """The group as the script sees it: by the length of its text."""
+    """Return the group in the script's semantics: form by the length of the text."""
     cuda = dialect.cuda
     gpus, ips, export, at_once = text, "", None, False
     if text == "-1":
@@ -81,10 +81,10 @@ def _exported(gpus: str, what: str) -> str | None:
 
 
 def classify_spec(index: int, text: str, *, file: str, line: int) -> Group:
-    """The group as the file says: `-1`, ids separated by commas, or `addresses;ids`.
+    """Return the group in spec semantics: `-1`, comma-separated ids, or `addresses;ids`.
 
     Raises:
-        ConfigError: the entry is none of these, or names an id or an address twice.
+        ConfigError: the entry has another form, or a duplicate id or address.
     """
     addresses, semicolon, ids_text = text.partition(";")
     if not semicolon:

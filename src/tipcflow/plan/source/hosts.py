@@ -1,4 +1,4 @@
-"""Where commands run: nodes of a cluster, or the addresses of the file when there is no cluster yet."""
+"""Hosts of commands: nodes of a cluster, or the file's addresses if no cluster is given."""
 
 import re
 import shlex
@@ -12,7 +12,7 @@ _PYTHON = re.compile(r"python[\d.]*")
 
 @dataclass(frozen=True)
 class Host:
-    """One place to run on. `node` is None without a cluster; then `address` is the file's."""
+    """One host. Without a cluster, `node` is None and `address` is the file's."""
 
     name: str
     address: str
@@ -20,11 +20,11 @@ class Host:
 
     @property
     def device(self) -> str:
-        """`cpu`, `gpu`, or '' when not known."""
+        """Return `cpu`, `gpu`, or '' if unknown."""
         return self.node.device if self.node else ""
 
     def python(self, words: str) -> str:
-        """The file's interpreter words with the interpreter itself replaced by the node's."""
+        """Return the file's interpreter words with the interpreter replaced by the node's."""
         if self.node is None:
             return words
         parts = words.split()
@@ -48,7 +48,7 @@ def check_python(words: str, *, file: str, line: int) -> None:
 
 
 def hosts_of(group: Group | None, cluster: Cluster | None) -> tuple[Host, ...]:
-    """The hosts of a device group: the first nodes of the cluster, else the file's addresses."""
+    """Return the hosts of a device group: the first nodes of the cluster, or the file's addresses."""
     count = group.nodes if group else 1
     if cluster is not None:
         return tuple(Host(node.name, node.address, node) for node in cluster.nodes[:count])
@@ -58,7 +58,7 @@ def hosts_of(group: Group | None, cluster: Cluster | None) -> tuple[Host, ...]:
 
 
 def check_room(group: Group, cluster: Cluster, *, file: str, line: int) -> None:
-    """Raise ConfigError when the cluster has too few nodes or slots for a group, or mixed devices."""
+    """Raise ConfigError if the cluster has too few nodes or slots for a group, or mixed devices."""
     where = {"file": file, "line": line, "key": "gpu_list", "found": group.text}
     if group.nodes > len(cluster.nodes):
         raise ConfigError(
@@ -87,8 +87,8 @@ def check_room(group: Group, cluster: Cluster, *, file: str, line: int) -> None:
 def substitutions(
     groups: list[Group], cluster: Cluster | None, python: str, launch: Launch = Launch.IPS
 ) -> tuple[Substitution, ...]:
-    """What of the file the cluster replaces: addresses, way to start, interpreter with its container, and GPU ids
-    on CPU nodes."""
+    """Return the file's values that the cluster replaces: addresses, launcher, interpreter with its container, and
+    GPU ids on CPU nodes."""
     if cluster is None:
         return ()
     because = f"cluster '{cluster.name}'"

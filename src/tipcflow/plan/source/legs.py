@@ -1,4 +1,4 @@
-"""Inference combinations: the cartesian product of a dialect's axes, less what its skip rules leave out."""
+"""Inference combinations: the Cartesian product of a dialect's axes, filtered by its skip rules."""
 
 from collections.abc import Iterator
 from itertools import product
@@ -9,19 +9,19 @@ from tipcflow.plan.source.reader import Reader
 
 
 def devices(reader: Reader) -> Iterator[tuple[str, Device | None]]:
-    """The device words in the file's order, each with its device; None for a word no script knows."""
+    """Yield the device words in the file's order, each with its device; None for an unknown word."""
     for word in reader.items("device"):
         yield word, DEVICES.get(word)
 
 
 def combinations(reader: Reader, device: Device, quant: str, *, keep_defects: bool) -> Iterator[dict[str, str]]:
-    """Axis -> word, outermost axis first, as the dialect loops.
+    """Yield axis -> word, outermost axis first, in the dialect's loop order.
 
     Args:
-        reader: whose slots give the words.
-        device: which product.
-        quant: the word that says whether the model is quantised (`True`, `False`, or anything).
-        keep_defects: whether rules that are defects of the script count too (bash) or not (spec).
+        reader: the reader whose slots contain the words.
+        device: the device of the product.
+        quant: the word that declares whether the model is quantised (`True`, `False`, or any text).
+        keep_defects: whether rules that are defects of the script apply (bash) or not (spec).
     """
     dialect = reader.dialect
     axes = (dialect.cpu if device == "cpu" else dialect.gpu).axes
@@ -34,9 +34,9 @@ def combinations(reader: Reader, device: Device, quant: str, *, keep_defects: bo
 
 
 def sequence_leg(spec: SequenceSpec, words: tuple[str, ...]) -> tuple[StepKind, dict[str, str]]:
-    """The kind of step and the words (`device` among them) of one inference of a sequence.
+    """Return the kind of step and the words, including `device`, of one inference of a sequence.
 
-    A word of a device that is not known counts as a CPU's: its command says what it is.
+    An unknown device word counts as CPU; the command contains the word.
     """
     leg = dict(zip(spec.loops, words, strict=True))
     word = leg.pop("device", spec.device)

@@ -1,4 +1,4 @@
-"""What a plan may be asked for beyond file, mode and cluster."""
+"""Options of a plan besides file, mode and cluster."""
 
 from pydantic import ConfigDict, Field
 
@@ -10,19 +10,19 @@ class PlanOptions(Frozen):
     """Settings of one run.
 
     Attributes:
-        seed: what the training is seeded with, None to leave it to the suite.
-        seed_argument: text appended to training commands when there is a seed, with `{seed}` in it
-            (`--seed={seed}`); '' when the suite takes none.
+        seed: the training's seed, None for the suite's default.
+        seed_argument: text with `{seed}` appended to training commands if a seed is set (`--seed={seed}`);
+            '' if the suite takes no seed.
         deterministic: whether a seeded training is deterministic on the cluster's devices.
-        training_env, training_arguments: variables and appended text that make it so.
-        repeats: how often every variant is trained, evaluated, exported and inferred.
-        diagnose: ask the framework for a verbose training.
-        launch: how distributed trainings are started; `compat bash` does as the script does, whatever stands here.
-        start_port: first port of a multi-node training; ranks take it and the ones after it.
-        cpu_flags: node name -> CPU flags; None when not known, then no leg is refused for want of one.
-        step_deadline_s: seconds after which a step is ended.
+        training_env, training_arguments: variables and appended text that make a training deterministic.
+        repeats: number of times every variant is trained, evaluated, exported and inferred.
+        diagnose: enable verbose framework output of trainings.
+        launch: launcher of distributed trainings; ignored by `compat bash`, which uses the script's launcher.
+        start_port: first port of a multi-node training; ranks use consecutive ports from it.
+        cpu_flags: node name -> CPU flags; None if unknown, and then no leg is excluded because of CPU flags.
+        step_deadline_s: time limit of a step in seconds.
         files: the suite's checkout.
-        prepare: the suite's preparation script, relative to its root; '' for none.
+        prepare: the suite's preparation script, relative to the suite's root; '' for none.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)

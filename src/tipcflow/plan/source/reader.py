@@ -1,4 +1,4 @@
-"""What a slot says, by the suite's script (bash) or by the file itself (spec)."""
+"""Slot reader: values of a params file in the script's semantics (bash) or the file's (spec)."""
 
 import re
 
@@ -19,7 +19,7 @@ _SISTERS = {
 
 
 def sister_mode(mode: str) -> str:
-    """The mode that trains the same way and differs in inference only; '' when there is none."""
+    """Return the mode with the same training and another inference; '' if none."""
     return _SISTERS.get(mode, "")
 
 
@@ -31,8 +31,8 @@ def is_mode_table(value: str) -> bool:
 class Reader:
     """Keys and values of one params file in one mode, under one of the two semantics.
 
-    bash: as the script's helper functions print them: cut at the second colon, blanks kept, patterns expanded
-    where files match. spec: the whole text behind the first colon, without blanks at its ends.
+    bash: the output of the script's helper functions: truncated at the second colon, spaces kept, patterns
+    expanded where files match. spec: the whole text after the first colon, stripped.
     """
 
     def __init__(
@@ -48,22 +48,22 @@ class Reader:
         self._meant: dict[tuple[str, int], str] = {}
 
     def has(self, slot: str) -> bool:
-        """Whether the layout knows this slot."""
+        """Whether the layout has this slot."""
         return slot in self.params.slots
 
     def line(self, slot: str) -> int:
-        """The physical line of a slot, 0 when the file or the layout has none."""
+        """Return the physical line of a slot, 0 if the file or the layout has none."""
         return self.params.slots[slot].line if self.has(slot) else 0
 
     def key(self, slot: str) -> str:
-        """The key of a slot; '' when the layout has none."""
+        """Return the key of a slot; '' if the layout has no such slot."""
         if slot not in self._keys:
             key = self.params[slot].key if self.has(slot) else ""
             self._keys[slot] = self._echo(key) if self.bash else key.strip()
         return self._keys[slot]
 
     def value(self, slot: str) -> str:
-        """The value of a slot; '' when the layout has none."""
+        """Return the value of a slot; '' if the layout has no such slot."""
         if slot not in self._values:
             found = self.params.slots.get(slot)
             if found is None:
@@ -72,15 +72,15 @@ class Reader:
         return self._values[slot]
 
     def items(self, slot: str) -> list[str]:
-        """The alternatives of a slot."""
+        """Return the alternatives of a slot."""
         items = split_list(self.value(slot))
         return items if self.bash else [item.strip() for item in items]
 
     def for_mode(self, slot: str) -> str:
-        """The entry of the reader's mode in a mode table.
+        """Return the entry of the reader's mode in a mode table.
 
-        spec takes a bare value as meant for every mode, and the entry of the mode with the same training when
-        the mode has none of its own; the scripts drop the argument.
+        spec applies a bare value to every mode, and uses the entry of the mode with the same training if the
+        mode has no entry; the scripts drop the argument.
         """
         value = self.value(slot)
         entries = mode_entries(value)
@@ -91,14 +91,14 @@ class Reader:
         return entries.get(self.mode, entries.get(sister_mode(self.mode), "")).strip()
 
     def meant(self, slot: str, group: int) -> str:
-        """What a slot means to the device group at `group`, by its kind; '' when the layout has none."""
+        """Return a slot's value for the device group at index `group`, by kind; '' if there is no such slot."""
         place = (slot, group)
         if place not in self._meant:
             self._meant[place] = self._by_kind(slot, group) if self.has(slot) else ""
         return self._meant[place]
 
     def _by_kind(self, slot: str, group: int) -> str:
-        """spec looks every mode table up, and divides device words; the scripts pass such text on."""
+        """Return the value by kind: spec resolves mode tables and splits device words; scripts do not."""
         kind, value = self.dialect.kind(slot), self.value(slot)
         if kind == "modes" or (kind == "plain" and not self.bash and is_mode_table(value)):
             return self.for_mode(slot)
@@ -107,9 +107,9 @@ class Reader:
         return value
 
     def paired(self, slot: str, index: int) -> str:
-        """The alternative that belongs to the device group at `index`.
+        """Return the alternative of the device group at `index`.
 
-        spec takes a single alternative as meant for every group; the scripts drop it from the second on.
+        spec applies a single alternative to every group; the scripts drop it from the second group on.
         """
         items = self.items(slot)
         if not self.bash and len(items) == 1:
@@ -117,7 +117,7 @@ class Reader:
         return items[index] if index < len(items) else ""
 
     def _echo(self, text: str) -> str:
-        """What `echo` prints of an unquoted variable: patterns that match files are replaced by them."""
+        """Return what `echo` prints for an unquoted variable: patterns are replaced by matching files."""
         if text in _SWALLOWED:
             return ""
         if _GLOB.search(text):

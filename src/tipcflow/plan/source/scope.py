@@ -1,8 +1,8 @@
-"""Templates of a dialect, filled in with variables and slots.
+"""Template rendering: a dialect's templates, filled in with variables and slots.
 
-`{name}` is the variable or, where there is none of that name, the slot's value; `{slot=}` is `key=value` of the
-slot; `{slot=name}` its key with another value; `{!slot=name}` the same even where key or value are null;
-`{?slot=name}` the same even where the value is null; `{slot@}` the key alone.
+`{name}` is the variable of that name, otherwise the slot's value; `{slot=}` is `key=value` of the slot;
+`{slot=name}` its key with another value; `{!slot=name}` the same even if key or value is null; `{?slot=name}`
+the same even if the value is null; `{slot@}` the key alone.
 """
 
 import re
@@ -14,7 +14,7 @@ from tipcflow.params.specs import InferSpec
 from tipcflow.params.values import argument, split_line
 from tipcflow.plan.source.reader import Reader
 
-# Stands for the absolute folder of the suite's checkout in what its script runs.
+# Placeholder for the absolute path of the suite's checkout in the script's commands.
 ROOT = "$ROOT"
 
 _PLACE = re.compile(r"\{(?P<force>[!?]?)(?P<name>\w+)(?P<set>=(?P<value>\w*))?(?P<key>@)?\}")
@@ -22,7 +22,7 @@ _PLACE = re.compile(r"\{(?P<force>[!?]?)(?P<name>\w+)(?P<set>=(?P<value>\w*))?(?
 
 @lru_cache(maxsize=4096)
 def _tokens(template: str) -> tuple[tuple[str, str, str, str], ...]:
-    """A template as (literal text, name, name of the value or '-' or '@', forced) pieces."""
+    """Split a template into (literal text, name, name of the value or '-' or '@', forced) pieces."""
     pieces = []
     end = 0
     for place in _PLACE.finditer(template):
@@ -33,7 +33,7 @@ def _tokens(template: str) -> tuple[tuple[str, str, str, str], ...]:
 
 
 def base_variables(reader: Reader) -> dict[str, str]:
-    """The variables that hold in a whole run: the mode's own ones and the model's file name."""
+    """Return the variables of a whole run: those of the mode, and the model's file name."""
     dialect, mode = reader.dialect, reader.mode
     found = {"mode": mode, "launch": "", "root": ROOT if reader.bash else ".", "model": model_name(reader)}
     choosers = {**dialect.by_mode, **(dialect.bash_vars if reader.bash else {})}
@@ -48,13 +48,13 @@ def base_variables(reader: Reader) -> dict[str, str]:
 
 
 def model_name(reader: Reader) -> str:
-    """The model's name as folders and files get it; spec puts `_` in the place of blanks, which split words."""
+    """Return the model's name in paths; spec replaces spaces, which split words, by `_`."""
     name = reader.value("model")
     return name if reader.bash else re.sub(r"\s+", "_", name)
 
 
 def amp_variables(reader: Reader, word: str) -> dict[str, str]:
-    """The variables that a precision word sets."""
+    """Return the variables that a precision word sets."""
     dialect, benchmark = reader.dialect, reader.mode == BENCHMARK
     more = {
         name: choices.get(word, "") if benchmark or name not in dialect.benchmark_only else ""
@@ -71,19 +71,19 @@ def amp_variables(reader: Reader, word: str) -> dict[str, str]:
 
 
 def _last_args(reader: Reader) -> str:
-    """Arguments from the file's last line, `key:value;key:value`."""
+    """Return arguments from the file's last line, `key:value;key:value`."""
     pairs = last_line(reader.params.lines[-1].text if reader.params.lines else "")
     wanted = reader.dialect.last_line
     return " ".join(wanted[key].format(value) for key, value in pairs if key in wanted)
 
 
 def last_line(text: str) -> list[tuple[str, str]]:
-    """The pairs of a line `key:value;key:value`."""
+    """Return the pairs of a line `key:value;key:value`."""
     return [split_line(pair, "first") for pair in text.split(";")]
 
 
 def _applies(condition: str, reader: Reader) -> bool:
-    """Whether a part of the mode's name is there, or a slot has a value (`slot=value`)."""
+    """Whether the mode's name contains the text, or a slot has a value (`slot=value`)."""
     slot, equals, value = condition.partition("=")
     return reader.value(slot) == value if equals else condition in reader.mode
 
@@ -97,20 +97,20 @@ class Scope:
         self.group = group
 
     def within(self, **variables: str) -> "Scope":
-        """The same with further variables."""
+        """Return a scope with additional variables."""
         return Scope(self.reader, {**self.variables, **variables}, group=self.group)
 
     def get(self, name: str) -> str:
-        """The variable, or the slot's value as its kind says; '' when neither exists."""
+        """Return the variable, or the slot's value by its kind; '' if neither exists."""
         found = self.variables.get(name)
         return self.reader.meant(name, self.group) if found is None else found
 
     def key(self, slot: str) -> str:
-        """The slot's key, or what the dialect puts in its place in this mode (variable `slot@`)."""
+        """Return the slot's key, or the dialect's replacement in this mode (variable `slot@`)."""
         return self.variables.get(f"{slot}@") or self.reader.key(slot)
 
     def render(self, template: str) -> str:
-        """The template with everything filled in."""
+        """Return the template with all placeholders filled in."""
         parts = []
         for literal, name, value, forced in _tokens(template):
             parts.append(literal)
@@ -130,7 +130,7 @@ class Scope:
 
 
 def weights_scope(scope: Scope) -> Scope:
-    """The scope with where the weights of a training are, and what of it the export gets."""
+    """Return the scope with the path of a training's weights, and the weights argument of the export."""
     dialect, model = scope.reader.dialect, scope.reader.value("model")
     template = next((where for part, where in dialect.weights_of.items() if part in model), dialect.weights)
     weights = scope.render(template)
@@ -139,12 +139,12 @@ def weights_scope(scope: Scope) -> Scope:
 
 
 def with_infer_vars(scope: Scope) -> Scope:
-    """The scope with the further variables that the dialect's inference commands need."""
+    """Return the scope with the additional variables of the dialect's inference commands."""
     templates = scope.reader.dialect.infer_vars
     return scope.within(**{name: scope.render(template) for name, template in templates.items()})
 
 
 def leg_scope(scope: Scope, spec: InferSpec, word: str, leg: dict[str, str]) -> Scope:
-    """The scope of one inference combination."""
+    """Return the scope of one inference combination."""
     inner = scope.within(device_word=word, **leg)
     return inner.within(**{name: inner.render(template) for name, template in spec.vars.items()})

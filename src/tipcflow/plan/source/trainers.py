@@ -1,4 +1,4 @@
-"""Which script and which export belong to a trainer's name."""
+"""Trainer lookup: script and export slot of a trainer's name."""
 
 from dataclasses import dataclass
 
@@ -11,8 +11,8 @@ from tipcflow.plan.source.reader import Reader
 class Trainer:
     """A trainer of a params file.
 
-    `slot` is the slot whose script it runs; `known` is False for a fallback; `static` are the arguments that
-    make the norm script a to_static training.
+    `slot` is the slot of its script; `known` is False for a fallback; `static` are the arguments of a to_static
+    training with the norm script.
     """
 
     name: str
@@ -26,14 +26,14 @@ class Trainer:
 
     @property
     def is_norm(self) -> bool:
-        """Whether its weights are what trainers with `from_norm` start from."""
+        """Whether trainers with `from_norm` start from this trainer's weights."""
         return self.slot == "norm_train" and self.known and not self.static
 
 
 def resolve_trainer(reader: Reader, name: str) -> Trainer:
-    """The first trainer slot whose key is `name`, in the dialect's order; else the norm trainer.
+    """Return the first trainer slot whose key is `name`, in the dialect's order; otherwise the norm trainer.
 
-    Any unknown name becomes the norm trainer without a word; `known` tells.
+    The fallback for an unknown name is silent; `known` is False.
     """
     specs = reader.dialect.trainers
     static_key, static_value = to_static(reader)
@@ -64,10 +64,10 @@ def resolve_trainer(reader: Reader, name: str) -> Trainer:
 
 
 def to_static(reader: Reader) -> tuple[str, str]:
-    """Key and value of the line with a to_static trainer's arguments; empty when the dialect knows none.
+    """Return key and value of the line with a to_static trainer's arguments; empty if the dialect has none.
 
-    The scripts take the title's physical line number for an index among the non-empty lines, so that an empty
-    line before it makes them read another line; without the section they read the file's first line.
+    The scripts use the title's physical line number as an index among the non-empty lines: with an empty line
+    before the title they read another line, and without the section they read the file's first line.
     """
     dialect = reader.dialect
     if dialect.to_static == "slot":

@@ -1,4 +1,4 @@
-"""The variants that a file declares, as spec understands it."""
+"""Variants that a file declares, in spec semantics."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ from tipcflow.plan.source.trainers import Trainer, resolve_trainer
 
 
 def spec_groups(reader: Reader) -> list[Group]:
-    """The device groups of gpu_list.
+    """Return the device groups of gpu_list.
 
     Raises:
         ConfigError: the list is empty or an entry names no devices.
@@ -26,10 +26,10 @@ def spec_groups(reader: Reader) -> list[Group]:
 
 
 def spec_trainers(reader: Reader) -> list[Trainer]:
-    """The trainers that the file lists and has a script for.
+    """Return the trainers that the file lists and has a script for.
 
     Raises:
-        ConfigError: a name has no line of its own, or no listed trainer has a script.
+        ConfigError: a name has no line in the file, or no listed trainer has a script.
     """
     found = [resolve_trainer(reader, name) for name in reader.items("trainers")]
     for trainer in found:
@@ -51,7 +51,7 @@ def spec_trainers(reader: Reader) -> list[Trainer]:
 
 
 def spec_points(reader: Reader, groups: list[Group], trainers: list[Trainer]) -> Iterator[Point]:
-    """Device group x precision x trainer, in the order of the script's loops; `folder` is the variant's id."""
+    """Yield device group x precision x trainer in the script's loop order; `folder` is the variant's id."""
     for group in groups:
         words = reader.items("autocast") if reader.has("autocast") else [""]
         if not words:
@@ -63,7 +63,7 @@ def spec_points(reader: Reader, groups: list[Group], trainers: list[Trainer]) ->
 
 
 def as_variant(point: Point) -> Variant:
-    """The domain's view of a point."""
+    """Return a point as a domain `Variant`."""
     group = point.group
     return Variant(
         id=point.folder,
@@ -76,7 +76,7 @@ def as_variant(point: Point) -> Variant:
 
 
 def world_size(group: Group) -> int:
-    """Ranks of a training over all nodes."""
+    """Return the number of ranks of a training on all nodes."""
     return group.nodes * max(1, len(group.ids))
 
 

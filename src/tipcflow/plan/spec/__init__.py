@@ -1,1 +1,1 @@
-"""Plans by what the file says: steps, legs, containers, what is feasible."""
+"""Plans in spec semantics: steps, legs, containers, feasibility."""

@@ -1,4 +1,4 @@
-"""The commands of a suite's script, grouped into the steps of a plan."""
+"""Bash planner: the commands of a suite's script, grouped into the steps of a plan."""
 
 import shlex
 from collections.abc import Iterator
@@ -20,13 +20,13 @@ from tipcflow.plan.spec.steps import infer_steps, plain_step
 
 
 class BashPlanner:
-    """The steps that a person makes who starts the suite's script on the cluster's nodes.
+    """The steps of a user who starts the suite's script on the cluster's nodes.
 
-    The file's addresses and interpreter are replaced by the cluster's, as that person edits the file.
+    The file's addresses and interpreter are replaced by the cluster's, like a user edits the file.
     """
 
     def __init__(self, text: str, planner: SpecPlanner, *, word: str = "") -> None:
-        """`planner` has planned what the file says; `word` is the benchmark script's last argument."""
+        """`planner` has planned the file in spec semantics; `word` is the benchmark script's last argument."""
         self.text = text
         self.planner = planner
         self.reader = planner.reader
@@ -37,7 +37,7 @@ class BashPlanner:
         self.last = ""
 
     def steps(self) -> list[Step]:
-        """All steps in the script's order. Evaluation, export and inference are those of the first node."""
+        """Return all steps in the script's order. Evaluation, export and inference run on the first node."""
         widest = max(self.planner.groups, key=lambda group: group.nodes, default=None)
         hosts = hosts_of(widest, self.cluster)
         runs = {host.name: self._calls(host) for host in hosts}
@@ -87,7 +87,7 @@ class BashPlanner:
         first = hosts[0]
         calls = runs[first.name]
         common: dict[str, object] = {"variant": key if calls[0].point else "", "repeat": repeat}
-        # What belongs to no training looks at what the trainings before it left.
+        # Commands outside a training read the output of earlier trainings.
         after: dict[str, object] = {"after": (self.last,)} if calls[0].label and not calls[0].point else {}
         for place, call in enumerate(calls):
             if call.leg:
@@ -128,7 +128,7 @@ class BashPlanner:
 
 
 def _step_name(calls: list[Call], place: int) -> str:
-    """The name of a call's step within its variant: its kind, and its number where there are several."""
+    """Return the name of a call's step in its variant: its kind, with a number if there are several."""
     call = calls[place]
     taken = sum(1 for other in calls[:place] if (other.kind, other.before) == (call.kind, call.before))
     if call.before:

@@ -1,4 +1,4 @@
-"""What a file's section for benchmarks says: trainings of given batch sizes and precisions, measured."""
+"""Benchmark planner: measured trainings with the batch sizes and precisions of a file's benchmark section."""
 
 import re
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ _STATIC = "to_static_train"
 
 @dataclass(frozen=True)
 class Case:
-    """One training to measure; `device` is `N<nodes>C<cards over all nodes>`."""
+    """One training to measure; `device` is `N<nodes>C<GPUs on all nodes>`."""
 
     trainer: Trainer
     batch: int
@@ -43,12 +43,12 @@ class Case:
 
     @property
     def name(self) -> str:
-        """The variant's name."""
+        """Return the variant's name."""
         return case_name(self.trainer.name, self.batch, self.fp, self.run_mode, self.device)
 
     @property
     def group(self) -> Group:
-        """Nodes and GPU ids. Several nodes have names in the place of addresses, which the file does not know."""
+        """Return nodes and GPU ids; several nodes have names, because the file contains no addresses."""
         nodes, cards = map(int, self.device[1:].split("C"))
         ids = tuple(str(number) for number in range(-(-cards // nodes)))
         ips = tuple(f"node{number}" for number in range(1, nodes + 1)) if nodes > 1 else ()
@@ -74,7 +74,7 @@ class BenchmarkPlanner(SpecPlanner):
 
     @property
     def spec(self) -> BenchmarkSpec:
-        """How the suite's own script measures."""
+        """Return the suite's benchmark script specification."""
         spec = self.reader.dialect.benchmark
         if spec is None:
             raise ConfigError(
@@ -96,7 +96,7 @@ class BenchmarkPlanner(SpecPlanner):
         return section
 
     def body(self) -> Iterator[Step]:
-        """One training per case, each as often as it is to be repeated."""
+        """Yield one training per case and repeat."""
         for case in self._cases():
             self.cases[case.name] = case
             self.points.append(Point(case.group, self._precision(case.fp), case.trainer, case.name))
@@ -125,7 +125,7 @@ class BenchmarkPlanner(SpecPlanner):
             yield Case(trainer, batch, fp, "DP", device)
 
     def _trainers(self, static: bool) -> list[Trainer]:
-        """The section's trainers, or those of the head; made static where that is asked for."""
+        """Return the section's trainers, or those of the head; as to_static trainings if `static`."""
         if not static and not self.section.models:
             return spec_trainers(self.reader)
         names = [_STATIC] if static else self.section.models
@@ -146,7 +146,7 @@ class BenchmarkPlanner(SpecPlanner):
         return self.spec.precision_word.get(fp, fp)
 
     def variant_scope(self, point: Point, host: Host, name: str) -> Scope:
-        """That of any variant, with batch size, epochs and last arguments from the section."""
+        """Return the scope of a variant, with batch size, epochs and last arguments from the section."""
         scope = super().variant_scope(point, host, name)
         epochs = "" if self.section.epochs is None else str(self.section.epochs)
         wanted = self.reader.dialect.last_line
@@ -155,7 +155,7 @@ class BenchmarkPlanner(SpecPlanner):
         return scope.within(epochs=epochs, batch=batch, last_args=" ".join(last))
 
     def variant(self, point: Point, repeat: int) -> Iterator[Step]:
-        """The training alone."""
+        """Yield only the training."""
         name = point.folder + (f"_repeat_{repeat}" if self.options.repeats > 1 else "")
         hosts = hosts_of(point.group, self.cluster)
         scope = self.variant_scope(point, hosts[0], name)
@@ -175,7 +175,7 @@ class BenchmarkPlanner(SpecPlanner):
         return command.model_copy(update={"env": {**command.env, **self.section.flags}})
 
     def _script(self, point: Point) -> str:
-        """The trainer's script with what the suite changes in it for a measurement."""
+        """Return the trainer's script with the suite's edits for a measurement."""
         spec, section, case = self.spec, self.section, self.cases[point.folder]
         values = {"workers": str(section.workers or 0), "iters": str(section.iters or "")}
         script = edited_script(point.trainer.script, spec, values)
@@ -188,7 +188,7 @@ class BenchmarkPlanner(SpecPlanner):
         return script
 
     def find_quirks(self) -> Iterator[Found]:
-        """What the benchmark script does otherwise."""
+        """Yield deviations of the benchmark script."""
         yield from self.found_on_nodes()
         cases = list(self.cases.values())
         yield from find_benchmark(

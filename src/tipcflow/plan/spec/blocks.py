@@ -1,4 +1,4 @@
-"""What files of several blocks say: each is trained as it is and made static, and the losses must be the same."""
+"""Block planner: per block a dynamic and a static training whose losses must be equal."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -23,7 +23,7 @@ _LOG, _LOSSES = "output.log", "losses.txt"
 
 
 class BlockPlanner(SpecPlanner):
-    """One block: two trainings on one device, and the comparison of their losses."""
+    """Planner of one block: two trainings on one device, and the comparison of their losses."""
 
     def __init__(
         self, block: Block, spec: BlocksSpec, reader: Reader, *, cluster: Cluster | None, options: PlanOptions
@@ -32,7 +32,7 @@ class BlockPlanner(SpecPlanner):
         self.block, self.spec = block, spec
 
     def body(self) -> Iterator[Step]:
-        """Both trainings of every trainer and precision, then the comparison."""
+        """Yield both trainings of every trainer and precision, then the comparison."""
         self.groups = [classify_spec(0, "0", file=self.reader.params.file, line=self.reader.line("gpu_list"))]
         trainers = spec_trainers(self.reader)
         yield from self._setup()
@@ -44,7 +44,7 @@ class BlockPlanner(SpecPlanner):
                 yield from self._compared(name, pair, repeat)
 
     def _setup(self) -> Iterator[Step]:
-        """The command that some suites have in a block's last line."""
+        """Yield the command that some suites have in a block's last line."""
         text = self.block.params.lines[-1].text.strip()
         if self.spec.setup and text not in ("##", "null:null"):
             host = hosts_of(self.groups[0], self.cluster)[0]
@@ -64,7 +64,7 @@ class BlockPlanner(SpecPlanner):
         return replace(point, folder=block_variant(self.block.name, point.folder, static=static))
 
     def _static(self, point: Point) -> Point:
-        """The point with its trainer made static, in the way of the suite."""
+        """Return the point with the suite's to_static form of its trainer."""
         if self.spec.trainer:
             trainer = resolve_trainer(self.reader, self.spec.trainer)
             return replace(
@@ -98,12 +98,12 @@ class BlockPlanner(SpecPlanner):
         )
 
     def _kept(self, command: Command, folder: str) -> Command:
-        """The training with its output in a file too, where the comparison finds it."""
+        """Return the training command with its output also written to a file for the comparison."""
         text = f"mkdir -p {folder} && set -o pipefail && {command.text} 2>&1 | tee {folder}/{_LOG}"
         return command.model_copy(update={"text": text, "env": {**command.env, **self.spec.env}})
 
     def _comparison(self, dynamic: str, static: str) -> str:
-        """A command that fails when a training printed no loss, or the two did not print the same ones."""
+        """Return a command that fails if a training printed no loss or the two trainings' losses differ."""
         pick = f"grep -F '{self.spec.loss_lines}' \"$1\" | grep -o 'loss: [^ ,]*'"
         parts = [
             f"losses() {{ {pick}; }}",
@@ -113,7 +113,7 @@ class BlockPlanner(SpecPlanner):
         return " && ".join(["set -o pipefail", *parts])
 
     def train_step(self, point: Point, hosts: tuple[Host, ...], scope: Scope, name: str) -> Step:
-        """The training of a point, with what the suite puts behind its script."""
+        """Return the training step of a point, with the suite's arguments after its script."""
         script = point.trainer.script + self.spec.append
         return super().train_step(
             replace(point, trainer=replace(point.trainer, script=script)), hosts, scope, name
@@ -121,7 +121,7 @@ class BlockPlanner(SpecPlanner):
 
 
 class BlocksPlanner(SpecPlanner):
-    """All blocks of a file, one after the other."""
+    """Planner of all blocks of a file, in order."""
 
     def __init__(self, text: str, reader: Reader, *, cluster: Cluster | None, options: PlanOptions) -> None:
         super().__init__(reader, cluster=cluster, options=options)
@@ -139,14 +139,14 @@ class BlocksPlanner(SpecPlanner):
         ]
 
     def body(self) -> Iterator[Step]:
-        """The steps of every block."""
+        """Yield the steps of every block."""
         for part in self.parts:
             yield from part.body()
             self.groups = part.groups
             self.points += part.points
 
     def find_quirks(self) -> Iterator[Found]:
-        """Those of every block, and what the script does with each."""
+        """Yield the quirks of every block, and deviations of the script per block."""
         yield from self.parts[0].found_on_nodes()
         yield Found("losses-as-text", self.parts[0].block.params.lines[0].number)
         for part in self.parts:
@@ -158,7 +158,7 @@ class BlocksPlanner(SpecPlanner):
                 yield Found("blocks-one-gpu", part.reader.line("gpu_list"), {"text": listed})
 
     def edits(self, host: Host) -> Iterator[tuple[int, str]]:
-        """The interpreter of every block."""
+        """Yield the interpreter edit of every block."""
         for part in self.parts:
             reader = part.reader
             yield reader.line("python"), f"{reader.key('python')}:{host.python(reader.value('python'))}"

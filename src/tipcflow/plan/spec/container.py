@@ -1,13 +1,13 @@
-"""Commands of nodes whose steps run in a container."""
+"""Container commands of nodes whose steps run in a container."""
 
 import shlex
 from collections.abc import Sequence
 
 from tipcflow.domain import Cluster, Command, Node, Step
 
-# What every job has in its environment (tipcflow.execute.job.spec): the marks that identify its processes, also
-# inside a container, the folder of the run's interpreters, how logs are written, and what the runner adds so
-# that a process that hangs or crashes shows where (tipcflow.remote.runner.stack_signal).
+# Environment variables of every job (tipcflow.execute.job.spec): the marks that identify its processes, also
+# inside a container, the folder of the run's interpreters, log buffering, and the runner's variables for stack
+# dumps of hanging or crashing processes (tipcflow.remote.runner.stack_signal).
 JOB_VARIABLES = (
     "PADDLE_LOG_OVERWRITE",
     "PYTHONFAULTHANDLER",
@@ -22,7 +22,7 @@ JOB_VARIABLES = (
 
 
 def contained(steps: Sequence[Step], cluster: Cluster | None) -> list[Step]:
-    """The steps with every command in its node's container; as they are where no node has one."""
+    """Return the steps with every command in its node's container; unchanged for nodes without one."""
     if cluster is None or not any(node.container for node in cluster.nodes):
         return list(steps)
     nodes = {node.name: node for node in cluster.nodes}
@@ -44,10 +44,10 @@ def contained(steps: Sequence[Step], cluster: Cluster | None) -> list[Step]:
 
 
 def container_words(node: Node, command: Command) -> str:
-    """The words that start the container of one command; '' when the node has none.
+    """Return the words that start the container of one command; '' if the node has none.
 
-    Variables are passed by name alone: the engine takes the value from the job's environment and, where it is
-    unset there, takes the variable out of the image's. What differs from run to run stands in variables, too.
+    Variables are passed by name: the engine takes the value from the job's environment and, if it is unset
+    there, removes the variable of the image. Values that differ between runs are also passed as variables.
     """
     container = node.container
     if container is None:
@@ -65,14 +65,14 @@ def container_words(node: Node, command: Command) -> str:
 
 
 def engine_words(node: Node) -> list[str]:
-    """How anything is run in the node's container: the engine and its options, without those of one command.
+    """Return the container engine and its options for a node, without the options of a single command.
 
-    The host's network, because ranks find each other by the nodes' addresses; `--init`, so that signals arrive and
-    orphans are reaped; the workspace under its own path, so that a path means the same inside and outside.
+    Host network, because ranks connect by the nodes' addresses; `--init` forwards signals and reaps orphans;
+    the workspace is mounted at the same path inside and outside.
     """
     container = node.container
     if container is None:
         return []
     words = [container.engine, "run", "--rm", "--init", "--net=host", "-v", f"{node.workspace}:{node.workspace}"]
-    # The job's own CPU list holds for the engine's client alone.
+    # The job's own CPU list applies to the engine's client only.
     return [*words, f"--cpuset-cpus={node.cpus}"] if node.cpus else words

@@ -1,16 +1,16 @@
-"""Can a node do what a leg declares?"""
+"""Feasibility of legs: whether a node supports a leg's device and precision."""
 
 from tipcflow.domain import ConfigError, Leg
 from tipcflow.plan.source.hosts import Host
 from tipcflow.plan.source.options import PlanOptions
 
 NO_GPU = "node {node} has no GPU"
-# Which CPU flags make a precision real; without them the framework runs fp32 and says nothing.
+# CPU flags required by a precision; without them the framework silently runs fp32.
 _NEEDS = {"int8": ("avx512_vnni", "amx_int8"), "bf16": ("avx512_bf16", "amx_bf16")}
 
 
 def why_not(device: str, precision: str, host: Host, options: PlanOptions) -> str:
-    """The reason why a leg cannot run on a host; '' when it can."""
+    """Return why a leg cannot run on a host; '' if it can."""
     if device == "gpu":
         return NO_GPU.format(node=host.name) if host.device == "cpu" else ""
     needed = next((flags for word, flags in _NEEDS.items() if word in precision.lower()), ())
@@ -21,7 +21,7 @@ def why_not(device: str, precision: str, host: Host, options: PlanOptions) -> st
 
 
 def check_any_device(legs: list[Leg], *, cluster: str, file: str) -> None:
-    """Raise ConfigError when there are legs and every one of them needs a device that the cluster lacks."""
+    """Raise ConfigError if there are legs and all of them need a device that the cluster lacks."""
     if legs and all(leg.not_run for leg in legs):
         raise ConfigError(
             f"every leg needs a device that cluster '{cluster}' lacks",

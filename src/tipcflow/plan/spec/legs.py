@@ -1,4 +1,4 @@
-"""The inference legs that a file declares, with the reason for those that a node cannot do."""
+"""Inference legs that a file declares, with the reason for each unsupported leg."""
 
 import re
 
@@ -13,9 +13,9 @@ from tipcflow.plan.source.scope import Scope, leg_scope, with_infer_vars
 from tipcflow.plan.spec.feasible import why_not
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
-# What stands in quotes or behind a backslash stays; blanks and bare pipes do not.
+# Quoted and escaped text is kept; spaces are collapsed and bare pipes are replaced.
 _OUTSIDE = re.compile(r"""("[^"]*"|'[^']*'|\\.)|\s+|\|""")
-# Some suites say whether it is fp16, and null says nothing.
+# In some suites the word declares whether the precision is fp16; null declares none.
 _PRECISIONS = {"True": "fp16", "False": "fp32", "null": ""}
 _NAMES = {
     "mkldnn": "onednn",
@@ -28,10 +28,10 @@ _NAMES = {
 
 
 def spec_legs(scope: Scope, *, quant: str, host: Host, group: Group | None, options: PlanOptions) -> list[Leg]:
-    """All legs of one exported model, CPU and GPU, in the file's order.
+    """Return all legs of one exported model, CPU and GPU, in the file's order.
 
     Raises:
-        ConfigError: the file names a device that is neither CPU nor GPU.
+        ConfigError: the file has a device word that is neither CPU nor GPU.
     """
     reader = scope.reader
     legs: list[Leg] = []
@@ -68,7 +68,7 @@ def _leg(
 
 
 def make_leg(device: Device, words: dict[str, str], command: Command, host: Host, options: PlanOptions) -> Leg:
-    """A leg from its axes' words, with the reason when `host` cannot do it."""
+    """Return a leg from its axes' words, with a reason if `host` cannot run it."""
     precision = _PRECISIONS.get(words.get("precision", ""), words.get("precision", ""))
     return Leg(
         id=leg_id(device, words),
@@ -84,7 +84,7 @@ def make_leg(device: Device, words: dict[str, str], command: Command, host: Host
 
 
 def leg_id(device: str, words: dict[str, str]) -> str:
-    """For instance `cpu_onednn_True_threads_6_batch_1_precision_fp32`; axes that say nothing are left out."""
+    """Return a leg's id, for example `cpu_onednn_True_threads_6_batch_1_precision_fp32`, without empty axes."""
     parts = [device]
     for axis, word in words.items():
         if _said(word):
@@ -93,7 +93,7 @@ def leg_id(device: str, words: dict[str, str]) -> str:
 
 
 def tidy(text: str) -> str:
-    """A command as the shell shall get it: one blank where a missing argument left several, no `|` for a pipe."""
+    """Return a command for the shell: repeated spaces of missing arguments collapsed, bare `|` replaced."""
     if '"' not in text and "'" not in text and "|" not in text:
         return " ".join(text.split())
     return _OUTSIDE.sub(lambda found: found[1] or ("\\|" if found[0] == "|" else " "), text).strip()

@@ -1,4 +1,4 @@
-"""What a params file says, as steps on the nodes of a cluster."""
+"""Spec planner: a params file as steps on the nodes of a cluster."""
 
 import shlex
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ from tipcflow.plan.spec.steps import infer_steps, plain_step
 
 
 class SpecPlanner:
-    """The steps of one file in one mode, in order."""
+    """Planner of one file in one mode."""
 
     def __init__(self, reader: Reader, *, cluster: Cluster | None, options: PlanOptions) -> None:
         self.reader = reader
@@ -39,12 +39,12 @@ class SpecPlanner:
         return self.reader.mode not in self.reader.dialect.whole_infer.modes
 
     def steps(self) -> list[Step]:
-        """All steps: preparation first, then one variant after the other."""
+        """Return all steps: preparation first, then the variants in order."""
         body = list(self.body())
         return [*self._prepare(), *body]
 
     def body(self) -> Iterator[Step]:
-        """The steps after preparation; fills `groups` and `points`."""
+        """Yield the steps after preparation; set `groups` and `points`."""
         if not self.trains:
             yield from self._inference_only()
             return
@@ -53,19 +53,19 @@ class SpecPlanner:
         yield from self.training()
 
     def find_quirks(self) -> Iterator[Found]:
-        """What the suite's script does otherwise with this file; asked after `steps`."""
+        """Yield deviations of the suite's script for this file; call after `steps`."""
         yield from find_all(self.reader, self.groups, self.points)
         yield from self.found_on_nodes()
 
     def found_on_nodes(self) -> Iterator[Found]:
-        """What the script does otherwise on the nodes of this cluster: it takes every node for one with GPUs."""
+        """Yield deviations of the script on this cluster's nodes: it treats every node as a GPU node."""
         for group in self.groups:
             if group.ids and hosts_of(group, self.cluster)[0].device == "cpu":
                 values = {"text": group.text, "count": len(group.ids)}
                 yield Found("cpu-nodes", self.reader.line("gpu_list"), values)
 
     def edits(self, host: Host) -> Iterator[tuple[int, str]]:
-        """Physical line -> what a person puts there who starts the suite's script on a host of the cluster."""
+        """Yield (physical line, value) edits that a user makes to start the suite's script on a cluster host."""
         line, reader = self.reader.line, self.reader
         yield line("python"), f"{reader.key('python')}:{host.python(reader.value('python'))}"
         entries = []
@@ -90,18 +90,18 @@ class SpecPlanner:
         )
 
     def training(self) -> Iterator[Step]:
-        """The steps of all points, each as often as it is to be repeated."""
+        """Yield the steps of all points and repeats."""
         for point in self.points:
             for repeat in range(1, self.options.repeats + 1):
                 yield from self.variant(point, repeat)
 
     def step(self, **fields: object) -> Step:
-        """A step of the given fields, after preparation unless they say otherwise."""
+        """Return a step of the given fields, by default after preparation."""
         first = () if fields["kind"] is StepKind.PREPARE or not self.options.prepare else ("prepare",)
         return plain_step(deadline_s=self.options.step_deadline_s, **{"after": first, **fields})
 
     def variant(self, point: Point, repeat: int) -> Iterator[Step]:
-        """Everything that is done with one point: training, evaluation, export, inference."""
+        """Yield the steps of one point: training, evaluation, export, inference."""
         name = point.folder + (f"_repeat_{repeat}" if self.options.repeats > 1 else "")
         hosts = hosts_of(point.group, self.cluster)
         scope = self.variant_scope(point, hosts[0], name)
@@ -147,7 +147,7 @@ class SpecPlanner:
     def extras(
         self, before: str, point: Point, hosts: tuple[Host, ...], scope: Scope, name: str
     ) -> Iterator[Step]:
-        """Further commands that the suite runs for this file before a training or an export."""
+        """Yield the suite's extra commands for this file before a training or an export."""
         kind = StepKind.PREPARE if before == "train" else StepKind.EXPORT
         for place, spec in enumerate(extras_for(self.reader, before), start=1):
             commands = {
@@ -164,7 +164,7 @@ class SpecPlanner:
             yield step.model_copy(update={"after": ("prepare",) if self.options.prepare else ()})
 
     def variant_scope(self, point: Point, host: Host, name: str) -> Scope:
-        """The variables of one variant, whose folder is called `name`."""
+        """Return the variables of one variant with folder `name`."""
         scope = Scope(self.reader, self.scope.variables, group=point.group.index)
         return scope.within(
             S=f"{scope.get('LP')}/{name}",
@@ -178,7 +178,7 @@ class SpecPlanner:
         )
 
     def train_step(self, point: Point, hosts: tuple[Host, ...], scope: Scope, name: str) -> Step:
-        """The training of a point on its hosts."""
+        """Return the training step of a point on its hosts."""
         dialect, options, folder = self.reader.dialect, self.options, scope.get("S")
         template = dialect.train.template(point.group.form) or dialect.train.nodes
         commands = {}
@@ -210,12 +210,12 @@ class SpecPlanner:
         )
 
     def _model_path(self, scope: Scope) -> str:
-        """Where the exported model is: a folder name that is null means the save folder itself."""
+        """Return the exported model's path; a null folder name means the save folder itself."""
         inner = scope.within(infer_dir="") if scope.get("infer_dir") in NOTHING else scope
         return inner.render(self.reader.dialect.model_dir).rstrip("/").replace("//", "/")
 
     def _exported(self, scope: Scope) -> str:
-        """What an export leaves, as a pattern."""
+        """Return the pattern of an export's output files."""
         path = self._model_path(scope)
         return scope.within(model_dir_path=path).render(self.reader.dialect.exported)
 

@@ -1,4 +1,4 @@
-"""Which planner a file needs."""
+"""Planner selection by a file's kind and mode."""
 
 from tipcflow.domain import Cluster
 from tipcflow.params.modes import BENCHMARK
@@ -13,10 +13,10 @@ from tipcflow.plan.spec.sequence import SequencePlanner
 def planner_for(
     text: str, reader: Reader, *, word: str, cluster: Cluster | None, options: PlanOptions
 ) -> SpecPlanner:
-    """The planner of a file's kind and mode; `word` narrows a benchmark to one case.
+    """Return the planner of a file's kind and mode; `word` selects one benchmark case.
 
     Raises:
-        ConfigError: a block of the file, or its section for benchmarks, cannot be read.
+        ConfigError: a block of the file, or its benchmark section, cannot be parsed.
     """
     dialect = reader.dialect
     if dialect.blocks is not None:

@@ -1,4 +1,4 @@
-"""What files of a mere sequence of commands say: conversion to ONNX, pipelines of several models."""
+"""Sequence planner: files with a plain sequence of commands (ONNX conversion, pipelines of several models)."""
 
 from collections.abc import Iterator
 from itertools import product
@@ -17,13 +17,13 @@ from tipcflow.plan.spec.steps import infer_steps
 
 
 class SequencePlanner(SpecPlanner):
-    """Exports one after the other, then inference; once for each word of the dialect's loop."""
+    """Exports in order, then inference, per word of the dialect's loop."""
 
     def body(self) -> Iterator[Step]:
-        """Steps of every turn; one whose script is null is left out.
+        """Yield the steps of every iteration, without steps whose script is null.
 
         Raises:
-            ConfigError: a list has a word that the suite knows no command for.
+            ConfigError: a list has a word for which the suite has no command.
         """
         host = hosts_of(None, self.cluster)[0]
         scope = self.scope.within(python=host.python(self.reader.value("python")))

@@ -1,4 +1,4 @@
-"""Steps of a plan from their parts."""
+"""Step construction from fields and legs."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -8,7 +8,7 @@ from tipcflow.plan.source.hosts import Host
 
 
 def plain_step(**fields: Any) -> Step:
-    """A step of the given fields."""
+    """Return a step of the given fields."""
     return Step(**fields)
 
 
@@ -21,7 +21,7 @@ def infer_steps(
     step: Callable[..., Step],
     **common: Any,
 ) -> Iterator[Step]:
-    """One step per device that has legs; the whole step is `not_run` when all of its legs are."""
+    """Yield one step per device with legs; a step is `not_run` if all of its legs are."""
     for kind, device in ((StepKind.INFER_CPU, "cpu"), (StepKind.INFER_GPU, "gpu")):
         mine = tuple(leg for leg in legs if leg.device == device)
         if not mine:

@@ -1,1 +1,1 @@
-"""Plans as tables and differences."""
+"""Plan views: tables and differences."""

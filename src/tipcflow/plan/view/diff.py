@@ -1,4 +1,4 @@
-"""Two plans of one file side by side: what the suite's script runs, and what the file says."""
+"""Plan comparison: the suite's script (bash) against the file (spec)."""
 
 import re
 from collections import Counter
@@ -9,22 +9,22 @@ from tipcflow.domain import Plan, Quirk
 from tipcflow.plan.quirks.catalogue import catalogue
 from tipcflow.plan.view.diff_text import one_folder, plain_text
 
-# Said once instead of at every command: these never change what a command does to the model.
+# Reported once instead of per command: these differences do not affect the model.
 EVERYWHERE = (
     "tipcflow keeps the output of commands itself, where the script redirects it",
     "one folder per variant, <trainer>_gpus_<ids>_autocast_<precision>_nodes_<n>, whatever the script calls it",
     "launchers get --log_dir, and on several nodes their own ports; trainings get the run's seed",
 )
 
-# Step, leg, place of the node.
+# Step, leg, index of the node.
 Key = tuple[str, str, str]
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One command that differs: words that only one side has, or `None` where that side has no such command.
+    """One differing command: the words of one side only, or `None` if that side has no such command.
 
-    `step` is the step's id without its number of nodes, `node` the place of the node in the step, from 0.
+    `step` is the step's id without its number of nodes, `node` the 0-based index of the node in the step.
     """
 
     step: str
@@ -35,13 +35,13 @@ class Difference:
     reasons: tuple[Quirk, ...] = field(default=())
 
     def as_json(self) -> dict[str, object]:
-        """The difference for --json."""
+        """Return the difference for --json."""
         said = {"step": self.step, "leg": self.leg, "node": self.node, "bash": self.bash, "spec": self.spec}
         return {**said, "quirks": [quirk.id for quirk in self.reasons]}
 
 
 def differences(bash: Plan, spec: Plan) -> list[Difference]:
-    """Where the two plans of one file really differ, in the order of `spec`, then of `bash`."""
+    """Return the differences of two plans of one file, in the order of `spec`, then of `bash`."""
     left, right = _commands(bash), _commands(spec)
     _drop_renamed(left, right)
     return [
@@ -66,7 +66,7 @@ def _difference(key: Key, here: str | None, there: str | None, quirks: Sequence[
 
 
 def _drop_renamed(left: dict[Key, str], right: dict[Key, str]) -> None:
-    """Take out commands that both sides have under different names."""
+    """Remove commands that both sides have under different names."""
     mine: dict[str, list[Key]] = {}
     for key, text in left.items():
         if right.get(key) != text:
@@ -78,7 +78,7 @@ def _drop_renamed(left: dict[Key, str], right: dict[Key, str]) -> None:
 
 
 def _commands(plan: Plan) -> dict[Key, str]:
-    """Commands by step (whatever number of nodes its name tells), leg, and place of the node in the step."""
+    """Return commands by step (without the number of nodes in its name), leg, and node index in the step."""
     found: dict[Key, str] = {}
     renamed = plan.mode.startswith("benchmark_train") or plan.dialect.endswith("/dy2static")
     for step in plan.steps:
@@ -94,7 +94,7 @@ def _commands(plan: Plan) -> dict[Key, str]:
 
 
 def _only(here: str | None, there: str | None) -> tuple[str, str]:
-    """The words of each side that the other lacks, in their order."""
+    """Return the words of each side that the other lacks, in order."""
     mine, theirs = Counter((here or "").split()), Counter((there or "").split())
     return _words(here, mine - theirs), _words(there, theirs - mine)
 
@@ -110,7 +110,7 @@ def _words(text: str | None, wanted: "Counter[str]") -> str:
 
 
 def _explains(quirk: Quirk, step: str, words: str, one_sided: bool) -> bool:
-    """Whether a quirk can be the reason for the words that differ in a step."""
+    """Whether a quirk can explain the differing words of a step."""
     kind = step.rpartition("/")[2].removeprefix("before_").partition("_")[0]
     entry = catalogue()[quirk.id]
     if kind not in entry.steps:
@@ -122,16 +122,16 @@ def _explains(quirk: Quirk, step: str, words: str, one_sided: bool) -> bool:
     if "launch" in entry.by:
         return one_sided or any(word in words for word in ("--ips", "--gpus", "--devices", "launch"))
     if "model_name'" in quirk.bash and quirk.id.startswith("mode-entry"):
-        return kind != "train" and not one_sided  # the name of weights, of which no command has the key
+        return kind != "train" and not one_sided  # the name of weights, whose key is in no command
     if quirk.id == "trailing-blank" and one_sided:
         return True
     if "key" not in entry.by:
         return True
     said = [text.strip() for text in re.findall(r"'([^']+)'", quirk.bash + quirk.spec)]
-    names = [*said, *(text.rpartition(" ")[2] for text in said)]  # of the key `-o a.b` only `a.b` differs
+    names = [*said, *(text.rpartition(" ")[2] for text in said)]  # only `a.b` of the key `-o a.b` differs
     return not one_sided and any(part and part in words for name in names for part in (name, name.split("=")[0]))
 
 
 def compared(bash: Plan, spec: Plan) -> int:
-    """How many commands there are to compare, on either side."""
+    """Return the number of commands to compare on both sides."""
     return len({**_commands(bash), **_commands(spec)})

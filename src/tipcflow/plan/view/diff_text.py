@@ -1,4 +1,4 @@
-"""A command as it is compared: without what differs between script and tipcflow everywhere."""
+"""Command text for comparison, without the differences that every command has between script and tipcflow."""
 
 import re
 
@@ -16,7 +16,7 @@ _VARIANT = re.compile(r"(_autocast_[^/\s]*?)(?:_nodes_\d+)?(?:\.log)?(?=[/\s]|$)
 
 
 def plain_text(command: Command, *, on_gpu: bool = True) -> str:
-    """A command with its folder and GPU, without what differs everywhere."""
+    """Return a command with its folder and GPU, without the differences that every command has."""
     text = _REDIRECTION.sub("", re.sub(r"\s+", " ", command.text).strip())
     text = _OURS.sub(" ", text).replace('"', "")
     text = _RESULTS.sub("<results>", text)
@@ -29,13 +29,13 @@ def plain_text(command: Command, *, on_gpu: bool = True) -> str:
 
 
 def one_folder(text: str, step: Step) -> str:
-    """The text where spec calls a variant's folder otherwise than the script does."""
+    """Return the text with spec's name of a variant's folder replaced by the script's."""
     ours = rf"[^\s=]*test_tipc/output\S*?/{re.escape(step.id.partition('/')[0])}|<output>/[^\s/]+_gpus_[^\s/]+"
     return re.sub(rf"(?:{ours})(?=[/\s]|$)", "<output>", text)
 
 
 def _gpu(command: Command, *, launched: bool) -> str:
-    """CUDA_VISIBLE_DEVICES where it matters: a single process takes its first id, and GPU 0 without any."""
+    """Return the effective CUDA_VISIBLE_DEVICES: a single process uses its first id, or GPU 0 if unset."""
     ids = command.env.get("CUDA_VISIBLE_DEVICES", "")
     if launched:
         return f"CUDA_VISIBLE_DEVICES={ids} " if ids else ""

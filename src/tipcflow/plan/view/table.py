@@ -1,4 +1,4 @@
-"""A plan as rows that a person reads before a run."""
+"""Plan table: one row per step, shown before a run."""
 
 from tipcflow.domain import Frozen, Plan
 
@@ -9,8 +9,8 @@ class PlanRow(Frozen):
     Attributes:
         nodes: names in rank order.
         processes: per node.
-        legs: how many inference combinations will run.
-        not_run: reason -> how many legs (or the whole step) will not run for it.
+        legs: number of inference combinations that will run.
+        not_run: reason -> number of legs (or the whole step) that will not run.
     """
 
     variant: str
@@ -23,7 +23,7 @@ class PlanRow(Frozen):
 
 
 def plan_rows(plan: Plan) -> list[PlanRow]:
-    """One row per step, in the plan's order."""
+    """Return one row per step, in the plan's order."""
     rows = []
     for step in plan.steps:
         reasons: dict[str, int] = {}

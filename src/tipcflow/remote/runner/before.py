@@ -1,4 +1,4 @@
-"""Record which logs exist when a job starts: a script may append to the log of an earlier attempt."""
+"""Records which logs exist when a job starts, because a script may append to the log of an earlier attempt."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from .files import Json, open_regular, save
 from .outputs import matches
 
 NAME = "before.json"
-HASHED = 64 * 1024  # bytes of the beginning and of the end of a log that are hashed
-MOST = 512  # files; a step has some logs, and many weights
+HASHED = 64 * 1024  # bytes at the start and at the end of a log that are hashed
+MOST = 512  # files; a step has few logs, but may have many weights
 LOOK_S = 1.0
 LOGS = (".log", ".txt", ".out", ".err", ".jsonl", ".csv", "")
 
 
 class Before:
-    """The recorded logs, watched for a log that shrinks or is replaced, which means it was overwritten."""
+    """The recorded logs, monitored for logs that shrink or are replaced, which means overwritten."""
 
     def __init__(self, folder: str, spec: Json) -> None:
         self._path, self._root = os.path.join(folder, NAME), spec["root"]
@@ -34,7 +34,7 @@ class Before:
             try:
                 self._files[path] = recorded(os.path.join(self._root, path))
             except OSError:
-                continue  # gone, or no regular file
+                continue  # deleted, or not a regular file
         self._save()
 
     def look(self) -> None:
@@ -59,18 +59,18 @@ class Before:
 
 
 def is_log(path: str) -> bool:
-    """Whether a file of that name may be a log; weights and images are not."""
+    """Return whether a file of that name may be a log; weights and images are not."""
     name = os.path.basename(path)
     return name.startswith("workerlog.") or os.path.splitext(name)[1] in LOGS
 
 
 def recorded(path: str) -> Json:
-    """A log as it is now.
+    """Return the current state of a log.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: the log cannot be read.
     """
-    import hashlib  # takes longer to import than the runner to start
+    import hashlib  # this import takes longer than the start of the runner
 
     with open_regular(path) as handle:
         stat = os.fstat(handle.fileno())
@@ -91,7 +91,7 @@ def recorded(path: str) -> Json:
 
 
 def look_at(path: str, known: Json) -> None:
-    """Notice what happened to a recorded log."""
+    """Update the record of a log: overwritten or not."""
     try:
         stat = os.stat(path)
     except OSError:

@@ -1,6 +1,6 @@
-"""A control group (cgroup v2) for a job, where the node permits one.
+"""Control group (cgroup v2) of a job, if the node permits one.
 
-A process started in the group stays in it even if it changes its environment, its session or its parent.
+A process started in the group stays in it even if it changes its environment, session or parent.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import time
 
 from .files import open_regular, save
 
-NAME = "cgroup"  # the file in a job folder that says where it is
+NAME = "cgroup"  # the file in a job folder that names the group
 USER_MANAGER_S = 3.0
 
 
 def own_group() -> str:
-    """The folder of this process's control group, '' where cgroup v2 is not mounted."""
+    """Return the folder of this process's control group, '' if cgroup v2 is not mounted."""
     try:
         with open("/proc/self/cgroup") as handle:
             path = re.search(r"^0::(/.*)$", handle.read(), re.M)
@@ -36,8 +36,8 @@ def own_group() -> str:
 
 
 def scope_of_own(name: str) -> None:
-    """Have the user's service manager move this process into a scope of its own, as `systemd-run --user --scope`
-    does for a new one: below it the user may make groups. Nothing happens where there is none."""
+    """Move this process into a scope of its own through the user's service manager, like `systemd-run --user
+    --scope`: the user may create groups below it. No effect without a service manager."""
     from .said import said, tool
 
     home = os.environ.get("XDG_RUNTIME_DIR") or f"/run/user/{os.getuid()}"
@@ -58,12 +58,12 @@ class Group:
         self.path, self.held = path, -1
 
     def hold(self) -> None:
-        """Lock its folder for as long as this process lives: it is in use, though it may be empty."""
+        """Lock the group's folder while this process lives: the group is in use, although it may be empty."""
         self.held = os.open(self.path, os.O_RDONLY)
         fcntl.flock(self.held, fcntl.LOCK_SH | fcntl.LOCK_NB)
 
     def enter(self) -> None:
-        """Move this process into it; called in a new child, so it must not raise."""
+        """Move this process into the group; called in a new child, so it must not raise."""
         try:
             procs = os.open(os.path.join(self.path, "cgroup.procs"), os.O_WRONLY)
             os.write(procs, b"0")
@@ -72,11 +72,11 @@ class Group:
             pass
 
     def folders(self) -> list[str]:
-        """It and the groups below it, the deepest first."""
+        """Return the group and the groups below it, deepest first."""
         return [top for top, _, _ in os.walk(self.path, topdown=False)]
 
     def pids(self) -> set[int]:
-        """All processes in it; those of other pid namespaces have no number here."""
+        """Return the pids of all processes in the group, except those of other pid namespaces."""
         found: set[int] = set()
         for folder in self.folders():
             try:
@@ -87,7 +87,7 @@ class Group:
         return found - {0}
 
     def kill(self) -> None:
-        """SIGKILL for all of them at once, where the kernel can (5.14)."""
+        """Send SIGKILL to all processes at once, if the kernel supports it (5.14)."""
         try:
             with open(os.path.join(self.path, "cgroup.kill"), "w") as handle:
                 handle.write("1")
@@ -95,7 +95,7 @@ class Group:
             pass
 
     def close(self) -> None:
-        """Remove it; one that is not empty stays."""
+        """Remove the group, unless it is not empty."""
         if self.held >= 0:
             os.close(self.held)
             self.held = -1
@@ -107,12 +107,12 @@ class Group:
 
 
 def group_name() -> str:
-    """A name that no other group has."""
+    """Return a unique group name."""
     return f"tipcflow-{os.getpid()}-{time.time_ns():x}"
 
 
 def remove_unused(base: str) -> None:
-    """Remove empty groups of runners that are dead: of a node that lost its power, say."""
+    """Remove empty groups of dead runners, for example after a power failure of the node."""
     for path in glob.glob(os.path.join(glob.escape(base), "tipcflow-*")):
         try:
             file = os.open(path, os.O_RDONLY)
@@ -128,10 +128,10 @@ def remove_unused(base: str) -> None:
 
 
 def make_group(folder: str, name: str) -> Group | None:
-    """A group for the job of this folder, noted there; None where the node allows none.
+    """Create a group for the job of this folder and store its path there; None if the node permits none.
 
     Args:
-        name: of the group, unlike all others.
+        name: unique name of the group.
     """
     for attempt in range(2):
         base = own_group()
@@ -155,13 +155,13 @@ def make_group(folder: str, name: str) -> Group | None:
 
 
 def group_of(folder: str) -> Group | None:
-    """The group that a job folder names, if it is still there."""
+    """Return the group that a job folder names, if it still exists."""
     try:
         with open_regular(os.path.join(folder, NAME)) as handle:
             path = handle.read(4096).decode("utf-8", "replace")
     except OSError:
         return None
-    # Only what carries our name: the file could have been written by anybody.
+    # Only groups with tipcflow's prefix: any process may have written the file.
     if not os.path.basename(path).startswith("tipcflow-") or not os.path.exists(f"{path}/cgroup.procs"):
         return None
     return Group(path)

@@ -1,4 +1,4 @@
-"""The container of a job's commands: removed with them, although its processes have other parents."""
+"""Removal of the container of a job's commands, whose processes do not descend from the runner."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import time
 from .files import Json, job_id, load
 from .said import said, tool
 
-LIMIT_S = 20.0  # for the engine's answer
-MARK = "container"  # the file in a job folder that says that there may be one
+LIMIT_S = 20.0  # time limit for the engine's response
+MARK = "container"  # the file in a job folder that marks a possible container
 WANTED = ("DOCKER_", "CONTAINER_")  # variables that an engine reads
 GONE = ("no such container", "no container with", "not found in database")
 
 
 def remove(spec: Json) -> str:
-    """Remove a job's container with all its processes; return why it may still exist, else ''.
+    """Remove a job's container with all its processes; return why it may still exist, otherwise ''.
 
     Args:
-        spec: the job's, or its `container` and `container_engine` alone.
+        spec: the job's, or only its `container` and `container_engine`.
     """
     engine, env = spec.get("container_engine") or "docker", spec.get("env") or {}
     program = engine if "/" in engine else tool(engine, *env.get("PATH", "").split(":"))
@@ -30,13 +30,13 @@ def remove(spec: Json) -> str:
         code, text = said([program, "rm", "-f", spec["container"]], max(1.0, until - time.monotonic()), own)
         if code == 0 or any(words in text.lower() for words in GONE):
             return ""
-        if "in progress" not in text or time.monotonic() > until:  # docker's own --rm was quicker
+        if "in progress" not in text or time.monotonic() > until:  # docker's own --rm was faster
             return (text.strip().splitlines() or [f"{engine} rm ended with {code}"])[-1]
         time.sleep(0.2)
 
 
 def unmark(path: str) -> None:
-    """Remove the mark of a removed container; the runner and a sweep may both do so."""
+    """Delete the mark of a removed container; the runner and a sweep may both do so."""
     try:
         os.unlink(path)
     except FileNotFoundError:
@@ -44,7 +44,7 @@ def unmark(path: str) -> None:
 
 
 def sweep(workspace: str, alive: set[str], job: str) -> list[Json]:
-    """Remove the containers of jobs that have ended; return the results.
+    """Remove the containers of ended jobs; return the results.
 
     Args:
         alive: running jobs.

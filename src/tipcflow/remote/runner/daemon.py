@@ -1,4 +1,4 @@
-"""The daemon: runs one job, adopts its orphans, and always leaves an exit record."""
+"""Daemon of a job: runs it, adopts its orphans, and always writes an exit record."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .job import Job
 from .slots import Refused
 from .start import FOREIGN
 
-GUARD_S = 5.0  # to come up
+GUARD_S = 5.0  # time limit for the guard's start
 
 
 def daemon(folder: str, lock: int, writer: int, guard: int) -> None:
@@ -20,8 +20,8 @@ def daemon(folder: str, lock: int, writer: int, guard: int) -> None:
 
     Args:
         lock: of the folder, held.
-        writer: what is written there is why the job is refused.
-        guard: closed as soon as the guard is ready, or has failed.
+        writer: pipe for the reason if the job is refused.
+        guard: closed as soon as the guard is ready or has failed.
     """
     for file in (lock, writer, guard):
         os.set_inheritable(file, False)
@@ -40,7 +40,7 @@ def daemon(folder: str, lock: int, writer: int, guard: int) -> None:
         job.workers.gpu.start({name: value for name, value in os.environ.items() if not FOREIGN.fullmatch(name)})
         os.close(writer)
         writer = -1
-        select.select([guard], [], [], GUARD_S)  # nothing of the job may begin before it is guarded
+        select.select([guard], [], [], GUARD_S)  # no process of the job may start before the guard is ready
         os.close(guard)
         reason = (job.barrier() if job.spec["barrier"] else "") or job.commands()
         message = job.why if reason else ""

@@ -1,4 +1,4 @@
-"""The exit record of a whole job, from those of its commands."""
+"""Exit record of a whole job, combined from the records of its commands."""
 
 from __future__ import annotations
 
@@ -8,16 +8,18 @@ import os
 from .files import PIECE, Json
 from .start import refused
 
-DISK_FULL = 4 * 1024 * 1024  # with less free space than this, bytes, the disk counts as the cause
+DISK_FULL = 4 * 1024 * 1024  # if less disk space than this is free, bytes, the disk counts as the cause
 
 
 def job_record(spec: Json, records: list[Json], reason: str, message: str) -> Json:
-    """Combine the records of the commands: the first failed one, else the last; `reason` is set if the job had to
-    end."""
+    """Combine the records of the commands: the first failed one, otherwise the last; `reason` is set if the job
+    was ended early."""
     bad = [one for one in records if one.get("exit_code") != 0]
     chosen = (bad or records[-1:] or [refused(spec, "")])[0]
     record = dict(chosen, leg="", message=message, reason=reason or chosen["reason"])
-    if reason and chosen["reason"] != reason:  # it had to end for something else than what that command did
+    if (
+        reason and chosen["reason"] != reason
+    ):  # the job was ended for another reason than the result of that command
         record = {key: value for key, value in record.items() if key not in ("exit_code", "signal")}
     if bad and not reason:
         count = f"{len(bad)} of {len(spec['commands'])} legs failed, the first: {chosen['leg']}: "

@@ -1,4 +1,4 @@
-"""Evidence of a running job that hangs or is late: collected on its node, stored in its folder."""
+"""Evidence of a running job that hangs or is late: collected on its node and stored in its folder."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from .said import said, tool
 from .sockets import sockets
 from .stacks import stacks
 
-ALL = 240 * 1024  # bytes of everything as JSON; whole stacks are in files
-INLINE = 6 * 1024  # characters of one process's stacks in the JSON
+ALL = 240 * 1024  # limit of the whole JSON, bytes; complete stacks are in files
+INLINE = 6 * 1024  # limit of one process's stacks in the JSON, characters
 PROCESSES, THREADS = 64, 24
 LIVING = ("staging", "staged", "running")
-RUNNER_S = 20.0  # for the runner's own evidence, which another one asks for meanwhile
+RUNNER_S = 20.0  # time limit for the runner's own evidence, while another process requests it
 
 
 def logs_of(folder: str, spec: Json, beat: Json, procs: list[Proc]) -> list[Json]:
-    """Every log with its rank, progress and last line, the longest silent first."""
+    """Return every log with its rank, progress and last line, longest silence first."""
     found = []
     for name, known in (beat.get("progress") or {}).items():
         path = place_of(folder, spec, beat, name)
@@ -35,14 +35,14 @@ def logs_of(folder: str, spec: Json, beat: Json, procs: list[Proc]) -> list[Json
 
 
 def place_of(folder: str, spec: Json, beat: Json, name: str) -> str:
-    """The path of a log that the heartbeat names."""
+    """Return the path of a log that the heartbeat names."""
     if name == log_name(beat.get("leg", "")) or not os.path.exists(os.path.join(spec["root"], name)):
         return os.path.join(folder, name)
     return os.path.join(spec["root"], name)
 
 
 def small(path: str) -> str:
-    """A kernel's file of one value, '' when it cannot be read."""
+    """Return the text of a kernel file with one value, '' if it cannot be read."""
     try:
         with open(path, "rb") as handle:
             return handle.read(4096).decode("utf-8", "replace").replace("\0", " ").strip()
@@ -51,7 +51,7 @@ def small(path: str) -> str:
 
 
 def thread_of(base: str) -> str:
-    """Name, state and where it waits in the kernel, of a process or thread, in one line."""
+    """Return name, state and kernel wait channel of a process or thread, in one line."""
     state = re.search(r"^State:\s+(.*)$", small(f"{base}/status"), re.M)
     words = [small(f"{base}/comm"), state.group(1) if state else "", small(f"{base}/wchan")]
     call = small(f"{base}/syscall").split(" ")[0]
@@ -59,7 +59,7 @@ def thread_of(base: str) -> str:
 
 
 def process(proc: Proc) -> Json:
-    """What the kernel knows of a process."""
+    """Return the kernel's data about a process."""
     base = f"/proc/{proc.pid}"
     try:
         tasks = sorted(os.listdir(f"{base}/task"), key=int)
@@ -76,7 +76,7 @@ def process(proc: Proc) -> Json:
 
 
 def machine(spec: Json) -> Json:
-    """Load, memory, and room where a step may need it, in bytes."""
+    """Return load, memory, and free space where a step may need it, in bytes."""
     found: Json = {"load": [round(load, 2) for load in os.getloadavg()], "disk": {}}
     memory = dict(re.findall(r"^(Mem\w+|Swap\w+|Shmem):\s+(\d+) kB$", small("/proc/meminfo"), re.M))
     found["memory"] = {name: int(size) * 1024 for name, size in memory.items()}
@@ -90,18 +90,18 @@ def machine(spec: Json) -> Json:
 
 
 def gpus() -> str:
-    """What nvidia-smi says, '' where there is none."""
+    """Return the output of nvidia-smi, '' without nvidia-smi."""
     path = tool("nvidia-smi")
     return said([path], 5.0)[1] if path else ""
 
 
 class Evidence:
-    """One collection; what is there already is kept when the rest takes too long."""
+    """One collection; completed parts are kept if the rest takes too long."""
 
     def __init__(self, folder: str, spec: Json, why: str, message: str) -> None:
         self.folder, self.spec = folder, spec
         told = describe(folder)
-        runner = told["pid"] if told["state"] in LIVING else -1  # a dead one's number may be anybody's by now
+        runner = told["pid"] if told["state"] in LIVING else -1  # the pid of a dead runner may have been reused
         self.beat: Json = told["heartbeat"] or {}
         found = [proc for proc in family(scan({os.getpid()}), runner, spec) if proc.pid != runner]
         self.ranks = {proc.pid: rank_of(proc) for proc in found}
@@ -113,11 +113,12 @@ class Evidence:
         }  # fmt: skip
 
     def main(self, proc: Proc) -> bool:
-        """Whether it is its rank's training process, not one of its data loaders, which know their rank, too."""
+        """Return whether the process is its rank's training process and not a data loader, which carries the
+        rank, too."""
         return bool(self.ranks[proc.pid]) and self.ranks.get(proc.ppid) != self.ranks[proc.pid]
 
     def take(self, name: str, function: Callable[[], object]) -> None:
-        """One part; that it failed is said in its place."""
+        """Collect one part; if it fails, store the error instead."""
         try:
             self.found[name] = function()
         except Exception as error:
@@ -125,18 +126,19 @@ class Evidence:
         self.keep()
 
     def keep(self) -> None:
-        """Write what there is so far; a full disk must not prevent that it is printed."""
+        """Write the evidence collected so far; a full disk must not prevent that it is printed."""
         for one, name in ((one, name) for name in ("threads", "stack") for one in self.found["processes"][::-1]):
             if len(json.dumps(self.found)) <= ALL:
                 break
-            one.pop(name, None)  # those that matter most are first
+            one.pop(name, None)  # the most important processes come first
         try:
             save(os.path.join(self.folder, "evidence.json"), json.dumps(self.found))
         except OSError as error:
             self.found.setdefault("failed", {})["evidence.json"] = error.strerror
 
     def file(self, name: str, text: str) -> str:
-        """Keep a text beside the JSON; its name relative to the job folder, '' when it could not be kept."""
+        """Store a text next to the JSON; return its name relative to the job folder, '' if it could not be
+        stored."""
         try:
             os.makedirs(os.path.join(self.folder, "evidence"), exist_ok=True)
             save(os.path.join(self.folder, "evidence", name), text)
@@ -146,7 +148,7 @@ class Evidence:
         return f"evidence/{name}"
 
     def collect(self) -> Json:
-        """Everything; first what the rest might change."""
+        """Collect everything, first the data that later steps may change."""
         spec, procs = self.spec, self.procs
         self.take("logs", lambda: logs_of(self.folder, spec, self.beat, procs))
         self.take("processes", lambda: [dict(process(one), main=self.main(one)) for one in procs[:PROCESSES]])
@@ -160,7 +162,7 @@ class Evidence:
         return self.found
 
     def python(self) -> int:
-        """Python stacks, to the processes that they belong to; of how many there are any."""
+        """Add Python stacks to their processes; return the number of processes with stacks."""
         logs = [place_of(self.folder, self.spec, self.beat, one["log"]) for one in self.found["logs"]]
         known = stacks(self.procs, logs)
         for one in self.found["processes"]:
@@ -171,7 +173,7 @@ class Evidence:
         return len(known)
 
     def gpus(self) -> str:
-        """nvidia-smi's table, whole in a file."""
+        """Return nvidia-smi's table, complete in a file."""
         text = gpus()
         if text:
             self.file("nvidia-smi.txt", text)
@@ -179,10 +181,11 @@ class Evidence:
 
 
 def evidence(folder: str, why: str, message: str) -> Json:
-    """Collect the evidence of a job, or return what its runner has collected because of a hang.
+    """Collect the evidence of a job, or return the evidence that its runner has collected because of a hang.
 
     Args:
-        why: `hang` or `deadline` from its runner; '' for a controller, which also gets the runner's evidence.
+        why: `hang` or `deadline` from its runner; '' for a controller, which also gets the runner's
+            evidence.
         message: the runner's message.
     """
     spec = load(os.path.join(folder, "job.json"))

@@ -1,4 +1,4 @@
-"""The facts of a node: its hardware and software, and which of its peers it reaches."""
+"""Node facts: hardware, software, and reachable peers."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from typing import Any, Callable
 from .files import Json
 from .framework import libraries, software
 
-LIMIT_S = 5.0  # for all facts together
+LIMIT_S = 5.0  # time limit for all facts together
 PEER_S = 2.0
 GPU_FIELDS = ("name", "uuid", "memory.total", "driver_version", "compute_cap")
 
 
 def text(path: str, limit: int = 1 << 20) -> str:
-    """A small file's text, '' when it cannot be read."""
+    """Return a small file's text, '' if it cannot be read."""
     try:
         with open(path, "rb") as handle:
             return handle.read(limit).decode("utf-8", "replace")
@@ -30,10 +30,10 @@ def text(path: str, limit: int = 1 << 20) -> str:
 
 
 def output(*command: str) -> str:
-    """A command's stdout, '' when it is missing or fails.
+    """Return a command's stdout, '' if it is missing or fails.
 
     Raises:
-        subprocess.TimeoutExpired: it takes too long: what it would have said is not known.
+        subprocess.TimeoutExpired: the command exceeds its time limit, so its result is unknown.
     """
     try:
         done = subprocess.run(
@@ -50,7 +50,7 @@ def output(*command: str) -> str:
 
 
 def machine(workspace: str) -> Json:
-    """Names, kernel, CPU, memory, disk, container."""
+    """Return names, kernel, CPU, memory, disk, container."""
     release = dict(re.findall(r'^(\w+)="?([^"\n]*)"?$', text("/etc/os-release"), re.M))
     cpu = text("/proc/cpuinfo")
     model = re.search(r"^(?:model name|Model|cpu model)\s*: (.*)$", cpu, re.M)
@@ -74,7 +74,7 @@ def machine(workspace: str) -> Json:
 
 
 def container() -> str:
-    """Which kind of container this is, '' when it is none."""
+    """Return the kind of container that this is, '' outside a container."""
     if os.path.exists("/.dockerenv"):
         return "docker"
     if os.path.exists("/run/.containerenv"):
@@ -84,7 +84,7 @@ def container() -> str:
 
 
 def addresses() -> Json:
-    """The node's IPv4 and IPv6 addresses but loopback's and link-local ones."""
+    """Return the node's IPv4 and IPv6 addresses except loopback and link-local ones."""
     found = re.findall(r"^\d+: \S+\s+inet6? ([0-9a-f.:]+)/", output("ip", "-o", "addr", "show"), re.M)
     if not found:
         try:
@@ -96,7 +96,7 @@ def addresses() -> Json:
 
 
 def gpus() -> Json:
-    """GPUs and driver, as nvidia-smi tells them; memory in bytes."""
+    """Return GPUs and driver as reported by nvidia-smi; memory in bytes."""
     rows = output("nvidia-smi", "--query-gpu=" + ",".join(GPU_FIELDS), "--format=csv,noheader,nounits")
     found = []
     for row in rows.splitlines():
@@ -111,7 +111,8 @@ def gpus() -> Json:
 
 
 def unreachable(name: str, address: str, port: int) -> str:
-    """Return why a peer is unreachable, '' if it is reachable: by ping, if installed, and by TCP to its ssh."""
+    """Return why a peer is unreachable, '' if it is reachable: by ping, if installed, and by TCP to its ssh
+    port."""
     host, colon, own = address.rpartition(":")
     if colon and own.isdigit() and host.count(":") != 1:
         address, port = host.strip("[]"), int(own)
@@ -132,15 +133,16 @@ def unreachable(name: str, address: str, port: int) -> str:
 
 
 def facts(workspace: str, python: str, peers: str, port: int) -> Json:
-    """The fields of tipcflow.domain.NodeFacts but `node`; `clock` is this node's time, in seconds since the epoch.
+    """Return the fields of tipcflow.domain.NodeFacts except `node`; `clock` is this node's time, in seconds
+    since the epoch.
 
-    What is not known within the limit is reported: a peer counts as unreachable until it was reached, and a part
-        of the facts is listed in `unfinished` until it is complete.
+    Facts unknown at the time limit are reported: a peer counts as unreachable until it is reached, and a
+    part of the facts is listed in `unfinished` until it is complete.
 
     Args:
-        python: interpreter of the node's environment; frameworks are looked up in it, and never imported.
-        peers: `name=address,…`; an address may carry its own port.
-        port: of the peers' ssh otherwise.
+        python: interpreter of the node's environment; frameworks are located in it and never imported.
+        peers: `name=address,…`; an address may include its own port.
+        port: default ssh port of the peers.
     """
     asked = [tuple(peer.split("=", 1)) for peer in peers.split(",") if peer]
     lost: dict[str, str] = {name: f"{address}: no answer within {LIMIT_S:g} s" for name, address in asked}
@@ -169,7 +171,7 @@ def facts(workspace: str, python: str, peers: str, port: int) -> Json:
         thread.start()
     for thread in threads:
         thread.join(max(0.0, until - time.monotonic()))
-    there = dict(parts)  # as it stands now: a late thread may still add to it
+    there = dict(parts)  # a snapshot: a late thread may still add to it
     told: Json = {"packages": {}, "unfinished": [look[0] for look in looks if look[0] not in there]}
     for look in looks:
         told.update(there.get(look[0], {}))

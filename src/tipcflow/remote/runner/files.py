@@ -12,15 +12,15 @@ import sys
 from typing import Any, BinaryIO, Dict, cast
 
 Json = Dict[str, Any]
-PIECE = 65536  # bytes: of log in one event, and kept for records that a full disk must not prevent
-SUMMARY = ("why", "message", "t", "complete", "logs", "files")  # of evidence.json, told with every poll
+PIECE = 65536  # bytes of log in one event; also reserved for records that a full disk must not prevent
+SUMMARY = ("why", "message", "t", "complete", "logs", "files")  # fields of evidence.json that every poll returns
 SAFE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.,=+-")
 
 
 def safe_name(name: str) -> str:
-    """A file name for any text, different for different texts: every unusual byte becomes %XX.
+    """Return a unique file name for any text: every unusual byte becomes %XX.
 
-    Names that would be longer than 200 bytes are cut and end in '%-' and a hash.
+    Names longer than 200 bytes are truncated and end in '%-' and a hash.
     """
     text = "".join(chr(b) if chr(b) in SAFE else f"%{b:02X}" for b in name.encode("utf-8", "surrogateescape"))
     text = "%2E" + text[1:] if text.startswith(".") else text or "%"
@@ -32,25 +32,25 @@ def safe_name(name: str) -> str:
 
 
 def log_name(leg: str) -> str:
-    """The log of a leg, relative to the job folder; leg '' is a step's only command."""
+    """Return the log of a leg, relative to the job folder; leg '' is the only command of a step."""
     name = "main" if not leg else "%6Dain" if leg == "main" else safe_name(leg)
     return f"logs/{name}.log"
 
 
 def job_id(spec: Json) -> str:
-    """Run, step and attempt: what every process of the job carries as TIPCFLOW_JOB."""
+    """Return run, step and attempt, which every process of the job carries as TIPCFLOW_JOB."""
     return f"{spec['run']}/{spec['step']}/{spec['attempt']}"
 
 
 def job_folder(workspace: str, job: str) -> str:
-    """Where the job of that id lives."""
+    """Return the folder of the job with that id."""
     run, rest = job.split("/", 1)
     step, attempt = rest.rsplit("/", 1)
     return "/".join([workspace, "jobs", safe_name(run), safe_name(step), attempt])
 
 
 def kind_of(mode: int) -> str:
-    """What a file is that is not a regular one, '' for a regular file."""
+    """Return the type of a non-regular file, '' for a regular file."""
     if stat.S_ISREG(mode):
         return ""
     names = ((stat.S_ISFIFO, "FIFO"), (stat.S_ISSOCK, "socket"), (stat.S_ISDIR, "folder"), (stat.S_ISLNK, "link"))
@@ -58,7 +58,8 @@ def kind_of(mode: int) -> str:
 
 
 def special(path: str) -> str:
-    """Why a file must not be opened: it is a FIFO, a socket or a device, or a link to one; '' for all others."""
+    """Return why a file must not be opened: it is a FIFO, a socket or a device, or a link to one; '' for all
+    others."""
     try:
         kind = kind_of(os.stat(path).st_mode)
     except OSError:
@@ -67,22 +68,22 @@ def special(path: str) -> str:
 
 
 def open_regular(path: str, *, follow: bool = True) -> BinaryIO:
-    """Open a file for reading; never waits.
+    """Open a file for reading; never blocks.
 
-    A command may put anything in the place of a log or of an output. Opening a FIFO waits for its writer, reading
-    /dev/zero has no end.
+    A command may put any file in the place of a log or an output. Opening a FIFO blocks until it has a
+    writer; reading /dev/zero never ends.
 
     Args:
         follow: whether a link to a regular file counts as that file.
 
     Raises:
-        OSError: it cannot be opened, or is not a regular file.
+        OSError: the file cannot be opened, or is not a regular file.
     """
-    found = os.stat(path) if follow else os.lstat(path)  # first: opening a FIFO would wake its writer
+    found = os.stat(path) if follow else os.lstat(path)  # checked first: opening a FIFO would wake its writer
     if not kind_of(found.st_mode):
         extra = 0 if follow else os.O_NOFOLLOW
         file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC | extra)
-        found = os.fstat(file)  # it may have been replaced meanwhile
+        found = os.fstat(file)  # the file may have been replaced meanwhile
         if not kind_of(found.st_mode):
             return os.fdopen(file, "rb")
         os.close(file)
@@ -90,10 +91,10 @@ def open_regular(path: str, *, follow: bool = True) -> BinaryIO:
 
 
 def open_append(path: str) -> BinaryIO:
-    """Open a file for appending, unbuffered; made if need be. Never waits.
+    """Open a file for appending, unbuffered; create it if necessary. Never blocks.
 
     Raises:
-        OSError: it cannot be opened, or is not a regular file.
+        OSError: the file cannot be opened, or is not a regular file.
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
     file = os.open(path, flags, 0o666)
@@ -104,7 +105,7 @@ def open_append(path: str) -> BinaryIO:
 
 
 def load(path: str) -> Any:
-    """The file's JSON, None when it is missing or not whole."""
+    """Return the file's JSON, None if it is missing or incomplete."""
     try:
         with open_regular(path) as handle:
             return json.loads(handle.read().decode("utf-8", "replace"))
@@ -113,7 +114,7 @@ def load(path: str) -> Any:
 
 
 def save(path: str, text: str) -> None:
-    """Write all of the text or nothing of it."""
+    """Write the text atomically."""
     temporary = f"{path}.{os.getpid()}.tmp"
     try:
         with open(temporary, "wb") as handle:
@@ -126,7 +127,8 @@ def save(path: str, text: str) -> None:
 
 
 def ask_to_stop(folder: str, reason: str, by: str = "") -> None:
-    """Request the end of a job from its runner: on a full disk without the reason, and as a last resort by SIGINT.
+    """Request the end of a job from its runner: on a full disk without the reason, and as a last resort by
+    SIGINT.
 
     Args:
         by: initiator: a value of `stopped_by` in the exit record.
@@ -144,10 +146,11 @@ def ask_to_stop(folder: str, reason: str, by: str = "") -> None:
 
 
 def lines(path: str, offset: int = 0, *, last: int = 1 << 62) -> tuple[list[Json], int]:
-    """The whole JSON lines from `offset` on (torn ones are left out), and the offset after them.
+    """Return the complete JSON lines from `offset` on (incomplete lines are skipped), and the offset after
+    them.
 
     Args:
-        last: bytes at the file's end that are enough.
+        last: maximum number of bytes to read at the end of the file.
     """
     try:
         with open_regular(path) as handle:
@@ -183,7 +186,7 @@ def touch_lease(folder: str) -> None:
 
 
 def locked(folder: str) -> bool:
-    """Whether a running runner (or a start in progress) holds the job folder."""
+    """Return whether a running runner (or a start in progress) holds the job folder."""
     try:
         with open_regular(os.path.join(folder, "lock")) as handle:
             fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -197,10 +200,10 @@ def locked(folder: str) -> bool:
 def describe(folder: str) -> Json:
     """Return the state of a job.
 
-    `state` is absent (never started), staging (locks are being taken), staged (waits for `go`), running, ended
-    (there is an exit record) or lost (started, no record, and its runner is dead).
+    `state` is absent (never started), staging (locks are being acquired), staged (waiting for `go`),
+    running, ended (the exit record exists) or lost (started, no exit record, runner dead).
     """
-    held = locked(folder)  # asked first: a runner writes its record before it lets go
+    held = locked(folder)  # checked first: a runner writes its exit record before it releases the lock
     beat, record = (load(os.path.join(folder, name)) for name in ("heartbeat.json", "exit.json"))
     pid = load(os.path.join(folder, "lock")) or 0
     living = beat["state"] if beat else "staging"

@@ -1,4 +1,4 @@
-"""Which framework a Python environment holds, without importing it: that would take seconds."""
+"""Detects the framework of a Python environment without importing it, which would take seconds."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ print(json.dumps(found))
 
 
 def software(python: str) -> Json:
-    """Version of Python, framework with version and commit, and packages that matter; empty if it does not work.
+    """Return the version of Python, the framework with version and commit, and relevant packages; empty if the
+    interpreter fails.
 
     Raises:
         subprocess.TimeoutExpired: the interpreter takes too long.
@@ -58,7 +59,8 @@ def software(python: str) -> Json:
 
 
 def version_of(name: str, folder: str) -> Json:
-    """Version and commit from the framework's version file, and the CUDA libraries it says it was built for."""
+    """Return version and commit from the framework's version file, and the CUDA libraries that it was built
+    for."""
     path = (
         os.path.join(folder, "version", "__init__.py") if name == "paddle" else os.path.join(folder, "version.py")
     )
@@ -82,7 +84,7 @@ def version_of(name: str, folder: str) -> Json:
 
 
 def libraries() -> Json:
-    """CUDA, cuDNN and NCCL of the system; the framework's own say so in its version file."""
+    """Return CUDA, cuDNN and NCCL of the system; those of the framework are in its version file."""
     told = {}
     for line in glob.glob("/usr/local/cuda/version.json"):
         try:

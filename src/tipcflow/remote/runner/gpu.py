@@ -1,4 +1,4 @@
-"""GPU memory and utilisation, through two nvidia-smi processes that print once a second."""
+"""Monitors GPU memory and utilisation, through two nvidia-smi processes that print once a second."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import subprocess
 import time
 from typing import Any
 
-FRESH_S = 4.0  # older lines say nothing about now
+FRESH_S = 4.0  # older lines are out of date
 QUERIES = ("--query-gpu=uuid,utilization.gpu,memory.used", "--query-compute-apps=gpu_uuid,pid,used_memory")
 
 
 class Gpu:
-    """Reads what nvidia-smi prints, never waits for it; without nvidia-smi it knows nothing."""
+    """Reads the output of nvidia-smi without blocking; returns no data without nvidia-smi."""
 
     def __init__(self) -> None:
         self.readers: list[subprocess.Popen[bytes]] = []
@@ -21,7 +21,7 @@ class Gpu:
         self.tails = [b"", b""]
 
     def start(self, env: dict[str, str]) -> None:
-        """Start the readers, if this node has a GPU at all."""
+        """Start the readers if this node has a GPU."""
         paths = [os.path.join(folder, "nvidia-smi") for folder in os.environ.get("PATH", "").split(":")]
         tool = next((path for path in paths if os.access(path, os.X_OK)), "")
         for query in QUERIES if tool else ():
@@ -36,18 +36,18 @@ class Gpu:
 
     @property
     def pids(self) -> set[int]:
-        """The readers: they are the runner's, not the job's."""
+        """Return the pids of the readers, which belong to the runner and not to the job."""
         return {reader.pid for reader in self.readers}
 
     def read(self) -> tuple[dict[int, int], list[dict[str, Any]]]:
-        """pid -> bytes of GPU memory, and the GPUs with utilisation in percent and bytes used."""
+        """Return pid -> bytes of GPU memory, and the GPUs with utilisation in percent and bytes used."""
         now = time.monotonic()
         for index, reader in enumerate(self.readers):
             stdout: Any = reader.stdout
             try:
                 data = self.tails[index] + os.read(stdout.fileno(), 1 << 16)
             except OSError:
-                continue  # nothing new
+                continue  # no new data
             *rows, self.tails[index] = data.split(b"\n")
             for row in rows:
                 self.take(index, [cell.strip() for cell in row.decode("utf-8", "replace").split(",")], now)
@@ -63,14 +63,14 @@ class Gpu:
         return apps, gpus
 
     def take(self, index: int, row: list[str], now: float) -> None:
-        """One line of nvidia-smi; a field that it does not know is '[N/A]'."""
+        """Process one line of nvidia-smi; an unknown field is '[N/A]'."""
         if len(row) != 3 or not row[-1].isdigit():
             return
         used = int(row[-1]) * 1024 * 1024
         if index == 0:
             self.gpus[row[0]] = (now, float(row[1]) if row[1].isdigit() else 0.0, used)
         elif row[1].isdigit():
-            self.apps[row[0], int(row[1])] = (now, used)  # a process on several GPUs has a line for each
+            self.apps[row[0], int(row[1])] = (now, used)  # a process on several GPUs has one line per GPU
 
     def close(self) -> None:
         """End the readers."""

@@ -1,7 +1,7 @@
-"""The guard: the runner's parent, which outlives it and ends what a killed runner leaves.
+"""Guard of a job: the runner's parent, which outlives the runner and ends what a killed runner leaves.
 
-The runner adopts every orphan of its job. When the runner itself gets SIGKILL, its children pass to the next
-process above that adopts orphans, which is the guard: also those without a mark in their environment.
+The runner adopts every orphan of its job. If the runner itself gets SIGKILL, its children are reparented to
+the next subreaper above it, which is the guard: also children without a mark in their environment.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from .helpers import end_stopped
 from .kin import OfJob
 from .processes import UNKILLABLE_S, Proc, end_all, marks
 
-# The runner ends every job in time. The guard's own, later deadline is for a runner that was stopped; reading
-# large outputs takes minutes.
+# The runner ends every job in time. The guard's own, later deadline covers a stopped runner; reading large
+# outputs takes minutes.
 MARGIN_S = 600.0
 LOOK_S = 5.0
 WAKE = {signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
 
 
 def adopt_orphans() -> None:
-    """Become the parent of what a killed process below leaves behind (PR_SET_CHILD_SUBREAPER)."""
+    """Become the parent of all orphaned descendants (PR_SET_CHILD_SUBREAPER)."""
     try:
         import ctypes
 
@@ -41,7 +41,7 @@ def life_s(spec: Json) -> float:
 
 
 class Guard:
-    """Waits for the runner's end, then ends what is left of its job."""
+    """Waits for the runner's end, then ends the remaining processes of its job."""
 
     def __init__(self, folder: str, spec: Json, runner: int) -> None:
         self.folder, self.spec, self.runner = folder, spec, runner
@@ -49,7 +49,7 @@ class Guard:
         self.hurry = False
 
     def reap(self) -> None:
-        """Collect children that have ended, including the runner."""
+        """Reap ended children, including the runner."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -75,7 +75,7 @@ class Guard:
             signal.sigtimedwait(WAKE, LOOK_S)
 
     def end(self) -> None:
-        """End what is left, and log it."""
+        """End all remaining processes, and log it."""
         look = OfJob(marks(self.spec), self.folder, parent=os.getpid())
         seen: dict[int, Proc] = {}
 
@@ -84,7 +84,7 @@ class Guard:
             found = look.find()
             seen.update({proc.pid: proc for proc in found})
             told = signal.sigtimedwait(WAKE - {signal.SIGCHLD}, 0)
-            self.hurry = self.hurry or bool(told)  # another process ends this job, too, and waits
+            self.hurry = self.hurry or bool(told)  # another process also ends this job, and waits
             if self.hurry:
                 look.kill()
             return found
@@ -105,7 +105,7 @@ class Guard:
 
 
 def guard(folder: str, runner: int, ready: int) -> None:
-    """Guard this runner. `ready` is closed when its orphans are adopted from here on."""
+    """Guard this runner. `ready` is closed as soon as this process adopts the runner's orphans."""
     signal.pthread_sigmask(signal.SIG_BLOCK, WAKE)
     adopt_orphans()
     os.close(ready)

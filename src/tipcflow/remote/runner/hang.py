@@ -1,4 +1,4 @@
-"""Detection of a command without progress or remaining time: its evidence is collected before it is ended."""
+"""Detects a command without progress or remaining time; its evidence is collected before it is ended."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from .said import unmarked
 from .workers import Workers
 
 LOOK_S = 1.0
-COLLECT_S = 30.0  # for the process that collects evidence
-LATE_S = 10.0  # the same, of what is not done at its deadline
+COLLECT_S = 30.0  # time limit for the process that collects evidence
+LATE_S = 10.0  # the same, for a command that reaches its deadline
 
 
 class Hang:
-    """Whether the current command hangs.
+    """Detects whether the current command hangs.
 
     Attributes:
         message: why it counts as hung, '' if it does not.
@@ -33,14 +33,14 @@ class Hang:
         self.collector: subprocess.Popen[bytes] | None = None
 
     def begin(self) -> None:
-        """Start with another command."""
+        """Reset for another command."""
         self.close()
         self.message = ""
 
     def notice(self) -> bool:
         """Check for a hang; return True once, when it starts."""
         now = time.monotonic()
-        # Scanning all processes is expensive, and a rank that is done stays silent while other ranks continue.
+        # Scanning all processes is expensive, and a finished rank stays silent while other ranks continue.
         if self.message or self.late or now - self.looked < LOOK_S:
             return False
         self.looked = now
@@ -56,20 +56,20 @@ class Hang:
         return True
 
     def held(self, procs: list[Proc], name: str) -> bool:
-        """Whether a process may still write to that log: a rank that is done is silent, too."""
+        """Return whether a process may still write to that log: a finished rank is silent, too."""
         who = holders(procs, self.progress.logs[name].key)
         return who is None or bool(who)
 
     def words(self, names: list[str], procs: list[Proc]) -> str:
-        """Return one line: the log, its rank, since when, after which iteration, and the state of the other
-        logs."""
+        """Return one line: the log, its rank, since when it is silent, after which iteration, and the state of
+        the other logs."""
         log = self.progress.logs[names[0]]
         rank = rank_of_log(procs, log.path)
         text = f"no progress: nothing new in {names[0]}" + (f" (rank {rank})" if rank else "")
         text += f" for {log.idle_s:.0f} s"
         text += "" if log.iteration is None else f", after iteration {log.iteration}"
         silent = len(names) - 1
-        # Logs that fell silent a moment later count as silent, too.
+        # Logs that became silent a moment later count as silent, too.
         others = sum(one.idle_s < self.progress.limit_s / 2 for one in self.progress.logs.values())
         if silent:
             text += f"; {silent} other log{'s are' if silent > 1 else ' is'} silent, too"
@@ -83,7 +83,7 @@ class Hang:
         """
         if not self.late:
             self.late = time.monotonic()
-            if not self.message:  # otherwise its evidence exists, or is being collected
+            if not self.message:  # otherwise its evidence exists or is being collected
                 self.collect("deadline", message)
         busy = self.collector is not None and self.collector.pid not in self.workers.statuses
         if busy and time.monotonic() - self.late < LATE_S:
@@ -92,7 +92,7 @@ class Hang:
         return True
 
     def collect(self, why: str, message: str) -> None:
-        """Start to collect evidence in a separate process, whose errors do not affect the job."""
+        """Start the collection of evidence in a separate process, whose errors do not affect the job."""
         this = [sys.executable, "-I", "-S", "-X", "utf8", os.path.abspath(sys.argv[0])]
         try:
             self.collector = subprocess.Popen(
@@ -100,11 +100,11 @@ class Hang:
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             )  # fmt: skip
         except OSError:
-            return  # out of processes or memory: the hang is ended all the same
+            return  # out of processes or memory: the hang is ended without evidence
         self.workers.helpers.add(self.collector.pid)
 
     def over(self) -> bool:
-        """Whether the command hangs and its evidence is complete or took too long."""
+        """Return whether the command hangs and its evidence is complete or exceeded its time limit."""
         if not self.message:
             return False
         passed = time.monotonic() - self.since
@@ -115,7 +115,7 @@ class Hang:
         return passed >= float(self.spec.get("hang_wait_s") or 0)
 
     def close(self) -> None:
-        """End the collector, if it is still running."""
+        """End the collector if it is still running."""
         if self.collector and self.collector.pid not in self.workers.statuses:
             try:
                 os.killpg(self.collector.pid, signal.SIGKILL)

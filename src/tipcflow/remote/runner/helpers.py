@@ -1,8 +1,9 @@
-"""Processes on a node that belong to a controller, not to a job: uploads, watches, evidence, and jobs' guards.
+"""Helper processes on a node that belong to a controller instead of a job: uploads, watches, evidence, and the
+guards of jobs.
 
 They carry TIPCFLOW_HELPER (purpose) and TIPCFLOW_FOR (the workspace, or a folder in it). Each has its own
-deadline; after a silent loss of its connection it may run until then. A stopped one (SIGSTOP) does not notice its
-deadline: a job's guard ends the helpers of its job, and `reap` ends all.
+deadline; after a silent loss of its connection it may run until then. A stopped helper (SIGSTOP) does not
+react to its deadline: a job's guard ends the helpers of its job, and `reap` ends all.
 """
 
 from __future__ import annotations
@@ -16,17 +17,17 @@ from .files import Json, job_folder, locked
 from .processes import HZ, MARK_GUARD, Proc, command_of, end_all, scan, user_of
 
 SILENT_S = 30.0  # an upload without data for this long has lost its connection
-GRACE_S = 3.0  # a guard ends by itself as soon as nothing of its job is left
+GRACE_S = 3.0  # a guard exits by itself as soon as its job has no processes left
 
 
 def age_s(proc: Proc) -> float:
-    """For how long a process has been there."""
+    """Return the age of a process."""
     with open("/proc/uptime") as handle:
         return max(0.0, float(handle.read().split()[0]) - proc.start / HZ)
 
 
 def silent_s(proc: Proc) -> float:
-    """For how long nothing was written to a process's output, if that is a file; else 0."""
+    """Return for how long a process has not written to its stdout, if that is a file; otherwise 0."""
     try:
         if not os.path.isfile(f"/proc/{proc.pid}/fd/1"):
             return 0.0
@@ -36,12 +37,12 @@ def silent_s(proc: Proc) -> float:
 
 
 def place_of(proc: Proc) -> str:
-    """The folder that a helper works for, '' of one that is none."""
+    """Return the folder that a helper works for, '' if the process is not a helper."""
     return proc.var("TIPCFLOW_FOR") if proc.var("TIPCFLOW_HELPER") else ""
 
 
 def above(table: Iterable[Proc]) -> set[int]:
-    """This process and those that it descends from."""
+    """Return this process and its ancestors."""
     parents = {proc.pid: proc.ppid for proc in table}
     found, pid = {os.getpid()}, os.getppid()
     while pid in parents and pid not in found:
@@ -51,7 +52,7 @@ def above(table: Iterable[Proc]) -> set[int]:
 
 
 def helpers(workspace: str, table: list[Proc]) -> list[Json]:
-    """All helpers of a workspace, but this process and what it was started by; and the guards."""
+    """Return all helpers of a workspace except this process and its ancestors; and the guards."""
     mine = above(table)
     found = []
     for proc in table:
@@ -71,7 +72,7 @@ def helpers(workspace: str, table: list[Proc]) -> list[Json]:
 
 
 def is_over(one: Json, workspace: str) -> bool:
-    """Whether no process waits for the helper any more."""
+    """Return whether no process waits for the helper any more."""
     if one["helper"] == "guard":
         return not locked(job_folder(workspace, one["job"]))
     late = 0 < one["deadline_s"] < one["age_s"]
@@ -79,7 +80,7 @@ def is_over(one: Json, workspace: str) -> bool:
 
 
 def wake_to_end(procs: Iterable[Proc]) -> dict[int, str]:
-    """Let stopped processes end: SIGTERM, then SIGCONT, which lets them see it. Pid -> the signal."""
+    """Let stopped processes end: SIGTERM, then SIGCONT so that they handle it. Return pid -> the signal."""
     sent = {}
     for proc in procs:
         if proc.stopped:
@@ -88,12 +89,12 @@ def wake_to_end(procs: Iterable[Proc]) -> dict[int, str]:
                 os.kill(proc.pid, signal.SIGCONT)
                 sent[proc.pid] = "SIGTERM"
             except OSError:
-                pass  # ended meanwhile, or another user's
+                pass  # already ended, or another user's
     return sent
 
 
 def end_stopped(folder: str) -> dict[int, str]:
-    """End the stopped helpers of one job, which is over. Pid -> the last signal that it was sent."""
+    """End the stopped helpers of one ended job. Return pid -> the last signal sent."""
 
     def find() -> list[Proc]:
         return [proc for proc in scan({os.getpid()}) if proc.stopped and place_of(proc) == folder]
@@ -105,10 +106,10 @@ def end_stopped(folder: str) -> dict[int, str]:
 
 
 def end_helpers(workspace: str, job: str) -> tuple[list[Json], list[Json]]:
-    """End the helpers that are over; those that were ended, and those that cannot be.
+    """End abandoned helpers; return those that were ended, and those that cannot be ended.
 
     Args:
-        job: the only one whose guard is looked at, '' for all.
+        job: only the guard of this job is included; '' for all.
     """
     seen: dict[tuple[int, int], Json] = {}
 

@@ -1,4 +1,4 @@
-"""One job, from its locks to its exit record."""
+"""Execution of one job, from its locks to its exit record."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .stack_signal import prepare
 from .start import refused
 from .workers import Workers
 
-GRACE_S = 0.3  # what a finished command's helpers (tee, a launcher's workers) may take to end by themselves
+GRACE_S = 0.3  # time for a finished command's helpers (tee, a launcher's workers) to end by themselves
 TICK_S, TICK_STAGED_S = 0.05, 0.01
 ENDS = ("stopped", "deadline", "lease_expired", "hang")
 
@@ -46,11 +46,12 @@ class Job:
         self.probes: list[Json] = []
 
     def path(self, name: str) -> str:
-        """A file of the job folder."""
+        """Return the path of a file in the job folder."""
         return os.path.join(self.folder, name)
 
     def prepare(self) -> None:
-        """Everything that can refuse the job. First what a full disk could deny later: room for the records."""
+        """Do everything that can refuse the job; space for the records, which a full disk could prevent later,
+        comes first."""
         os.makedirs(self.path("logs"), exist_ok=True)
         for name in ("exit.json.reserved", "ballast"):
             with open(self.path(name), "wb") as handle:
@@ -70,17 +71,17 @@ class Job:
         self.probe()
 
     def probe(self) -> None:
-        """Time the node itself, where the job asks for it."""
+        """Run the node probes if the job requests them."""
         if self.spec.get("probe"):
             self.probes.append(probes(self.folder))
 
     def tell(self, state: str) -> None:
-        """Enter a state; it is visible at once."""
+        """Enter a state; it is published immediately."""
         self.state, self.next_beat = state, 0.0
         self.beat()
 
     def beat(self) -> None:
-        """Rewrite the heartbeat once a second; a full disk is survived and remembered."""
+        """Rewrite the heartbeat once a second; a full disk is tolerated and recorded."""
         if time.monotonic() < self.next_beat:
             return
         self.next_beat = time.monotonic() + 1.0
@@ -109,7 +110,7 @@ class Job:
             pass
 
     def sample(self) -> None:
-        """Take and keep a sample, every so often."""
+        """Take and store a sample at regular intervals."""
         if time.monotonic() >= self.next_sample:
             self.next_sample = time.monotonic() + self.spec["sample_every_s"]
             line = self.workers.sample(self.leg)
@@ -117,7 +118,7 @@ class Job:
                 self.append("samples.jsonl", line)
 
     def append(self, name: str, line: Json) -> bool:
-        """Add a whole line, or nothing when the disk is full."""
+        """Append a whole line, or nothing if the disk is full."""
         data = (json.dumps(line) + "\n").encode()
         try:
             with open_append(self.path(name)) as handle:
@@ -127,7 +128,7 @@ class Job:
                 handle.truncate(size)
         except OSError as error:
             if error.errno in (errno.EINVAL, errno.ENXIO):
-                return False  # something else is in the file's place
+                return False  # the path is not a regular file
         self.room = 0
         return False
 
@@ -142,7 +143,7 @@ class Job:
         now = time.monotonic()
         try:
             lease_ns = os.stat(self.path("lease")).st_mtime_ns
-            if lease_ns != self.lease_ns:  # a change counts, not the time: clocks jump
+            if lease_ns != self.lease_ns:  # compare for a change, not with the clock, because clocks jump
                 self.lease_ns, self.heard = lease_ns, now
         except OSError:
             pass
@@ -166,7 +167,7 @@ class Job:
         self.tell("staged")
         until = time.monotonic() + self.spec["barrier_s"]
         while True:
-            reason = self.end_reason()  # asked first: a stop wins over a go
+            reason = self.end_reason()  # checked first: a stop takes precedence over a go
             if reason or os.path.exists(self.path("go")):
                 return reason
             if time.monotonic() > until:
@@ -176,7 +177,7 @@ class Job:
             time.sleep(TICK_STAGED_S)
 
     def wait(self, pid: int) -> str:
-        """Wait until this child has ended or the job has to end: return the reason for the latter, or ''."""
+        """Wait until this child has ended or the job has to end; return the reason for the latter, or ''."""
         while pid not in self.workers.statuses:
             if select.select([self.wake], [], [], TICK_S)[0]:
                 os.read(self.wake, 4096)
@@ -193,12 +194,12 @@ class Job:
             self.sample()
             if self.hang.notice():
                 self.next_beat = 0.0
-                self.beat()  # it is told at once: peers have to be looked at before they notice
+                self.beat()  # published immediately: peers have to be inspected before they react
                 self.hang.collect("hang", self.hang.message)
         return ""
 
     def launch(self, command: Json) -> subprocess.Popen[bytes]:
-        """Start a command in a session of its own."""
+        """Start a command in its own session."""
         root = self.spec["root"]
         env = {name: value for name, value in os.environ.items() if name != "TIPCFLOW_RUNNER"}
         env.update({**self.spec["env"], **command["env"]})
@@ -217,7 +218,7 @@ class Job:
             )  # fmt: skip
 
     def command(self, command: Json) -> Json:
-        """Run one command to its end, and everything that it started to theirs; its exit record."""
+        """Run one command until it and all its processes have ended; return its exit record."""
         self.leg = command["leg"]
         self.workers.forget()
         self.hang.begin()
@@ -226,13 +227,13 @@ class Job:
         self.progress.begin(log_name(self.leg), self.since_ns)
         self.next_beat = self.next_sample = 0.0
         reason = self.wait(child.pid)
-        self.workers.ends.look()  # the launcher has waited for them by now
+        self.workers.ends.look()  # the launcher has waited for its ranks by now
         ends = list(self.workers.ends.ended)
         sent = self.workers.end(self.beat, grace_s=0.0 if reason else GRACE_S)
         status = self.workers.statuses.get(child.pid)
         if not reason and status and self.signal:
             reason = self.end_reason()  # a shutdown ends the command at the same moment as the runner
-        child.returncode = status or 0  # we waited for it ourselves: subprocess need not
+        child.returncode = status or 0  # this process has waited for the child itself: subprocess must not
         values: Json = {"reason": reason or "exited", "message": self.why if reason else ""}
         if status is not None and os.WIFSIGNALED(status):
             values["signal"] = os.WTERMSIG(status)
@@ -257,11 +258,13 @@ class Job:
         )  # fmt: skip
 
     def stopped_by(self, reason: str) -> Json:
-        """Who ended the job, for its exit record; nothing where it ended otherwise, or that is unknown."""
+        """Return the initiator of the job's end, for its exit record; empty if the job ended otherwise, or it
+        is unknown."""
         return {"stopped_by": self.by} if reason == "stopped" and self.by else {}
 
     def end_container(self) -> str:
-        """Remove the container that the command has run, if any; why it may still be there, to end a message."""
+        """Remove the container that the command has run, if any; return why it may still exist, as the end of a
+        message."""
         if not os.path.exists(self.path(container.MARK)):
             return ""
         trouble = container.remove(self.spec)
@@ -271,7 +274,7 @@ class Job:
         return ""
 
     def commands(self) -> str:
-        """Run the commands one after the other; the reason why the job had to end before they had, or ''."""
+        """Run the commands in order; return the reason if the job had to end before its last command, or ''."""
         self.tell("running")
         try:
             open_append(self.path("began")).close()
@@ -289,7 +292,7 @@ class Job:
             except OSError as error:
                 record = refused(self.spec, f"cannot start: {error.filename or '/bin/bash'}: {error.strerror}")
                 record["leg"] = command["leg"]
-                # Whatever of it did start must not disturb the next one.
+                # Processes that the failed launch has started must not disturb the next command.
                 self.workers.end(self.beat, grace_s=0.0)
             self.records.append(record)
             if not self.append("legs.jsonl", record):
@@ -302,14 +305,14 @@ class Job:
         return ""
 
     def drop_ballast(self) -> None:
-        """The disk is full: make room for what must be kept."""
+        """The disk is full: free the reserved space for the records."""
         try:
             os.unlink(self.path("ballast"))
         except OSError:
-            pass  # it was needed before
+            pass  # already used
 
     def finish(self, reason: str, message: str) -> None:
-        """Leave nothing running, look at the outputs, let the slots go, write the exit record."""
+        """End all processes, examine the outputs, release the slots, write the exit record."""
         self.hang.close()
         self.workers.end(self.beat, grace_s=0.0)
         self.workers.forget_all()
@@ -347,7 +350,8 @@ class Job:
 
 
 def share_log(log: str, wanted: str) -> None:
-    """Give the log the name, too, by which the suite knows it; an old log of that name is not ours."""
+    """Link the log under the name that the suite expects; an existing file of that name is an earlier log and
+    is deleted."""
     if not wanted:
         return
     os.makedirs(os.path.dirname(wanted), exist_ok=True)

@@ -15,7 +15,7 @@ SEEN = "processes.json"
 
 
 def boot_id() -> str:
-    """The kernel's name for the time since the node was started."""
+    """Return the kernel's id of the current boot."""
     try:
         with open("/proc/sys/kernel/random/boot_id") as handle:
             return handle.read().strip()
@@ -25,14 +25,14 @@ def boot_id() -> str:
 
 class Seen:
     """Stores a job's processes, so that they are found after the death of its runner: a process can clear its
-    environment, but not its pid and start time."""
+    environment, but not change its pid and start time."""
 
     def __init__(self, folder: str) -> None:
         self.path = os.path.join(folder, SEEN)
         self.kept: set[tuple[int, int]] = set()
 
     def keep(self, procs: Iterable[Proc]) -> None:
-        """Rewrite the list if it lacks one of these."""
+        """Rewrite the list if one of these is missing."""
         now = {(proc.pid, proc.start) for proc in procs}
         if now <= self.kept:
             return
@@ -40,10 +40,10 @@ class Seen:
             save(self.path, json.dumps({"boot": boot_id(), "processes": sorted(now)}))
             self.kept = now
         except OSError:
-            pass  # a full disk: marks and descent are left
+            pass  # full disk: marks and descent remain
 
     def forget(self) -> None:
-        """Nothing is left."""
+        """Delete the list, because no process is left."""
         try:
             os.unlink(self.path)
         except OSError:
@@ -51,13 +51,14 @@ class Seen:
 
 
 def seen_in(folder: str, table: Iterable[Proc]) -> set[int]:
-    """Those of the table that a job's runner has seen, and all in their sessions: each command has its own."""
+    """Return the pids of the table that a job's runner has recorded, and all in their sessions: each command
+    has its own."""
     told = load(os.path.join(folder, SEEN))
     if not isinstance(told, dict) or told.get("boot") != boot_id():
         return set()
     known = {tuple(one) for one in told["processes"]}
     alive = [proc for proc in table if (proc.pid, proc.start) in known]
-    sessions = {proc.sid for proc in alive} - {0}  # 0 is one outside this pid namespace
+    sessions = {proc.sid for proc in alive} - {0}  # 0 is a session outside this pid namespace
     return {proc.pid for proc in alive} | {proc.pid for proc in table if proc.sid in sessions}
 
 
@@ -78,23 +79,24 @@ def kin(table: Iterable[Proc], mine: Callable[[Proc], bool]) -> list[Proc]:
 
 
 def carries(proc: Proc, wanted: dict[str, str]) -> bool:
-    """Whether a process has these variables in its environment."""
+    """Return whether a process has these variables in its environment."""
     return b"TIPCFLOW_" in proc.env and all(proc.var(name) == value for name, value in wanted.items())
 
 
 def family(table: Iterable[Proc], parent: int, spec: Json, known: AbstractSet[int] = frozenset()) -> list[Proc]:
-    """Those of the table that descend from `parent`, carry the job's marks, or are `known` by their pid."""
+    """Return the processes of the table that descend from `parent`, carry the job's marks, or are `known` by
+    their pid."""
     wanted = marks(spec)
     return kin(table, lambda proc: proc.ppid == parent or proc.pid in known or carries(proc, wanted))
 
 
 class OfJob:
-    """Finds and kills what is left of one job whose runner is dead.
+    """Finds and kills the remaining processes of a job whose runner is dead.
 
     Args:
         wanted: variables that its processes carry.
         folder: of the job.
-        parent: whose children are its processes, too.
+        parent: a process whose children also belong to the job.
     """
 
     def __init__(self, wanted: dict[str, str], folder: str, *, parent: int = -1) -> None:
@@ -103,7 +105,8 @@ class OfJob:
         self.victims: set[tuple[int, int]] = set()
 
     def find(self) -> list[Proc]:
-        """Its processes, but this one. One that was found stays one, though the parent that led to it ends."""
+        """Return the job's processes except this one. A process once found stays in the result, even if the
+        parent that led to it ends."""
         table = list(scan({os.getpid()}))
         known: AbstractSet[int] = seen_in(self.folder, table) | (self.group.pids() if self.group else set())
 
@@ -120,7 +123,7 @@ class OfJob:
         return found
 
     def kill(self) -> None:
-        """SIGKILL for all of them: the kernel ends a control group in one go, however quickly it forks."""
+        """Send SIGKILL to all: the kernel ends a control group atomically, however fast it forks."""
         if self.group:
             self.group.kill()
         for proc in self.find():
@@ -130,7 +133,7 @@ class OfJob:
                 pass
 
     def forget(self) -> None:
-        """Nothing is left: neither the group nor the list is needed any more."""
+        """Remove the group and the list, because no process is left."""
         if self.group:
             self.group.close()
         Seen(self.folder).forget()

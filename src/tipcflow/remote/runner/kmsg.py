@@ -1,4 +1,4 @@
-"""The kernel's log."""
+"""Reader of the kernel log."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Iterator
 
 from .said import said, tool
 
-# GPU errors (Xid), memory, tasks that hang, disks, network cards.
+# GPU errors (Xid), memory, hung tasks, disks, network cards.
 TELLING = re.compile(
     r"\bXid\b|NVRM|nvidia|nvlink|out of memory|oom-kill|killed process|blocked for more than|hung.task|soft lockup"
     r"|I/O error|remounting filesystem|machine check|hardware error|segfault|mlx[45]|link (?:is )?down",
@@ -17,7 +17,7 @@ TELLING = re.compile(
 
 
 def records() -> Iterator[bytes] | None:
-    """All records that the kernel still has, oldest first; None when we may not read them."""
+    """Return all records in the kernel's buffer, oldest first; None without permission."""
     try:
         log = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)
     except OSError:
@@ -26,13 +26,13 @@ def records() -> Iterator[bytes] | None:
 
 
 def read(log: int) -> Iterator[bytes]:
-    """The records of an open /dev/kmsg, which is closed at their end."""
+    """Yield the records of an open /dev/kmsg, then close it."""
     try:
         while True:
             try:
                 yield os.read(log, 8192)
             except BrokenPipeError:
-                continue  # overwritten while we read: the next one
+                continue  # overwritten while reading: continue with the next record
             except OSError:
                 return  # the end
     finally:
@@ -40,7 +40,7 @@ def read(log: int) -> Iterator[bytes]:
 
 
 def telling(most: int = 50) -> list[str]:
-    """The last lines about hardware, drivers and memory, each with its age in seconds."""
+    """Return the last lines about hardware, drivers and memory, each with its age in seconds."""
     known = records()
     if known is None:
         code, text = said([tool("dmesg") or "dmesg"], 3.0)

@@ -1,4 +1,4 @@
-"""The runner's command line: every subcommand prints JSON on stdout."""
+"""Command line of the node agent: every subcommand prints JSON on stdout."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ FLAGS = ("--living", "--helpers", "--files")  # without a value
 
 
 def arguments(words: list[str]) -> tuple[str, list[str], dict[str, str]]:
-    """Subcommand, operands and options with their values; anything else ends the process with 2."""
+    """Return subcommand, operands and options with their values; invalid arguments end the process with exit
+    code 2."""
     do = words[0] if words else ""
     if do not in USAGE:
         fail(f"no subcommand {do!r}; there are: {' '.join(USAGE)}")
@@ -49,13 +50,13 @@ def arguments(words: list[str]) -> tuple[str, list[str], dict[str, str]]:
 
 
 def fail(message: str) -> None:
-    """End the process: it was called wrongly."""
+    """End the process because of invalid arguments."""
     sys.stderr.write(f"runner: {message}\n")
     sys.exit(2)
 
 
 def watch(place: str, options: dict[str, str]) -> None:
-    """Print a job's events until the reader is gone."""
+    """Print a job's events until the reader disconnects."""
     from .watch import Watch
 
     try:
@@ -65,7 +66,7 @@ def watch(place: str, options: dict[str, str]) -> None:
 
 
 def daemon(do: str, place: str, numbers: list[int]) -> None:
-    """Be the runner of a job, or its guard."""
+    """Run as the runner of a job, or as its guard."""
     if do == "guard":
         from .guard import guard
 
@@ -76,7 +77,7 @@ def daemon(do: str, place: str, numbers: list[int]) -> None:
 
 
 def sweep(do: str, place: str, options: dict[str, str]) -> None:
-    """List or end what is on the node."""
+    """List or end processes on the node."""
     from .sweep import reap, reap_helpers, survey
 
     if do == "list":
@@ -88,7 +89,7 @@ def sweep(do: str, place: str, options: dict[str, str]) -> None:
 
 
 def limit(do: str) -> None:
-    """End this process at its controller's deadline, and a pure response as soon as its reader is gone.
+    """End this process at its controller's deadline, and a pure response as soon as its reader disconnects.
 
     A node may not notice a broken connection; the response then cannot be written, or is no longer needed.
     """
@@ -113,12 +114,13 @@ def main() -> None:
     try:
         run(do, operands, options)
     finally:
-        # An interpreter that ends has no handler any more: the next alarm would kill it after its answer.
+        # An exiting interpreter has no signal handlers any more: the next alarm would kill it after its
+        # response.
         signal.setitimer(signal.ITIMER_REAL, 0.0)
 
 
 def run(do: str, operands: list[str], options: dict[str, str]) -> None:
-    """Run one subcommand. Only what it needs is imported: most of them live for milliseconds."""
+    """Run one subcommand. Only the required modules are imported: most subcommands run for milliseconds."""
     place = operands[0]
     if do == "start":
         from .start import start
@@ -130,7 +132,7 @@ def run(do: str, operands: list[str], options: dict[str, str]) -> None:
         describe_job(place, sys.stdin.read())
         say(dict(start(place), event="answer"))
         watch(place, options)
-    elif do in ("daemon", "guard"):  # called by `start` alone
+    elif do in ("daemon", "guard"):  # called only by `start`
         daemon(do, place, [int(number) for number in operands[1:]])
     elif do == "watch":
         watch(place, options)
@@ -141,7 +143,7 @@ def run(do: str, operands: list[str], options: dict[str, str]) -> None:
         from .evidence import evidence
 
         why = next((name for name in ("hang", "deadline") if options[f"--{name}"]), "")
-        if not why:  # else it is the runner, no controller
+        if not why:  # otherwise the caller is the runner, not a controller
             touch_lease(place)
         say(evidence(place, why, options.get(f"--{why}", "")))
     elif do == "go":

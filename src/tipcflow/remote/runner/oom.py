@@ -1,4 +1,4 @@
-"""Whether the kernel's out-of-memory killer ended a process of the job."""
+"""Detects whether the kernel's out-of-memory killer ended a process of the job."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from .kmsg import records
 
 
 def kills() -> int:
-    """How many processes the killer has ended since boot, on the whole machine; 0 when the kernel does not say."""
+    """Return how many processes the OOM killer has ended since boot, on the whole machine; 0 if the kernel does
+    not report it."""
     try:
         with open("/proc/vmstat") as handle:
             found = re.search(r"^oom_kill (\d+)$", handle.read(), re.M)
@@ -18,12 +19,12 @@ def kills() -> int:
     return int(found.group(1)) if found else 0
 
 
-# The kernel's log has the machine's own pids; in a container we know our processes by others.
+# The kernel log contains the machine's pids; inside a container, the job's pids are different.
 MACHINE = "pid:[4026531836]"
 
 
 def victims() -> set[int] | None:
-    """Pids that the kernel's log names as killed; None when we may not read it or know them by other numbers."""
+    """Return the pids that the kernel log names as killed; None without permission or in another pid namespace."""
     known = records() if os.readlink("/proc/self/ns/pid") == MACHINE else None
     if known is None:
         return None
@@ -32,7 +33,8 @@ def victims() -> set[int] | None:
 
 
 def killed(before: int, pids: set[int]) -> bool:
-    """Whether it has struck since `before` was counted, and one of these pids where the kernel names them."""
+    """Return whether the OOM killer was active since `before` was counted, and killed one of these pids if the
+    kernel names them."""
     if kills() <= before:
         return False
     named = victims()

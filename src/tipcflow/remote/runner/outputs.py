@@ -1,4 +1,4 @@
-"""The output files of a job: whether they exist, are new, and intact."""
+"""Output files of a job: whether they exist, are new, and intact."""
 
 from __future__ import annotations
 
@@ -10,22 +10,23 @@ from typing import Callable
 from .files import Json, open_regular, special
 
 HASH_LIMIT = 2 * 1024**3
-# Of a file's beginning and end: zero bytes, and the last record of an archive with its comment.
+# Of a file's start and end: detects zero bytes, and the last record of an archive with its comment.
 _LOOKED_AT = 1 << 16
 _ZIP_END = (1 << 16) + 22
 _PICKLES = (".pdparams", ".pdopt", ".pkl")
-# Paddle's launcher writes the whole environment into these: they never leave the node.
+# Paddle's launcher writes the whole environment into these files: they never leave the node.
 SECRET = ("envlog.*", "backup_env.*", "*.??????.log")  # the last is <job id>.<pod name>.log
 
 
 def is_secret(path: str) -> bool:
-    """Whether it is a file of the launcher that may hold secrets."""
+    """Return whether the path is a file of the launcher that may contain secrets."""
     name = os.path.basename(path)
     return any(fnmatch.fnmatchcase(name, pattern) for pattern in SECRET)
 
 
 def matches(root: str, pattern: str) -> list[str]:
-    """Paths relative to `root`, a folder's files included; a file of exactly that name comes before a pattern."""
+    """Return paths relative to `root`, including the files of a folder; a file of exactly that name takes
+    precedence over a pattern."""
     whole = os.path.join(root, pattern)
     found = []
     for path in [whole] if os.path.lexists(whole) else sorted(glob.glob(whole, recursive=True)):
@@ -41,12 +42,13 @@ def nothing() -> None:
 
 
 def examine(root: str, path: str, since_ns: int, meanwhile: Callable[[], None] = nothing) -> Json:
-    """An output (tipcflow.domain.OutputFile); `skipped` says why one that is there was not read.
+    """Return an output (tipcflow.domain.OutputFile); `skipped` is the reason why an existing file was not read.
 
     Args:
-        since_ns: time stamp of a file that was written just before the first command: the same clock, with the
-            same granularity, as that of the file. File systems that keep whole seconds are given that second.
-        meanwhile: called again and again while a large file is read.
+        since_ns: time stamp of a file that was written just before the first command: the same clock, with
+            the same granularity, as that of the file. A time stamp in whole seconds counts as any time
+            within that second.
+        meanwhile: called repeatedly while a large file is read.
     """
     whole = os.path.join(root, path)
     why = special(whole)
@@ -65,10 +67,10 @@ def examine(root: str, path: str, since_ns: int, meanwhile: Callable[[], None] =
 
 
 def damage_of(path: str, size: int) -> str:
-    """What the first and the last bytes of a file say that is wrong with it, in words; '' for nothing.
+    """Return the damage that the first and the last bytes of a file show, as text; '' for none.
 
-    A file that was cut off by a full disk or a crash is one of zero bytes, or a pickle (weights of Paddle) or an
-    archive (weights of PyTorch) without its end. What they hold is not looked at.
+    A file truncated by a full disk or a crash consists of zero bytes, or is a pickle (weights of Paddle) or
+    an archive (weights of PyTorch) without its end. The contents are not checked.
     """
     try:
         with open(path, "rb") as handle:
@@ -96,10 +98,10 @@ def _sha256_if_readable(path: str, meanwhile: Callable[[], None]) -> str:
 
 
 def sha256(path: str, meanwhile: Callable[[], None] = nothing) -> str:
-    """The file's hash, in hexadecimal.
+    """Return the file's hash, in hexadecimal.
 
     Raises:
-        OSError: it cannot be read, or is not a regular file.
+        OSError: the file cannot be read, or is not a regular file.
     """
     import hashlib
 
@@ -114,9 +116,9 @@ def sha256(path: str, meanwhile: Callable[[], None] = nothing) -> str:
 def expected(
     root: str, patterns: list[str], since_ns: int, meanwhile: Callable[[], None] = nothing
 ) -> tuple[list[Json], str]:
-    """Every expected output, and in words which of them are no files.
+    """Return every expected output, and messages about those that are not files.
 
-    A pattern that nothing matches, and what is no regular file, does not exist.
+    A pattern without a match, and anything that is not a regular file, does not exist.
     """
     found = []
     words = ""

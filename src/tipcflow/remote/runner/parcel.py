@@ -1,4 +1,5 @@
-"""The small files that a job leaves, sent with its end: separate fetches take longer than many jobs."""
+"""Inline transfer of the small files that a job leaves, with its end event: separate fetches take longer than
+many jobs."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ import os
 from .files import Json, kind_of, load, log_name, open_regular
 from .outputs import is_secret
 
-ALL = 96 * 1024  # bytes of all files together: more is fetched
+ALL = 96 * 1024  # limit of all files together, bytes; larger files are fetched
 RECORDS = (
     "samples.jsonl",
     "exit.json",
@@ -21,9 +22,11 @@ RECORDS = (
 
 
 def parcel(folder: str, spec: Json) -> Json:
-    """`job` (the job's folder) and `root` (the suite's) -> name -> [CRC-32, Base64], or null for no such file.
+    """Return `job` (the job's folder) and `root` (the suite's) -> name -> [CRC-32, Base64], or null for a
+    missing file.
 
-    Names that are not in it were not looked for. Links are no files, and what may hold secrets is left out.
+    A name that is not included was not checked. Links do not count as files, and files that may contain
+    secrets are excluded.
     """
     seen = load(os.path.join(folder, "evidence.json")) or {}
     artefacts = load(os.path.join(folder, "artefacts.json")) or []
@@ -57,6 +60,6 @@ def parcel(folder: str, spec: Json) -> Json:
 
 
 def regular(path: str) -> int:
-    """The size of a regular file, -1 of anything else."""
+    """Return the size of a regular file, -1 for anything else."""
     found = os.lstat(path)
     return -1 if kind_of(found.st_mode) else found.st_size

@@ -1,4 +1,4 @@
-"""Speed of this node independent of any model: CPU, memory and disk, measured in well under a second."""
+"""Node probes: speed of CPU, memory and disk independent of any model, measured in well under a second."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ from .files import Json
 
 CPU_BYTES = 1 << 20  # hashed by each thread in each round; large pieces are hashed without the interpreter's lock
 CPU_ROUNDS, MEMORY_ROUNDS = 12, 6
-MEMORY_BYTES = 16 << 20  # beyond most caches
+MEMORY_BYTES = 16 << 20  # larger than most caches
 DISK_BYTES = 1 << 20
-LIMIT_S = 0.25  # of one probe: what is not done by then is extrapolated
+LIMIT_S = 0.25  # time limit of one probe; the remaining work is extrapolated
 MOST_THREADS = 64
 
 
 def probes(folder: str) -> Json:
-    """Seconds that a fixed amount of work takes: `cpu` on all CPUs of this process at once, `memory`, `disk`.
+    """Return the seconds for a fixed amount of work: `cpu` on all CPUs of this process at once, `memory`,
+    `disk`.
 
-    A probe that cannot be done (no room, no memory) is left out.
+    A probe that fails (no disk space, no memory) is omitted.
 
     Args:
-        folder: where the disk is tried; nothing is left there.
+        folder: where the disk is probed; no file remains there.
     """
     told: Json = {}
     for name, work in (("cpu", cpu), ("memory", memory), ("disk", lambda: disk(folder))):
@@ -35,7 +36,7 @@ def probes(folder: str) -> Json:
 
 
 def cpu() -> float:
-    """Hashing on every CPU that this process may use; the slowest thread counts, as the slowest rank does."""
+    """Hash on every CPU that this process may use; the slowest thread counts, like the slowest rank."""
     count = min(MOST_THREADS, len(os.sched_getaffinity(0)))
     piece, took = b"\0" * CPU_BYTES, [0.0] * count
 
@@ -55,7 +56,7 @@ def cpu() -> float:
 
 
 def memory() -> float:
-    """Copying a block that fits into no cache."""
+    """Copy a block that does not fit into any cache."""
     source, target = bytearray(MEMORY_BYTES), bytearray(MEMORY_BYTES)
     begin, done = time.monotonic(), 0
     while done < MEMORY_ROUNDS and (not done or time.monotonic() - begin < LIMIT_S):
@@ -65,7 +66,7 @@ def memory() -> float:
 
 
 def disk(folder: str) -> float:
-    """Writing a file to the disk and reading it back from there."""
+    """Write a file to the disk and read it back from the disk."""
     path, piece = os.path.join(folder, f"probe.{os.getpid()}"), os.urandom(DISK_BYTES)
     begin = time.monotonic()
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)

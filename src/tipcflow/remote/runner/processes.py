@@ -1,4 +1,4 @@
-"""The process table: who belongs to which job, and how they are ended."""
+"""Process table: finds and ends the processes of jobs."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import AbstractSet, Callable, Iterator, NamedTuple
 
 from .files import Json, job_id
 
-MARK_GUARD = "TIPCFLOW_GUARD"  # in the environment of a guard, which is no process of its job
+MARK_GUARD = "TIPCFLOW_GUARD"  # in the environment of a guard, which is not a process of its job
 UNKILLABLE_S = 20.0  # a process that survives SIGKILL for this long hangs in the kernel
 PAGE, HZ = os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_CLK_TCK")
 
 
 class Proc(NamedTuple):
-    """A process: `cpu` in seconds with its reaped children, `rss` in bytes, `env` as it was started, `sid` its
-    session, `stopped` by SIGSTOP or a terminal, `start` in ticks since the node's boot: no two processes have both
-    pid and start in common."""
+    """A process: `cpu` in seconds including its reaped children, `rss` in bytes, `env` as at its start, `sid`
+    its session, `stopped` by SIGSTOP or a terminal, `start` in ticks since the node's boot: pid and start
+    together are unique."""
 
     pid: int
     ppid: int
@@ -30,18 +30,18 @@ class Proc(NamedTuple):
     stopped: bool = False
 
     def var(self, name: str) -> str:
-        """An environment variable of the process, '' when it has none."""
+        """Return an environment variable of the process, '' if it has none."""
         found = re.search(rb"(?:^|\0)" + name.encode() + rb"=([^\0]*)", self.env)
         return found.group(1).decode("utf-8", "surrogateescape") if found else ""
 
 
 def words(proc: Proc) -> str:
-    """A process as a user looks for it: pid, command, user."""
+    """Describe a process for users: pid, command, user."""
     return f"{proc.pid} ({command_of(proc.pid)[:60] or 'no command'}, user {user_of(proc.pid)})"
 
 
 def command_of(pid: int) -> str:
-    """A process's command line, its beginning."""
+    """Return the start of a process's command line."""
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as handle:
             return handle.read().replace(b"\0", b" ").decode("utf-8", "replace").strip()[:200]
@@ -50,7 +50,7 @@ def command_of(pid: int) -> str:
 
 
 def user_of(pid: int) -> str:
-    """Whose process it is, '' when it is gone."""
+    """Return the user of a process, '' if it has ended."""
     try:
         uid = os.stat(f"/proc/{pid}").st_uid
     except OSError:
@@ -64,12 +64,12 @@ def user_of(pid: int) -> str:
 
 
 def marks(spec: Json) -> dict[str, str]:
-    """The variables by which a job's processes are found, wherever they went."""
+    """Return the environment variables that identify a job's processes."""
     return {"TIPCFLOW_WORKSPACE": spec["workspace"], "TIPCFLOW_JOB": job_id(spec), "TIPCFLOW_NODE": spec["node"]}
 
 
 def scan(skip: AbstractSet[int] = frozenset()) -> Iterator[Proc]:
-    """Every living process that is not in `skip`; another user's comes without its environment."""
+    """Yield every living process that is not in `skip`; a process of another user has no environment here."""
     for entry in os.listdir("/proc"):
         if not entry.isdigit() or int(entry) in skip:
             continue
@@ -77,7 +77,7 @@ def scan(skip: AbstractSet[int] = frozenset()) -> Iterator[Proc]:
             with open(f"/proc/{entry}/stat", "rb") as handle:
                 stat = handle.read()
         except OSError:
-            continue  # it has just ended, or this node hides other users' processes
+            continue  # the process has just ended, or this node hides other users' processes
         try:
             with open(f"/proc/{entry}/environ", "rb") as handle:
                 env = handle.read()
@@ -93,7 +93,7 @@ def scan(skip: AbstractSet[int] = frozenset()) -> Iterator[Proc]:
 
 
 def nothing() -> None:
-    """What is done beside single signals where there is nothing to do."""
+    """Default for `kill`: nothing besides single signals."""
 
 
 def end_all(
@@ -104,16 +104,16 @@ def end_all(
     give_up_s: float = UNKILLABLE_S,
     kill: Callable[[], None] = nothing,
 ) -> dict[int, str]:
-    """TERM, later KILL, everything that `find` finds, until it finds nothing.
+    """Send TERM, later KILL, to all processes that `find` returns, until it returns none.
 
     Args:
-        grace_s: seconds that they may take to end by themselves.
+        grace_s: seconds for the processes to end by themselves.
         kill_after_s: seconds from TERM to KILL.
-        give_up_s: seconds from KILL until what is still there is left alone.
-        kill: called with every SIGKILL, for those that fork faster than they are found.
+        give_up_s: seconds from KILL until remaining processes are left alone.
+        kill: called with every SIGKILL, for processes that fork faster than they are found.
 
     Returns:
-        pid -> the last signal that it was sent.
+        pid -> the last signal sent.
     """
     begin = time.monotonic()
     sent: dict[int, str] = {}

@@ -1,4 +1,4 @@
-"""Progress of a command in its logs: size, silence, and last iteration."""
+"""Progress of a command according to its logs: size, silence, and last iteration."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from .outputs import is_secret
 
 LOOK_S = 1.0
 TRUST_S = 5.0  # a longer gap between two checks does not count as silence: the runner itself was stopped
-TAIL = 8192  # bytes of a log in which its last iteration is looked for
-MOST = 64  # logs of one command
-LINE = 300  # characters of a last line
-# `Iter: 10/20`, `global_step: 10`, `step 10`, `batch 3`, and `[ 10/5005]` of those who print no word.
+TAIL = 8192  # bytes of a log that are searched for its last iteration
+MOST = 64  # limit of logs of one command
+LINE = 300  # limit of a last line, characters
+# `Iter: 10/20`, `global_step: 10`, `step 10`, `batch 3`, and `[ 10/5005]` without a word.
 ITERATION = re.compile(
     rb"\b(?:iters?|iterations?|global[_ ]?steps?|steps?|batch|batch[_ ]?id|mini-?batch)\b\W{0,3}(\d{1,12})\b"
     rb"|\[\s*(\d{1,12})/\d+\]",
@@ -25,13 +25,13 @@ ITERATION = re.compile(
 
 
 def iteration_of(data: bytes) -> int | None:
-    """The last iteration that a piece of log names, None when it names none."""
+    """Return the last iteration in a piece of log, None if it contains none."""
     found = [int(word or count) for word, count in ITERATION.findall(data)]
     return found[-1] if found else None
 
 
 def end_of(path: str, size: int = TAIL) -> bytes:
-    """The last bytes of a file, none when it cannot be read."""
+    """Return the last bytes of a file, empty if it cannot be read."""
     try:
         with open_regular(path) as handle:
             handle.seek(max(0, os.fstat(handle.fileno()).st_size - size))
@@ -41,7 +41,7 @@ def end_of(path: str, size: int = TAIL) -> bytes:
 
 
 def last_line(path: str) -> str:
-    """The last line that is not empty, its beginning."""
+    """Return the start of the last line that is not empty."""
     lines = [line for line in re.split(rb"[\r\n]+", end_of(path)) if line.strip()]
     return lines[-1].decode("utf-8", "replace").strip()[:LINE] if lines else ""
 
@@ -50,8 +50,8 @@ class Log:
     """One log.
 
     Attributes:
-        idle_s: how long nothing was added, in seconds.
-        iteration: the last that it names; `moves` counts how often it was seen to change.
+        idle_s: seconds since the last growth.
+        iteration: the last iteration in the log; `moves` counts how often it changed.
         key: device and inode.
     """
 
@@ -79,29 +79,30 @@ class Progress:
     """The logs of the current command.
 
     Attributes:
-        logs: name (relative to the suite's root, or to the job folder) -> log; the command's own comes first.
+        logs: name (relative to the suite's root, or to the job folder) -> log; the command's own comes
+            first.
     """
 
     def __init__(self, folder: str, spec: Json) -> None:
         self.folder, self.root, self.patterns = folder, spec["root"], spec.get("progress") or []
         self.limit_s = float(spec.get("hang_s") or 0)
         self.logs: dict[str, Log] = {}
-        self.old: dict[str, int] = {}  # path -> size of what an earlier attempt left
+        self.old: dict[str, int] = {}  # path -> size of the log of an earlier attempt
         self.own, self.since_ns, self.looked = "", 0, time.monotonic()
 
     def begin(self, own: str, since_ns: int) -> None:
-        """A command begins.
+        """Start with another command.
 
         Args:
             own: its log, relative to the job folder.
-            since_ns: logs that were last written before are an earlier attempt's.
+            since_ns: logs last written before this time belong to an earlier attempt.
         """
         self.own, self.since_ns, self.looked = own, since_ns, time.monotonic()
         self.logs, self.old = {}, {}
         self.find()
 
     def candidates(self) -> Iterable[tuple[str, str]]:
-        """Name and path of every file that may be a log."""
+        """Yield name and path of every file that may be a log."""
         yield self.own, os.path.join(self.folder, self.own)
         for pattern in self.patterns:
             for base in (self.root, self.folder):
@@ -109,7 +110,7 @@ class Progress:
                     yield os.path.relpath(path, base), path
 
     def find(self) -> None:
-        """Logs that are there by now."""
+        """Add logs that exist by now."""
         known = {log.key for log in self.logs.values()}
         for name, path in self.candidates():
             if name in self.logs or len(self.logs) >= MOST or is_secret(path):
@@ -120,14 +121,14 @@ class Progress:
                 continue
             if name != self.own and stat.st_mtime_ns < self.since_ns // 10**9 * 10**9:
                 if self.old.setdefault(path, stat.st_size) == stat.st_size:
-                    continue  # clocks jump: what is written to is no old one
+                    continue  # clocks jump: a log that grows is not an old one
             # A log may have two names.
             if os.path.isfile(path) and (stat.st_dev, stat.st_ino) not in known:
                 self.logs[name] = Log(path, stat)
                 known.add(self.logs[name].key)
 
     def look(self) -> None:
-        """Look at all logs, once a second."""
+        """Check all logs, once a second."""
         passed = time.monotonic() - self.looked
         if self.own and passed >= LOOK_S:
             self.looked = time.monotonic()
@@ -136,14 +137,15 @@ class Progress:
             self.find()
 
     def told(self) -> Json:
-        """name -> size in bytes, seconds of silence, last iteration."""
+        """Return name -> size in bytes, seconds of silence, last iteration."""
         return {
             name: {"size": log.size, "idle_s": round(log.idle_s, 1), "iteration": log.iteration}
             for name, log in self.logs.items()
         }
 
     def silent(self) -> list[str]:
-        """Return logs that indicate a hang, the most informative first; empty without a hang or if not requested.
+        """Return logs that indicate a hang, the most informative first; empty without a hang or if not
+        requested.
 
         If all logs are silent, all are returned. A single silent log counts only if it has shown iterations,
         because many ranks never print.
@@ -156,6 +158,7 @@ class Progress:
         return sorted(quiet, key=self.order)
 
     def order(self, name: str) -> tuple[bool, int, bool, float]:
-        """Those with iterations first, of them who is behind; ranks' own logs, then the longest silence."""
+        """Sort key: logs with iterations first, of these the log that is behind; then ranks' own logs, then the
+        longest silence."""
         log = self.logs[name]
         return log.iteration is None, log.iteration or 0, name == self.own, -log.idle_s

@@ -1,4 +1,5 @@
-"""How the training processes of a job ended: their parent, a launcher, reports at most one of them."""
+"""Records how the training processes of a job ended, because their parent, a launcher, reports at most one of
+them."""
 
 from __future__ import annotations
 
@@ -13,8 +14,8 @@ from .ranks import rank_of
 class RankEnds:
     """The first process of each rank, and how it ended.
 
-    A process that has ended keeps its status in /proc until its parent has waited for it; launchers look once a
-    second or so.
+    An ended process keeps its status in /proc until its parent has waited for it; launchers check about once
+    a second.
     """
 
     def __init__(self) -> None:
@@ -22,7 +23,7 @@ class RankEnds:
         self.ended: list[Json] = []
 
     def learn(self, procs: list[Proc]) -> None:
-        """Take note of the ranks among the job's living processes; what a rank starts belongs to it."""
+        """Record the ranks of the job's living processes; the children of a rank belong to it."""
         ranks = {proc.pid: rank_of(proc) for proc in procs}
         told = {end["rank"] for end in self.ended} | set(self.alive.values())
         for proc in procs:
@@ -31,7 +32,7 @@ class RankEnds:
                 self.alive[proc.pid] = int(rank)
 
     def look(self) -> None:
-        """Take note of those that have ended since."""
+        """Record the processes that have ended since."""
         for pid, rank in list(self.alive.items()):
             status = _status(pid)
             if status is None:
@@ -46,7 +47,7 @@ class RankEnds:
 
 
 def _status(pid: int) -> int | None:
-    """Return the wait status of a process that has ended, -1 if it is no longer known; None while it runs."""
+    """Return the wait status of an ended process, -1 if it is no longer available; None while it runs."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as handle:
             stat = handle.read()

@@ -1,4 +1,4 @@
-"""The rank of a process, and the processes that write to a log."""
+"""Rank of a process, and the processes that write to a log."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from .processes import Proc
 
 
 def rank_of(proc: Proc) -> str:
-    """Its rank, as Paddle's or PyTorch's launcher told it; '' for none."""
+    """Return the rank that Paddle's or PyTorch's launcher has set for the process; '' for none."""
     return proc.var("PADDLE_TRAINER_ID") or proc.var("RANK")
 
 
 def world_of(proc: Proc) -> int:
-    """How many ranks there are, as that launcher told it; 0 for a process without a rank."""
+    """Return the number of ranks that the launcher has set; 0 for a process without a rank."""
     world = proc.var("PADDLE_TRAINERS_NUM") or proc.var("WORLD_SIZE")
     return int(world) if rank_of(proc) and world.isdigit() and len(world) < 10 else 0
 
 
 def holders(procs: list[Proc], key: tuple[int, int]) -> list[Proc] | None:
-    """Processes that have this file (device, inode) open; None when one of them may not be looked at."""
+    """Return processes that have this file (device, inode) open; None if one of them may not be inspected."""
     found = []
     for proc in procs:
         try:
@@ -40,7 +40,7 @@ def holders(procs: list[Proc], key: tuple[int, int]) -> list[Proc] | None:
 
 
 def rank_of_log(procs: list[Proc], path: str) -> str:
-    """The rank that writes to a log, '' when there is none or there are several."""
+    """Return the rank that writes to a log, '' if there is none or there are several."""
     try:
         stat = os.stat(path)
     except OSError:

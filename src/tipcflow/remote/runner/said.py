@@ -1,4 +1,4 @@
-"""Output of external programs, with a time limit."""
+"""Runs external programs with a time limit and returns their output."""
 
 from __future__ import annotations
 
@@ -13,26 +13,30 @@ PLACES = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 def tool(name: str, *folders: str) -> str:
-    """Where a program is: in these folders, on this process's PATH or in the system's; '' when nowhere."""
-    import shutil  # takes longer than most jobs that need no tool may
+    """Return the path of a program: in these folders, on this process's PATH or in the system's; '' if not
+    found."""
+    import shutil  # takes longer than most jobs without such a program
 
     path = ":".join([*folders, os.environ.get("PATH", ""), PLACES])
     return shutil.which(name, path=path) or ""
 
 
 def unmarked() -> dict[str, str]:
-    """This process's environment without a job's marks: what is started with it is no process of the job."""
+    """Return this process's environment without a job's marks: a process started with it does not belong to the
+    job."""
     ours = ("TIPCFLOW_", "PYTHON")
     return {name: value for name, value in os.environ.items() if not name.startswith(ours)}
 
 
 def said(command: list[str], seconds: float, env: Mapping[str, str] = NOTHING) -> tuple[int | None, str]:
-    """(exit code, stdout and stderr); the code is None when it did not answer in time or cannot be started.
+    """Return (exit code, stdout and stderr); the code is None if the program exceeds the time limit or cannot
+    be started.
+
+    After its end was requested, the process is not waited for: a process that hangs in a driver cannot be
+    ended.
 
     Args:
-        env: variables on top of this process's own.
-
-    It is not waited for after its end was asked for: a process that hangs in a driver cannot be ended.
+        env: variables in addition to this process's own.
     """
     import subprocess
 

@@ -1,4 +1,4 @@
-"""Slots and CPUs of a node: acquired before a job may run."""
+"""Slots and CPUs of a node, acquired before a job may run."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from .files import Json, job_folder, job_id, load
 from .kin import OfJob
 from .processes import end_all, words
 
-SLOT_WAIT_S = 5.0  # for a job that is just ending
+SLOT_WAIT_S = 5.0  # time for the previous job to end
 SLOT_BYTES = 4096
-# Names of abstract sockets: `<name>/<host>/<slot>`, with the run behind it where it is told. They hold 107 bytes.
+# Names of abstract sockets: `<name>/<host>/<slot>`, followed by the run if known. The limit is 107 bytes.
 SLOT_NAME, RUN_NAME, HOST = "tipcflow-slot", "tipcflow-run", "host"
 RUN_LENGTH = 60
-FENCES_END = 2**53  # no controller counts so far: such a number was not written by one
+FENCES_END = 2**53  # no controller counts this far: a larger number was not written by a controller
 # The last job's runner has waited longer already, and a controller waits for this job to be staged.
 GIVE_UP_S = 5.0
 
@@ -30,7 +30,7 @@ class Refused(Exception):
 
 
 def take_slot(spec: Json, number: int) -> int:
-    """Lock a slot for the job; what a dead runner left running on it is ended first.
+    """Lock a slot for the job after ending the remaining processes of a dead runner on it.
 
     The lease's fencing number is stored in the slot's file, so that a controller whose lease was granted to
     another run is rejected.
@@ -39,8 +39,8 @@ def take_slot(spec: Json, number: int) -> int:
         The file descriptor that holds the lock.
 
     Raises:
-        Refused: a living job holds the slot, the slot has seen a newer lease, or what its last job has left cannot
-            be ended.
+        Refused: a living job holds the slot, the slot has seen a newer lease, or the remaining processes of
+            its last job cannot be ended.
     """
     path = os.path.join(spec["workspace"], "slots", f"{number}.lock")
     os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -65,7 +65,7 @@ def take_slot(spec: Json, number: int) -> int:
 
 
 def lock_slot(slot: int, path: str, spec: Json, number: int) -> None:
-    """Wait for the slot's lock, for as long as a job may take that is just ending."""
+    """Wait for the slot's lock, long enough for a job that is just ending."""
     until = time.monotonic() + SLOT_WAIT_S
     while True:
         try:
@@ -79,7 +79,8 @@ def lock_slot(slot: int, path: str, spec: Json, number: int) -> None:
 
 
 def host_slots() -> list[Json]:
-    """Who holds slots of this host, in any workspace, as any user: `host`, `slot` and `run` (its first part)."""
+    """Return the holders of this host's slots, in any workspace, as any user: `host`, `slot` and `run` (its
+    first part)."""
     found = []
     try:
         with open("/proc/net/unix", "rb") as handle:
@@ -94,15 +95,15 @@ def host_slots() -> list[Json]:
 
 
 def take_host_slot(spec: Json, number: int) -> list[int]:
-    """Take a slot of the host for the job; another workspace, user or controller may use the same host.
+    """Acquire a slot of the host for the job; another workspace, user or controller may use the same host.
 
-    A run that has several nodes on one host, by several addresses, is not kept from itself.
+    A run with several nodes on one host, under several addresses, does not block itself.
 
     Returns:
-        File descriptors that hold it as long as they are open; none where the host has no abstract sockets.
+        File descriptors that hold the slot while they are open; none if the host has no abstract sockets.
 
     Raises:
-        Refused: another run holds it; it is named.
+        Refused: another run holds the slot; the message names that run.
     """
     host, own = spec.get("host"), spec["run"][:RUN_LENGTH]
     if not host:
@@ -134,7 +135,7 @@ def refuse_claimed(spec: Json, number: int) -> None:
     """Refuse a job whose slot another run has claimed since: that run's lease is the newer one.
 
     Raises:
-        Refused: it names that run.
+        Refused: the message names that run.
     """
     for path in glob.glob(os.path.join(glob.escape(spec["workspace"]), "claims", "*.json")):
         claim = load(path)
@@ -150,7 +151,7 @@ def refuse_claimed(spec: Json, number: int) -> None:
 
 
 def free_slot(last: Json, spec: Json, number: int) -> None:
-    """See to it that the job may have the slot that it has locked: nothing newer was there, nothing is left."""
+    """Make the locked slot available to the job: no newer lease has used it, and no processes remain on it."""
     seen = last["fence"] if isinstance(last["fence"], int) and last["fence"] < FENCES_END else 0
     if spec["fence"] < seen:
         raise Refused(
@@ -164,12 +165,12 @@ def free_slot(last: Json, spec: Json, number: int) -> None:
 
 
 def end_last(spec: Json, last: str, number: int) -> None:
-    """End what the slot's last job has left: its runner died, or SIGKILL was not enough.
+    """End the remaining processes of the slot's last job: its runner died, or SIGKILL was not enough.
 
-    Until it is gone the slot keeps that job's name, so that every later job looks again.
+    Until they have ended, the slot keeps that job's name, so that every later job checks again.
 
     Raises:
-        Refused: something is still there.
+        Refused: some processes remain.
     """
     wanted = {"TIPCFLOW_WORKSPACE": spec["workspace"], "TIPCFLOW_JOB": last}
     look = OfJob(wanted, job_folder(spec["workspace"], last))
@@ -181,20 +182,20 @@ def end_last(spec: Json, last: str, number: int) -> None:
 
 
 def end_container(workspace: str, last: Json, number: int) -> None:
-    """Remove the container of the slot's last job, if its runner had not done so.
+    """Remove the container of the slot's last job if its runner has not done so.
 
     Args:
-        last: what the slot's file holds: enough where the job's folder is gone.
+        last: the contents of the slot's file, sufficient if the job's folder no longer exists.
 
     Raises:
-        Refused: it cannot be removed.
+        Refused: the container cannot be removed.
     """
     if not last.get("container"):
         return
     folder = job_folder(workspace, last["job"])
     mark = os.path.join(folder, container.MARK)
     if os.path.isdir(folder) and not os.path.exists(mark):
-        return  # its runner has done it
+        return  # its runner has removed it
     trouble = container.remove(load(os.path.join(folder, "job.json")) or last)
     if trouble:
         raise Refused(f"slot {number}: container {last['container']} of {last['job']} was not removed: {trouble}")
@@ -203,10 +204,10 @@ def end_container(workspace: str, last: Json, number: int) -> None:
 
 
 def take_cpus(cpus: str) -> None:
-    """Bind this process, and so all that it starts, to CPUs given as `taskset -c` takes them; '' is all.
+    """Bind this process and all its children to CPUs in the syntax of `taskset -c`; '' means all.
 
     Raises:
-        Refused: the list is not one, or the node has none of these CPUs.
+        Refused: the list is invalid, or the node has none of these CPUs.
     """
     if not cpus:
         return

@@ -1,4 +1,4 @@
-"""TCP sockets of processes: who waits for whom."""
+"""TCP sockets of processes, which show the peers that they wait for."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ MOST = 200
 
 
 def address(text: str) -> str:
-    """`0100007F:1F90` -> `127.0.0.1:8080`: words of the machine's byte order, the port is plain."""
+    """Convert `0100007F:1F90` to `127.0.0.1:8080`: words in the machine's byte order, the port as a plain
+    hexadecimal number."""
     host, port = text.split(":")
     packed = b"".join(struct.pack("=I", int(host[at : at + 8], 16)) for at in range(0, len(host), 8))
     if len(packed) == 4:
@@ -28,7 +29,7 @@ def address(text: str) -> str:
 
 
 def table(pid: int) -> dict[str, Json]:
-    """Inode -> socket, of the process's network."""
+    """Return inode -> socket, for the network namespace of the process."""
     found: dict[str, Json] = {}
     for name in ("tcp", "tcp6"):
         try:
@@ -51,7 +52,8 @@ def table(pid: int) -> dict[str, Json]:
 
 
 def sockets(procs: Iterable[Proc], rank: dict[int, str]) -> list[Json]:
-    """TCP sockets that these processes hold, with pid and rank; those that wait for something first."""
+    """Return TCP sockets of these processes, with pid and rank; sockets with queued data first, listening
+    sockets last."""
     networks: dict[str, dict[str, Json]] = {}
     found = []
     for proc in procs:

@@ -1,6 +1,6 @@
-"""Python processes that show their stacks when they are asked: by a module on their PYTHONPATH, and a signal.
+"""Stack dumps of Python processes on request: by a module on their PYTHONPATH, and a signal.
 
-PYTHONFAULTHANDLER alone does not do: Paddle takes SIGABRT for itself, and the process would be gone.
+PYTHONFAULTHANDLER is not sufficient: Paddle handles SIGABRT itself, and the process would end.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ chain()
 
 
 def prepare(env: dict[str, str], folder: str) -> None:
-    """Change an environment so that its Python processes can be asked.
+    """Change an environment so that its Python processes can dump their stacks on request.
 
     Args:
-        folder: the job's; a colon in its path would end a PYTHONPATH's part, so nothing is done then.
+        folder: the job's; no change if its path contains a colon, which would split the PYTHONPATH entry.
     """
     place = os.path.join(folder, "python")
     if ":" in place:
@@ -61,12 +61,12 @@ def prepare(env: dict[str, str], folder: str) -> None:
     except OSError:
         return
     env["PYTHONPATH"] = ":".join([place, *[part for part in [env.get("PYTHONPATH", "")] if part]])
-    env["TIPCFLOW_PYTHON"] = place  # for a container, whose image may have a PYTHONPATH of its own
+    env["TIPCFLOW_PYTHON"] = place  # for a container, whose image may have its own PYTHONPATH
     env["PYTHONFAULTHANDLER"] = env.get("PYTHONFAULTHANDLER") or "1"
 
 
 def can_be_asked(pid: int) -> bool:
-    """Whether the process catches the signal; to any other it would be the end."""
+    """Return whether the process handles the signal, which would end any other process."""
     try:
         with open(f"/proc/{pid}/status") as handle:
             caught = next(line for line in handle if line.startswith("SigCgt:"))

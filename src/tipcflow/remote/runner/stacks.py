@@ -12,15 +12,19 @@ from .processes import Proc
 from .said import said, tool
 from .stack_signal import NUMBER, can_be_asked
 
-MOST = 32  # processes
-ONE_S, ALL_S, ANSWER_S = 4.0, 12.0, 2.0  # for one py-spy, for all of them, for the answer to a signal
-QUIET_S = 0.15  # after this long without another byte a response is complete
-SIZE = 256 * 1024  # bytes of one process's stacks
+MOST = 32  # limit of processes
+ONE_S, ALL_S, ANSWER_S = (
+    4.0,
+    12.0,
+    2.0,
+)  # time limits of one py-spy call, of all calls, and of the response to a signal
+QUIET_S = 0.15  # a response is complete after this long without another byte
+SIZE = 256 * 1024  # limit of one process's stacks, bytes
 STACK = re.compile(r"^(?:(?:Current t|T)hread 0x[0-9a-f]+ .*|  File .*|  \.\.\.)$", re.M)
 
 
 def is_python(proc: Proc) -> bool:
-    """Whether it runs an interpreter, by the name of its program."""
+    """Return whether the process runs a Python interpreter, by the name of its program."""
     try:
         return bool(re.match(r"(python|pypy)", os.path.basename(os.readlink(f"/proc/{proc.pid}/exe"))))
     except OSError:
@@ -28,16 +32,16 @@ def is_python(proc: Proc) -> bool:
 
 
 def stacks(procs: list[Proc], logs: list[str]) -> dict[int, tuple[str, str]]:
-    """pid -> (how it was found out, text), of the Python processes of which it could be.
+    """Return pid -> (method, text) of the Python processes whose stacks are available.
 
     Args:
-        procs: those that matter most first.
-        logs: paths of the logs in which an answer may stand whose process writes to a pipe.
+        procs: the most important processes first.
+        logs: paths of the logs that may contain the response of a process that writes to a pipe.
     """
     wanted = [proc for proc in procs if is_python(proc)][:MOST]
     found, until = {}, time.monotonic() + ALL_S
     for proc in wanted:
-        # Beside the process's own interpreter, as an environment's packages put it there.
+        # Next to the process's own interpreter, where an environment installs it.
         beside = (
             os.path.dirname(os.readlink(f"/proc/{proc.pid}/exe")) if os.path.exists(f"/proc/{proc.pid}") else ""
         )
@@ -52,7 +56,8 @@ def stacks(procs: list[Proc], logs: list[str]) -> dict[int, tuple[str, str]]:
 
 
 def spy_for(proc: Proc) -> str:
-    """Where py-spy is: beside the process's own interpreter, on its PATH or ours; '' when nowhere."""
+    """Return the path of py-spy: next to the process's own interpreter, on its PATH or this process's; '' if
+    not found."""
     try:
         with open(f"/proc/{proc.pid}/cmdline", "rb") as handle:
             program = os.fsdecode(handle.read().split(b"\0")[0])
@@ -62,9 +67,9 @@ def spy_for(proc: Proc) -> str:
 
 
 def asked(pids: list[int], logs: list[str]) -> dict[int, tuple[str, str]]:
-    """Ask processes to write their stacks to stderr, and read there what they wrote.
+    """Signal processes to write their stacks to stderr, and read the response there.
 
-    Those that write to one file are asked one after the other, the files at once.
+    Processes that write to the same file are signalled one after the other, different files in parallel.
     """
     groups: dict[tuple[int, int], list[int]] = {}
     for pid in pids:
@@ -88,7 +93,7 @@ def asked(pids: list[int], logs: list[str]) -> dict[int, tuple[str, str]]:
 
 
 def output_of(pid: int) -> tuple[int, int]:
-    """Which file a process's stderr is; one for all that write to pipes."""
+    """Return the file of a process's stderr; the same value for all processes that write to pipes."""
     try:
         stat = os.stat(f"/proc/{pid}/fd/2")
     except OSError:
@@ -97,7 +102,7 @@ def output_of(pid: int) -> tuple[int, int]:
 
 
 def answer(pid: int, logs: list[str]) -> str:
-    """What a process writes when it is asked, '' when it does not: one that is stopped cannot."""
+    """Return the response of a process to the signal, '' without one: a stopped process cannot respond."""
     places = [f"/proc/{pid}/fd/2"] if os.path.isfile(f"/proc/{pid}/fd/2") else logs
     before = {place: size_of(place) for place in places}
     try:
@@ -121,14 +126,14 @@ def answer(pid: int, logs: list[str]) -> str:
                     text = handle.read(min(SIZE, sizes[place] - before[place])).decode("utf-8", "replace")
             except OSError:
                 continue
-            lines = STACK.findall(text)  # between them may stand what else the process wrote
+            lines = STACK.findall(text)  # the process may write other output in between
             if lines:
                 return "\n".join(lines) + "\n"
     return ""
 
 
 def size_of(path: str) -> int:
-    """Bytes of a file, 0 when there is none."""
+    """Return the size of a file in bytes, 0 if it does not exist."""
     try:
         return os.stat(path).st_size
     except OSError:

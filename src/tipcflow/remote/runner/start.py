@@ -13,14 +13,14 @@ from .files import Json, describe, load, save, touch_lease
 from .processes import MARK_GUARD, marks
 
 PATIENCE_S = 60.0
-# What a login session may carry over from another launcher and would mislead ours.
+# Variables of another launcher that a login session may carry over and that would mislead tipcflow's launcher.
 FOREIGN = re.compile(
     r"(PADDLE_|FLAGS_selected_|TRAINER|TIPCFLOW_).*|TRAINING_ROLE|POD_.*|(LOCAL_)?RANK|WORLD_SIZE|MASTER_(ADDR|PORT)"
 )
 
 
 def refused(spec: Json, message: str) -> Json:
-    """The exit record of a job that did not start."""
+    """Return the exit record of a job that did not start."""
     now = time.time()
     keys = {key: spec[key] for key in ("run", "step", "attempt", "node")}
     return dict(
@@ -29,13 +29,14 @@ def refused(spec: Json, message: str) -> Json:
 
 
 def environment(spec: Json) -> dict[str, str]:
-    """The login session's environment without foreign launchers' variables, with the job's marks."""
+    """Return the login session's environment without variables of other launchers, with the job's marks."""
     env = {name: value for name, value in os.environ.items() if not FOREIGN.fullmatch(name)}
     return dict(env, TIPCFLOW_RUNNER="1", **marks(spec))
 
 
 def describe_job(folder: str, text: str) -> None:
-    """Keep a job's description, and make its folder, unless there is one: it stays what it was started with."""
+    """Create the job's folder and store its description, unless one exists: a job keeps its original
+    description."""
     path = os.path.join(folder, "job.json")
     if os.path.exists(path):
         return
@@ -49,7 +50,8 @@ def describe_job(folder: str, text: str) -> None:
 
 
 def start(folder: str) -> Json:
-    """Start the job of this folder unless it was ever started; what `describe` says, once it is settled."""
+    """Start the job of this folder unless it was ever started; return the result of `describe` once the state
+    is settled."""
     spec = load(os.path.join(folder, "job.json"))
     if not spec:
         return dict(describe(folder), message=f"{folder}/job.json is missing or not JSON")
@@ -70,13 +72,13 @@ def start(folder: str) -> Json:
             continue
         told = describe(folder)
         if told["record"] or told["pid"]:  # it ran before: an attempt is never started twice
-            os.close(lock)  # this process may continue with `watch`, and would take its own lock for a runner's
+            os.close(lock)  # this process may continue with `watch`, and would mistake its own lock for a runner's
             return dict(told, state="ended" if told["record"] else "lost")
         return launch(folder, spec, lock)
 
 
 def launch(folder: str, spec: Json, lock: int) -> Json:
-    """Hand the lock to a daemon and wait until it is settled: staged, running, or refused."""
+    """Pass the lock to a daemon and wait until the state is settled: staged, running, or refused."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -103,7 +105,7 @@ def launch(folder: str, spec: Json, lock: int) -> Json:
 
 
 def daemonise(folder: str, spec: Json, lock: int, writer: int) -> None:
-    """Start the daemon, and become its guard: stdio to runner.log, fresh interpreters that carry the marks."""
+    """Start the daemon and become its guard: stdio to runner.log, fresh interpreters that carry the marks."""
     try:
         log = os.open(os.path.join(folder, "runner.log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     except OSError:
@@ -117,7 +119,7 @@ def daemonise(folder: str, spec: Json, lock: int, writer: int) -> None:
     ready, tell = os.pipe()
     child = os.fork()
     if child:
-        for file in (lock, writer, ready):  # who holds the lock counts as the living runner
+        for file in (lock, writer, ready):  # the holder of the lock counts as the living runner
             os.close(file)
         os.set_inheritable(tell, True)
         own = {name: value for name, value in env.items() if name != "TIPCFLOW_RUNNER"}

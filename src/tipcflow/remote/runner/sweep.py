@@ -1,4 +1,4 @@
-"""Find the processes of tipcflow on this node, and end those whose job has ended."""
+"""Finds the processes of tipcflow on this node, and ends those whose job has ended."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ LIVING = ("staging", "staged", "running")
 
 
 def is_runner(proc: Proc) -> bool:
-    """Whether it is a runner's daemon: it alone carries this mark."""
+    """Return whether the process is a runner's daemon, the only process with this mark."""
     return proc.var("TIPCFLOW_RUNNER") == "1"
 
 
 def told(proc: Proc, job: str) -> Json:
-    """A process as a user looks for it."""
+    """Describe a process for users."""
     return {
         "pid": proc.pid, "ppid": proc.ppid, "job": job, "node": proc.var("TIPCFLOW_NODE"),
         "user": user_of(proc.pid), "runner": is_runner(proc), "cmdline": command_of(proc.pid), "rss": proc.rss,
@@ -32,14 +32,14 @@ def told(proc: Proc, job: str) -> Json:
 
 
 def folders(workspace: str, name: str) -> list[str]:
-    """Job folders that have a file of that name."""
+    """Return job folders that contain a file of that name."""
     return sorted(
         map(os.path.dirname, glob.glob(os.path.join(glob.escape(workspace), "jobs", "*", "*", "*", name)))
     )
 
 
 def owners(workspace: str, table: Iterable[Proc]) -> dict[int, str]:
-    """pid -> its job: by marks, by what its runner has seen, by control group; children follow their parent."""
+    """Return pid -> job: by marks, by the list of its runner, by control group; children follow their parent."""
     table = [proc for proc in table if not proc.var(MARK_GUARD)]
     found: dict[int, str] = {}
     for folder in sorted({*folders(workspace, SEEN), *folders(workspace, NAME)}):
@@ -61,7 +61,8 @@ def owners(workspace: str, table: Iterable[Proc]) -> dict[int, str]:
 
 
 def survey(workspace: str) -> Json:
-    """Processes of this workspace's jobs, helpers, job folders with their state, who holds slots of the host."""
+    """Return processes of this workspace's jobs, helpers, job folders with their state, and holders of the
+    host's slots."""
     table = list(scan({os.getpid()}))
     known = owners(workspace, table)
     processes = [told(proc, known[proc.pid]) for proc in table if proc.pid in known]
@@ -74,11 +75,11 @@ def survey(workspace: str) -> Json:
 
 
 class Reaping:
-    """Finds what may be ended.
+    """Finds the processes that may be ended.
 
     Attributes:
-        alive: jobs that live, and are left alone unless they are named.
-        seen: pid -> what it is, of all that were found.
+        alive: running jobs, which are left alone unless named.
+        seen: pid -> description of every process found.
     """
 
     def __init__(self, workspace: str, job: str, alive: set[str], named: set[str]) -> None:
@@ -87,10 +88,11 @@ class Reaping:
         self.jobs: dict[tuple[int, int], str] = {}
 
     def find(self) -> list[Proc]:
-        """Processes of jobs that are over; one that was found stays one, though its parent ends first."""
+        """Return processes of ended jobs; a process once found stays in the result, even if its parent ends
+        first."""
         table = list(scan({os.getpid()}))
         known = owners(self.workspace, table)
-        # A runner that began after the survey is no leftover, and neither is its job.
+        # A runner that started after the survey is not a leftover, and neither is its job.
         self.alive |= {known[proc.pid] for proc in table if proc.pid in known and is_runner(proc)} - self.named
         found = []
         for proc in table:
@@ -103,14 +105,14 @@ class Reaping:
         return found
 
     def kill(self) -> None:
-        """SIGKILL for the control groups of all that were found."""
+        """Send SIGKILL to the control groups of all jobs found."""
         for job in set(self.jobs.values()) - {""}:
             group = group_of(job_folder(self.workspace, job))
             if group:
                 group.kill()
 
     def forget(self) -> None:
-        """Nothing is left of the jobs of which anything was found."""
+        """Remove groups and lists of the jobs found, because no process is left."""
         for job in set(self.jobs.values()) - {""}:
             OfJob({}, job_folder(self.workspace, job)).forget()
 

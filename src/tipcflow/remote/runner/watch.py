@@ -1,4 +1,4 @@
-"""A controller's view of a job: a stream of events, including everything that it missed."""
+"""Stream of a job's events for a controller, including all events that it missed."""
 
 from __future__ import annotations
 
@@ -11,12 +11,16 @@ from .files import PIECE, Json, describe, lines, load, locked, log_name, open_re
 
 TICK_S, LOOK_S, ALIVE_S = 0.02, 0.1, 1.0
 STALE_S = 3.0  # an older heartbeat is reported even while logs grow
-AT_ONCE = 16  # pieces of one log before the other files get their turn
-BEHIND, KEPT = 16 * 1024 * 1024, 1024 * 1024  # bytes: who is farther behind a log's end gets only the last of it
+AT_ONCE = 16  # limit of pieces of one log before the other files are read
+BEHIND, KEPT = (
+    16 * 1024 * 1024,
+    1024 * 1024,
+)  # bytes: a reader that is further behind than this gets only the last part of the log
 
 
 def text_of(data: bytes, final: bool) -> tuple[str, int]:
-    """The text of a piece of log and how many bytes it took: a character cut in two waits for its rest."""
+    """Return the text of a piece of log and the number of bytes used: an incomplete character waits for its
+    rest."""
     if not final:
         for back in range(1, min(4, len(data)) + 1):
             lead = data[-back]
@@ -35,7 +39,7 @@ def age_of(beat: Json) -> float:
 
 
 def cpu_of(pid: int) -> bytes:
-    """The CPU time that a process has used, as its kernel writes it; nothing for one that is not there."""
+    """Return the CPU time of a process in the kernel's format; empty if the process does not exist."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as handle:
             stat = handle.read()
@@ -45,11 +49,11 @@ def cpu_of(pid: int) -> bytes:
 
 
 class Watch:
-    """One controller's view of one job.
+    """One controller's stream of one job.
 
     Args:
-        resume: leg -> bytes of its log that the controller has already.
-        files: send the small files that the job leaves, before its end is told.
+        resume: leg -> bytes of its log that the controller already has.
+        files: send the small files that the job leaves before its end event.
     """
 
     def __init__(self, folder: str, resume: dict[str, int], *, files: bool = False) -> None:
@@ -64,7 +68,7 @@ class Watch:
         self.stdout.register(1, 0)  # only hang-ups and errors
 
     def path(self, name: str) -> str:
-        """A file of the job folder."""
+        """Return the path of a file in the job folder."""
         return os.path.join(self.folder, name)
 
     def say(self, event: Json) -> None:
@@ -73,7 +77,7 @@ class Watch:
         say(event)
 
     def logs(self, final: bool) -> bool:
-        """New bytes of all logs; whether there may be more."""
+        """Print new bytes of all logs; return whether there may be more."""
         more = False
         for leg in self.offsets:
             try:
@@ -91,12 +95,12 @@ class Watch:
                     else:
                         more = True
             except OSError:
-                continue  # not there yet, or something else is in its place
+                continue  # not created yet, or not a regular file
         return more
 
     def catch_up(self, leg: str, handle: BinaryIO) -> None:
         """Skip output that cannot be transferred in time: a command may permanently write faster than the
-        connection."""
+        connection transfers."""
         offset, size = self.offsets[leg], os.fstat(handle.fileno()).st_size
         if size - offset <= BEHIND:
             return
@@ -108,14 +112,14 @@ class Watch:
         self.say({"event": "log", "leg": leg, "offset": offset, "size": skipped, "data": text})
 
     def news(self, final: bool) -> None:
-        """State, samples (the last of each second) and legs since the last look."""
+        """Print state, samples (the last of each second) and legs since the last call."""
         beat = load(self.path("heartbeat.json"))
         if beat and beat["state"] != self.state and not final:
             self.state = beat["state"]
             self.say({"event": "state", "state": self.state, "pid": beat["pid"], "t": beat["t"]})
         if beat and beat.get("hang", "") != self.hang:
             self.hang = beat["hang"]
-            if self.hang:  # else another leg began
+            if self.hang:  # otherwise another leg has started
                 self.say({"event": "hang", "message": self.hang, "progress": beat["progress"], "t": beat["t"]})
         if final or time.monotonic() - self.sampled >= ALIVE_S:
             self.sampled = time.monotonic()
@@ -128,7 +132,8 @@ class Watch:
         self.alive(beat)
 
     def alive(self, beat: Json | None) -> None:
-        """The heartbeat with its age in seconds: when nothing else was said, and whenever it stands still."""
+        """Print the heartbeat with its age in seconds: if no other event was printed, and whenever the
+        heartbeat is stale."""
         now = time.monotonic()
         if not beat or now - max(self.aged, 0.0 if self.stands_still(beat) else self.said) < ALIVE_S:
             return
@@ -136,9 +141,11 @@ class Watch:
         self.say(dict(beat, event="alive", age_s=age_of(beat), still_s=round(self.still_s(beat), 1)))
 
     def still_s(self, beat: Json) -> float:
-        """For how many seconds of this watch the runner has neither written a heartbeat nor used its CPU.
+        """Return for how many seconds of this watch the runner has neither written a heartbeat nor used its
+        CPU.
 
-        A runner that reads large outputs works without a heartbeat. While this process was stopped nothing counts.
+        A runner that reads large outputs works without a heartbeat. Time during which this process was
+        stopped does not count.
         """
         now, mark = time.monotonic(), (beat.get("up"), cpu_of(beat["pid"]))
         passed, self.looked = min(now - self.looked, 2 * ALIVE_S), now
@@ -147,11 +154,11 @@ class Watch:
 
     @staticmethod
     def stands_still(beat: Json) -> bool:
-        """Whether the runner does not write its heartbeat any more: it was stopped, or waits for a disk."""
+        """Return whether the runner has stopped writing its heartbeat: it was stopped, or waits for a disk."""
         return age_of(beat) > STALE_S
 
     def parcel(self) -> None:
-        """The files, for a controller that wants them."""
+        """Print the inline files for a controller that requests them."""
         spec = load(self.path("job.json"))
         if self.files and spec:
             from .parcel import parcel
@@ -159,12 +166,12 @@ class Watch:
             self.say(dict(parcel(self.folder, spec), event="files"))
 
     def run(self, seconds: float) -> None:
-        """Print events until the job has ended or is lost, the reader is gone, or `seconds` have passed."""
+        """Print events until the job has ended or is lost, the reader disconnects, or `seconds` have passed."""
         now = time.monotonic()
         until, look, lease = now + seconds, now, now
         while not self.stdout.poll(0):
             now = time.monotonic()
-            ended = os.path.exists(self.path("exit.json"))  # asked first: the logs were written before
+            ended = os.path.exists(self.path("exit.json"))  # checked first: the logs were written before
             lost = False
             if now >= lease:
                 touch_lease(self.folder)

@@ -1,4 +1,4 @@
-"""The processes of one job: found wherever they are, sampled, and ended."""
+"""Processes of one job: found wherever they are, sampled, and ended."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ STRANGE_S = 2.0
 
 
 class Workers:
-    """Everything that the runner's commands started, whether it is still their child or not.
+    """All processes that the runner's commands started, whether still their descendants or not.
 
     Attributes:
-        statuses: pid -> wait status of the children that have ended, adopted orphans included.
+        statuses: pid -> wait status of the ended children, including adopted orphans.
         seen: every pid that ever belonged to the job.
-        helpers: the runner's own children, which are none of the job.
-        group: the control group that the commands run in, where the node allows one.
-        world: the largest world size that a launcher told a process of the current command; 0 for none.
-        peak, gpu_peak: rank -> most memory of the current command so far, bytes; 'total' is the most of the sum.
+        helpers: the runner's own children, which do not belong to the job.
+        group: the control group of the commands, if the node permits one.
+        world: the largest world size that a launcher set for a process of the current command; 0 for none.
+        peak, gpu_peak: rank -> peak memory of the current command so far, bytes; 'total' is the peak of the
+            sum.
     """
 
     def __init__(self, folder: str, spec: Json) -> None:
@@ -38,26 +39,26 @@ class Workers:
         self.seen: set[int] = set()
         self.helpers: set[int] = set()
         self.strangers: set[int] = set()
-        self.strange = 0.0  # until when strangers are believed to be some, with a container
+        self.strange = 0.0  # until when the list of other processes is valid, for a job with a container
         self.ends = RankEnds()
         self.peak: dict[str, int] = {}
         self.gpu_peak: dict[str, int] = {}
         self.world = 0
 
     def forget(self) -> None:
-        """Begin with a new command."""
+        """Reset for a new command."""
         self.statuses, self.peak, self.gpu_peak, self.ends = {}, {}, {}, RankEnds()
         self.world = 0
 
     def forget_all(self) -> None:
-        """The job has ended: unless processes are left, its list of processes is no longer needed."""
+        """The job has ended: its list of processes is no longer needed, unless processes are left."""
         if not self.find():
             self.on_file.forget()
             if self.group:
                 self.group.close()
 
     def reap(self) -> None:
-        """Take note of children that have ended."""
+        """Record ended children."""
         while True:
             try:
                 pid, status, usage = os.wait4(-1, os.WNOHANG)
@@ -68,13 +69,13 @@ class Workers:
             self.statuses[pid] = status
             self.seen |= {pid} - self.helpers
             self.helpers.discard(pid)
-            # A command may be over before its first sample: then its largest process counts (in KiB; it began as
-            # a copy of this process, so a smaller number says nothing).
+            # A command may end before its first sample: its largest process then counts (in KiB; it started as
+            # a copy of this process, so a smaller number is meaningless).
             if usage.ru_maxrss > resource.getrusage(resource.RUSAGE_SELF).ru_maxrss:
                 self.peak["total"] = max(self.peak.get("total", 0), usage.ru_maxrss * 1024)
 
     def find(self, skip: AbstractSet[int] = frozenset()) -> list[Proc]:
-        """The job's living processes; those in `skip` are not looked at."""
+        """Return the job's living processes; those in `skip` are not inspected."""
         self.reap()
         table = list(scan({os.getpid()} | self.gpu.pids | self.helpers | skip))
         ours = family(table, os.getpid(), self.spec, self.group.pids() if self.group else frozenset())
@@ -85,9 +86,10 @@ class Workers:
         return ours
 
     def sample(self, leg: str) -> Json | None:
-        """Memory, CPU seconds and GPU use by rank; None when nothing runs. What was a stranger stays one."""
+        """Return memory, CPU seconds and GPU use by rank; None without processes. A process known to be
+        another's is not checked again."""
         alive = set(os.listdir("/proc"))
-        # But for a container's processes: they descend from the engine, and become ours with a later exec.
+        # Except with a container: its processes descend from the engine, and join the job with a later exec.
         known = self.strangers if not self.spec.get("container") or time.monotonic() < self.strange else set()
         procs = self.find({pid for pid in known if str(pid) in alive})
         if not known:
@@ -111,7 +113,7 @@ class Workers:
         return dict(line, gpu=gpu, gpus=gpus) if self.gpu.readers else line
 
     def end(self, meanwhile: Callable[[], None], *, grace_s: float) -> dict[int, str]:
-        """End all that is still there; pid -> last signal sent. `meanwhile` is called again and again."""
+        """End all remaining processes; return pid -> last signal sent. `meanwhile` is called repeatedly."""
 
         def find() -> list[Proc]:
             meanwhile()
