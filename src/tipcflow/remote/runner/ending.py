@@ -17,9 +17,7 @@ def job_record(spec: Json, records: list[Json], reason: str, message: str) -> Js
     bad = [one for one in records if one.get("exit_code") != 0]
     chosen = (bad or records[-1:] or [refused(spec, "")])[0]
     record = dict(chosen, leg="", message=message, reason=reason or chosen["reason"])
-    if (
-        reason and chosen["reason"] != reason
-    ):  # the job was ended for another reason than the result of that command
+    if reason and chosen["reason"] != reason:  # the job was ended for another reason than that command
         record = {key: value for key, value in record.items() if key not in ("exit_code", "signal")}
     if bad and not reason:
         count = f"{len(bad)} of {len(spec['commands'])} legs failed, the first: {chosen['leg']}: "

@@ -13,11 +13,7 @@ from .said import said, tool
 from .stack_signal import NUMBER, can_be_asked
 
 MOST = 32  # limit of processes
-ONE_S, ALL_S, ANSWER_S = (
-    4.0,
-    12.0,
-    2.0,
-)  # time limits of one py-spy call, of all calls, and of the response to a signal
+ONE_S, ALL_S, ANSWER_S = 4.0, 12.0, 2.0  # limits of one py-spy call, all calls, the response to a signal
 QUIET_S = 0.15  # a response is complete after this long without another byte
 SIZE = 256 * 1024  # limit of one process's stacks, bytes
 STACK = re.compile(r"^(?:(?:Current t|T)hread 0x[0-9a-f]+ .*|  File .*|  \.\.\.)$", re.M)

@@ -12,10 +12,8 @@ from .files import PIECE, Json, describe, lines, load, locked, log_name, open_re
 TICK_S, LOOK_S, ALIVE_S = 0.02, 0.1, 1.0
 STALE_S = 3.0  # an older heartbeat is reported even while logs grow
 AT_ONCE = 16  # limit of pieces of one log before the other files are read
-BEHIND, KEPT = (
-    16 * 1024 * 1024,
-    1024 * 1024,
-)  # bytes: a reader that is further behind than this gets only the last part of the log
+# Bytes: a reader that is further than BEHIND behind a log's end gets only the last KEPT bytes of the log.
+BEHIND, KEPT = 16 * 1024 * 1024, 1024 * 1024
 
 
 def text_of(data: bytes, final: bool) -> tuple[str, int]:

@@ -1,1 +1,1 @@
-"""Reading for pages, history and baselines."""
+"""Queries for pages, history and baselines."""

@@ -1,4 +1,4 @@
-"""Many runs at once: which there are, which have no status yet, how long those took that have one."""
+"""Queries over many runs: which exist, which have no status yet, and how long finished runs took."""
 
 from collections import defaultdict
 from collections.abc import Collection
@@ -11,21 +11,21 @@ from tipcflow.domain.numbers.environment import unlike_before
 from tipcflow.store.base import StoreBase
 from tipcflow.store.schema import attempts, runs
 
-# Runs that did all that was planned: one that crashed early says nothing about how long the chain takes.
+# Complete runs: a run that crashed early says nothing about the duration of the chain.
 _WHOLE = (Status.PASS, Status.IMPROVEMENT, Status.UNCONFIRMED, Status.REGRESSION)
-# Those, and runs that did enough to be told that they are wrong.
+# Complete runs, and runs that completed enough to be evaluated as failed.
 _JUDGED = (*_WHOLE, Status.FAILED)
-# The newest ones of a chain: frameworks and nodes get faster.
+# The newest runs of a chain, because frameworks and nodes get faster.
 _RECENT = 5
-# Databases limit how many values a query may name.
+# Databases limit the number of values in a query.
 _AT_ONCE = 500
 
 
 class FinishedMixin(StoreBase):
-    """Table runs, many at once."""
+    """Table runs, many rows at once."""
 
     def known_runs(self, run_ids: Collection[str]) -> dict[str, Run]:
-        """The runs of these ids that there are."""
+        """Return the existing runs of these ids."""
         wanted, found = sorted(run_ids), {}
         with self._read() as connection:
             for start in range(0, len(wanted), _AT_ONCE):
@@ -35,15 +35,16 @@ class FinishedMixin(StoreBase):
         return found
 
     def unfinished_runs(self) -> list[Run]:
-        """All runs that have no status, oldest first."""
+        """Return all runs without a status, oldest first."""
         query = select(runs).where(runs.c.status.is_(None)).order_by(runs.c.created_at, runs.c.id)
         with self._read() as connection:
             return [Run.model_validate(dict(row)) for row in connection.execute(query).mappings()]
 
     def durations(self, mode: str) -> dict[str, float]:
-        """Chain -> the median of its newest whole runs in a mode, seconds from the first attempt to the end.
+        """Return chain -> median duration of its newest complete runs in a mode, seconds from the first attempt
+        to the end.
 
-        Waiting for slots does not count. Chains without such a run are not in it.
+        Time spent waiting for slots does not count. Chains without such a run are not included.
         """
         began = func.min(attempts.c.started_at)
         query = (
@@ -61,13 +62,14 @@ class FinishedMixin(StoreBase):
         return {chain: median(several) for chain, several in took.items()}
 
     def unlike_before(self, run: Run) -> str:
-        """In what a run's environment differs from that of its chain's run before in that mode, in words; '' when
-        it does not, or there is none."""
+        """Describe how a run's environment differs from that of the previous run of its chain in that mode; ''
+        if it does not differ, or there is no previous run."""
         before = next(iter(self.earlier_runs(run, 1)), None)
         return "" if before is None else unlike_before(run.environment, before.environment, before.id)
 
     def earlier_runs(self, run: Run, limit: int) -> list[Run]:
-        """Runs of the same chain and mode that began before a run and say something of it, newest first."""
+        """Return runs of the same chain and mode that began before a run and completed enough to be evaluated,
+        newest first."""
         query = (
             select(runs)
             .where(runs.c.chain == run.chain, runs.c.mode == run.mode, runs.c.id != run.id)

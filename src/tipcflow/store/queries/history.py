@@ -1,4 +1,4 @@
-"""Facts of a run for the checks, and the past runs that it is compared with."""
+"""Facts of a run for the checks, and the past runs for comparison."""
 
 from collections.abc import Collection
 from statistics import median
@@ -19,16 +19,17 @@ from tipcflow.store.series.summaries import last_attempts
 from tipcflow.store.steps import StepsMixin
 
 _ACCEPTED = (Status.PASS, Status.IMPROVEMENT)
-# Limit of samples used for judging a run: spread over each series, plus all samples that are not finite.
-# Losses are chosen by themselves: curves of two runs are compared, whatever else the runs logged.
+# Limits of samples used to evaluate a run: spread over each series, plus all samples that are not finite.
+# Losses have their own limit: curves of two runs are compared, regardless of the other metrics that the runs
+# logged.
 LOSSES, OTHERS = 50_000, 100_000
-# The document of a run's numbers, and the version of the rule by which `numbers_of` makes them.
+# The document of a run's metrics, and the version of the rule by which `numbers_of` computes them.
 NUMBERS, RULE = "numbers", 2
 _DOCUMENTS = ("predictions", "autolog", "engine", "ranks", "lines", "cut", "reports")
 
 
 class HistoryMixin(RunsMixin, StepsMixin, MeasurementsMixin, DocumentsMixin):
-    """Combines the data of the other parts."""
+    """Combines the data of the other mixins."""
 
     def facts(self, run_id: str) -> Facts:
         """Return all facts of a run; records and measurements of the last attempt of each step.
@@ -69,7 +70,7 @@ class HistoryMixin(RunsMixin, StepsMixin, MeasurementsMixin, DocumentsMixin):
         """Return the AutoLog version of the reports of the last attempts of a run's legs; '' without one."""
         kept = self.several_documents(run_id, ("reporters", "reporter"))
         known = kept.get("reporters")
-        # Until 2026-11-22 it was one document of the run, `reporter`.
+        # Until 2026-11-22, the reporter was one document of the run, `reporter`.
         return str(kept.get("reporter", "")) if known is None else ", ".join(dict.fromkeys(known.values()))
 
     def accepted_runs(
@@ -114,8 +115,8 @@ class HistoryMixin(RunsMixin, StepsMixin, MeasurementsMixin, DocumentsMixin):
             return list(connection.execute(query).scalars())
 
     def elsewhere(self, run: Run) -> tuple[str, int]:
-        """(the environment class with most accepted runs of a run's chain, mode and semantics, how many); ('', 0)
-        where the run's own class has any."""
+        """Return (the environment class with most accepted runs of a run's chain, mode and semantics, their
+        number); ('', 0) if the run's own class has any."""
         query = (
             select(runs.c.environment, func.count())
             .where(runs.c.chain == run.chain, runs.c.mode == run.mode, runs.c.compat == run.compat)
@@ -213,7 +214,7 @@ class HistoryMixin(RunsMixin, StepsMixin, MeasurementsMixin, DocumentsMixin):
             return measurements_of(connection, last_attempts(select(series), run_id).where(losses), LOSSES)
 
     def _is_loss(self, run_id: str) -> ColumnElement[bool]:
-        """Which series of a run are training losses."""
+        """Select the series of a run that are training losses."""
         train = series.c.phase == Phase.TRAIN.value
         with self._read() as connection:
             names = connection.execute(last_attempts(select(series.c.metric).distinct(), run_id).where(train))

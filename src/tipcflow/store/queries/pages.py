@@ -1,4 +1,4 @@
-"""What pages ask of the database: lists with their filters, and one run without its raw samples."""
+"""Queries of the web pages: lists with filters, and one run without its raw samples."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -13,14 +13,15 @@ from tipcflow.store.schema import runs, series
 from tipcflow.store.series.packing import packed_of, value_of
 from tipcflow.store.series.summaries import last_attempts
 
-# Signs of a reason that a list shows; the run's own page has all of it.
+# Characters of a reason in a list; the run's own page shows the whole reason.
 REASON = 400
 _SEARCHED = ("chain", "id", "reason", "suite_commit", "framework", "cluster", "mode", "trigger")
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """Which runs a list shows; '' is any. `status` is a status word, or `running` for those without one yet."""
+    """Filter of a list of runs; '' matches any. `status` is a status word, or `running` for runs without a
+    status."""
 
     suite: str = ""
     status: str = ""
@@ -30,7 +31,7 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Past:
-    """One earlier run of a chain, as its history strip shows it."""
+    """One earlier run of a chain, as shown in its history strip."""
 
     id: str
     status: Status | None
@@ -39,7 +40,7 @@ class Past:
 
 @dataclass(frozen=True)
 class ChainRow:
-    """A chain: its newest run, and its newest runs oldest first."""
+    """A chain: its newest run, and its newest runs, oldest first."""
 
     chain: str
     latest: Run
@@ -48,7 +49,7 @@ class ChainRow:
 
 @dataclass(frozen=True)
 class Listed:
-    """One page of a list. `total` counts all rows that match; `counts` the status words before that filter."""
+    """One page of a list. `total` counts all matching rows; `counts` the status words before the status filter."""
 
     rows: tuple[Any, ...]
     total: int
@@ -69,10 +70,10 @@ class LossPoint:
 
 
 class PagesMixin(StoreBase):
-    """Reads only; nothing here loads the raw samples of a run but `losses`."""
+    """Read-only queries; only `losses` loads raw samples of a run."""
 
     def chains_page(self, wanted: Wanted, *, limit: int, offset: int = 0, history: int = 20) -> Listed:
-        """Chains by their newest run, newest first: rows are `ChainRow`, counts are of newest runs."""
+        """Return chains by their newest run, newest first: rows are `ChainRow`, counts are of newest runs."""
         with self._read() as connection:
             found = connection.execute(_latest(wanted)).all()
             matching = [row for row in found if not wanted.status or _word(row[2]) == wanted.status]
@@ -90,7 +91,7 @@ class PagesMixin(StoreBase):
         return Listed(rows, len(matching), _counts(found))
 
     def runs_page(self, wanted: Wanted, *, limit: int, offset: int = 0) -> Listed:
-        """Runs, newest first: rows are `Run` with the beginning of their reason."""
+        """Return runs, newest first: rows are `Run` with the start of their reason."""
         match = _match(wanted)
         said = select(runs.c.status, func.count()).where(*match).group_by(runs.c.status)
         query = select(*_COLUMNS).where(*match, *_of_status(wanted.status)).order_by(*_NEWEST)
@@ -101,20 +102,21 @@ class PagesMixin(StoreBase):
         return Listed(rows, total, counts)
 
     def suites(self) -> list[str]:
-        """The names of all suites that were ever run."""
+        """Return the names of all suites with runs."""
         with self._read() as connection:
             return sorted(connection.execute(select(runs.c.suite).distinct()).scalars())
 
     def run_or_none(self, run_id: str) -> Run | None:
-        """The run of exactly that id, None when there is none."""
+        """Return the run with exactly that id, None if it does not exist."""
         with self._read() as connection:
             row = connection.execute(select(runs).where(runs.c.id == run_id)).mappings().first()
         return None if row is None else _run(row)
 
     def losses(self, run_id: str) -> list[LossPoint]:
-        """Training losses of each step's last attempt, by step, node, rank and in the order they were logged.
+        """Return training losses of each step's last attempt, by step, node, rank and in the order they were
+        logged.
 
-        None of a series that was rolled up.
+        A series that was rolled up returns none.
         """
         columns = [series.c[name] for name in ("step", "node", "rank", "samples")]
         query = last_attempts(select(*columns), run_id).where(
@@ -145,7 +147,7 @@ _STATUS: dict[str | None, Status | None] = {None: None} | {status.value: status 
 
 
 def _match(wanted: Wanted) -> list[ColumnElement[bool]]:
-    """Every filter but that of the status."""
+    """Return all filters except the status."""
     found: list[ColumnElement[bool]] = []
     if wanted.suite:
         found.append(runs.c.suite == wanted.suite)
@@ -163,10 +165,10 @@ def _of_status(status: str) -> list[ColumnElement[bool]]:
 
 
 def _latest(wanted: Wanted) -> Select[Any]:
-    """The newest run of each chain, if it matches; the text is looked for in newest runs only.
+    """Select the newest run of each chain, if it matches; the text filter applies to newest runs only.
 
-    It steps through an index from chain to chain, so that it costs as much as there are chains: a maximum over all
-    runs, or numbering them, costs as much as there are runs.
+    The query steps through an index from chain to chain, so its cost is proportional to the number of
+    chains; a maximum over all runs, or numbering them, costs as much as there are runs.
     """
     return _NEWEST_OF_CHAINS.where(*_match(wanted)).order_by(*_NEWEST)
 
@@ -185,7 +187,7 @@ def _shown(ids: list[str]) -> Select[Any]:
 
 
 def _strips(history: int) -> Select[Any]:
-    """The newest runs of the chains of given runs (`ids`), newest first; a few more where times are equal."""
+    """Select the newest runs of the chains of given runs (`ids`), newest first; a few more if times are equal."""
     last = select(_OTHER.c.created_at).where(_OTHER.c.chain == _LAST.c.chain).order_by(*_newest(_OTHER))
     since = func.coalesce(last.limit(1).offset(max(history, 1) - 1).scalar_subquery(), 0.0)
     own = and_(runs.c.chain == _LAST.c.chain, runs.c.created_at >= since)
@@ -206,6 +208,6 @@ def _run(row: RowMapping) -> Run:
     return Run.model_validate(dict(row))
 
 
-# Made once: an alias has all columns of its table, which takes longer to make than to ask for.
+# Created once: an alias has all columns of its table, and creating it takes longer than the query.
 _OTHER, _LAST = runs.alias(), runs.alias()
 _NEWEST_OF_CHAINS = _newest_of_chains()

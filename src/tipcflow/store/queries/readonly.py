@@ -1,4 +1,4 @@
-"""The metrics database for readers that must not change it: the pages behind Airflow's login."""
+"""Read-only access to the metrics database, for the pages behind Airflow's login."""
 
 import sqlite3
 from pathlib import Path
@@ -21,26 +21,26 @@ WAIT_S = 10
 class ReadonlyStore(PagesMixin, Store):
     """A store whose connections cannot write.
 
-    SQLite is opened with `mode=ro` and `query_only`, a connection per use, so that a file that was exchanged is
-    noticed; PostgreSQL with `default_transaction_read_only=on` and a limit per statement.
+    SQLite is opened with `mode=ro` and `query_only`, one connection per use, so that a replaced file is
+    detected; PostgreSQL with `default_transaction_read_only=on` and a limit per statement.
     """
 
     @classmethod
     def of(cls, url: str) -> Self:
-        """The store at that URL; nothing is connected yet.
+        """Return the store at that URL, without connecting.
 
         Raises:
-            ConfigError: when the URL is wrong.
+            ConfigError: the URL is invalid.
         """
         parsed = normal_url(url)
         return cls(_sqlite(parsed) if parsed.get_backend_name() == "sqlite" else _postgresql(parsed), url)
 
     def refuse_unusable(self) -> None:
-        """Ask whether the database is there and has this code's tables.
+        """Check whether the database exists and has this code's tables.
 
         Raises:
-            ConfigError: it is older or newer than this code.
-            InfraError: there is none yet, or it cannot be reached or read.
+            ConfigError: the database is older or newer than this code.
+            InfraError: the database does not exist yet, or cannot be reached or read.
         """
         where = self._engine.url
         if where.get_backend_name() == "sqlite" and not Path(where.database or "").is_file():
@@ -83,7 +83,7 @@ def _sqlite(url: URL) -> Engine:
     path = Path(url.database).absolute()
 
     def connect() -> sqlite3.Connection:
-        # as_uri quotes what would end a path in a URI: `?`, `#` and `%` in folder names
+        # as_uri quotes the characters that would end a path in a URI: `?`, `#` and `%` in folder names
         return sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=WAIT_S, check_same_thread=False)
 
     named = URL.create("sqlite", database=str(path))
@@ -91,7 +91,7 @@ def _sqlite(url: URL) -> Engine:
 
     @event.listens_for(engine, "connect")
     def _configure(connection: sqlite3.Connection, _: object) -> None:
-        connection.isolation_level = None  # we say BEGIN ourselves
+        connection.isolation_level = None  # tipcflow issues BEGIN itself
         connection.execute("PRAGMA query_only=ON")
 
     @event.listens_for(engine, "begin")

@@ -1,1 +1,1 @@
-"""Series of samples: packed, summarised, rolled up."""
+"""Storage of sample series: packing, summaries, retention."""

@@ -1,4 +1,4 @@
-"""Whole series into the table: columns of numbers, without an object per number."""
+"""Bulk storage of whole series: columns of values, without an object per value."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from tipcflow.store.series.columns import Places
 
-# Bytes of text that one statement carries.
+# Maximum text per statement, bytes.
 _PORTION = 8 << 20
 
 
@@ -23,15 +23,15 @@ class SeriesMixin(StoreBase):
     """Table series."""
 
     def add_series(self, items: Iterable[Series]) -> int:
-        """Store series of one step, all of them or none; samples whose key is there already are left as they are.
+        """Store series of one step, all of them or none; samples whose key is already stored are unchanged.
 
-        The series are taken one by one: only one of them is in memory at a time.
+        The series are consumed one by one: only one of them is in memory at a time.
 
         Returns:
-            How many samples were really added.
+            Number of samples added.
 
         Raises:
-            sqlalchemy.exc.IntegrityError: when their attempt was never opened.
+            sqlalchemy.exc.IntegrityError: the attempt of the samples was never opened.
             ValueError: a sample is new in a series whose samples were rolled up.
         """
         added = 0
@@ -48,7 +48,7 @@ class _Writer:
     """Writes in portions.
 
     Attributes:
-        known: what is in the table of the steps that came so far.
+        known: the stored series of the steps seen so far.
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -60,7 +60,7 @@ class _Writer:
         self._places: Places | None = None
 
     def add(self, one: Series) -> int:
-        """Take a series; how many of its samples are new."""
+        """Add a series; return the number of its new samples."""
         from tipcflow.store.series.columns import Places, pack_series
 
         step = (storable(one.run), storable(one.step))
@@ -86,7 +86,7 @@ class _Writer:
         return extend(self._connection, key, list(_measurements(one)), known)
 
     def flush(self) -> None:
-        """Write what was taken."""
+        """Write the pending series."""
         if self._rows:
             insert(self._connection, self._rows)
         self._rows, self._size = [], 0
@@ -98,7 +98,7 @@ def _key(one: Series) -> Key:
 
 
 def _measurements(one: Series) -> "Iterator[Measurement]":
-    """The samples one by one: a series that grows after it was stored is rare."""
+    """Yield the samples one by one: series rarely grow after they were stored."""
     key = {name: getattr(one, name) for name in KEY}
     changes = dict(one.units)
     unit = one.unit

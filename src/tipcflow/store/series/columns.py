@@ -1,7 +1,7 @@
-"""A long series as packed columns: a number takes about 10 bytes instead of 35, and no Python object.
+"""Packed columns of a long series: a value takes about 10 bytes instead of 35, and no Python object.
 
-The text is still a JSON array of rows (packing.py), so that databases can read it: it has one row, the last
-sample, with its unit and source and, in the eighth place, an object of all samples:
+The text remains a JSON array of rows (packing.py), so that databases can read it. It has one row, the last
+sample, with its unit and source and, as the eighth element, an object of all samples:
 
     {"n": 3000000, "value": "i4/100000:…", "epoch": […], "iteration": […], "offset": […], "units": [[0, "s"]]}
 
@@ -24,7 +24,7 @@ from tipcflow.domain import Series
 from tipcflow.store.series.packing import Packed, summary, text_of
 from tipcflow.store.types import storable
 
-# Shorter series stay rows of JSON, which SQL can read one by one (view `measurements`).
+# Shorter series remain rows of JSON, which SQL can read one by one (view `measurements`).
 LONG = 2000
 _DECIMALS = (0, 1, 2, 3, 4, 5, 6, 8)
 _PROBE = 512
@@ -48,12 +48,12 @@ class Columns:
 
     @property
     def not_finite(self) -> list[int]:
-        """The ordinals of nan and inf."""
+        """Return the ordinals of nan and inf."""
         found: list[int] = np.flatnonzero(~np.isfinite(self.values)).tolist()
         return found
 
     def rows(self, chosen: Sequence[int] | None = None) -> Iterator[list[Any]]:
-        """Rows as packing.py has them, with unit and source: all, or those of these ordinals."""
+        """Yield rows in the form of packing.py, with unit and source: all, or those of these ordinals."""
         numbers = range(len(self.values)) if chosen is None else chosen
         at = slice(None) if chosen is None else np.asarray(chosen, dtype=np.intp)
         columns = [column[at].tolist() for column in (self.values, self.epoch, self.iteration, self.offset)]
@@ -64,14 +64,14 @@ class Columns:
 
 
 class Places:
-    """How epochs, iterations and offsets of the last series were packed: most metrics of a log are printed by the
-    same lines."""
+    """The packed epochs, iterations and offsets of the last series, because most metrics of a log are printed
+    by the same lines."""
 
     def __init__(self) -> None:
         self._last: dict[str, tuple[Array, list[str]]] = {}
 
     def texts(self, name: str, column: Array) -> list[str]:
-        """The packed column; packed again only when it differs from that of the last series."""
+        """Return the packed column; it is packed again only if it differs from that of the last series."""
         known = self._last.get(name)
         if known is None or not np.array_equal(known[0], column):
             known = self._last[name] = (column, _differences(column))
@@ -79,10 +79,10 @@ class Places:
 
 
 def pack_series(one: Series, places: Places | None = None) -> tuple[str, tuple[Any, ...]]:
-    """A series -> its text and the columns of SUMMARY.
+    """Return the text of a series and the columns of SUMMARY.
 
     Args:
-        places: shared by the series of a log, one after the other.
+        places: shared by consecutive series of a log.
     """
     units = ((0, storable(one.unit)), *((start, storable(unit)) for start, unit in one.units))
     if len(one) <= LONG:
@@ -97,7 +97,7 @@ def pack_series(one: Series, places: Places | None = None) -> tuple[str, tuple[A
 
 
 def columns_of(row: Sequence[Any]) -> Columns:
-    """What `pack_series` packed, from the only row of the text."""
+    """Unpack the result of `pack_series` from the only row of the text."""
     packed = row[7]
     epoch, iteration, offset = (_summed(packed[name]) for name in ("epoch", "iteration", "offset"))
     units = tuple((int(start), str(unit)) for start, unit in packed["units"])
@@ -113,7 +113,7 @@ def _text(one: Series, units: Sequence[tuple[int, str]], places: Places) -> str:
     head = [last, _told(float(one.values[-1])), int(one.epoch[-1]), int(one.iteration[-1]), int(one.offset[-1])]
     packed = {"n": len(one), "units": units}
     row = [*head, units[-1][1], storable(one.source), packed]
-    # The columns are joined by hand: Base64 needs no escapes, and an encoder would look for them.
+    # The columns are joined by hand: Base64 needs no escapes, and an encoder would search for them.
     texts = [f'"value":"{_packed_floats(one.values)}"']
     for name in ("epoch", "iteration", "offset"):
         texts.append(
@@ -127,7 +127,7 @@ def _base64(array: Array, kind: str) -> str:
 
 
 def _unpacked(text: str) -> tuple[Array, float]:
-    """The numbers of a packed text, and what they are divided by."""
+    """Return the integers or doubles of a packed text, and their divisor."""
     kind, _, data = text.partition(":")
     name, _, scale = kind.partition("/")
     return np.frombuffer(binascii.a2b_base64(data), dtype=f"<{name}"), float(scale or 1)
@@ -144,7 +144,7 @@ def _packed_floats(values: Floats) -> str:
 
 
 def _scaled(values: Floats, scale: float) -> Ints | None:
-    """The values as integers that give exactly the same values when they are divided; None where they do not."""
+    """Return the values as integers that give exactly these values after division by `scale`; None if inexact."""
     with np.errstate(over="ignore", invalid="ignore"):
         scaled = np.rint(values * scale)
         if not (np.abs(scaled) < 2**53).all():  # also false for nan
@@ -160,7 +160,7 @@ def _floats(text: str) -> Floats:
 
 
 def _smallest(whole: Ints, tail: str = "") -> str:
-    """Integers in the smallest type that holds all of them."""
+    """Pack integers in the smallest type that holds all of them."""
     low, high = (int(whole.min()), int(whole.max())) if len(whole) else (0, 0)
     for kind in _INTEGERS:
         info = np.iinfo(kind)
@@ -188,7 +188,7 @@ def _summed(packed: Sequence[str]) -> Ints:
 
 
 def _summary(values: Floats) -> tuple[Any, ...]:
-    """As packing.summary has it; a mean may differ from it in the last digit."""
+    """Like packing.summary; the mean may differ from it in the last digit."""
     last = None if math.isnan(values[-1]) else float(values[-1])
     finite = values[np.isfinite(values)]
     head = (len(values), len(values) - 1, len(finite))
@@ -197,7 +197,7 @@ def _summary(values: Floats) -> tuple[Any, ...]:
     with np.errstate(over="ignore"):
         mean = float(finite.sum()) / len(finite)
     top = len(finite) - 1
-    finite.sort()  # with the CPU's vector instructions: faster than a partition at several places
+    finite.sort()  # uses the CPU's vector instructions: faster than a partition at several positions
 
     def at(share: float) -> float:
         low, high = _between(share * top)

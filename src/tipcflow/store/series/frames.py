@@ -1,4 +1,4 @@
-"""The numbers as pandas DataFrames, for analysis. pandas is imported when the first one is asked for."""
+"""Measurements as pandas DataFrames, for analysis; pandas is imported with the first DataFrame."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,7 @@ _PROCESS = {
 
 
 class FramesMixin(StepsMixin, MeasurementsMixin, SummariesMixin):
-    """Reads only."""
+    """Read-only queries that return DataFrames."""
 
     def history(
         self,
@@ -41,18 +41,19 @@ class FramesMixin(StepsMixin, MeasurementsMixin, SummariesMixin):
         since: float | None = None,
         each: bool = False,
     ) -> "DataFrame":
-        """What a metric was in each run of a chain, oldest first.
+        """Return a metric in each run of a chain, oldest run first.
 
         Args:
             step: a step's id, or its last part (`train`).
             environment: an environment class, or a word of one (`v100`); '' for all.
-            since: seconds since the epoch; older runs are left out.
-            each: one row per process (node and rank) instead of one over all of them.
+            since: seconds since the epoch; older runs are excluded.
+            each: one row per process (node and rank) instead of one row for all processes.
 
         Returns:
-            per run, step, leg and phase: run, at (UTC), status, mode, environment, framework, suite_commit, step,
-            leg, phase, unit, processes, n (samples), mean, median, p10, p90, lowest, highest (of the finite ones),
-            rolled_up (percentiles are then those of the processes' medians). Of the last attempt of each step.
+            per run, step, leg and phase: run, at (UTC), status, mode, environment, framework, suite_commit,
+                step, leg, phase, unit, processes, n (samples), mean, median, p10, p90, lowest, highest (of
+                the finite samples), rolled_up (percentiles are then those of the processes' medians). Covers
+                the last attempt of each step.
         """
         asked = Asked(chain, step, metric, environment, leg, str(phase), mode, since)
         names = _PROCESS if each else _HISTORY
@@ -60,7 +61,8 @@ class FramesMixin(StepsMixin, MeasurementsMixin, SummariesMixin):
         return _frame(rows, list(names), time="at")
 
     def samples(self, run_id: str) -> "DataFrame":
-        """All measurements of a run, all attempts included: a row each, with the fields of `Measurement`.
+        """Return all measurements of a run, including all attempts: one row each, with the fields of
+        `Measurement`.
 
         A row with `stands_for` above 1 is the median of samples that were rolled up (`Store.measurements`).
         """
@@ -68,8 +70,9 @@ class FramesMixin(StepsMixin, MeasurementsMixin, SummariesMixin):
         return _frame(rows, list(Measurement.model_fields))
 
     def legs(self, run_id: str) -> "DataFrame":
-        """The inference legs of a run, in the plan's order: step, leg, status, reason, node, exit_code, duration_s
-        (NaN where it never started), and the median of every metric that a leg of the run has."""
+        """Return the inference legs of a run, in the plan's order: step, leg, status, reason, node, exit_code,
+        duration_s (NaN if the leg never started), and the median of every metric that any leg of the run
+        has."""
         medians = self.leg_medians(run_id)
         metrics = sorted({metric for _, _, metric in medians})
         rows = [

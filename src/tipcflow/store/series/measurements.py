@@ -1,4 +1,4 @@
-"""Measurements: stored once, whatever happens. A series of them is one row (packing.py says how)."""
+"""Storage of measurements, each exactly once. A series of them is one row (format: packing.py)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
@@ -31,17 +31,17 @@ class MeasurementsMixin(StoreBase):
     """Table series."""
 
     def add_measurements(self, items: Iterable[Measurement]) -> int:
-        """Store measurements, all of them or none; those whose key is there already are left as they are.
+        """Store measurements, all of them or none; measurements whose key is already stored are unchanged.
 
-        Calls about the same run wait for each other, so that two that store the same measurements at once store
-        them once and do not lock each other out.
+        Concurrent calls for the same run wait for each other, so that two calls with the same measurements
+        store them once and do not deadlock.
 
         Returns:
-            How many were really added, so that a repeated call returns 0.
+            Number of measurements added, so a repeated call returns 0.
 
         Raises:
-            sqlalchemy.exc.IntegrityError: when their attempt was never opened.
-            ValueError: a negative ordinal; or one that is new in a series whose samples were rolled up.
+            sqlalchemy.exc.IntegrityError: the attempt of the measurements was never opened.
+            ValueError: an ordinal is negative, or is new in a series whose samples were rolled up.
         """
         groups = _grouped(items)
         if not groups:
@@ -70,10 +70,10 @@ class MeasurementsMixin(StoreBase):
         metric: str | Sequence[str] | None = None,
         phase: str | None = None,
     ) -> list[Measurement]:
-        """The measurements of a run that match all filters, in the order of their key.
+        """Return the measurements of a run that match all filters, in the order of their key.
 
-        Of a series whose samples were rolled up there is one: the median, with `stands_for`; of evaluations also
-        the last sample.
+        A series whose samples were rolled up returns one measurement: the median, with `stands_for`; an
+        evaluation also returns the last sample.
         """
         query = select(series).where(series.c.run == run_id)
         filters = {"step": step, "leg": leg, "attempt": attempt, "node": node, "rank": rank, "phase": phase}
@@ -89,14 +89,14 @@ class MeasurementsMixin(StoreBase):
 
 
 def measurements_of(connection: Connection, query: Select[Any], most: int = 0) -> list[Measurement]:
-    """The measurements of the series that a query finds, in the order of their key.
+    """Yield the measurements of the series that a query returns, in the order of their key.
 
     Args:
         most: limit for all series together; the longest series are thinned (`packing.unpack`); 0: no limit.
     """
     counts = connection.execute(query.with_only_columns(series.c.n)).scalars().all() if most else []
     each = _most_each(counts, most)
-    # Texts of long series are not held together.
+    # Texts of long series are not held in memory together.
     how: dict[str, Any] = {"yield_per": 2} if each else {}
     ordered = query.order_by(*(series.c[name] for name in KEY))
     rows = connection.execute(ordered, execution_options=how).mappings()
@@ -104,7 +104,8 @@ def measurements_of(connection: Connection, query: Select[Any], most: int = 0) -
 
 
 def _most_each(counts: Sequence[int], most: int) -> int:
-    """How many samples of one series may be read, so that all series together come to about `most`; 0 for all."""
+    """Return how many samples of one series may be read, so that all series together have about `most`; 0 for
+    all."""
     if sum(counts) <= most:
         return 0
     each = LEAST
@@ -114,7 +115,7 @@ def _most_each(counts: Sequence[int], most: int) -> int:
 
 
 def _grouped(items: Iterable[Measurement]) -> Groups:
-    """By series, with keys as the databases keep them."""
+    """Group by series, with keys in the databases' form."""
     asked: Groups = {}
     for item in items:
         key = _key(item)
@@ -132,21 +133,21 @@ def _grouped(items: Iterable[Measurement]) -> Groups:
 
 
 def _row(key: Key, found: list[Measurement]) -> Row:
-    """A new series, in the order of the columns, as the drivers take it."""
+    """Return a new series, in the order of the columns, in the drivers' form."""
     unit, source = found[0].unit, found[0].source
     packed = pack(found, unit, source)
     return (*key, storable(unit), storable(source), *summary(packed), text_of(packed))
 
 
 def lock_runs(connection: Connection, runs: set[str]) -> None:
-    """Queue up behind other writers of the same runs, until the transaction ends (SQLite did so at BEGIN)."""
+    """Wait for other writers of the same runs, until the transaction ends (SQLite does so at BEGIN)."""
     if connection.dialect.name == "postgresql":
         for run in sorted(runs):
             connection.exec_driver_sql(_QUEUE, (_LOCK, run))
 
 
 def known_series(connection: Connection, steps: set[tuple[str, str]]) -> dict[Key, Known]:
-    """What is there already of these (run, step)."""
+    """Return the stored series of these (run, step)."""
     query = _KNOWN.replace("?", "%s") if connection.dialect.name == "postgresql" else _KNOWN
     found: dict[Key, Known] = {}
     for step in sorted(steps):
@@ -156,7 +157,7 @@ def known_series(connection: Connection, steps: set[tuple[str, str]]) -> dict[Ke
 
 
 def extend(connection: Connection, key: Key, found: list[Measurement], known: Known) -> int:
-    """Add what is new to a series; how much that was."""
+    """Add the new samples to a series; return their number."""
     whole = known["last_ordinal"] == known["n"] - 1
     if whole and all(0 <= item.ordinal <= known["last_ordinal"] for item in found):
         return 0
@@ -176,7 +177,7 @@ def extend(connection: Connection, key: Key, found: list[Measurement], known: Kn
 
 
 def insert(connection: Connection, rows: list[Row]) -> None:
-    """Straight to the driver, which is several times as fast."""
+    """Insert directly through the driver, which is several times as fast."""
     if connection.dialect.name == "postgresql":
         _copy(connection, rows)
     else:
@@ -191,7 +192,7 @@ def _copy(connection: Connection, rows: list[Row]) -> None:
             for row in rows:
                 copy.write_row(row)
     except base as error:
-        # As SQLAlchemy says what it executed itself: callers know its errors.
+        # Raise in SQLAlchemy's form, because callers handle its errors.
         raise DBAPIError.instance(_POSTGRESQL, None, error, base, hide_parameters=True) from error
 
 

@@ -1,9 +1,9 @@
-"""A series as one row: its samples as JSON text, and a summary that most readers need nothing else of.
+"""Format of a series as one row: its samples as JSON text, and a summary that is sufficient for most readers.
 
-The text is an array of `[ordinal, value, epoch, iteration, offset]` in the order of the ordinals; a unit and a
-source follow where they differ from the series' own. A long series is packed into one row (columns.py). nan
-stands as null, and inf as the text "Infinity", because databases read the JSON too (view `measurements`). Why it
-is like this: docs/adr, "Store samples as series".
+The text is an array of `[ordinal, value, epoch, iteration, offset]` in the order of the ordinals; unit and
+source follow if they differ from those of the series. A long series is packed into one row (columns.py). nan
+is stored as null, and inf as the text "Infinity", because databases read the JSON too (view `measurements`).
+Reasons for this format: docs/adr, "Store samples as series".
 """
 
 import json
@@ -18,7 +18,7 @@ from tipcflow.domain import Measurement, Phase
 from tipcflow.store.types import storable
 
 SUMMARY = ("n", "last_ordinal", "finite", "mean", "median", "p10", "p90", "lowest", "highest", "last")
-# What a series of that many samples is rolled up to would be no smaller than the samples.
+# For a series of this many samples or fewer, the rolled-up row is not smaller than the samples.
 KEPT = 7
 # Ordinal, value, epoch, iteration, offset, unit, source.
 _ROW_LENGTH = 7
@@ -31,13 +31,14 @@ _OWN = attrgetter("unit", "source", "stands_for")
 
 
 def pack(items: Iterable[Measurement], unit: str, source: str) -> Packed:
-    """The samples of a series as rows of its JSON, by ordinal; of those with the same ordinal the first counts.
+    """Return the samples of a series as rows of its JSON, by ordinal; of samples with the same ordinal, the
+    first is used.
 
     Args:
-        unit, source: the series' own, which samples need not repeat.
+        unit, source: those of the series, which samples need not repeat.
 
     Raises:
-        ValueError: an ordinal is negative, or a value is no raw sample.
+        ValueError: an ordinal is negative, or a value is not a raw sample.
     """
     several = list(items)
     if set(map(_OWN, several)) == {(unit, source, 1)}:
@@ -48,7 +49,8 @@ def pack(items: Iterable[Measurement], unit: str, source: str) -> Packed:
 
 
 def _packed_one_by_one(items: Iterable[Measurement], unit: str, source: str) -> Packed:
-    """The same for what is not as nearly all series are: from 0 on, without gaps, all finite, from one log."""
+    """The same for the exceptional series; nearly all series start at 0, have no gaps, are all finite, and are
+    from one log."""
     found: dict[int, Sequence[Any]] = {}
     for item in items:
         if item.ordinal < 0 or item.stands_for != 1:
@@ -62,12 +64,12 @@ def _packed_one_by_one(items: Iterable[Measurement], unit: str, source: str) -> 
 
 
 def text_of(packed: Packed) -> str:
-    """The JSON text of packed samples."""
+    """Return the JSON text of packed samples."""
     return _ENCODER.encode(packed)
 
 
 def packed_of(text: str) -> Packed:
-    """The rows of a series, whichever form its text has."""
+    """Return the rows of a series, for both forms of its text."""
     packed: Packed = json.loads(text)
     if is_long(packed):
         from tipcflow.store.series.columns import columns_of
@@ -77,17 +79,17 @@ def packed_of(text: str) -> Packed:
 
 
 def is_long(packed: Packed) -> bool:
-    """Whether these are not the samples but one row that holds all of them as columns (columns.py)."""
+    """Return whether the text has a single row that holds all samples as columns (columns.py)."""
     return len(packed) == 1 and len(packed[0]) > _ROW_LENGTH
 
 
 def value_of(told: float | str | None) -> float:
-    """A value as it stands in the JSON."""
+    """Convert a value from its JSON form."""
     return math.nan if told is None else float(told)
 
 
 def values_of(text: str) -> list[float]:
-    """The values of a series in their order, nan and inf included."""
+    """Return the values of a series in order, including nan and inf."""
     packed: Packed = json.loads(text)
     if is_long(packed):
         from tipcflow.store.series.columns import columns_of
@@ -98,8 +100,9 @@ def values_of(text: str) -> list[float]:
 
 
 def summary(packed: Packed) -> tuple[Any, ...]:
-    """The columns of SUMMARY: how many samples, and of the finite ones mean, median, 10th and 90th percentile
-    (interpolated linearly), smallest and largest; None for a series that has none. `last` may be nan or inf."""
+    """Return the columns of SUMMARY: number of samples, and of the finite samples mean, median, 10th and 90th
+    percentile (linear interpolation), minimum and maximum; None if a series has none. `last` may be nan or
+    inf."""
     values = sorted(row[1] for row in packed if isinstance(row[1], int | float))
     told = packed[-1][1]
     last = None if told is None else value_of(told)
@@ -112,7 +115,7 @@ def summary(packed: Packed) -> tuple[Any, ...]:
 
 
 def _some(text: str, most: int) -> Iterable[Sequence[Any]]:
-    """The rows of a series, all of them or some (`unpack`)."""
+    """Yield the rows of a series, all or some (`unpack`)."""
     packed: Packed = json.loads(text)
     if is_long(packed):
         from tipcflow.store.series.columns import columns_of
@@ -131,7 +134,7 @@ def _chosen(n: int, broken: Sequence[int], most: int) -> Sequence[int]:
 
 
 def percentile(ordered: Sequence[float], share: float) -> float:
-    """Of ascending values, interpolated linearly between the two nearest."""
+    """Return a percentile of ascending values, with linear interpolation between the two nearest."""
     position = share * (len(ordered) - 1)
     low = math.floor(position)
     part = position - low
@@ -141,8 +144,8 @@ def percentile(ordered: Sequence[float], share: float) -> float:
 
 
 def spread(n: int, most: int) -> Sequence[int]:
-    """The ordinals of at most `most` + 1 of n samples: the last, and every 2nd, 4th, 8th … one, so that of two
-    runs of about the same length the same ones are chosen."""
+    """Return the ordinals of at most `most` + 1 of n samples: the last, and every 2nd, 4th, 8th … one, so that
+    two runs of about the same length get the same ordinals."""
     step = 1
     while n > step * most:
         step *= 2
@@ -151,14 +154,14 @@ def spread(n: int, most: int) -> Sequence[int]:
 
 
 def unpack(row: Mapping[str, Any], most: int = 0) -> Iterator[Measurement]:
-    """The measurements of a row of the table, by ordinal.
+    """Yield the measurements of a row of the table, by ordinal.
+
+    If the samples were rolled up, the median represents all of them. In an evaluation, the last sample
+    follows, because runs are judged and compared by it.
 
     Args:
-        most: limit for the samples of a long series (`spread`), plus at most as many that are not finite; 0: no
-            limit.
-
-    Where they were rolled up, the median stands for all of them. Of evaluations the last sample follows it, as
-    itself: it is what a run is judged and compared by.
+        most: limit for the samples of a long series (`spread`), plus at most as many that are not finite; 0:
+            no limit.
     """
     key = {name: row[name] for name in ("run", "step", "leg", "attempt", "node", "rank", "metric")}
     key["phase"] = Phase(row["phase"])
@@ -173,7 +176,7 @@ def unpack(row: Mapping[str, Any], most: int = 0) -> Iterator[Measurement]:
             yield Measurement(**key, ordinal=row["last_ordinal"], value=value, unit=unit, source=source)
         return
     for ordinal, told, epoch, iteration, offset, *own in _some(row["samples"], most):
-        # They were validated before they were stored; a set of names for each would double the memory.
+        # Measurements were validated before they were stored; a field set for each would double the memory.
         yield Measurement.model_construct(
             _FIELDS,
             **key,

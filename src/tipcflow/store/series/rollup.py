@@ -10,14 +10,14 @@ from tipcflow.store.schema import runs, series
 from tipcflow.store.series.packing import KEPT
 
 DAY_S = 24 * 3600.0
-# The longest history of a shipped policy is 52 weekly runs, and users ask for a year. Chains that run less often
-# are compared with runs that were rolled up.
+# The longest history of a shipped policy is 52 weekly runs, and users request a year. Chains that run less
+# often are compared with runs that were rolled up.
 RAW_SAMPLES_DAYS = 365.0
 
 
 @dataclass(frozen=True)
 class RolledUp:
-    """What was rolled up, or would be: numbers of runs, series and raw samples."""
+    """Numbers of runs, series and raw samples that were rolled up, or would be."""
 
     runs: int = 0
     series: int = 0
@@ -42,7 +42,7 @@ class RollupMixin(StoreBase):
         done = RolledUp()
         for run in self._rollable(at - older_than_s):
             with self._write() as connection:
-                # Locks the rows as well: of two that come at once the second finds nothing.
+                # Also locks the rows: of two concurrent calls, the second finds none.
                 mine = (series.c.run == run, series.c.samples.is_not(None), series.c.n > KEPT)
                 held = select(series.c.n).where(*mine).with_for_update()
                 counts = connection.execute(held).scalars().all()
@@ -54,7 +54,7 @@ class RollupMixin(StoreBase):
     def would_roll_up(
         self, *, older_than_s: float = RAW_SAMPLES_DAYS * DAY_S, now: float | None = None
     ) -> RolledUp:
-        """What `roll_up` would do."""
+        """Return what `roll_up` would reduce, without changes."""
         at = time.time() if now is None else now
         query = (
             select(func.count(series.c.run.distinct()), func.count(), func.coalesce(func.sum(series.c.n), 0))

@@ -1,4 +1,4 @@
-"""What runs come to, from the summaries of their series: raw samples are read only where a median needs them."""
+"""Run statistics from the summaries of their series; raw samples are read only if a median requires them."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,12 +19,12 @@ _STATISTICS = ("mean", "median", "p10", "p90", "lowest", "highest")
 
 @dataclass(frozen=True)
 class Asked:
-    """Which history is meant; what is '' or None is any.
+    """Filter of a history; '' or None matches any value.
 
     Attributes:
         step: a step's id, or its last part (`train`).
         environment: an environment class, or a word of one (`v100`).
-        since: seconds since the epoch; older runs are left out.
+        since: seconds since the epoch; older runs are excluded.
     """
 
     chain: str
@@ -41,7 +41,8 @@ class SummariesMixin(StoreBase):
     """Reads table series through its summaries."""
 
     def leg_medians(self, run_id: str) -> dict[tuple[str, str, str], float]:
-        """(step, leg, metric) -> median over the samples of the step's last attempt; nan and inf are left out."""
+        """Return (step, leg, metric) -> median over the samples of the step's last attempt; nan and inf are
+        excluded."""
         columns = [series.c[name] for name in ("step", "leg", "metric", "finite", *_STATISTICS, "samples")]
         query = last_attempts(select(*columns), run_id).where(series.c.leg != "", series.c.finite > 0)
         found: dict[tuple[str, str, str], list[Mapping[str, Any]]] = {}
@@ -51,15 +52,15 @@ class SummariesMixin(StoreBase):
         return {key: pooled(several)["median"] for key, several in found.items()}
 
     def chains(self) -> list[str]:
-        """The names of all chains that were ever run, sorted."""
+        """Return the names of all chains with runs, sorted."""
         with self._read() as connection:
             return sorted(connection.execute(select(runs.c.chain).distinct()).scalars())
 
     def history_rows(self, asked: Asked, *, each: bool = False) -> list[dict[str, Any]]:
-        """What a metric was in each run of a chain, oldest first: one row per run, step, leg and phase.
+        """Return a metric in each run of a chain, oldest run first: one row per run, step, leg and phase.
 
         Args:
-            each: one row per process (node and rank) instead, which is quicker where a run has many samples.
+            each: one row per process (node and rank) instead, which is faster for runs with many samples.
         """
         own = [runs.c[name] for name in _OF_RUN]
         columns = [series.c[name] for name in (*_OF_SERIES, *_STATISTICS, "rolled_up_at")]
@@ -76,7 +77,7 @@ class SummariesMixin(StoreBase):
 
 
 def last_attempts(query: Select[Any], run_id: str) -> Select[Any]:
-    """Only what the last attempt of each step measured."""
+    """Restrict a query to the last attempt of each step."""
     last = select(attempts.c.step, func.max(attempts.c.attempt).label("attempt"))
     own = last.where(attempts.c.run == run_id).group_by(attempts.c.step).subquery()
     same = and_(series.c.step == own.c.step, series.c.attempt == own.c.attempt)
@@ -84,10 +85,10 @@ def last_attempts(query: Select[Any], run_id: str) -> Select[Any]:
 
 
 def pooled(several: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """Several series as one: the statistics over all their finite samples.
+    """Pool several series: the statistics over all their finite samples.
 
-    Where samples were rolled up, the percentiles are those of the series' medians, each counted as often as it has
-    samples; everything else is exact.
+    If samples were rolled up, the percentiles are those of the series' medians, each weighted by its number
+    of samples; all other statistics are exact.
     """
     known = [one for one in several if one["finite"]]
     if not known:
@@ -120,7 +121,7 @@ def _match(asked: Asked) -> list[ColumnElement[bool]]:
         series.c.attempt == last.scalar_subquery(),
     ]
     if asked.environment:
-        # A class has a slash in it, a word of one has none.
+        # A class contains a slash, a word of a class does not.
         whole = "/" in asked.environment
         own = runs.c.environment
         found.append(own == asked.environment if whole else own.icontains(asked.environment, autoescape=True))
@@ -136,7 +137,7 @@ def _match(asked: Asked) -> list[ColumnElement[bool]]:
 
 
 def _by_run(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """One row per run, step, leg and phase."""
+    """Return one row per run, step, leg and phase."""
     found: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for row in rows:
         found.setdefault((row["id"], row["step"], row["leg"], row["phase"]), []).append(row)
