@@ -1,4 +1,4 @@
-"""Params files: text -> typed params. Line maps and dialects are data (see docs/architecture.md)."""
+"""Parser of params files: text -> typed params. Line maps and dialects are data (see docs/architecture.md)."""
 
 from tipcflow.params.dialect import Dialect, known_dialects, load_dialect
 from tipcflow.params.file import ParamsFile, Slot

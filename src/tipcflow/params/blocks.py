@@ -1,4 +1,4 @@
-"""Params files that hold several blocks of lines, each of which is a file of its own."""
+"""Params files with several blocks of lines, each parsed as a separate file."""
 
 from tipcflow.domain import ConfigError, Frozen
 from tipcflow.params.dialect import Dialect
@@ -9,17 +9,17 @@ from tipcflow.params.parse import parse_lines
 
 
 class Block(Frozen):
-    """One block: its name, and its lines with the numbers that they have in the file."""
+    """One block: its name, and its lines with their line numbers in the file."""
 
     name: str
     params: ParamsFile
 
 
 def split_blocks(text: str, *, file: str, dialect: Dialect) -> list[Block]:
-    """The blocks of a file, each from its title up to the next one, and no longer than a block is.
+    """Return the blocks of a file, each from its title to the next title, limited to a block's length.
 
     Raises:
-        ConfigError: there is no block, two have one name, or a line of one is not what its place says.
+        ConfigError: the file has no block, two blocks have the same name, or a line does not match its position.
     """
     lines, blocks = read_lines(text), dialect.blocks
     starts = [line.index for line in lines if TITLE.fullmatch(line.text)]

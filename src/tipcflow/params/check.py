@@ -1,4 +1,4 @@
-"""Does a file have the shape of its line map? Position is everything, so one missing line would shift the rest."""
+"""Layout check: slots are identified by position, so one missing line shifts all later slots."""
 
 import re
 
@@ -11,7 +11,7 @@ _HINT = "a missing or an extra line shifts the meaning of all that follow: compa
 
 
 def check_layout(lines: tuple[TextLine, ...], *, file: str, layout: Layout) -> None:
-    """Raise one ConfigError for the first place where `lines` are not what `layout` says; else return."""
+    """Raise ConfigError for the first of `lines` that does not match `layout`."""
     for line in lines:
         _check_line(line, file=file, layout=layout)
     if len(lines) < layout.lines and len(lines) not in layout.stops:
@@ -54,7 +54,7 @@ def _check_line(line: TextLine, *, file: str, layout: Layout) -> None:
 
 
 def _complaint(line: TextLine, layout: Layout) -> str:
-    """What should stand here instead; '' when the line is plausible."""
+    """Return the expected content of the line; '' if the line is plausible."""
     if line.text.endswith("\r"):
         return "a line that ends in a newline alone (this file has Windows line endings)"
     if not line.text.strip():
@@ -81,7 +81,7 @@ def _slot_complaint(text: str, spec: SlotSpec) -> str:
 
 
 def _readable(pattern: str) -> str:
-    """A key pattern in words: `.*(gpu|device).*|null` is "a key with 'gpu' or 'device'"."""
+    """Return a key pattern in words: `.*(gpu|device).*|null` is "a key with 'gpu' or 'device'"."""
     within = re.match(r"\.\*\(?(?P<words>[\w|]+)\)?\.\*", pattern)
     if within:
         return "a key with " + " or ".join(f"'{word}'" for word in within["words"].split("|"))

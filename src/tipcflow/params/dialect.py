@@ -1,4 +1,4 @@
-"""A suite's dialect as data: its line map and the texts that its script builds commands from.
+"""Dialects: a suite's line map and command templates, as data.
 
 Templates hold placeholders (`tipcflow.plan.source.scope`): `{name}` is a variable or a slot's value, `{slot=}` the
 slot's `key=value` (nothing where either is null), `{slot=name}` the slot's key with another value, and
@@ -36,48 +36,51 @@ __all__ = ["Dialect", "SkipRule", "family_dialects", "known_dialects", "load_dia
 
 
 class Dialect(Frozen):
-    """One suite's version of params file and script.
+    """One suite's format of params files and script.
 
     Attributes:
-        cut: how many physical lines the script looks at, 0 for all, -1 for none.
+        cut: number of physical lines that the script reads, 0 for all, -1 for none.
         output, save: the run's output folder and a training's folder below it, as templates.
-        suffix: what `save` gets at its end, by launch form.
-        threshold: longest text of the ips that the script takes for a single node's (a defect).
-        count_nodes: whether nodes are counted whenever there are ips, or only when they are launched on.
+        suffix: suffix of `save`, by launch form.
+        threshold: maximum length of the ips text that the script treats as a single node (a defect).
+        count_nodes: whether nodes are counted whenever ips are given, or only for a multi-node launch.
         launch: launcher words by launch form.
         amp: precision word -> text of the variable `{amp}`.
-        by_mode: variable -> part of a mode's name -> value, `*` for all others; a variable hides the slot.
-        bash_vars: the same for the script alone, which ignores what the file says; `slot=value` is another
-            kind of condition.
-        infer_vars: further variables of inference, as templates.
-        model_dir_null: where the exported model is when the slot `infer_dir` says null ('' changes nothing).
-        model_replace: what the variable `{model_file}` replaces in the model's name.
-        to_static: where the arguments of a to_static trainer stand: in a section at the file's tail, found by
-            the physical line of its title, or in the slot `train1`.
-        norm_alias: another name that means the norm trainer.
-        unknown_trainer: what the script does with a trainer's name that no slot has.
+        by_mode: variable -> part of a mode's name -> value, `*` for all other modes; a variable shadows the slot.
+        bash_vars: the same for the script only, which ignores the file's value; `slot=value` is also a valid
+            condition.
+        infer_vars: additional variables of inference, as templates.
+        model_dir_null: folder of the exported model if the slot `infer_dir` is null ('' for no change).
+        model_replace: replacements in the model's name for the variable `{model_file}`.
+        to_static: location of a to_static trainer's arguments: a section at the end of the file, found by the
+            physical line of its title, or the slot `train1`.
+        norm_alias: an alias of the norm trainer.
+        unknown_trainer: the script's behaviour for a trainer's name without a slot.
         device_clobbered: inference overwrites the variable of the training's device argument with its last
-            device word, and the next training of the same group gets that.
-        cpu_use_gpu: the device argument's value for a CPU entry, '' for the slot's own.
-        autocast_of: trainer name -> precision word in file names, where no slot gives precisions.
-        amp_vars: further variables by precision word; those in `benchmark_only` are empty in other modes.
-        last_line: key in the file's last line -> argument made of its value, in benchmarks (variable `last_args`).
+            device word, which the next training of the same group uses.
+        cpu_use_gpu: the device argument's value for a CPU entry, '' for the slot's value.
+        autocast_of: trainer name -> precision word in file names, for files without a precision slot.
+        amp_vars: additional variables by precision word; those in `benchmark_only` are empty in other modes.
+        last_line: key in the file's last line -> argument built from its value, in benchmarks (variable
+            `last_args`).
         model_args: the variable `model_args` for single models.
-        trainers: names of the trainer slots in the order in which the script compares them; `norm` is the rest.
-        extras: further commands of the script for some files.
-        weights_of: part of a model's name -> where its weights are instead.
-        weights_fallback: the weights' name that the script takes, then and ever after, when they are missing.
-        no_export_weights: parts of the names of models whose export gets no weights (a variable never set).
-        exported: what an export after a training leaves, as a pattern; `{model_dir_path}` is what inference gets.
-        infer_cwd: the folder that inference runs in.
-        family: which other script of the suite this is ('' for training and inference).
-        only_modes: the modes that a run of this script may have; empty where it trains and infers.
-        sequence, sequence_loop: that script's commands, when it is a mere sequence.
-        blocks: the file holds blocks of lines, and the script trains each twice.
-        modes: modes in which another line map counts; `quant` is then the word of `ModeSpec`.
-        kinds, slots, titles, expect: what differs from the layout; `stops` are numbers of lines that a file may
-            have too, because it has no inference part.
-        quirks: ids of the defects that this script has (docs/reference/quirks.md).
+        trainers: names of the trainer slots in the script's comparison order; `norm` is the fallback.
+        extras: additional commands of the script for some files.
+        weights_of: part of a model's name -> path of its weights instead of the default.
+        weights_fallback: the weights' name that the script uses for the rest of the run after weights are missing.
+        no_export_weights: parts of the names of models whose export gets no weights (the script never sets the
+            variable).
+        exported: pattern of the output of an export after a training; `{model_dir_path}` is the path passed to
+            inference.
+        infer_cwd: working directory of inference.
+        family: name of the suite's other script ('' for training and inference).
+        only_modes: the modes of this script; empty for the training and inference script.
+        sequence, sequence_loop: that script's commands, if it is a plain sequence.
+        blocks: the file consists of blocks of lines, and the script trains each block twice.
+        modes: modes with another line map; `quant` is then the word of `ModeSpec`.
+        kinds, slots, titles, expect: differences from the layout; `stops` are also valid numbers of lines, for
+            files without an inference part.
+        quirks: ids of this script's defects (docs/reference/quirks.md).
     """
 
     name: str
@@ -142,12 +145,12 @@ class Dialect(Frozen):
     quirks: tuple[str, ...] = ()
 
     def line_map(self) -> Layout:
-        """The layout with this dialect's own slots, kinds and expectations."""
+        """Return the layout with this dialect's own slots, kinds and expectations."""
         return self._line_map
 
     @cached_property
     def _line_map(self) -> Layout:
-        """The layout with this dialect's own kinds and expectations."""
+        """Return the layout with this dialect's own kinds and expectations."""
         base = load_layout(self.layout)
         slots = {**base.slots, **(self.slots if base.name == self.home else {})}
         for name in slots.keys() & self.kinds.keys():
@@ -160,24 +163,24 @@ class Dialect(Frozen):
 
     @property
     def home(self) -> str:
-        """The layout of the dialect's own files, also while it reads them by another one."""
+        """Return the layout of the dialect's own files, also while it reads them by another layout."""
         return self.own_layout or self.layout
 
     def for_mode(self, mode: str) -> "Dialect":
-        """The dialect as it reads files in a mode: itself, unless the mode has its own line map."""
+        """Return the dialect for a mode: itself, unless the mode has its own line map."""
         spec = self.modes.get(mode)
         if spec is None:
             return self
         other = self.model_copy(update={**spec.model_dump(), "own_layout": self.layout})
-        for computed in ("_line_map", "_kind_of"):  # the copy has taken this dialect's own along
+        for computed in ("_line_map", "_kind_of"):  # the copy must not keep this dialect's cached values
             other.__dict__.pop(computed, None)
         return other
 
     def kind(self, slot: str) -> Kind:
-        """How a slot's value is meant.
+        """Return the kind of a slot's value.
 
         Raises:
-            KeyError: when the layout has no such slot.
+            KeyError: the layout has no such slot.
         """
         return self._kind_of[slot]
 
@@ -187,16 +190,16 @@ class Dialect(Frozen):
         return {name: self.kinds.get(name) or spec.kind for name, spec in slots.items()}
 
     def spec(self, slot: str) -> SlotSpec:
-        """The layout's entry for a slot.
+        """Return the layout's entry for a slot.
 
         Raises:
-            KeyError: when there is none.
+            KeyError: the layout has no entry.
         """
         return self.line_map().slots[slot]
 
     @property
     def run_modes(self) -> tuple[str, ...]:
-        """The modes in which its files can be run."""
+        """Return the modes in which the dialect's files can be run."""
         if self.only_modes:
             return self.only_modes
         more = [mode for mode in self.whole_infer.modes if mode not in TRAINING_MODES]
@@ -210,16 +213,16 @@ class Dialect(Frozen):
 
 @cache
 def known_dialects() -> tuple[str, ...]:
-    """The names of all dialects, in alphabetical order."""
+    """Return the names of all dialects, in alphabetical order."""
     return tuple(sorted(_sources()))
 
 
 @cache
 def load_dialect(name: str) -> Dialect:
-    """The dialect of that name, for instance `models/template`.
+    """Return the dialect of that name, for example `models/template`.
 
     Raises:
-        ConfigError: there is none of that name; the message lists those there are.
+        ConfigError: the dialect does not exist; the message lists the existing ones.
     """
     sources = _sources()
     if name not in sources:
@@ -229,7 +232,7 @@ def load_dialect(name: str) -> Dialect:
     return Dialect.model_validate(_resolve(name, sources))
 
 
-# Kind of file (see `tipcflow.params.kinds`) -> the families of scripts that may read it.
+# Kind of file (see `tipcflow.params.kinds`) -> script families that may read it.
 _FAMILIES = {
     "klquant": ("ptq", "infer_python"),
     "infer_python": ("infer_python", "ptq"),
@@ -242,10 +245,10 @@ _FAMILIES = {
 
 @cache
 def family_dialects(name: str, kind: str) -> tuple[str, ...]:
-    """The dialects of the other scripts of a dialect's suite that may read files of a kind, likeliest first.
+    """Return the dialects of a suite's other scripts that may read files of a kind, most likely first.
 
     Raises:
-        ConfigError: there is no dialect of that name.
+        ConfigError: the dialect does not exist.
     """
     suite = load_dialect(name).suite
     others = [load_dialect(other) for other in known_dialects()]
@@ -254,14 +257,14 @@ def family_dialects(name: str, kind: str) -> tuple[str, ...]:
 
 
 def _resolve(name: str, sources: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """A dialect's data on top of that of the dialect it extends."""
+    """Return a dialect's data merged over that of the dialect it extends."""
     data = dict(sources[name])
     base = data.pop("extends", None)
     return _merge(_resolve(base, sources), data) if base else data
 
 
 def _merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
-    """`over` on top of `base`, folder by folder; a null takes the base's value away."""
+    """Merge `over` recursively into `base`; a null removes the base's value."""
     merged = dict(base)
     for key, value in over.items():
         if value is None:

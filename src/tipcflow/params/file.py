@@ -1,4 +1,4 @@
-"""A params file after reading: its slots, each with the place it came from."""
+"""Parsed params file: its slots with their locations."""
 
 import hashlib
 from dataclasses import dataclass
@@ -13,11 +13,11 @@ class Slot:
     """One positional line of a params file.
 
     Attributes:
-        name: what the dialect calls it.
-        index: place among the non-empty lines, 0-based.
-        line: physical line, 1-based; 0 when the file ends before it.
-        key, value: as the suite's helper functions cut the line.
-        full: everything behind the first colon.
+        name: the slot's name in the dialect.
+        index: 0-based index among the non-empty lines.
+        line: physical line, 1-based; 0 if the file ends before the slot.
+        key, value: split by the rules of the suite's helper functions.
+        full: the text after the first colon.
     """
 
     name: str
@@ -30,22 +30,22 @@ class Slot:
 
     @property
     def present(self) -> bool:
-        """Whether the file has this line at all."""
+        """Whether the file has this line."""
         return self.line > 0
 
     @property
     def items(self) -> list[str]:
-        """The alternatives of the value, separated by `|`."""
+        """Return the alternatives of the value, separated by `|`."""
         return split_list(self.value)
 
     @property
     def modes(self) -> dict[str, str]:
-        """The value read as a mode table."""
+        """Return the value parsed as a mode table."""
         return mode_entries(self.value)
 
 
 class ParamsFile(Frozen):
-    """One params file, read by one dialect's line map. `slots` has every slot of the layout."""
+    """One params file, parsed by a dialect's line map. `slots` has every slot of the layout."""
 
     file: str
     dialect: str
@@ -55,14 +55,14 @@ class ParamsFile(Frozen):
     slots: dict[str, Slot]
 
     def __getitem__(self, name: str) -> Slot:
-        """The slot of that name.
+        """Return the slot of that name.
 
         Raises:
-            KeyError: when the layout has no such slot.
+            KeyError: the layout has no such slot.
         """
         return self.slots[name]
 
 
 def text_sha256(text: str) -> str:
-    """The hash that a plan records for its params file."""
+    """Return the hash that a plan records for its params file."""
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()

@@ -1,4 +1,4 @@
-"""Which of the suites' scripts a params file is for, by its name and its first lines."""
+"""Kinds of params files: detects a file's script from its name and first lines."""
 
 import re
 from typing import Literal
@@ -46,7 +46,7 @@ _REFUSED: dict[Kind, str] = {
     "results": "these are expected values, not parameters",
     "other": "it has neither the layout nor the name of a params file",
 }
-# Files of these kinds are told by their title, whatever they are called.
+# Files of these kinds are identified by their title, independent of their name.
 _TITLES: tuple[tuple[str, Kind], ...] = (
     (r"base_train|amp_train", "dy2static"),
     (r"ptq_params", "ptq"),
@@ -60,7 +60,7 @@ _HEAD = 12
 
 
 class Entry(Frozen):
-    """One line of a file whose slots are not known: its physical line, key and value."""
+    """One line of a file with unknown slots: its physical line, key and value."""
 
     line: int
     key: str
@@ -68,15 +68,15 @@ class Entry(Frozen):
 
     @property
     def typed(self) -> Value:
-        """The value as what it looks like: None for null, flags, numbers, lists of them, else the text."""
+        """Return the value with its inferred type: None for null, a flag, a number, a list of them, or text."""
         items = split_list(self.value)
         return tuple(map(_typed, items)) if len(items) > 1 else _typed(self.value)
 
 
 class FileKind(Frozen):
-    """What a file is.
+    """Kind of a params file.
 
-    `refused` is the reason why files of its kind are not run, '' when they are; `entries` are then its lines.
+    `refused` is the reason if files of this kind are not supported, otherwise ''; `entries` are then its lines.
     """
 
     kind: Kind
@@ -86,16 +86,16 @@ class FileKind(Frozen):
 
     @property
     def what(self) -> str:
-        """The kind in words."""
+        """Return the kind in words."""
         return WHAT[self.kind]
 
 
 def recognise(text: str, name: str = "") -> FileKind:
-    """The kind of a params file.
+    """Return the kind of a params file.
 
     Args:
-        text: its content.
-        name: its path, of which the last part counts, and a folder called results; '' when it is not known.
+        text: the file's content.
+        name: the file's path; the last part and a folder named results are significant; '' if unknown.
     """
     lines = read_lines(text)
     title = lines[0].text.strip("= \r") if lines and lines[0].text.startswith("=") else ""
@@ -128,7 +128,7 @@ def _kind(lines: tuple[TextLine, ...], title: str, path: str) -> Kind:
 
 
 def _by_blanks(head: list[str]) -> bool:
-    """Whether the lines are `key value`, below a comment or from `mode` on."""
+    """Whether the lines have the form `key value`, after a comment or from `mode` on."""
     values = [line for line in head if not line.startswith("#")]
     keyed = bool(values) and all(":" not in line.split(" ")[0] and " " in line for line in values[:2])
     return bool(head) and head[0].startswith(("#", "mode ")) and keyed
@@ -140,7 +140,7 @@ def _entries(lines: tuple[TextLine, ...]) -> tuple[Entry, ...]:
 
 
 def _entry(line: TextLine, blanks: bool) -> Entry:
-    """`key:value`, or `key value` in files that are written so."""
+    """Parse `key:value`, or `key value` if `blanks` is set."""
     if not blanks:
         return Entry(line=line.number, key=line.text.split(":")[0], value=full_value(line.text).strip())
     key, _, value = line.text.partition(" ")

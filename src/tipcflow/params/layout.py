@@ -1,4 +1,4 @@
-"""Line maps as data: which slot stands at which line, and what a line must look like to be that slot."""
+"""Line maps as data: the line of each slot, and the pattern that this line must match."""
 
 import re
 from functools import cache, cached_property
@@ -17,11 +17,11 @@ class SlotSpec(Frozen):
     """One slot of a layout.
 
     Attributes:
-        line: 0-based place among the non-empty lines.
-        kind: how the value is meant: as it is, a list of alternatives, a mode table, alternatives paired
-            with the device groups, or not at all (only the key counts).
-        key: regular expression that the whole key must match; '' accepts any.
-        words: the only values (list items) that make sense; empty accepts any.
+        line: 0-based index among the non-empty lines.
+        kind: type of the value: plain, a list of alternatives, a mode table, alternatives paired with the
+            device groups, or unused (only the key is significant).
+        key: regular expression that the whole key must match; '' accepts any key.
+        words: the valid values (list items); empty accepts any value.
     """
 
     line: int = Field(ge=0)
@@ -34,11 +34,11 @@ class Layout(Frozen):
     """A line map.
 
     Attributes:
-        lines: how many non-empty lines a file must have at least.
-        most: how many it may have at most, 0 for no limit (what follows are sections found by their titles).
-        stops: shorter lengths that are complete files too.
-        titles: places of `=====name=====` lines.
-        fillers: places of lines that carry nothing (`##`, `#`).
+        lines: minimum number of non-empty lines of a file.
+        most: maximum number of lines, 0 for no limit (sections found by their titles may follow).
+        stops: shorter valid lengths of complete files.
+        titles: positions of `=====name=====` lines.
+        fillers: positions of lines without content (`##`, `#`).
     """
 
     name: str
@@ -50,12 +50,12 @@ class Layout(Frozen):
     slots: dict[str, SlotSpec]
 
     def at(self, index: int) -> str:
-        """The name of what stands at a place, for messages; '' when nothing is declared there."""
+        """Return the name of the line at a position, for messages; '' if the layout declares none."""
         name = self._names.get(index, "")
         return name or ("section title" if index in self.titles else "filler" if index in self.fillers else "")
 
     def distance(self, count: int) -> int:
-        """How many lines a file of `count` non-empty lines has too few or too many."""
+        """Return by how many lines a file of `count` non-empty lines is too short or too long."""
         return max(self.lines - count, count - self.most if self.most else 0, 0)
 
     @cached_property
@@ -65,7 +65,7 @@ class Layout(Frozen):
 
 TITLE = re.compile(r"=+[^=]+=+\s*")
 FILLER = re.compile(r"#+\s*")
-# Slots whose value begins a command: a blank before it does no harm.
+# Slots whose value begins a command: a leading space is harmless.
 COMMANDS = frozenset(
     {
         *(f"{name}_train" for name in ("norm", "pact", "fpgm", "distill")),
@@ -77,10 +77,10 @@ COMMANDS = frozenset(
 
 @cache
 def load_layout(name: str) -> Layout:
-    """The layout of that name from the package's data.
+    """Return the layout of that name from the package's data.
 
     Raises:
-        FileNotFoundError: there is none; only a broken dialect file asks for it.
+        FileNotFoundError: the layout does not exist; only a broken dialect file requests one.
     """
     folder = resources.files("tipcflow.params") / "dialects" / "layouts"
     data = own_yaml((folder / f"{name}.yaml").read_text(encoding="utf-8"))

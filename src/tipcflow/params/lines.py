@@ -1,4 +1,4 @@
-"""From text to the array of lines that a suite's script indexes, without losing where each line stands."""
+"""Lines of a params file: the array that a suite's script indexes, with physical line numbers."""
 
 from dataclasses import dataclass
 
@@ -8,9 +8,9 @@ class TextLine:
     """One non-empty line.
 
     Attributes:
-        index: 0-based place in the array of non-empty lines; this is what a slot's position means.
-        number: 1-based physical line, for messages.
-        text: the line without its newline; blanks and a carriage return are kept.
+        index: 0-based index in the array of non-empty lines, which is a slot's position.
+        number: 1-based physical line number, for messages.
+        text: the line without its newline; spaces and a carriage return are kept.
     """
 
     index: int
@@ -19,10 +19,10 @@ class TextLine:
 
 
 def read_lines(text: str, *, cut: int = 0) -> tuple[TextLine, ...]:
-    """The non-empty lines of `text`, as word splitting on newlines alone gives them.
+    """Return the non-empty lines of `text`, like shell word splitting on newlines only.
 
-    A line that holds only blanks is not empty. With `cut` > 0 only the first `cut` physical lines are looked
-    at, as the scripts do that run the file through awk first; with -1 none is (a broken awk expression).
+    A line with only spaces is not empty. With `cut` > 0 only the first `cut` physical lines are read, like
+    scripts that filter the file with awk first; with -1 no line is read (a broken awk expression).
     """
     physical = text.split("\n")
     if cut:

@@ -1,4 +1,4 @@
-"""Text -> typed params, by a dialect's line map."""
+"""Parser of a params file by a dialect's line map."""
 
 from dataclasses import replace
 
@@ -10,16 +10,17 @@ from tipcflow.params.values import full_value, split_line
 
 
 def parse_params(text: str, *, file: str, dialect: Dialect) -> ParamsFile:
-    """Read a params file, and make sure that every line is what its place says.
+    """Parse a params file and validate that every line matches its position.
 
     Args:
         text: the file's content.
-        file: its name, for messages.
-        dialect: whose line map counts.
+        file: the file's name, for messages.
+        dialect: the dialect whose line map applies.
 
     Raises:
-        ConfigError: a line is missing, too many, shifted, blank, or ends in a carriage return. One error, for
-            the first place where the file and the line map part, with file, line, slot, found and expected.
+        ConfigError: a line is missing, surplus, misplaced, whitespace-only, or ends in a carriage return. The
+            error is
+            for the first mismatch of file and line map, with file, line, slot, found and expected value.
     """
     lines = read_lines(text)
     check_layout(lines, file=file, layout=dialect.line_map())
@@ -27,10 +28,10 @@ def parse_params(text: str, *, file: str, dialect: Dialect) -> ParamsFile:
 
 
 def parse_lines(text: str, lines: tuple[TextLine, ...], *, file: str, dialect: Dialect) -> ParamsFile:
-    """Like `parse_params`, of some lines of `text` that count as a file of their own.
+    """Like `parse_params`, for lines of `text` that form a separate file.
 
     Raises:
-        ConfigError: as `parse_params`, with the lines' numbers in the whole file.
+        ConfigError: as `parse_params`, with line numbers of the whole file.
     """
     mine = tuple(replace(line, index=index) for index, line in enumerate(lines))
     check_layout(mine, file=file, layout=dialect.line_map())
@@ -38,7 +39,7 @@ def parse_lines(text: str, lines: tuple[TextLine, ...], *, file: str, dialect: D
 
 
 def read_params(text: str, *, file: str, dialect: Dialect) -> ParamsFile:
-    """Read a params file as the suite's script does: by position alone, cut where it cuts, never refusing."""
+    """Parse a params file like the suite's script: by position only, with its truncations, without errors."""
     return _read(text, read_lines(text, cut=dialect.cut), file=file, dialect=dialect)
 
 

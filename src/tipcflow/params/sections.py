@@ -1,4 +1,4 @@
-"""What stands behind the head of a params file: sections, found by their titles, with typed lines."""
+"""Sections after the head of a params file, found by their titles, with typed lines."""
 
 import re
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ _SHAPE = re.compile(r"(?:.*/)?(?P<dims>\d+(?:x\d+)*)(?:_\w+)?\.npy")
 
 
 class Section(Frozen):
-    """A title (without its `=`), its physical line, and the lines up to the next title."""
+    """A title without its `=`, its physical line, and the lines up to the next title."""
 
     title: str
     line: int
@@ -26,7 +26,7 @@ class Section(Frozen):
 
 
 class RandomInput(Frozen):
-    """One input of a model: its type ('' when a file has it), and its shape without the batch."""
+    """One input of a model: its type ('' if a file defines it), and its shape without the batch dimension."""
 
     dtype: str
     dims: tuple[int, ...]
@@ -37,8 +37,8 @@ class InferInputs(Frozen):
 
     Attributes:
         line: physical line.
-        alternatives: sets of inputs that a model may be fed with, each with all inputs in order.
-        file: the NumPy file that holds the input ('' for random ones); its shape is read from its name.
+        alternatives: sets of model inputs, each with all inputs in order.
+        file: the NumPy file of the input ('' for random inputs); the shape is parsed from the file name.
     """
 
     line: int
@@ -47,16 +47,16 @@ class InferInputs(Frozen):
 
 
 class BenchmarkSection(Frozen):
-    """The lines below `train_benchmark_params`, each known by its key.
+    """The lines of section `train_benchmark_params`, each identified by its key.
 
     Attributes:
         line: physical line of the title.
-        epochs: epochs or iterations, whichever the suite counts; None leaves them to the suite.
-        models: trainers to measure; empty leaves them to the file's head.
-        workers, repeat, iters: numbers that only some suites have.
-        profiler: what a profiled training is told, '' for nothing.
+        epochs: epochs or iterations, depending on the suite; None for the suite's default.
+        models: trainers to measure; empty for those of the file's head.
+        workers, repeat, iters: numbers that exist only in some suites.
+        profiler: options of a profiled training, '' for none.
         flags: environment variables of the training.
-        options: the pairs of the last line, `log_iters` and the like.
+        options: the pairs of the last line, for example `log_iters`.
     """
 
     line: int
@@ -73,7 +73,7 @@ class BenchmarkSection(Frozen):
 
 
 def find_section(lines: Sequence[TextLine], title: str) -> Section | None:
-    """The first section of exactly this title; None when there is none (`disable_…` hides one)."""
+    """Return the first section with exactly this title; None if missing (`disable_…` disables a section)."""
     for place, line in enumerate(lines):
         if TITLE.fullmatch(line.text) and line.text.strip("= ") == title:
             below = list(lines[place + 1 :])
@@ -83,7 +83,7 @@ def find_section(lines: Sequence[TextLine], title: str) -> Section | None:
 
 
 def infer_inputs(lines: Sequence[TextLine], *, file: str) -> InferInputs | None:
-    """The inputs that an inference benchmark feeds; None when the file says nothing about them.
+    """Return the inputs of an inference benchmark; None if the file declares none.
 
     Raises:
         ConfigError: the line has another form than `[{dtype,[dims]},…]`, `;` between alternatives, or
@@ -107,7 +107,7 @@ def infer_inputs(lines: Sequence[TextLine], *, file: str) -> InferInputs | None:
 
 
 def _inputs(text: str) -> tuple[RandomInput, ...]:
-    """The inputs of one `[…]`; none when it has another form."""
+    """Return the inputs of one `[…]`; none if the text has another form."""
     inner = text[1:-1].strip() if text.startswith("[") and text.endswith("]") else ""
     found = list(_INPUT.finditer(inner))
     between = _INPUT.sub("", inner).replace(" ", "")
@@ -123,10 +123,10 @@ def _inputs(text: str) -> tuple[RandomInput, ...]:
 
 
 def benchmark_section(lines: Sequence[TextLine], *, file: str) -> BenchmarkSection | None:
-    """The typed section for training benchmarks; None when there is none, or it is disabled.
+    """Return the typed section for training benchmarks; None if missing or disabled.
 
     Raises:
-        ConfigError: a line's key is not known, a number is none, or there is no batch size.
+        ConfigError: a line's key is unknown, a number is invalid, or the batch size is missing.
     """
     section = find_section(lines, BENCHMARK)
     if section is None:
@@ -152,7 +152,7 @@ def benchmark_section(lines: Sequence[TextLine], *, file: str) -> BenchmarkSecti
     return BenchmarkSection.model_validate(read)
 
 
-# Key -> field; '' is read by nobody.
+# Key -> field; '' marks unused keys.
 _FIELDS = {
     "batch_size": "batch",
     "fp_items": "fp",

@@ -1,4 +1,4 @@
-"""The parts of a dialect: commands as templates, and when a suite's script runs them."""
+"""Parts of a dialect: command templates, and the conditions under which a suite's script runs them."""
 
 import re
 from collections.abc import Mapping
@@ -9,14 +9,14 @@ from tipcflow.domain import Frozen
 Form = Literal["single", "multi", "nodes"]
 Device = Literal["cpu", "gpu"]
 
-# Words of an inference's device argument; any other is refused by every script.
+# Words of an inference's device argument; every script rejects other words.
 DEVICES: dict[str, Device] = {"False": "cpu", "cpu": "cpu", "True": "gpu", "gpu": "gpu"}
 
 
 class TrainSpec(Frozen):
-    """The training command in its three forms, and where the output of each goes (absent is nowhere).
+    """The training command in its three forms, and the redirection target of each (absent for none).
 
-    An empty form is one that the script never trains in; spec then takes the form for several nodes.
+    The script never uses an empty form; spec then uses the form for several nodes.
     `quoted`: as in `StepSpec`.
     """
 
@@ -27,16 +27,16 @@ class TrainSpec(Frozen):
     quoted: bool = False
 
     def template(self, form: Form) -> str:
-        """The command's template in a form."""
+        """Return the command's template for a form."""
         return {"single": self.single, "multi": self.multi, "nodes": self.nodes}[form]
 
 
 class StepSpec(Frozen):
-    """A command, and where its output goes ('' is nowhere).
+    """A command and its redirection target ('' for none).
 
-    `quoted`: a `|` in the command reaches the shell, where it is a pipe, instead of becoming a blank, and no
-    pattern is expanded before the shell sees it. `glued`: the redirection's
-    arrow stands at its target. `cwd`: the folder it runs in, relative to the suite's root.
+    `quoted`: a `|` in the command reaches the shell as a pipe instead of becoming a space, and patterns are not
+    expanded before evaluation. `glued`: no space between the redirection operator and its target. `cwd`: the
+    working directory, relative to the suite's root.
     """
 
     command: str
@@ -47,10 +47,10 @@ class StepSpec(Frozen):
 
 
 class ExtraSpec(StepSpec):
-    """A further command that the script runs before another one, under a condition.
+    """An additional command that the script runs before another command, under a condition.
 
-    `model`: part of the model's name; `slot_key`: slot -> the key that it must have. `bare`: it is run as it
-    stands, without evaluating a text.
+    `model`: part of the model's name; `slot_key`: slot -> its required key. `bare`: the script runs it directly,
+    without `eval`.
     """
 
     before: Literal["train", "export"]
@@ -60,9 +60,9 @@ class ExtraSpec(StepSpec):
 
 
 class InferSpec(Frozen):
-    """Inference on one kind of device: axes as loops, from the outermost to the innermost.
+    """Inference on one type of device: axes as loops, outermost first.
 
-    `vars` are further variables, as templates, of each combination.
+    `vars` are additional variables of each combination, as templates.
     """
 
     axes: tuple[str, ...]
@@ -72,10 +72,10 @@ class InferSpec(Frozen):
 
 
 class SkipRule(Frozen):
-    """A combination of words that inference leaves out.
+    """A combination of words that inference skips.
 
-    `when` maps an axis, or `quant`, to the word it must have; `~text` searches, `!text` must differ. `defect`
-    says that nothing but the script stands against the combination, so that spec runs it.
+    `when` maps an axis, or `quant`, to its required word; `~text` searches a regular expression,
+    `!text` matches any other word. `defect` marks combinations that only the script excludes; spec runs them.
     """
 
     device: Literal["cpu", "gpu"]
@@ -83,7 +83,7 @@ class SkipRule(Frozen):
     defect: bool = False
 
     def leaves_out(self, words: Mapping[str, str]) -> bool:
-        """Whether a combination of words (axis -> word, `quant` among them) is left out."""
+        """Whether a combination of words (axis -> word, including `quant`) is skipped."""
         return all(_fits(wanted, words.get(axis, "")) for axis, wanted in self.when.items())
 
 
@@ -94,14 +94,14 @@ def _fits(wanted: str, word: str) -> bool:
 
 
 class CudaSpec(Frozen):
-    """When the script sets CUDA_VISIBLE_DEVICES, which it never restores.
+    """When the script sets CUDA_VISIBLE_DEVICES; it never restores the value.
 
     Attributes:
-        at_once: a single-GPU entry exports its id when the entry is looked at.
-        unset_before_train: it is unset right before training.
-        export_before: the steps before which the entry's export is evaluated.
-        unset_after: it is unset after inference, or after every variant, inferred or not.
-        multi, nodes: what the export of such an entry holds: its first id, all ids, or nothing.
+        at_once: a single-GPU entry exports its id as soon as the script reads the entry.
+        unset_before_train: the variable is unset directly before training.
+        export_before: the steps before which the script evaluates the entry's export.
+        unset_after: the variable is unset after inference, or after every variant, with or without inference.
+        multi, nodes: the value exported by such an entry: its first id, all ids, or nothing.
     """
 
     at_once: bool = False
@@ -113,10 +113,10 @@ class CudaSpec(Frozen):
 
 
 class TrainerSpec(Frozen):
-    """A trainer slot and the export slot that belongs to it.
+    """A trainer slot and its export slot.
 
-    `from_norm`: `last`: on one node it starts from the weights of the run's last norm training, whatever the
-    file says; `lost`: it should, but the script has lost them and passes none.
+    `from_norm`: `last`: on one node the training starts from the weights of the run's last norm training, and
+    ignores the file; `lost`: it should, but the script has lost their path and passes none.
     """
 
     train: str
@@ -129,16 +129,16 @@ class WholeInferSpec(Frozen):
     """The modes without training: one export per listed model, then inference.
 
     Attributes:
-        export, model_dir, path, data: templates; `{save_dir}` is the folder of the listed model as dirname has it,
-            `path` is what inference gets of the exported model's folder.
-        quant_listed: whether the script finds the quantisation words at all.
-        by_word: the list holds words, each with its own export slot, instead of models.
-        words: mode -> the words that count in it.
-        quantised: the one thing done is the command of slot `export1`, then inference on what it leaves.
-        then: what spec adds to the export command of `quantised` (the script does it by hand).
-        once: there is one export and no list of models.
-        null_stops: a model called null ends the script.
-        gpus: what stands in log names for the ids.
+        export, model_dir, path, data: templates; `{save_dir}` is the dirname of the listed model, `path` is the
+            exported model's folder as passed to inference.
+        quant_listed: whether the script finds the quantisation words.
+        by_word: the list contains words with one export slot each, instead of models.
+        words: mode -> the words that apply in it.
+        quantised: the mode runs only the command of slot `export1`, then inference on its output.
+        then: text that spec appends to the export command of `quantised` (separate commands in the script).
+        once: one export and no list of models.
+        null_stops: a model named null ends the script.
+        gpus: text that replaces the ids in log names.
     """
 
     modes: tuple[str, ...] = ("whole_infer",)
@@ -157,18 +157,18 @@ class WholeInferSpec(Frozen):
 
 
 class SequenceSpec(StepSpec):
-    """One command of a script that runs its commands one after the other.
+    """One command of a sequential script.
 
     Attributes:
-        infer: whether it is inference, one leg for each combination of its loops; else it exports.
-        device: what inference runs on, where no loop says it.
-        loops: list slots whose words it is run for, the first outermost; each word is a variable of that name.
-        by_word: word of the first loop -> the command, instead of `command`; any other ends the script.
-        cuda: word of the last loop -> CUDA_VISIBLE_DEVICES; not where the slot `use_gpu` says False.
-        unless: slots; when one of them is null the command is left out.
-        needs: slots; when one of them is null spec leaves the command out, and the script runs it all the same.
-        around: what the script puts before and behind the command.
-        expects: what it leaves, as a template of a path.
+        infer: whether it is inference, with one leg per combination of its loops; otherwise an export.
+        device: the device of inference, if no loop sets it.
+        loops: list slots over whose words it loops, outermost first; each word is a variable of that name.
+        by_word: word of the first loop -> the command, instead of `command`; any other word ends the script.
+        cuda: word of the last loop -> CUDA_VISIBLE_DEVICES; not applied if the slot `use_gpu` is False.
+        unless: slots; if one of them is null, the command is skipped.
+        needs: slots; if one of them is null, spec skips the command, but the script still runs it.
+        around: text that the script adds before and after the command.
+        expects: its output, as a path template.
     """
 
     infer: bool = False
@@ -183,10 +183,10 @@ class SequenceSpec(StepSpec):
 
 
 class SequenceLoop(Frozen):
-    """The whole sequence is run once for each word of a list slot.
+    """A loop that runs the whole sequence for each word of a list slot.
 
-    `scripts`: word -> slot of the script that the variable `script` holds; any other word ends the script, and
-    for null the commands with `{script}` are left out.
+    `scripts`: word -> slot whose value is the variable `script`; any other word ends the script, and for null
+    the commands with `{script}` are skipped.
     """
 
     slot: str
@@ -194,7 +194,7 @@ class SequenceLoop(Frozen):
 
 
 class ModelArgs(Frozen):
-    """Text that the script adds for one model, by its exact name, when the precision is one of `words`."""
+    """Text that the script adds for one model, by exact name, if the precision is one of `words`."""
 
     model: str
     words: tuple[str, ...]
@@ -202,7 +202,7 @@ class ModelArgs(Frozen):
 
 
 class ModelAppend(Frozen):
-    """Text that the benchmark script puts at a line's end for one model; `{scaled}` is batch x cards x factor."""
+    """Text that the benchmark script appends to a line for one model; `{scaled}` is batch x GPUs x factor."""
 
     model: str
     line: int
@@ -211,18 +211,18 @@ class ModelAppend(Frozen):
 
 
 class BlocksSpec(Frozen):
-    """A file of several blocks of lines, each trained twice, as it is and made static, and the losses compared.
+    """A file of several blocks of lines: each block has a dynamic and a static training whose losses are compared.
 
     Attributes:
-        lines: how many lines a block has, its title included.
-        mode: the mode it is trained in.
-        append: text that the norm trainer's script gets in both trainings.
-        trainer: the trainer of the second training; '' where it is the same one with `static` behind its script.
+        lines: number of lines of a block, including its title.
+        mode: the training mode.
+        append: text appended to the norm trainer's script in both trainings.
+        trainer: the trainer of the second training; '' for the same trainer with `static` appended to its script.
         static: see `trainer`.
-        env: variables of both trainings.
-        setup: whether the last line of a block is a shell command that is run first.
-        loss_lines: text of the log lines that hold a loss.
-        commands: what runs after each pair, twice each (once per log).
+        env: environment variables of both trainings.
+        setup: whether the last line of a block is a shell command that runs first.
+        loss_lines: text that identifies log lines with a loss.
+        commands: commands after each pair of trainings, run once per log.
     """
 
     lines: int = 22
@@ -237,25 +237,26 @@ class BlocksSpec(Frozen):
 
 
 class BenchmarkSpec(Frozen):
-    """How the suite's benchmark_train script rewrites a params file and what it runs with it.
+    """How the suite's benchmark_train script rewrites a params file, and the commands that it then runs.
 
     Attributes:
-        section: the lines after the title, in their order: batch, fp, epoch, models, workers, profiler, flags,
-            iters; a name that the script does not use is `_`.
+        section: the lines after the title, in order: batch, fp, epoch, models, workers, profiler, flags, iters;
+            `_` marks lines that the script does not use.
         table: values are written as `benchmark_train=value`.
-        edits: 1-based physical line -> value, once at the start.
-        texts: text -> text, everywhere in the file, once at the start; `{workers}` and the like are filled in.
-        append: 1-based physical line -> text put at its end.
+        edits: 1-based physical line -> value, applied once at the start.
+        texts: text -> replacement in the whole file, applied once at the start, with placeholders such as
+            `{workers}`.
+        append: 1-based physical line -> text appended to it.
         profile_line: physical line of the profiler options.
-        devices: device words without a word from outside.
-        skip_steps, units: what the analysis is told; units by single and multi.
-        loses_model: from the second run on, names lack the model.
-        scale_epoch: epochs are multiplied by nodes and cards of the word.
-        scale_models: models for which epochs are multiplied by the cards, with or without a word.
-        precision_word: with a word, precision -> what stands in the file instead.
-        log_precision: precision in the file -> in names.
+        devices: device words used without a script argument.
+        skip_steps, units: arguments of the analysis; units by single and multi.
+        loses_model: names lack the model from the second run on.
+        scale_epoch: epochs are multiplied by the nodes and GPUs of the word.
+        scale_models: models whose epochs are multiplied by the GPUs, with or without a word.
+        precision_word: with a word: precision -> replacement in the file.
+        log_precision: precision in the file -> precision in names.
         model_append: see `ModelAppend`.
-        filter_key: key of the file's last line that asks for a filtered log ('' for none).
+        filter_key: key of the file's last line that enables a filtered log ('' for none).
     """
 
     section: tuple[str, ...]
@@ -277,7 +278,7 @@ class BenchmarkSpec(Frozen):
 
 
 class ModeSpec(Frozen):
-    """What is different in one mode: the script reads the same file by another line map.
+    """Differences of one mode: the script reads the same file by another line map.
 
     `quant` is the word that replaces the file's quantisation words.
     """

@@ -1,19 +1,19 @@
-"""The small functions that every suite's script parses lines with."""
+"""Helper functions by which every suite's script parses lines."""
 
 from typing import Literal
 
 Split = Literal["first", "rest"]
 
-# A script, model or key of these words is none: there is nothing to run. (Arguments have a rule of their own,
+# A script, model or key with one of these values is absent: nothing runs. (Arguments have a separate rule,
 # `is_null`.)
 NOTHING = ("null", "")
 
 
 def split_line(text: str, split: Split) -> tuple[str, str]:
-    """Key and value of a line.
+    """Return key and value of a line.
 
-    `first`: fields 0 and 1 of the text cut at every colon, so a value ends at its own first colon.
-    `rest`: cut at the first colon only; a line without a colon is its own key and value (PaddleDetection).
+    `first`: fields 0 and 1 of the text split at every colon, so a value ends at its own first colon.
+    `rest`: split at the first colon only; a line without a colon is both key and value (PaddleDetection).
     """
     if split == "rest":
         key, colon, value = text.partition(":")
@@ -23,12 +23,12 @@ def split_line(text: str, split: Split) -> tuple[str, str]:
 
 
 def full_value(text: str) -> str:
-    """The whole text behind the first colon: what the file says, whatever the script makes of it."""
+    """Return the whole text after the first colon, independent of the script's truncation."""
     return text.partition(":")[2]
 
 
 def split_list(value: str, separator: str = "|") -> list[str]:
-    """The alternatives of a value. An empty text has none; a trailing separator adds none (as bash splits)."""
+    """Return the alternatives of a value. Like in bash, an empty text and a trailing separator add none."""
     items = value.split(separator)
     while items and items[-1] == "":
         items.pop()
@@ -36,9 +36,9 @@ def split_list(value: str, separator: str = "|") -> list[str]:
 
 
 def mode_entries(value: str) -> dict[str, str]:
-    """The entries of a mode table `mode=value|mode=value`; alternatives without `=` are left out.
+    """Return the entries of a mode table `mode=value|mode=value`; alternatives without `=` are ignored.
 
-    Only the first two fields between `=` count, and of equal modes the first.
+    Only the first two fields between `=` are used, and the first of duplicate modes.
     """
     entries: dict[str, str] = {}
     for alternative in split_list(value):
@@ -49,12 +49,12 @@ def mode_entries(value: str) -> dict[str, str]:
 
 
 def is_null(value: str) -> bool:
-    """Whether a value suppresses its argument: `null`, nothing, or one blank."""
+    """Whether a value suppresses its argument: `null`, empty, or one space."""
     return value in ("null", "", " ")
 
 
 def argument(key: str, value: str, *, joint: str = "=") -> str:
-    """`key=value`, or one blank where key or value say that there is none."""
+    """Return `key=value`, or one space if key or value is null."""
     if key == "null" or is_null(value):
         return " "
     return f"{key}{joint}{value}"

@@ -1,4 +1,4 @@
-"""Which dialect a params file is written in, when nobody says its suite."""
+"""Dialect detection for params files without a given suite."""
 
 import re
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from tipcflow.params.dialect import load_dialect
 from tipcflow.params.lines import read_lines
 from tipcflow.params.parse import parse_params
 
-# Part of a path -> dialect; the first that fits counts.
+# Part of a path -> dialect; the first match wins.
 _PATHS = (
     (r"contrib/MedicalSeg", "PaddleSeg/contrib/MedicalSeg"),
     (r"contrib/PanopticSeg", "PaddleSeg/contrib/PanopticSeg"),
@@ -17,7 +17,7 @@ _PATHS = (
     *((rf"\b{suite}\b", suite) for suite in ("PaddleClas", "PaddleDetection", "PaddleSeg", "PaddleVideo")),
     *((rf"\b{suite}\b", suite) for suite in ("PaddleRec", "PaddleGAN", "PaddleOCR")),
 )
-# What only one suite's files have in their text.
+# Text that only one suite's files contain.
 _TEXTS = (
     (r"(?m)^-o Global\.|ppcls/configs", "PaddleClas"),
     (r"(?m)^trained_model_name:|infer_mode:|^TrainReader\.", "PaddleDetection"),
@@ -31,7 +31,7 @@ _PLAIN = ("models/mobilenetv3_prod", "models/template")
 
 
 def guess_dialect(text: str, path: str) -> tuple[str, str]:
-    """A dialect's name and why it was guessed: its path, its text, or the layout that fits."""
+    """Return a dialect's name and the reason: matching path, text or layout."""
     path = path.replace("\\", "/")
     for pattern, name in _PATHS:
         if re.search(pattern, path, re.IGNORECASE):
@@ -45,7 +45,7 @@ def guess_dialect(text: str, path: str) -> tuple[str, str]:
 
 
 def fits(text: str, dialect: str) -> bool:
-    """Whether a file has the shape of a dialect's line map."""
+    """Whether a file matches a dialect's line map."""
     try:
         parse_params(text, file="", dialect=load_dialect(dialect))
     except ConfigError:
@@ -54,6 +54,6 @@ def fits(text: str, dialect: str) -> bool:
 
 
 def nearest(text: str, dialects: Sequence[str]) -> str:
-    """Of dialects that do not fit, the one whose line map has most nearly as many lines; the first of equals."""
+    """Return the non-matching dialect with the nearest number of lines; the first of equals."""
     count = len(read_lines(text))
     return min(dialects, key=lambda name: load_dialect(name).line_map().distance(count))

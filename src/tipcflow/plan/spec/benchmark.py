@@ -125,7 +125,7 @@ class BenchmarkPlanner(SpecPlanner):
             yield Case(trainer, batch, fp, "DP", device)
 
     def _trainers(self, static: bool) -> list[Trainer]:
-        """Return the section's trainers, or those of the head; as to_static trainings if `static`."""
+        """Return the to_static trainer if `static`; otherwise the section's trainers, or those of the head."""
         if not static and not self.section.models:
             return spec_trainers(self.reader)
         names = [_STATIC] if static else self.section.models

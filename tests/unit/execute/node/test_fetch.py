@@ -274,7 +274,7 @@ def test_of_too_large_a_file_the_beginning_comes_and_the_cut_is_said(
 
 
 def test_a_name_that_leads_out_is_refused(folder: FolderFetch) -> None:
-    with pytest.raises(InfraError, match=r"named '\.\./x', which would leave the folder"):
+    with pytest.raises(InfraError, match=r"sent the name '\.\./x', which would leave the folder"):
         folder.fetch(["../x"])
 
 
