@@ -58,7 +58,7 @@ class Scan:
 
     @property
     def steady(self) -> bool:
-        """Return whether the meaning of the next line depends on the line alone (`steering` lists texts of lines
+        """Return whether the meaning of the next line depends on that line alone (`steering` lists texts of lines
         that may change that)."""
         return self.rank < 0 and not self.repeats and not self.muted
 

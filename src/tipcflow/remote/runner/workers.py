@@ -51,7 +51,7 @@ class Workers:
         self.world = 0
 
     def forget_all(self) -> None:
-        """The job has ended: its list of processes is no longer needed, unless processes are left."""
+        """Delete the list of processes and the control group after the job, unless processes are left."""
         if not self.find():
             self.on_file.forget()
             if self.group:
