@@ -1,4 +1,4 @@
-"""The frozen types that all rooms speak. Imports nothing else of tipcflow.
+"""Domain types: frozen types shared by all packages. Imports no other package of tipcflow.
 
 Every type that leaves a process (as JSON in the database, in a job folder, in a certificate) carries a
 `schema_version` and is only ever extended by adding fields with defaults.

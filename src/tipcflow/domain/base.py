@@ -1,4 +1,4 @@
-"""The base of every domain type: immutable, strict about unknown fields, JSON both ways."""
+"""Base classes of domain types: immutable, strict about unknown fields, JSON in both directions."""
 
 from pydantic import BaseModel, ConfigDict
 
@@ -10,9 +10,9 @@ class Frozen(BaseModel):
 
 
 class Record(Frozen):
-    """A value that another process wrote, perhaps one of a newer version: unknown fields are left out.
+    """A value written by another process, possibly of a newer version: unknown fields are ignored.
 
-    What users write (configuration, params of a run) is never one: there an unknown field is a mistake.
+    User input (configuration, params of a run) is never a Record, because its unknown fields are errors.
     """
 
     model_config = ConfigDict(extra="ignore")

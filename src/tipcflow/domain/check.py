@@ -1,4 +1,4 @@
-"""Checks: one question, one answer, with its reason; and the facts they are asked of."""
+"""Check results, and the facts of a run that checks evaluate."""
 
 from typing import Any
 
@@ -13,14 +13,14 @@ from tipcflow.domain.status import Status
 
 
 class CheckResult(Frozen):
-    """The answer to one question.
+    """Result of one check.
 
     Attributes:
         check: the check's name (`loss.finite`, `parity.onednn`, …).
-        step, leg, metric: what it is about; '' when it is about the whole run.
-        reason: why, in one sentence with the numbers.
-        gating: whether it counts towards the run's status.
-        values: the numbers it was judged by, for the page and the certificate.
+        step, leg, metric: scope of the result; '' for the whole run.
+        reason: reason in one sentence, with the numbers.
+        gating: whether the result affects the run's status.
+        values: the values that the check evaluated, for the page and the certificate.
     """
 
     schema_version: int = 1
@@ -35,7 +35,7 @@ class CheckResult(Frozen):
 
 
 class RankReport(Frozen):
-    """What one training process said of its place in the world ('' and None where it did not say)."""
+    """Report of one training process about its place in the process group ('' and None for unreported fields)."""
 
     node: str = ""
     rank: int
@@ -50,9 +50,8 @@ class AutologReport(Frozen):
     """The last AutoLog report of a leg.
 
     Attributes:
-        at: when its first line was printed, as seconds since the epoch in a time zone that is not known; -1 where
-            its lines have no date.
-        timed: whether it has a time: a report that was cut off has none.
+        at: time of its first line, seconds since the epoch in an unknown time zone; -1 if its lines have no date.
+        timed: whether it contains a time; a truncated report has none.
     """
 
     at: float = -1.0
@@ -60,11 +59,11 @@ class AutologReport(Frozen):
 
 
 class LogLines(Frozen):
-    """How many lines of a training's logs were recognised, over all nodes and ranks; blank lines do not count.
+    """Number of recognised lines of a training's logs, over all nodes and ranks, without empty lines.
 
     Attributes:
         recognised: lines of training or evaluation.
-        unknown: lines of no known kind.
+        unknown: lines of unknown kind.
     """
 
     recognised: int = 0
@@ -76,26 +75,26 @@ class LogLines(Frozen):
 
     @property
     def share(self) -> float:
-        """Recognised lines of all; 0 without lines."""
+        """Return the share of recognised lines; 0 without lines."""
         return self.recognised / max(1, self.recognised + self.unknown)
 
 
 class Facts(Frozen):
-    """Everything that is known of a finished run, before it is judged.
+    """All facts of a finished run, before checks evaluate them.
 
     Attributes:
         records: exit records of all jobs and legs, last attempt of each.
         step_status, leg_status: step id, and (step id + '/' + leg id), -> status.
-        step_reason: step id, or step id + '/' + leg id, -> reason, where there is one to give.
+        step_reason: step id, or step id + '/' + leg id, -> reason, if there is one.
         predictions: step id + '/' + leg id -> image name -> class scores.
         autolog: step id + '/' + leg id -> AutoLog fields as printed.
-        reports: step id + '/' + leg id -> when that report was printed, and whether it is whole.
-        reporter: which AutoLog wrote the reports: 'auto_log <version>' or 'tipcflow-sample', '' when none.
-        engine: step id + '/' + leg id -> the settings that the inference process said it really used.
-        ranks: step id -> what its training processes said of themselves, over all nodes.
-        lines: step id -> how many lines of its training logs were recognised.
-        cut: step id -> what of its files was not read, in words.
-        failures: step id -> why its last attempt did not end well, where it did not.
+        reports: step id + '/' + leg id -> time of that report, and whether it is complete.
+        reporter: the AutoLog that wrote the reports: 'auto_log <version>' or 'tipcflow-sample', '' if none.
+        engine: step id + '/' + leg id -> the effective settings reported by the inference process.
+        ranks: step id -> reports of its training processes, over all nodes.
+        lines: step id -> number of recognised lines of its training logs.
+        cut: step id -> the unread part of its files, in words.
+        failures: step id -> why its last attempt failed, for failed steps.
     """
 
     run: str

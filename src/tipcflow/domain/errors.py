@@ -20,15 +20,15 @@ class TipcflowError(Exception):
 
 
 class ConfigError(TipcflowError):
-    """Params, suite, cluster or trigger are wrong; nothing was started.
+    """Params, suite, cluster or trigger are invalid; nothing was started.
 
     Args:
         message: what is wrong, in words.
-        file: the file that is wrong ('' when it is a command-line argument).
+        file: the invalid file ('' for a command-line argument).
         line: 1-based physical line, 0 when unknown.
         key: the key, slot or argument.
-        found: what stands there.
-        expected: what may stand there.
+        found: the value found.
+        expected: the valid values.
     """
 
     status = Status.CONFIG_ERROR
@@ -55,12 +55,13 @@ class ConfigError(TipcflowError):
 
 
 class InfraError(TipcflowError):
-    """A node, the network, a disk, an environment, a host key or a login: not the model's fault.
+    """A problem of a node, the network, a disk, an environment, a host key or a login; the model is not the cause.
 
     Args:
-        message: what happened, in words; names the node when it is about one.
-        node: the node's name, '' when it is about none.
-        passing: whether the node could not be reached, which may pass: no refused login, no wrong host key.
+        message: what happened, in words, with the node's name if one is affected.
+        node: the affected node's name, '' if none.
+        passing: whether the node was unreachable, which may be temporary; false for a refused login or a wrong
+            host key.
     """
 
     status = Status.INFRA_FAILURE

@@ -1,4 +1,4 @@
-"""What a run must prove, piece by piece (docs/adr/0012-expected-evidence.md)."""
+"""Expected evidence of a run (docs/adr/0012-expected-evidence.md)."""
 
 from enum import StrEnum
 from typing import Self
@@ -9,7 +9,7 @@ from tipcflow.domain.plan import Plan
 
 
 class Evidence(StrEnum):
-    """What kind of evidence a piece is."""
+    """Kind of evidence."""
 
     ITERATIONS = "train.iterations"
     LOSS = "train.loss"
@@ -25,7 +25,7 @@ class Evidence(StrEnum):
 
 
 class Source(StrEnum):
-    """What a piece of evidence is expected from."""
+    """Source of an expectation."""
 
     PLAN = "plan"
     PEERS = "peers"
@@ -33,16 +33,16 @@ class Source(StrEnum):
 
 
 class Expectation(Frozen):
-    """One piece of evidence that a run must leave.
+    """One piece of evidence that a run must produce.
 
     Attributes:
-        step, leg: what must leave it; `leg` is '' outside inference.
-        rank, node: of a training process; -1 and '' where it is not about one.
-        metric: the name of a number, '' for other evidence.
-        source: `plan`: what every such step prints or writes; `peers`: expected of one when another of its kind
-            (rank, leg) has it; `history`: the last accepted runs all had it.
-        because: why, in words.
-        epochs, iterations: how long the training is, as the params file says; 0 where it does not say.
+        step, leg: the step or leg that must produce it; `leg` is '' outside inference.
+        rank, node: rank and node of a training process; -1 and '' for other evidence.
+        metric: name of a metric, '' for other evidence.
+        source: `plan`: every step of this kind prints or writes it; `peers`: another rank or leg of the same
+            kind has it; `history`: all of the last accepted runs had it.
+        because: the reason, in words.
+        epochs, iterations: length of the training in the params file; 0 if it declares none.
     """
 
     schema_version: int = 1
@@ -59,13 +59,13 @@ class Expectation(Frozen):
 
     @property
     def id(self) -> str:
-        """Unique in a run: 'kind|step|leg|what'."""
+        """Return the id, unique in a run: 'kind|step|leg|what'."""
         what = self.metric or ("" if self.rank < 0 else str(self.rank))
         return f"{self.kind.value}|{self.step}|{self.leg}|{what}"
 
 
 class Declared(Frozen):
-    """What the plan of an earlier run declared, whether its cluster could do it or not; ids without repeats."""
+    """Declarations of an earlier run's plan, supported by its cluster or not; ids without repeats."""
 
     run: str
     variants: tuple[str, ...] = ()
@@ -74,7 +74,7 @@ class Declared(Frozen):
 
     @classmethod
     def of(cls, run: str, plan: Plan) -> Self:
-        """What the plan of a run declares."""
+        """Return the declarations of a run's plan."""
         steps = {without_repeat(step.id): step for step in plan.steps}
         return cls(
             run=run,
@@ -84,8 +84,8 @@ class Declared(Frozen):
         )
 
     def without(self, now: "Declared") -> dict[str, tuple[str, ...]]:
-        """`variant`, `step` or `leg` -> those that are not declared now; what goes with a variant or step is
-        not listed by itself."""
+        """Return `variant`, `step` or `leg` -> ids that `now` lacks; parts of a removed variant or step are not
+        listed separately."""
         variants = tuple(one for one in self.variants if one not in now.variants)
         steps = tuple(one for one in self.steps if one not in now.steps and not _below(one, variants))
         legs = tuple(one for one in self.legs if one not in now.legs and not _below(one, (*variants, *steps)))

@@ -1,6 +1,6 @@
-"""Secrets in text that comes from logs, errors and URLs, replaced before the text is stored, sent or shown.
+"""Masking of secrets in text from logs, errors and URLs, before the text is stored, sent or shown.
 
-Raw log files are kept as the node wrote them, because the certificate has their hashes.
+Raw log files are stored unmasked, because the certificate contains their hashes.
 """
 
 import re
@@ -9,18 +9,18 @@ from typing import Annotated
 from pydantic import AfterValidator
 
 MASK = "***"
-# A dump of a whole environment as launchers print it: the line says nothing of the failure.
+# A launcher's dump of the whole environment: the line is not related to the failure.
 ENVIRONMENT = "{…}"
 ENVIRONMENT_LINE = re.compile(r"^[ \t]*env \{")
 
-# What every rule needs: most text holds none of it and is returned as it is.
+# Prerequisite of every rule: most text has no match and is returned unchanged.
 _HINT = re.compile(
     r"(?i)pass|pwd|secret|token|credential|api[_-]?key|access[_-]?key|account[_-]?key|signature|[?&]sig|[?&]key="
     r"|bearer|authorization|cookie|private[ _-]key|://|\benv \{"
     r"|gh[pousr]_|github_pat_|glpat-|hf_|xox|eyj|sk-|aiza|akia|asia"
 )
 _VALUE = r"""(?:"(?:[^"\\\n]|\\.){0,4096}"|'(?:[^'\\\n]|\\.){0,4096}'|[^\s,;&"'(){}\[\]<>]+)"""
-# What a message says of a setting is no value of it: `PASSWORD: is not set`.
+# A message about a setting is not its value: `PASSWORD: is not set`.
 _SEPARATOR = r"""(?:\\?["'])?\s{0,4}(?::=|=>|[=:])\s{0,4}(?!is (?:not set|missing|empty)\b)"""
 _WORD = r"(?<![A-Za-z0-9_.-])[A-Za-z0-9_.-]{0,60}?"
 
@@ -33,7 +33,7 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
         ),
         rf"-----BEGIN \1PRIVATE KEY----- {MASK}",
     ),
-    # https://user:password@host, https://token@host; `git@host` and other short names are no secrets.
+    # https://user:password@host, https://token@host; `git@host` and other short names are not secrets.
     (re.compile(r"(://[^\s/:@]{0,256}):[^\s/@]{1,1024}@"), rf"\1:{MASK}@"),
     (re.compile(r"(://)[^\s/:@]{16,1024}@"), rf"\1{MASK}@"),
     (
@@ -59,7 +59,7 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
         ),
         rf"\1{MASK}",
     ),
-    # `token` alone is also a word of language models: a value with a digit is a secret, `pad_token=<pad>` is none.
+    # `token` is also a term of language models: a value with a digit is a secret, `pad_token=<pad>` is not.
     (
         re.compile(
             rf"(?i)({_WORD}(?:auth|access|refresh|id|session|security|hf|github|gitlab|api|bot|personal|deploy)[_-]?token{_SEPARATOR}){_VALUE}"
@@ -90,11 +90,11 @@ _KEY_END = "PRIVATE KEY-----"
 
 
 def mask(text: str) -> str:
-    """The text with `***` in the place of every password, token, signature and key that is recognised in it.
+    """Return the text with every recognised password, token, signature and key replaced by `***`.
 
     Recognised are values by their names (`password=…`, `X-Amz-Signature=…`, `Authorization: …`), logins in URLs,
     forms of well-known tokens, private keys, and a launcher's dump of its environment (`env {…}`). A secret
-    without a name and without a known form cannot be recognised. Numbers and paths stay as they are.
+    without a name and without a known form cannot be recognised. Numbers and paths are unchanged.
     """
     if not _HINT.search(text):
         return text
@@ -108,7 +108,7 @@ Masked = Annotated[str, AfterValidator(mask)]
 
 
 class LineMask:
-    """Masks a log that comes in pieces: a piece may end within a secret, so text waits for the end of its line.
+    """Masks a log that arrives in pieces. A piece may end within a secret, so text is held until its line ends.
 
     Lines end with a line feed or, as progress bars do, with a carriage return.
     """
@@ -118,11 +118,11 @@ class LineMask:
 
     def __init__(self) -> None:
         self._rest = ""
-        self._hidden = False  # within a line of which nothing more is shown
+        self._hidden = False  # within a line whose rest is hidden
         self._key = False  # within a private key
 
     def feed(self, piece: str) -> str:
-        """What can be shown by now."""
+        """Return the text that can be shown."""
         shown = []
         *lines, self._rest = _LINE_ENDS.split(self._rest + piece)
         # `split` keeps the ends: line, end, line, end, …, rest
@@ -134,7 +134,7 @@ class LineMask:
         return "".join(shown)
 
     def flush(self) -> str:
-        """What is left of a line that has not ended."""
+        """Return the rest of an unfinished line."""
         rest, self._rest = self._rest, ""
         shown = self._line(rest)
         self._hidden = self._hidden or ENVIRONMENT_LINE.match(rest) is not None

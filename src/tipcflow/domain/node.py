@@ -1,4 +1,4 @@
-"""Clusters, nodes and the facts that a node tells about itself."""
+"""Clusters, nodes and the facts that a node reports."""
 
 from enum import StrEnum
 from typing import Any, Literal
@@ -9,9 +9,9 @@ from tipcflow.domain.base import Frozen, Record
 
 
 class SshTarget(Frozen):
-    """How the command line reaches a node. Holds no secret: keys are named by path.
+    """How the CLI reaches a node. Contains no secret: keys are given by path.
 
-    `alias` is a Host of the user's OpenSSH client configuration; what is set here wins over what stands there.
+    `alias` is a Host of the user's OpenSSH client configuration; values set here override it.
     """
 
     alias: str = ""
@@ -22,21 +22,21 @@ class SshTarget(Frozen):
     known_hosts: str = ""
 
 
-# Of the words of `docker run`: what tipcflow sets, and what would take its output or its end away from it.
+# Options of `docker run` that tipcflow sets itself, or that would hide the container's output or end.
 _OURS = {"--name", "--rm", "--init", "-w", "--workdir", "--net", "--network"}
 _OURS |= {"-d", "--detach", "-t", "--tty", "-it", "-ti", "-dit", "-itd"}
 
 
 class Container(Frozen):
-    """The image that a node's steps run in. The node runner itself stays outside.
+    """The container image of a node's steps. The node runner itself runs outside.
 
     Attributes:
-        image: as the engine knows it; what runs in it needs bash and a Python (3.7 or newer).
-        args: further words for `run`: mounts, `--gpus all`, `--shm-size=8g`, `--user 1000:1000` …; a process in a
-            container is root without the last one, and so are the files that it writes.
-        engine: the program that runs it, `docker` or one that takes the same words (`nvidia-docker`).
-        python: interpreter in the image, an absolute path.
-        pull: whether to fetch an image that is not on the node.
+        image: name of the image for the engine; it must contain bash and Python 3.7 or newer.
+        args: additional options of `run`: mounts, `--gpus all`, `--shm-size=8g`, `--user 1000:1000` …; a process
+            in a container is root without the last one, and so are the files that it writes.
+        engine: the engine's program, `docker` or one with the same options (`nvidia-docker`).
+        python: absolute path of the interpreter in the image.
+        pull: whether to pull an image that is missing on the node.
     """
 
     image: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.:/@-]*$")
@@ -48,7 +48,7 @@ class Container(Frozen):
     @field_validator("args")
     @classmethod
     def _not_ours(cls, args: tuple[str, ...]) -> tuple[str, ...]:
-        # A detached container would let a step pass before it has done anything.
+        # With a detached container a step would pass before its command has run.
         for word in args:
             if word.partition("=")[0] in _OURS:
                 raise ValueError(f"{word} is not for args: tipcflow says itself how and where the container runs")
@@ -56,9 +56,9 @@ class Container(Frozen):
 
 
 class Launch(StrEnum):
-    """How the processes of a distributed training are started, and find each other.
+    """Launcher and rendezvous of a distributed training.
 
-    `ips`: Paddle's launcher with the addresses of all nodes, as params files have it. `master`: Paddle's launcher
+    `ips`: Paddle's launcher with the addresses of all nodes, as in params files. `master`: Paddle's launcher
     with one node's address (Paddle 2.3 or newer). `torchrun`: PyTorch's launcher. `init_method`: no launcher, one
     process per node, whose script takes `--init-method`, `--rank` and `--world-size`.
     """
@@ -73,16 +73,16 @@ class Node(Frozen):
     """One SSH-reachable host of a cluster.
 
     Attributes:
-        address: the IP that the other nodes reach it by; it is what `--ips` gets.
-        connection: the Airflow connection id; the command line uses `ssh` instead.
-        device: what its slots are.
-        slots: how many GPUs (device `gpu`) or CPU processes (device `cpu`) one run may use at once.
+        address: the IP address for the other nodes, passed to `--ips`.
+        connection: the Airflow connection id; the CLI uses `ssh` instead.
+        device: type of the slots.
+        slots: number of GPUs (device `gpu`) or CPU processes (device `cpu`) that one run may use at once.
         python: interpreter of the node's environment, an absolute path on the node; with a container it is only
             what the node runner runs with.
-        workspace: absolute folder on the node that belongs to tipcflow alone.
-        env: environment variables for every step on the node; never a secret.
-        cpus: CPU list as `taskset -c` takes it, '' for all.
-        container: what its steps run in, None for the node itself.
+        workspace: absolute folder on the node, used only by tipcflow.
+        env: environment variables of every step on the node; no secrets.
+        cpus: CPU list in the form of `taskset -c`, '' for all.
+        container: container of the steps, None for the node itself.
     """
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=63)
@@ -105,22 +105,22 @@ class Node(Frozen):
 
     @property
     def step_python(self) -> str:
-        """The interpreter that steps run with: the container's, where there is one."""
+        """Return the interpreter of steps: the container's if there is one."""
         return self.container.python if self.container else self.python
 
 
 class Cluster(Frozen):
-    """An inventory of nodes. `launch` is how trainings start on it, where the suite does not say so itself."""
+    """An inventory of nodes. `launch` is the launcher of trainings, unless the suite sets one."""
 
     name: str
     launch: Launch | None = None
     nodes: tuple[Node, ...] = Field(min_length=1)
 
     def node(self, name: str) -> Node:
-        """The node of that name.
+        """Return the node of that name.
 
         Raises:
-            KeyError: when there is none.
+            KeyError: the node does not exist.
         """
         for node in self.nodes:
             if node.name == name:
@@ -129,12 +129,11 @@ class Cluster(Frozen):
 
 
 class NodeFacts(Record):
-    """What a node said about itself at the start of a run (seeds 000 and 003 list these).
+    """Facts that a node reported at the start of a run (seeds 000 and 003 list these).
 
-    Sizes in bytes. A fact that could not be had is '' or 0 or an empty list, never a guess. `unreachable` lists
-    the addresses of peers that this node could not reach, each with the reason. `unfinished` names the parts
-    (`machine`, `addresses`, `gpus`, `software`, `libraries`) that gave no answer in time: their facts are not
-    known, which is not the same as none.
+    Sizes are in bytes. An unavailable fact is '' or 0 or an empty list, never a guess. `unreachable` lists the
+    addresses of peers that this node could not reach, each with the reason. `unfinished` lists the parts
+    (`machine`, `addresses`, `gpus`, `software`, `libraries`) that timed out: their facts are unknown, not absent.
     """
 
     schema_version: int = 1

@@ -1,4 +1,4 @@
-"""What a chain does in a mode on a cluster: ordered steps with exact commands."""
+"""Plan of a chain in a mode on a cluster: ordered steps with exact commands."""
 
 import shlex
 from enum import StrEnum
@@ -10,14 +10,14 @@ from tipcflow.domain.base import Frozen
 
 
 class Compat(StrEnum):
-    """Whose semantics a plan follows: the suite's own script, defects included, or what the file says."""
+    """Semantics of a plan: the suite's own script, including its defects, or the params file."""
 
     BASH = "bash"
     SPEC = "spec"
 
 
 class StepKind(StrEnum):
-    """What a step does."""
+    """Kind of a step."""
 
     PREPARE = "prepare"
     TRAIN = "train"
@@ -27,22 +27,22 @@ class StepKind(StrEnum):
     INFER_GPU = "infer_gpu"
 
 
-# An empty part of PYTHONPATH would be the working folder.
+# An empty part of PYTHONPATH would mean the working directory.
 _INSIDE = (
     "PATH=$TIPCFLOW_BIN:$PATH; export PYTHONPATH=$TIPCFLOW_PYTHON${TIPCFLOW_PYTHON:+${PYTHONPATH:+:}}$PYTHONPATH"
 )
 
 
 class Command(Frozen):
-    """One shell command, as `bash -c` gets it.
+    """One shell command for `bash -c`.
 
     Attributes:
         text: the command; paths in it are relative to `cwd`.
-        cwd: working folder, relative to the suite's root.
-        env: variables set for it on top of the node's; an empty value unsets.
-        log: where its output belongs, relative to the suite's root; '' when the command redirects itself.
-        container: the words that start the container it runs in, '' for none. They name folders of the run by the
-            variables that every job has (`TIPCFLOW_ROOT` …).
+        cwd: working directory, relative to the suite's root.
+        env: variables in addition to the node's; an empty value unsets a variable.
+        log: file of its output, relative to the suite's root; '' if the command redirects its output itself.
+        container: the words that start its container, '' for none. They refer to folders of the run by the
+            variables of every job (`TIPCFLOW_ROOT` …).
     """
 
     text: str
@@ -53,10 +53,10 @@ class Command(Frozen):
 
     @property
     def shell(self) -> str:
-        """What the node's shell gets: the command, in its container where it has one.
+        """Return the text for the node's shell: the command, in its container if it has one.
 
-        The run's own `python`, `pip` … come first on the image's PATH, and what lets Python processes show their
-        stacks on its PYTHONPATH.
+        The run's own `python`, `pip` … are first on the image's PATH; the module that dumps stacks of
+        Python processes is on its PYTHONPATH.
         """
         if not self.container:
             return self.text
@@ -64,9 +64,9 @@ class Command(Frozen):
 
 
 class Leg(Frozen):
-    """One inference combination. `None` means that the params file does not declare that axis.
+    """One inference combination. `None` means that the params file does not declare the axis.
 
-    `not_run` is the reason why the node cannot do what is declared; '' when it can.
+    `not_run` is the reason why the node does not support the leg; '' if it does.
     """
 
     id: str
@@ -83,7 +83,7 @@ class Leg(Frozen):
 class Variant(Frozen):
     """One point of trainer x precision x device group.
 
-    `devices` are the ids as the file gives them (GPU ids, or process indices on a CPU cluster).
+    `devices` are the ids in the file (GPU ids, or process indices on a CPU cluster).
     """
 
     id: str
@@ -98,17 +98,17 @@ class Step(Frozen):
     """One unit of work on one node, or on all nodes of a gang.
 
     Attributes:
-        id: unique in the plan; contains the variant and, when there are several, the repeat.
+        id: unique in the plan; contains the variant and, if there are several, the repeat.
         commands: node name -> command; empty for inference steps, which have legs instead.
-        nodes: the nodes it runs on, in rank order (the first holds rank 0 and writes the weights).
-        slots: how many slots it takes on each node.
-        after: ids of the steps that must have ended well before.
+        nodes: the step's nodes, in rank order (the first runs rank 0 and writes the weights).
+        slots: number of slots on each node.
+        after: ids of the steps that must have succeeded before.
         expects: files that must exist afterwards on the first node and be newer than its start; relative to
             the suite's root; `{a,b}` is not expanded, `*` is.
-        artefacts: further files or globs (relative to the suite's root, on every node) to fetch and to hash.
+        artefacts: additional files or globs (relative to the suite's root, on every node) to fetch and to hash.
         world_size: ranks of a training step over all nodes, 0 outside training.
-        epochs, iterations: how long a training is by the argument of its command; 0 where that says nothing of it.
-        not_run: the reason why the whole step cannot be done here; '' when it can.
+        epochs, iterations: length of a training by the argument of its command; 0 if the command has none.
+        not_run: the reason why the cluster does not support the step; '' if it does.
     """
 
     id: str
@@ -130,7 +130,7 @@ class Step(Frozen):
 
     @property
     def is_gang(self) -> bool:
-        """Whether its node tasks start together or not at all."""
+        """Whether the step is a gang, whose node tasks start all together or not at all."""
         return self.kind is StepKind.TRAIN and len(self.nodes) > 1
 
 
@@ -144,7 +144,7 @@ class Substitution(Frozen):
 
 
 class Quirk(Frozen):
-    """One named difference between the suite's script and what the params file says."""
+    """One named difference between the suite's script and the params file."""
 
     id: str
     line: int = 0
@@ -153,10 +153,10 @@ class Quirk(Frozen):
 
 
 class Plan(Frozen):
-    """Everything a run will do, before it does it. Stored with the run; every later task reads it only.
+    """The complete plan of a run. Stored with the run; later tasks only read it.
 
     Attributes:
-        deterministic: whether equal seeds give equal losses here, bit for bit: the suite declares it.
+        deterministic: whether equal seeds give bit-identical losses on this cluster, as declared by the suite.
     """
 
     schema_version: int = 1
@@ -181,22 +181,22 @@ class Plan(Frozen):
 
     @property
     def trains(self) -> bool:
-        """Whether the mode trains: a run of it that did not train is never `pass`."""
+        """Whether the mode trains; its runs never pass without a training."""
         return any(step.kind is StepKind.TRAIN for step in self.steps)
 
     def needing(self, step_id: str) -> list[str]:
-        """Ids of the steps that need this one to have ended well, directly or through others."""
+        """Return ids of the steps that depend on this step, directly or indirectly."""
         found = {step_id}
-        for step in self.steps:  # in an order in which each comes after what it needs
+        for step in self.steps:  # in topological order
             if found.intersection(step.after):
                 found.add(step.id)
         return [step.id for step in self.steps if step.id in found and step.id != step_id]
 
     def step(self, step_id: str) -> Step:
-        """The step of that id.
+        """Return the step of that id.
 
         Raises:
-            KeyError: when there is none.
+            KeyError: the step does not exist.
         """
         for step in self.steps:
             if step.id == step_id:

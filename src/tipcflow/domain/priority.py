@@ -1,16 +1,16 @@
-"""Who goes first when several runs want the same slots."""
+"""Queue priorities of runs that need the same slots."""
 
 from enum import IntEnum
 
-# First parts of Airflow's run ids, and what the command line and the webhook write (`Run.trigger`).
+# First parts of Airflow's run ids, and the triggers of CLI and webhook (`Run.trigger`).
 _CHANGES = frozenset({"ci", "pr", "pull_request", "webhook"})
 _SCHEDULES = frozenset({"weekly", "scheduled", "backfill", "asset_triggered"})
 
 
 class Priority(IntEnum):
-    """A smaller number goes first."""
+    """Priority of a run; a smaller number is scheduled first."""
 
-    # A run waits for it, and it counts in that run's budget.
+    # Another run waits for a confirm run, and its time counts in that run's budget.
     CONFIRM = -1
     PULL_REQUEST = 0
     PERSON = 1

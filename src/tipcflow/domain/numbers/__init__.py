@@ -1,1 +1,1 @@
-"""Measurements, metrics, series, and what makes the numbers of two runs comparable."""
+"""Measurements, metrics, series, and comparability of runs."""

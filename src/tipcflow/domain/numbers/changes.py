@@ -1,4 +1,4 @@
-"""What differs between two runs of one environment class: where to look first when a number has changed."""
+"""Differences between two runs of one environment class: possible causes of a changed metric."""
 
 from collections.abc import Iterable, Sequence
 
@@ -14,10 +14,10 @@ class Origin(Frozen):
 
     Attributes:
         framework: name and version.
-        suite_commit: of the suite; `+…` stands for local changes.
+        suite_commit: commit of the suite; `+…` marks local changes.
         suite_sha256: hash of the suite's content.
-        nodes: that it used.
-        drivers, cuda: of the nodes that it used; empty without GPUs.
+        nodes: the nodes that the run used.
+        drivers, cuda: versions on these nodes; empty without GPUs.
     """
 
     framework: str = ""
@@ -29,7 +29,7 @@ class Origin(Frozen):
 
 
 def origin_of(run: Run, nodes: Iterable[NodeFacts]) -> Origin:
-    """The origin of a run, from what its nodes reported."""
+    """Return the origin of a run from its nodes' facts."""
     used = [fact for fact in nodes if fact.node in run.nodes]
     return Origin(
         framework=run.framework,
@@ -42,7 +42,7 @@ def origin_of(run: Run, nodes: Iterable[NodeFacts]) -> Origin:
 
 
 def changes(before: Origin, now: Origin) -> list[str]:
-    """What changed from one run to another, in words; what is not known of either of them is left out."""
+    """Return the changes between two runs, in words, without facts that are unknown for either run."""
     found = [_framework(before.framework, now.framework), _suite(before, now)]
     found.append(_differ("nodes" if len(now.nodes) > 1 else "node", before.nodes, now.nodes))
     found += [_differ("GPU driver", before.drivers, now.drivers), _differ("CUDA", before.cuda, now.cuda)]
@@ -50,7 +50,7 @@ def changes(before: Origin, now: Origin) -> list[str]:
 
 
 def since(run: str, found: Sequence[str]) -> str:
-    """The changes since a run, as one phrase."""
+    """Return the changes since a run as one phrase."""
     if not found:
         return f"since run {run} framework, suite, nodes and driver are the same"
     return f"since run {run}: {', '.join(found)}"

@@ -1,16 +1,16 @@
-"""The environment class: what makes two runs comparable, as a readable, stable key.
+"""Environment class: identifies comparable runs by a readable, stable key.
 
-Not a hash of everything: a kernel update or another host name must not break a history. Neither must what is
-under test: the framework's version and the suite's commit are not in it, and `domain.changes` names them where a
-number changed. The key's form is part of every history and baseline in the database: it may only be changed
-together with a migration of both.
+The key is not a hash of all facts, because a kernel update or another host name must not break a history. The
+subject under test (framework version, suite commit) is not in the key either; `domain.changes` reports it when a
+metric changed. The key's form is part of every history and baseline in the database: a change of the form
+requires a migration of both.
 """
 
 import re
 
 from tipcflow.domain.base import Frozen
 
-# Field -> what a user calls it, in the order of the key.
+# Field -> its display name, in the order of the key.
 _CALLED = {
     "device": "device",
     "hardware": "hardware",
@@ -27,12 +27,12 @@ _BEGINS = {"driver": "driver-", "cuda": "cuda-", "image": "image-"}
 class EnvironmentClass(Frozen):
     """The parts of a key such as `gpu/8x-tesla-v100/2-nodes/16-ranks/driver-535/cuda-12.6`.
 
-    What is not known is ''. Several kinds of hardware (or versions) among a run's nodes are joined by `+`.
+    An unknown part is ''. Different hardware (or versions) among a run's nodes is joined by `+`.
 
     Attributes:
         device: `cpu` or `gpu`.
         hardware: GPUs per node and their model, or the CPU's model and its number of cores.
-        nodes, ranks: how many of each, as numbers.
+        nodes, ranks: number of each.
         driver: the GPU driver's major version; '' without GPUs.
         cuda: CUDA's major and minor version; '' without GPUs.
         image: the container image's name without tag and digest; '' without a container.
@@ -48,7 +48,7 @@ class EnvironmentClass(Frozen):
 
     @property
     def key(self) -> str:
-        """The key; parts that are not known are left out."""
+        """Return the key without unknown parts."""
         parts = [self.device, self.hardware]
         parts += [f"{getattr(self, name)}{end}" for name, end in _ENDS.items() if getattr(self, name)]
         parts += [f"{begin}{getattr(self, name)}" for name, begin in _BEGINS.items() if getattr(self, name)]
@@ -56,7 +56,7 @@ class EnvironmentClass(Frozen):
 
     @classmethod
     def of(cls, key: str) -> "EnvironmentClass":
-        """The parts of a key; of other text the parts that can be recognised."""
+        """Return the parts of a key; for other text, the recognised parts."""
         found: dict[str, str] = {}
         rest = []
         for part in filter(None, key.split("/")):
@@ -72,13 +72,13 @@ class EnvironmentClass(Frozen):
 
 
 def image_name(image: str) -> str:
-    """The image's name as the key has it: without tag and digest, which commonly hold the framework's version."""
+    """Return the image's name in the key: without tag and digest, which often contain the framework's version."""
     folder, slash, name = image.partition("@")[0].rpartition("/")
     return re.sub(r"[^a-z0-9.]+", "-", f"{folder}{slash}{name.partition(':')[0]}".lower()).strip("-")
 
 
 def differences(key: str, other: str) -> list[str]:
-    """In which parts another environment differs from one, in words; empty when they are the same class."""
+    """Return the parts in which two environments differ, in words; empty for the same class."""
     one, two = EnvironmentClass.of(key), EnvironmentClass.of(other)
     return [
         f"{called} {getattr(two, name) or 'unknown'} instead of {getattr(one, name) or 'unknown'}"
@@ -88,11 +88,10 @@ def differences(key: str, other: str) -> list[str]:
 
 
 def unlike_before(key: str, before: str, run: str) -> str:
-    """That a run has another environment than the one before it, in words; '' when it has the same, or one of them
-    is not known.
+    """Return a message if a run's environment differs from the previous run's; '' if equal or unknown.
 
     Args:
-        before: the class of the run before, `run` its id.
+        before: the class of the previous run; `run` is its id.
     """
     if not key or not before or key == before:
         return ""

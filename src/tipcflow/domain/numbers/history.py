@@ -1,4 +1,4 @@
-"""What is remembered of an earlier run when a later one is judged."""
+"""Data of earlier runs for the evaluation of a later run."""
 
 import re
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ from tipcflow.domain.numbers.changes import Origin
 from tipcflow.domain.numbers.measurement import Measurement, Phase
 from tipcflow.domain.numbers.metrics import is_loss, metric
 
-# A run that has this document is compared with nothing and joins no history; `why` says why.
+# A run with this document is not compared and joins no history; `why` is the reason.
 INCOMPARABLE = "incomparable"
 
 
@@ -18,12 +18,12 @@ class PastRun(Frozen):
     """One accepted run of the same chain, mode and environment class.
 
     Attributes:
-        seed, framework, suite_sha256: what has to be equal before losses can be expected to be.
-        origin: what it was made of and where it ran.
-        medians: 'step|leg|metric' -> the run's number, in the metric's unit (`numbers_of`).
-        found: the evidence that it left (`tipcflow.check.evidence.found_in`); empty where that was not kept.
-        lines: step id -> how many lines of its training logs were recognised.
-        losses: 'step|node|rank' -> the training losses in the order they were logged (`losses_of`).
+        seed, framework, suite_sha256: must be equal for losses to be equal.
+        origin: versions and nodes of the run.
+        medians: 'step|leg|metric' -> the run's value, in the metric's unit (`numbers_of`).
+        found: the evidence of the run (`tipcflow.check.evidence.found_in`); empty if not stored.
+        lines: step id -> number of recognised lines of its training logs.
+        losses: 'step|node|rank' -> the training losses in logged order (`losses_of`).
     """
 
     run: str
@@ -41,8 +41,8 @@ def medians_of(measurements: Iterable[Measurement]) -> dict[str, float]:
     """'step|leg|metric' -> median over ranks, nodes and samples of the step's last attempt.
 
     Metrics of the evaluation phase are called `eval.<metric>`, memory of all processes together (rank -1)
-    `<metric>.all`. The first sample holds the warm-up; a median does not mind. nan and inf are left out, and a key
-    that has nothing else is missing.
+    `<metric>.all`. The median is robust to the warm-up in the first sample. nan and inf are
+    ignored, and a key without other values is missing.
     """
     values: dict[str, list[float]] = {}
     for one in last_attempts(measurements):
@@ -58,30 +58,30 @@ def _name(one: Measurement) -> str:
     return f"{one.metric}.all" if together else one.metric
 
 
-# Of 150 iterations the first 50 are not measured: DLPerf's rule for training speeds.
+# The first 50 of 150 iterations are excluded: DLPerf's rule for training speeds.
 _WARM_UP_SHARE, _WARM_UP = 3, 50
 _REPEAT = re.compile(r"_repeat_\d+(?=/|$)")
 _RANK = ".rank"
 
 
 def without_repeat(step: str) -> str:
-    """A step's id without the repeat in it: `norm_train_repeat_2/train` is one of several `norm_train/train`."""
+    """Return a step's id without the repeat: `norm_train_repeat_2/train` is a repeat of `norm_train/train`."""
     return _REPEAT.sub("", step)
 
 
 def plain_metric(name: str) -> str:
-    """The metric that a number of `numbers_of` is one of: `peak_rss` for `peak_rss.rank3`."""
+    """Return the metric of a name in `numbers_of`: `peak_rss` for `peak_rss.rank3`."""
     return name.removesuffix(".all").partition(_RANK)[0].removeprefix("eval.")
 
 
 def numbers_of(measurements: Iterable[Measurement]) -> dict[str, float]:
-    """'step|leg|metric' -> the number by which a run is compared with others: of repeats the median, each of them
-    the median over ranks, nodes and samples of its last attempt.
+    """'step|leg|metric' -> the run's value for comparisons: the median over repeats, each the
+    median over ranks, nodes and samples of its last attempt.
 
-    Of a training's speeds the warm-up is left out: the first third of what a rank logged, at most 50 samples
-    (source of the rule: DLPerf measures from the 50th of 150 iterations on). Of evaluations (`eval.<metric>`) the
-    last counts, as logged by rank 0 or without a rank. Memory is per rank, `<metric>.rank<N>`, or of all
-    processes together, `<metric>.all`. nan and inf are ignored, and a key without other values is missing.
+    Training speeds exclude the warm-up: the first third of a rank's samples, at most 50 samples (source of the
+    rule: DLPerf measures from the 50th of 150 iterations on). For evaluations (`eval.<metric>`) the last value of
+    rank 0, or without a rank, is used. Memory is per rank, `<metric>.rank<N>`, or of all processes together,
+    `<metric>.all`. nan and inf are ignored, and a key without other values is missing.
     """
     values: dict[tuple[str, str], list[float]] = {}
     for several in _series(measurements).values():
@@ -100,7 +100,7 @@ _Key = tuple[str, str, str, int, str, Phase]
 
 
 def _series(measurements: Iterable[Measurement]) -> dict[_Key, list[Measurement]]:
-    """What was logged of one metric by one rank, in its order; of evaluations only what the lowest rank says."""
+    """Return the values by metric and rank, in logged order; for evaluations only those of the lowest rank."""
     found: dict[_Key, list[Measurement]] = {}
     for one in last_attempts(measurements):
         found.setdefault((one.step, one.leg, one.node, one.rank, one.metric, one.phase), []).append(one)
@@ -130,10 +130,10 @@ def _number_name(one: Measurement) -> str:
 
 
 def losses_of(measurements: Iterable[Measurement]) -> dict[str, tuple[float, ...]]:
-    """'step|node|rank' -> training losses of the last attempt, in the order they were logged; nan and inf kept.
+    """'step|node|rank' -> training losses of the last attempt, in logged order, including nan and inf.
 
-    Of a training without a metric `loss`, 'step|node|rank|metric' for each of its losses. Losses that were rolled
-    up are left out: their order is not known any more.
+    For a training without a metric `loss`, the key is 'step|node|rank|metric' for each of its losses. Rolled-up
+    losses are excluded, because their order is unknown.
     """
     found: dict[str, list[Measurement]] = {}
     logged = [one for one in last_attempts(measurements) if one.phase is Phase.TRAIN and is_loss(one.metric)]
@@ -149,7 +149,7 @@ def losses_of(measurements: Iterable[Measurement]) -> dict[str, tuple[float, ...
 
 
 def last_attempts(measurements: Iterable[Measurement]) -> tuple[Measurement, ...]:
-    """Only what the last attempt of each step measured."""
+    """Return only the measurements of each step's last attempt."""
     kept = tuple(measurements)
     last: dict[str, int] = {}
     for one in kept:

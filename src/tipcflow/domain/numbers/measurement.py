@@ -1,4 +1,4 @@
-"""One number that a run produced, with everything that tells it from every other number."""
+"""Measurement: one metric value of a run, with its unique key."""
 
 from enum import StrEnum
 
@@ -6,7 +6,7 @@ from tipcflow.domain.base import Frozen
 
 
 class Phase(StrEnum):
-    """What was going on when the number was taken."""
+    """Phase of the run in which the value was measured."""
 
     TRAIN = "train"
     EVAL = "eval"
@@ -17,12 +17,12 @@ class Phase(StrEnum):
 class Measurement(Frozen):
     """(run, step, leg, attempt, node, rank, metric, phase, ordinal) -> value in unit.
 
-    No part of the key is ever missing: `leg` is '' outside inference, `rank` is -1 where there is none.
-    `ordinal` counts the samples within the rest of the key from 0; `epoch` and `iteration` are what the log
-    printed (-1 when it printed none). nan and inf are values.
+    No part of the key is missing: `leg` is '' outside inference, `rank` is -1 without a rank.
+    `ordinal` counts the samples within the rest of the key from 0; `epoch` and `iteration` are those
+    printed in the log (-1 if none). nan and inf are values.
 
-    `stands_for` is how many samples the value stands for: 1 for a raw one, more where the raw samples of a series
-    were rolled up, of which this is the median.
+    `stands_for` is the number of samples that the value represents: 1 for a raw sample, more for the median of a
+    rolled-up series.
     """
 
     run: str

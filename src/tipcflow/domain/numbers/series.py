@@ -1,4 +1,4 @@
-"""All numbers that one process logged of one metric, as columns."""
+"""Series: all values of one metric logged by one process, as columns."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """The raw samples of (run, step, leg, attempt, node, rank, metric, phase), else a `Measurement` each.
+    """The raw samples of one (run, step, leg, attempt, node, rank, metric, phase).
 
     Attributes:
         values: float64, one value per ordinal, from ordinal 0 on without a gap; nan and inf are values.

@@ -1,4 +1,4 @@
-"""How a job, or one leg of it, ended: written by the node runner, always."""
+"""Exit record of a job or leg, always written by the node runner."""
 
 from enum import StrEnum
 
@@ -7,7 +7,7 @@ from tipcflow.domain.masking import Masked
 
 
 class EndReason(StrEnum):
-    """Why it ended. Only `exited` has a meaningful `exit_code`; `signaled` has `signal`."""
+    """Reason of a job's end. Only `exited` has a meaningful `exit_code`; `signaled` has `signal`."""
 
     EXITED = "exited"
     SIGNALED = "signaled"
@@ -21,10 +21,10 @@ class EndReason(StrEnum):
 
 
 class StoppedBy(StrEnum):
-    """Who ended a job that did not end by itself.
+    """Cause of the end of a job that did not exit by itself.
 
-    `peer`: the controller, because another node's part of the same step ended badly. `controller`: the controller
-    for a reason of its own. `node`: the node shut down, or something on it ended the runner.
+    `peer`: the controller, because another node's part of the same step failed. `controller`: the controller
+    for another reason. `node`: the node shut down, or a process on it ended the runner.
     """
 
     USER = "user"
@@ -36,8 +36,8 @@ class StoppedBy(StrEnum):
 
 
 class OutputFile(Record):
-    """One expected output: `fresh` says that it was written after the command started, `damage` what is wrong
-    with its content (`is cut off`), '' where nothing is known to be."""
+    """One expected output: `fresh` if it was written after the command's start; `damage` is the defect of its
+    content (`is cut off`), '' if none is known."""
 
     path: str
     exists: bool
@@ -48,11 +48,11 @@ class OutputFile(Record):
 
 
 class RankEnd(Record):
-    """How one training process ended before its runner ended the rest, as the kernel says.
+    """End of one training process before its runner ended the others, as reported by the kernel.
 
     Attributes:
         at: seconds since the epoch by the node's clock.
-        exit_code, signal: one of both; neither when the process was gone before anybody could look.
+        exit_code, signal: one of both; neither if the process had ended before it could be inspected.
     """
 
     rank: int
@@ -62,21 +62,21 @@ class RankEnd(Record):
 
 
 class ExitRecord(Record):
-    """How a job (`leg` is '') or one leg ended.
+    """End of a job (`leg` is '') or of one leg.
 
     Attributes:
         message: one line for users; for `refused` the reason.
-        peak_rss_bytes: rank -> peak resident memory of that rank's processes, bytes; key '' is everything that
-            belongs to no rank (launcher, single processes); key 'total' is the peak of the sum.
+        peak_rss_bytes: rank -> peak resident memory of that rank's processes, bytes; key '' is for processes
+            without a rank (launcher, single processes); key 'total' is the peak of the sum.
         peak_gpu_bytes: rank -> peak GPU memory, bytes; empty without a GPU.
         started_at, ended_at: seconds since the epoch by the node's clock.
-        stopped_by: who ended it, for `stopped`; None where that is not known.
-        probes: probe of the node (`cpu`, `memory`, `disk`) -> seconds before and after the job; empty where the
-            job was not asked for them.
-        world_size: the largest number of ranks that a launcher told one of its processes on the node (environment
-            variable PADDLE_TRAINERS_NUM or WORLD_SIZE); 0 where none was seen.
-        ranks: training processes that ended before the runner ended the rest, in that order.
-        killed: how many processes were still there after the command had ended and were killed.
+        stopped_by: cause of the end, for `stopped`; None if unknown.
+        probes: probe of the node (`cpu`, `memory`, `disk`) -> seconds before and after the job; empty if
+            the job did not request them.
+        world_size: the largest number of ranks that a launcher set for a process on the node (environment
+            variable PADDLE_TRAINERS_NUM or WORLD_SIZE); 0 if none was observed.
+        ranks: training processes that ended before the runner ended the others, in order of their ends.
+        killed: number of processes that remained after the command's end and were killed.
     """
 
     schema_version: int = 1
@@ -104,12 +104,12 @@ class ExitRecord(Record):
 
     @property
     def duration_s(self) -> float:
-        """Wall seconds between start and end, never negative."""
+        """Return the wall time in seconds, never negative."""
         return max(0.0, self.ended_at - self.started_at)
 
     @property
     def ok(self) -> bool:
-        """Exited by itself with 0, and every expected output is there and fresh."""
+        """Whether it exited by itself with code 0, and every expected output exists and is fresh."""
         return (
             self.reason is EndReason.EXITED
             and self.exit_code == 0
@@ -118,5 +118,5 @@ class ExitRecord(Record):
 
     @property
     def victim(self) -> bool:
-        """Whether it aborted because a peer did: Paddle's launcher exits with 250 then."""
+        """Whether it aborted because of a peer's abort: Paddle's launcher then exits with 250."""
         return self.reason is EndReason.EXITED and self.exit_code == 250

@@ -1,4 +1,4 @@
-"""The job folder's `job.json`: what the controller asks the node runner to do (docs/reference/job-folder.md)."""
+"""Job specification `job.json` for the node runner (docs/reference/job-folder.md)."""
 
 from pydantic import Field
 
@@ -19,29 +19,29 @@ class JobSpec(Frozen):
     """One step (or one member of a gang) on one node, one attempt.
 
     Attributes:
-        fence: number of the lease; the runner refuses a smaller one than the slot has seen.
+        fence: number of the lease; the runner rejects a number below the slot's highest one.
         slots: slot indices that the runner locks on the node, exclusively.
-        host: what the runner locks the slots on beside the workspace, for other workspaces of the same host; '' is
-            nothing.
+        host: additional name for slot locks besides the workspace, for other workspaces of the same host; '' for
+            none.
         root: absolute folder that commands' `cwd` and `expects` are relative to.
-        env: for every command; an empty value unsets.
+        env: environment of every command; an empty value unsets a variable.
         barrier: wait for the file `go` before the first command.
-        barrier_s, deadline_s, lease_s: seconds to wait for `go`; from the first command's start to TERM; since
-            the controller was last heard of.
-        keep_going: run the next command also after one failed (legs); else stop at the first failure.
-        min_free_bytes: refuse to start when the workspace's file system has less room.
-        hang_s: seconds without a new byte in a rank's log after which the job hangs and is ended, counted from
-            each command's start; 0 never. Longer than a rank may be silent, as while another one evaluates.
+        barrier_s, deadline_s, lease_s: seconds to wait for `go`; from the first command's start to SIGTERM;
+            since the controller's last heartbeat.
+        keep_going: run the next command also after a failure (legs); otherwise stop at the first failure.
+        min_free_bytes: minimum free space of the workspace's file system for a start.
+        hang_s: seconds without a new byte in a rank's log after which the job counts as hung and is ended, counted
+            from each command's start; 0 for never. Must exceed silent phases, such as another rank's evaluation.
         progress: patterns of the logs that show the ranks' progress, relative to `root` or to the job folder
-            (`log/workerlog.*`); the command's own log counts, too.
-        hang_signal: with `hang_s`, let Python processes show their stacks when they are asked by a signal, by a
-            module that is put on their PYTHONPATH; without it only what py-spy tells is known.
-        hang_wait_s: seconds that a job that hangs is left as it is, so that its peers, which wait for it, can be
-            asked for evidence before they notice its end.
-        probe: time the node itself before the first command and after the last (ExitRecord.probes).
-        container: name of the container that the commands run; it is removed by force with each command's end and
-            the job's, '' is none.
-        container_engine: the program that does so, `docker` or one that takes the same words.
+            (`log/workerlog.*`); the command's own log is included.
+        hang_signal: with `hang_s`, Python processes dump their stacks on a signal, by a module on their
+            PYTHONPATH; without it only py-spy's stacks are available.
+        hang_wait_s: seconds before a hung job is ended, so that evidence of its waiting peers can be collected
+            before they detect its end.
+        probe: run the node's probes before the first and after the last command (ExitRecord.probes).
+        container: name of the commands' container, removed by force at the end of each command and of the job; ''
+            for none.
+        container_engine: the engine's program, `docker` or one with the same options.
     """
 
     schema_version: int = 1

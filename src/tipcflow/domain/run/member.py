@@ -10,17 +10,17 @@ class MemberState(Record):
 
     Attributes:
         released: whether its job was released, or needs no release.
-        record: how it ended; None while it is running or if it was lost.
-        legs: leg id -> how that leg ended.
+        record: exit record of the job; None while it is running or if it was lost.
+        legs: leg id -> exit record of the leg.
         artefacts: path relative to the suite's root -> size in bytes, of the files that the job wrote.
-        log_bytes: leg ('' for a step's only command) -> bytes of its log that were seen.
+        log_bytes: leg ('' for a step's only command) -> read bytes of its log.
         lost: why its state is unknown, '' while it is observable.
         generation: how often this node's own task had been cleared when it took part (a number that only grows);
             0 while only other nodes' tasks have written of this part.
         cleared: how often the DAG run had been cleared when the task that wrote this began: all tasks of a run
             share that number. -1 if unknown.
-        down_since, known_at: when the link broke (0 while it stands) and when the record came, seconds since the
-            epoch on the controller.
+        down_since, known_at: time of the link's failure (0 while connected) and of the record's arrival, seconds
+            since the epoch by the controller's clock.
     """
 
     schema_version: int = 1

@@ -1,4 +1,4 @@
-"""Runs and their ids."""
+"""Runs and run ids."""
 
 import hashlib
 import re
@@ -13,7 +13,7 @@ RUN_ID = re.compile(r"^[a-z0-9][a-z0-9_.-]{0,127}$")
 
 
 def new_run_id(chain: str, *, now: datetime | None = None) -> str:
-    """A run id that sorts by time, is unique without a database, and is safe as a file name and a URL part.
+    """Return a run id that sorts by time, is unique without a database, and is safe in file names and URLs.
 
     Form: `20261121t093005-<chain, shortened>-<4 hex digits>`.
     """
@@ -25,7 +25,7 @@ def new_run_id(chain: str, *, now: datetime | None = None) -> str:
 class Run(Frozen):
     """One execution of a chain. `status` is None while it is running or a check is being confirmed.
 
-    `environment` is the environment class: what makes two runs comparable, as a readable stable key.
+    `environment` is the environment class: the readable, stable key of comparable runs.
     """
 
     schema_version: int = 1
@@ -50,14 +50,14 @@ class Run(Frozen):
 
 
 def run_id_of(dag_id: str, dag_run_id: str, run_after: datetime) -> str:
-    """The run id of a DAG run: the same for every task, attempt and observer, computed without I/O.
+    """Return the run id of a DAG run: equal in every task, attempt and observer, computed without I/O.
 
     Form: as `new_run_id`, but the last part is 8 hex digits of a hash of both ids.
 
     Args:
         dag_id: `<suite>.<model>.<params file>`; the part after the first dot makes it readable.
         dag_run_id: Airflow's id of the DAG run, unique within the DAG.
-        run_after: Airflow's `run_after`, which stays when the run is cleared and runs again.
+        run_after: Airflow's `run_after`, which does not change when the run is cleared and re-run.
     """
     stamp = run_after.astimezone(UTC).strftime("%Y%m%dt%H%M%S")
     parts = dag_id.split(".")
@@ -67,7 +67,7 @@ def run_id_of(dag_id: str, dag_run_id: str, run_after: datetime) -> str:
 
 
 def dag_id_of(chain: str) -> str:
-    """The id of a chain's DAG: `<suite>/<model>/<file>` with dots, and nothing that Airflow refuses.
+    """Return the id of a chain's DAG: `<suite>/<model>/<file>` with dots, without characters that Airflow rejects.
 
     Source of the rule: Airflow's `validate_key` (letters, digits, `_`, `-`, `.`, at most 250 characters).
     """
