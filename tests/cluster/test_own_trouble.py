@@ -1,7 +1,9 @@
 """Trouble of the controller's own machine, and a runner that does nothing any more."""
 
 import subprocess
+import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,6 +24,14 @@ TRAIN = "norm_train_gpus_0,1_autocast_null_nodes_2/train"
 @pytest.fixture
 def site(nodes: LocalNodes, tmp_path: Path) -> Site:
     made = Site(tmp_path, nodes)
+    made.configure_policy(**STRICT)
+    return made
+
+
+@pytest.fixture
+def own_site(make_nodes: Callable[..., LocalNodes], tmp_path: Path) -> Site:
+    """A site with nodes of its own: a controller that loses its database leaves the job to the node's lease."""
+    made = Site(tmp_path / "site", make_nodes(tmp_path / "nodes", python=Path(sys.executable)))
     made.configure_policy(**STRICT)
     return made
 
@@ -112,8 +122,9 @@ def statuses_once_repaired(site: Site) -> list[str]:
     return [run.status.value if run.status else "none", run.reason]
 
 
-def test_a_database_that_is_cut_under_a_run_ends_it_with_one_line(site: Site) -> None:
+def test_a_database_that_is_cut_under_a_run_ends_it_with_one_line(own_site: Site) -> None:
     """SQLite's mapped file: the process gets SIGBUS, as it does when the file is made immutable."""
+    site = own_site
     site.edit_params("norm_train:train.py", "norm_train:train.py --step-time 1")
     shared = site.home / "tipcflow.db-shm"
     outcome = site.run_and(lambda: site.training_runs_on("b"), lambda _: shared.write_bytes(b""))
@@ -124,7 +135,8 @@ def test_a_database_that_is_cut_under_a_run_ends_it_with_one_line(site: Site) ->
     assert (status, "SIGBUS" in reason) == ("infra_failure", True), reason
 
 
-def test_a_full_disk_here_leaves_room_for_the_runs_status(site: Site) -> None:
+def test_a_full_disk_here_leaves_room_for_the_runs_status(own_site: Site) -> None:
+    site = own_site
     site.edit_params("norm_train:train.py", "norm_train:train.py --step-time 1")
     site.home.mkdir(parents=True)
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=32m", "tmpfs", str(site.home)], check=True)

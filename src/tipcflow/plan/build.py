@@ -45,8 +45,7 @@ def build_plan(
         options: see `PlanOptions`.
 
     Raises:
-        ConfigError: the mode is unknown, no dialect matches, the file is inconsistent, nothing would run, or the
-            cluster cannot run it.
+        ConfigError: unknown mode, no matching dialect, inconsistent file, empty plan, or unsuitable cluster.
     """
     options = options or PlanOptions()
     name, word = _split_mode(mode)
