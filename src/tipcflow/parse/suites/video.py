@@ -33,6 +33,6 @@ FORMAT = LineFormat(
     evaluation=(
         PairsRule(re.compile(rf"{_EPOCH}val{_STEP}"), Phase.EVAL, "epoch:[", prefix="batch."),
         PairsRule(re.compile(rf"END epoch:(?P<epoch>{INDEX})\s+val "), Phase.EVAL, "END epoch:"),
-        PairsRule(re.compile(r"(?<!\w)(?=avg_acc\d=)"), Phase.EVAL, "avg_acc", anywhere=True),
+        PairsRule(re.compile(r"(?<!\w)(?=avg_acc\d+=)"), Phase.EVAL, "avg_acc", anywhere=True),
     ),
 )

@@ -37,6 +37,11 @@ def test_any_bytes_between(lines: list[bytes], rubbish: bytes) -> None:
     same(b"\n".join([*lines, rubbish, *lines]))
 
 
+def test_a_name_with_many_digits_does_not_hide_the_names_with_one() -> None:
+    line = b"[05/01 10:00:09] avg_acc1= 0.4, avg_acc5= 0.8"
+    same(line.replace(b"avg_acc", b"avg_acc00") + b"\n" + line)
+
+
 @pytest.mark.parametrize("form", ["clas", "ocr", "models", "nlp"])
 def test_one_format_alone(form: str) -> None:
     rng = random.Random(7)
