@@ -26,11 +26,11 @@ def against_baseline(facts: Facts, context: CheckContext) -> list[CheckResult]:
 
     A regression is suspected if the change exceeds both the floor and `z` robust standard deviations of the
     earlier runs, or, with enough history, if the change-point detector reports it. A suspected regression
-    requests a confirm run (`values["confirm"]`) and is `unconfirmed` until that run confirms or refutes it. Without
-    a confirm run only a change beyond twice the limit is a regression.
+    requests a confirm run (`values["confirm"]`) and is `unconfirmed` until that run confirms or refutes it.
+    Without a confirm run only a change beyond twice the limit is a regression.
     With too few runs the status is `insufficient_data`, with the ratio to the last run for information. Failed
-    steps and legs are not compared, because their work differs from that of the baseline. Slowdowns explained by a slow
-    node (`node_health`) are excluded. Data preparation is not evaluated.
+    steps and legs are not compared, because their work differs from that of the baseline. Slowdowns
+    explained by a slow node (`node_health`) are excluded. Data preparation is not evaluated.
     """
     excuses = excuses_of(facts, context)
     numbers = numbers_of(one for one in facts.measurements if passed(facts, one.step, one.leg))
