@@ -13,8 +13,8 @@ def load_cluster(name: str, config_dir: Path) -> Cluster:
     """The cluster of that name (or of that YAML file).
 
     Raises:
-        ConfigError: no such cluster (the known ones are listed), its file is wrong, or two nodes share a name
-            or an address.
+        ConfigError: the cluster does not exist (the message lists known ones), its file is invalid, or two nodes
+            share a name or an address.
     """
     path = find_config(name, config_dir / "clusters", what="cluster")
     cluster = load_yaml(path, Cluster)

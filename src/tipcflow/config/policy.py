@@ -318,7 +318,7 @@ class Policy(ConfigModel):
         return (rule and rule.floor) or floors.get(known.family, self.floors.quality)
 
     def gate_of(self, name: str = "") -> DetectRule:
-        """The gate's settings for a number, with its floor; without a name `detect` as it is."""
+        """Return the detector's settings for a metric, with its floor; without a name, `detect` unchanged."""
         return self.detect.model_copy(update={"floor": self.floor_of(name)}) if name else self.detect
 
     def rule_of(self, name: str) -> MetricRule | None:

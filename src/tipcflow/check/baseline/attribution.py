@@ -1,4 +1,4 @@
-"""Is a change for the worse the node's doing rather than the model's? Only a node's own probes can say so."""
+"""Attribution of a regression to a degraded node instead of the model, by the node's own probes only."""
 
 from collections import defaultdict
 from dataclasses import dataclass
@@ -9,16 +9,16 @@ from tipcflow.check.select import repeats_of
 from tipcflow.domain import Facts, StepKind, plain_metric, without_repeat
 from tipcflow.domain.numbers.metrics import metric
 
-# The model's own work may suffer more from a busy node than a probe does, but not without end.
+# A busy node may slow the model down more than a probe, but at most by this factor.
 _AT_MOST = 2.0
 
 
 @dataclass(frozen=True)
 class Excuses:
-    """What the run's nodes explain.
+    """Slowdowns that the run's nodes explain.
 
     Attributes:
-        places: 'step|leg|metric' -> the nodes that the number comes from.
+        places: 'step|leg|metric' -> the nodes of the measurement.
     """
 
     facts: Facts
@@ -26,10 +26,10 @@ class Excuses:
     places: dict[str, frozenset[str]]
 
     def node(self, key: str, cost: float, limit: float) -> str:
-        """Why a slow node explains that a speed is worse; '' when none does.
+        """Return why a slow node explains a slower speed; '' if none does.
 
-        The node's probes must have been slow in the same step. A training of several nodes goes as fast as its
-        slowest; anything else must come from slow nodes alone.
+        The node's probes must be slow in the same step. The slowest node limits a training on several nodes; any
+        other value must come from slow nodes only.
 
         Args:
             cost: how many times worse than the baseline, above 1.
@@ -55,7 +55,7 @@ class Excuses:
 
 
 def excuses_of(facts: Facts, context: CheckContext) -> Excuses:
-    """What the nodes of a run explain."""
+    """Return the slowdowns that the nodes of a run explain."""
     places: dict[str, set[str]] = defaultdict(set)
     for one in facts.measurements:
         places[f"{without_repeat(one.step)}|{one.leg}|{one.metric}"].add(one.node)

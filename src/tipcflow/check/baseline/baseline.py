@@ -17,20 +17,20 @@ from tipcflow.domain.numbers.metrics import by_iteration
 _NAMES = {"speed": "speed", "memory": "memory", "quality": "baseline"}
 _ACCURACY = "accuracy.history"
 _WORSE = (Status.REGRESSION, Status.UNCONFIRMED)
-# What ended sooner was looked at by the node runner only a few times: its peak is a matter of luck.
+# The node runner samples a shorter job only a few times, so its peak is random.
 _MEMORY_KNOWN_AFTER_S = 2.0
 
 
 def against_baseline(facts: Facts, context: CheckContext) -> list[CheckResult]:
-    """One result per (step, leg, metric) that the policy compares; of memory told by rank the worst rank's.
+    """One result per (step, leg, metric) that the policy compares; for memory by rank, the worst rank.
 
-    A change for the worse is in doubt when it exceeds both the floor and `z` robust standard deviations of the
-    earlier runs, or, with enough history, when the gate of `tipcflow detect` doubts it. A doubt asks for a confirm
-    run (`values["confirm"]`) and is `unconfirmed` until that confirms or refutes it. Without a confirm run only a
-    change beyond twice the limit is a regression.
-    With too few runs the answer is `insufficient_data`, with the ratio to the last run for the reader. Steps and
-    legs that did not end well are not compared: what they did is not the work that the baseline did. What a slow
-    node explains (`node_health`) is set aside. Preparing data is not judged.
+    A regression is suspected if the change exceeds both the floor and `z` robust standard deviations of the
+    earlier runs, or, with enough history, if the change-point detector reports it. A suspected regression
+    requests a confirm run (`values["confirm"]`) and is `unconfirmed` until that run confirms or refutes it.
+    Without a confirm run only a change beyond twice the limit is a regression.
+    With too few runs the status is `insufficient_data`, with the ratio to the last run for information. Failed
+    steps and legs are not compared, because their work differs from that of the baseline. Slowdowns
+    explained by a slow node (`node_health`) are excluded. Data preparation is not evaluated.
     """
     excuses = excuses_of(facts, context)
     numbers = numbers_of(one for one in facts.measurements if passed(facts, one.step, one.leg))
@@ -38,7 +38,7 @@ def against_baseline(facts: Facts, context: CheckContext) -> list[CheckResult]:
     found: dict[str, list[CheckResult]] = {}
     for key in numbers:
         rule = context.policy.rule_of(key.rpartition("|")[2])
-        # Where the ranks are known one by one, their sum says nothing new.
+        # If values per rank exist, their sum is redundant.
         summed = key.endswith(".all") and _plain_key(key) in ranked
         if rule is not None and not summed and not _prepares(facts, key):
             said = _judged(facts, key, numbers, rule, context, excuses)
@@ -56,7 +56,7 @@ def _prepares(facts: Facts, key: str) -> bool:
 
 
 def _worst(several: list[CheckResult]) -> CheckResult:
-    """Of the ranks the one that is worst off, with what all of them have."""
+    """Return the result of the worst rank, with the values of all ranks."""
     if len(several) == 1:
         return several[0]
 
@@ -93,7 +93,7 @@ def _judged(
         if excuse:
             asked.values.pop("confirm", None)
             asked.values["explained_by"] = "node_health"
-            # Where a slow node does not make the run an infra_failure, what it explains is still not known.
+            # If a slow node does not make the run an infra_failure, the explained metric remains unknown.
             known = context.policy.node_health.gating
             status = Status.INSUFFICIENT_DATA if known else Status.UNCONFIRMED
             reason = f"{asked.shown}, {excuse}"
@@ -119,7 +119,7 @@ def _judged(
 
 
 def _seconds(facts: Facts, step: str, leg: str) -> float:
-    """How long the longest of a step's jobs, or of a leg's, ran."""
+    """Return the duration of the longest job of a step or leg."""
     ended = [one for each in repeats_of(facts, step) for one in records(facts, each.id, leg)]
     return max((record.duration_s for record in ended), default=_MEMORY_KNOWN_AFTER_S)
 

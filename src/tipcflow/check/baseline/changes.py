@@ -1,4 +1,4 @@
-"""What changed between the last good run and the first bad one, for a number that became worse."""
+"""Changes between the last good and the first bad run of a regressed metric."""
 
 import math
 
@@ -8,7 +8,7 @@ from tipcflow.domain.numbers.changes import changes, origin_of, since
 
 
 def changed_since(key: str, facts: Facts, context: CheckContext, first_bad: int | None = None) -> str:
-    """The changes in one phrase; '' when there is no earlier run, or the run itself is not known.
+    """Return the changes in one phrase; '' without an earlier run, or if the run itself is unknown.
 
     Args:
         key: of `numbers_of`.

@@ -1,4 +1,4 @@
-"""What can the gate see in the numbers that a run is compared with, and how often would it be wrong?"""
+"""Change-point detector limits per metric: smallest detectable change and rate of false alerts."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -12,7 +12,7 @@ from tipcflow.domain.numbers.metrics import metric
 
 # Years that false alerts are counted over: none in 100 is below 0.03 a year with 95 % probability.
 YEARS = 100
-# Where time is short, each number gets fewer years, but no fewer than this; and what a year takes, seconds.
+# Minimum number of years per metric if time is short; seconds per simulated year.
 _LEAST, _A_YEAR_S = 10, 0.0015
 
 
@@ -23,17 +23,16 @@ def gate_limits(
     within_s: float | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> list[dict[str, Any]]:
-    """One row per (step, leg, metric) that is judged and that an earlier run has.
+    """One row per evaluated (step, leg, metric) of earlier runs.
 
-    `runs`, those of the level that a next run is compared with (`level_of`); `sigma`, the relative standard
-    deviation of one run; the `smallest` change found within 12 runs in 95
-    of 100 cases; `false_per_year`, alerts per number and 52 runs without a change, over `simulated_years`. What is
-    not known is None.
+    `runs`: number of runs of the current level (`level_of`); `sigma`: relative standard deviation of one run;
+    `smallest`: the smallest change detected within 12 runs in 95 of 100 cases; `false_per_year`: alerts per
+    metric and 52 runs without a change, over `simulated_years`. Unknown values are None.
 
     Args:
         history: accepted runs, oldest first.
-        within_s: seconds that counting false alerts may take. With little time the years are fewer, and when it is
-            up the rest is not counted: those rows have `cut` true.
+        within_s: time limit of the false-alert simulation, seconds. A short limit reduces the years; rows that
+            are not simulated because of the limit have `cut` true.
     """
     keys = sorted({key for one in history for key in one.medians})
     keys = [key for key in keys if policy.rule_of(key.rpartition("|")[2]) is not None]
@@ -60,7 +59,7 @@ def gate_section(
     within_s: float,
     clock: Callable[[], float] = time.monotonic,
 ) -> dict[str, Any]:
-    """The same for a certificate: with the policy's name, the false alerts over all numbers, and what was cut."""
+    """Return the limits for a certificate, with the policy's name, false alerts over all metrics, and cut rows."""
     rows = gate_limits(history, policy, within_s=within_s, clock=clock)
     counted = [row for row in rows if row["false_per_year"] is not None]
     years = sum(row["simulated_years"] for row in counted)

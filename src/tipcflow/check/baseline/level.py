@@ -1,6 +1,6 @@
-"""Which earlier runs is a number compared with, and what change of it would be noise?
+"""Level of a metric: the earlier runs to compare with, and the change that is noise.
 
-`tipcflow run`, `judge`, `baseline show` and `gate` all get their answer from `level_of`.
+`tipcflow run`, `judge`, `baseline show` and `gate` all use `level_of`.
 """
 
 import math
@@ -16,7 +16,7 @@ from tipcflow.domain.numbers.metrics import metric
 
 # 1.4826 * MAD is the standard deviation of a normal distribution.
 _MAD_TO_SIGMA = 1.4826
-# And what is left out of a standard deviation as odd may not hide that most runs are near each other.
+# The outliers excluded from a standard deviation must not hide that most runs are close to each other.
 _MOST_MADS = 3.0
 # Values that differ by less than this share are equal: sums of the same samples in another order are.
 _EQUAL = 1e-12
@@ -37,7 +37,7 @@ class Look:
 
 @dataclass(frozen=True)
 class Level:
-    """The earlier runs of a number, and the level that a new run is compared with.
+    """The earlier runs of a metric, and the level that a new run is compared with.
 
     A change for the better starts a new level. A change for the worse does not, because it is not accepted (an
     accepted one would start the history), and the previous level remains valid.
@@ -86,10 +86,10 @@ class Level:
         return self.runs[:-1] if self.end == len(self.past) else self.runs
 
     def look(self, value: float, confirm: float | None) -> Look:
-        """What the gate says of a run after these; nothing while there are too few runs.
+        """Return the detector's result for a run after these; empty with too few runs.
 
         Args:
-            confirm: what the confirm run of this run measured; None when there is none.
+            confirm: value of this run's confirm run; None if there is none.
         """
         if self.gate is None or self.worse_before:
             return Look()
@@ -100,12 +100,12 @@ class Level:
 
 
 def level_of(past: Sequence[float], name: str, policy: Policy, *, higher_is_better: bool | None = None) -> Level:
-    """The level of earlier runs by a policy: its window (`history`), its floors, its gate.
+    """Return the level of earlier runs by a policy: its window (`history`), floors and change-point detector.
 
     Args:
         past: medians of accepted runs, oldest first; finite.
-        name: of the number, as `numbers_of` has it.
-        higher_is_better: instead of what is known of the metric.
+        name: name of the metric, as in `numbers_of`.
+        higher_is_better: overrides the metric's definition.
     """
     values = tuple(past[-policy.history :])
     rule = policy.rule_of(name)
@@ -132,10 +132,10 @@ def limit_of(runs: Sequence[float], floor: float, z: float) -> float:
 
 
 def robust_sigma(runs: Sequence[float]) -> float:
-    """The standard deviation of one run, however far off a few runs are.
+    """Return the standard deviation of one run, robust to outliers.
 
-    Deviations from the median, without the largest tenth of them and without the largest at least: of five runs
-    that tells far more than their median deviation (MAD), which is only a bound here.
+    Computed from deviations from the median without the largest tenth, at least without the largest one. With five
+    runs this is far more precise than the median deviation (MAD), which is only a bound here.
     """
     base = median(runs)
     off = sorted(abs(one - base) for one in runs)
@@ -149,14 +149,14 @@ def robust_sigma(runs: Sequence[float]) -> float:
 
 @lru_cache(maxsize=256)
 def _without_tails(share: float) -> float:
-    """Standard deviation of a normal distribution over that of its middle, without this share in the tails."""
+    """Return the ratio of a normal distribution's standard deviation to that of its middle without the tails."""
     normal = NormalDist()
     end = normal.inv_cdf(1 - share / 2)
     return 1 / math.sqrt(1 - 2 * end * normal.pdf(end) / (1 - share))
 
 
 def _back(now: Sequence[float], level: Sequence[float], floor: float, higher_is_better: bool) -> bool:
-    """Whether runs are as good as an earlier level again, or better."""
+    """Whether runs are at least as good as an earlier level."""
     before = median(level)
     worse = (before - median(now)) if higher_is_better else (median(now) - before)
     return worse <= floor * abs(before)

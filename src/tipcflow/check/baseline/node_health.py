@@ -1,7 +1,7 @@
 """Was a node degraded, so that the run cannot measure the model's speed?
 
-A node is to blame when its own probes (`node_speed`) were slow in a step and so was most of what that step
-measured there. Numbers of the suite's code, such as the time to read data, prove nothing of a node.
+A node is degraded if its own probes (`node_speed`) and most metrics measured there were slow in a step. Metrics
+of the suite's code, such as the time to read data, are not evidence about a node.
 """
 
 import math
@@ -22,7 +22,7 @@ _MAD_TO_SIGMA = 1.4826
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of number on one node, e.g. `batch_cost of train`: how much slower it was, 1 for as always."""
+    """One kind of metric on one node, for example `batch_cost of train`: its slowdown factor, 1 for unchanged."""
 
     name: str
     factor: float
@@ -31,13 +31,13 @@ class Kind:
 
 @dataclass(frozen=True)
 class SickNode:
-    """A node that is to blame.
+    """A degraded node.
 
     Attributes:
-        factor: how many times slower its slowest probe was.
+        factor: slowdown factor of its slowest probe.
         probe: that probe.
-        steps: in which its probes were slow, without repeats.
-        slower, of: how many of the kinds of numbers of these steps were slower there.
+        steps: steps with slow probes, without repeats.
+        slower, of: number of slower kinds of metrics in these steps, and of all kinds.
     """
 
     node: str
@@ -50,12 +50,12 @@ class SickNode:
 
 @dataclass(frozen=True)
 class Health:
-    """What is known of the run's nodes.
+    """Health of the run's nodes.
 
     Attributes:
-        probes: node -> step -> what its probes tell.
-        kinds: node -> what was measured there, in the steps with slow probes.
-        sick: node -> how sick, of those that are to blame.
+        probes: node -> step -> results of its probes.
+        kinds: node -> metrics measured there, in the steps with slow probes.
+        sick: degraded node -> its degradation.
     """
 
     probes: dict[str, dict[str, Probed]]
@@ -64,7 +64,7 @@ class Health:
 
 
 def health_of(facts: Facts, context: CheckContext) -> Health:
-    """Which nodes were slow themselves, compared with their own probes in accepted earlier runs."""
+    """Return the nodes whose own probes were slower than in accepted earlier runs."""
     probes = probed(facts, context)
     kinds: dict[str, list[Kind]] = {}
     sick = {}
@@ -82,7 +82,7 @@ def health_of(facts: Facts, context: CheckContext) -> Health:
 
 
 def node_health(facts: Facts, context: CheckContext) -> list[CheckResult]:
-    """One result for the run: `infra_failure` names the nodes that were slow themselves."""
+    """One result for the run: `infra_failure` names the degraded nodes."""
     health = health_of(facts, context)
     values: dict[str, Any] = {
         "nodes": {

@@ -1,6 +1,6 @@
-"""How fast was a node itself? The node runner's own probes of CPU, memory and disk, timed before and after a job.
+"""Node speed: the node runner's probes of CPU, memory and disk, timed before and after a job.
 
-They are no model's code and no suite's, so they alone can tell that a node, and not what is under test, is slow.
+The probes run neither model nor suite code, so only they show that a node, not the tested code, is slow.
 """
 
 from collections import defaultdict
@@ -16,10 +16,10 @@ _MAD_TO_SIGMA = 1.4826
 
 @dataclass(frozen=True)
 class Probed:
-    """What the probes of one step's job on one node tell, against earlier runs on that node.
+    """Probes of one step's job on one node, compared with earlier runs on that node.
 
     Attributes:
-        factors: probe -> how many times slower than usual there.
+        factors: probe -> slowdown factor on this node.
         slow: the probes that are slower by more than their noise.
     """
 
@@ -28,7 +28,7 @@ class Probed:
 
     @property
     def factor(self) -> float:
-        """How many times slower the slowest of the slow probes was; 1 without one."""
+        """Return the slowdown factor of the slowest slow probe; 1 without slow probes."""
         return max((self.factors[name] for name in self.slow), default=1.0)
 
 

@@ -1,4 +1,4 @@
-"""A series of runs, each judged as the checks of a run would have judged it then."""
+"""Retrospective evaluation: each run of a series evaluated with the data known at its time."""
 
 import math
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ _NO_SAMPLE = "the confirm run measured nothing"
 
 @dataclass(frozen=True, slots=True)
 class JudgedPoint:
-    """What the checks say of one run of a series.
+    """Result of the checks for one run of a series.
 
     Attributes:
         index: of the point, from 0.

@@ -1,4 +1,4 @@
-"""A number that is only a part of another one: a change that is too small to matter for the whole is no change."""
+"""Metrics that are part of another metric: a change that is negligible for the whole does not count."""
 
 from collections.abc import Mapping
 from statistics import median
@@ -13,7 +13,7 @@ _SHARE = 0.5
 def too_small(
     key: str, change: float, rule: MetricRule, numbers: Mapping[str, float], context: CheckContext
 ) -> str:
-    """Why a change is too small to matter, '' when it is not, or the metric is no part of another one.
+    """Return why a change is negligible, '' if it is not or the metric is not part of another one.
 
     Args:
         change: in the metric's unit, which is that of the whole.

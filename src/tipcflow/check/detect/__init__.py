@@ -1,4 +1,4 @@
-"""Changes of level in series of measurements: pure, no I/O."""
+"""Change-point detection in series of measurements, without I/O."""
 
 from tipcflow.check.detect.gate import Gate
 from tipcflow.check.detect.judge import judge_series

@@ -1,4 +1,4 @@
-"""Is the end of a history at another level than its beginning, and how sure is that?"""
+"""Evidence of a shift: the best split of a history into two levels, and its score."""
 
 import math
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from tipcflow.check.detect.noise import (
 _SPLIT_CLIP = 3.0
 # From this many runs on, the new level's own scatter is also used.
 _TELLING = 4
-# What a relative change is called at most: JSON has no infinity.
+# Upper bound of a relative change: JSON has no infinity.
 _LARGEST = 1e9
 # Median of |difference of two neighbours| -> standard deviation of one.
 _DIFFERENCE_TO_SIGMA = MAD_TO_SIGMA / math.sqrt(2)
@@ -34,7 +34,7 @@ class Evidence:
         new: how many observations at the end belong to the new level.
         noise: level and noise of those before.
         shift: new level - old level, in the series' unit.
-        score: how many standard deviations of normal noise this is worth; 0 when drift explains it.
+        score: equivalent number of standard deviations of normal noise; 0 if drift explains the shift.
         most: the score if each run of the new level counted as much as a run can count.
     """
 
@@ -78,13 +78,13 @@ def best_split(values: Sequence[float], middle: float, span: int, least: int) ->
 
 
 def weigh(before: Sequence[float], after: Sequence[float], prior: Prior, drift: float) -> Evidence:
-    """How much speaks for a change of level between `before` and `after`.
+    """Return the evidence of a shift between `before` and `after`.
 
     Each observation counts at most as much as the learned share of outliers allows: sqrt(2 ln(1/share)) standard
     deviations, where the likelihood ratio of a change against an outlier ends.
 
     Args:
-        drift: relative change per observation that is no change of level.
+        drift: relative change per observation that is not a shift.
     """
     noise = learn(before, prior)
     if len(after) >= _TELLING:

@@ -1,4 +1,4 @@
-"""The gate: one series, judged run by run with what was known at that time."""
+"""Change-point detector: evaluates one series run by run, without look-ahead."""
 
 from bisect import bisect_left, insort
 from collections.abc import Callable
@@ -12,9 +12,9 @@ from tipcflow.config.policy import DetectRule
 
 Ask = Callable[[], float | None]
 
-# Fewer runs than this are no level that one can leave.
+# Minimum number of runs of a level.
 _LEAST = 4
-# A run and its confirm run; one more where runs of this series were odd before.
+# A run and its confirm run; one more run if the series had outliers.
 _CONFIRMED_RUNS = 2
 # Where runs are often far off, two of them alone must be so much surer, but never surer than this share of the
 # score that two runs can reach at all.
@@ -25,7 +25,7 @@ _AGREES = 0.5
 _QUARTILES = 1.349
 # An outlier that has left the window has the weight of this many runs, permanently.
 _FORGOTTEN, _MOST_WEIGHT = 20.0, 120.0
-# Quartiles tell a standard deviation only roughly: what is this far off is odd all the same.
+# Quartiles estimate a standard deviation only roughly: a deviation beyond this is always an outlier.
 _FAR = 5.0
 # Nearer to the middle than this, in standard deviations, the last run alone is no change.
 _NEAR = 1.5
@@ -33,7 +33,7 @@ _NEAR = 1.5
 
 @dataclass
 class Gate:
-    """Judges one series. Values are given one by one; a level that was left starts a new history."""
+    """Detector of one series. Values are passed one by one; a shift starts a new history."""
 
     higher_is_better: bool
     rule: DetectRule
@@ -47,13 +47,13 @@ class Gate:
         self._up = self._down = 0.0
 
     def copy(self) -> "Gate":
-        """A gate that knows the same and learns on its own."""
+        """Return an independent copy."""
         made = copy(self)
         made._values, made._points, made._ordered = [*self._values], [*self._points], [*self._ordered]
         return made
 
     def judge(self, index: int, value: float, ask: Ask, *, node_moved: bool = False) -> Alert | None:
-        """The alert that this value raises, if any.
+        """Return the alert that this value raises, if any.
 
         Args:
             index: of the run in its series, larger than those before.
@@ -116,7 +116,7 @@ class Gate:
         return off > 2.2 or off < -2.2 or self._up > 3.5 or self._down > 3.5
 
     def _middle_and_spread(self) -> tuple[float, float]:
-        """Of all values, roughly: what decides whether it is worth to look closer."""
+        """Return rough middle and spread of all values, which decide whether a full evaluation is needed."""
         ordered = self._ordered
         count = len(ordered)
         middle = ordered[count // 2]
@@ -130,7 +130,7 @@ class Gate:
             self._forget()
 
     def _forget(self) -> None:
-        """Leave out the oldest value; that it was far off, if so, is remembered."""
+        """Drop the oldest value, but remember whether it was an outlier."""
         old = self._values.pop(0)
         self._points.pop(0)
         ordered = self._ordered

@@ -1,4 +1,4 @@
-"""Series to alerts, each judged point by point as it would have been at that time."""
+"""Detector runs: series to alerts, point by point without look-ahead."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial

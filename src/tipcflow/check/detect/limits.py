@@ -1,4 +1,4 @@
-"""What the gate knows of itself: how often it is wrong on a history like this one, and what it cannot see."""
+"""Detector limits on one history: rate of false alerts and smallest detectable change."""
 
 import math
 import random
@@ -21,7 +21,7 @@ _BLOCK = 3
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What is known of the gate on one metric.
+    """Limits of the change-point detector on one metric.
 
     Attributes:
         runs: in the history.
@@ -40,7 +40,7 @@ class Limits:
 
 
 def limits_of(values: Sequence[float], rule: DetectRule, *, higher_is_better: bool, years: int = 100) -> Limits:
-    """What the gate can and cannot tell on a metric with this history.
+    """Return the detector's limits on a metric with this history.
 
     Args:
         values: medians of accepted runs, oldest first.

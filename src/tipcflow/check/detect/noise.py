@@ -1,4 +1,4 @@
-"""How much do the runs of one level differ, without there being a change?"""
+"""Noise model: robust level and scatter of runs without a shift."""
 
 import math
 import sys
@@ -29,11 +29,11 @@ SCALE_EFFICIENCY = 0.7
 
 @dataclass(frozen=True, slots=True)
 class Prior:
-    """What is believed of the noise before there are runs, worth `weight` observations.
+    """Prior of the noise, with the weight of `weight` observations.
 
     Attributes:
         sigma: relative standard deviation between runs.
-        outliers: share of runs that have nothing to do with the level (a busy node, a full disk).
+        outliers: share of runs unrelated to the level (a busy node, a full disk).
         correlation: between one run and the next.
     """
 

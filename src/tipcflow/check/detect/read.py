@@ -1,4 +1,4 @@
-"""JSON Lines to series: one series a line, refused with its place when it is not one."""
+"""Parser of JSON Lines: one series per line; errors name the location."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""What the gate is given, and what it answers: a metric over runs, and the changes in it."""
+"""Input and output of the change-point detector: a metric over runs, and alerts."""
 
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -38,7 +38,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """A change that was found.
+    """A detected shift.
 
     Attributes:
         index: the point at which it is raised, counted from 0.

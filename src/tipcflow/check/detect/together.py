@@ -1,4 +1,4 @@
-"""Did many metrics of one node move together in one run? Then it was the node, not the model."""
+"""Joint movements: many metrics of one node that move together in one run indicate the node, not the model."""
 
 from bisect import bisect_left, insort
 from collections import defaultdict

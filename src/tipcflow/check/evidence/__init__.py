@@ -1,4 +1,4 @@
-"""What a run must prove, what it has proven, and what is missing."""
+"""Expected, found and missing evidence of a run."""
 
 from tipcflow.check.evidence.expected import expected
 from tipcflow.check.evidence.found import found_in

@@ -1,4 +1,4 @@
-"""Plan, mode, suite file and history -> what a run must prove."""
+"""Expected evidence of a run, from plan, mode, suite file and history."""
 
 from collections.abc import Iterable, Sequence
 

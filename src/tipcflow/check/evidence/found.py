@@ -1,4 +1,4 @@
-"""What a run has proven, as keys 'kind|step|leg|what'."""
+"""Found evidence of a run, as keys 'kind|step|leg|what'."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -20,7 +20,7 @@ from tipcflow.domain import (
 )
 from tipcflow.domain.numbers.history import plain_metric
 
-# The node runner measures these itself: that one is missing says nothing about the model.
+# Measured by the node runner: a missing value is not evidence about the model.
 _OURS = frozenset({"peak_rss", "peak_gpu", "wall_time"})
 
 

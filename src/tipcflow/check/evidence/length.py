@@ -1,4 +1,4 @@
-"""How long a training was, by what its ranks logged, against its peers and the params file."""
+"""Length of a training by its ranks' logs, compared with its peers and the params file."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Which of the expected evidence is missing, and whose fault that is."""
+"""Missing evidence of a run, and its cause: the model's code or tipcflow."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,11 +19,11 @@ _MODELS = (".pdparams", ".pdiparams", ".pdmodel", ".json", ".pth", ".pt", ".onnx
 
 @dataclass(frozen=True)
 class Missing:
-    """A piece of evidence that is not there.
+    """A missing piece of evidence.
 
     Attributes:
         what: what is missing, in words, without the step.
-        status: `failed` where the model's code should have produced it, `infra_failure` where we lost it.
+        status: `failed` if the model's code should have produced it, `infra_failure` if tipcflow lost it.
     """
 
     piece: Expectation

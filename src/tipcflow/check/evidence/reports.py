@@ -16,7 +16,7 @@ def proves(facts: Facts, step: Step, leg: str) -> bool:
 
 
 def wrong_with(facts: Facts, step: Step, leg: str) -> str:
-    """Why the leg's AutoLog report proves nothing, in words; '' when nothing speaks against it.
+    """Return why the leg's AutoLog report is not valid evidence; '' if it is.
 
     A report has local times of a zone that is not known: its time and the leg's must differ by a whole number of
     quarters of an hour, as all time zones do, give or take how long the leg ran.

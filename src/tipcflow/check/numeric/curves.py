@@ -1,4 +1,4 @@
-"""Losses of one training against those of earlier ones: where they diverge, and how far equal seeds differ."""
+"""Loss curves: divergence from earlier trainings, and noise between trainings with equal seeds."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ class Divergence:
 
 @dataclass(frozen=True)
 class Learnt:
-    """How far trainings with one seed differ.
+    """Differences between trainings with one seed.
 
     Attributes:
         usual: 'node|rank' -> the middle of the earlier losses, by iteration.

@@ -1,4 +1,4 @@
-"""How far two sets of class scores are apart, picture by picture."""
+"""Distances between two sets of class scores, image by image."""
 
 import math
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ Scores = Mapping[str, tuple[float, ...]]
 
 @dataclass(frozen=True)
 class Distance:
-    """One picture's scores against the expected ones.
+    """One image's scores compared with the expected ones.
 
     Attributes:
         absolute, relative: largest difference of a score; relative only of scores above the absolute tolerance.
@@ -28,7 +28,7 @@ class Distance:
 
 
 def compare(scores: Scores, expected: Scores, allowed: Tolerance) -> Distance:
-    """The picture that is furthest from what is expected; both sides must have judged the same pictures.
+    """Return the image with the largest deviation; both sides must have the same images.
 
     Raises:
         ValueError: when there is no picture, or a side lacks one.
@@ -65,13 +65,13 @@ def distance(picture: str, scores: tuple[float, ...], expected: tuple[float, ...
 
 
 def apart(scores: Scores, expected: Scores) -> str:
-    """What to say when the two sides judged different pictures; '' when they judged the same."""
+    """Return a message if the two sides have different images; '' otherwise."""
     odd = sorted(set(scores) ^ set(expected))
     return f"{len(odd)} images were judged by one side only, first {odd[0]}" if odd else ""
 
 
 def classes(scores: Scores) -> int:
-    """How many different classes were answered: one alone proves nothing."""
+    """Return the number of distinct predicted classes; a single one proves nothing."""
     return len({top(answer) for answer in scores.values()})
 
 
@@ -81,7 +81,7 @@ def top(scores: tuple[float, ...]) -> int:
 
 
 def told(worst: Distance, expected: Scores) -> dict[str, Any]:
-    """The numbers of a comparison, for the page and the certificate."""
+    """Return the values of a comparison, for the page and the certificate."""
     return {
         "images": len(expected),
         "max_abs": worst.absolute,
@@ -91,7 +91,7 @@ def told(worst: Distance, expected: Scores) -> dict[str, Any]:
 
 
 def same(worst: Distance, expected: Scores) -> str:
-    """What to say of a comparison that went well."""
+    """Return the message for a passed comparison."""
     return (
         f"{len(expected)} images, {classes(expected)} classes: same class everywhere, "
         f"largest difference {worst.absolute:.2g} (relative {worst.relative:.2g})"

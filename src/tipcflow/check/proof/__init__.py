@@ -1,1 +1,1 @@
-"""Did the run do what was planned? Steps, world size, training, engine, environment, confirm run."""
+"""Checks that a run executed its plan: steps, world size, training, engine, environment, confirm run."""

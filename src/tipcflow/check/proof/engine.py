@@ -59,7 +59,7 @@ def _judged(facts: Facts, step: Step) -> list[CheckResult]:
 
 
 def actual_settings(facts: Facts, step: Step, leg: str) -> dict[str, str]:
-    """What the leg says it really used: its engine line first, its AutoLog report where that is silent."""
+    """Return the leg's effective settings: from its engine line, otherwise from its AutoLog report."""
     key = leg_key(step, leg)
     return {**engine_from_autolog(facts.autolog.get(key, {})), **facts.engine.get(key, {})}
 
@@ -71,13 +71,13 @@ def _proven(facts: Facts, step: Step, leg: str) -> bool:
 
 
 def switch(text: str) -> bool | None:
-    """A printed switch as a truth value; None when it is none."""
+    """Return a printed switch as a bool; None if it is not a switch."""
     lowered = text.strip().lower()
     return True if lowered in _TRUE else False if lowered in _FALSE else None
 
 
 def _told(facts: Facts, step: Step, leg: str) -> str:
-    """The precision that the leg's AutoLog report shows: what the script was told, not what it did."""
+    """Return the precision in the leg's AutoLog report: the script's argument, not the effective precision."""
     return facts.autolog.get(leg_key(step, leg), {}).get("precision", "")
 
 

@@ -8,7 +8,7 @@ NAME = "ran.steps"
 # Key of `values`: the answer sums up what steps and legs say themselves.
 SUMMARY = "summary"
 
-# What says that a step or leg was really executed, well or not.
+# Statuses of executed steps and legs, successful or not.
 EXECUTED = frozenset({Status.PASS, Status.IMPROVEMENT, Status.UNCONFIRMED, Status.REGRESSION, Status.FAILED})
 
 _WRONG = frozenset({Status.FAILED, Status.INFRA_FAILURE, Status.CANCELLED})
@@ -41,7 +41,7 @@ def ran_steps(facts: Facts, context: CheckContext) -> list[CheckResult]:
 
 
 def executed_steps(facts: Facts) -> int:
-    """How many planned steps were really executed, well or not. Preparing data proves nothing about a model."""
+    """Return the number of executed planned steps, without data preparation, which is not evidence."""
     return sum(
         facts.step_status.get(step.id) in EXECUTED
         for step in facts.plan.steps
