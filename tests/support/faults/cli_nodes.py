@@ -24,8 +24,9 @@ def disk_full(case: Case) -> None:
     gate = case.gate(rank=3, mine=mine)
     running = case.start()
     gate.wait(running)
-    case.nodes.exec("b", ["dd", "if=/dev/zero", f"of={workspace}/filler", "bs=1M"])
+    # The node may see the full disk before `dd` has ended.
     case.now()
+    case.nodes.exec("b", ["dd", "if=/dev/zero", f"of={workspace}/filler", "bs=1M"])
     gate.open()
     case.end(running)
 
