@@ -291,13 +291,17 @@ class StepOperator(RunOperator, SSHOperator):  # type: ignore[misc]  # `execute`
 
     def _reached_by(self, node: Node) -> Node:
         """The node with the connection that the triggerer is to use."""
-        connection = self.get_hook().ssh_conn_id if self._has_own_connection else None
-        return node.model_copy(update={"connection": connection}) if connection else node
+        if not self._has_own_connection or node.name != self._own_node:
+            return node
+        return node.model_copy(update={"connection": self.get_hook().ssh_conn_id})
 
     def _defer(self, run: "TaskContext", step: Step, task: "StepTask") -> None:
         spec = task.mine.spec
         peers = [
-            [run.cluster.node(peer.node).model_dump(mode="json"), _job(run, peer.node, step, task.attempt)]
+            [
+                self._reached_by(run.cluster.node(peer.node)).model_dump(mode="json"),
+                _job(run, peer.node, step, task.attempt),
+            ]
             for peer in task.specs
         ]
         trigger = JobTrigger(

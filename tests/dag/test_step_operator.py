@@ -61,6 +61,7 @@ def test_ssh_conn_id_replaces_the_connection_of_its_own_node_only(reached: list[
     task.connect(node("b"))
     assert reached == [("a", "ssh_spare"), ("b", None)]
     assert task._reached_by(node("a")).connection == "ssh_spare", "the triggerer uses the same connection"
+    assert task._reached_by(node("b")).connection == "ssh_b"
 
 
 def test_a_hook_is_used_and_not_shared_between_transports(reached: list[Any]) -> None:

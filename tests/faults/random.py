@@ -27,7 +27,7 @@ from typing import Any
 OWN = (
     "unshare --kill-child --pid --fork --mount-proc --mount --net --uts --ipc bash -c "
     "'mkdir -p /run/netns && mount -t tmpfs tmpfs /run/netns && ip link set lo up && exec \"$@\"' own "
-    # Whoever starts this with nohup or in the background of a shell ignores SIGINT, and so would the runs.
+    # A shell starts background jobs with SIGINT ignored, and the runs would inherit that.
     "env --default-signal=INT,HUP,QUIT"
 )
 CASE_S = 600
