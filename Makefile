@@ -25,7 +25,8 @@ test: install ## Unit, cluster and end-to-end tests; installs their dependencies
 	@tools/test.sh
 
 test-unit: install ## Fast unit tests; no root, servers or Paddle
-	$(BIN)/pytest tests/unit -n auto -m "not process and not cluster and not e2e and not full"
+	@# pytest caches the compiled tests, also where Python is told to write no caches: reading them takes half of a run
+	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest tests/unit -n auto --dist worksteal -m "not slow and not process and not cluster and not e2e and not full"
 
 test-full: install ## All tests, including slow ones; updates docs/faults.md with the results
 	@$(BIN)/python -m devcluster.install.prepare --tests
@@ -47,6 +48,7 @@ bench: install ## Benchmarks: run overhead of CLI and Airflow, plans, DAGs, page
 	$(BIN)/python benchmarks/makespan.py
 	$(BIN)/python benchmarks/detection/run.py
 	$(BIN)/python benchmarks/detection/speed.py
+	$(BIN)/python benchmarks/bisection.py
 
 lint: install ## Check style, types and the import contract
 	$(BIN)/ruff check .
@@ -54,6 +56,7 @@ lint: install ## Check style, types and the import contract
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python tools/house.py
+	$(BIN)/python tools/quarantine.py check
 	$(BIN)/python tools/package_graph.py --check
 
 docs: install ## Build the documentation site into site/

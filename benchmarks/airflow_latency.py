@@ -86,9 +86,9 @@ def log_stamps(logs: Path, task: TaskInstance) -> dict[str, datetime]:
 
 def commands_of(store: Store, run: str) -> dict[str, float]:
     """Kind of step -> duration of its commands on the slowest node."""
-    kinds = {step.id: step.kind.value for step in store.plan(run).steps}
+    kinds = {step.id: step.kind.value for step in store.plans.get(run).steps}
     took: dict[str, float] = defaultdict(float)
-    for attempt in store.attempts(run):
+    for attempt in store.attempts.of(run):
         longest = max((record.duration_s for record in attempt.records), default=0.0)
         took[kinds[attempt.step]] += longest
     return took
@@ -151,7 +151,7 @@ def main() -> None:
         for number in range(options.rounds + 1):
             run, took = run_chain(api, conf, number)
             with Store.open(f"sqlite:///{options.home / 'tipcflow.db'}") as store:
-                finished, plan = store.get_run(run.run), store.plan(run.run)
+                finished, plan = store.runs.get(run.run), store.plans.get(run.run)
                 commands = commands_of(store, run.run)
             assert finished.status == "pass", finished.reason
             if number == 0:  # the first run makes the database and warms caches

@@ -22,8 +22,8 @@ from typing import Any
 import run_overhead as overhead
 
 from devcluster.local_nodes.nodes import LocalNodes, local_nodes
-from tipcflow.domain import JobCommand, JobSpec, Node
-from tipcflow.execute.attempt.gang import Gang
+from tipcflow.domain import JobCommand, JobSpec, MemberState, Node
+from tipcflow.execute.attempt.drive import AttemptDriver
 from tipcflow.execute.job.member import Member
 from tipcflow.execute.node.session import NodeSession
 from tipcflow.execute.progress import Event, Kind
@@ -33,6 +33,18 @@ SIZES = (2, 4, 8, 16)
 DEADLINE_S = 120.0
 SLEEP = "sleep 4321"
 BEGIN = f"date +%s.%N; exec {SLEEP}"
+
+
+class States:
+    """Member states of one process."""
+
+    def read(self) -> dict[str, MemberState]:
+        """No other process drives the gang."""
+        return {}
+
+    def write(self, state: MemberState) -> MemberState:
+        """Nothing to store."""
+        return state
 
 
 class Began:
@@ -91,7 +103,14 @@ def through_gang(nodes: LocalNodes, run: str) -> dict[str, float]:
         list(pool.map(ready, sessions))
     members = [Member(one, spec(one.node, run), listener=began.take, reconnect_s=10) for one in sessions]
     begun = time.time()
-    thread = threading.Thread(target=Gang(members, threading.Event()).run)
+    named = {member.name: member for member in members}
+    driver = AttemptDriver(named, tuple(named), States(), together=True, cancel=threading.Event())
+
+    def drive() -> None:
+        driver.start_gang(DEADLINE_S)
+        driver.watch(DEADLINE_S)
+
+    thread = threading.Thread(target=drive)
     thread.start()
     until(lambda: len(began.at) == len(members), "all to begin")
     until(lambda: len(sleeping(nodes)) == len(members), "the stand-ins")

@@ -77,7 +77,7 @@ class Place:
     def runs(self) -> list[str]:
         """Reasons of runs that did not pass."""
         with Store.open(f"sqlite:///{self.home / 'tipcflow.db'}") as store:
-            return [f"{run.status}: {run.reason}" for run in store.runs(limit=100) if run.status != "pass"]
+            return [f"{run.status}: {run.reason}" for run in store.runs.newest(limit=100) if run.status != "pass"]
 
 
 def with_cli(place: Place, count: int) -> float:

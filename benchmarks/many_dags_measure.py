@@ -1,6 +1,6 @@
 """Cost of DAG files in a fresh process; prints one JSON object as its last line.
 
-`build FILE...` reads the files as Airflow's dag-processor does, and serialises their DAGs; `task FILE DAG TASK`
+`build FILE...` reads the files as Airflow's dag-processor does, and serializes their DAGs; `task FILE DAG TASK`
 reads one as the process of a task does, forked from one that is warm: our executor's, or with `--cold` one that
 has imported only what Airflow itself needs there.
 """
@@ -48,7 +48,7 @@ def build(files: list[Path]) -> dict[str, float]:
     """Read, then serialize. Imports are separate, because the dag-processor does them before it forks."""
     from airflow.serialization.serialized_objects import DagSerialization
 
-    imports, _ = cpu(lambda: importlib.import_module("operators.chain.dag"))
+    imports, _ = cpu(lambda: importlib.import_module("tipcflow_operators.chain.dag"))
     dags: list[Any] = []
     seconds, _ = cpu(lambda: [dags.extend(bag(path).values()) for path in files])
     built = peak()
@@ -84,7 +84,7 @@ def read_for_task(path: Path, dag_id: str, *, context: bool) -> dict[str, float]
 
     imports = 0.0
     if "operators" in path.read_text():
-        imports, _ = cpu(lambda: importlib.import_module("operators.chain.dag"))
+        imports, _ = cpu(lambda: importlib.import_module("tipcflow_operators.chain.dag"))
     with _airflow_parsing_context_manager(dag_id=dag_id, task_id="resolve") if context else nullcontext():
         seconds, found = cpu(lambda: bag(path))
     if dag_id not in found:
@@ -115,7 +115,7 @@ def forked(work: Callable[[], dict[str, float]]) -> dict[str, float]:
 def get_warm(*, cold: bool) -> None:
     """Import the modules that are loaded before a task is forked."""
     if not cold:
-        from operators.airflow.executor import warm
+        from tipcflow_operators.airflow.executor import warm
 
         warm()
         return

@@ -88,7 +88,7 @@ def newest(connection: Connection, run: Run) -> None:
 
 def details(store: Store, run: Run) -> None:
     """Losses and the smaller parts, written with the store's methods."""
-    store.add_measurements(
+    store.measurements.add(
         Measurement(
             run=run.id,
             step=TRAIN,
@@ -106,16 +106,16 @@ def details(store: Store, run: Run) -> None:
         for rank in range(RANKS)
         for ordinal in range(LOSSES)
     )
-    store.save_node_facts(run.id, [some_facts(node) for node in run.nodes])
+    store.nodes.save(run.id, [some_facts(node) for node in run.nodes])
     for leg in ("cpu_onednn_on", "cpu_onednn_off"):
-        store.set_leg(run.id, INFER, leg, 1, Status.PASS, "", a_record(run.id, INFER, leg=leg))
+        store.steps.set_leg(run.id, INFER, leg, 1, Status.PASS, "", a_record(run.id, INFER, leg=leg))
     answers = [
         CheckResult(
             check=f"speed.metric_{number % 9}", status=Status.PASS, reason="as before", values={"n": number}
         )
         for number in range(40)
     ]
-    store.set_check_results(run.id, answers)
+    store.checks.replace(run.id, answers)
 
 
 def fill(url: str, chains: int, history: int) -> Run:
@@ -135,8 +135,8 @@ def fill(url: str, chains: int, history: int) -> Run:
 
 def client() -> TestClient:
     """The app alone with a stubbed login, so that only the pages are measured."""
-    from certification.app import create_app
-    from certification.web.access import may_read
+    from tipcflow_pages.app import create_app
+    from tipcflow_pages.web.access import may_read
 
     app = create_app()
     app.dependency_overrides[may_read] = lambda: None

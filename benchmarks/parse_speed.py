@@ -99,10 +99,10 @@ def run_of(make: Callable[[int], Iterator[str]], megabytes: int, ranks: int, fol
 
 def ours(path: Path) -> int:
     """Samples, summarized as by `tipcflow parse`."""
-    from tipcflow.parse.bulk.summary import account_of
+    from tipcflow.parse.bulk.summary import summarize_log
 
     with path.open("rb") as file:
-        account = account_of(iter(lambda: file.read(PIECE), b""), "auto")
+        account = summarize_log(iter(lambda: file.read(PIECE), b""), "auto")
     return sum(summary.n for summary in account.series.values())
 
 

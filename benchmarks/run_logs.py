@@ -44,8 +44,8 @@ def prepared(folder: Path) -> tuple[Store, Run, Step, Member]:
         chain="clas", suite="s", dialect="", model="m", params_file="", params_sha256="", mode=run.mode,
         compat=Compat.SPEC, cluster="c", steps=(step,),
     )  # fmt: skip
-    store.create_run(run, plan)
-    store.open_attempt(run.id, STEP, [NODE], 1.0)
+    store.runs.create(run, plan)
+    store.attempts.open(run.id, STEP, [NODE], 1.0)
     spec = JobSpec(
         run=run.id, step=STEP, attempt=1, node=NODE, fence=1, workspace="/w", root="/w",
         commands=(JobCommand(text="true", cwd="."),),
@@ -72,18 +72,18 @@ def main(folder: Path) -> None:
     wall, cpu = time.perf_counter(), time.process_time()
     collected = collect(
         step, [member], here, home=folder / "home", attempt=1, log_format="auto",
-        keep=lambda several: stored.append(store.add_series(several)),
+        keep=lambda several: stored.append(store.series.add(several)),
     )  # fmt: skip
-    store.add_measurements(collected.measurements)
+    store.measurements.add(collected.measurements)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     read: dict[str, float] = {"db_mb": (folder / "metrics.db").stat().st_size / 1e6}
     wall_2, cpu_2 = time.perf_counter(), time.process_time()
-    facts = store.facts(run.id)  # what a judgement reads
+    facts = store.history.facts(run.id)  # what a judgement reads
     read |= {"facts_s": time.perf_counter() - wall_2, "facts_cpu_s": time.process_time() - cpu_2}
     read |= {"facts": len(facts.measurements)}
     cpu_2 = time.process_time()
-    store.past_run(run.id)
+    store.history.past_run(run.id)
     read |= {"past_cpu_s": time.process_time() - cpu_2}
     read |= {"peak_with_facts_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
     store.close()

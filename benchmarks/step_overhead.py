@@ -134,8 +134,8 @@ def costs(
 def on_the_node(home: Path, run: str) -> dict[str, float]:
     """Kind of step -> duration of its command in seconds."""
     with Store.open(f"sqlite:///{home / 'tipcflow.db'}") as store:
-        kinds = {step.id: step.kind.value for step in store.plan(run).steps}
-        tried = store.attempts(run)
+        kinds = {step.id: step.kind.value for step in store.plans.get(run).steps}
+        tried = store.attempts.of(run)
     return {kinds[one.step]: max(record.duration_s for record in one.records) for one in tried if one.records}
 
 

@@ -34,7 +34,7 @@ from store_rows import Rows  # noqa: E402
 from tipcflow.domain import Run  # noqa: E402
 from tipcflow.store import Store  # noqa: E402
 from tipcflow.store import schema as tables  # noqa: E402
-from tipcflow.store.queries.pages import Wanted  # noqa: E402
+from tipcflow.store.queries.pages import RunFilter  # noqa: E402
 from tipcflow.store.queries.readonly import ReadonlyStore  # noqa: E402
 from tipcflow.store.series import measurements as own  # noqa: E402
 
@@ -74,12 +74,12 @@ def put(store: Store, made: list[Run], numbers: Numbers, rows: Rows | None) -> i
     """Several runs in one transaction."""
     chosen = [(run, sum(run.id.encode()) % VARIED) for run in made]
     packed = [(run.id, *row[1:]) for run, which in chosen for row in numbers.packed[run.environment][which]]
-    with store._write() as connection:
+    with store.database.write() as connection:
         connection.execute(insert(tables.runs), [run.model_dump() for run in made])
         connection.execute(insert(tables.steps), [step for run in made for step in steps_of(run)])
         connection.execute(insert(tables.attempts), [attempt for run in made for attempt in attempts_of(run)])
         for start in range(0, len(packed), own.BATCH):
-            own._insert(connection, packed[start : start + own.BATCH])
+            own.insert(connection, packed[start : start + own.BATCH])
         if rows is not None:
             for run, which in chosen:
                 rows.put(connection, run.id, numbers.items[run.environment][which])
@@ -114,15 +114,15 @@ def asked(store: ReadonlyStore, chains: int, weeks: int, rows: Rows | None) -> d
         return rows.history(connection, chain(), TRAIN, "batch_cost", V100)
 
     def by_rows() -> object:
-        with store._read() as connection:
+        with store.database.read() as connection:
             return rows_of_chain(connection)
 
     found: dict[str, Callable[[], object]] = {
-        "history": lambda: store.history(chain(), TRAIN, "batch_cost", V100),
-        "each": lambda: store.history(chain(), TRAIN, "batch_cost", V100, each=True),
-        "verdicts": lambda: store.chains_page(Wanted(), limit=50),
-        "worst": lambda: store.chains_page(Wanted(status="failed"), limit=50),
-        "run": lambda: store.measurements(run()),
+        "history": lambda: store.frames.history(chain(), TRAIN, "batch_cost", V100),
+        "each": lambda: store.frames.history(chain(), TRAIN, "batch_cost", V100, each=True),
+        "verdicts": lambda: store.pages.chains(RunFilter(), limit=50),
+        "worst": lambda: store.pages.chains(RunFilter(status="failed"), limit=50),
+        "run": lambda: store.measurements.of(run()),
     }
     return found | ({"history, rows": by_rows} if rows is not None else {})
 
@@ -157,15 +157,15 @@ def bench(kind: str, args: argparse.Namespace) -> dict[str, Any]:
     """Fill and query one database."""
     with database(kind) as url, Store.open(url) as store:
         rows = Rows() if args.rows else None
-        with store._write() as connection:
+        with store.database.write() as connection:
             if rows is not None:
                 rows.create(connection)
         before = time.perf_counter()
         count = fill(store, args.chains, args.weeks, rows)
         filled = time.perf_counter() - before
-        with store._engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        with store.database.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
             connection.exec_driver_sql("VACUUM ANALYZE" if kind == "postgresql" else "ANALYZE")
-        with store._read() as connection:
+        with store.database.read() as connection:
             sizes = {name: size_of(connection, name) for name in (["series", "rows"] if rows else ["series"])}
         reader = ReadonlyStore.of(url)
         answers = {

@@ -50,7 +50,7 @@ print(json.dumps([len(metrics) / (time.perf_counter() - before), len(metrics) / 
 
 def begin(store: Store, run: Run) -> None:
     """The run, steps and attempts that measurements belong to."""
-    with store._write() as connection:
+    with store.database.write() as connection:
         connection.execute(insert(tables.runs), run.model_dump())
         connection.execute(insert(tables.steps), steps_of(run))
         connection.execute(insert(tables.attempts), attempts_of(run))
@@ -62,7 +62,7 @@ def rates(store: Store, several: list[list[Measurement]]) -> dict[str, float]:
     found = {}
     for name, expected in (("first", count), ("again", 0)):
         before, cpu = time.perf_counter(), time.process_time()
-        added = sum(store.add_measurements(items) for items in several)
+        added = sum(store.measurements.add(items) for items in several)
         found[name] = count / (time.perf_counter() - before)
         found[f"{name}, CPU"] = count / (time.process_time() - cpu)
         if added != expected:

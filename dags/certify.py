@@ -1,5 +1,5 @@
 """An Airflow DAG that certifies any params file, with or without its own DAG."""
 
-from operators.chain.dag import certify_dag
+from tipcflow_operators.chain.dag import certify_dag
 
 dag = certify_dag()

@@ -1,5 +1,5 @@
 """The chains of suite mobilenet_v3_small: one Airflow DAG per params file in configs/chains/mobilenet_v3_small."""
 
-from operators.chain.dag import chain_dags
+from tipcflow_operators.chain.dag import chain_dags
 
 globals().update(chain_dags("mobilenet_v3_small"))

@@ -1,5 +1,5 @@
 """An Airflow DAG that re-measures suspected regressions."""
 
-from operators.confirm.dag import confirm_dag
+from tipcflow_operators.confirm.dag import confirm_dag
 
 dag = confirm_dag()

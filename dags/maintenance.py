@@ -1,5 +1,5 @@
 """An Airflow DAG that cleans up a deployment every hour."""
 
-from operators.maintenance.dag import maintenance_dag
+from tipcflow_operators.maintenance.dag import maintenance_dag
 
 dag = maintenance_dag()

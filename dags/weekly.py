@@ -1,5 +1,5 @@
 """An Airflow DAG that certifies all chains on whole data once a week."""
 
-from operators.weekly.dag import weekly_dag
+from tipcflow_operators.weekly.dag import weekly_dag
 
 dag = weekly_dag()

@@ -21,8 +21,12 @@ ROOT = Path(__file__).resolve().parents[1]
 TARGET = ROOT / "docs" / "images" / "packages.svg"
 # The sub-packages of this package are drawn as boxes of their own; every other root package is one box.
 SPLIT = "tipcflow"
-PLUGIN = "certification"
-LABELS = {"devcluster": "devcluster (local)", "operators": "operators (Airflow)", PLUGIN: "plugins (Airflow UI)"}
+PLUGIN = "tipcflow_pages"
+LABELS = {
+    "devcluster": "devcluster (local)",
+    "tipcflow_operators": "operators (Airflow)",
+    PLUGIN: "plugins (Airflow UI)",
+}
 BOX_W, BOX_H, GAP_X, GAP_Y, MARGIN = 156, 32, 28, 34, 16
 
 Edges = dict[str, set[str]]
@@ -30,7 +34,7 @@ Edges = dict[str, set[str]]
 
 def import_graph() -> Edges:
     """Which boxes each box imports."""
-    sys.path[:0] = [str(ROOT / folder) for folder in ("src", "plugins", ".")]
+    sys.path[:0] = [str(ROOT / folder) for folder in ("src", "operators", "plugins")]
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
     roots = [*settings["tool"]["importlinter"]["root_packages"]]
     graph = grimp.build_graph(*dict.fromkeys([*roots, PLUGIN]), include_external_packages=False, cache_dir=None)

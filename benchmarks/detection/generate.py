@@ -41,7 +41,7 @@ def normal(source: np.random.Generator, points: int, scale: float) -> tuple[Arra
 
 
 def spikes(source: np.random.Generator, points: int, scale: float) -> tuple[Array, Array]:
-    """Normal noise; 5 % of runs, including confirmation runs, are 5 to 20 % slower for other reasons."""
+    """Normal noise; 5 % of runs, including confirm runs, are 5 to 20 % slower for other reasons."""
     runs, confirms = normal(source, points, scale)
     for noise in (runs, confirms):
         noise += np.where(source.random(points) < 0.05, source.uniform(0.05, 0.20, points), 0.0)
@@ -49,7 +49,7 @@ def spikes(source: np.random.Generator, points: int, scale: float) -> tuple[Arra
 
 
 def autocorrelated(source: np.random.Generator, points: int, scale: float) -> tuple[Array, Array]:
-    """AR(1) with coefficient 0.4; a confirmation run on another node has its own state."""
+    """AR(1) with coefficient 0.4; a confirm run on another node has its own state."""
     coefficient = 0.4
     shocks = source.normal(0, scale * np.sqrt(1 - coefficient**2), points)
     runs = np.empty(points)

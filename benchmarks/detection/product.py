@@ -183,8 +183,10 @@ def main() -> None:
     seconds = round(time.process_time() - begin)
     lines = table(found)
     about = (
-        f"`benchmarks/detection/product.py`, seed {given.seed}; {seconds} s of CPU time. Per row: {given.count}\n"
-        f"series of {RUNS} runs without a change, with and without confirmation runs each, and {given.steps}\n"
+        f"`python benchmarks/detection/product.py --count {given.count} --steps {given.steps} "
+        f"--seed {given.seed}`; "
+        f"{seconds} s of CPU time. Per row: {given.count}\n"
+        f"series of {RUNS} runs without a change, with and without confirm runs each, and {given.steps}\n"
         f"series per step size. `tipcflow judge --series` and the function agree: {'yes' if same else 'NO'}."
     )
     print("\n".join([about, "", *lines]))

@@ -38,7 +38,7 @@ Judge = Callable[[Sequence[Series]], list[list[tuple[int, float]]]]
 
 
 def gate(policy: str, *, confirm: bool = True) -> Judge:
-    """tipcflow's detector with a shipped policy, optionally without confirmation runs."""
+    """tipcflow's detector with a shipped policy, optionally without confirm runs."""
     rule = load_yaml(ROOT / "configs" / "policies" / f"{policy}.yaml", Policy).detect
 
     def judge(series: Sequence[Series]) -> list[list[tuple[int, float]]]:

@@ -1,1 +1,4 @@
-"""Local SSH nodes, their environment, and the one-command demo."""
+"""Local SSH nodes, their environment, and the one-command demo.
+
+Public: `signals`.
+"""

@@ -4,6 +4,7 @@ import subprocess
 from collections.abc import Sequence
 
 from tipcflow.domain import InfraError
+from tipcflow.domain.numbers.limits import limit
 
 DEADLINE_S = 15.0
 
@@ -31,7 +32,7 @@ def call(
     except FileNotFoundError as error:
         raise InfraError(f"{argv[0]} is not installed on this machine", hint=_package_hint(argv[0])) from error
     except subprocess.TimeoutExpired as error:
-        raise InfraError(f"{' '.join(argv)} took longer than {deadline_s:g} s") from error
+        raise InfraError(f"{' '.join(argv)} took longer than {limit(deadline_s)}") from error
     if check and done.returncode:
         lines = (done.stderr or done.stdout).strip().splitlines() or [f"exit code {done.returncode}"]
         raise InfraError(f"{' '.join(argv)} failed: {lines[-1]}")

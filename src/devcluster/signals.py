@@ -27,7 +27,7 @@ class Interrupted(KeyboardInterrupt):
         self.signum = signum
 
 
-class SignalGate:
+class InterruptGuard:
     """Converts signals to one `Interrupted`, raised only when no resource is partially created."""
 
     def __init__(self) -> None:
@@ -91,4 +91,4 @@ class SignalGate:
             self.check()
 
 
-GATE = SignalGate()
+interrupt_guard = InterruptGuard()

@@ -1,1 +1,4 @@
-"""tipcflow certifies deep-learning model chains on real clusters."""
+"""tipcflow certifies deep-learning model chains on real clusters.
+
+Public: nothing.
+"""

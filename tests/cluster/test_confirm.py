@@ -1,4 +1,4 @@
-"""A training that became slower: measured once more, on real nodes, before it is a regression."""
+"""A training that became slower: measured again, on real nodes, before it is a regression."""
 
 import subprocess
 from pathlib import Path
@@ -28,12 +28,12 @@ def test_slower_twice_is_a_regression(site: Site) -> None:
     site.edit_params("norm_train:train.py", "norm_train:train.py --step-time 0.05")
     slow = site.run()
     with site.store() as store:
-        runs = {run.trigger: run for run in store.runs(limit=2)}
+        runs = {run.trigger: run for run in store.runs.newest(limit=2)}
         confirmed, child = runs["cli"], runs[confirm.TRIGGER]
-        asked = confirm.asked_of(store, confirmed.id)
-        results = [one for one in store.check_results(confirmed.id) if one.check == "speed.batch_cost"]
-        steps = [step.id for step in store.plan(child.id).steps]
-        assert not store.leases()
+        asked = confirm.confirm_request_of(store, confirmed.id)
+        results = [one for one in store.checks.results(confirmed.id) if one.check == "speed.batch_cost"]
+        steps = [step.id for step in store.plans.get(child.id).steps]
+        assert not store.leases.all()
     assert slow.code == 1, slow.output
     assert confirmed.status is Status.REGRESSION
     assert asked
@@ -63,10 +63,10 @@ def once_more(site: Site, tmp_path: Path, does: str) -> None:
 def ended(site: Site) -> tuple[Run, Run, dict[str, CheckResult]]:
     """The run, its confirm run, and what its checks of the training's speed and of the confirm run say."""
     with site.store() as store:
-        runs = {run.trigger: run for run in store.runs(limit=2)}
-        results = [one for one in store.check_results(runs["cli"].id) if one.gating]
-        assert not store.leases()
-        accepted = store.accepted_runs(runs["cli"].chain, runs["cli"].mode, runs["cli"].environment)
+        runs = {run.trigger: run for run in store.runs.newest(limit=2)}
+        results = [one for one in store.checks.results(runs["cli"].id) if one.gating]
+        assert not store.leases.all()
+        accepted = store.history.accepted(runs["cli"].chain, runs["cli"].mode, runs["cli"].environment)
     assert not {runs["cli"].id, runs[confirm.TRIGGER].id} & set(accepted)
     wanted = {one.check: one for one in results if one.check in ("speed.batch_cost", "confirm.run")}
     return runs["cli"], runs[confirm.TRIGGER], wanted
@@ -104,8 +104,8 @@ def test_a_confirm_run_that_takes_too_long_leaves_a_doubt_that_is_not_green(site
     assert slow.stdout.splitlines()[-1] == "unconfirmed"
     doubt = results.pop("speed.batch_cost")
     assert doubt.status is Status.UNCONFIRMED
-    assert f"the confirm run {child.id} has not ended in time" in doubt.reason
-    assert results == {}, "being late is no finding"
+    assert f"the confirm run {child.id} did not finish before its deadline" in doubt.reason
+    assert results == {}, "being late is not a finding"
     assert site.left_behind() == []
 
 
@@ -142,7 +142,7 @@ def test_measured_once_more_before_a_run_that_waits_for_the_slots(site: Site) ->
 
     def queued() -> bool:
         with site.store() as store:
-            return bool(store.lease_queue())
+            return bool(store.queue.places())
 
     try:
         slow = site.run_and(lambda: site.training_runs_on("a"), rival)
@@ -154,9 +154,9 @@ def test_measured_once_more_before_a_run_that_waits_for_the_slots(site: Site) ->
     assert "confirming" in slow.output
     with site.store() as store:
         began = {
-            run.trigger: min(one.started_at for one in store.attempts(run.id))
-            for run in store.runs(limit=10)
-            if store.attempts(run.id)
+            run.trigger: min(one.started_at for one in store.attempts.of(run.id))
+            for run in store.runs.newest(limit=10)
+            if store.attempts.of(run.id)
         }
     assert began["cli"] < began[confirm.TRIGGER] < began["ci"]
     assert site.left_behind() == []
@@ -175,14 +175,16 @@ def test_accuracy_that_fell_is_confirmed_by_evaluating_again_what_was_trained(si
     script.write_text(text.replace("Acc@1 0.875", "Acc@1 0.500"))
     worse = site.run(mode=WHOLE)
     with site.store() as store:
-        runs = {run.trigger: run for run in store.runs(limit=2)}
+        runs = {run.trigger: run for run in store.runs.newest(limit=2)}
         confirmed, child = runs["cli"], runs[confirm.TRIGGER]
         (result,) = [
-            one for one in store.check_results(confirmed.id) if one.metric == "top1" and one.step.endswith("/eval")
+            one
+            for one in store.checks.results(confirmed.id)
+            if one.metric == "top1" and one.step.endswith("/eval")
         ]
-        steps = store.plan(child.id).steps
-        ended = store.step_statuses(child.id)
-        evaluated = store.plan(confirmed.id).step(steps[0].id)
+        steps = store.plans.get(child.id).steps
+        ended = store.steps.statuses(child.id)
+        evaluated = store.plans.get(confirmed.id).step(steps[0].id)
     assert worse.code == 1, worse.output
     assert (confirmed.status, result.status) == (Status.REGRESSION, Status.REGRESSION)
     assert "the confirm run measured" in result.reason
@@ -207,11 +209,11 @@ def test_accuracy_is_judged_alone_when_what_was_trained_is_gone(site: Site) -> N
     site.edit_params("norm_export:tools/export_model.py", "norm_export:null")
     worse = site.run(mode=WHOLE)
     with site.store() as store:
-        runs = {run.trigger: run for run in store.runs(limit=2)}
+        runs = {run.trigger: run for run in store.runs.newest(limit=2)}
         child = runs[confirm.TRIGGER]
         (result,) = [
             one
-            for one in store.check_results(runs["cli"].id)
+            for one in store.checks.results(runs["cli"].id)
             if one.metric == "top1" and one.step.endswith("/eval")
         ]
     assert child.status is Status.INFRA_FAILURE

@@ -15,7 +15,7 @@ import pytest
 from tests.support import engine
 
 from devcluster.local_nodes.nodes import LocalNodes
-from tipcflow.domain import Command, Compat, Container, InfraError, JobSpec, Plan, Step, StepKind
+from tipcflow.domain import Command, Compat, Container, InfraError, JobSpec, Plan, Step, StepKind, StoppedBy
 from tipcflow.execute.job.spec import job_spec
 from tipcflow.execute.node.session import NodeSession
 from tipcflow.plan.spec.container import container_words
@@ -129,7 +129,7 @@ def test_stop_ends_the_container(session: NodeSession, docker: Path) -> None:
     spec = started(session, STUBBORN, "stopped")
     until(lambda: session.poll(spec)["heartbeat"].get("log_size"), "its first line")
     assert containers(docker) == [spec.container]
-    session.stop(spec, "stopped by a test")
+    session.stop(spec, "stopped by a test", StoppedBy.USER)
     record = ended(session, spec)
     assert (record["reason"], record["message"]) == ("stopped", "stopped by a test")
     assert containers(docker) == []

@@ -7,7 +7,7 @@ import pytest
 
 from devcluster.local_nodes.nodes import LocalNodes
 from tipcflow.cli.doctor.findings import Finding
-from tipcflow.cli.doctor.nodes import look_at_nodes
+from tipcflow.cli.doctor.nodes import check_nodes
 from tipcflow.domain import ConfigError
 
 pytestmark = pytest.mark.cluster
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.cluster
 
 def look(nodes: LocalNodes, tmp_path: Path) -> dict[tuple[str, str], Finding]:
     file = nodes.write_cluster_file(tmp_path / "cluster.yaml")
-    return {(found.where, found.what): found for found in look_at_nodes(str(file), tmp_path)}
+    return {(found.where, found.what): found for found in check_nodes(str(file), tmp_path)}
 
 
 def test_a_fine_cluster(make_nodes: Callable[..., LocalNodes], node_python: Path, tmp_path: Path) -> None:
@@ -51,4 +51,4 @@ def test_a_node_with_another_host_key(make_nodes: Callable[..., LocalNodes], tmp
 
 def test_an_unknown_cluster(tmp_path: Path) -> None:
     with pytest.raises(ConfigError):
-        look_at_nodes("nowhere", tmp_path)
+        check_nodes("nowhere", tmp_path)

@@ -8,6 +8,7 @@ from tests.support.certify import Site
 
 from devcluster.local_nodes.nodes import LocalNodes
 from tipcflow.domain import Status
+from tipcflow.domain.run_documents import ExpectedDocument
 
 pytestmark = pytest.mark.cluster
 
@@ -48,4 +49,4 @@ def test_what_is_missing_is_named(site: Site, old: str, new: str, words: str) ->
     certificate = json.loads((site.home / "runs" / outcome.run.id / "certificate.json").read_text())
     assert "missing" in {piece["state"] for piece in certificate["evidence"]}
     with site.store() as store:
-        assert store.document(outcome.run.id, "expected")
+        assert store.documents.get(outcome.run.id, ExpectedDocument)

@@ -9,7 +9,7 @@ from tests.support.tasks import Tasks
 
 from devcluster.local_nodes.nodes import LocalNodes
 from tipcflow.domain import EndReason, FailureClass, Status, StepKind
-from tipcflow.domain.run.failure import FAILURES, failures_of
+from tipcflow.domain.run_documents import FailuresDocument
 from tipcflow.execute.run import phases as task_phases
 from tipcflow.execute.run import step as step_task
 
@@ -41,7 +41,7 @@ def test_the_rank_that_stalls_is_named_by_what_every_node_looked_like(site: Site
     outcome = site.run()
     assert outcome.code == 1, outcome.output
     with site.store() as store:
-        failure = store.facts(outcome.run.id).failures[TRAIN]
+        failure = store.history.facts(outcome.run.id).failures[TRAIN]
     assert (failure.failure_class, failure.culprit) == (FailureClass.HANG, "node b, rank 3"), outcome.output
     assert "rank 3 on node b is in" in outcome.run.reason
     assert "(prepare_batch)" in outcome.run.reason
@@ -57,12 +57,12 @@ def test_a_gang_is_tried_again_by_its_tasks_when_the_network_failed(tasks: Tasks
     tasks.step(StepKind.PREPARE, generation=1)
     said = tasks.step(StepKind.TRAIN, generation=1)
     assert {status for status, _ in said.values()} == {Status.PASS}, said
-    made = [attempt for attempt in tasks.store.attempts(tasks.run) if attempt.step == TRAIN]
+    made = [attempt for attempt in tasks.store.attempts.of(tasks.run) if attempt.step == TRAIN]
     assert [attempt.status for attempt in made] == [Status.INFRA_FAILURE, Status.PASS]
-    failure = failures_of(tasks.store.document(tasks.run, FAILURES), made)[TRAIN, 1]
+    failure = (tasks.store.documents.get(tasks.run, FailuresDocument) or FailuresDocument()).of(made)[TRAIN, 1]
     assert (failure.failure_class, failure.culprit) == (FailureClass.COMMUNICATION, "node b, rank 3")
     assert failure.again
-    assert tasks.store.step_statuses(tasks.run)[TRAIN] == (Status.PASS, "")
+    assert tasks.store.steps.statuses(tasks.run)[TRAIN] == (Status.PASS, "")
     assert tasks.site.left_behind() != []  # the run still holds its lease
 
 
@@ -77,7 +77,7 @@ def test_one_node_that_cannot_prepare_does_not_stop_the_others(site: Site) -> No
     outcome = site.run()
     assert outcome.code == 2, outcome.output
     with site.store() as store:
-        prepare = store.attempts(outcome.run.id)[0]
+        prepare = store.attempts.of(outcome.run.id)[0]
     ends = {record.node: (record.reason, record.exit_code) for record in prepare.records}
     assert ends == {"a": (EndReason.EXITED, 0), "b": (EndReason.EXITED, 4)}
     failure = next(iter(site.facts(outcome.run)["failures"]))
@@ -93,8 +93,8 @@ def test_clearing_only_the_failed_task_runs_the_whole_gang(tasks: Tasks, monkeyp
     tasks.step(StepKind.PREPARE, generation=1)
     assert Status.PASS not in {status for status, _ in tasks.step(StepKind.TRAIN, generation=1).values()}
     assert tasks.step(StepKind.TRAIN, "b", generation=2) == {"b": (Status.PASS, "")}
-    assert tasks.store.step_statuses(tasks.run)[TRAIN] == (Status.PASS, "")
-    made = [attempt for attempt in tasks.store.attempts(tasks.run) if attempt.step == TRAIN]
+    assert tasks.store.steps.statuses(tasks.run)[TRAIN] == (Status.PASS, "")
+    made = [attempt for attempt in tasks.store.attempts.of(tasks.run) if attempt.step == TRAIN]
     assert [len(attempt.records) for attempt in made] == [2, 2]
 
 
@@ -105,11 +105,11 @@ def test_the_runs_budget_cuts_a_step_of_a_task_and_it_is_said(tasks: Tasks) -> N
     tasks.begin()
     tasks.step(StepKind.PREPARE, generation=1)
     tasks.step(StepKind.TRAIN, generation=1)
-    status, reason = tasks.store.step_statuses(tasks.run)[TRAIN]
+    status, reason = tasks.store.steps.statuses(tasks.run)[TRAIN]
     assert status is Status.INFRA_FAILURE
     assert reason.startswith("the run's budget of 0.1 min is used up: ")
     late = (Status.INFRA_FAILURE, "not started: the run's budget of 0.1 min is used up")
-    assert task_phases.over_budget(tasks.context()) == late
+    assert task_phases.over_budget(tasks.context(), tasks.plan.steps[-1]) == late
     run = tasks.finish()
     assert run.status is Status.INFRA_FAILURE
     assert tasks.site.left_behind() == []
@@ -122,7 +122,7 @@ def test_a_gang_that_hangs_is_looked_at_by_its_tasks_too(tasks: Tasks) -> None:
     tasks.begin()
     tasks.step(StepKind.PREPARE, generation=1)
     tasks.step(StepKind.TRAIN, generation=1)
-    failure = tasks.store.facts(tasks.run).failures[TRAIN]
+    failure = tasks.store.history.facts(tasks.run).failures[TRAIN]
     assert (failure.failure_class, failure.culprit) == (FailureClass.HANG, "node b, rank 3")
     assert {name.split("/")[1] for name in failure.evidence} == {"a", "b"}
     assert tasks.finish().status is Status.FAILED

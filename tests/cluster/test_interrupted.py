@@ -42,8 +42,8 @@ def printed(site: Site) -> bool:
 
 def assert_nothing_failed(site: Site, run: Run) -> None:
     with site.store() as store:
-        results = store.check_results(run.id)
-        assert store.measurements(run.id, metric="loss"), "the losses of the interrupted training were not read"
+        results = store.checks.results(run.id)
+        assert store.measurements.of(run.id, metric="loss"), "the losses of the interrupted training were not read"
     assert [one for one in results if one.status in (Status.FAILED, Status.REGRESSION)] == []
     assert site.left_behind() == []
 

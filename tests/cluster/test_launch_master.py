@@ -43,9 +43,9 @@ def losses(site: certify.Site, cluster: str) -> tuple[str, dict[tuple[object, ..
     """The training's command on the first node, and every rank's losses."""
     outcome = site.run(params=PARAMS, suite="sample", cluster=cluster)
     with site.store() as store:
-        train = next(step for step in store.plan(outcome.run.id).steps if step.kind is StepKind.TRAIN)
-        assert store.step_statuses(outcome.run.id)[train.id][0] == "pass", outcome.output
-        found = store.measurements(outcome.run.id, metric="loss")
+        train = next(step for step in store.plans.get(outcome.run.id).steps if step.kind is StepKind.TRAIN)
+        assert store.steps.statuses(outcome.run.id)[train.id][0] == "pass", outcome.output
+        found = store.measurements.of(outcome.run.id, metric="loss")
     return train.commands["a"].text, {(one.node, one.rank, one.ordinal): one.value for one in found}
 
 

@@ -36,10 +36,10 @@ def site(make_nodes: Callable[..., LocalNodes], tmp_path: Path, monkeypatch: pyt
 def losses(site: certify.Site, run: Run) -> dict[str, list[float]]:
     """Node -> the losses that its first rank printed, each a mean over all ranks."""
     with site.store() as store:
-        train = next(step for step in store.plan(run.id).steps if step.kind is StepKind.TRAIN)
-        status, reason = store.step_statuses(run.id)[train.id]
+        train = next(step for step in store.plans.get(run.id).steps if step.kind is StepKind.TRAIN)
+        status, reason = store.steps.statuses(run.id)[train.id]
         assert status == "pass", reason
-        found = sorted(store.measurements(run.id, metric="loss"), key=lambda one: one.ordinal)
+        found = sorted(store.measurements.of(run.id, metric="loss"), key=lambda one: one.ordinal)
     return {node: [one.value for one in found if one.node == node] for node in ("a", "b")}
 
 
@@ -55,7 +55,7 @@ def test_a_gang_of_pytorch_trains(site: certify.Site, launch: str, ids: str, wor
     site.edit_params("192.168.0.1,192.168.0.2;0,1", f"192.168.0.1,192.168.0.2;{ids}")
     outcome = site.run("--framework", "torch==2.13.0")
     with site.store() as store:
-        plan = store.plan(outcome.run.id)
+        plan = store.plans.get(outcome.run.id)
     train = next(step for step in plan.steps if step.kind is StepKind.TRAIN)
     assert all(words in command.shell for command in train.commands.values()), train.commands
     told = losses(site, outcome.run)

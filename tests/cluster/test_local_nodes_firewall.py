@@ -1,13 +1,15 @@
 """Local nodes on a machine that drops what it forwards, as one with Docker does."""
 
 import json
-import shutil
 import subprocess
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
+from tests.support.programs import need
 
 from devcluster.local_nodes.nodes import LocalNodes
+from tipcflow.domain import InfraError
 
 pytestmark = pytest.mark.cluster
 BLOB = "import socket, sys; s = socket.create_connection((sys.argv[1], 22), 5); s.sendall(b'x' * 200_000)"
@@ -21,8 +23,8 @@ def devices() -> dict[str, int]:
 
 def reaches(nodes: LocalNodes, source: str, target: str) -> bool:
     """Whether one node gets through to another one's sshd."""
-    address = nodes.cluster.node(target).address
-    ask = f"import socket; socket.create_connection(('{address}', 22), 3)"
+    ssh = nodes.cluster.node(target).ssh
+    ask = f"import socket; socket.create_connection(('{ssh.host}', {ssh.port}), 3)"
     return nodes.exec(source, ["python3", "-c", ask]).returncode == 0
 
 
@@ -37,18 +39,63 @@ def test_this_machines_network_never_sees_what_goes_from_node_to_node(
     assert max(grown.values()) < 50_000, grown
 
 
+BRIDGE_NETFILTER = Path("/proc/sys/net/bridge/bridge-nf-call-iptables")
+
+
 @pytest.fixture
 def docker_firewall() -> Iterator[None]:
     """What Docker sets at its start."""
-    if not shutil.which("iptables"):
-        pytest.skip("no iptables here")
+    need("iptables")
+    before = BRIDGE_NETFILTER.read_text() if BRIDGE_NETFILTER.exists() else ""
+    if before:
+        BRIDGE_NETFILTER.write_text("1")
     subprocess.run(["iptables", "-P", "FORWARD", "DROP"], check=True)
     yield
     subprocess.run(["iptables", "-P", "FORWARD", "ACCEPT"], check=True)
+    if before:
+        BRIDGE_NETFILTER.write_text(before)
 
 
 @pytest.mark.usefixtures("docker_firewall")
 def test_nodes_reach_each_other_where_forwarding_is_dropped(make_nodes: Callable[..., LocalNodes]) -> None:
-    nodes = make_nodes(mode="namespaces")
+    nodes = make_nodes()
+    assert (nodes.kind, nodes.reason) == ("namespaces", "")
     assert reaches(nodes, "a", "b")
     assert reaches(nodes, "b", "a")
+
+
+@pytest.fixture
+def drops_all_but_loopback() -> Iterator[None]:
+    """A firewall that also drops the answers of the nodes."""
+    need("iptables")
+    subprocess.run(["iptables", "-A", "INPUT", "!", "-i", "lo", "-j", "DROP"], check=True)
+    yield
+    subprocess.run(["iptables", "-D", "INPUT", "!", "-i", "lo", "-j", "DROP"], check=True)
+
+
+@pytest.mark.usefixtures("drops_all_but_loopback")
+def test_where_the_firewall_drops_all_nodes_are_loopback_addresses(
+    make_nodes: Callable[..., LocalNodes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("devcluster.local_nodes.sshd.PORT_DEADLINE_S", 1.0)
+    before = devices().keys()
+    told: list[str] = []
+    nodes = make_nodes(report=told.append)
+    assert nodes.kind == "loopback"
+    assert len(told) == 1
+    assert told[0].startswith(
+        "local nodes are loopback addresses, each with an unprivileged sshd (nodes in network "
+    )
+    assert "does not answer at" in told[0]
+    assert reaches(nodes, "a", "b")
+    assert devices().keys() == before
+    assert [path.name for path in (tmp_path / "nodes").iterdir()] == [nodes.folder.name]
+
+
+@pytest.mark.usefixtures("drops_all_but_loopback")
+def test_requested_namespaces_do_not_become_loopback_addresses(
+    make_nodes: Callable[..., LocalNodes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("devcluster.local_nodes.sshd.PORT_DEADLINE_S", 1.0)
+    with pytest.raises(InfraError, match="does not answer at"):
+        make_nodes(mode="namespaces")

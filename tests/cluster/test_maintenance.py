@@ -1,4 +1,4 @@
-"""Sweeps on real nodes, beside runs that go on."""
+"""Sweeps on real nodes, beside runs that continue."""
 
 import time
 from collections.abc import Iterator
@@ -10,6 +10,7 @@ from tests.support.tasks import Tasks
 
 from devcluster.local_nodes.nodes import LocalNodes
 from tipcflow.domain import Status, StepKind
+from tipcflow.domain.run_documents import AirflowDocument
 from tipcflow.execute.run import phases as task_phases
 from tipcflow.execute.sweeps.leases import expired_leases
 from tipcflow.execute.sweeps.maintenance import DAY_S, Owner, Upkeep
@@ -47,7 +48,7 @@ def train_for_ever(tasks: Tasks) -> None:
     """A run whose tasks died while node b trains; the part of node a ends by itself."""
     tasks.site.edit_params("norm_train:train.py", "norm_train:train.py --inject hang@3")
     tasks.begin()
-    tasks.store.put_document(tasks.run, "airflow", {"dag_id": "toy", "run_id": "test__1"})
+    tasks.store.documents.put(tasks.run, AirflowDocument(dag_id="toy", run_id="test__1"))
     tasks.step(StepKind.PREPARE)
     tasks.with_part(StepKind.TRAIN, "a", lambda part: part.begin())
     wait_for(lambda: tasks.site.training_runs_on("b"), what="the training")
@@ -68,15 +69,15 @@ def test_an_abandoned_run_is_ended_and_judged_and_a_living_one_is_not(tasks: Tas
     assert runs_without_status(beside) == "1 runs without a status: 0 got one, 1 are still running"
     # A day later nobody renewed its lease, but it trains: its slots are not for others.
     assert expired_leases(beside) == "4 leases expired: 2 were dropped"
-    assert f"run {tasks.run}: its 2 leases stay, because jobs are on node b: {tasks.run}/{TRAIN}/1" in said
+    assert f"run {tasks.run}: 2 leases kept: jobs on node b: {tasks.run}/{TRAIN}/1" in said
     assert tasks.site.training_runs_on("b")
 
     gone, said = upkeep(tasks, owner=Owner.ENDED)
     assert runs_without_status(gone) == "1 runs without a status: 1 got one, 0 are still running"
-    run = tasks.store.get_run(tasks.run)
+    run = tasks.store.runs.get(tasks.run)
     assert run.status is Status.INFRA_FAILURE
-    assert "its DAG run ended without giving it a status" in run.reason
-    statuses = tasks.store.step_statuses(run.id)
+    assert "DAG run ended without a run status" in run.reason
+    statuses = tasks.store.steps.statuses(run.id)
     assert statuses[TRAIN][0] is Status.CANCELLED
     assert set(statuses) == {step.id for step in tasks.plan.steps}
     assert tasks.site.left_behind() == []
@@ -86,7 +87,7 @@ def test_an_abandoned_run_is_ended_and_judged_and_a_living_one_is_not(tasks: Tas
 
 def test_what_is_left_of_an_ended_run_is_ended_and_its_slots_are_free(tasks: Tasks) -> None:
     train_for_ever(tasks)
-    tasks.store.finish_run(tasks.run, Status.INFRA_FAILURE, "a node was away", time.time())
+    tasks.store.runs.finish(tasks.run, Status.INFRA_FAILURE, "a node was away", time.time())
     now, _ = upkeep(tasks)
     assert expired_leases(now) == "0 leases expired: 0 were dropped"
     later, said = upkeep(tasks, later=DAY_S)

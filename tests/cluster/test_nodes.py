@@ -52,8 +52,8 @@ def test_one_waits_is_told_why_and_leaves_the_queue_then_what_is_left_is_reaped(
     second = start(site)
     started.append(second)
     with site.store() as store:
-        wait_for(lambda: bool(store.lease_queue()), what="a request", also=lambda: second.poll() is None)
-        (place,) = store.lease_queue()
+        wait_for(lambda: bool(store.queue.places()), what="a request", also=lambda: second.poll() is None)
+        (place,) = store.queue.places()
     said = nodes_command(site, "--cluster", "local")
     assert said.returncode == 0, said.stdout + said.stderr
     assert "queue for slots: 1" in said.stdout
@@ -64,14 +64,14 @@ def test_one_waits_is_told_why_and_leaves_the_queue_then_what_is_left_is_reaped(
     assert f"held by run {run.id} (cli) since " in output
     assert "position 1 of 1" in output
     with site.store() as store:
-        assert store.get_run(place.request.run).status is Status.CANCELLED
-        assert store.lease_queue() == []
+        assert store.runs.get(place.request.run).status is Status.CANCELLED
+        assert store.queue.places() == []
 
     # A dead controller's run is ended, once its lease has run out.
     first.kill()
     first.wait()
     with site.store() as store:
-        assert store.renew_leases(run.id, -1)
+        assert store.leases.renew(run.id, -1)
     reaped = nodes_command(site, "reap", "--cluster", "local")
     assert reaped.returncode == 0, reaped.stdout + reaped.stderr
     assert f"b: run {run.id}: ended norm_train" in reaped.stdout, reaped.stdout
@@ -101,10 +101,10 @@ def test_runs_of_a_database_that_we_do_not_know_are_waited_for_and_left_alone(
     assert late.run.status is Status.INFRA_FAILURE
     assert f"run {run.id} has no lease in this database" in late.run.reason
     with other.store() as store:
-        assert (store.leases(), store.lease_queue()) == ([], [])
+        assert (store.leases.all(), store.queue.places()) == ([], [])
     assert f"run {run.id} of another controller (" in nodes_command(other, "--cluster", "local").stdout
     spared = nodes_command(other, "reap", "a", "--cluster", "local")
-    assert spared.stdout.count("not in this database, maybe another controller's: left alone") == 1, spared.stdout
+    assert spared.stdout.count("unknown to this database (other controller?); skipped") == 1, spared.stdout
     assert site.training_runs_on("b")
     ended = nodes_command(other, "reap", "--cluster", "local", "--run", run.id)
     assert f"b: run {run.id}: ended norm_train" in ended.stdout, ended.stdout

@@ -51,6 +51,7 @@ def job(session: NodeSession, text: str, **values: object) -> JobSpec:
 
 def test_a_worker_log_that_is_a_fifo_is_lost_and_nobody_waits_for_it(session: NodeSession, tmp_path: Path) -> None:
     text = "mkdir log; mkfifo log/workerlog.0; ln -s /dev/zero log/workerlog.1; echo 2 > log/workerlog.2; sleep 2"
+    text += "; ln -s workerlog.2 log/workerlog.3"
     spec = job(session, text, artefacts=("log",), progress=("log/workerlog.*",))
     member = Member(session, spec, listener=silent, reconnect_s=5.0)
     member.begin(30.0)
@@ -58,7 +59,8 @@ def test_a_worker_log_that_is_a_fifo_is_lost_and_nobody_waits_for_it(session: No
     assert member.follow(20.0)
     found = session.fetch(spec, member.artefacts, tmp_path, limit=1_000_000, sent=member.sent)
     assert sorted(found.spoiled) == [
-        f"log/workerlog.{rank} of node a is lost: skipped, not a regular file" for rank in (0, 1)
+        f"log/workerlog.{rank} of node a is lost: skipped, not a regular file ({kind})"
+        for rank, kind in ((0, "FIFO"), (1, "link"), (3, "link"))
     ]
     assert (tmp_path / "files/log/workerlog.2").read_text() == "2\n"
     assert session.list_ours()["processes"] == []
@@ -145,7 +147,7 @@ def test_an_upload_over_a_dead_link_is_seen_and_ends(nodes: LocalNodes, session:
     channel.send(b"the beginning")
     until(lambda: uploads(session), "the upload")
     session.reap("left/none/1")
-    assert uploads(session)  # it may yet go on: the node does not know whether the connection is gone
+    assert uploads(session)  # it may still continue: the node does not know whether the connection is gone
     part = session.ask(f"sh -c 'ls {place}.*.tmp'", "find it").decode().strip()
     session.ask(f"touch -d '1 minute ago' {part}", "make it look silent")
     told = session.reap("left/none/1")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.support.certify import TIPCFLOW, Site
+from tests.support.certify import TIPCFLOW, Site, wait_for
 from tests.support.faults.case import STRICT
 from tests.support.tasks import Tasks
 
@@ -51,7 +51,7 @@ def test_a_runner_that_stands_still_is_seen_and_ended(site: Site) -> None:
     assert outcome.run.status is Status.INFRA_FAILURE, outcome.output
     assert f"{TRAIN}: the runner on node b stopped responding" in outcome.run.reason
     with site.store() as store:
-        failure = store.facts(outcome.run.id).failures[TRAIN]
+        failure = store.history.facts(outcome.run.id).failures[TRAIN]
     assert (failure.failure_class, failure.culprit) == (FailureClass.NODE_LOST, "node b")
     assert site.left_behind() == []
 
@@ -81,7 +81,7 @@ def test_a_deferred_task_ends_a_runner_that_stands_still(
             if stood:
                 break
         assert stood
-        member.end_if_still(stood)
+        member.end_if_stalled(stood)
         part.end()
 
     tasks.with_part(StepKind.TRAIN, "b", watched)
@@ -101,6 +101,11 @@ def test_a_run_whose_reader_has_gone_ends_with_its_own_exit_code(site: Site) -> 
     assert site.latest().status is Status.FAILED, done
     assert done.returncode == 1, done
     assert "Traceback" not in done.stderr
+    site.edit_params("norm_train:train.py --inject exit@3", "norm_train:train.py")
+    done = subprocess.run(
+        ["bash", "-c", script], env=site.env, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (done.returncode, site.latest().status) == (0, Status.PASS), done
 
 
 def test_an_ascii_terminal_and_a_closed_stdout_change_nothing_of_the_verdict(site: Site) -> None:
@@ -133,6 +138,57 @@ def test_a_database_that_is_cut_under_a_run_ends_it_with_one_line(own_site: Site
     assert "Traceback" not in outcome.stderr
     status, reason = statuses_once_repaired(site)
     assert (status, "SIGBUS" in reason) == ("infra_failure", True), reason
+
+
+def lose_database(site: Site, how: str) -> None:
+    """Delete or replace the database's files, or take away the permission to write them."""
+    database = site.home / "tipcflow.db"
+    if how == "file":
+        database.chmod(0o444)
+        return
+    if how == "folder":
+        site.home.chmod(0o555)
+        return
+    for suffix in ("", "-wal", "-shm"):
+        (site.home / f"tipcflow.db{suffix}").unlink()
+    if how == "replaced":
+        site.store().close()
+
+
+@pytest.mark.parametrize("how", ["deleted", "replaced", "file", "folder"])
+def test_a_database_that_is_lost_during_a_training_ends_the_run_with_one_line(own_site: Site, how: str) -> None:
+    site = own_site
+    site.configure_policy(waits={"lease_ttl_s": 6})
+    site.edit_params("norm_train:train.py", "norm_train:train.py --step-time 6")
+    # Without its capabilities, root obeys the permissions of files like any user.
+    as_user = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if how in ("file", "folder") else []
+    lost: list[float] = []
+    process = subprocess.Popen(
+        [*as_user, *site.command()], env=site.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        wait_for(lambda: site.training_runs_on("b"), what="the training", also=lambda: process.poll() is None)
+        run = site.latest().id
+        lose_database(site, how)
+        lost.append(time.monotonic())
+        stdout, stderr = process.communicate(timeout=120)
+    finally:
+        process.kill()
+        site.home.chmod(0o755)
+    assert time.monotonic() - lost[0] < 45, "the next renewal of the lease did not notice it"
+    words = f"the metrics database {site.home / 'tipcflow.db'} "
+    words += "was deleted or replaced" if how in ("deleted", "replaced") else "or its folder became read-only"
+    said = [line for line in stderr.splitlines() if line.startswith("infra_failure:")]
+    assert said == [f"infra_failure: {words} during the run"], stderr
+    assert (process.returncode, "Traceback" in stderr, stdout) == (2, False, ""), stderr
+    assert not [one.cmdline for name in "ab" for one in site.nodes.processes(name)], "the jobs still run"
+    assert [path.name for path in site.home.glob("unfinished/*")] == [f"{run}.json"]
+    assert (site.home / "tipcflow.db").exists() == (how != "deleted"), "an empty database appeared"
+    if how == "file":
+        (site.home / "tipcflow.db").chmod(0o644)
+    assert statuses_once_repaired(site) == ["infra_failure", f"{words} during the run"]
+    assert site.latest().id == run
+    assert not list(site.home.glob("unfinished/*"))
 
 
 def test_a_full_disk_here_leaves_room_for_the_runs_status(own_site: Site) -> None:

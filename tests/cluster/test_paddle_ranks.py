@@ -55,8 +55,8 @@ def test_its_rank_is_to_blame_and_nothing_is_tried_again(
     train.write_text(text.replace(LOOP, LOOP + STEP.format(what=what).lstrip("\n"), 1))
     outcome = site.run()
     with site.store() as store:
-        failure = store.facts(outcome.run.id).failures[TRAIN]
-        attempts = [one for one in store.attempts(outcome.run.id) if one.step == TRAIN]
+        failure = store.history.facts(outcome.run.id).failures[TRAIN]
+        attempts = [one for one in store.attempts.of(outcome.run.id) if one.step == TRAIN]
     assert (failure.failure_class, failure.culprit) == (kind, "node b, rank 3"), outcome.output
     assert outcome.run.status is Status.FAILED
     assert len(attempts) == 1

@@ -27,10 +27,10 @@ def test_pass_from_one_command_to_a_verdict(site: Site) -> None:
     facts = site.facts(first.run)
     assert {step: entry["status"] for step, entry in facts["steps"].items()}[TRAIN] == "pass"
     with site.store() as store:
-        losses = store.measurements(first.run.id, metric="loss")
+        losses = store.measurements.of(first.run.id, metric="loss")
         assert {(m.node, m.rank) for m in losses} == {("a", 0), ("a", 1), ("b", 2), ("b", 3)}
         assert len(losses) == 4 * 10
-        assert len(store.node_facts(first.run.id)) == 2
+        assert len(store.nodes.facts(first.run.id)) == 2
     fetched = [path.name for path in (site.home / "runs").rglob("*") if path.is_file()]
     assert not [name for name in fetched if name.startswith(("envlog", "backup_env"))], (
         "the launcher's environment"
@@ -41,6 +41,23 @@ def test_pass_from_one_command_to_a_verdict(site: Site) -> None:
     second = site.run()
     assert second.code == 0, second.output
     assert "equal those of run" in second.output
+
+
+def test_dropped_legs_are_counted_and_a_wrong_name_starts_nothing(site: Site) -> None:
+    done = site.run("--drop", "*/infer_cpu/*onednn_True*")
+    assert done.code == 0, done.output
+    with site.store() as store:
+        legs = store.steps.leg_statuses(done.run.id)
+    cpu = {name: said for name, said in legs.items() if name.step.endswith("/infer_cpu")}
+    assert {said for name, said in cpu.items() if "onednn_True" in name.leg} == {
+        (Status.NOT_RUN, "dropped by the request")
+    }
+    assert {status for name, (status, _) in cpu.items() if "onednn_False" in name.leg} == {Status.PASS}
+    assert "dropped by the request" in done.output
+    wrong = site.run("--drop", "*/infer_cpu/int8")
+    assert wrong.code == 2
+    assert "drop: no leg matches; found '*/infer_cpu/int8'" in " ".join(wrong.output.split())
+    assert wrong.stdout.splitlines()[-1] == "config_error"
 
 
 @pytest.mark.full
@@ -65,7 +82,7 @@ def test_twin_runs_in_one(site: Site) -> None:
     outcome = site.run("--repeats", "2")
     assert outcome.code == 0, outcome.output
     with site.store() as store:
-        results = store.check_results(outcome.run.id)
+        results = store.checks.results(outcome.run.id)
     assert any(r.check == "loss.reproducible" and r.status is Status.PASS for r in results), results
 
 
@@ -125,7 +142,7 @@ def test_one_failing_leg_keeps_the_others(site: Site) -> None:
     assert outcome.code == 1, outcome.output
     assert "oneDNN cannot do this" in outcome.output
     with site.store() as store:
-        legs = {leg.rsplit("/", 1)[-1]: status for leg, (status, _) in store.leg_statuses(outcome.run.id).items()}
+        legs = {key.leg: status for key, (status, _) in store.steps.leg_statuses(outcome.run.id).items()}
     assert sorted(status.value for status in legs.values()) == ["failed", "not_run", "pass"]
 
 
@@ -134,7 +151,7 @@ def test_one_failing_leg_keeps_the_others(site: Site) -> None:
     [
         ("drift@mkldnn", "parity.onednn"),
         pytest.param("pretend@mkldnn", "ran.engine", marks=pytest.mark.full),
-        pytest.param("silent@mkldnn", "printed nothing", marks=pytest.mark.full),
+        pytest.param("silent@mkldnn", "no evidence of execution", marks=pytest.mark.full),
     ],
 )
 def test_onednn_that_differs_or_does_not_run_is_failed(site: Site, inject: str, words: str) -> None:

@@ -26,5 +26,5 @@ def test_two_runs_in_postgresql(site: Site) -> None:
     assert second.code == 0, second.output
     assert f"equal those of run {first.run.id}" in second.output
     with site.store() as store:
-        assert len(store.measurements(second.run.id, metric="loss")) == 4 * 10
+        assert len(store.measurements.of(second.run.id, metric="loss")) == 4 * 10
     assert site.left_behind() == []

@@ -8,7 +8,7 @@ from tests.support.certify import Site, wait_for
 from tests.support.tasks import Tasks
 
 from devcluster.local_nodes.nodes import LocalNodes
-from tipcflow.domain import ConfigError, InfraError, Status, StepKind
+from tipcflow.domain import ConfigError, Status, StepKind
 from tipcflow.execute.run import phases as task_phases
 from tipcflow.execute.run import step as step_task
 from tipcflow.execute.run.step import StepTask
@@ -43,7 +43,7 @@ def test_a_whole_run_of_tasks(tasks: Tasks) -> None:
     assert tasks.site.left_behind() == []
     assert (tasks.home / "runs" / run.id / "certificate.json").is_file()
     assert "prepared with" in tasks.lines("b")
-    losses = tasks.store.measurements(run.id, metric="loss")
+    losses = tasks.store.measurements.of(run.id, metric="loss")
     assert {(m.node, m.rank) for m in losses} == {("a", 0), ("a", 1), ("b", 2), ("b", 3)}
     assert len(losses) == 40
 
@@ -56,8 +56,8 @@ def test_one_task_is_enough_for_a_gang(tasks: Tasks, comes: str, monkeypatch: py
     tasks.step(StepKind.PREPARE)
     assert tasks.step(StepKind.TRAIN, comes)[comes][0] is Status.PASS
     task_phases.collect_run(tasks.context())
-    assert tasks.store.step_statuses(tasks.run)[TRAIN] == (Status.PASS, "")
-    assert [attempt.attempt for attempt in tasks.store.attempts(tasks.run) if attempt.step == TRAIN] == [1]
+    assert tasks.store.steps.statuses(tasks.run)[TRAIN] == (Status.PASS, "")
+    assert [attempt.attempt for attempt in tasks.store.attempts.of(tasks.run) if attempt.step == TRAIN] == [1]
 
 
 def test_a_task_that_dies_and_comes_again_finds_its_job(tasks: Tasks) -> None:
@@ -87,13 +87,13 @@ def test_who_fails_ends_the_others_and_is_named(tasks: Tasks) -> None:
     tasks.step(StepKind.PREPARE)
     said = tasks.step(StepKind.TRAIN)
     assert {status for status, _ in said.values()} != {Status.PASS}
-    status, reason = tasks.store.step_statuses(tasks.run)[TRAIN]
+    status, reason = tasks.store.steps.statuses(tasks.run)[TRAIN]
     assert status is Status.FAILED
     assert "on node b" in reason
     run = tasks.finish()
     assert run.status is Status.FAILED
     assert tasks.site.left_behind() == []
-    said_of = tasks.store.step_statuses(tasks.run)
+    said_of = tasks.store.steps.statuses(tasks.run)
     assert said_of["norm_train_gpus_0,1_autocast_null_nodes_2/export"][0] is Status.BLOCKED
 
 
@@ -106,10 +106,19 @@ def test_a_step_that_runs_again_gets_a_new_attempt_and_the_run_a_new_verdict(tas
     context.keep_lease(60)
     tasks.step(StepKind.INFER_CPU)
     infer = next(step.id for step in tasks.plan.steps if step.kind is StepKind.INFER_CPU)
-    assert [one.attempt for one in tasks.store.attempts(tasks.run) if one.step == infer] == [1, 2]
-    assert tasks.store.get_run(tasks.run).status is None
+    assert [one.attempt for one in tasks.store.attempts.of(tasks.run) if one.step == infer] == [1, 2]
+    assert tasks.store.runs.get(tasks.run).status is None
     assert tasks.finish().status is Status.PASS
     assert tasks.site.left_behind() == []
+
+
+def cannot_begin(part: StepTask) -> None:
+    part.begin()
+    assert part.watch(0)
+    status, reason = part.end()
+    assert status is Status.INFRA_FAILURE
+    assert "node b" in reason
+    assert not part.try_again()
 
 
 def test_a_gang_with_a_node_that_is_away_never_starts(tasks: Tasks) -> None:
@@ -117,12 +126,11 @@ def test_a_gang_with_a_node_that_is_away_never_starts(tasks: Tasks) -> None:
     tasks.step(StepKind.PREPARE)
     tasks.site.nodes.kill_sshd("b")
     try:
-        with pytest.raises(InfraError, match="node b"):
-            tasks.with_part(StepKind.TRAIN, "a", lambda part: part.begin())
+        tasks.with_part(StepKind.TRAIN, "a", cannot_begin)
     finally:
         tasks.site.nodes.start_sshd("b")
     assert not tasks.site.training_runs_on("a")
-    assert tasks.store.step_statuses(tasks.run)[TRAIN][0] is Status.INFRA_FAILURE
+    assert tasks.store.steps.statuses(tasks.run)[TRAIN][0] is Status.INFRA_FAILURE
     assert tasks.finish().status is Status.INFRA_FAILURE
     assert tasks.site.left_behind() == []
 
@@ -131,7 +139,7 @@ def test_a_run_that_was_stopped_before_its_steps_is_cancelled(tasks: Tasks) -> N
     tasks.begin()
     run = tasks.finish()
     assert run.status is Status.CANCELLED
-    assert {status for status, _ in tasks.store.step_statuses(run.id).values()} <= {
+    assert {status for status, _ in tasks.store.steps.statuses(run.id).values()} <= {
         Status.CANCELLED,
         Status.BLOCKED,
         Status.NOT_RUN,
@@ -142,7 +150,7 @@ def test_a_run_that_was_stopped_before_its_steps_is_cancelled(tasks: Tasks) -> N
 def test_what_ended_before_it_began_keeps_its_status(tasks: Tasks) -> None:
     with pytest.raises(ConfigError, match="no such mode"):
         tasks.resolve(mode="no_such_mode")
-    run = tasks.store.get_run(tasks.run)
+    run = tasks.store.runs.get(tasks.run)
     assert run.status is Status.CONFIG_ERROR
     context = tasks.context()
     assert task_phases.collect_run(context) == ["the run ended before it had a plan: nothing to collect"]
@@ -169,9 +177,9 @@ def test_a_task_of_the_same_round_takes_the_attempt_as_it_ended(tasks: Tasks) ->
     first = tasks.step(StepKind.TRAIN, "a", generation=3)
     late = tasks.step(StepKind.TRAIN, "b", generation=3)
     assert {*first.values(), *late.values()} == {(Status.PASS, "")}
-    assert [one.attempt for one in tasks.store.attempts(tasks.run) if one.step == TRAIN] == [1]
+    assert [one.attempt for one in tasks.store.attempts.of(tasks.run) if one.step == TRAIN] == [1]
     tasks.step(StepKind.TRAIN, generation=4)  # cleared
-    assert [one.attempt for one in tasks.store.attempts(tasks.run) if one.step == TRAIN] == [1, 2]
+    assert [one.attempt for one in tasks.store.attempts.of(tasks.run) if one.step == TRAIN] == [1, 2]
 
 
 def test_mapped_tasks_of_different_try_numbers_train_once_after_a_clear(tasks: Tasks) -> None:
@@ -182,4 +190,4 @@ def test_mapped_tasks_of_different_try_numbers_train_once_after_a_clear(tasks: T
     first = tasks.step(StepKind.TRAIN, "a", generation=4, cleared=1)
     late = tasks.step(StepKind.TRAIN, "b", generation=5, cleared=1)
     assert {*first.values(), *late.values()} == {(Status.PASS, "")}
-    assert [one.attempt for one in tasks.store.attempts(tasks.run) if one.step == TRAIN] == [1, 2]
+    assert [one.attempt for one in tasks.store.attempts.of(tasks.run) if one.step == TRAIN] == [1, 2]

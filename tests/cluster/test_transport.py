@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from tests.support.programs import missing
 
 from devcluster.local_nodes.nodes import LocalNodes
 from tipcflow.domain import InfraError, JobCommand, JobSpec, Node, StoppedBy
@@ -136,7 +137,7 @@ def test_a_job_survives_its_sshd_and_is_watched_on(nodes: LocalNodes, two: list[
 @pytest.mark.full
 def test_a_cut_link_is_noticed_and_the_job_goes_on(nodes: LocalNodes, two: list[Controller]) -> None:
     if nodes.kind != "namespaces":
-        pytest.skip("a loopback address has no cable")
+        missing("a cut link needs network namespaces, that is, root")
     one = two[0]
     job = one.job("sleep 3; echo done", "cut")
     one.ask(commands.start(one.node, job))
@@ -145,7 +146,7 @@ def test_a_cut_link_is_noticed_and_the_job_goes_on(nodes: LocalNodes, two: list[
     nodes.cut("a")
     with pytest.raises(InfraError, match="no answer within 5 s"):
         list(events)
-    with pytest.raises(InfraError, match=r"node a: .*(unreachable|does not answer)"):
+    with pytest.raises(InfraError, match=r"node a: .*does not respond"):
         connect(one.node, timeout=1.0)
     nodes.restore("a")
     one.transport.close()

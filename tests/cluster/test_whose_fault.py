@@ -28,12 +28,12 @@ def slow(site: Site, seconds: float) -> None:
 
 def failure_of(site: Site, outcome: Outcome) -> Failure:
     with site.store() as store:
-        return store.facts(outcome.run.id).failures[TRAIN]
+        return store.history.facts(outcome.run.id).failures[TRAIN]
 
 
 def stopped_by(site: Site, outcome: Outcome, node: str) -> StoppedBy | None:
     with site.store() as store:
-        attempt = next(one for one in store.attempts(outcome.run.id) if one.step == TRAIN)
+        attempt = next(one for one in store.attempts.of(outcome.run.id) if one.step == TRAIN)
     return next(record.stopped_by for record in attempt.records if record.node == node)
 
 
@@ -87,7 +87,7 @@ def test_the_budget_that_ends_a_training_is_no_failure_of_the_model(site: Site) 
 @pytest.mark.full
 def test_after_a_lost_node_and_the_end_of_the_budget_the_reason_names_the_node(site: Site) -> None:
     """What comes after the training is blocked by it, whatever the time."""
-    site.configure_suite(budget_minutes=0.15)
+    site.configure_suite(budget_minutes=0.5)
     site.configure_policy(waits={"reconnect_s": 5, "silence_s": 3, "node_lease_s": 5})
     slow(site, 3)
     try:
@@ -97,7 +97,7 @@ def test_after_a_lost_node_and_the_end_of_the_budget_the_reason_names_the_node(s
     assert outcome.run.status is Status.INFRA_FAILURE, outcome.output
     assert outcome.run.reason.startswith(f"{TRAIN}: node b"), outcome.run.reason
     with site.store() as store:
-        statuses = store.step_statuses(outcome.run.id)
+        statuses = store.steps.statuses(outcome.run.id)
     assert {status for step, (status, _) in statuses.items() if step not in (TRAIN, "prepare")} <= {
         Status.BLOCKED,
         Status.NOT_RUN,

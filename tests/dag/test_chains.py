@@ -10,13 +10,13 @@ from airflow.sdk.definitions.mappedoperator import MappedOperator
 from airflow.sdk.definitions.param import process_params
 from airflow.serialization.serialized_objects import DagSerialization
 
-from operators.chain import catalog, docs
-from operators.chain.catalog import chains_of
-from operators.chain.dag import certify_dag, chain_dag, chain_dags
-from operators.tasks.phases import ResolveOperator
-from operators.tasks.request import CHAIN_PARAMS, RUN_PARAMS
-from operators.tasks.step import StepOperator
 from tipcflow.domain import ConfigError
+from tipcflow_operators.chain import catalog, docs
+from tipcflow_operators.chain.catalog import chains_of
+from tipcflow_operators.chain.dag import certify_dag, chain_dag, chain_dags
+from tipcflow_operators.tasks.phases import ResolveOperator
+from tipcflow_operators.tasks.request import CHAIN_PARAMS, RUN_PARAMS
+from tipcflow_operators.tasks.step import StepOperator
 
 ROOT = Path(__file__).parents[2]
 SUITE = "mobilenet_v3_small"
@@ -96,7 +96,7 @@ def rules(dag: DAG, *tasks: str) -> list[str]:
     return [getattr(rule, "value", rule) for rule in found]
 
 
-def test_steps_ask_the_database_what_they_need_and_not_the_colour_of_tasks(configs: Path) -> None:
+def test_steps_ask_the_database_what_they_need_and_not_the_color_of_tasks(configs: Path) -> None:
     # A task is red when one of its steps is; what the others made is still evaluated, exported and inferred.
     dag = dag_of(configs, sample("0|0,1"))
     for group in (ONE, TWO):
@@ -117,7 +117,7 @@ def test_whatever_happened_the_run_is_collected_released_and_judged(configs: Pat
     assert [task.task_id for task in dag.tasks if task.is_teardown] == list(TEARDOWNS)
     # A teardown whose setup failed is skipped, so there are none.
     assert [task.task_id for task in dag.tasks if task.is_setup] == []
-    # What a person sees in red is the verdict, and nothing else decides.
+    # What a user sees in red is the verdict, and nothing else decides.
     assert [task.task_id for task in dag.tasks if task.on_failure_fail_dagrun] == ["verdict"]
     assert set(rules(dag, *TEARDOWNS)) == {"all_done_setup_success"}
 

@@ -10,14 +10,16 @@ import pytest
 from airflow.triggers.base import BaseTrigger
 from tests.support.stories import a_run
 
-from operators import countdown
-from operators.countdown import Countdown
-from operators.triggers import dag_run as dag_run_trigger
-from operators.triggers import job_lease_step as triggers
-from operators.triggers.dag_run import DagRunTrigger
-from operators.triggers.job_lease_step import JobTrigger, LeaseTrigger, StepTrigger
 from tipcflow.domain import InfraError, Node
 from tipcflow.store import Store, base
+from tipcflow_operators import countdown
+from tipcflow_operators.countdown import Countdown
+from tipcflow_operators.triggers import dag_run as dag_run_trigger
+from tipcflow_operators.triggers import job, lease, step
+from tipcflow_operators.triggers.dag_run import DagRunTrigger
+from tipcflow_operators.triggers.job import JobTrigger
+from tipcflow_operators.triggers.lease import LeaseTrigger
+from tipcflow_operators.triggers.step import StepTrigger
 
 WAIT_S = 1.0
 NODE = Node(name="a", address="192.0.2.1", python="/usr/bin/python3", workspace="/w").model_dump(mode="json")
@@ -28,13 +30,13 @@ WRONG = [pytest.param(86400.0, id="a day ahead"), pytest.param(-86400.0, id="a d
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
     monkeypatch.setenv("TIPCFLOW_HOME", str(tmp_path))
     monkeypatch.delenv("TIPCFLOW_DATABASE_URL", raising=False)
-    for module in (triggers, dag_run_trigger):
+    for module in (job, lease, step, dag_run_trigger):
         monkeypatch.setattr(module, "SETTLE_S", 0.05)
     monkeypatch.setattr(dag_run_trigger, "LOOK_S", 0.05)
     with Store.open() as made:
-        made.create_run(a_run("mine"))
-        made.create_run(a_run("holder"))
-        assert made.acquire_leases("holder", [("192.0.2.1", 0)], owner="somebody", ttl_s=600)
+        made.runs.create(a_run("mine"))
+        made.runs.create(a_run("holder"))
+        assert made.leases.acquire("holder", [("192.0.2.1", 0)], owner="somebody", ttl_s=600)
         yield made
 
 
@@ -71,7 +73,7 @@ def test_a_trigger_ends_by_the_databases_clock(
     """The triggerer's machine has another time than the database server."""
     right, clock = time.time, base.clock
     monkeypatch.setattr(base, "clock", lambda connection: clock(connection) - wrong_s)
-    monkeypatch.setattr("operators.airflow.dag_runs.state_of", lambda *_: "running")
+    monkeypatch.setattr("tipcflow_operators.airflow.dag_runs.state_of", lambda *_: "running")
     trigger = made(right() - wrong_s + WAIT_S)[which]
     assert WAIT_S - 0.2 <= asyncio.run(waited(trigger)) < WAIT_S + 8
 

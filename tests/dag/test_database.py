@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from airflow.sdk.exceptions import AirflowFailException
 
-from operators.airflow.database import executors
-from operators.maintenance.dag import SweepOperator
-from operators.tasks.base import RunOperator
-from operators.weekly.select import SelectOperator
 from tipcflow.store import Store
+from tipcflow_operators.airflow.database import executors
+from tipcflow_operators.maintenance.dag import SweepOperator
+from tipcflow_operators.tasks.base import RunOperator
+from tipcflow_operators.weekly.select import SelectOperator
 
 CELERY = "airflow.providers.celery.executors.celery_executor.CeleryExecutor"
 REFUSED = "CeleryExecutor runs tasks on several machines, which cannot share a SQLite file"
@@ -27,7 +27,7 @@ CONTEXT: Any = {"dag_run": DagRun(), "params": {}}
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("TIPCFLOW_HOME", str(tmp_path))
     monkeypatch.delenv("TIPCFLOW_DATABASE_URL", raising=False)
-    monkeypatch.setattr("operators.tasks.base.run_of", lambda context: "20261122t080000-toy-0a1b")
+    monkeypatch.setattr("tipcflow_operators.tasks.base.run_of", lambda context: "20261122t080000-toy-0a1b")
     return tmp_path
 
 
@@ -54,7 +54,7 @@ def test_every_first_task_says_so_and_makes_no_database(
     assert list(home.glob("*.db*")) == []
 
 
-@pytest.mark.parametrize("executor", ["LocalExecutor", "operators.airflow.executor.LocalExecutor"])
+@pytest.mark.parametrize("executor", ["LocalExecutor", "tipcflow_operators.airflow.executor.LocalExecutor"])
 def test_one_machine_may_have_a_file(home: Path, monkeypatch: pytest.MonkeyPatch, executor: str) -> None:
     monkeypatch.setenv("AIRFLOW__CORE__EXECUTOR", executor)
     with pytest.raises(NotImplementedError):  # the part of a task that subclasses do

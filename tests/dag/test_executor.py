@@ -2,22 +2,27 @@
 
 import logging
 import sys
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from airflow.executors import local_executor
+from airflow.models.taskinstancekey import TaskInstanceKey
+from airflow.utils.state import TaskInstanceState as State
 
-from operators.airflow import executor
+from tipcflow_operators.airflow import executor
 
 
 def test_everything_that_tasks_need_can_be_imported(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING, logger="operators.airflow.executor"):
+    with caplog.at_level(logging.WARNING, logger="tipcflow_operators.airflow.executor"):
         executor.warm()
     assert caplog.messages == []
     needed = (
-        "operators.tasks.step",
-        "operators.tasks.verdict",
+        "tipcflow_operators.tasks.step",
+        "tipcflow_operators.tasks.verdict",
         "tipcflow.execute.run.step",
-        "tipcflow.store.runs",
+        "tipcflow.store.run.runs",
         "asyncssh",
     )
     assert [name for name in needed if name not in sys.modules] == []
@@ -26,10 +31,10 @@ def test_everything_that_tasks_need_can_be_imported(caplog: pytest.LogCaptureFix
 def test_what_cannot_be_imported_is_said_and_left_for_its_task(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(executor, "_LATE", ("operators.no_such_module",))
+    monkeypatch.setattr(executor, "_LATE", ("tipcflow_operators.no_such_module",))
     executor.warm()
     assert caplog.messages == [
-        "cannot preload operators.no_such_module: No module named 'operators.no_such_module'"
+        "cannot preload tipcflow_operators.no_such_module: No module named 'tipcflow_operators.no_such_module'"
     ]
 
 
@@ -49,3 +54,68 @@ def test_airflow_takes_it_for_a_local_one() -> None:
     assert not SimpleAuthManager._looks_like_production(
         sql_conn="sqlite:////x", api_host="127.0.0.1", executor=name
     )
+
+
+KEY = TaskInstanceKey("chain", "train", "run", 1, 0)
+TASK: Any = SimpleNamespace(key=KEY, id="id")
+WORK: Any = SimpleNamespace(key=KEY, ti=SimpleNamespace(priority_weight=1))
+
+
+@pytest.fixture
+def one() -> Iterator[executor.LocalExecutor]:
+    """An executor without workers: what they would report is put into its queue of results."""
+    made = executor.LocalExecutor(parallelism=1)
+    made.is_mp_using_fork = False
+    local_executor.LocalExecutor.start(made)
+    made._check_workers = lambda: None  # type: ignore[method-assign]
+    yield made
+    made.activity_queue.close()
+    made.result_queue.close()
+
+
+def _give(one: executor.LocalExecutor) -> None:
+    one.queued_tasks[KEY] = WORK
+    one.trigger_tasks(1)
+
+
+def _reports(one: executor.LocalExecutor, *states: State) -> dict[Any, Any]:
+    for state in states:
+        one.result_queue.put((KEY, state, None))
+    one.sync()
+    return {key: state for key, (state, _) in one.get_event_buffer().items()}
+
+
+def test_a_task_that_a_worker_has_is_known_and_uses_a_slot(one: executor.LocalExecutor) -> None:
+    assert one.slots_available == 1
+    _give(one)
+    assert (one.has_task(TASK), one.slots_available) == (True, 0)
+    assert _reports(one, State.RUNNING) == {KEY: State.RUNNING}
+    assert (one.has_task(TASK), one.slots_available) == (True, 0)
+    assert _reports(one, State.SUCCESS) == {KEY: State.SUCCESS}
+    assert (one.has_task(TASK), one.slots_available) == (False, 1)
+
+
+def test_the_late_end_of_a_deferred_task_does_not_end_the_resumed_one(one: executor.LocalExecutor) -> None:
+    _give(one)
+    _give(one)  # the trigger fired while the first process was ending
+    assert _reports(one, State.RUNNING, State.SUCCESS) == {KEY: State.RUNNING}
+    assert one.has_task(TASK)
+    assert _reports(one, State.RUNNING, State.FAILED) == {KEY: State.FAILED}
+    assert (one.has_task(TASK), one.slots_available) == (False, 1)
+
+
+def test_a_task_whose_worker_died_is_released(one: executor.LocalExecutor) -> None:
+    _give(one)
+    one.revoke_task(ti=TASK)
+    assert (one.has_task(TASK), one.slots_available) == (False, 1)
+    _give(one)
+    assert _reports(one, State.RUNNING, State.SUCCESS) == {KEY: State.SUCCESS}
+    assert one.slots_available == 1
+    one.revoke_task(ti=TASK)  # unknown by now
+    assert one.slots_available == 1
+
+
+def test_the_scheduler_fails_a_task_without_heartbeat(one: executor.LocalExecutor) -> None:
+    _give(one)
+    one.change_state(KEY, State.FAILED, remove_running=True)
+    assert (one.has_task(TASK), one.slots_available) == (False, 1)

@@ -11,11 +11,14 @@ from typing import Any
 import pytest
 from airflow.triggers.base import TriggerEvent
 
-from operators.triggers import job_lease_step as triggers
-from operators.triggers.job_lease_step import JobTrigger
 from tipcflow.config.waits import Waits
 from tipcflow.domain import Node
+from tipcflow.execute.events import read_events
+from tipcflow.execute.progress import Kind
 from tipcflow.remote import commands
+from tipcflow_operators.airflow import async_connect
+from tipcflow_operators.triggers import job as triggers
+from tipcflow_operators.triggers.job import JobTrigger
 
 NODES = [
     Node(name=name, address=f"192.0.2.{number}", python="/usr/bin/python3", workspace="/w")
@@ -48,7 +51,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, st
 
         return line()
 
-    monkeypatch.setattr(triggers, "_connection", connection)
+    monkeypatch.setattr(triggers, "connect_async", connection)
     return said
 
 
@@ -177,7 +180,7 @@ def fired_by(
     async def first() -> TriggerEvent:
         return await asyncio.wait_for(anext(trigger.run()), 60)
 
-    monkeypatch.setattr(triggers, "_connection", connection)
+    monkeypatch.setattr(triggers, "connect_async", connection)
     payload = asyncio.run(first()).payload
     assert isinstance(payload, dict)
     assert next(left, None) is None, "it fired too early"
@@ -226,7 +229,17 @@ def test_the_ssh_provider_is_imported_in_a_thread(monkeypatch: pytest.MonkeyPatc
         threads.append(threading.current_thread())
         return Hook
 
-    monkeypatch.setattr(triggers, "_hook_class", imported)
-    assert asyncio.run(triggers._connection(NODES[0])) == "connection"
+    monkeypatch.setattr(async_connect, "_hook_class", imported)
+    assert asyncio.run(async_connect.connect_async(NODES[0])) == "connection"
     assert threads
     assert threads[0] is not threading.main_thread()
+
+
+def test_a_leg_is_shown_once_although_every_watch_repeats_it(
+    asked: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    record = {"run": "r", "step": "train", "node": "a", "leg": "cpu", "reason": "exited", "exit_code": 3}
+    leg = {"event": "leg", "record": record}
+    fired_by(a_trigger(), monkeypatch, [leg], [leg, {"event": "end"}])
+    events, _ = read_events(tmp_path, "r", 0)
+    assert [(one.kind, one.leg, one.text) for one in events] == [(Kind.LEG, "cpu", '{"exit_code": 3}')]

@@ -12,12 +12,12 @@ from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowTaskTimeout
 from airflow.sdk.execution_time.task_runner import _run_execute_callable
 
-from operators.chain.dag import certify_dag, chain_dags
-from operators.confirm.dag import confirm_dag
-from operators.limits import MARGIN, longest
-from operators.maintenance.dag import maintenance_dag
-from operators.tasks.step import StepOperator
-from operators.weekly.dag import weekly_dag
+from tipcflow_operators.chain.dag import certify_dag, chain_dags
+from tipcflow_operators.confirm.dag import confirm_dag
+from tipcflow_operators.limits import MARGIN, longest
+from tipcflow_operators.maintenance.dag import maintenance_dag
+from tipcflow_operators.tasks.step import StepOperator
+from tipcflow_operators.weekly.dag import weekly_dag
 
 ROOT = Path(__file__).parents[2]
 SHORT = timedelta(seconds=0.3)

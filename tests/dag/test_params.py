@@ -7,10 +7,10 @@ import pytest
 from airflow.sdk import Param
 from airflow.sdk.exceptions import ParamValidationError
 
-from operators.chain.params import DEFAULT_MODE, allowed, chain_params, run_params
-from operators.tasks.request import CHAIN_PARAMS, RUN_PARAMS, read_conf
 from tipcflow.domain import ConfigError
 from tipcflow.plan import ALL_MODES
+from tipcflow_operators.chain.params import DEFAULT_MODE, allowed, chain_params, run_params
+from tipcflow_operators.tasks.request import CHAIN_PARAMS, RUN_PARAMS, read_conf
 
 ROOT = Path(__file__).parents[2]
 VALUES: tuple[Any, ...] = (
@@ -18,7 +18,7 @@ VALUES: tuple[Any, ...] = (
     *(*ALL_MODES, "lite", "pr", "weekly", "local", "paddlepaddle==3.3.1"),
 )
 # The form offers the policies there are, and lets any cluster be typed: resolve looks whether it is one.
-DIFFER_IN_TEXT = {"policy", "cluster"}
+DIFFER_IN_TEXT = {"policy", "cluster", "framework_wheel", "framework_sha256"}
 
 
 def names(folder: Path, *stems: str) -> None:

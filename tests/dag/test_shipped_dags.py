@@ -14,10 +14,10 @@ from airflow.sdk.definitions.param import ParamsDict
 from airflow.sdk.exceptions import ParamValidationError
 from airflow.serialization.serialized_objects import DagSerialization
 
-from operators.chain.params import allowed
-from operators.tasks.request import RUN_PARAMS, read_conf
 from tipcflow.cli.importing.command import _STUB
 from tipcflow.domain import dag_id_of
+from tipcflow_operators.chain.params import allowed
+from tipcflow_operators.tasks.request import RUN_PARAMS, read_conf
 
 ROOT = Path(__file__).parents[2]
 CHAINS = {
@@ -25,7 +25,7 @@ CHAINS = {
     "mobilenet_v3_small.mobilenet_v3_small.train_infer_python",
     "mobilenet_v3_small.mobilenet_v3_small.train_linux_gpu_fleet_normal_infer_python_linux_gpu_cpu",
 }
-OTHERS = {"certify", "confirm", "weekly", "maintenance"}
+OTHERS = {"certify", "confirm", "weekly", "maintenance", "pull_request"}
 ALL = sorted(CHAINS | OTHERS)
 # What Airflow's form has a widget for.
 WIDGETS = {"string", "integer", "boolean", "array"}
@@ -100,12 +100,12 @@ def test_only_weekly_and_maintenance_start_by_themselves(dag: DAG) -> None:
     scheduled = dag.dag_id in ("weekly", "maintenance")
     assert dag.timetable.can_be_scheduled is scheduled
     assert dag.catchup is False
-    # What costs a cluster a weekend is switched on by a person.
+    # What costs a cluster a weekend is switched on by a user.
     assert dag.is_paused_upon_creation is (dag.dag_id == "weekly")
 
 
 def test_several_runs_of_a_chain_may_wait_for_slots_at_once(dag: DAG) -> None:
-    assert (dag.max_active_runs > 1) is not (dag.dag_id in ("weekly", "maintenance"))
+    assert (dag.max_active_runs > 1) is not (dag.dag_id in ("weekly", "maintenance", "pull_request"))
 
 
 def test_nothing_skips_the_teardowns(dag: DAG) -> None:
@@ -187,7 +187,7 @@ def test_airflow_refuses_what_cannot_be(chain: DAG, wrong: dict[str, Any]) -> No
 
 
 def test_clusters_and_policies_of_the_configs_are_offered(tmp_path: Path) -> None:
-    from operators.chain.dag import chain_dags
+    from tipcflow_operators.chain.dag import chain_dags
 
     configs = tmp_path / "configs"
     shutil.copytree(ROOT / "configs", configs)

@@ -6,9 +6,9 @@ import pytest
 from airflow.providers.ssh.hooks.ssh import SSHHook
 from airflow.providers.ssh.operators.ssh import SSHOperator
 
-from operators.airflow import connect as connecting
-from operators.tasks.step import StepOperator
 from tipcflow.domain import InfraError, Node
+from tipcflow_operators.airflow import connect as connecting
+from tipcflow_operators.tasks.step import StepOperator
 
 KEY = "ssh-ed25519%20AAAAC3NzaC1lZDI1NTE5AAAAIJ0RrLjMbvYcS5Ze3FNC0TjT6Fq3dGcSxQ8yd7c3kQ9L"
 
@@ -33,7 +33,7 @@ def reached(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str | None]]:
         seen.append((node.name, hook and hook.ssh_conn_id))
         return object()
 
-    monkeypatch.setattr("operators.tasks.step.connect", fake)
+    monkeypatch.setattr("tipcflow_operators.tasks.step.connect", fake)
     return seen
 
 

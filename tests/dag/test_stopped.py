@@ -8,17 +8,18 @@ from typing import Any
 import pytest
 from tests.support.stories import INFER, TRAIN, a_plan, a_run
 
-from operators.chain.dag import certify_dag
-from operators.tasks.phases import CollectOperator
 from tipcflow.config.policy import Policy
 from tipcflow.config.references import References
+from tipcflow.config.run_documents import PolicyDocument, ReferencesDocument, SuiteDocument
 from tipcflow.config.suite import Suite
 from tipcflow.domain import Status
-from tipcflow.execute.request import RunRequest
-from tipcflow.execute.resolve.resolve import _as_json
+from tipcflow.domain.run_documents import Document
+from tipcflow.execute.request import RequestDocument, RunRequest
 from tipcflow.execute.run import phases as task_phases
 from tipcflow.execute.run.context import TaskContext
 from tipcflow.store import Store
+from tipcflow_operators.chain.dag import certify_dag
+from tipcflow_operators.tasks.phases import CollectOperator
 
 ROOT = Path(__file__).parents[2]
 RUN = a_run().id
@@ -38,34 +39,34 @@ del TRAIN_DIED[f"{GROUP}.train"]
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Iterator[TaskContext]:
+def task(tmp_path: Path) -> Iterator[TaskContext]:
     def connect(*_: Any) -> Any:
-        raise AssertionError("no node is asked")
+        raise AssertionError("no node is contacted")
 
     with Store.open(f"sqlite:///{tmp_path}/t.db") as store:
         yield TaskContext(RUN, store, tmp_path, connect, lambda _: None)
 
 
-def planned(run: TaskContext) -> None:
+def planned(task: TaskContext) -> None:
     """What `resolve` leaves."""
-    run.store.create_run(a_run(), a_plan())
-    suite = Suite(name="sample", folder=str(run.home), dialects=("d",))
-    documents: dict[str, Any] = {
-        "request": _as_json(RunRequest("f.txt", "sample", "lite_train_lite_infer", "local", run.home)),
-        "policy": Policy(name="pr").model_dump(mode="json"),
-        "suite": suite.model_dump(mode="json"),
-        "references": References(suite="sample").model_dump(mode="json"),
-    }
-    for name, document in documents.items():
-        run.store.put_document(RUN, name, document)
+    task.store.runs.create(a_run(), a_plan())
+    suite = Suite(name="sample", folder=str(task.home), dialects=("d",))
+    documents: list[Document] = [
+        RequestDocument(RunRequest("f.txt", "sample", "lite_train_lite_infer", "local", task.home)),
+        PolicyDocument(Policy(name="pr")),
+        SuiteDocument(suite),
+        ReferencesDocument(References(suite="sample")),
+    ]
+    for document in documents:
+        task.store.documents.put(RUN, document)
 
 
-def collected(run: TaskContext, states: dict[str, str]) -> None:
+def collected(task: TaskContext, states: dict[str, str]) -> None:
     """What `collect` makes of a run whose tasks have these states; the DAG run has no final state yet."""
     dag, context = started(states)
     collect = dag.get_task("collect")
     assert isinstance(collect, CollectOperator)
-    collect.work(run, context)
+    collect.work(task, context)
 
 
 def started(states: dict[str, str]) -> tuple[Any, Any]:
@@ -77,44 +78,44 @@ def started(states: dict[str, str]) -> tuple[Any, Any]:
     return dag, {"dag": dag, "ti": ti, "dag_run": dag_run, "params": dag.params.dump()}
 
 
-def finished(run: TaskContext, states: dict[str, str]) -> tuple[Status | None, str]:
+def finished(task: TaskContext, states: dict[str, str]) -> tuple[Status | None, str]:
     """The run's verdict."""
-    collected(run, states)
-    task_phases.release_run(run)
-    task_phases.judge_run(run)
-    kept = task_phases.finish_run(run)
+    collected(task, states)
+    task_phases.release_run(task)
+    task_phases.judge_run(task)
+    kept = task_phases.finish_run(task)
     return kept.status, kept.reason
 
 
-def test_a_waiting_run_that_a_user_marks_as_failed_is_cancelled(run: TaskContext) -> None:
-    planned(run)
-    assert finished(run, MARKED) == (Status.CANCELLED, f"stopped by a user in {TRAIN}")
-    assert run.statuses() == {TRAIN: Status.CANCELLED, INFER: Status.BLOCKED}
+def test_a_waiting_run_that_a_user_marks_as_failed_is_cancelled(task: TaskContext) -> None:
+    planned(task)
+    assert finished(task, MARKED) == (Status.CANCELLED, f"stopped by a user in {TRAIN}")
+    assert task.statuses() == {TRAIN: Status.CANCELLED, INFER: Status.CANCELLED}
 
 
 @pytest.mark.parametrize("states", [DIED, TRAIN_DIED])
-def test_a_run_whose_worker_died_is_an_infra_failure(run: TaskContext, states: dict[str, str]) -> None:
-    planned(run)
-    status, reason = finished(run, states)
+def test_a_run_whose_worker_died_is_an_infra_failure(task: TaskContext, states: dict[str, str]) -> None:
+    planned(task)
+    status, reason = finished(task, states)
     assert status is Status.INFRA_FAILURE
     assert "died without reporting" in reason
 
 
-def test_a_run_that_a_user_marks_before_its_first_task_is_cancelled(run: TaskContext) -> None:
+def test_a_run_that_a_user_marks_before_its_first_task_is_cancelled(task: TaskContext) -> None:
     states = dict.fromkeys(MARKED, "skipped")
-    assert finished(run, states) == (Status.CANCELLED, "stopped by a user before its first task")
-    assert run.store.get_run(RUN).status is Status.CANCELLED
+    assert finished(task, states) == (Status.CANCELLED, "stopped by a user before its first task")
+    assert task.store.runs.get(RUN).status is Status.CANCELLED
 
 
-def test_a_run_whose_first_task_died_is_not_cancelled(run: TaskContext) -> None:
-    collected(run, {**DIED, "resolve": "failed"})
-    assert run.store.known_runs([RUN]) == {}
+def test_a_run_whose_first_task_died_is_not_cancelled(task: TaskContext) -> None:
+    collected(task, {**DIED, "resolve": "failed"})
+    assert task.store.runs.known([RUN]) == {}
 
 
-def test_steps_that_died_together_with_collect_are_not_counted_against_the_model(run: TaskContext) -> None:
-    planned(run)
-    assert task_phases.collect_if_missing(run, stopped=lambda: False)
-    assert not task_phases.collect_if_missing(run, stopped=lambda: False)
-    task_phases.judge_run(run)
-    kept = task_phases.finish_run(run)
+def test_steps_that_died_together_with_collect_are_not_counted_against_the_model(task: TaskContext) -> None:
+    planned(task)
+    assert task_phases.collect_if_missing(task, stopped=lambda: False)
+    assert not task_phases.collect_if_missing(task, stopped=lambda: False)
+    task_phases.judge_run(task)
+    kept = task_phases.finish_run(task)
     assert (kept.status, "died without reporting" in kept.reason) == (Status.INFRA_FAILURE, True)

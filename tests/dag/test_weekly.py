@@ -17,15 +17,15 @@ from airflow.timetables.base import TimeRestriction
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 from tests.support.stories import TRAIN, a_plan, a_run
 
-from operators.airflow import dag_runs
-from operators.triggers import dag_run as dag_run_trigger
-from operators.weekly import turn as weekly_turn
-from operators.weekly.certify import CertifyOperator
-from operators.weekly.dag import weekly_dag
-from operators.weekly.select import SelectOperator
-from operators.weekly.summary import SummaryOperator
 from tipcflow.domain import CheckResult, ConfigError, Status, dag_id_of, run_id_of
 from tipcflow.store import Store
+from tipcflow_operators.airflow import dag_runs
+from tipcflow_operators.triggers import dag_run as dag_run_trigger
+from tipcflow_operators.weekly import turn as weekly_turn
+from tipcflow_operators.weekly.certify import CertifyOperator
+from tipcflow_operators.weekly.dag import weekly_dag
+from tipcflow_operators.weekly.select import SelectOperator
+from tipcflow_operators.weekly.summary import SummaryOperator
 
 ROOT = Path(__file__).parents[2]
 CHAINS = ["clas/a/train", "clas/b/train", "ocr/c/train"]
@@ -93,9 +93,9 @@ class Week:
         run_id = run_id_of(dag_id, dag_run_id, AFTER)
         run = a_run(run_id, chain=chain, mode=MODE, **fields)
         with self.store() as store:
-            store.create_run(run)
+            store.runs.create(run)
             if status is not None:
-                store.finish_run(run_id, status, reason, run.created_at + 60)
+                store.runs.finish(run_id, status, reason, run.created_at + 60)
         self.states[dag_id, dag_run_id] = "success" if status is Status.PASS else "failed"
         return run_id
 
@@ -140,9 +140,9 @@ def test_select_puts_the_longest_first(week: Week) -> None:
     with week.store() as store:
         for chain, seconds in (("clas/a/train", 60.0), ("clas/b/train", 600.0)):
             run = a_run(f"before-{chain[5]}", chain=chain, mode=MODE)
-            store.create_run(run, a_plan())
-            store.open_attempt(run.id, TRAIN, ["node-a"], run.created_at)
-            store.finish_run(run.id, Status.PASS, "", run.created_at + seconds)
+            store.runs.create(run, a_plan())
+            store.attempts.open(run.id, TRAIN, ["node-a"], run.created_at)
+            store.runs.finish(run.id, Status.PASS, "", run.created_at + seconds)
     select = SelectOperator(task_id="select")
     assert select._select(dict(week.params))[0] == ["ocr/c/train", "clas/b/train", "clas/a/train"]
     assert select._select({**week.params, "chains": ["clas/*"]}) == (["clas/b/train", "clas/a/train"], [])
@@ -182,6 +182,15 @@ def test_a_wrong_param_is_said_before_anything_starts(week: Week, wrong: dict[st
     assert week.started == []
 
 
+def test_more_chains_than_airflow_maps_are_refused_with_the_setting(
+    week: Week, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW__CORE__MAX_MAP_LENGTH", "1")
+    with pytest.raises(AirflowFailException, match=r"AIRFLOW__CORE__MAX_MAP_LENGTH: \d chains are selected"):
+        SelectOperator(task_id="select").execute(week.context())
+    assert week.started == []
+
+
 def test_a_chain_is_started_waited_for_and_its_verdict_said(week: Week) -> None:
     waits = week.deferred()
     conf = {"mode": MODE, "cluster": "local", "seed": 7, "policy": "weekly"}
@@ -194,10 +203,11 @@ def test_a_chain_is_started_waited_for_and_its_verdict_said(week: Week) -> None:
     resume = CertifyOperator(task_id="certify", chain=CHAINS[0]).resume
     event = {"run_id": f"weekly__{PARENT}", "state": "failed"}
     with pytest.raises(
-        AirflowFailException, match=r"infra_failure: weekly__.* has no status .Airflow says failed"
+        AirflowFailException,
+        match=r"infra_failure: DAG run weekly__.* ended .Airflow: failed. without a tipcflow status",
     ):
         resume(week.context(), event)
-    with pytest.raises(AirflowFailException, match=r"infra_failure: weekly__.* has not ended within 6 days"):
+    with pytest.raises(AirflowFailException, match=r"infra_failure: DAG run weekly__.* did not end within 6 days"):
         resume(week.context(), {**event, "state": "late"})
     week.ended(CHAINS[0], Status.REGRESSION, "batch_cost is 30 % slower")
     with pytest.raises(AirflowFailException, match=r"^regression: batch_cost is 30 % slower$"):
@@ -259,10 +269,10 @@ def test_the_summary_is_red_when_a_chain_is_and_is_kept(week: Week) -> None:
     runs = [week.ended(CHAINS[0], Status.PASS, suffix="~2"), week.ended(CHAINS[1], Status.IMPROVEMENT)]
     with week.store() as store:
         last_week = a_run("last-week", chain=CHAINS[0], mode=MODE, created_at=1.0)
-        store.create_run(last_week)
-        store.finish_run(last_week.id, Status.PASS, "", 2.0)
-        store.set_check_results(last_week.id, [accuracy(71.0)])
-        store.set_check_results(runs[0], [accuracy(71.25)])
+        store.runs.create(last_week)
+        store.runs.finish(last_week.id, Status.PASS, "", 2.0)
+        store.checks.replace(last_week.id, [accuracy(71.0)])
+        store.checks.replace(runs[0], [accuracy(71.25)])
     summary = SummaryOperator(task_id="summary")
     assert summary.execute(week.context()) == "2 chains: 1 improvement, 1 pass"
     text = (week.home / "weekly" / f"{PARENT}.md").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""A training that looks slower, in a real Airflow: measured once more, by a run of its own, before the verdict."""
+"""A training that looks slower, in a real Airflow: measured again, by a run of its own, before the verdict."""
 
 import os
 import signal
@@ -14,6 +14,7 @@ from tests.support.scheduler import Scheduler
 
 from tipcflow.airflow_api import DagRun, RunState
 from tipcflow.domain import Run, Status, exit_code
+from tipcflow.domain.run_documents import AirflowDocument
 from tipcflow.execute.verdict import confirm
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
@@ -35,10 +36,10 @@ class Slow:
     def trigger(self, *more: str) -> "subprocess.Popen[str]":
         """`tipcflow trigger … --wait` of somebody who has no more than a login."""
         stack = self.scheduler.stack
-        wishes = ("--suite", "toy", "--params-file", self.params, "--mode", MODE, "--cluster", "local", *more)
+        fields = ("--suite", "toy", "--params-file", self.params, "--mode", MODE, "--cluster", "local", *more)
         login = {"URL": stack.url, "USER": stack.user, "PASSWORD": stack.password}
         return subprocess.Popen(
-            [str(TIPCFLOW), "trigger", "--wait", "--timeout", "4", *wishes],
+            [str(TIPCFLOW), "trigger", "--wait", "--timeout", "4", *fields],
             env={**os.environ, **{f"TIPCFLOW_AIRFLOW_{name}": value for name, value in login.items()}},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -48,7 +49,7 @@ class Slow:
     def latest(self, trigger: str) -> Run | None:
         """The newest run of the chain with that trigger."""
         with self.scheduler.site.store() as store:
-            runs = store.runs(limit=20)
+            runs = store.runs.newest(limit=20)
         mine = (run for run in runs if run.chain == self.chain and run.trigger == trigger)
         return next(mine, None)
 
@@ -58,19 +59,19 @@ class Slow:
         if run is None or run.status is not None:
             return None
         with self.scheduler.site.store() as store:
-            return run if confirm.asked_of(store, run.id) else None
+            return run if confirm.confirm_request_of(store, run.id) else None
 
     def training(self) -> bool:
         """Whether the newest run has begun its training."""
         run = self.latest("ci")
         with self.scheduler.site.store() as store:
-            begun = store.attempts(run.id) if run and run.status is None else []
+            begun = store.attempts.of(run.id) if run and run.status is None else []
         return TRAIN in {attempt.step for attempt in begun}
 
     def queued(self) -> list[str]:
         """The runs that wait for slots."""
         with self.scheduler.site.store() as store:
-            return [place.request.run for place in store.lease_queue()]
+            return [place.request.run for place in store.queue.places()]
 
     def asked(self) -> tuple[Run, Run]:
         """The run in doubt and its confirm run, as soon as there are both."""
@@ -78,24 +79,25 @@ class Slow:
         run = self.doubted()
         assert run
         with self.scheduler.site.store() as store:
-            asked = confirm.asked_of(store, run.id)
+            asked = confirm.confirm_request_of(store, run.id)
             assert asked
-            begun = partial(store.document, asked.run, "airflow")
+            begun = partial(store.documents.get, asked.run, AirflowDocument)
             wait_for(lambda: bool(begun()), what="the confirm run", seconds=DEADLINE_S)
-            return run, store.get_run(asked.run)
+            return run, store.runs.get(asked.run)
 
     def reason(self, run: Run) -> str:
         """What the check of its training's speed says."""
         with self.scheduler.site.store() as store:
-            results = store.check_results(run.id)
+            results = store.checks.results(run.id)
         (result,) = [one for one in results if one.check == "speed.batch_cost"]
         return result.reason
 
     def dag_run(self, run: Run) -> DagRun:
         """Airflow's view of a run."""
         with self.scheduler.site.store() as store:
-            known = store.document(run.id, "airflow")
-        return self.scheduler.api.dag_run(known["dag_id"], known["run_id"])
+            known = store.documents.get(run.id, AirflowDocument)
+        assert known is not None
+        return self.scheduler.api.dag_run(known.dag_id, known.run_id)
 
 
 @pytest.fixture(scope="module")
@@ -132,10 +134,10 @@ def test_slower_twice_is_a_regression(slow: Slow) -> None:
     assert stdout.splitlines()[-1] == "regression"
     scheduler = slow.scheduler
     with scheduler.site.store() as store:
-        run, again = store.get_run(doubted.id), store.get_run(again.id)
-        (result,) = [one for one in store.check_results(run.id) if one.check == "speed.batch_cost"]
-        steps = [step.id.rpartition("/")[2] for step in store.plan(again.id).steps]
-        accepted = store.accepted_runs(run.chain, run.mode, run.environment)
+        run, again = store.runs.get(doubted.id), store.runs.get(again.id)
+        (result,) = [one for one in store.checks.results(run.id) if one.check == "speed.batch_cost"]
+        steps = [step.id.rpartition("/")[2] for step in store.plans.get(again.id).steps]
+        accepted = store.history.accepted(run.chain, run.mode, run.environment)
     assert run.ended_at
     assert again.ended_at
     assert again.ended_at <= run.ended_at, "the verdict comes after it"
@@ -144,7 +146,7 @@ def test_slower_twice_is_a_regression(slow: Slow) -> None:
     assert again.nodes == tuple(reversed(run.nodes)), "on the nodes in another order"
     assert again.id not in accepted
     assert run.id not in accepted
-    assert f"measuring once more: {TRAIN} (confirm run {again.id})" in stderr, "who waits is told for what"
+    assert f"re-measuring: {TRAIN} (confirm run {again.id})" in stderr, "who waits is told for what"
     assert scheduler.now(parent).state is RunState.FAILED
     states = scheduler.states(child)
     assert (states["train[a]"], states["train[b]"], states["export"]) == ("success", "success", "skipped")
@@ -157,7 +159,7 @@ def finished(slow: Slow, doubted: Run, process: "subprocess.Popen[str]") -> tupl
     """The run that was in doubt, what the check of its speed says, and the last word on stdout."""
     stdout, stderr = process.communicate(timeout=DEADLINE_S)
     with slow.scheduler.site.store() as store:
-        run = store.get_run(doubted.id)
+        run = store.runs.get(doubted.id)
     assert run.status, stdout + stderr
     assert process.returncode == exit_code(run.status)
     return run, slow.reason(run), stdout.splitlines()[-1]
@@ -172,8 +174,8 @@ def test_slow_once_is_no_regression(slow: Slow) -> None:
     assert (run.status, word) == (Status.PASS, "pass")
     assert "not confirmed" in reason
     with slow.scheduler.site.store() as store:
-        accepted = store.accepted_runs(run.chain, run.mode, run.environment)
-        assert store.get_run(again.id).status is Status.PASS
+        accepted = store.history.accepted(run.chain, run.mode, run.environment)
+        assert store.runs.get(again.id).status is Status.PASS
     assert run.id in accepted
     assert again.id not in accepted
 
@@ -194,17 +196,17 @@ def test_a_confirm_run_that_comes_too_late_confirms_nothing(slow: Slow) -> None:
             # As urgent as the confirm run, and first in the queue.
             first = {"id": "somebody-else", "trigger": confirm.TRIGGER, "status": None, "ended_at": None}
             somebody = doubted.model_copy(update=first)
-            store.create_run(somebody)
+            store.runs.create(somebody)
             slots = [(node.address, slot) for node in site.nodes.cluster.nodes for slot in range(node.slots)]
-            store.queue_for_leases(somebody.id, slots, owner="somebody", ttl_s=1200, now=doubted.created_at)
+            store.queue.join(somebody.id, slots, owner="somebody", ttl_s=1200, now=doubted.created_at)
 
             def acquired() -> bool:
-                return store.acquire_leases(somebody.id, slots, owner="somebody", ttl_s=600) is not None
+                return store.leases.acquire(somebody.id, slots, owner="somebody", ttl_s=600) is not None
 
             wait_for(acquired, what="the slots of the run in doubt", seconds=DEADLINE_S)
             run, reason, word = finished(slow, doubted, process)
-            store.finish_run(somebody.id, Status.FAILED, "", doubted.created_at)
-            store.release_leases(somebody.id)
+            store.runs.finish(somebody.id, Status.FAILED, "", doubted.created_at)
+            store.leases.release(somebody.id)
         again = slow.latest(confirm.TRIGGER)
         assert again
         ended = slow.scheduler.ended(slow.dag_run(again))
@@ -212,10 +214,10 @@ def test_a_confirm_run_that_comes_too_late_confirms_nothing(slow: Slow) -> None:
         policy.write_text(kept)
     assert (run.status, word) == (Status.UNCONFIRMED, "unconfirmed")
     # Either may notice first that it is too late.
-    assert "has not ended in time" in reason or "no free slots within" in reason
+    assert "did not finish before its deadline" in reason or "no free slots within" in reason
     assert ended.state is RunState.FAILED
     with site.store() as store:
-        assert store.get_run(again.id).status in (Status.CANCELLED, Status.INFRA_FAILURE)
+        assert store.runs.get(again.id).status in (Status.CANCELLED, Status.INFRA_FAILURE)
 
 
 @pytest.mark.full
@@ -228,8 +230,8 @@ def test_who_stops_waiting_stops_the_confirm_run(slow: Slow) -> None:
     ended = slow.scheduler.ended(slow.dag_run(again))
     slow.scheduler.ended(slow.dag_run(doubted))
     with slow.scheduler.site.store() as store:
-        status = store.get_run(again.id).status
-        assert f"the confirm run {again.id} is {status}" in slow.reason(store.get_run(doubted.id))
+        status = store.runs.get(again.id).status
+        assert f"the confirm run {again.id} is {status}" in slow.reason(store.runs.get(doubted.id))
     assert status in (Status.CANCELLED, Status.INFRA_FAILURE)
     assert ended.state is RunState.FAILED
 
@@ -240,15 +242,15 @@ def test_a_busy_chain_holds_up_no_confirm_run(slow: Slow) -> None:
     scheduler = slow.scheduler
     process = slow.trigger()
     wait_for(lambda: slow.training(), what="the training", seconds=DEADLINE_S)
-    wishes = {"suite": "toy", "params_file": slow.params}
-    others = [scheduler.start("certify", **wishes) for _ in range(16)]
+    fields = {"suite": "toy", "params_file": slow.params}
+    others = [scheduler.start("certify", **fields) for _ in range(16)]
     try:
         wait_for(lambda: len(slow.queued()) >= 10, what="runs that wait for slots", seconds=DEADLINE_S)
         doubted, again = slow.asked()
         run, _, word = finished(slow, doubted, process)
         with scheduler.site.store() as store:
-            began = [attempt.started_at for one in others for attempt in store.attempts(one.run)]
-            confirmed_at = min(attempt.started_at for attempt in store.attempts(again.id))
+            began = [attempt.started_at for one in others for attempt in store.attempts.of(one.run)]
+            confirmed_at = min(attempt.started_at for attempt in store.attempts.of(again.id))
     finally:
         for one in others:
             scheduler.api.set_state(one.dag_id, one.run_id, "failed")

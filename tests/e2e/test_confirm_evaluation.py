@@ -1,4 +1,4 @@
-"""An accuracy that fell, in a real Airflow: what was trained is evaluated once more, before the verdict."""
+"""An accuracy that fell, in a real Airflow: what was trained is evaluated again, before the verdict."""
 
 from collections.abc import Iterator
 
@@ -33,11 +33,11 @@ def worse(scheduler: Scheduler) -> Iterator[Run]:
 
 def test_accuracy_that_fell_is_confirmed_by_evaluating_again(worse: Run, scheduler: Scheduler) -> None:
     with scheduler.site.store() as store:
-        asked = confirm.asked_of(store, worse.id)
+        asked = confirm.confirm_request_of(store, worse.id)
         assert asked
-        child, steps = store.get_run(asked.run), store.plan(asked.run).steps
-        ended = [status for status, _ in store.step_statuses(asked.run).values()]
-        reasons = [one.reason for one in store.check_results(worse.id) if one.status is Status.REGRESSION]
+        child, steps = store.runs.get(asked.run), store.plans.get(asked.run).steps
+        ended = [status for status, _ in store.steps.statuses(asked.run).values()]
+        reasons = [one.reason for one in store.checks.results(worse.id) if one.status is Status.REGRESSION]
     assert worse.status is Status.REGRESSION, worse.reason
     assert ([step.id.rpartition("/")[2] for step in steps], ended) == (["eval"], [Status.PASS]), child.reason
     assert any("the confirm run measured 0.5" in reason for reason in reasons), reasons

@@ -1,4 +1,4 @@
-"""`tipcflow demo` through Airflow as a person runs it: interrupted at several moments it leaves nothing."""
+"""`tipcflow demo` through Airflow as a user runs it: interrupted at several moments it leaves nothing."""
 
 import os
 import signal
@@ -62,7 +62,7 @@ def test_interrupted_demo_leaves_nothing(
     assert list((home / "nodes").glob("*")) == []
     if has_run:
         with Store.open() as store:
-            (run,) = store.runs()
-            assert (run.status, store.leases()) == ("cancelled", [])
+            (run,) = store.runs.newest()
+            assert (run.status, store.leases.all()) == ("cancelled", [])
     password = (home / "airflow" / "passwords.json").read_text().split('"')[3]
     assert password not in said + more + output

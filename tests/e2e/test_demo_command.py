@@ -1,4 +1,4 @@
-"""`tipcflow demo` as a person runs it: interrupted at several moments it leaves nothing; without root it works."""
+"""`tipcflow demo` as a user runs it: interrupted at several moments it leaves nothing; without root it works."""
 
 import ctypes
 import os
@@ -62,7 +62,7 @@ MOMENTS = [
     "train started",
     *(
         pytest.param(moment, marks=pytest.mark.full)
-        for moment in ("two nodes, a and b", "prepare started", "eval started")
+        for moment in ("2 nodes, a and b", "prepare started", "eval started")
     ),
 ]
 

@@ -45,8 +45,8 @@ def end(process: "subprocess.Popen[str]", at: Path) -> Run:
     assert output.strip().splitlines()[-1] == "pass"
     assert list((at / "nodes").iterdir()) == []
     with Store.open(f"sqlite:///{at / 'tipcflow.db'}") as store:
-        assert store.leases() == []
-        return store.runs(limit=1)[0]
+        assert store.leases.all() == []
+        return store.runs.newest(limit=1)[0]
 
 
 def test_demo_passes(tmp_path: Path) -> None:
@@ -61,21 +61,21 @@ def test_two_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:
     processes = [start(here, "--cli"), start(there, "--cli")]
     second, other = end(processes[0], here), end(processes[1], there)
     with Store.open(f"sqlite:///{here / 'tipcflow.db'}") as store:
-        assert {run.id for run in store.runs()} == {first.id, second.id}
-        answers = {result.check: result for result in store.check_results(second.id)}
+        assert {run.id for run in store.runs.newest()} == {first.id, second.id}
+        answers = {result.check: result for result in store.checks.results(second.id)}
     assert answers["loss.reproducible"].status is Status.PASS, answers["loss.reproducible"]
     assert first.id in answers["loss.reproducible"].reason
     assert "x the last run" in answers["speed.batch_cost"].reason
     with Store.open(f"sqlite:///{there / 'tipcflow.db'}") as store:
-        assert [run.id for run in store.runs()] == [other.id]
+        assert [run.id for run in store.runs.newest()] == [other.id]
 
 
 def assert_everything_is_known(run: Run, at: Path) -> None:
     """Steps, legs, measurements of every rank, node facts, certificate."""
     with Store.open(f"sqlite:///{at / 'tipcflow.db'}") as store:
-        facts = store.facts(run.id)
-        numbers = store.measurements(run.id)
-        answers = {result.check: result.status for result in store.check_results(run.id)}
+        facts = store.history.facts(run.id)
+        numbers = store.measurements.of(run.id)
+        answers = {result.check: result.status for result in store.checks.results(run.id)}
     legs = sorted(status.value for status in facts.leg_status.values())
     assert legs == ["not_run"] * 4 + ["pass"] * 8
     train = next(step for step in facts.plan.steps if step.kind is StepKind.TRAIN)
@@ -87,7 +87,7 @@ def assert_everything_is_known(run: Run, at: Path) -> None:
     assert min(peaks.values()) > 100e6
     assert any(m.metric == "top1" and m.phase is Phase.EVAL for m in numbers)
     latencies = {m.leg for m in numbers if m.metric == "inference_time"}
-    assert latencies == {key.rsplit("/", 1)[-1] for key, status in facts.leg_status.items() if status == "pass"}
+    assert latencies == {key.leg for key, status in facts.leg_status.items() if status == "pass"}
     assert {fact.node for fact in facts.node_facts} == {"a", "b"}
     assert all(fact.framework_version and fact.framework_commit for fact in facts.node_facts)
     for check in ("ran.steps", "ran.world_size", "ran.engine", "loss.finite", "loss.falling", "parity.onednn"):

@@ -1,13 +1,13 @@
-"""The weekly run of three chains through a real Airflow: one loses accuracy; stopped midway, it goes on."""
+"""The weekly run of three chains through a real Airflow: one loses accuracy; stopped midway, it continues."""
 
 import pytest
 import yaml
 from tests.support.certify import wait_for
 from tests.support.scheduler import Scheduler
 
-from operators.airflow.child_runs import child_run_id
 from tipcflow.airflow_api import DagRun, RunState
 from tipcflow.domain import Run, Status, TipcflowError, run_id_of
+from tipcflow_operators.airflow.child_runs import child_run_id
 
 pytestmark = pytest.mark.e2e
 CHAINS = ("second", "third", "train_infer_python")
@@ -18,7 +18,7 @@ def child(scheduler: Scheduler, weekly: DagRun, name: str, number: int = 1) -> R
     dag_run_id = child_run_id(weekly.run_id, number)
     with scheduler.site.store() as store:
         try:
-            return store.get_run(run_id_of(f"toy.toy.{name}", dag_run_id, weekly.run_after))
+            return store.runs.get(run_id_of(f"toy.toy.{name}", dag_run_id, weekly.run_after))
         except TipcflowError:
             return None
 

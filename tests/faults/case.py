@@ -2,21 +2,29 @@
 
 import contextlib
 import random
+import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 from tests.faults.catalogue import Draw
-from tests.faults.oracle import Seen
+from tests.faults.losses import NODE_OF, doubled_or_lost, on_nodes, out_of_reach, stored
+from tests.faults.oracle import UNSAID, UNSTARTED, Seen
 from tests.faults.paddle import NODE_PYTHON, train_for_real
-from tests.faults.world import TRACEBACK, World, doubled_or_lost, stored
-from tests.support.certify import Site
+from tests.faults.world import TRACEBACK, World
+from tests.support.certify import TIPCFLOW, Site
 from tests.support.faults.running import Running
-from tests.support.faults.told import told_failure
 
 from devcluster.local_nodes.nodes import local_nodes
-from tipcflow.domain import InfraError
+from tipcflow.domain import InfraError, Run
+from tipcflow.domain.run.attempt import Attempt
+from tipcflow.domain.run.failure import Failure
+from tipcflow.domain.run_documents import CertificateDocument, FailuresDocument
+from tipcflow.execute.sweeps.maintenance import DAY_S, Upkeep
+from tipcflow.execute.sweeps.runs import runs_without_status
+from tipcflow.store import Store
+from tipcflow.transport.connect import connect
 
 # A run that lasts longer than this is stuck.
 END_S = 150.0
@@ -51,21 +59,25 @@ def _run(draw: Draw, world: World) -> Seen:
     began = time.monotonic()
     running = Running(world.site)
     world.controller = running.process
-    struck = strike(draw, world, lambda: running.over)
+    struck = strike(draw, world, lambda: running.over, begun=lambda: bool(running.id_or_none))
     end_s = PADDLE_END_S if draw.paddle else END_S
     with contextlib.suppress(Exception):
         running.end(end_s)
     running.kill()
-    seen = look(world, running.output, started_at=began, run=running.id_or_none)
-    seen.code = None if running.code is None or running.code < 0 else running.code
+    seen = look(draw, world, running.output, started_at=began, run=running.id_or_none)
+    seen.code = running.code
+    seen.output = running.output[-6000:]
     if running.code is None:
         seen.status, seen.reason = "stuck", f"no end after {end_s:.0f} s"
     seen.struck = struck
     # A healthy node again, and then nothing may be left.
     # What a full disk prevented can be made up for when there is room again.
-    if seen.status == "none":
+    unsaid = seen.status == UNSAID
+    if unsaid:
         undo_all(world)
-    seen.left = left_behind(world, unsaid=seen.status == "none")
+    seen.left = left_behind(world, unsaid=unsaid)
+    if unsaid:
+        get_status(draw, world, seen, running.output)
     if world.rng.random() < SECOND_SHARE and not world.away and not seen.left:
         seen.second = second_run(world)
     return seen
@@ -85,10 +97,13 @@ def prepare(draw: Draw, world: World) -> None:
             world.notes.append(f"{fault.name}: {error}")
 
 
-def strike(draw: Draw, world: World, over: Callable[[], bool], *, begin_s: float = 120.0) -> bool:
+def strike(
+    draw: Draw, world: World, over: Callable[[], bool], *, begun: Callable[[], bool], begin_s: float = 120.0
+) -> bool:
     """Wait for the moment, make the faults, heal them; whether the run was still there.
 
     Args:
+        begun: whether there is a first sign of the run.
         begin_s: how long the training may take to reach the moment.
     """
     acts = [fault for fault in draw.faults if fault.strike.__name__ != "nothing"]
@@ -97,6 +112,8 @@ def strike(draw: Draw, world: World, over: Callable[[], bool], *, begin_s: float
     if all(fault.in_training for fault in acts):
         there = world.wait(world.reached, begin_s, over)
     else:
+        if not draw.before:
+            world.wait(begun, begin_s, over)
         world.wait(lambda: False, draw.delay_s, over)
         there = not over()
     if not there:
@@ -114,34 +131,104 @@ def strike(draw: Draw, world: World, over: Callable[[], bool], *, begin_s: float
     return not world.notes
 
 
-def look(world: World, output: str, *, started_at: float, run: str = "") -> Seen:
+def look(draw: Draw, world: World, output: str, *, started_at: float, run: str = "", shown: bool = True) -> Seen:
     """The verdict, and the ledger against the database.
 
     Args:
         run: its id; '' for the newest run of the user.
+        shown: whether `output` holds the notes about logs that could not be fetched.
     """
     seconds = time.monotonic() - started_at
-    with world.site.store() as store:
-        known = store.known_runs([run]).values() if run else store.runs(limit=5)
-        runs = [one for one in known if one.trigger != "confirm"]
     traceback = bool(TRACEBACK.search(output))
-    if not runs:
-        return Seen("not started", reason=output[-300:], traceback=traceback, seconds=seconds)
-    found = runs[0]
-    told = told_failure(world.site, found)
-    status = found.status.value if found.status else "none"
-    kept = stored(world.site, found.id)
+    with world.site.store() as store:
+        known = store.runs.known([run]).values() if run else store.runs.newest(limit=5)
+        runs = [one for one in known if one.trigger != "confirm"]
+        if not runs:
+            return Seen(UNSTARTED, reason=output[-300:], traceback=traceback, seconds=seconds)
+        found = runs[0]
+        attempts = store.attempts.of(found.id)
+        failures = stored_failures(store, found, attempts)
+        certified = differing_classes(store, found, failures)
+    status = found.status.value if found.status else UNSAID
+    first = next((failure for _, failure in failures), None)
+    gone = out_of_reach(attempts, output if shown else None)
+    for fault in draw.faults:
+        gone |= {
+            (attempt, rank)
+            for attempt, rank in world.ledger()
+            if fault.loses_logs and NODE_OF[rank] == world.victim
+        }
+    if any(fault.unfetched for fault in draw.faults):
+        nodes = world.nodes.cluster.nodes
+        gone |= on_nodes({node.name: Path(node.workspace) for node in nodes}, world.ledger())
     return Seen(
         status,
         reason=found.reason,
-        failure=told.failure,
-        culprit=told.culprit,
+        failure=first.failure_class.value if first else "",
+        culprit=first.culprit if first else "",
+        classes=[failure.failure_class.value for _, failure in failures],
+        certified=certified,
         complete=world.complete(),
-        differences=[*world.differences, *doubled_or_lost(world.ledger(), kept, passed=status == "pass")],
+        differences=[
+            *world.differences,
+            *doubled_or_lost(world.ledger(), stored(world.site, found.id), passed=status == "pass", gone=gone),
+        ],
         traceback=traceback,
         seconds=seconds,
+        leaked=leaks(world),
         notes=list(world.notes),
     )
+
+
+def stored_failures(store: Store, run: Run, attempts: list[Attempt]) -> list[tuple[str, Failure]]:
+    """(step, failure) of every attempt that has one, in order, and of a run that ended before its first step."""
+    document = store.documents.get(run.id, FailuresDocument) or FailuresDocument()
+    found = document.of(attempts)
+    keys = found.keys()  # in the order of the attempts; steps that were not started follow
+    before = [("", document.before)] if document.before else []
+    return before + [(key[0], found[key]) for key in keys if key in found]
+
+
+def differing_classes(store: Store, run: Run, failures: list[tuple[str, Failure]]) -> list[str]:
+    """Failures of the certificate whose class is not that of the step's last stored failure."""
+    certificate = store.documents.get(run.id, CertificateDocument)
+    last = {step: failure.failure_class.value for step, failure in failures}
+    steps = certificate.root.get("steps", []) if certificate else []
+    return [
+        f"{step['id']}: {step['failure']['class']} instead of {last.get(step['id'], 'no class')}"
+        for step in steps
+        if step["failure"] and step["failure"]["class"] != last.get(step["id"])
+    ]
+
+
+def leaks(world: World) -> list[str]:
+    """Files of the controller that hold the secret of a planted link."""
+    if not world.secret:
+        return []
+    files = (path for path in (world.site.home / "runs").rglob("*") if path.is_file())
+    return [str(path) for path in files if world.secret.encode() in path.read_bytes()]
+
+
+def get_status(draw: Draw, world: World, seen: Seen, output: str) -> None:
+    """What the documentation names for a run without a status is done, and the result looked at.
+
+    The maintenance belongs to a scheduler with the same database, a day later.
+    """
+    command = [str(TIPCFLOW), "runs", "--json"]
+    subprocess.run(command, env=world.site.env, capture_output=True, timeout=60, check=False)
+    if any(fault.status_by == "maintenance" for fault in draw.faults):
+        with world.site.store() as store:
+            site, later = world.site, time.time() + DAY_S
+            runs_without_status(Upkeep(store, site.home, site.configs, connect, world.notes.append, now=later))
+    after = look(draw, world, output, started_at=time.monotonic())
+    seen.later, seen.complete = after.status, after.complete
+    seen.reason, seen.failure, seen.culprit, seen.classes = (
+        after.reason,
+        after.failure,
+        after.culprit,
+        after.classes,
+    )
+    seen.differences, seen.certified, seen.notes = after.differences, after.certified, after.notes
 
 
 def _busy(world: World) -> bool:
@@ -162,7 +249,7 @@ def left_behind(world: World, *, unsaid: bool = False) -> list[str]:
 
     def leases() -> list[str]:
         with world.site.store() as store:
-            held = [one for one in store.leases() if one.node in reachable and one.live(time.time())]
+            held = [one for one in store.leases.all() if one.node in reachable and one.live(time.time())]
         return [f"lease of {one.run}" for one in held]
 
     # The lease of a node that the controller could not list is kept until it runs out.

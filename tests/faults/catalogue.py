@@ -3,7 +3,7 @@
 import random
 from dataclasses import dataclass
 
-from tests.faults import controller, model, nodes, processes
+from tests.faults import controller, files, model, nodes, packets, processes
 from tests.faults.airflow import faults as airflow
 from tests.faults.fault import Door, Fault
 
@@ -11,12 +11,16 @@ FAULTS: tuple[Fault, ...] = (
     *model.FAULTS,
     *processes.FAULTS,
     *nodes.FAULTS,
+    *packets.FAULTS,
+    *files.FAULTS,
     *controller.FAULTS,
     *airflow.FAULTS,
 )
 # Of a run's seconds: where a fault outside the training may fall.
 RUN_S: dict[Door, float] = {"cli": 8.0, "airflow": 20.0}
 DOUBLE_SHARE = 0.12
+# Of the cases outside the training: the share that comes before there is a run, and its latest moment, seconds.
+BEFORE_SHARE, BEFORE_S = 0.1, 1.5
 # Ends the name of a case with real Paddle.
 PADDLE = ", Paddle"
 
@@ -26,7 +30,9 @@ class Draw:
     """One case: what is done, when and where. The same seed and number give the same case.
 
     Attributes:
-        delay_s: seconds after the run's start, for faults anywhere in the run.
+        delay_s: for faults anywhere in the run, seconds after the first sign of the run; with `before`, after the
+            start of the process.
+        before: whether the moment comes before there is a run.
         away_s: seconds until a fault heals.
         paddle: whether real Paddle trains.
     """
@@ -40,6 +46,7 @@ class Draw:
     delay_s: float
     away_s: float
     paddle: bool = False
+    before: bool = False
 
     @property
     def name(self) -> str:
@@ -51,15 +58,15 @@ class Draw:
 def draw(number: int, seed: int, door: Door, *, only: str = "", paddle: float = 0.0) -> Draw:
     """The case of a number.
 
-    Every fault comes up equally often over many cases: the catalogue is shuffled anew for each round.
+    Every fault comes up equally often over many cases: the catalogue is shuffled again for each round.
 
     Args:
+        only: parts of names, separated by `|`.
         paddle: the share of cases in which real Paddle trains.
     """
     real = random.Random(f"{seed}/{number}/paddle").random() < paddle
-    known = [
-        fault for fault in FAULTS if door in fault.doors and only in fault.name and (fault.paddle or not real)
-    ]
+    chosen = [fault for fault in FAULTS if any(part in fault.name for part in only.split("|"))]
+    known = [fault for fault in chosen if door in fault.doors and (fault.paddle or not real)]
     round_, place = divmod(number, len(known))
     shuffled = known.copy()
     random.Random(f"{seed}/{round_}").shuffle(shuffled)
@@ -70,6 +77,8 @@ def draw(number: int, seed: int, door: Door, *, only: str = "", paddle: float = 
         faults.append(rng.choice(others))
     victim, rank = rng.choice((("a", 0), ("a", 1), ("b", 2), ("b", 3)))
     low, high = max((fault.away_s for fault in faults), default=(0.0, 0.0))
+    delay_s, away_s = rng.uniform(0.3, RUN_S[door]), rng.uniform(low, high)
+    before = door == "cli" and rng.random() < BEFORE_SHARE
     return Draw(
         number=number,
         seed=seed,
@@ -77,7 +86,8 @@ def draw(number: int, seed: int, door: Door, *, only: str = "", paddle: float = 
         victim=victim,
         rank=rank,
         iteration=rng.randint(2, 9),
-        delay_s=rng.uniform(0.3, RUN_S[door]),
-        away_s=rng.uniform(low, high),
+        delay_s=rng.uniform(0.0, BEFORE_S) if before else delay_s,
+        away_s=away_s,
         paddle=real,
+        before=before,
     )

@@ -1,15 +1,18 @@
 """Faults of the controller's side, and what users and operators do. Only for runs of the CLI unless said."""
 
 import contextlib
+import os
 import signal
 import sqlite3
 import subprocess
 import threading
 import time
 
-from tests.faults.fault import CANCELLED, CLI, INFRA, Fault
-from tests.faults.world import World
+from tests.faults.fault import BUDGET, CANCELLED, CLI, GONE, INFRA, INTERRUPTED, NONE, Fault
+from tests.faults.world import LOOP, World
 from tests.support.certify import TIPCFLOW
+
+ASCII = {"PYTHONIOENCODING": "ascii", "LC_ALL": "C", "PYTHONUTF8": "0"}
 
 
 def _to_controller(number: signal.Signals, times: int = 1) -> object:
@@ -49,10 +52,40 @@ def _reap(world: World) -> None:
         world.notes.append(f"reap: {done.stderr.strip()[-200:]}")
 
 
-def _second_run(world: World) -> None:
+def _reap_here(world: World) -> None:
+    command = [str(TIPCFLOW), "nodes", "--cluster", world.site.cluster_file.stem, "reap"]
+    subprocess.run(command, env=world.site.env, capture_output=True, timeout=120, check=False)
+
+
+def _close_output(world: World) -> None:
+    """The read end is replaced: what is being read now is the last that is read."""
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, world.controller.stdout.fileno())
+    os.close(null)
+
+
+def _ascii(world: World) -> None:
+    before = {name: os.environ.get(name) for name in ASCII}
+
+    def undo() -> None:
+        for name, value in before.items():
+            os.environ.pop(name)
+            os.environ.update({name: value} if value is not None else {})
+
+    os.environ.update(ASCII)
+    world.undo.append(undo)
+
+
+def _second_controller(world: World) -> None:
+    """Its database knows nothing of the first run: the node decides."""
+    _second_run(world, TIPCFLOW_HOME=str(world.folder / "other-home"), TIPCFLOW_DATABASE_URL="")
+
+
+def _second_run(world: World, **env: str) -> None:
     """Another run of the same chain asks for the same slots."""
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    other = subprocess.Popen([*world.site.command(), "--wait-minutes", "2"], env=world.site.env, **quiet)
+    command = [*world.site.command(), "--wait-minutes", "2"]
+    other = subprocess.Popen(command, env={**world.site.env, **env}, **quiet)
     world.others.append(other)
 
     def end() -> None:
@@ -66,7 +99,9 @@ def _second_run(world: World) -> None:
 def _budget(world: World) -> None:
     world.site.configure_suite(budget_minutes=0.1)
     world.undo.append(world.site.configure_suite)
-    world.at_iteration("time.sleep(5.5)", ranks=range(4))
+    # Every iteration from the chosen one on takes 3 s: the ranks make progress until the budget ends.
+    number = "(epoch - 1) * 5 + iteration"
+    world.in_train(LOOP, f"{LOOP}        time.sleep(3.0 if {number} >= {min(world.iteration, 5)} else 0)\n")
 
 
 def _full_home(world: World) -> None:
@@ -95,6 +130,8 @@ FAULTS = (
         doors=CLI,
         names_node=False,
         in_training=False,
+        classes=NONE,
+        codes=frozenset({3, -signal.SIGINT}),
     ),
     Fault(
         "Ctrl-C three times",
@@ -104,6 +141,8 @@ FAULTS = (
         doors=CLI,
         names_node=False,
         in_training=False,
+        classes=NONE,
+        codes=frozenset({3, -signal.SIGINT}),
     ),
     Fault(
         "TERM controller",
@@ -113,6 +152,8 @@ FAULTS = (
         doors=CLI,
         names_node=False,
         in_training=False,
+        classes=NONE,
+        codes=frozenset({3, -signal.SIGTERM}),
     ),
     Fault(
         "HUP controller",
@@ -122,6 +163,8 @@ FAULTS = (
         doors=CLI,
         names_node=False,
         in_training=False,
+        classes=NONE,
+        codes=frozenset({3, -signal.SIGHUP}),
     ),
     Fault(
         "KILL controller",
@@ -132,6 +175,9 @@ FAULTS = (
         names_node=False,
         in_training=False,
         alone=True,
+        classes=GONE,
+        codes=frozenset({-signal.SIGKILL}),
+        status_by="maintenance",
     ),
     Fault(
         "database locked",
@@ -142,8 +188,16 @@ FAULTS = (
         healed=True,
         names_node=False,
         in_training=False,
+        classes=NONE,
     ),
-    Fault("reaped", "an operator reaps the run from another machine", INFRA, strike=_reap, healed=True),
+    Fault(
+        "reaped",
+        "an operator reaps the run from another machine",
+        INFRA,
+        strike=_reap,
+        healed=True,
+        classes=INTERRUPTED,
+    ),
     Fault(
         "second run",
         "a second run asks for the same slots",
@@ -153,16 +207,18 @@ FAULTS = (
         healed=True,
         names_node=False,
         alone=True,
+        classes=NONE,
     ),
     Fault(
         "budget",
         "the run's budget ends inside the training",
-        INFRA | {"failed"},
+        INFRA,
         prepare=_budget,
         names_node=False,
         alone=True,
         doors=CLI,
         paddle=False,
+        classes=BUDGET,
     ),
     Fault(
         "disk full here",
@@ -174,5 +230,49 @@ FAULTS = (
         doors=CLI,
         names_node=False,
         alone=True,
+        classes=NONE,
+        codes=frozenset({2}),
+        unfetched=True,
+    ),
+    Fault(
+        "second controller",
+        "a run of another controller, with a database of its own, asks for the same slots",
+        frozenset(),
+        strike=_second_controller,
+        doors=CLI,
+        healed=True,
+        names_node=False,
+        alone=True,
+        classes=NONE,
+    ),
+    Fault(
+        "reaped here",
+        "an operator reaps with the run's own database: a run that is leased is left alone",
+        frozenset(),
+        strike=_reap_here,
+        doors=CLI,
+        healed=True,
+        names_node=False,
+        classes=NONE,
+    ),
+    Fault(
+        "closed output",
+        "the reader of `tipcflow run` closes its end, as `head` does",
+        frozenset(),
+        strike=_close_output,
+        doors=CLI,
+        healed=True,
+        names_node=False,
+        classes=NONE,
+    ),
+    Fault(
+        "ASCII terminal",
+        "the user's terminal knows only ASCII",
+        frozenset(),
+        prepare=_ascii,
+        doors=CLI,
+        healed=True,
+        names_node=False,
+        classes=NONE,
     ),
 )

@@ -6,11 +6,18 @@ from typing import Literal
 
 from tests.faults.world import World
 
+from tipcflow.domain.run.failure import FailureClass
+
 Act = Callable[[World], None]
 Door = Literal["cli", "airflow"]
 BOTH: frozenset[Door] = frozenset({"cli", "airflow"})
 CLI: frozenset[Door] = frozenset({"cli"})
 AIRFLOW: frozenset[Door] = frozenset({"airflow"})
+
+
+# What gives a run a status later: the next `tipcflow runs` (docs/reference/store.md), or the maintenance of a
+# scheduler with the same database (docs/tutorial/weekly.md).
+StatusBy = Literal["runs", "maintenance"]
 
 
 def nothing(_world: World) -> None:
@@ -30,7 +37,13 @@ class Fault:
         heal: `away_s` seconds after the strike; the world is healthy afterwards.
         healed: whether a pass is right when the whole training happened (a retry, or a fault that heals).
         names_node: whether the reason or the failure names the node that was hit.
-        classes: the failure classes that are right; empty for any.
+        classes: the classes (docs/reference/failures.md) that are right for every stored failure of the run;
+            `NO_CLASS` where a failed run may have none.
+        names_rank: whether the failure, or the reason of a run without one, names the rank that was hit.
+        loses_logs: whether the fault destroys the training logs of the node that was hit.
+        unfetched: whether the controller could not fetch anything: what it lacks must still be on the nodes.
+        codes: exit codes of `tipcflow run` that are right for a run without a status; -N for signal N.
+        status_by: what gives a status to a run that ended without one.
         in_training: whether the moment lies inside the training; else anywhere in the run.
         doors: which front doors the fault is drawn for.
         alone: whether the fault is never drawn together with another one.
@@ -48,6 +61,11 @@ class Fault:
     healed: bool = False
     names_node: bool = True
     classes: frozenset[str] = frozenset()
+    names_rank: bool = False
+    loses_logs: bool = False
+    unfetched: bool = False
+    codes: frozenset[int] = frozenset()
+    status_by: StatusBy = "runs"
     in_training: bool = True
     doors: frozenset[Door] = BOTH
     alone: bool = False
@@ -57,5 +75,21 @@ class Fault:
 
 FAILED = frozenset({"failed"})
 INFRA = frozenset({"infra_failure"})
-EITHER = FAILED | INFRA
 CANCELLED = frozenset({"cancelled"})
+
+# A run without a failure: it passed, a user stopped it, or a check after its steps found the fault.
+NO_CLASS = ""
+NONE = frozenset({NO_CLASS})
+CODE_ERROR = frozenset({FailureClass.CODE_ERROR.value})
+HANG = frozenset({FailureClass.HANG.value})
+KILLED = frozenset({FailureClass.KILLED.value})
+NODE_LOST = frozenset({FailureClass.NODE_LOST.value})
+OOM = frozenset({FailureClass.OOM_HOST.value})
+OUTPUT_MISSING = frozenset({FailureClass.OUTPUT_MISSING.value})
+INTERRUPTED = frozenset({FailureClass.INTERRUPTED.value})
+BUDGET = frozenset({FailureClass.BUDGET.value})
+DISK = frozenset({FailureClass.DISK.value})
+EVIDENCE_LOST = frozenset({FailureClass.EVIDENCE_LOST.value})
+# A node that is gone for a while: before its part has started it is unready; its peers may notice first.
+UNREADY = frozenset({FailureClass.NODE_UNREADY.value})
+GONE = NODE_LOST | {FailureClass.NODE_UNREADY.value, FailureClass.COMMUNICATION.value}

@@ -1,7 +1,8 @@
 """Faults of the model's own code: the verdict is `failed`, with the rank where one rank is to blame."""
 
-from tests.faults.fault import EITHER, FAILED, Fault
-from tests.faults.world import RANKS, World
+from tests.faults.fault import CODE_ERROR, FAILED, HANG, NONE, OOM, OUTPUT_MISSING, Fault
+from tests.faults.losses import RANKS
+from tests.faults.world import World
 
 # The line that writes the weights.
 WRITE = '        file.write("" if what == "empty" else f"weights of seed {args.seed}\\n")\n'
@@ -44,31 +45,69 @@ def _daemon(world: World) -> None:
 
 FAULTS = (
     Fault(
-        "message", "a rank raises SystemExit with a message", FAILED, prepare=_at("raise SystemExit('bad data')")
+        "message",
+        "a rank raises SystemExit with a message",
+        FAILED,
+        prepare=_at("raise SystemExit('bad data')"),
+        classes=CODE_ERROR,
+        names_rank=True,
     ),
     Fault(
-        "exception", "a rank raises an exception", FAILED, prepare=_at("raise ValueError('sample 17 is broken')")
+        "exception",
+        "a rank raises an exception",
+        FAILED,
+        prepare=_at("raise ValueError('sample 17 is broken')"),
+        classes=CODE_ERROR,
+        names_rank=True,
     ),
-    Fault("exit 1", "a rank calls sys.exit(1) without a word", FAILED, prepare=_at("sys.exit(1)")),
-    Fault("leaves", "a rank leaves with exit code 0", FAILED, prepare=_at("sys.exit(0)")),
+    Fault(
+        "exit 1",
+        "a rank calls sys.exit(1) without a word",
+        FAILED,
+        prepare=_at("sys.exit(1)"),
+        classes=CODE_ERROR,
+        names_rank=True,
+    ),
+    Fault(
+        "leaves",
+        "a rank leaves with exit code 0",
+        FAILED,
+        prepare=_at("sys.exit(0)"),
+        classes=CODE_ERROR | NONE,
+        names_rank=True,
+    ),
     Fault(
         "all leave",
         "all ranks leave with exit code 0",
         FAILED,
         prepare=_at("sys.exit(0)", everyone=True),
         names_node=False,
+        classes=CODE_ERROR | NONE,
     ),
-    Fault("nan", "a rank's losses become nan", FAILED, prepare=_loss("float('nan')"), names_node=False),
-    Fault("inf", "a rank's losses become inf", FAILED, prepare=_loss("float('inf')"), names_node=False),
-    Fault("hang", "a rank sleeps for ever", FAILED, prepare=_at("time.sleep(3600)")),
     Fault(
-        "busy hang", "a rank computes for ever and prints nothing", FAILED, prepare=_at("exec('while True: pass')")
+        "nan", "a rank's losses become nan", FAILED, prepare=_loss("float('nan')"), classes=NONE, names_rank=True
+    ),
+    Fault(
+        "inf", "a rank's losses become inf", FAILED, prepare=_loss("float('inf')"), classes=NONE, names_rank=True
+    ),
+    Fault(
+        "hang", "a rank sleeps for ever", FAILED, prepare=_at("time.sleep(3600)"), classes=HANG, names_rank=True
+    ),
+    Fault(
+        "busy hang",
+        "a rank computes for ever and prints nothing",
+        FAILED,
+        prepare=_at("exec('while True: pass')"),
+        classes=HANG,
+        names_rank=True,
     ),
     Fault(
         "hang, deaf to TERM",
         "a rank ignores TERM and sleeps for ever",
         FAILED,
         prepare=_at("signal.signal(signal.SIGTERM, signal.SIG_IGN), time.sleep(3600)"),
+        classes=HANG,
+        names_rank=True,
     ),
     Fault(
         "slow rank",
@@ -77,16 +116,25 @@ FAULTS = (
         prepare=_at("time.sleep(2)"),
         healed=True,
         names_node=False,
+        classes=NONE,
     ),
-    Fault("abort", "a rank calls abort()", EITHER, prepare=_at("os.abort()")),
+    Fault("abort", "a rank calls abort()", FAILED, prepare=_at("os.abort()"), classes=CODE_ERROR, names_rank=True),
     Fault(
         "no weights",
         "rank 0 writes no weights",
         FAILED,
         prepare=_weights("os.remove(file.name)"),
         names_node=False,
+        classes=OUTPUT_MISSING,
     ),
-    Fault("empty weights", "rank 0 writes weights of 0 bytes", FAILED, prepare=_weights("pass"), names_node=False),
+    Fault(
+        "empty weights",
+        "rank 0 writes weights of 0 bytes",
+        FAILED,
+        prepare=_weights("pass"),
+        names_node=False,
+        classes=OUTPUT_MISSING,
+    ),
     Fault(
         "daemon",
         "a rank leaves a daemon without our marks behind; the run passes",
@@ -94,6 +142,7 @@ FAULTS = (
         prepare=_daemon,
         healed=True,
         names_node=False,
+        classes=NONE,
     ),
     Fault(
         "nan behind a flood",
@@ -103,8 +152,9 @@ FAULTS = (
             _loss("float('nan')")(world),  # type: ignore[operator, func-returns-value]
             world.at_iteration(f"[os.write(1, (b'x' * 127 + b'\\n') * 8192) for _ in range({80})]"),
         ),
-        names_node=False,
         paddle=False,
+        classes=NONE,
+        names_rank=True,
     ),
     Fault(
         "carriage returns",
@@ -113,6 +163,7 @@ FAULTS = (
         prepare=_at("print(''.join(chr(13) + str(n) + '%' for n in range(30000)), end=chr(13), flush=True)"),
         healed=True,
         names_node=False,
+        classes=NONE,
     ),
     Fault(
         "rubbish",
@@ -121,5 +172,39 @@ FAULTS = (
         prepare=_at("os.write(1, os.urandom(100000) + b'\\n')"),
         healed=True,
         names_node=False,
+        classes=NONE,
+    ),
+    Fault(
+        "weights are a FIFO",
+        "rank 0 leaves a FIFO in the place of its weights",
+        FAILED,
+        prepare=_weights("os.remove(file.name), os.mkfifo(file.name)"),
+        names_node=False,
+        classes=OUTPUT_MISSING,
+    ),
+    Fault(
+        "weights are /dev/zero",
+        "rank 0 leaves a link to /dev/zero in the place of its weights",
+        FAILED,
+        prepare=_weights("os.remove(file.name), os.symlink('/dev/zero', file.name)"),
+        names_node=False,
+        classes=OUTPUT_MISSING,
+    ),
+    Fault(
+        "out of memory",
+        "a rank allocates more than its address space",
+        FAILED,
+        prepare=_at("bytearray(1 << 50)"),
+        classes=OOM,
+        names_rank=True,
+    ),
+    Fault(
+        "many processes",
+        "a rank leaves 100 children behind, half of them zombies; the run passes",
+        frozenset(),
+        prepare=_at("[os.fork() or os._exit(n % 2 and time.sleep(600) or 0) for n in range(100)]"),
+        healed=True,
+        names_node=False,
+        classes=NONE,
     ),
 )

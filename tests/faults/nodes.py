@@ -2,9 +2,10 @@
 
 import os
 import time
+from pathlib import Path
 
-from tests.faults.fault import INFRA, Fault
-from tests.faults.world import WAITS, World
+from tests.faults.fault import DISK, GONE, INFRA, NODE_LOST, NONE, UNREADY, Fault
+from tests.faults.world import LOOP, WAITS, World
 
 
 def _cut(world: World) -> None:
@@ -73,7 +74,8 @@ def _login(world: World) -> None:
     world.nodes.start_sshd(world.victim)
 
 
-def _login_back(world: World) -> None:
+def undo(world: World) -> None:
+    """End the faults of the case that last."""
     for undo in world.undo:
         undo()
     world.undo.clear()
@@ -82,9 +84,13 @@ def _login_back(world: World) -> None:
 def _small_disk(world: World) -> None:
     workspace = str(world.workspace)
     world.execute("mkdir", "-p", workspace)
-    world.execute("mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", workspace)
+    world.execute("mount", "-t", "tmpfs", "-o", "size=300m", "tmpfs", workspace)
     world.undo.append(lambda: world.nodes.exec(world.victim, ["umount", "-l", workspace]) and None)
-    world.at_iteration("print('x' * (4 << 20), flush=True)")
+    # After the moment: every further iteration of the node's ranks prints 4 MB.
+    world.iteration = min(world.iteration, 5)
+    later, ranks = f"(epoch - 1) * 5 + iteration > {world.iteration}", (0, 1) if world.victim == "a" else (2, 3)
+    code = "time.sleep(0.5), print('x' * (4 << 20), flush=True)"
+    world.in_train(LOOP, f"{LOOP}        if {later} and rank in {ranks}:\n            {code}\n")
 
 
 def _fill(world: World) -> None:
@@ -120,16 +126,6 @@ def _prepared_runner_file(world: World) -> None:
         path.unlink()
 
 
-def _fifo(world: World) -> None:
-    """A worker's log becomes a FIFO that nothing writes to."""
-    logs = list(world.workspace.glob("runs/*/src/**/workerlog.*"))
-    if not logs:
-        world.notes.append("no worker log")
-    for path in logs:
-        path.unlink()
-        os.mkfifo(path)
-
-
 def _slot_locks(world: World) -> None:
     for path in world.workspace.glob("slots/*.lock"):
         path.write_text("rubbish\n")
@@ -139,14 +135,32 @@ def _claims(world: World) -> None:
     world.execute("rm", "-rf", str(world.workspace / "claims"))
 
 
-def _loss_rule(percent: int) -> object:
-    def strike(world: World) -> None:
-        share = str(percent / 100)
-        rule = ["INPUT", "-m", "statistic", "--mode", "random", "--probability", share, "-j", "DROP"]
-        world.execute("iptables", "-A", *rule)
-        world.undo.append(lambda: world.nodes.exec(world.victim, ["iptables", "-D", *rule]) and None)
+def _freeze(world: World) -> None:
+    world.execute("sh", "-c", "kill -STOP -1")
 
-    return strike
+
+def _thaw(world: World) -> None:
+    world.execute("sh", "-c", "kill -CONT -1")
+
+
+def _banner(world: World) -> None:
+    folder = world.nodes.folder / world.victim
+    (folder / "banner").write_text("Authorised users only.\n" * 40)
+    with (folder / "sshd_config").open("a") as config:
+        config.write(f"Banner {folder / 'banner'}\n")
+    world.nodes.kill_sshd(world.victim)
+    world.nodes.start_sshd(world.victim)
+
+
+def _login_script(world: World) -> None:
+    """A .bashrc that prints: the node sees another file than this machine."""
+    script = Path.home() / ".bashrc"
+    if not script.exists():
+        script.touch()
+    printing = world.nodes.folder / world.victim / "bashrc"
+    printing.write_text("echo Welcome\n")
+    world.execute("mount", "--bind", str(printing), str(script))
+    world.undo.append(lambda: world.nodes.exec(world.victim, ["umount", str(script)]) and None)
 
 
 SHORT = (1.0, 4.0)
@@ -161,6 +175,7 @@ FAULTS = (
         away_s=SHORT,
         healed=True,
         in_training=False,
+        classes=GONE,
     ),
     Fault(
         "link long",
@@ -171,6 +186,7 @@ FAULTS = (
         away_s=LONG,
         healed=True,
         in_training=False,
+        classes=GONE,
     ),
     Fault(
         "link for good",
@@ -179,6 +195,7 @@ FAULTS = (
         strike=_cut_for_good,
         alone=True,
         in_training=False,
+        classes=GONE,
     ),
     Fault(
         "sshd restarts",
@@ -189,6 +206,7 @@ FAULTS = (
         away_s=SHORT,
         healed=True,
         in_training=False,
+        classes=GONE,
     ),
     Fault(
         "sshd for good",
@@ -197,9 +215,16 @@ FAULTS = (
         strike=_kill_sshd_for_good,
         alone=True,
         in_training=False,
+        classes=GONE,
     ),
     Fault(
-        "reboot", "the node loses its power and comes back", INFRA, strike=_reboot, healed=True, in_training=False
+        "reboot",
+        "the node loses its power and comes back",
+        INFRA,
+        strike=_reboot,
+        healed=True,
+        in_training=False,
+        classes=GONE,
     ),
     Fault(
         "shutdown",
@@ -208,6 +233,7 @@ FAULTS = (
         strike=_shut_down,
         healed=True,
         in_training=False,
+        classes=GONE,
     ),
     Fault(
         "host key",
@@ -217,24 +243,27 @@ FAULTS = (
         healed=True,
         in_training=False,
         alone=True,
+        classes=GONE,
     ),
     Fault(
         "login refused",
         "the login is refused for longer than the controller waits",
         INFRA,
         strike=_login,
-        heal=_login_back,
+        heal=undo,
         away_s=LONG,
         healed=True,
         in_training=False,
+        classes=GONE,
     ),
     Fault(
         "disk full",
-        "a workspace of 64 MB is filled, the training prints 4 MB more",
+        "a workspace of 300 MB is filled, the training prints 4 MB per iteration",
         INFRA,
         prepare=_small_disk,
         strike=_fill,
         alone=True,
+        classes=DISK,
     ),
     Fault(
         "workspace removed",
@@ -244,14 +273,25 @@ FAULTS = (
         healed=True,
         in_training=False,
         alone=True,
+        classes=GONE,
+        loses_logs=True,
     ),
-    Fault("jobs removed", "all job folders are removed", INFRA, strike=_remove_jobs, healed=True, alone=True),
+    Fault(
+        "jobs removed",
+        "all job folders are removed",
+        INFRA,
+        strike=_remove_jobs,
+        healed=True,
+        alone=True,
+        classes=NODE_LOST,
+    ),
     Fault(
         "runner file cut",
         "the runner's file is truncated in the middle of a run",
         INFRA,
         strike=_break_runner_file,
         healed=True,
+        classes=GONE,
     ),
     Fault(
         "runner file cut before",
@@ -260,16 +300,29 @@ FAULTS = (
         prepare=_prepared_runner_file,
         healed=True,
         names_node=False,
+        classes=NONE,
     ),
-    Fault("log becomes a FIFO", "worker logs are replaced by FIFOs", INFRA, strike=_fifo, healed=True, alone=True),
-    Fault("slot locks", "slot locks hold rubbish", INFRA, strike=_slot_locks, healed=True),
-    Fault("claims removed", "the claims folder is removed", INFRA, strike=_claims, healed=True),
+    Fault("slot locks", "slot locks hold rubbish", INFRA, strike=_slot_locks, healed=True, classes=NONE),
+    Fault("claims removed", "the claims folder is removed", INFRA, strike=_claims, healed=True, classes=NONE),
     Fault(
-        "packet loss",
-        "30 % of the node's packets are lost",
+        "frozen node",
+        "every process of the node, sshd too, is stopped for 1 to 30 s",
         INFRA,
-        strike=_loss_rule(30),
+        strike=_freeze,
+        heal=_thaw,
+        away_s=(1.0, LONG[1]),
         healed=True,
         in_training=False,
+        classes=GONE,
     ),
+    Fault(
+        "login banner",
+        "sshd sends a banner of 40 lines; the run passes",
+        frozenset(),
+        prepare=_banner,
+        healed=True,
+        names_node=False,
+        classes=NONE,
+    ),
+    Fault("login script", "a .bashrc prints to stdout", INFRA, prepare=_login_script, alone=True, classes=UNREADY),
 )

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.faults.catalogue import PADDLE
+from tests.faults.oracle import UNSTARTED
 from tests.support.faults.report import alone, commit
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -14,9 +15,13 @@ RESULTS = Path(__file__).with_name("seen.json")
 KINDS = (
     "false pass",
     "wrong verdict",
+    "wrong class",
     "node not named",
+    "rank not named",
+    "no status",
     "doubled or lost",
     "left behind",
+    "fetched a secret",
     "traceback",
     "exit code",
     "next run",
@@ -31,9 +36,19 @@ TITLES = {
 HEAD = """# Random faults
 
 `python tests/faults/random.py --cases N --seed S` draws one fault (12 %: two at once), a node, a rank and a moment
-for each case, runs the toy suite on two local nodes with a real `sshd`, and compares the verdict, the exit code,
-the processes and leases that are left, and every printed loss with what is right for that fault. Waits are shorter
-than shipped (reconnect 10 s, lease 6 s, silence 4 s, node lease 10 s, hang 6 s).
+for each case, runs the toy suite on two local nodes with a real `sshd`, and compares with what is right for the
+fault:
+
+- the status, the exit code, and the [class](reference/failures.md) of every stored failure, also in the
+  certificate;
+- the node of the root cause, and for faults of the model's code the rank;
+- every printed loss of every attempt, whether the run passed or not. A rank that was cut short may differ by its
+  last line; a whole log may be missing only if its node was lost and the log could not be fetched;
+- processes and leases that are left, tracebacks, and files that were fetched although they may not be;
+- the status that a run without one gets from `tipcflow runs`, or from the maintenance of a scheduler.
+
+A case whose fault came before there was a run, or after its end, is *without effect*. Waits are shorter than
+shipped (reconnect 10 s, lease 6 s, silence 4 s, node lease 10 s, hang 6 s).
 
 | option | what it changes |
 |---|---|
@@ -49,11 +64,20 @@ The named faults are in [faults.md](faults.md).
 
 
 def classes(rows: list[dict[str, Any]]) -> dict[str, int]:
-    """How many cases are right, and how many have each kind of defect."""
+    """How many cases are right, and how many have each kind of defect.
+
+    A case without a run, or whose fault came too late, says nothing about the fault: it is not right.
+    """
     counted = Counter(kind for row in rows for kind in row["wrong"])
-    right = sum(not row["wrong"] for row in rows)
-    missed = sum(not row["seen"].get("struck", True) for row in rows)
+    missed = sum(_missed(row) for row in rows)
+    right = sum(not row["wrong"] and not _missed(row) for row in rows)
     return {"right": right, **{kind: counted[kind] for kind in KINDS}, "without effect": missed}
+
+
+def _missed(row: dict[str, Any]) -> bool:
+    """Whether nothing was wrong, and the fault hit no run."""
+    seen = row["seen"]
+    return not row["wrong"] and (not seen.get("struck", True) or seen["status"] == UNSTARTED)
 
 
 def write(rows: list[dict[str, Any]], seed: int, door: str) -> None:

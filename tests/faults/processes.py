@@ -2,7 +2,7 @@
 
 import signal
 
-from tests.faults.fault import EITHER, INFRA, Fault
+from tests.faults.fault import FAILED, HANG, INFRA, KILLED, NODE_LOST, NONE, Fault
 from tests.faults.world import LAUNCHER, World
 
 SHELLS = ("/bin/bash", "bash -c", "sh -c")
@@ -12,6 +12,16 @@ TARGETS = {
     "launcher": ((LAUNCHER,), SHELLS),
     "runner": (("runner-", " daemon "), SHELLS),
     "watch": (("runner-", " --resume "), SHELLS),  # `watch`, or the `begin` that became one
+}
+
+
+# A stopped rank makes no progress, and without the launcher no rank's end is seen: `hang`, which is `failed`. A
+# stopped runner is as silent as a lost node. A watch is replaced, and the run shows no trace of it.
+STOPPED: dict[str, tuple[frozenset[str], frozenset[str], bool]] = {
+    "worker": (FAILED, HANG, False),
+    "launcher": (FAILED, HANG, False),
+    "runner": (INFRA, NODE_LOST, True),
+    "watch": (frozenset(), NONE, True),
 }
 
 
@@ -34,42 +44,92 @@ def _all(number: signal.Signals) -> object:
 
 
 def _stopped(target: str) -> Fault:
-    right = INFRA if target in ("runner", "watch") else EITHER
+    right, classes, healed = STOPPED[target]
     return Fault(
         f"STOP {target}",
         f"the {target} gets SIGSTOP and never SIGCONT",
         right,
         strike=_send(target, signal.SIGSTOP),  # type: ignore[arg-type]
-        healed=target in ("runner", "watch"),
+        healed=healed,
+        classes=classes,
     )
 
 
 FAULTS = (
-    Fault("KILL worker", "a rank gets SIGKILL", INFRA, strike=_send("worker", signal.SIGKILL), healed=True),
-    Fault("TERM worker", "a rank gets SIGTERM", INFRA, strike=_send("worker", signal.SIGTERM), healed=True),
     Fault(
-        "KILL launcher", "the launcher gets SIGKILL", INFRA, strike=_send("launcher", signal.SIGKILL), healed=True
+        "KILL worker",
+        "a rank gets SIGKILL",
+        INFRA,
+        strike=_send("worker", signal.SIGKILL),
+        healed=True,
+        classes=KILLED,
     ),
     Fault(
-        "TERM launcher", "the launcher gets SIGTERM", INFRA, strike=_send("launcher", signal.SIGTERM), healed=True
+        "TERM worker",
+        "a rank gets SIGTERM",
+        INFRA,
+        strike=_send("worker", signal.SIGTERM),
+        healed=True,
+        classes=KILLED,
     ),
     Fault(
-        "KILL runner", "the node runner gets SIGKILL", INFRA, strike=_send("runner", signal.SIGKILL), healed=True
+        "KILL launcher",
+        "the launcher gets SIGKILL",
+        INFRA,
+        strike=_send("launcher", signal.SIGKILL),
+        healed=True,
+        classes=KILLED,
     ),
     Fault(
-        "TERM runner", "the node runner gets SIGTERM", INFRA, strike=_send("runner", signal.SIGTERM), healed=True
+        "TERM launcher",
+        "the launcher gets SIGTERM",
+        INFRA,
+        strike=_send("launcher", signal.SIGTERM),
+        healed=True,
+        classes=KILLED,
+    ),
+    Fault(
+        "KILL runner",
+        "the node runner gets SIGKILL",
+        INFRA,
+        strike=_send("runner", signal.SIGKILL),
+        healed=True,
+        classes=NODE_LOST,
+    ),
+    Fault(
+        "TERM runner",
+        "the node runner gets SIGTERM",
+        INFRA,
+        strike=_send("runner", signal.SIGTERM),
+        healed=True,
+        classes=NODE_LOST,
     ),
     Fault(
         "KILL watch",
         "the watching process gets SIGKILL",
-        INFRA,
+        frozenset(),
         strike=_send("watch", signal.SIGKILL),
         healed=True,
+        classes=NONE,
     ),
     _stopped("worker"),
     _stopped("launcher"),
     _stopped("runner"),
     _stopped("watch"),
-    Fault("TERM all", "every process of the node gets SIGTERM", INFRA, strike=_all(signal.SIGTERM), healed=True),
-    Fault("KILL all", "every process of the node gets SIGKILL", INFRA, strike=_all(signal.SIGKILL), healed=True),
+    Fault(
+        "TERM all",
+        "every process of the node gets SIGTERM",
+        INFRA,
+        strike=_all(signal.SIGTERM),
+        healed=True,
+        classes=NODE_LOST,
+    ),
+    Fault(
+        "KILL all",
+        "every process of the node gets SIGKILL",
+        INFRA,
+        strike=_all(signal.SIGKILL),
+        healed=True,
+        classes=NODE_LOST,
+    ),
 )

@@ -40,7 +40,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=None, help="default: a new one, which is printed")
     parser.add_argument("--first", type=int, default=0, help="number of the first case")
     parser.add_argument("--jobs", type=int, default=2, help="cases at once")
-    parser.add_argument("--only", default="", help="faults whose name contains this")
+    parser.add_argument("--only", default="", help="faults whose name contains this, or one of A|B")
     parser.add_argument("--airflow", action="store_true", help="through a real Airflow with PostgreSQL")
     parser.add_argument(
         "--paddle",
@@ -107,8 +107,11 @@ def _one(args: argparse.Namespace, seed: int) -> int:
     drawn = draw(args.one, seed, "cli", only=args.only, paddle=args.paddle)
     with tempfile.TemporaryDirectory(prefix="tipcflow-case-", ignore_cleanup_errors=True) as folder:
         seen = run_case(drawn, Path(folder))
-    found = wrong(drawn.faults, drawn.victim, seen)
+    found = wrong(drawn.faults, drawn.victim, seen, rank=drawn.rank)
     where = {"victim": drawn.victim, "rank": drawn.rank, "iteration": drawn.iteration, "delay_s": drawn.delay_s}
+    where["before"] = drawn.before
+    if not found:
+        seen.output = ""
     row = {
         "number": drawn.number,
         "name": drawn.name,

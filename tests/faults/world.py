@@ -5,12 +5,12 @@ import re
 import signal
 import subprocess
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.faults.losses import EPOCHS, ITERATIONS, RANKS, Ledger
 from tests.support.certify import Site
 
 from devcluster.local_nodes.nodes import LocalNodes
@@ -18,15 +18,11 @@ from devcluster.local_nodes.processes import Process
 
 LOSS_PRINTED = "            flush=True,\n        )\n"
 LOOP = "    for iteration in range(1, 6):\n"
-EPOCHS, ITERATIONS, RANKS = 2, 5, 4
 STEP_S = 0.15
 # Shorter than shipped, so that a case takes seconds: what is waited for is the same.
 WAITS: dict[str, float] = {"node_lease_s": 10, "reconnect_s": 10, "lease_ttl_s": 6, "silence_s": 4}
 HANG_S = 6
 LAUNCHER = "-m paddle.distributed.launch"
-
-# (attempt, rank) -> the losses that the rank printed, in order.
-Ledger = dict[tuple[int, int], list[float]]
 
 
 @dataclass
@@ -43,6 +39,7 @@ class World:
         airflow: the case's side of Airflow; None for `tipcflow run`.
         waits: of the policy.
         differences: what a fault itself found wrong in the database.
+        secret: text of a file that may not leave the node; '' when no fault made one.
     """
 
     folder: Path
@@ -58,6 +55,7 @@ class World:
     airflow: Any = None
     waits: dict[str, float] = field(default_factory=lambda: dict(WAITS))
     differences: list[str] = field(default_factory=list)
+    secret: str = ""
     undo: list[Callable[[], None]] = field(default_factory=list)
     # Further runs of the case; what they hold is not left behind.
     others: list[subprocess.Popen[bytes]] = field(default_factory=list)
@@ -169,45 +167,6 @@ class World:
                 return False
             time.sleep(0.02)
         return True
-
-
-def stored(site: Site, run: str) -> Ledger:
-    """(attempt, rank) -> the training losses of a run in the database, in order."""
-    found: dict[tuple[int, int], list[tuple[int, float]]] = defaultdict(list)
-    with site.store() as store:
-        for one in store.measurements(run, metric="loss"):
-            if one.step.endswith("train"):
-                found[one.attempt, one.rank].append((one.ordinal, one.value))
-    return {key: [value for _, value in sorted(several)] for key, several in found.items()}
-
-
-def doubled_or_lost(printed: Ledger, kept: Ledger, *, passed: bool) -> list[str]:
-    """How the database differs from what was printed.
-
-    The last line of an attempt that was killed may be printed and not in the ledger, or the other way round.
-    What a lost node printed may be missing as a whole, in an attempt that does not count.
-    """
-    wrong = []
-    last = max((attempt for attempt, _ in printed), default=0)
-    for (attempt, rank), losses in sorted(kept.items()):
-        known = printed.get((attempt, rank), [])
-        counts = passed and attempt == last
-        excess = len(losses) - len(known)
-        if excess > (0 if counts else 1):
-            wrong.append(f"attempt {attempt}, rank {rank}: {len(known)} losses printed, {len(losses)} stored")
-        same = min(len(losses), len(known))
-        if not _equal(losses[:same], known[:same]):
-            wrong.append(f"attempt {attempt}, rank {rank}: stored losses differ from the printed ones")
-    if passed:
-        for (attempt, rank), losses in sorted(printed.items()):
-            if attempt == last and len(kept.get((attempt, rank), [])) < len(losses):
-                found = len(kept.get((attempt, rank), []))
-                wrong.append(f"attempt {attempt}, rank {rank}: {len(losses)} losses printed, {found} stored")
-    return wrong
-
-
-def _equal(one: list[float], other: list[float]) -> bool:
-    return all(a == b or (a != a and b != b) for a, b in zip(one, other, strict=True))
 
 
 TRACEBACK = re.compile(r"^Traceback \(most recent call last\):", re.MULTILINE)

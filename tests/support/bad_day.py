@@ -6,7 +6,7 @@ from typing import Any
 from tests.support.stories import INFER, T0, TRAIN, a_plan, a_record, a_run, some_facts
 
 from tipcflow.domain import CheckResult, EndReason, Failure, FailureClass, OutputFile, Run, Status
-from tipcflow.domain.run.failure import FAILURES, failure_key
+from tipcflow.domain.run_documents import CertificateDocument, FailuresDocument
 
 WHY = "node-a: exit code 1: ValueError: the head has 10 classes but the labels go up to 99"
 
@@ -22,11 +22,9 @@ def tell_failure(store: Any, home: Path) -> Run:
         framework="paddlepaddle 3.3.1",
         environment="cpu, 2 nodes, Some CPU, paddle 3.3",
     )
-    store.create_run(run, a_plan())
-    store.save_node_facts(
-        run.id, [some_facts("node-a"), some_facts("node-b", unreachable={"10.0.0.1": "refused"})]
-    )
-    number = store.open_attempt(run.id, TRAIN, run.nodes, T0 + 86401)
+    store.runs.create(run, a_plan())
+    store.nodes.save(run.id, [some_facts("node-a"), some_facts("node-b", unreachable={"10.0.0.1": "refused"})])
+    number = store.attempts.open(run.id, TRAIN, run.nodes, T0 + 86401)
     missing = (OutputFile(path="output/latest.pdparams", exists=False),)
     records = [
         a_record(run.id, exit_code=1, outputs=missing),
@@ -34,7 +32,7 @@ def tell_failure(store: Any, home: Path) -> Run:
             run.id, node="node-b", reason=EndReason.SIGNALED, exit_code=None, signal=15, message="a peer failed"
         ),
     ]
-    store.close_attempt(run.id, TRAIN, number, Status.FAILED, WHY, records, T0 + 86420)
+    store.attempts.close(run.id, TRAIN, number, Status.FAILED, WHY, records, T0 + 86420)
     failure = Failure(
         failure_class=FailureClass.CODE_ERROR,
         node="node-a",
@@ -42,21 +40,23 @@ def tell_failure(store: Any, home: Path) -> Run:
         said=WHY.partition("1: ")[2],
         followers=("node-b",),
     )
-    store.merge_document(run.id, FAILURES, {failure_key(TRAIN, number): failure.model_dump(mode="json")})
-    store.set_step(run.id, TRAIN, Status.FAILED, WHY)
-    store.set_step(run.id, INFER, Status.BLOCKED, "train failed")
-    store.set_leg(run.id, INFER, "cpu_onednn_on", 1, Status.BLOCKED, "train failed")
-    store.set_leg(run.id, INFER, "cpu_onednn_off", 1, Status.NOT_RUN, "no AVX512 on node-a")
-    store.set_check_results(run.id, _results())
-    store.put_document(run.id, "certificate", {"schema_version": 1, "run": run.id, "verdict": "failed"})
+    store.documents.merge(
+        run.id, FailuresDocument, {FailuresDocument.key(TRAIN, number): failure.model_dump(mode="json")}
+    )
+    store.steps.set(run.id, TRAIN, Status.FAILED, WHY)
+    store.steps.set(run.id, INFER, Status.BLOCKED, "train failed")
+    store.steps.set_leg(run.id, INFER, "cpu_onednn_on", 1, Status.BLOCKED, "train failed")
+    store.steps.set_leg(run.id, INFER, "cpu_onednn_off", 1, Status.NOT_RUN, "no AVX512 on node-a")
+    store.checks.replace(run.id, _results())
+    store.documents.put(run.id, CertificateDocument({"schema_version": 1, "run": run.id, "verdict": "failed"}))
     for node, text in (("node-a", b"epoch 1\nValueError: \xff"), ("node-b", b"epoch 1\n")):
         folder = home / "runs" / run.id / TRAIN.replace("/", "%2F") / node
         (folder / "logs").mkdir(parents=True)
         (folder / "logs" / "main.log").write_bytes(text)
     (folder / "files" / "output").mkdir(parents=True)
     (folder / "files" / "output" / "best.pdparams").write_bytes(b"\0" * 5000)
-    store.finish_run(run.id, Status.FAILED, f"ran.steps: train failed\n{WHY}", T0 + 86400 + 3700)
-    return store.get_run(run.id)  # type: ignore[no-any-return]
+    store.runs.finish(run.id, Status.FAILED, f"ran.steps: train failed\n{WHY}", T0 + 86400 + 3700)
+    return store.runs.get(run.id)  # type: ignore[no-any-return]
 
 
 def _results() -> list[CheckResult]:

@@ -10,7 +10,7 @@ from tipcflow.domain import Phase
 from tipcflow.parse import Sample, lines_of, parse_training
 from tipcflow.parse.bulk.columns import Columns, batches
 from tipcflow.parse.training.formats import line_formats
-from tipcflow.parse.training.side import Side
+from tipcflow.parse.training.side import AuxiliaryLine
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "parse"
 LINES = [
@@ -20,7 +20,7 @@ LINES = [
 ] + [
     b"",
     b"12",
-    b"\x1b[31mcolour 12\x1b[0m",
+    b"\x1b[31mcolor 12\x1b[0m",
     b"progress 1\rprogress 2\r[Epoch 1, iter: 2] loss: 3",
     b"[rank 3] [Epoch 1, iter: 2] loss: 3",
     b"==> log/workerlog.5 <==",
@@ -49,7 +49,7 @@ def exactly(one: Sample) -> tuple[object, ...]:
 
 
 def quickly(data: bytes, form: str, piece: int) -> list[Sample]:
-    columns = Columns(line_formats(form), Side() if form == "auto" else None)
+    columns = Columns(line_formats(form), AuxiliaryLine() if form == "auto" else None)
     found = []
     for batch in batches((data[at : at + piece] for at in range(0, len(data), piece)), columns):
         for (metric, phase, unit), column in batch.columns.items():
@@ -98,7 +98,7 @@ def interleaved(lines: int, ranks: int = 8) -> bytes:
 
 def counted(data: bytes) -> tuple[int, Counter[str], Counter[int]]:
     lines, kinds, losses = 0, Counter[str](), Counter[int]()
-    columns = Columns(line_formats("auto"), Side())
+    columns = Columns(line_formats("auto"), AuxiliaryLine())
     for batch in batches((data[at : at + (1 << 19)] for at in range(0, len(data), 1 << 19)), columns):
         lines += batch.lines
         kinds.update(batch.kinds)

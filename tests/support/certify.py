@@ -144,7 +144,7 @@ class Site:
     def latest(self) -> Run:
         """The newest run in the database."""
         with self.store() as store:
-            return store.runs(limit=1)[0]
+            return store.runs.newest(limit=1)[0]
 
     def store(self) -> Store:
         """The site's database."""
@@ -182,7 +182,7 @@ class Site:
             for process in self.nodes.processes(node.name)
         ]
         with self.store() as store:
-            left += [f"lease: {lease.run} {lease.node}/{lease.slot}" for lease in store.leases()]
+            left += [f"lease: {lease.run} {lease.node}/{lease.slot}" for lease in store.leases.all()]
         return left
 
 

@@ -23,12 +23,12 @@ def main() -> None:
         if what == "lease":
             run, owner, *slots = rest
             wanted = [(slot.partition(":")[0], int(slot.partition(":")[2])) for slot in slots]
-            _say(store.acquire_leases(run, wanted, owner=owner, ttl_s=60))
+            _say(store.leases.acquire(run, wanted, owner=owner, ttl_s=60))
         elif what == "measure":
             run, step, count, order = rest
             ordinals = range(int(count)) if order == "up" else range(int(count) - 1, -1, -1)
             _say(
-                store.add_measurements(
+                store.measurements.add(
                     Measurement(
                         run=run, step=step, node="node-a", metric="loss", phase="train", ordinal=n, value=n
                     )
@@ -38,7 +38,7 @@ def main() -> None:
         elif what == "die":
             _die_between_statements()
             run, step, count = rest
-            store.add_measurements(
+            store.measurements.add(
                 Measurement(
                     run=run, step=step, node="node-a", metric=f"m{n:05}", phase="train", ordinal=ordinal, value=n
                 )

@@ -1,7 +1,7 @@
 """Earlier runs, put straight into the database: a history without the weeks that it takes."""
 
 from tipcflow.domain import Run, Status
-from tipcflow.execute.verdict.judge import FOUND
+from tipcflow.domain.run_documents import FoundDocument, LinesDocument
 from tipcflow.store import Store
 
 
@@ -13,17 +13,17 @@ def remember(store: Store, like: Run, *, runs: int, chain: str = "", probes: boo
         probes: whether they have the probes of their nodes: without these no busy node explains anything.
     """
     like = like.model_copy(update={"chain": chain or like.chain})
-    plan = store.plan(like.id).model_copy(update={"chain": like.chain})
-    measured = [one for one in store.measurements(like.id) if probes or not one.metric.startswith("probe.")]
+    plan = store.plans.get(like.id).model_copy(update={"chain": like.chain})
+    measured = [one for one in store.measurements.of(like.id) if probes or not one.metric.startswith("probe.")]
     for number in range(1, runs + 1):
         run = f"{like.chain.rpartition('/')[2]}-{number}-{like.id}"
         at = like.created_at - 1000.0 * (runs + 1 - number)
-        store.create_run(like.model_copy(update={"id": run, "created_at": at, "status": None, "ended_at": None}))
-        store.replace_plan(run, plan)
+        store.runs.create(like.model_copy(update={"id": run, "created_at": at, "status": None, "ended_at": None}))
+        store.plans.replace(run, plan)
         for step in {one.step for one in measured}:
-            store.open_attempt(run, step, like.nodes, at)
-        store.add_measurements([one.model_copy(update={"run": run}) for one in measured])
-        for name in (FOUND, "lines"):
-            if kept := store.document(like.id, name):
-                store.put_document(run, name, kept)
-        store.finish_run(run, Status.PASS, "", at + 60)
+            store.attempts.open(run, step, like.nodes, at)
+        store.measurements.add([one.model_copy(update={"run": run}) for one in measured])
+        for kind in (FoundDocument, LinesDocument):
+            if kept := store.documents.get(like.id, kind):
+                store.documents.put(run, kept)
+        store.runs.finish(run, Status.PASS, "", at + 60)

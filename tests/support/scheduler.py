@@ -1,5 +1,6 @@
 """A real Airflow with real nodes, for tests: the shipped DAGs, and chains of the toy suite."""
 
+import json
 import shutil
 import time
 from collections.abc import Callable, Mapping
@@ -18,7 +19,7 @@ DAG = "toy.toy.train_infer_python"
 RUN_S = 240.0
 STUB = '''"""The chains of suite toy: one Airflow DAG per params file in configs/chains/toy."""
 
-from operators.chain.dag import chain_dags
+from tipcflow_operators.chain.dag import chain_dags
 
 globals().update(chain_dags("toy"))
 '''
@@ -56,11 +57,11 @@ class Scheduler:
             seconds=120,
         )
 
-    def start(self, dag_id: str = DAG, **conf: Any) -> DagRun:
-        """Trigger a run."""
+    def start(self, dag_id: str = DAG, *, trigger: str = "test", **conf: Any) -> DagRun:
+        """Trigger a run; the run's trigger is the first part of the DAG run's id."""
         self._count += 1
-        wishes = conf if dag_id in ("weekly", "maintenance") else {"mode": MODE, "cluster": "local", **conf}
-        return self.api.trigger(dag_id, wishes, f"test__{time.time_ns()}_{self._count}")
+        fields = conf if dag_id in ("weekly", "maintenance") else {"mode": MODE, "cluster": "local", **conf}
+        return self.api.trigger(dag_id, fields, f"{trigger}__{time.time_ns()}_{self._count}")
 
     def now(self, run: DagRun) -> DagRun:
         return self.api.dag_run(run.dag_id, run.run_id)
@@ -80,7 +81,7 @@ class Scheduler:
     def run_of(self, run: DagRun) -> Run:
         """Our run that a DAG run is."""
         with self.site.store() as store:
-            return store.get_run(run.run)
+            return store.runs.get(run.run)
 
     def tasks(self, run: DagRun) -> list[TaskInstance]:
         return self.api.task_instances(run.dag_id, run.run_id)
@@ -95,7 +96,7 @@ class Scheduler:
         return found
 
     def until(self, run: DagRun, when: Callable[[], bool], what: str, seconds: float = 90) -> None:
-        """Wait for something that happens while a run goes on."""
+        """Wait for something that happens while a run continues."""
         wait_for(when, what=what, seconds=seconds, also=lambda: not self.now(run).state.ended)
 
     def log(self, run: DagRun, task: str, *, map_index: int = -1) -> str:
@@ -121,6 +122,13 @@ class Scheduler:
         if tasks:
             body["task_ids"] = list(tasks)
         self.call("POST", f"/api/v2/dags/{run.dag_id}/clearTaskInstances", json=body)
+
+    def connect(self, connections: Mapping[str, Mapping[str, object]]) -> None:
+        """Store connections in Airflow: id -> connection."""
+        for key, one in connections.items():
+            body = {**one, "connection_id": key, "extra": json.dumps(one["extra"])}
+            action = {"action": "create", "entities": [body], "action_on_existence": "overwrite"}
+            self.call("PATCH", "/api/v2/connections", json={"actions": [action]})
 
     def call(self, method: str, path: str, **more: Any) -> httpx.Response:
         """One call with a login, for what the client has no method for."""

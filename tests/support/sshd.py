@@ -1,7 +1,6 @@
 """A real sshd of our own on loopback: own host key, own configuration, no privileges."""
 
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -11,10 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tests.support.programs import need
 
 from tipcflow.domain import Node, SshTarget
-
-SSHD = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
 
 
 def free_port() -> int:
@@ -22,6 +20,12 @@ def free_port() -> int:
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         return int(sock.getsockname()[1])
+
+
+def make_sshd_folder() -> None:
+    """Create the folder that sshd needs when root runs it, if the sshd of this machine was never started."""
+    if os.getuid() == 0:
+        Path("/run/sshd").mkdir(exist_ok=True)
 
 
 def keygen(path: Path, *options: str) -> Path:
@@ -78,10 +82,8 @@ class Server:
 @pytest.fixture
 def make_server(tmp_path: Path) -> Iterator[Callable[..., Server]]:
     """`make_server("Option value", …)`: an sshd with further options."""
-    if SSHD is None:
-        pytest.skip("no sshd here (apt-get install openssh-server)")
-    if os.getuid() == 0:
-        Path("/run/sshd").mkdir(exist_ok=True)
+    sshd = need("sshd", "openssh-server")
+    make_sshd_folder()
     made: list[Server] = []
 
     def make(*options: str) -> Server:
@@ -108,7 +110,7 @@ def make_server(tmp_path: Path) -> Iterator[Callable[..., Server]]:
             )
             + "\n"
         )
-        argv = [SSHD, "-D", "-f", str(folder / "sshd_config"), "-E", str(folder / "log")]
+        argv = [sshd, "-D", "-f", str(folder / "sshd_config"), "-E", str(folder / "log")]
         server = Server(folder, port, subprocess.Popen(argv))
         made.append(server)
         server.learn()

@@ -29,10 +29,10 @@ class Tasks:
         self.store = site.store()
         site.configure_policy(waits={"reconnect_s": 5})
 
-    def request(self, **wishes: object) -> RunRequest:
+    def request(self, **changes: object) -> RunRequest:
         fields: dict[str, object] = {"params": "/".join(PARAMS.split("/")[-2:]), "suite": "toy", "mode": MODE}
         fields |= {"cluster": "local", "config_dir": self.site.configs, "owner": "test"}
-        return RunRequest(**{**fields, **wishes})  # type: ignore[arg-type]
+        return RunRequest(**{**fields, **changes})  # type: ignore[arg-type]
 
     def context(self) -> TaskContext:
         """A task's own view."""
@@ -40,14 +40,14 @@ class Tasks:
 
     @property
     def plan(self) -> Plan:
-        return self.store.plan(self.run)
+        return self.store.plans.get(self.run)
 
-    def resolve(self, **wishes: object) -> Plan:
-        return task_phases.resolve_run(self.store, self.run, self.request(**wishes), home=self.home)
+    def resolve(self, **changes: object) -> Plan:
+        return task_phases.resolve_run(self.store, self.run, self.request(**changes), home=self.home)
 
-    def begin(self, **wishes: object) -> None:
+    def begin(self, **changes: object) -> None:
         """resolve and acquire."""
-        self.resolve(**wishes)
+        self.resolve(**changes)
         context = self.context()
         assert context.acquire() == ""
         task_phases.prepare_nodes(context)
@@ -63,7 +63,7 @@ class Tasks:
         def task(node: str) -> None:
             context = self.context()
             with context.nodes(*step.nodes) as made:
-                part = StepTask(context, step, node, made, generation=generation, cleared=turn)
+                part = StepTask(context, step, (node,), made, generation=generation, cleared=turn)
                 while True:
                     part.begin()
                     assert part.watch(DEADLINE_S)
@@ -91,7 +91,7 @@ class Tasks:
         step = next(step for step in self.plan.steps if step.kind is kind)
         context = self.context()
         with context.nodes(*step.nodes) as made:
-            do(StepTask(context, step, node, made))
+            do(StepTask(context, step, (node,), made))
 
     def lines(self, node: str) -> str:
         """The log lines that were shown of a node."""

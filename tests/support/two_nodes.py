@@ -7,6 +7,7 @@ from typing import Any
 from tests.support.stories import T0, a_plan, a_record, a_run, losses
 
 from tipcflow.domain import Command, Leg, Measurement, Phase, Status, Step, StepKind
+from tipcflow.domain.run_documents import PredictionsDocument
 from tipcflow.store import Store
 
 NODES = ("node-a", "node-b")
@@ -53,29 +54,31 @@ def plan(nodes: tuple[str, ...]) -> Any:
     )
 
 
-def stored(store: Store, week: int, slower: Callable[[Number], float], nodes: tuple[str, ...]) -> str:
+def stored(
+    store: Store, week: int, slower: Callable[[Number], float], nodes: tuple[str, ...], **fields: Any
+) -> str:
     """A run whose numbers are as always but for noise, times `slower`."""
-    run = a_run(f"run-{week:02}", created_at=T0 + week * 100, environment="cpu", nodes=nodes)
-    store.create_run(run, plan(nodes))
+    run = a_run(f"run-{week:02}", created_at=T0 + week * 100, environment="cpu", nodes=nodes, **fields)
+    store.runs.create(run, plan(nodes))
     for step in (PREPARE, TRAIN, EXPORT, INFER):
         where = nodes if step in (PREPARE, TRAIN) else nodes[:1]
-        number = store.open_attempt(run.id, step, where, run.created_at)
+        number = store.attempts.open(run.id, step, where, run.created_at)
         if step == INFER:
             record = a_record(run.id, step=INFER, leg=LEG, ended_at=T0 + 5)
-            store.set_leg(run.id, INFER, LEG, number, Status.PASS, "", record)
+            store.steps.set_leg(run.id, INFER, LEG, number, Status.PASS, "", record)
         records = [a_record(run.id, step=step, node=node) for node in where]
-        store.close_attempt(run.id, step, number, Status.PASS, "", records, run.created_at + 12)
-        store.set_step(run.id, step, Status.PASS)
+        store.attempts.close(run.id, step, number, Status.PASS, "", records, run.created_at + 12)
+        store.steps.set(run.id, step, Status.PASS)
     source = random.Random(week)
     for one in usual(nodes):
         step, leg, node, rank, metric, unit, phase, value = one
         factor = slower(one) * (1 + source.gauss(0, 0.01))
         value = value / factor if metric == "ips" else value * factor
         known = {"run": run.id, "step": step, "leg": leg, "node": node, "rank": rank, "metric": metric}
-        store.add_measurements([Measurement(**known, unit=unit, phase=phase, value=value)])
+        store.measurements.add([Measurement(**known, unit=unit, phase=phase, value=value)])
     for rank, node in enumerate(nodes):
         falling = [2.0 - at / 5 for at in range(8)]
-        store.add_measurements(losses(run.id, falling, node=node, step=TRAIN, rank=rank))
+        store.measurements.add(losses(run.id, falling, node=node, step=TRAIN, rank=rank))
     predictions = {f"{INFER}/{LEG}": {"a.png": (0.9, 0.1), "b.png": (0.2, 0.8)}}
-    store.put_document(run.id, "predictions", predictions)
+    store.documents.put(run.id, PredictionsDocument.model_validate(predictions))
     return run.id

@@ -1,4 +1,4 @@
-"""A headless Chromium, driven by its own debugging protocol: looks at pages as a person's browser does."""
+"""A headless Chromium, driven by its own debugging protocol: looks at pages as a user's browser does."""
 
 import base64
 import itertools
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import pytest
+from tests.support.programs import need
 from websockets.sync.client import ClientConnection, connect
 
 ANSWER_S = 60.0
@@ -97,10 +97,8 @@ class Page:
 
 @contextmanager
 def running() -> Iterator[Page]:
-    """A browser with one empty tab; the test is skipped where there is none."""
-    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if program is None:
-        pytest.skip("Chromium is not installed (Debian: apt-get install chromium)")
+    """A browser with one empty tab."""
+    program = shutil.which("chromium-browser") or shutil.which("google-chrome") or need("chromium")
     profile = tempfile.mkdtemp(prefix="tipcflow-chromium-")
     command = [program, *_FLAGS, f"--user-data-dir={profile}", "about:blank"]
     browser = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)

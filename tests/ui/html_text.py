@@ -1,4 +1,4 @@
-"""HTML as a test reads it: is it well-formed, what is in it, and what does a person see."""
+"""HTML as a test reads it: is it well-formed, what is in it, and what does a user see."""
 
 from dataclasses import dataclass, field
 from html.parser import HTMLParser

@@ -58,3 +58,13 @@ def test_a_browser_is_sent_to_the_login(anybody: TestClient, home: Path) -> None
     answer = anybody.get(f"{PREFIX}/runs?status=failed", headers={"Accept": "text/html"})
     assert answer.status_code == 401
     assert 'url=/auth/login?next=%2Fcertification%2Fruns%3Fstatus%3Dfailed"' in answer.text
+
+
+def test_the_webhook_asks_for_a_signature_instead_of_a_login(anybody: TestClient, home: Path) -> None:
+    answer = anybody.post(f"{PREFIX}/webhook/github", json={})
+    assert (answer.status_code, answer.json()["cause"]) == (400, "headers")
+    headers = {"X-GitHub-Event": "push", "X-GitHub-Delivery": "72d3162e-cc78-11e3-81ab-4c9367dc0958"}
+    answer = anybody.post(f"{PREFIX}/webhook/github", json={}, headers=headers)
+    assert (answer.status_code, answer.json()["cause"]) == (401, "signature")
+    assert anybody.post(f"{PREFIX}/webhook/../api/runs", json={}).status_code in (401, 404, 405)
+    assert anybody.get(f"{PREFIX}/webhook/api/runs").status_code == 404

@@ -1,12 +1,14 @@
-"""What a person sees of a run that is measured once more, and of the run that does it."""
+"""What a user sees of a run that is measured again, and of the run that does it."""
 
 import time
 
 from fastapi.testclient import TestClient
+from tests.support.documents import request_document
 from tests.support.stories import TRAIN, a_run, tell
 from tests.ui.html_text import read
 
 from tipcflow.domain import Run, Status
+from tipcflow.domain.run_documents import ConfirmationDocument, MergeBaseDocument
 from tipcflow.execute.verdict import confirm
 from tipcflow.store import Store
 
@@ -16,9 +18,9 @@ RUNS = "/certification/runs"
 def in_doubt(store: Store, until: float) -> tuple[Run, Run]:
     run = tell(store, a_run(created_at=time.time() - 60), status=None)
     again = a_run("again", trigger="confirm", created_at=time.time())
-    store.create_run(again)
-    store.put_document(again.id, "request", {"confirms": run.id})
-    store.put_document(run.id, confirm.DOCUMENT, {"run": again.id, "keys": [TRAIN], "until": until})
+    store.runs.create(again)
+    store.documents.put(again.id, request_document(confirms=run.id))
+    store.documents.put(run.id, ConfirmationDocument(run=again.id, keys=(TRAIN,), until=until))
     return run, again
 
 
@@ -43,8 +45,8 @@ def test_the_confirm_run_names_the_run_that_waits(browser: TestClient, store: St
 
 def test_afterwards_the_confirm_run_is_still_found(browser: TestClient, machine: TestClient, store: Store) -> None:
     run, again = in_doubt(store, time.time() + 300)
-    confirm.refuse(store, run.id, "the DAG confirm is paused")
-    store.finish_run(run.id, Status.PASS, "", time.time())
+    confirm.cancel_request(store, run.id, "the DAG confirm is paused")
+    store.runs.finish(run.id, Status.PASS, "", time.time())
     shown = browser.get(f"{RUNS}/{run.id}").text
     assert "Suspected regression in train, re-measured by a confirm run" in read(shown).text
     assert "Not awaited: the DAG confirm is paused" in read(shown).text
@@ -54,5 +56,5 @@ def test_afterwards_the_confirm_run_is_still_found(browser: TestClient, machine:
 
 def test_a_change_says_what_it_is_compared_with(browser: TestClient, store: Store) -> None:
     run = tell(store)
-    store.put_document(run.id, "base", {"commit": "0123456789abcdef", "commits": ["0123456789abcdef"]})
+    store.documents.put(run.id, MergeBaseDocument(commit="0123456789abcdef", commits=("0123456789abcdef",)))
     assert "runs up to the merge base 0123456789ab" in read(browser.get(f"{RUNS}/{run.id}").text).text

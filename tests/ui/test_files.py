@@ -1,5 +1,6 @@
 """Files of a run: its logs and nothing else."""
 
+import gzip
 import os
 from pathlib import Path
 
@@ -64,7 +65,7 @@ def test_a_log(browser: TestClient, run: str) -> None:
     assert answer.headers["x-content-type-options"] == "nosniff"
     answer = browser.get(f"/certification/runs/{run}/file", params={"file": MAIN})
     assert answer.content.startswith(b"\x1b[31mred")
-    assert answer.headers["content-disposition"] == 'attachment; filename="main.log"'
+    assert answer.headers["content-disposition"] == "attachment; filename*=utf-8''main.log"
 
 
 LOGS = MAIN.rpartition("/")[0]
@@ -143,7 +144,7 @@ def test_thousands_of_files(browser: TestClient, home: Path, run: str) -> None:
     assert browser.get(f"/certification/runs/{run}").status_code == 200
 
 
-def test_secrets_in_a_log_are_masked_on_the_page_and_kept_in_the_download(
+def test_secrets_in_a_log_are_masked_on_the_page_and_in_the_download(
     browser: TestClient, run: str, home: Path
 ) -> None:
     log = home / "runs" / run / "norm_train_cpu%2Ftrain" / "node-a" / "logs" / "main.log"
@@ -153,4 +154,21 @@ def test_secrets_in_a_log_are_masked_on_the_page_and_kept_in_the_download(
         browser.get(f"/certification/runs/{run}/tail", params=file).text
         == "GET https://x/?token=***&a=1\nenv {…}\nloss: 1\n"
     )
-    assert "SECRET123" in browser.get(f"/certification/runs/{run}/file", params=file).text
+    answer = browser.get(f"/certification/runs/{run}/file", params=file)
+    assert answer.text == "GET https://x/?token=***&a=1\nenv {…}\nloss: 1\n"
+    assert answer.headers["Content-Disposition"] == "attachment; filename*=utf-8''main.log"
+
+
+def test_a_download_is_complete_and_unpacked(browser: TestClient, run: str, home: Path) -> None:
+    """Bytes that are not text, lines without an end, secrets across blocks, compressed files."""
+    log = home / "runs" / run / MAIN
+    whole = b"\xff\xfe 1\r\n" + b"loss: 0.5\n" * 60_000 + "é".encode() * 150_000 + b"\n"
+    log.write_bytes(whole + b"password=SECRET123 " * 50_000 + b"\npassword=SECRET123")
+    expected = whole + b"password=*** " * 50_000 + b"\npassword=***"
+    got = browser.get(f"/certification/runs/{run}/file", params={"file": MAIN}).content
+    assert b"SECRET" not in got
+    assert got == expected
+    log.with_name("main.log.gz").write_bytes(gzip.compress(log.read_bytes()))
+    log.unlink()
+    answer = browser.get(f"/certification/runs/{run}/file", params={"file": f"{MAIN}.gz"})
+    assert (answer.content, "main.log.gz" in answer.headers["Content-Disposition"]) == (expected, False)

@@ -1,4 +1,4 @@
-"""The lists: golden as a person sees them; filters, pages and what is said when there is nothing to show."""
+"""The lists: golden as a user sees them; filters, pages and what is said when there is nothing to show."""
 
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -38,9 +38,9 @@ def history(store: Store) -> None:
             suite_sha256="ab" * 32,
             framework="paddle 3.3.1",
         )
-        store.create_run(run)
+        store.runs.create(run)
         reason = "" if word is Status.PASS else f"node-b does not answer ({number})"
-        store.finish_run(run.id, word, reason, run.created_at + 90)
+        store.runs.finish(run.id, word, reason, run.created_at + 90)
 
 
 @pytest.mark.parametrize(("path", "name"), [("/", "chains"), ("/runs", "runs"), ("/runs?chain=none", "nothing")])
@@ -81,7 +81,7 @@ def test_filters_stay_when_another_is_chosen(browser: TestClient, history: None)
 def test_a_page_at_a_time(browser: TestClient, store: Store) -> None:
     for number in range(120):
         run = a_run(f"r{number:03}", chain=f"s/m{number}/a", created_at=T0 + number)
-        store.create_run(run)
+        store.runs.create(run)
     for path in ("/", "/runs"):
         found: list[str] = []
         link = path
@@ -116,7 +116,7 @@ def test_there_is_no_database(browser: TestClient, machine: TestClient, home: Pa
 def test_it_is_older_or_newer(browser: TestClient, store: Store) -> None:
     tell(store)
     for revision, said in (("", "run `tipcflow db upgrade`"), ("9999", "install the tipcflow that migrated it")):
-        with store._write() as connection:
+        with store.database.write() as connection:
             connection.execute(text("UPDATE alembic_version SET version_num = :to"), {"to": revision})
         assert said in look(browser, "/", 503).text
 

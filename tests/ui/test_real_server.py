@@ -1,4 +1,4 @@
-"""The real api-server and a real browser: every route with and without a login, and what a person sees."""
+"""The real api-server and a real browser: every route with and without a login, and what a user sees."""
 
 import json
 import re
@@ -122,21 +122,21 @@ def test_a_log_is_loaded_when_it_is_opened(
 
 def test_it_follows_a_run(page: chromium.Page, served: server.ApiServer, written: Store, home: Path) -> None:
     run = a_run("20261121t100000-goes-on-0001", chain="sample/other/train_infer_python")
-    written.create_run(run, a_plan())
+    written.runs.create(run, a_plan())
     page.open(f"{served.url}/certification/runs/{run.id}")
     page.wait("document.querySelector('h1 .st-running')")
-    written.open_attempt(run.id, TRAIN, run.nodes, run.created_at + 1)
+    written.attempts.open(run.id, TRAIN, run.nodes, run.created_at + 1)
     event_writer(home, run.id)(Event(Kind.NOTE, "waiting for free slots"))
     page.wait("document.querySelector('#live').textContent.includes('waiting for free slots')")
     page.wait("document.querySelector('#steps .st-running')")
-    written.close_attempt(run.id, TRAIN, 1, Status.CANCELLED, "", (), run.created_at + 2)
-    written.finish_run(run.id, Status.CANCELLED, "stopped by a user", run.created_at + 9)
+    written.attempts.close(run.id, TRAIN, 1, Status.CANCELLED, "", (), run.created_at + 2)
+    written.runs.finish(run.id, Status.CANCELLED, "stopped by a user", run.created_at + 9)
     page.wait("document.querySelector('h1 .st-cancelled')")
     page.wait("!document.body.dataset.running")
 
 
 def test_inside_airflow(page: chromium.Page, served: server.ApiServer, run: Run) -> None:
-    """The page is in the navigation; it follows Airflow's colours; the way to the DAG run leaves the frame."""
+    """The page is in the navigation; it follows Airflow's colors; the way to the DAG run leaves the frame."""
     inside = "document.querySelector('iframe[title=Certification]')?.contentDocument"
     page.show(1280, 800, "dark")
     page.open(f"{served.url}/")

@@ -1,5 +1,6 @@
-"""The page of a run: golden ones as a person sees them."""
+"""The page of a run: golden ones as a user sees them."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -7,8 +8,10 @@ from fastapi.testclient import TestClient
 from tests.support.stories import INFER, T0, TRAIN, a_plan, a_record, a_run, losses, some_facts, tell
 from tests.ui.html_text import read
 
+from tipcflow.cli.show.page import page as cli_page
 from tipcflow.domain import CheckResult, EndReason, Failure, FailureClass, Run, Status
-from tipcflow.domain.run.failure import FAILURES, failure_key
+from tipcflow.domain.run_documents import CertificateDocument, FailuresDocument, WhyDocument
+from tipcflow.execute.verdict.run_data import load_run
 from tipcflow.report import certificate
 from tipcflow.store import Store
 
@@ -24,7 +27,7 @@ def page(browser: TestClient, run: Run | str) -> str:
 def passed(store: Store, home: Path) -> Run:
     run = tell(store, a_run(suite_commit="c0ffee" * 6 + "1234", framework="paddle 3.3.1", seed=0))
     checks = [
-        CheckResult(check="ran.steps", status=Status.PASS, reason="every planned step is accounted for"),
+        CheckResult(check="ran.steps", status=Status.PASS, reason="all planned steps have a status"),
         CheckResult(
             check="parity.onednn", status=Status.PASS, reason="same class everywhere", step=INFER,
             leg="cpu_onednn_on", values={"images": 80, "max_abs": 1.2e-07},
@@ -37,10 +40,10 @@ def passed(store: Store, home: Path) -> Run:
             for leg in ("cpu_onednn_on", "cpu_onednn_off")
         ),
     ]  # fmt: skip
-    store.set_check_results(run.id, checks)
-    store.finish_run(run.id, Status.PASS, "2 checks passed, 2 insufficient_data", run.created_at + 20)
-    run = store.get_run(run.id)
-    store.put_document(run.id, "certificate", certificate(store.facts(run.id), run, checks))
+    store.checks.replace(run.id, checks)
+    store.runs.finish(run.id, Status.PASS, "2 checks passed, 2 insufficient_data", run.created_at + 20)
+    run = store.runs.get(run.id)
+    store.documents.put(run.id, CertificateDocument(certificate(store.history.facts(run.id), run, checks)))
     logs = home / "runs" / run.id / "norm_train_cpu%2Ftrain" / "node-a" / "logs"
     logs.mkdir(parents=True)
     (logs / "main.log").write_text("[1/5] loss 0.5\n")
@@ -51,46 +54,46 @@ def passed(store: Store, home: Path) -> Run:
 def failed(store: Store, home: Path) -> Run:
     """The second node's training crashed in the second try; inference was blocked."""
     run = a_run(trigger="weekly")
-    store.create_run(run, a_plan())
-    store.save_node_facts(
-        run.id, [some_facts("node-a", unreachable={"node-b": "timed out"}), some_facts("node-b")]
-    )
+    store.runs.create(run, a_plan())
+    store.nodes.save(run.id, [some_facts("node-a", unreachable={"node-b": "timed out"}), some_facts("node-b")])
     crash = {"reason": EndReason.EXITED, "exit_code": 1, "ended_at": T0 + 4}
     for attempt, killed in ((1, 0), (2, 2)):
-        number = store.open_attempt(run.id, TRAIN, run.nodes, T0 + 20 * attempt)
+        number = store.attempts.open(run.id, TRAIN, run.nodes, T0 + 20 * attempt)
         records = [
             a_record(run.id, node="node-a", attempt=number, reason=EndReason.STOPPED, exit_code=None),
             a_record(run.id, node="node-b", attempt=number, killed=killed, **crash),
         ]
         status = Status.INFRA_FAILURE if attempt == 1 else Status.FAILED
-        store.close_attempt(run.id, TRAIN, number, status, "node-b: exit 1", records, T0 + 20 * attempt + 13)
+        store.attempts.close(run.id, TRAIN, number, status, "node-b: exit 1", records, T0 + 20 * attempt + 13)
     crashed = Failure(failure_class=FailureClass.CODE_ERROR, node="node-b", rank=1, followers=("node-a",))
-    store.merge_document(run.id, FAILURES, {failure_key(TRAIN, 2): crashed.model_dump(mode="json")})
-    store.add_measurements(losses(run.id, [2.0, float("nan")], attempt=2))
-    store.set_step(run.id, TRAIN, Status.FAILED, "node-b: ended with 1: ValueError: bad <shape>")
-    store.set_step(run.id, INFER, Status.BLOCKED, f"{TRAIN} did not succeed")
+    store.documents.merge(
+        run.id, FailuresDocument, {FailuresDocument.key(TRAIN, 2): crashed.model_dump(mode="json")}
+    )
+    store.measurements.add(losses(run.id, [2.0, float("nan")], attempt=2))
+    store.steps.set(run.id, TRAIN, Status.FAILED, "node-b: ended with 1: ValueError: bad <shape>")
+    store.steps.set(run.id, INFER, Status.BLOCKED, f"{TRAIN} did not succeed")
     checks = [
         CheckResult(check="loss.finite", status=Status.FAILED, reason="1 of 2 losses is nan", step=TRAIN),
         CheckResult(check="speed.ips", status=Status.REGRESSION, reason="70 of 100", step=TRAIN, gating=False),
     ]
-    store.set_check_results(run.id, checks)
+    store.checks.replace(run.id, checks)
     parts = [f"{TRAIN}: node-b: exit 1", "loss.finite: nan"]
-    store.put_document(run.id, "why", {"line": "; ".join(parts), "parts": parts})
-    store.finish_run(run.id, Status.FAILED, "; ".join(parts), T0 + 60)
+    store.documents.put(run.id, WhyDocument(line="; ".join(parts), parts=parts))
+    store.runs.finish(run.id, Status.FAILED, "; ".join(parts), T0 + 60)
     logs = home / "runs" / run.id / "norm_train_cpu%2Ftrain" / "node-b" / "logs"
     logs.mkdir(parents=True)
     (logs / "main.log").write_text('Traceback (most recent call last):\n  File "a.py"\nValueError: bad <shape>\n')
     peer = logs.parents[1] / "node-a" / "logs"
     peer.mkdir(parents=True)
     (peer / "main.log").write_text("stopped because of node-b\n")
-    return store.get_run(run.id)
+    return store.runs.get(run.id)
 
 
 def without_plan(store: Store, _: Path) -> Run:
     run = a_run(suite_sha256="ab" * 32, nodes=())
-    store.create_run(run)
-    store.finish_run(run.id, Status.CONFIG_ERROR, "mode: found 'lite', expected one of …", T0 + 0.4)
-    return store.get_run(run.id)
+    store.runs.create(run)
+    store.runs.finish(run.id, Status.CONFIG_ERROR, "mode: found 'lite', expected one of …", T0 + 0.4)
+    return store.runs.get(run.id)
 
 
 @pytest.mark.parametrize("made", [passed, failed, without_plan])
@@ -99,6 +102,28 @@ def test_golden(browser: TestClient, store: Store, home: Path, made: object) -> 
     assert seen.problems == []
     golden = GOLDEN / f"run_{made.__name__}.txt"  # type: ignore[attr-defined]
     assert seen.text == golden.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("made", [passed, failed])
+def test_the_cli_shows_the_same_words_and_numbers(
+    browser: TestClient, store: Store, home: Path, made: object
+) -> None:
+    run = made(store, home)  # type: ignore[operator]
+    lines = cli_page(load_run(store, run), home / "runs" / run.id, width=None)
+    html = page(browser, run)
+    on_page = " ".join(read(html).text.split())
+    cells = [cell for title in ("CHECKS", "STEPS", "LEGS") for cell in cells_of(lines, title)]
+    assert len(cells) > 10
+    # The ID of a leg is the tooltip of its row.
+    assert [cell for cell in cells if cell not in on_page and f'title="{cell}"' not in html] == []
+
+
+def cells_of(lines: list[str], title: str) -> list[str]:
+    """The cells of a table of the CLI, without its head, attempt numbers and the mark of non-gating checks."""
+    body = lines[lines.index(title) + 2 :]
+    rows = body[: body.index("")] if "" in body else body
+    found = [cell.removeprefix("(not gating) ") for row in rows for cell in re.split(" {2,}", row)]
+    return [cell for cell in found if cell and not cell.isdecimal()]
 
 
 def test_no_such_run(browser: TestClient, store: Store) -> None:
@@ -111,15 +136,17 @@ def test_the_certificate_can_be_kept(browser: TestClient, store: Store, home: Pa
     run = passed(store, home)
     answer = browser.get(f"/certification/runs/{run.id}/certificate.json?keep=true")
     assert answer.headers["content-disposition"] == f'attachment; filename="{run.id}.certificate.json"'
-    assert answer.json() == store.document(run.id, "certificate")
+    assert CertificateDocument(answer.json()) == store.documents.get(run.id, CertificateDocument)
     assert browser.get(f"/certification/runs/{failed.__name__}/certificate.json").status_code == 404
 
 
 def test_a_forged_certificate_is_said(browser: TestClient, store: Store, home: Path) -> None:
     run = passed(store, home)
-    forged = store.document(run.id, "certificate")
+    kept = store.documents.get(run.id, CertificateDocument)
+    assert kept is not None
+    forged = kept.root
     forged["checks"][0]["reason"] = "nothing happened"
-    store.put_document(run.id, "certificate", forged)
+    store.documents.put(run.id, CertificateDocument(forged))
     assert "the certificate was modified" in read(page(browser, run)).text
 
 
@@ -150,5 +177,5 @@ def test_the_way_to_its_dag_run(browser: TestClient, store: Store, airflow_app: 
                 session.add(DagRun(dag_id=dag_id, run_after=after, **known))
     run = tell(store, a_run(run_id_of("sample.model.file", "ci__1~a", after)))
     assert 'href="/dags/sample.model.file/runs/ci__1~a"' in page(browser, run)
-    store.create_run(a_run("20261121t093005-other-00000000"), a_plan())
+    store.runs.create(a_run("20261121t093005-other-00000000"), a_plan())
     assert "DAG run in Airflow" not in page(browser, "20261121t093005-other-00000000")

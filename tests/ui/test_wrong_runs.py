@@ -11,10 +11,11 @@ from sqlalchemy import text
 from tests.support.stories import INFER, T0, TRAIN, a_plan, a_record, a_run, losses, some_facts, tell
 from tests.ui.html_text import read
 
-from tipcflow.airflow_api.certification import RunFacts
 from tipcflow.domain import CheckResult, Command, EndReason, Leg, Run, Status, Step, StepKind
+from tipcflow.domain.run_documents import CertificateDocument, EngineDocument
 from tipcflow.execute.events import event_writer
 from tipcflow.execute.progress import Event, Kind
+from tipcflow.report.api import RunFacts
 from tipcflow.store import Store
 
 _BREAKS_OUT = "\"'><img src=x onerror=alert(1)><script>alert(2)</script></td></table></section>"
@@ -22,19 +23,19 @@ HOSTILE = _BREAKS_OUT + "{{7*7}}&amp;\x00\x1b[31m\ud800"
 
 
 def sql(store: Store, statement: str, **values: object) -> None:
-    with store._write() as connection:
+    with store.database.write() as connection:
         connection.execute(text(statement), values)
 
 
 def running_without_plan(store: Store, home: Path) -> Run:
-    store.create_run(a_run(nodes=()))
+    store.runs.create(a_run(nodes=()))
     return a_run()
 
 
 def running(store: Store, home: Path) -> Run:
     run = a_run()
-    store.create_run(run, a_plan())
-    store.open_attempt(run.id, TRAIN, run.nodes, T0 + 3)
+    store.runs.create(run, a_plan())
+    store.attempts.open(run.id, TRAIN, run.nodes, T0 + 3)
     tell_event = event_writer(home, run.id)
     tell_event(Event(Kind.STEP_STARTED, step=TRAIN, node="node-a,node-b", at=T0 + 3))
     tell_event(Event(Kind.LOG, "[Epoch 1, iter: 7] loss: 0.5\n", step=TRAIN, node="node-a", at=T0 + 5))
@@ -46,19 +47,19 @@ def running(store: Store, home: Path) -> Run:
 
 def cancelled(store: Store, home: Path) -> Run:
     run = a_run()
-    store.create_run(run, a_plan())
-    number = store.open_attempt(run.id, TRAIN, run.nodes, T0 + 3)
+    store.runs.create(run, a_plan())
+    number = store.attempts.open(run.id, TRAIN, run.nodes, T0 + 3)
     lost = [a_record(run.id, node="node-a", reason=EndReason.LOST, exit_code=None, started_at=0.0, ended_at=0.0)]
-    store.close_attempt(run.id, TRAIN, number, Status.CANCELLED, "stopped by a user", lost, T0 + 2)
-    store.set_step(run.id, TRAIN, Status.CANCELLED, "stopped by a user")
-    store.finish_run(run.id, Status.CANCELLED, "stopped by a user", T0 - 100)
+    store.attempts.close(run.id, TRAIN, number, Status.CANCELLED, "stopped by a user", lost, T0 + 2)
+    store.steps.set(run.id, TRAIN, Status.CANCELLED, "stopped by a user")
+    store.runs.finish(run.id, Status.CANCELLED, "stopped by a user", T0 - 100)
     return run
 
 
 def no_steps(store: Store, home: Path) -> Run:
     run = a_run()
-    store.create_run(run, a_plan(steps=(), variants=()))
-    store.finish_run(run.id, Status.FAILED, "", T0)
+    store.runs.create(run, a_plan(steps=(), variants=()))
+    store.runs.finish(run.id, Status.FAILED, "", T0)
     return run
 
 
@@ -66,17 +67,17 @@ def no_legs(store: Store, home: Path) -> Run:
     run = a_run()
     step = Step(id="infer", kind=StepKind.INFER_CPU, nodes=("node-a",))
     nobody = Step(id="nobody", kind=StepKind.EVAL, nodes=())
-    store.create_run(run, a_plan(steps=(step, nobody)))
-    store.finish_run(run.id, Status.FAILED, "no leg", T0)
+    store.runs.create(run, a_plan(steps=(step, nobody)))
+    store.runs.finish(run.id, Status.FAILED, "no leg", T0)
     return run
 
 
 def not_finite(store: Store, home: Path) -> Run:
     run = tell(store, a_run())
-    number = store.open_attempt(run.id, TRAIN, run.nodes, T0 + 30)
-    store.add_measurements(losses(run.id, [math.nan, math.inf, -math.inf] * 900, attempt=number))
+    number = store.attempts.open(run.id, TRAIN, run.nodes, T0 + 30)
+    store.measurements.add(losses(run.id, [math.nan, math.inf, -math.inf] * 900, attempt=number))
     values = {"a": math.nan, "b": [math.inf, {"c": -math.inf}], "d": None}
-    store.set_check_results(
+    store.checks.replace(
         run.id, [CheckResult(check="loss.finite", status=Status.FAILED, reason="nan", values=values)]
     )
     return run
@@ -88,8 +89,8 @@ def huge(store: Store, home: Path) -> Run:
         CheckResult(check=f"c{number % 7}", status=Status.FAILED, reason="word " * 4000, values={"k": "v" * 9999})
         for number in range(120)
     ]
-    store.set_check_results(run.id, checks)
-    store.finish_run(run.id, Status.FAILED, "; ".join(["x" * 20_000] * 100), T0 + 1)
+    store.checks.replace(run.id, checks)
+    store.runs.finish(run.id, Status.FAILED, "; ".join(["x" * 20_000] * 100), T0 + 1)
     return run
 
 
@@ -102,21 +103,21 @@ def hostile(store: Store, home: Path) -> Run:
     legs = (Leg(id=HOSTILE, command=command, device="cpu", precision=HOSTILE),)
     step = Step(id=HOSTILE, kind=StepKind.TRAIN, nodes=(HOSTILE,), commands={HOSTILE: command})
     infer = Step(id=f"{HOSTILE}2", kind=StepKind.INFER_CPU, nodes=(HOSTILE,), legs=legs)
-    store.create_run(run, a_plan(params_file=HOSTILE, steps=(step, infer)))
-    with store._read() as connection:
+    store.runs.create(run, a_plan(params_file=HOSTILE, steps=(step, infer)))
+    with store.database.read() as connection:
         stored = connection.execute(text("SELECT step FROM steps ORDER BY position")).scalars().all()
-    number = store.open_attempt(run.id, stored[0], (HOSTILE,), T0)
-    store.close_attempt(run.id, stored[0], number, Status.FAILED, HOSTILE, (), T0 + 1)
-    store.set_step(run.id, stored[0], Status.FAILED, HOSTILE)
-    store.set_leg(run.id, stored[1], HOSTILE, 1, Status.FAILED, HOSTILE)
-    store.save_node_facts(run.id, some_facts("n", os=HOSTILE, cpu_model=HOSTILE, gpus=({"name": HOSTILE},)))
+    number = store.attempts.open(run.id, stored[0], (HOSTILE,), T0)
+    store.attempts.close(run.id, stored[0], number, Status.FAILED, HOSTILE, (), T0 + 1)
+    store.steps.set(run.id, stored[0], Status.FAILED, HOSTILE)
+    store.steps.set_leg(run.id, stored[1], HOSTILE, 1, Status.FAILED, HOSTILE)
+    store.nodes.save(run.id, some_facts("n", os=HOSTILE, cpu_model=HOSTILE, gpus=({"name": HOSTILE},)))
     values = {HOSTILE: HOSTILE, "list": [HOSTILE], "dict": {HOSTILE: HOSTILE}}
     answer = {"check": HOSTILE, "reason": HOSTILE, "step": HOSTILE, "leg": HOSTILE, "values": values}
-    store.set_check_results(run.id, [CheckResult(status=Status.PASS, **answer)] * 2)
-    store.put_document(
-        run.id, "certificate", {"schema": HOSTILE, "sha256": HOSTILE, "links": [{"section": HOSTILE}]}
+    store.checks.replace(run.id, [CheckResult(status=Status.PASS, **answer)] * 2)
+    store.documents.put(
+        run.id, CertificateDocument({"schema": HOSTILE, "sha256": HOSTILE, "links": [{"section": HOSTILE}]})
     )
-    store.put_document(run.id, "engine", {})
+    store.documents.put(run.id, EngineDocument({}))
     event_writer(home, run.id)(Event(Kind.NOTE, HOSTILE.replace("\ud800", ""), step=HOSTILE[:20]))
     return run
 
@@ -136,16 +137,16 @@ def torn_plan(store: Store, home: Path) -> Run:
 def no_certificate(store: Store, home: Path) -> Run:
     run = tell(store)
     for body in (7, "x", [], {}):
-        store.put_document(run.id, "certificate", body)
+        store.documents.put(run.id, CertificateDocument(body))
     return run
 
 
 def timeless(store: Store, home: Path) -> Run:
     run = a_run(created_at=1e18)
-    store.create_run(run, a_plan())
-    number = store.open_attempt(run.id, TRAIN, run.nodes, -1e18)
-    store.close_attempt(run.id, TRAIN, number, Status.PASS, "", [a_record(run.id, started_at=9e17)], 5.0)
-    store.finish_run(run.id, Status.PASS, "", -5.0)
+    store.runs.create(run, a_plan())
+    number = store.attempts.open(run.id, TRAIN, run.nodes, -1e18)
+    store.attempts.close(run.id, TRAIN, number, Status.PASS, "", [a_record(run.id, started_at=9e17)], 5.0)
+    store.runs.finish(run.id, Status.PASS, "", -5.0)
     return run
 
 
@@ -204,7 +205,7 @@ def test_what_goes_on_is_followed(browser: TestClient, store: Store, home: Path)
     assert "running train node-a" in seen.text
     assert "waiting infer_cpu" in seen.text
     assert "No heartbeat for" in seen.text
-    store.finish_run(run.id, Status.CANCELLED, "stopped", T0 + 9)
+    store.runs.finish(run.id, Status.CANCELLED, "stopped", T0 + 9)
     assert ("body", {}) in read(browser.get(f"/certification/runs/{run.id}").text).tags
 
 

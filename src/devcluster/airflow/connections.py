@@ -14,10 +14,15 @@ def connections_env(cluster: Cluster) -> dict[str, str]:
     Raises:
         ConfigError: a node has no connection id, no ssh target or no known host key.
     """
-    return {f"AIRFLOW_CONN_{node.connection.upper()}": json.dumps(_connection(node)) for node in cluster.nodes}
+    return {f"AIRFLOW_CONN_{node.connection.upper()}": json.dumps(connection_of(node)) for node in cluster.nodes}
 
 
-def _connection(node: Node) -> dict[str, object]:
+def connection_of(node: Node) -> dict[str, object]:
+    """Return the connection of a node with an ssh host, as a JSON object.
+
+    Raises:
+        ConfigError: the node has no connection id, no ssh host or no known host key.
+    """
     if not node.connection:
         raise ConfigError("no id for the connection", key=f"nodes.{node.name}.connection")
     if not node.ssh.host:

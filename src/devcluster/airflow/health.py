@@ -20,29 +20,29 @@ def unhealthy(url: str, components: tuple[str, ...], since: float, *, timeout_s:
         since: Unix time of the start; an earlier heartbeat belongs to another process.
     """
     try:
-        told = _get(f"{url}/api/v2/monitor/health", timeout_s)
-        # The first request to the task execution API takes seconds to initialise it: without this request,
+        status = _get(f"{url}/api/v2/monitor/health", timeout_s)
+        # The first request to the task execution API takes seconds to initialize it: without this request,
         # the first task would exceed its time limit.
         _get(f"{url}/execution/health", timeout_s)
     except (OSError, ValueError):
         return list(components)
     waited_for = {part: name for part, name in _PARTS.items() if name in components}
-    return [name for part, name in waited_for.items() if not _alive(told.get(part) or {}, part, since)]
+    return [name for part, name in waited_for.items() if not _alive(status.get(part) or {}, part, since)]
 
 
 def _get(url: str, timeout_s: float) -> dict[str, Any]:
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     with opener.open(url, timeout=timeout_s) as answer:
-        told = json.load(answer)
-    return told if isinstance(told, dict) else {}
+        content = json.load(answer)
+    return content if isinstance(content, dict) else {}
 
 
-def _alive(told: dict[str, Any], part: str, since: float) -> bool:
+def _alive(component: dict[str, Any], part: str, since: float) -> bool:
     try:
-        beat = datetime.fromisoformat(told[f"latest_{part}_heartbeat"]).timestamp()
+        beat = datetime.fromisoformat(component[f"latest_{part}_heartbeat"]).timestamp()
     except (KeyError, TypeError, ValueError):
         return False
-    return bool(told.get("status") == "healthy" and beat >= since)
+    return bool(component.get("status") == "healthy" and beat >= since)
 
 
 def free_port(preferred: int = 0) -> int:
@@ -58,6 +58,6 @@ def free_port(preferred: int = 0) -> int:
                 probe.bind((LOOPBACK, port))
             except OSError:
                 continue
-            found: int = probe.getsockname()[1]
-            return found
+            bound_port: int = probe.getsockname()[1]
+            return bound_port
     raise InfraError(f"no free port at {LOOPBACK}")

@@ -44,7 +44,7 @@ def read_settings(path: Path) -> list[Setting]:
         lines = path.read_text().splitlines()
     except OSError as error:
         raise ConfigError("cannot be read", file=str(path), hint="it holds the settings for Airflow") from error
-    found: dict[str, Setting] = {}
+    settings: dict[str, Setting] = {}
     why: list[str] = []
     for number, line in enumerate(lines, 1):
         text = line.strip()
@@ -54,11 +54,11 @@ def read_settings(path: Path) -> list[Setting]:
             why.append(text.lstrip("# "))
         else:
             setting = _setting(path, number, text, " ".join(why))
-            if setting.key in found:
-                raise ConfigError("stands twice", file=str(path), line=number, key=setting.key)
-            found[setting.key] = setting
+            if setting.key in settings:
+                raise ConfigError("duplicate key", file=str(path), line=number, key=setting.key)
+            settings[setting.key] = setting
             why = []
-    return list(found.values())
+    return list(settings.values())
 
 
 def _setting(path: Path, number: int, text: str, why: str) -> Setting:

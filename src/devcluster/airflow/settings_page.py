@@ -14,7 +14,9 @@ _HEAD = ("| section | option | value | why |", "|---|---|---|---|")
 
 def table(settings: Sequence[Setting]) -> str:
     """Return the settings as a Markdown table with a trailing newline."""
-    rows = [f"| `{one.section}` | `{one.option}` | `{one.value}` | {one.why} |" for one in settings]
+    rows = [
+        f"| `{setting.section}` | `{setting.option}` | `{setting.value}` | {setting.why} |" for setting in settings
+    ]
     return "\n".join([*_HEAD, *rows]) + "\n"
 
 

@@ -17,11 +17,12 @@ from devcluster.airflow import state as states
 from devcluster.airflow.environment import LOOPBACK, Folders, environment
 from devcluster.airflow.health import free_port, unhealthy
 from devcluster.airflow.home import USER, airflow_home
-from devcluster.airflow.kept import Job, Kept
 from devcluster.airflow.migration import airflow_version, is_migrated, note_migrated
+from devcluster.airflow.supervisor_client import Job, SupervisorClient
 from devcluster.local_nodes.processes import start_time
-from devcluster.signals import GATE
+from devcluster.signals import interrupt_guard
 from tipcflow.domain import InfraError
+from tipcflow.domain.numbers.limits import limit
 
 COMPONENTS = ("api-server", "scheduler", "dag-processor", "triggerer")
 READY_DEADLINE_S = 300.0
@@ -62,7 +63,7 @@ def airflow_stack(
         configs: TIPCFLOW_CONFIG_DIR; its `airflow.env` contains the settings.
         env: additional environment of every component; overrides the settings (another database, executor, …).
         connections: `AIRFLOW_CONN_<ID>` to JSON, as returned by `connections_env`.
-        components: components to start; besides the four, `worker` is available for the CeleryExecutor.
+        components: components to start; in addition to the four, `worker` is available for the CeleryExecutor.
         port: port of the UI and API if it is free; otherwise, and for 0, any free port.
         report: receives progress messages, one line each.
 
@@ -72,7 +73,7 @@ def airflow_stack(
         ConfigError: the settings file is invalid.
         Interrupted: Ctrl-C or SIGTERM was received; all processes are ended first.
     """
-    with beginning_airflow(
+    with starting_airflow(
         home, dags=dags, plugins=plugins, configs=configs, env=env, port=port, report=report
     ) as stack:
         stack.start(connections or {}, components=components)
@@ -81,7 +82,7 @@ def airflow_stack(
 
 
 @contextmanager
-def beginning_airflow(
+def starting_airflow(
     home: Path,
     *,
     dags: Path,
@@ -96,9 +97,9 @@ def beginning_airflow(
     For callers with parallel preparation, such as the nodes of the connections.
     """
     stack: Stack | None = None
-    with GATE.installed():
+    with interrupt_guard.installed():
         try:
-            with GATE.hold():
+            with interrupt_guard.hold():
                 stack = Stack(home, Folders(dags, plugins, configs), env=env or {}, port=port, report=report)
             yield stack
         finally:
@@ -150,7 +151,7 @@ class Stack:
         self.folders = folders
         self.components: dict[str, Path] = {}
         self._connections: dict[str, str] = {}
-        self._kept: Kept | None = None
+        self._supervisor: SupervisorClient | None = None
         self._ownership = states.Ownership(self.airflow_home)
         try:
             states.remove_leftovers(self.airflow_home, report)
@@ -167,13 +168,13 @@ class Stack:
         """Start the supervisor, and the migration under it."""
         key, _, value = self._state.marker.partition("=")
         self._state.save(self.airflow_home)
-        self._kept = Kept({**self._env, key: value}, self._log_of("keeper"))
-        self._state.keeper = (self._kept.pid, start_time(self._kept.pid))
+        self._supervisor = SupervisorClient({**self._env, key: value}, self._log_of("supervisor"))
+        self._state.keeper = (self._supervisor.pid, start_time(self._supervisor.pid))
         self._state.save(self.airflow_home)
         migrated = is_migrated(self._airflow, self._env)
         if not migrated:
             self._report("making Airflow's database")
-        self._kept.first(None if migrated else self._job("migration", "db", "migrate"))
+        self._supervisor.first(None if migrated else self._job("migration", "db", "migrate"))
 
     def start(self, connections: Mapping[str, str], *, components: Sequence[str] = COMPONENTS) -> None:
         """Request the start of the components once the database is ready; do not wait."""
@@ -204,10 +205,10 @@ class Stack:
             self._connections, [self._job(name, *_ARGUMENTS.get(name, (name,))) for name in names]
         )
 
-    def _running(self) -> Kept:
-        if self._kept is None:
+    def _running(self) -> SupervisorClient:
+        if self._supervisor is None:
             raise InfraError("this Airflow was closed")
-        return self._kept
+        return self._supervisor
 
     def wait_ready(self, *, deadline_s: float = READY_DEADLINE_S) -> None:
         """Wait until all components are healthy.
@@ -216,21 +217,21 @@ class Stack:
             InfraError: a component ended, or is not healthy within the deadline.
             Interrupted: a signal was received.
         """
-        begun = told = time.monotonic()
+        begun = reported_at = time.monotonic()
         names = tuple(self.components)
         self._report(f"starting Airflow ({', '.join(names)})")
         while waiting := unhealthy(self.url, names, self.since):
-            GATE.check()
+            interrupt_guard.check()
             self.check()
             now = time.monotonic()
             if now - begun > deadline_s:
                 raise InfraError(
-                    f"Airflow was not up after {deadline_s:g} s; missing: {', '.join(waiting)}\n"
+                    f"Airflow was not up after {limit(deadline_s)}; missing: {', '.join(waiting)}\n"
                     + self._tail(waiting[0]),
                     hint=f"all logs are in {self._airflow.logs}",
                 )
-            if now - told >= _TELL_EVERY_S:
-                told = now
+            if now - reported_at >= _TELL_EVERY_S:
+                reported_at = now
                 self._report(f"still waiting for Airflow's {', '.join(waiting)} ({now - begun:.0f} s)")
             time.sleep(_POLL_S)
         self.check()
@@ -243,16 +244,16 @@ class Stack:
         Raises:
             InfraError: a process ended; with its exit code and the last lines of its log.
         """
-        kept = self._running()
-        for name, code in list(kept.ended.items()):
+        supervisor = self._running()
+        for name, code in list(supervisor.ended.items()):
             if name != "migration" or code:
                 what = "database migration" if name == "migration" else name
                 raise InfraError(
                     f"Airflow's {what} ended with exit code {code}\n{self._tail(name)}",
                     hint=f"all logs are in {self._airflow.logs}",
                 )
-        if kept.gone:
-            raise InfraError("the process that keeps Airflow ended", hint=f"see {self._log_of('keeper')}")
+        if supervisor.gone:
+            raise InfraError("the supervisor of Airflow ended", hint=f"see {self._log_of('supervisor')}")
 
     def close(self) -> None:
         """End all processes. Idempotent; signals are deferred until the end.
@@ -263,12 +264,12 @@ class Stack:
         # A forked child must not end its parent's processes.
         if os.getpid() != self._owner:
             return
-        with GATE.hold():
-            if self._kept is not None:
-                self._kept.close()
+        with interrupt_guard.hold():
+            if self._supervisor is not None:
+                self._supervisor.close()
                 states.kill_marked(self._state)
                 (self.airflow_home / "stack.json").unlink(missing_ok=True)
-                self._kept = None
+                self._supervisor = None
             self._ownership.release()
 
     def _job(self, name: str, *arguments: str) -> Job:

@@ -1,7 +1,6 @@
 """Owner of a home's Airflow: ensures one instance at a time and finds leftovers of a killed owner."""
 
 import contextlib
-import fcntl
 import json
 import os
 import secrets
@@ -10,7 +9,9 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from devcluster.airflow.keeper import GRACE_S, KILL_S, MARK
+from filelock import FileLock, Timeout
+
+from devcluster.airflow.supervisor import GRACE_S, KILL_S, MARK
 from devcluster.local_nodes.processes import kill_if_same, marked, start_time, wait_until
 from tipcflow.domain import InfraError
 
@@ -50,20 +51,20 @@ class Ownership:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._file = (folder / "owner.lock").open("w")
+        self._lock = FileLock(folder / "owner.lock", timeout=0, thread_local=False, fallback_to_soft=False)
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            self._file.close()
+            self._lock.acquire()
+        except Timeout as error:
             other = read_state(folder)
             at = f" by process {other.owner[0]}, at {other.url}" if other else ""
             raise InfraError(
-                f"the Airflow of {folder} is already running{at}", hint="end it, or use another TIPCFLOW_HOME"
+                f"the Airflow of {folder} is already running{at}",
+                hint="end it (`tipcflow airflow down`, or Ctrl-C in the demo), or use another TIPCFLOW_HOME",
             ) from error
 
     def release(self) -> None:
         """Release the lock. Idempotent."""
-        self._file.close()
+        self._lock.release()
 
 
 def new_state(url: str) -> State:
@@ -74,8 +75,8 @@ def new_state(url: str) -> State:
 def read_state(folder: Path) -> State | None:
     """Return the content of `stack.json`, None if the file is missing."""
     try:
-        told = json.loads((folder / "stack.json").read_text())
-        return State(told["id"], tuple(told["owner"]), tuple(told["keeper"]), told["url"])
+        content = json.loads((folder / "stack.json").read_text())
+        return State(content["id"], tuple(content["owner"]), tuple(content["keeper"]), content["url"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
@@ -91,7 +92,11 @@ def remove_leftovers(folder: Path, report: Callable[[str], None]) -> None:
         return
     # The supervisor detects its owner's death after a short delay; without a supervisor, no wait is needed.
     with contextlib.suppress(InfraError):
-        wait_until(lambda: start_time(old.keeper[0]) != old.keeper[1], "", deadline_s=GRACE_S + KILL_S)
+        wait_until(
+            lambda: start_time(old.keeper[0]) != old.keeper[1],
+            "the supervisor did not end",
+            deadline_s=GRACE_S + KILL_S,
+        )
     kill_if_same(*old.keeper)
     left = kill_marked(old)
     if left:
@@ -115,5 +120,5 @@ def kill_marked(state: State) -> int:
                 os.kill(pid, signal.SIGKILL)
         return not left
 
-    wait_until(gone, "processes of a local Airflow end", deadline_s=10.0)
+    wait_until(gone, "processes of a local Airflow did not end", deadline_s=10.0)
     return len(seen)

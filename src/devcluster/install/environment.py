@@ -1,6 +1,5 @@
 """CPU Paddle environment of the nodes, created once from the locked requirements and then reused."""
 
-import fcntl
 import hashlib
 import os
 import shutil
@@ -9,12 +8,15 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from filelock import FileLock
+
 from devcluster.install.install import run_installer
 from devcluster.install.uv import base_python, require_uv, requirements_dir
 from tipcflow.domain import InfraError
+from tipcflow.report.text.units import size
 
 # The wheel has 200 MB, unpacked with its dependencies 870 MB; both exist temporarily.
-NEEDED_BYTES = 1_600_000_000
+NEEDED_BYTES = 3 << 29
 # Paddle 3.3.1 has wheels for these.
 _OLDEST, _NEWEST = (3, 11), (3, 13)
 _STAMP = ".tipcflow-complete"
@@ -34,9 +36,8 @@ def node_environment(home: Path, report: Callable[[str], None], *, kind: str = "
         return folder / "bin" / "python"
     requirements = requirements_dir() / f"{kind}.txt"
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with (folder.parent / f"{kind}.lock").open("w") as lock:
-        # Another start may be creating it: wait, then check again. Installers have a deadline.
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    # Another start may be creating it: wait, then check again. Installers have a deadline.
+    with FileLock(folder.parent / f"{kind}.lock", fallback_to_soft=False):
         if not is_ready(home, kind):
             (folder / _STAMP).unlink(missing_ok=True)
             _make(folder, requirements, home, report)
@@ -62,7 +63,7 @@ def _make(folder: Path, requirements: Path, home: Path, report: Callable[[str], 
     free = shutil.disk_usage(folder.parent).free
     if free < NEEDED_BYTES:
         raise InfraError(
-            f"{folder} needs {NEEDED_BYTES / 1e9:.1f} GB, the disk has {free / 1e9:.1f} GB left",
+            f"{folder} needs {size(NEEDED_BYTES)}, the disk has {size(free)} left",
             hint="free some room, or set TIPCFLOW_HOME to a folder on another disk",
         )
     uv = require_uv(home, report)
@@ -89,17 +90,17 @@ def _fitting_python(uv: Path) -> str:
     if _OLDEST <= sys.version_info[:2] <= _NEWEST:
         return base_python()
     request = f">={_OLDEST[0]}.{_OLDEST[1]},<{_NEWEST[0]}.{_NEWEST[1] + 1}"
-    found = subprocess.run(
+    result = subprocess.run(
         [str(uv), "python", "find", "--no-python-downloads", "--system", request],
         capture_output=True,
         text=True,
         timeout=60,
         check=False,
     )
-    if found.returncode:
+    if result.returncode:
         ours = ".".join(str(part) for part in sys.version_info[:2])
         raise InfraError(
             f"Paddle has no wheel for Python {ours}, and there is no other Python on this machine",
             hint="install Python 3.11, 3.12 or 3.13 beside it",
         )
-    return found.stdout.strip()
+    return result.stdout.strip()

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from tipcflow.domain import InfraError
+from tipcflow.domain.numbers.limits import limit
 
 DEADLINE_S = 1800.0
 _END_S = 10.0
@@ -25,7 +26,7 @@ _FAILURES = [
     (
         r"hash mismatch|HASH MISMATCH|do not match the hash|THESE PACKAGES DO NOT MATCH",
         "a downloaded file is not the one whose hash is recorded",
-        "try again; if it stays so, do not install it: the package index or a proxy changes files",
+        "retry; if it persists, do not install: the package index or a proxy changes files",
     ),
     (
         r"dns error|error sending request|Failed to fetch|Could not connect|[Cc]onnection refused|timed out|"
@@ -110,7 +111,7 @@ def run_installer(
     finally:
         timer.cancel()
     if late.is_set():
-        raise InfraError(f"{what} cannot be installed: it took longer than {deadline_s:g} s")
+        raise InfraError(f"{what} cannot be installed: it took longer than {limit(deadline_s)}")
     if code:
         raise explain("".join(lines), what=what, folder=folder)
 

@@ -26,26 +26,29 @@ class Need(NamedTuple):
         package: package name in Debian and derivatives.
         use: purpose of the program.
         services: services that the package may start.
+        optional: whether local nodes work without it.
     """
 
     program: str
     package: str
     use: str
     services: tuple[str, ...] = ()
+    optional: bool = False
 
 
-SSHD = Need("sshd", "openssh-server", "is what local nodes are reached by", ("ssh.socket", "ssh.service"))
-SSH_KEYGEN = Need("ssh-keygen", "openssh-client", "makes the keys of local nodes")
-PING = Need("ping", "iputils-ping", "tells whether nodes reach each other")
-IP = Need("ip", "iproute2", "makes the network of local nodes")
-UNSHARE = Need("unshare", "util-linux", "makes local nodes")
-REDIS = Need("redis-server", "redis-server", "is what Celery workers are tested with", ("redis-server.service",))
-CHROMIUM = Need("chromium", "chromium", "is what pages are tested in")
-COMPOSE = Need("docker-compose", "docker-compose", "checks docker-compose.yaml")
-POSTGRES = Need("initdb", "postgresql", "is tested against", ("postgresql.service",))
-FAKETIME = Need("faketime", "faketime", "sets a node's clock ahead")
+SSHD = Need("sshd", "openssh-server", "access to local nodes", ("ssh.socket", "ssh.service"))
+SSH_KEYGEN = Need("ssh-keygen", "openssh-client", "keys of local nodes")
+PING = Need("ping", "iputils-ping", "network check between nodes", optional=True)
+IP = Need("ip", "iproute2", "network of local nodes in namespaces", optional=True)
+UNSHARE = Need("unshare", "util-linux", "start of local nodes in namespaces", optional=True)
+REDIS = Need("redis-server", "redis-server", "tests of Celery workers", ("redis-server.service",))
+CHROMIUM = Need("chromium", "chromium", "tests of the pages")
+COMPOSE = Need("docker-compose", "docker-compose", "test of docker-compose.yaml")
+POSTGRES = Need("initdb", "postgresql", "tests of the database", ("postgresql.service",))
+IPTABLES = Need("iptables", "iptables", "tests with Docker's packet filter")
+FAKETIME = Need("faketime", "faketime", "tests with a wrong clock")
 
-FOR_TESTS = (POSTGRES, REDIS, CHROMIUM, COMPOSE, FAKETIME)
+FOR_TESTS = (POSTGRES, REDIS, CHROMIUM, COMPOSE, FAKETIME, IPTABLES)
 FOR_NODES = (SSHD, SSH_KEYGEN, PING)
 FOR_NAMESPACES = (IP, UNSHARE)
 
@@ -55,41 +58,56 @@ def for_local_nodes() -> tuple[Need, ...]:
     return (*FOR_NODES, *FOR_NAMESPACES) if os.geteuid() == 0 else FOR_NODES
 
 
-def where_is(need: Need) -> str:
+def find_program(need: Need) -> str:
     """Return the program's path, '' if missing; also search sbin and PostgreSQL's own folder."""
     if need.program == "sshd":
         return find_sshd()
     path = os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
-    found = shutil.which(need.program, path=path)
-    if need.program == "initdb" and not found:
-        found = str(next(iter(Path("/usr/lib/postgresql").glob("*/bin/initdb")), ""))
-    return found or ""
+    program = shutil.which(need.program, path=path)
+    if need.program == "initdb" and not program:
+        program = str(next(iter(Path("/usr/lib/postgresql").glob("*/bin/initdb")), ""))
+    return program or ""
 
 
 def ensure(needs: Sequence[Need], report: Callable[[str], None]) -> None:
-    """Install missing programs.
+    """Install missing programs; report optional ones that cannot be installed.
 
     Raises:
-        InfraError: a program is missing and cannot be installed; the message names what to install.
+        InfraError: a required program is missing and cannot be installed; the message names what to install.
     """
-    missing = [need for need in needs if not where_is(need)]
+    missing = [need for need in needs if not find_program(need)]
     if not missing:
         return
+    if (way := _way_to_install()) is not None:
+        _refuse(missing, way, report)
+        return
     names = " ".join(need.package for need in missing)
-    programs = ", ".join(need.program for need in missing)
-    if not shutil.which("apt-get"):
-        raise InfraError(f"missing on this machine: {programs}", hint=f"install what Debian calls {names}")
-    if os.geteuid() != 0:
-        raise InfraError(f"missing on this machine: {programs}", hint=f"sudo apt-get install {names}")
     report(f"installing {names} (services are not started)")
     running = _active([service for need in missing for service in need.services])
     with _no_service_starts():
         _apt("update", "-qq", report=report)
         _apt("install", "-qq", "-y", "--no-install-recommends", *(need.package for need in missing), report=report)
     _quiet_down([service for need in missing for service in need.services], running)
-    still = [need.program for need in missing if not where_is(need)]
+    still = [need.program for need in missing if not find_program(need)]
     if still:
         raise InfraError(f"still missing after the installation of {names}: {', '.join(still)}")
+
+
+def _way_to_install() -> str | None:
+    """Return the start of the hint to install packages; None if this process can install them itself."""
+    if not shutil.which("apt-get"):
+        return "install what Debian calls"
+    return None if os.geteuid() == 0 else "sudo apt-get install"
+
+
+def _refuse(missing: Sequence[Need], way: str, report: Callable[[str], None]) -> None:
+    required = [need for need in missing if not need.optional]
+    if required:
+        programs = ", ".join(need.program for need in required)
+        names = " ".join(need.package for need in required)
+        raise InfraError(f"missing on this machine: {programs}", hint=f"{way} {names}")
+    for need in missing:
+        report(f"{need.program} ({need.use}) is not installed: {way} {need.package}")
 
 
 def _apt(*arguments: str, report: Callable[[str], None]) -> None:

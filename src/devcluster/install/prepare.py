@@ -9,7 +9,7 @@ from pathlib import Path
 
 from devcluster.install import packages
 from devcluster.install.environment import node_environment
-from devcluster.signals import GATE
+from devcluster.signals import interrupt_guard
 from tipcflow.domain import TipcflowError, exit_code
 
 
@@ -31,7 +31,7 @@ def main() -> None:
     from tipcflow.config.settings import settings
 
     try:
-        with GATE.installed():
+        with interrupt_guard.installed():
             prepare(settings().home, lambda line: print(line, file=sys.stderr), tests="--tests" in sys.argv[1:])  # noqa: T201
     except TipcflowError as error:
         print(f"{error.status.value}: {error}", file=sys.stderr)  # noqa: T201

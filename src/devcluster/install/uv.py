@@ -30,8 +30,8 @@ def find_uv(home: Path) -> Path | None:
     for candidate in (home / "uv" / "bin" / "uv", Path(sys.executable).with_name("uv")):
         if os.access(candidate, os.X_OK):
             return candidate
-    found = shutil.which("uv")
-    return Path(found) if found else None
+    program = shutil.which("uv")
+    return Path(program) if program else None
 
 
 def base_python() -> str:
@@ -45,9 +45,9 @@ def require_uv(home: Path, report: Callable[[str], None]) -> Path:
     Raises:
         InfraError: neither uv nor pip is available, or the package index is unreachable.
     """
-    found = find_uv(home)
-    if found:
-        return found
+    uv = find_uv(home)
+    if uv:
+        return uv
     report("installing uv with pip")
     target = home / "uv"
     argv = [base_python(), "-m", "pip", "install", "--quiet", "--require-hashes", "--upgrade"]

@@ -1,1 +1,4 @@
-"""Local nodes: sshd in network namespaces (as root) or on loopback addresses."""
+"""Local nodes: sshd in network namespaces (as root) or on loopback addresses.
+
+Public: `init`, `kinds`, `nodes`, `processes`, `sshd`, `state`.
+"""

@@ -167,7 +167,7 @@ class Backend(ABC):
                     os.kill(member.pid, signal.SIGKILL)
             return not left
 
-        wait_until(gone, f"sshd of node {node.name} ends", deadline_s=10.0)
+        wait_until(gone, f"sshd of node {node.name} did not end", deadline_s=10.0)
 
     def kill_recorded(self) -> None:
         """End the state's processes: SIGTERM, because init then ends its children; SIGKILL if they remain.
@@ -184,5 +184,5 @@ class Backend(ABC):
             for pid, started in recorded:
                 kill_if_same(pid, started, number)
             with contextlib.suppress(InfraError):
-                return wait_until(gone, "", deadline_s=READY_DEADLINE_S)
+                return wait_until(gone, "local nodes did not end", deadline_s=READY_DEADLINE_S)
         raise InfraError(f"processes of local nodes do not end: {recorded}")

@@ -54,13 +54,13 @@ def descendants(marker: bytes) -> list[int]:
                 parents[int(entry.name)] = int(stat.rpartition(")")[2].split()[1])
                 if marker in Path(entry.path, "environ").read_bytes():
                     marked.append(int(entry.name))
-    found, todo = marked, [os.getpid()]
+    pids, todo = marked, [os.getpid()]
     while todo:
         parent = todo.pop()
         children = [pid for pid, above in parents.items() if above == parent]
-        found += children
+        pids += children
         todo += children
-    return found
+    return pids
 
 
 class Init:

@@ -21,7 +21,16 @@ class Loopback(Backend):
     kind = "loopback"
 
     def plan(self, names: tuple[str, ...]) -> None:
-        """Choose addresses 127.64-127.x.n from the instance's random id."""
+        """Choose addresses 127.64-127.x.n from the instance's random id.
+
+        Raises:
+            InfraError: sshd would refuse every login of root.
+        """
+        if os.geteuid() == 0 and sshd.is_root_locked():
+            raise InfraError(
+                "the account of root is locked, so sshd accepts no key for it",
+                hint="unlock it without a password (usermod -p '*' root), or start the nodes as another user",
+            )
         high, low = int(self.state.id[:2], 16), int(self.state.id[2:4], 16)
         for index, name in enumerate(names):
             address = f"127.{64 + high % 64}.{low}.{index + 1}"
@@ -76,7 +85,7 @@ class Loopback(Backend):
                     os.kill(pid, signal.SIGKILL)
             return not left
 
-        wait_until(gone, "processes of local nodes end", deadline_s=10.0)
+        wait_until(gone, "processes of local nodes did not end", deadline_s=10.0)
 
 
 def _free_port(address: str) -> int:

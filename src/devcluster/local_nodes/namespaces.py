@@ -13,6 +13,7 @@ import json
 import os
 import secrets
 import select
+import shutil
 import subprocess
 import uuid
 from pathlib import Path
@@ -29,19 +30,35 @@ _UNSHARE = ["unshare", "--net", "--pid", "--ipc", "--uts", "--mount", "--propaga
 
 
 def unavailable() -> str:
-    """Return why this machine or user cannot run namespace nodes ('' if it can)."""
+    """Return why this machine or user cannot run namespace nodes, with the remedy if any ('' if it can)."""
     if os.geteuid() != 0:
-        return "not root"
+        return "network namespaces require root"
+    for program, package in (("unshare", "util-linux"), ("nsenter", "util-linux"), ("ip", "iproute2")):
+        if not shutil.which(program):
+            return f"the program {program} is missing: install the package {package}"
+    try:
+        return _refused()
+    except InfraError as error:
+        return error.message
+
+
+def _refused() -> str:
+    """Return what the kernel refuses: a node's namespaces, the switch, or the link to it ('' for nothing)."""
     probe = call([*_UNSHARE, "--mount-proc", "ip", "link", "set", "lo", "up"], check=False)
     if probe.returncode:
-        return f"no namespaces here: {probe.stderr.strip()}"
+        return f"network namespaces are not permitted here, as in most containers: {_last(probe.stderr)}"
     bridge = call(["unshare", "--net", "ip", "link", "add", _BRIDGE, "type", "bridge"], check=False)
     if bridge.returncode:
-        return f"no bridges here: {bridge.stderr.strip()}"
+        return f"the kernel has no network bridges: {_last(bridge.stderr)}"
     name = f"tf{secrets.token_hex(4)}"
     cable = call(["ip", "link", "add", name, "type", "veth", "peer", "name", f"{name}p"], check=False)
     call(["ip", "link", "delete", name], check=False)
-    return f"no cables (veth) here: {cable.stderr.strip()}" if cable.returncode else ""
+    return f"the kernel has no virtual network links (veth): {_last(cable.stderr)}" if cable.returncode else ""
+
+
+def _last(text: str) -> str:
+    lines = text.strip().splitlines()
+    return lines[-1] if lines else "no reason given"
 
 
 class Namespaces(Backend):

@@ -1,8 +1,8 @@
 """Local SSH nodes with a real OpenSSH server, for the demo, the tests and the benchmarks.
 
-As root each node is a set of namespaces (`kind` "namespaces"); without root it is a loopback address with an
-unprivileged sshd ("loopback"). Both remove all their resources on close, also after an exception, Ctrl-C or
-SIGTERM; the next start removes leftovers of a SIGKILL.
+As root each node is a set of namespaces (`kind` "namespaces"). Without root, and where namespaces or the firewall
+do not permit it, it is a loopback address with an unprivileged sshd ("loopback"). Both remove all their resources
+on close, also after an exception, Ctrl-C or SIGTERM; the next start removes leftovers of a SIGKILL.
 """
 
 import atexit
@@ -13,17 +13,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
 
-from devcluster.local_nodes import namespaces, sshd, state
+from devcluster.local_nodes import sshd, state
 from devcluster.local_nodes.backend import Backend, LocalNode
+from devcluster.local_nodes.kinds import Kind, choose, sentence
 from devcluster.local_nodes.loopback import Loopback
 from devcluster.local_nodes.namespaces import Namespaces
 from devcluster.local_nodes.processes import Process, describe
-from devcluster.signals import GATE
-from tipcflow.domain import Cluster, Node, SshTarget
-
-Kind = Literal["namespaces", "loopback"]
+from devcluster.signals import interrupt_guard
+from tipcflow.domain import Cluster, InfraError, Node, SshTarget
 
 
 def _say_nothing(_message: str) -> None:
@@ -49,7 +47,7 @@ def local_nodes(
         python: interpreter of the nodes' environment; default: the current interpreter.
         env: environment of every step on the nodes; default: one OpenMP thread, because all nodes share this
             machine.
-        mode: kind of nodes; default: namespaces if available, otherwise loopback.
+        mode: kind of nodes; default: namespaces if they work on this machine, otherwise loopback.
         report: receives messages, one line each, such as the clean-up of a killed demo's leftovers.
 
     Raises:
@@ -57,9 +55,9 @@ def local_nodes(
         Interrupted: Ctrl-C or SIGTERM was received; all resources are removed first.
     """
     nodes: LocalNodes | None = None
-    with GATE.installed():
+    with interrupt_guard.installed():
         try:
-            with GATE.hold():
+            with interrupt_guard.hold():
                 nodes = LocalNodes(
                     home, names=tuple(names), slots=slots, python=python, env=env, mode=mode, report=report
                 )
@@ -83,7 +81,11 @@ class LocalNodes:
     Attributes:
         cluster: the nodes as the pipeline's cluster.
         kind: namespaces or loopback.
+        reason: why the kind is loopback, '' for namespaces.
     """
+
+    kind: Kind
+    reason: str
 
     def __init__(
         self,
@@ -103,10 +105,21 @@ class LocalNodes:
         # Not resolved: a virtual environment is identified by its symbolic link.
         self._python = Path(os.path.abspath(python or sys.executable))  # noqa: PTH100
         self._env = dict(env) if env is not None else {"OMP_NUM_THREADS": "1"}
-        self.kind: Kind = mode or ("loopback" if namespaces.unavailable() else "namespaces")
+        kind, reason = choose(mode)
         remove_leftovers(home, report)
+        try:
+            self._set_up(home, names, kind, reason)
+        except InfraError as error:
+            if mode is not None or kind == "loopback":
+                raise
+            reason = f"nodes in network namespaces failed: {error.message}"
+            report(f"local nodes are {sentence('loopback', reason)}")
+            self._set_up(home, names, "loopback", reason)
+
+    def _set_up(self, home: Path, names: tuple[str, ...], kind: Kind, reason: str) -> None:
+        self.kind, self.reason = kind, reason
         with state.locked():
-            self._state, self._ownership = state.new(home, self.kind)
+            self._state, self._ownership = state.new(home, kind)
             self._backend = _backend(self._state)
             atexit.register(self.close)
             try:
@@ -136,7 +149,7 @@ class LocalNodes:
             for node in nodes:
                 (node.folder / "authorized_keys").write_text(client.result() + "\n")
             (folder / "known_hosts").write_text("".join(known))
-            GATE.check()
+            interrupt_guard.check()
             self._state.save()
             for started in [pool.submit(self._backend.start, node) for node in nodes]:
                 started.result()
@@ -165,6 +178,13 @@ class LocalNodes:
                 for node in self._backend.nodes.values()
             ),
         )
+
+    @property
+    def sentence(self) -> str:
+        """Return one sentence about the nodes and their kind."""
+        names = list(self._backend.nodes)
+        nodes = f"{len(names)} nodes, {', '.join(names[:-1])} and {names[-1]}" if names[1:] else f"node {names[0]}"
+        return f"{nodes}: {sentence(self.kind, self.reason)}"
 
     @property
     def folder(self) -> Path:
@@ -196,6 +216,11 @@ class LocalNodes:
             check=False,
             stdin=subprocess.DEVNULL,
         )
+
+    def ended(self) -> list[str]:
+        """Return the names of nodes whose first process ended by itself."""
+        nodes = self._backend.nodes.values()
+        return [node.name for node in nodes if node.outer is not None and node.outer.poll() is not None]
 
     def cut(self, name: str) -> None:
         """Set the node's network link down (namespaces only)."""
@@ -239,7 +264,7 @@ class LocalNodes:
         # A forked child must not remove its parent's resources.
         if os.getpid() != self._owner or not Path(self._state.folder).exists():
             return
-        with GATE.hold():
+        with interrupt_guard.hold():
             nodes = list(self._backend.nodes.values())
             if nodes:
                 with ThreadPoolExecutor(max_workers=len(nodes)) as pool:
@@ -259,12 +284,12 @@ def remove_leftovers(home: Path, report: Callable[[str], None] = _say_nothing) -
     Returns: the number of removed sets of nodes.
     """
     with state.locked():
-        found = state.left_over(home)
-        for old in found:
+        instances = state.leftovers(home)
+        for old in instances:
             _backend(old).remove()
             state.forget(old)
             report(f"removed what a killed process (pid {old.owner[0]}) left behind: local nodes {old.id}")
-    return len(found)
+    return len(instances)
 
 
 def _backend(of: state.State) -> Backend:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tipcflow.domain import InfraError
+from tipcflow.domain.numbers.limits import limit
 
 # The listening sshd, and its processes per connection (their names depend on the version).
 _SSHD = ("sshd", "sshd-session", "sshd-auth")
@@ -50,6 +51,13 @@ def start_time(pid: int) -> int:
     return 0 if fields[0] in "ZX" else int(fields[19])
 
 
+def started_at(pid: int) -> float | None:
+    """Return the Unix time at which a process started, None if missing."""
+    ticks = start_time(pid)
+    boot = [line for line in Path("/proc/stat").read_text().splitlines() if line.startswith("btime ")]
+    return int(boot[0].split()[1]) + ticks / os.sysconf("SC_CLK_TCK") if ticks and boot else None
+
+
 def kill_if_same(pid: int, started: int, number: int = signal.SIGKILL) -> None:
     """Send a signal to a process unless its pid has been reused."""
     if pid > 0 and started and start_time(pid) == started:
@@ -64,15 +72,15 @@ def children(parent: int) -> list[int]:
 
 def in_pid_namespace(init: int) -> list[Member]:
     """Return the processes in the PID namespace of `init`, its first process, except `init`."""
-    found = []
+    members = []
     with contextlib.suppress(OSError):
         namespace = _pid_namespace(init)
         for seen in everything():
             # A process may end during the scan.
             with contextlib.suppress(OSError):
                 if seen.pid != init and _pid_namespace(seen.pid) == namespace:
-                    found.append(seen)
-    return found
+                    members.append(seen)
+    return members
 
 
 def below(init: int, marker: str) -> list[Member]:
@@ -93,12 +101,12 @@ def below(init: int, marker: str) -> list[Member]:
 
 def describe(members: list[Member]) -> list[Process]:
     """Return the living members except those of sshd, with the node's pids."""
-    found = []
+    processes = []
     for member in members:
         with contextlib.suppress(OSError):
             if not member.ended and not member.is_sshd:
-                found.append(Process(_pid_inside(member.pid), _cmdline(member.pid) or f"[{member.name}]"))
-    return sorted(found)
+                processes.append(Process(_pid_inside(member.pid), _cmdline(member.pid) or f"[{member.name}]"))
+    return sorted(processes)
 
 
 def has_marker(pid: int, marker: str) -> bool:
@@ -117,13 +125,16 @@ def marked(marker: str) -> list[int]:
 def wait_until(condition: Callable[[], bool], what: str, *, deadline_s: float) -> None:
     """Wait for a condition.
 
+    Args:
+        what: the failure in words without the time limit, such as `sshd did not end`.
+
     Raises:
-        InfraError: the condition is still false at the deadline; the message contains `what`.
+        InfraError: the condition is still false at the deadline; the message is `what` and the time limit.
     """
     deadline = time.monotonic() + deadline_s
     while not condition():
         if time.monotonic() > deadline:
-            raise InfraError(f"waited {deadline_s:g} s in vain: {what}")
+            raise InfraError(f"{what} within {limit(deadline_s)}")
         time.sleep(0.01)
 
 

@@ -26,10 +26,10 @@ def require_sshd() -> str:
     Raises:
         InfraError: sshd is not installed.
     """
-    found = find_sshd()
-    if not found:
+    program = find_sshd()
+    if not program:
         raise InfraError("the OpenSSH server is not installed", hint="install the package openssh-server")
-    return str(Path(found).resolve())
+    return str(Path(program).resolve())
 
 
 def make_key(path: Path, comment: str) -> str:
@@ -123,14 +123,18 @@ def last_line(log: Path) -> str:
     return lines[-1] if lines else "its log is empty"
 
 
-def minimal_shadow(folder: Path) -> Path | None:
-    """Return a shadow file for a locked root account, which sshd without PAM would reject; otherwise None."""
+def is_root_locked() -> bool:
+    """Whether root's account is locked, so that sshd without PAM rejects its keys."""
     try:
         entries = Path("/etc/shadow").read_text().splitlines()
     except OSError:
-        return None
-    locked = any(line.startswith("root:!") for line in entries)
-    if not locked:
+        return False
+    return any(line.startswith("root:!") for line in entries)
+
+
+def minimal_shadow(folder: Path) -> Path | None:
+    """Return a shadow file for a locked root account; None if the account is not locked."""
+    if not is_root_locked():
         return None
     shadow = folder / "shadow"
     shadow.touch(mode=0o600)

@@ -6,16 +6,16 @@ registry per user and machine lists the folders, so that leftovers in other home
 """
 
 import contextlib
-import fcntl
 import json
 import os
 import secrets
 import shutil
 import tempfile
-import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+
+from filelock import FileLock, Timeout
 
 from devcluster.local_nodes.processes import start_time
 from tipcflow.domain import InfraError
@@ -60,15 +60,19 @@ class State:
 
 
 class Ownership:
-    """The lock that distinguishes a living owner from a dead one."""
+    """The lock that distinguishes a living owner from a dead one.
+
+    Raises:
+        Timeout: another process holds the lock.
+    """
 
     def __init__(self, folder: Path) -> None:
-        self._file = (folder / "owner.lock").open("w")
-        fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        self._lock = FileLock(folder / "owner.lock", timeout=0, thread_local=False, fallback_to_soft=False)
+        self._lock.acquire()
 
     def release(self) -> None:
         """Release the lock. Idempotent."""
-        self._file.close()
+        self._lock.release()
 
 
 def registry() -> Path:
@@ -91,17 +95,15 @@ def locked() -> Iterator[None]:
         InfraError: another process held the lock until the deadline.
     """
     path = registry() / "lock"
-    deadline = time.monotonic() + LOCK_DEADLINE_S
-    with path.open("w") as file:
-        while True:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError as error:
-                if time.monotonic() > deadline:
-                    raise InfraError(f"another set-up of local nodes has held {path} for too long") from error
-                time.sleep(0.02)
+    lock = FileLock(path, timeout=LOCK_DEADLINE_S, poll_interval=0.02, fallback_to_soft=False)
+    try:
+        lock.acquire()
+    except Timeout as error:
+        raise InfraError(f"another set-up of local nodes has held {path} for {LOCK_DEADLINE_S:.0f} s") from error
+    try:
         yield
+    finally:
+        lock.release()
 
 
 def new(home: Path, kind: str) -> tuple[State, Ownership]:
@@ -122,27 +124,43 @@ def forget(state: State) -> None:
     _entry(state.id).unlink(missing_ok=True)
 
 
-def left_over(home: Path) -> list[State]:
+def leftovers(home: Path) -> list[State]:
     """Return instances without a living owner in this home and this user's other homes. Call it under `locked`."""
+    return [instance for instance in known(home) if not has_owner(instance)]
+
+
+def known(home: Path) -> list[State]:
+    """Return all instances in this home and this user's other homes."""
     folders = {path.parent for path in (home / "nodes").glob("*/owner.lock")}
     for entry in registry().glob("*.instance"):
-        folder = Path(entry.read_text())
+        try:
+            folder = Path(entry.read_text())
+        except FileNotFoundError:  # removed meanwhile
+            continue
         if folder.is_dir():
             folders.add(folder)
         else:
             entry.unlink(missing_ok=True)
-    found = []
-    for folder in sorted(folders):
-        try:
-            Ownership(folder).release()
-        except (BlockingIOError, PermissionError):
-            continue
-        try:
-            found.append(State(**json.loads((folder / "state.json").read_text())))
-        except (OSError, ValueError, TypeError):
-            # The owner was killed before it wrote the state, so it created no resource.
-            found.append(State(folder.name, "", str(folder)))
-    return found
+    return [_read(folder) for folder in sorted(folders)]
+
+
+def has_owner(state: State) -> bool:
+    """Whether a living process owns the instance."""
+    try:
+        Ownership(Path(state.folder)).release()
+    except (Timeout, PermissionError):
+        return True
+    except FileNotFoundError:  # removed meanwhile
+        return False
+    return False
+
+
+def _read(folder: Path) -> State:
+    try:
+        return State(**json.loads((folder / "state.json").read_text()))
+    except (OSError, ValueError, TypeError):
+        # The owner was killed before it wrote the state, so it created no resource.
+        return State(folder.name, "", str(folder))
 
 
 def _entry(identity: str) -> Path:

@@ -29,14 +29,14 @@ def free_subnet() -> ipaddress.IPv4Network:
 
 
 def _used() -> list[ipaddress.IPv4Network]:
-    found = []
+    networks = []
     for link in json.loads(call(["ip", "-j", "-4", "addr"]).stdout or "[]"):
         for address in link.get("addr_info", []):
             if "local" in address:
                 network = f"{address['local']}/{address['prefixlen']}"
-                found.append(ipaddress.IPv4Network(network, strict=False))
+                networks.append(ipaddress.IPv4Network(network, strict=False))
     for route in json.loads(call(["ip", "-j", "-4", "route", "show", "table", "all"]).stdout or "[]"):
         target = route.get("dst", "default")
         if target != "default":
-            found.append(ipaddress.IPv4Network(target, strict=False))
-    return found
+            networks.append(ipaddress.IPv4Network(target, strict=False))
+    return networks

@@ -1,7 +1,10 @@
-"""Client of Airflow's REST API; needs only an address and a login."""
+"""Client of Airflow's REST API; needs only an address and a login.
 
-from tipcflow.airflow_api.certification import RunFacts
+Public: `__all__`.
+"""
+
 from tipcflow.airflow_api.client import Airflow
 from tipcflow.airflow_api.models import Dag, DagRun, Health, RunState, TaskInstance
+from tipcflow.report.api import RunFacts
 
 __all__ = ["Airflow", "Dag", "DagRun", "Health", "RunFacts", "RunState", "TaskInstance"]

@@ -22,17 +22,17 @@ def json_of(answer: httpx.Response, url: str) -> dict[str, Any]:
         ConfigError: not a JSON object. Airflow answers unknown paths with its web page and status 200.
     """
     try:
-        told = answer.json()
+        content = answer.json()
     except ValueError:
-        told = None
-    if not isinstance(told, dict):
+        content = None
+    if not isinstance(content, dict):
         kind = answer.headers.get("content-type", "something").partition(";")[0]
         raise ConfigError(
             f"{url} does not respond like Airflow 3 at {answer.url.path}",
             found=f"{kind}, HTTP {answer.status_code}",
             expected="a JSON object",
         )
-    return told
+    return content
 
 
 def model_of(model: type[_Model], answer: httpx.Response, url: str) -> _Model:
@@ -57,11 +57,11 @@ def unknown_dag(dag_id: str, known: Sequence[str], url: str) -> ConfigError:
     """The error for an unknown DAG, with similar names or the number of known DAGs."""
     near = difflib.get_close_matches(dag_id, known, n=_NEAR, cutoff=0.5)
     if not known:
-        hint = "Airflow lists no DAG at all: has its dag-processor read the DAGs folder?"
+        hint = "Airflow lists no DAGs: check that the dag-processor has parsed the DAGs folder"
     elif near:
         hint = "near: " + ", ".join(near)
     else:
-        hint = f"Airflow lists {len(known)} DAGs, none with a near name"
+        hint = f"Airflow lists {len(known)} DAGs, none with a similar name"
     return ConfigError(f"Airflow at {url} has no DAG {dag_id}", hint=hint)
 
 
@@ -70,7 +70,7 @@ def refusal(answer: httpx.Response, url: str, dag_id: str, run_id: str) -> Confi
     about = f" run {run_id}" if run_id else ""
     what = f"DAG {dag_id}{about}" if dag_id else answer.url.path
     if answer.status_code == 403:
-        return ConfigError(f"Airflow at {url} does not let this login do that with {what}: {detail(answer)}")
+        return ConfigError(f"Airflow at {url} denies this login access to {what}: {detail(answer)}")
     if answer.status_code == 404 and run_id:
         return ConfigError(f"DAG {dag_id} has no run {run_id}")
     # Airflow appends the whole schema.
@@ -81,12 +81,23 @@ def refusal(answer: httpx.Response, url: str, dag_id: str, run_id: str) -> Confi
 def detail(answer: httpx.Response) -> str:
     """The error message of a response as one line, truncated."""
     try:
-        told = answer.json().get("detail", "")
+        message = answer.json().get("detail", "")
     except (ValueError, AttributeError):
         return answer.reason_phrase
-    if isinstance(told, list):
-        ones = [one for one in told if isinstance(one, dict)]
-        told = "; ".join(f"{'.'.join(map(str, one.get('loc', ())))}: {one.get('msg', '')}" for one in ones)
-    elif isinstance(told, dict):
-        told = told.get("message") or told.get("reason") or told
-    return " ".join(str(told).split())[:_LONGEST_DETAIL]
+    if isinstance(message, list):
+        entries = [entry for entry in message if isinstance(entry, dict)]
+        message = "; ".join(
+            f"{'.'.join(map(str, entry.get('loc', ())))}: {entry.get('msg', '')}" for entry in entries
+        )
+    elif isinstance(message, dict):
+        message = message.get("message") or message.get("reason") or message
+    return " ".join(str(message).split())[:_LONGEST_DETAIL]
+
+
+def hint_of(answer: httpx.Response) -> str:
+    """The remedy that a response of the Certification pages states, truncated; '' if it states none."""
+    try:
+        hint = answer.json().get("hint", "")
+    except (ValueError, AttributeError):
+        return ""
+    return " ".join(str(hint).split())[:_LONGEST_DETAIL]

@@ -1,5 +1,6 @@
 """A small client of Airflow's REST API (v2), tested with 3.3.2."""
 
+import json
 from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
@@ -8,10 +9,10 @@ from urllib.parse import quote
 import httpx
 
 from tipcflow.airflow_api.answers import json_of, model_of, refusal, unknown_dag
-from tipcflow.airflow_api.certification import RunFacts
 from tipcflow.airflow_api.http import Http
 from tipcflow.airflow_api.models import Dag, DagRun, Health, ImportFault, TaskInstance
 from tipcflow.domain import ConfigError
+from tipcflow.report.api import RunFacts
 
 _API = "/api/v2"
 # Airflow's default `[api] maximum_page_limit`; with another limit it returns fewer entries, never more.
@@ -71,16 +72,16 @@ class Airflow:
 
     def health(self, *, deadline_s: float | None = None) -> Health:
         """The health of scheduler, triggerer, dag_processor and metadatabase; needs no login."""
-        told = json_of(
+        content = json_of(
             self._http.call("GET", f"{_API}/monitor/health", login=False, deadline_s=deadline_s), self.url
         )
-        parts = {name: part for name, part in told.items() if isinstance(part, dict)}
+        parts = {name: part for name, part in content.items() if isinstance(part, dict)}
         return Health(components={name: str(part.get("status") or "") for name, part in parts.items()})
 
     def dags(self) -> list[Dag]:
         """All parsed, existing DAGs, sorted by id."""
-        found = [Dag.model_validate(one) for one in self._pages(f"{_API}/dags", "dags", {"order_by": "dag_id"})]
-        return [dag for dag in found if not dag.is_stale]
+        dags = [Dag.model_validate(entry) for entry in self._pages(f"{_API}/dags", "dags", {"order_by": "dag_id"})]
+        return [dag for dag in dags if not dag.is_stale]
 
     def dag(self, dag_id: str) -> Dag:
         """One DAG; raises ConfigError with similar names if it is unknown."""
@@ -92,8 +93,8 @@ class Airflow:
         Args:
                 since: Unix time; older errors are ignored, because the file may have been fixed.
         """
-        found = map(ImportFault.model_validate, self._pages(f"{_API}/importErrors", "import_errors", {}))
-        return {one.filename: one.stack_trace for one in found if one.timestamp.timestamp() >= since}
+        faults = map(ImportFault.model_validate, self._pages(f"{_API}/importErrors", "import_errors", {}))
+        return {fault.filename: fault.stack_trace for fault in faults if fault.timestamp.timestamp() >= since}
 
     def unpause(self, dag_id: str) -> Dag:
         """Let the scheduler start the DAG's runs."""
@@ -133,14 +134,16 @@ class Airflow:
     def unfinished(self) -> list[DagRun]:
         """The queued and running runs of all DAGs, oldest first."""
         states = {"state": ["queued", "running"], "order_by": "run_after"}
-        return [DagRun.model_validate(one) for one in self._pages(f"{_API}/dags/~/dagRuns", "dag_runs", states)]
+        return [
+            DagRun.model_validate(entry) for entry in self._pages(f"{_API}/dags/~/dagRuns", "dag_runs", states)
+        ]
 
     def task_instances(self, dag_id: str, run_id: str, *, deadline_s: float | None = None) -> list[TaskInstance]:
         """All task instances of a run, including mapped ones, sorted by task id and map index."""
         path = f"{self._dag_run(dag_id, run_id)}/taskInstances"
         pages = self._pages(path, "task_instances", {}, dag_id, run_id, deadline_s)
-        found = [TaskInstance.model_validate(one) for one in pages]
-        return sorted(found, key=lambda one: (one.task_id, one.map_index))
+        instances = [TaskInstance.model_validate(entry) for entry in pages]
+        return sorted(instances, key=lambda instance: (instance.task_id, instance.map_index))
 
     def set_note(self, dag_id: str, run_id: str, note: str) -> DagRun:
         """Set the note of a run in the UI; Airflow stores 1000 characters."""
@@ -166,9 +169,32 @@ class Airflow:
             # Airflow answers unknown paths with its web page and status 200.
             raise ConfigError(
                 f"Airflow at {self.url} has no Certification page",
-                hint="tipcflow's plugins folder is not among its plugins",
+                hint="install `tipcflow[airflow]` in Airflow's environment and restart it",
             )
         return model_of(RunFacts, self._good(answer), self.url)
+
+    def put_connection(self, identity: str, connection: Mapping[str, Any]) -> None:
+        """Create a connection, or replace an existing one.
+
+        Args:
+            connection: `conn_type`, `host`, `port`, `login`, and `extra` as an object.
+        """
+        fields = {key: value for key, value in connection.items() if key != "extra"}
+        extra = json.dumps(connection.get("extra") or {})
+        body = {"connection_id": identity, **fields, "extra": extra}
+        answer = self._http.call("POST", f"{_API}/connections", json=body)
+        if answer.status_code == 409:
+            answer = self._http.call("PATCH", self._connection(identity), json=body)
+        self._good(answer)
+
+    def remove_connection(self, identity: str) -> None:
+        """Remove a connection. Idempotent."""
+        answer = self._http.call("DELETE", self._connection(identity))
+        if answer.status_code != 404:
+            self._good(answer)
+
+    def _connection(self, identity: str) -> str:
+        return f"{_API}/connections/{quote(identity, safe='')}"
 
     def _dag(self, dag_id: str) -> str:
         return f"{_API}/dags/{quote(dag_id, safe='')}"
@@ -212,10 +238,10 @@ class Airflow:
         while True:
             page_of = {**params, "limit": _PAGE, "offset": offset}
             answer = self._http.call("GET", path, params=page_of, deadline_s=deadline_s)
-            told = json_of(self._good(answer, dag_id, run_id), self.url)
-            yield from (page := list(told.get(key, ())))
+            content = json_of(self._good(answer, dag_id, run_id), self.url)
+            yield from (page := list(content.get(key, ())))
             offset += len(page)
-            if not page or offset >= int(told.get("total_entries") or 0):
+            if not page or offset >= int(content.get("total_entries") or 0):
                 return
 
     def _good(self, answer: httpx.Response, dag_id: str = "", run_id: str = "") -> httpx.Response:

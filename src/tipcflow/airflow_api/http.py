@@ -1,13 +1,15 @@
 """HTTP calls with a deadline: token login, retries with back-off while Airflow is unreachable."""
 
 import ipaddress
+import itertools
 import time
 from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
+from tenacity import Retrying, retry_if_exception_type, stop_before_delay, wait_exponential
 
-from tipcflow.airflow_api.answers import detail, json_of
+from tipcflow.airflow_api.answers import detail, hint_of, json_of
 from tipcflow.domain import ConfigError, InfraError
 
 # Timeout of one attempt; the deadline of a call bounds all attempts together.
@@ -19,6 +21,18 @@ _LONGEST_PAUSE_S = 5.0
 _NOT_NOW = frozenset({429, 502, 503, 504})
 # An error inside Airflow may be transient (a locked SQLite file); a permanent one must not use up the deadline.
 _TRIES_OF_500 = 3
+
+
+class _UnavailableError(Exception):
+    """Airflow does not respond now; the call is repeated until its deadline.
+
+    Attributes:
+        hint: the remedy, if the response states one.
+    """
+
+    def __init__(self, message: str, hint: str = "is its api-server running, and is this its address?") -> None:
+        super().__init__(message)
+        self.hint = hint
 
 
 class Http:
@@ -105,7 +119,7 @@ class Http:
         token = json_of(answer, self.url).get("access_token") if answer.is_success else None
         if not isinstance(token, str) or not token:
             raise ConfigError(
-                f"{self.url} gives no token (HTTP {answer.status_code} of POST /auth/token)",
+                f"{self.url} returned no token (HTTP {answer.status_code} of POST /auth/token)",
                 hint="is this Airflow 3, with an auth manager that gives tokens?",
             )
         return token
@@ -123,8 +137,12 @@ class Http:
         headers = {"Accept": "application/json"}
         if login:
             headers["Authorization"] = f"Bearer {self._token}"
-        pause, broken, why = _FIRST_PAUSE_S, 0, ""
-        while (left := until - time.monotonic()) > 0:
+        errors_500 = itertools.count(1)
+
+        def attempt() -> httpx.Response:
+            left = until - time.monotonic()
+            if left <= 0:
+                raise _UnavailableError("no time was left for a request")
             timeout = httpx.Timeout(min(_TRY_S, left), connect=min(_CONNECT_S, left))
             try:
                 answer = self._client.request(
@@ -133,25 +151,28 @@ class Http:
             except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
                 raise ConfigError(f"not an address: {self.url}: {error}") from error
             except httpx.HTTPError as error:
-                why = str(error) or type(error).__name__
-            else:
-                inside = answer.status_code == 500
-                broken += inside
-                if answer.status_code not in _NOT_NOW and not (inside and broken < _TRIES_OF_500):
-                    return self._seen(answer, path)
-                why = f"HTTP {answer.status_code}"
-            time.sleep(max(0.0, min(pause, until - time.monotonic())))
-            pause = min(pause * 2, _LONGEST_PAUSE_S)
-        raise InfraError(
-            f"Airflow at {self.url} cannot be reached: {why or 'no time was left to ask'}",
-            hint="is its api-server running, and is this its address?",
+                raise _UnavailableError(str(error) or type(error).__name__) from error
+            status = answer.status_code
+            if status in _NOT_NOW or (status == 500 and next(errors_500) < _TRIES_OF_500):
+                raise _UnavailableError(f"HTTP {status}: {detail(answer)}", hint_of(answer))
+            return self._seen(answer, path)
+
+        retrying = Retrying(
+            retry=retry_if_exception_type(_UnavailableError),
+            wait=wait_exponential(multiplier=_FIRST_PAUSE_S, max=_LONGEST_PAUSE_S),
+            stop=stop_before_delay(until - time.monotonic()),
+            reraise=True,
         )
+        try:
+            return retrying(attempt)
+        except _UnavailableError as error:
+            raise InfraError(f"Airflow at {self.url} is unavailable: {error}", hint=error.hint) from error
 
     def _seen(self, answer: httpx.Response, path: str) -> httpx.Response:
         if answer.is_redirect:
             # Following the redirect would turn a POST into a GET and send the token to another host.
             where = answer.headers.get("location", "")
-            raise ConfigError(f"{self.url} redirects {path} to {where}", hint="give the address that it leads to")
+            raise ConfigError(f"{self.url} redirects {path} to {where}", hint="use the redirect target as address")
         if answer.status_code >= 500:
             raise InfraError(
                 f"Airflow at {self.url} failed at {path}: HTTP {answer.status_code}: {detail(answer)}"
@@ -172,9 +193,9 @@ def _checked(url: str) -> str:
         login, host, parts = None, None, urlsplit("")
     if login:
         # All messages contain the address, so it must not contain a secret; this message omits it.
-        raise ConfigError("a login in the address of Airflow", expected="address and login apart")
+        raise ConfigError("Airflow URL must not contain credentials", expected="the URL and the login separately")
     if not host or parts.scheme not in ("http", "https") or parts.query or parts.fragment:
-        raise ConfigError("not the address of Airflow", found=url, expected="e.g. https://airflow.example.org")
+        raise ConfigError("not an Airflow URL", found=url, expected="e.g. https://airflow.example.org")
     return host
 
 

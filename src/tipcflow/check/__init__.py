@@ -1,6 +1,9 @@
-"""Checks: evaluate a run's facts and give the verdict. One pure module per question, no I/O."""
+"""Checks: evaluate a run's facts and give the verdict. One pure module per question, no I/O.
+
+Public: `__all__`, `context`, `judge`, `select`.
+"""
 
 from tipcflow.check.context import CheckContext, Confirmation, Pin
-from tipcflow.check.judge import judge, verdict, why
+from tipcflow.check.judge import judge, verdict, verdict_reasons
 
-__all__ = ["CheckContext", "Confirmation", "Pin", "judge", "verdict", "why"]
+__all__ = ["CheckContext", "Confirmation", "Pin", "judge", "verdict", "verdict_reasons"]

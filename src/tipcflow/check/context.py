@@ -1,14 +1,14 @@
 """The inputs of checks besides a run's own facts."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from tipcflow.config.goldens import Goldens
 from tipcflow.config.policy import Policy
 from tipcflow.config.references import References
 from tipcflow.config.suite import Prints
-from tipcflow.domain import Declared, Facts, PastRun, Run
+from tipcflow.domain import Declared, Expectation, Facts, MetricKey, PastRun, Run
 
 
 @dataclass(frozen=True)
@@ -27,13 +27,13 @@ class Confirmation:
 
     Attributes:
         run: its id.
-        medians: 'step|leg|metric' -> median, of the steps and legs that succeeded.
+        medians: key -> median, of the steps and legs that succeeded.
         missing: why the confirm run lacks a metric.
         failed: the reason if the confirm run is `failed`, '' if it is not or only exceeded its budget.
     """
 
     run: str
-    medians: Mapping[str, float]
+    medians: Mapping[MetricKey, float]
     missing: str = ""
     failed: str = ""
 
@@ -45,17 +45,19 @@ class CheckContext:
     Attributes:
         history: accepted earlier runs of the same chain, mode and environment class, oldest first.
         references: the suite's targets; None if it has no file.
-        pins: 'step|leg|metric' -> its pinned value.
+        pins: key -> its pinned value.
         confirmation: the result of a confirm run; None if none was requested.
         unconfirmable: why no confirm run can tell of numbers that depend on the mode (accuracy, loss, memory); ''
             when one can.
         evaluable: ids, without repeats, of evaluation steps that one can do again all the same.
         goldens: the predictions stored for the chain in this mode; None if there are none.
-        before: what the plan of the last of these runs declared; None without a run.
+        before: what the plan of the last of these runs declared, or of the last run of any status and environment
+            if there is none of these; None without a run.
+        expected: the evidence recorded when the run's plan was made.
         prints: what the suite's logs contain and what is optional in them.
         probes: node -> probe -> its times in accepted earlier runs on that node, of any chain.
-        elsewhere: for a run without a history in its environment class, the class that has most of the chain's
-            accepted runs, and how many.
+        elsewhere: for a run with fewer than `min_history` runs in its environment class, the class that has most
+            of the chain's accepted runs, and how many.
         run: the run itself, for its framework and the suite's hash; None in tests of checks that need neither.
     """
 
@@ -66,17 +68,17 @@ class CheckContext:
     confirmation: Confirmation | None = None
     unconfirmable: str = ""
     evaluable: frozenset[str] = frozenset()
-    pins: Mapping[str, Pin] = field(default_factory=dict)
+    pins: Mapping[MetricKey, Pin] = field(default_factory=dict)
     before: Declared | None = None
+    expected: tuple[Expectation, ...] = ()
     prints: Prints = field(default_factory=Prints)
     elsewhere: tuple[str, int] = ("", 0)
     probes: Mapping[str, Mapping[str, tuple[float, ...]]] = field(default_factory=dict)
     run: Run | None = None
 
-    def past(self, key: str) -> list[float]:
+    def past(self, key: MetricKey) -> list[float]:
         """The finite values of a metric (key of `numbers_of`) in the last accepted runs, oldest first."""
-        known = [run.medians[key] for run in self.history if math.isfinite(run.medians.get(key, math.nan))]
-        return known[-self.policy.history :]
+        return past_values(self.history, key)[-self.policy.history :]
 
     def framework(self, facts: Facts) -> str:
         """The framework as reported by the run, or else by its nodes; '' if unknown."""
@@ -89,3 +91,8 @@ class CheckContext:
     def suite_sha256(self) -> str:
         """Hash of the tested content of the suite; '' if unknown."""
         return self.run.suite_sha256 if self.run else ""
+
+
+def past_values(history: Iterable[PastRun], key: MetricKey) -> list[float]:
+    """The finite values of a metric in earlier runs, in the order of the runs."""
+    return [run.medians[key] for run in history if math.isfinite(run.medians.get(key, math.nan))]

@@ -9,6 +9,7 @@ from tipcflow.check.baseline.pinned import against_pinned
 from tipcflow.check.context import CheckContext
 from tipcflow.check.evidence import ran_evidence, ran_log, ran_removed
 from tipcflow.check.numeric.accuracy import accuracy_final
+from tipcflow.check.numeric.evaluation import accuracy_evaluation
 from tipcflow.check.numeric.loss import loss_falling, loss_finite
 from tipcflow.check.numeric.reproducible import loss_reproducible
 from tipcflow.check.predictions.golden import golden_results
@@ -18,12 +19,14 @@ from tipcflow.check.proof.confirm_run import confirm_run
 from tipcflow.check.proof.engine import ran_engine
 from tipcflow.check.proof.environment import NAME as ENVIRONMENT
 from tipcflow.check.proof.environment import environment_class
+from tipcflow.check.proof.group import ran_group
 from tipcflow.check.proof.steps import SUMMARY, executed_steps, ran_steps
 from tipcflow.check.proof.training import ran_training
+from tipcflow.check.proof.weights import ran_weights
 from tipcflow.check.proof.world import ran_world_size
 from tipcflow.check.select import trained, training_steps
 from tipcflow.check.summary import summary
-from tipcflow.domain import CheckResult, Facts, Status, run_status
+from tipcflow.domain import CheckResult, Facts, LegKey, Status, run_status
 
 Check = Callable[[Facts, CheckContext], list[CheckResult]]
 
@@ -35,7 +38,9 @@ CHECKS: tuple[Check, ...] = (
     ran_evidence,
     ran_log,
     ran_world_size,
+    ran_group,
     ran_training,
+    ran_weights,
     ran_engine,
     confirm_run,
     node_health,
@@ -43,6 +48,7 @@ CHECKS: tuple[Check, ...] = (
     loss_falling,
     loss_reproducible,
     accuracy_final,
+    accuracy_evaluation,
     parity_onednn,
     parity_chain,
     golden_results,
@@ -70,50 +76,52 @@ def verdict(facts: Facts, results: Iterable[CheckResult]) -> tuple[Status, str]:
         trained=bool(training_steps(facts)) and all(trained(facts, step) for step in training_steps(facts)),
         trains=facts.plan.trains,
     )
-    return status, "; ".join(why(facts, answers))
+    return status, "; ".join(verdict_reasons(facts, answers))
 
 
-def why(facts: Facts, results: Iterable[CheckResult]) -> list[str]:
+def verdict_reasons(facts: Facts, results: Iterable[CheckResult]) -> list[str]:
     """The parts of the verdict's line: the worst problems, at most three, or what was proven and what was not.
 
     Removed work and a lost history come first, even if allowed, because they must not be overlooked.
     """
     answers = tuple(results)
-    gone = [one for one in answers if one.check in (REMOVED, ENVIRONMENT) and one.status is not Status.PASS]
-    others = tuple(one for one in answers if one not in gone)
-    reasons, problems = [one.reason for one in gone], _problems(facts, others)
-    if not problems and not any(one.gating and one.status in _BAD for one in gone):
+    gone = [
+        result for result in answers if result.check in (REMOVED, ENVIRONMENT) and result.status is not Status.PASS
+    ]
+    others = tuple(result for result in answers if result not in gone)
+    reasons, problems = [result.reason for result in gone], _problems(facts, others)
+    if not problems and not any(result.gating and result.status in _BAD for result in gone):
         return [*reasons, *summary(facts, others)]
-    found = [*reasons, *problems]
-    more = [f"and {len(found) - MAX_PROBLEMS} more"] if len(found) > MAX_PROBLEMS else []
-    return [*found[:MAX_PROBLEMS], *more]
+    parts = [*reasons, *problems]
+    more = [f"and {len(parts) - MAX_PROBLEMS} more"] if len(parts) > MAX_PROBLEMS else []
+    return [*parts[:MAX_PROBLEMS], *more]
 
 
 def _problems(facts: Facts, results: tuple[CheckResult, ...]) -> list[str]:
     """Problems, worst first; steps before the legs and checks that depend on them."""
-    found: list[tuple[int, str]] = []
-    for statuses in (facts.step_status, facts.leg_status):
-        for key, status in statuses.items():
-            if status in _BAD and not _said_by_a_leg(facts, key, status):
-                reason = facts.step_reason.get(key, "")
-                found.append((status.severity, f"{key}: {reason or status.value}"))
-    said = bool(found)
+    problems: list[tuple[int, str]] = []
+    steps = {LegKey(step): status for step, status in facts.step_status.items()}
+    for key, status in (*steps.items(), *facts.leg_status.items()):
+        if status in _BAD and not (key in steps and _is_reported_by_leg(facts, key.step, status)):
+            reason = facts.step_reason.get(key, "")
+            problems.append((status.severity, f"{key}: {reason or status.value}"))
+    has_problems = bool(problems)
     for result in results:
         # A summary only repeats the problems of steps, if there are any.
-        repeats = said and bool(result.values.get(SUMMARY))
+        repeats = has_problems and bool(result.values.get(SUMMARY))
         if result.gating and result.status in _BAD and not repeats:
             about = " ".join(part for part in (result.step, result.leg) if part)
-            found.append(
+            problems.append(
                 (result.status.severity, f"{result.check}{f' ({about})' if about else ''}: {result.reason}")
             )
-    found.sort(key=lambda problem: -problem[0])
+    problems.sort(key=lambda problem: -problem[0])
     # A reason may quote a log; it is shortened to one line here, and the run's page shows all of it.
-    return [shorten(text, MAX_WIDTH, placeholder=" …") for _, text in found]
+    return [shorten(text, MAX_WIDTH, placeholder=" …") for _, text in problems]
 
 
-def _said_by_a_leg(facts: Facts, step: str, status: Status) -> bool:
+def _is_reported_by_leg(facts: Facts, step: str, status: Status) -> bool:
     """Whether a leg of the step has the same status; the step's reason then only counts its legs."""
-    return any(key.startswith(f"{step}/") and said is status for key, said in facts.leg_status.items())
+    return any(key.step == step and leg_status is status for key, leg_status in facts.leg_status.items())
 
 
 _BAD = frozenset(

@@ -7,6 +7,7 @@ from fnmatch import fnmatchcase
 from tipcflow.domain import (
     ExitRecord,
     Facts,
+    LegKey,
     Measurement,
     Phase,
     Status,
@@ -32,11 +33,11 @@ def inference_steps(facts: Facts) -> tuple[Step, ...]:
 
 def iterations(facts: Facts, step: Step) -> dict[RankKey, tuple[Measurement, ...]]:
     """(node, rank) -> all measurements in training lines of the step's last attempt, in order."""
-    found: dict[RankKey, list[Measurement]] = {}
-    for one in last_attempts(facts.measurements):
-        if one.step == step.id and one.phase is Phase.TRAIN:
-            found.setdefault((one.node, one.rank), []).append(one)
-    return {key: tuple(sorted(found[key], key=lambda one: one.ordinal)) for key in sorted(found)}
+    lines: dict[RankKey, list[Measurement]] = {}
+    for sample in last_attempts(facts.measurements):
+        if sample.step == step.id and sample.phase is Phase.TRAIN:
+            lines.setdefault((sample.node, sample.rank), []).append(sample)
+    return {key: tuple(sorted(lines[key], key=lambda sample: sample.ordinal)) for key in sorted(lines)}
 
 
 def loss_names(facts: Facts, step: Step, listed: Collection[str] = ()) -> tuple[str, ...]:
@@ -45,11 +46,11 @@ def loss_names(facts: Facts, step: Step, listed: Collection[str] = ()) -> tuple[
     Args:
         listed: patterns of further names that the suite declares to be losses.
     """
-    found = {one.metric for logged in iterations(facts, step).values() for one in logged}
-    return tuple(sorted(name for name in found if is_loss(name) or named(name, listed)))
+    names = {sample.metric for logged in iterations(facts, step).values() for sample in logged}
+    return tuple(sorted(name for name in names if is_loss(name, listed)))
 
 
-def named(name: str, patterns: Collection[str]) -> bool:
+def matches_any(name: str, patterns: Collection[str]) -> bool:
     """Whether one of the patterns (`*` and `?` match) names a metric."""
     return any(fnmatchcase(name, pattern) for pattern in patterns)
 
@@ -59,7 +60,7 @@ def losses(facts: Facts, step: Step, name: str = "loss") -> dict[RankKey, tuple[
     return {
         key: chosen
         for key, logged in iterations(facts, step).items()
-        if (chosen := tuple(one for one in logged if one.metric == name))
+        if (chosen := tuple(sample for sample in logged if sample.metric == name))
     }
 
 
@@ -70,40 +71,40 @@ def trained(facts: Facts, step: Step) -> bool:
 
 def passed(facts: Facts, step: str, leg: str) -> bool:
     """Whether a step, or a leg of it, succeeded; measurements of others are not comparable."""
-    said = facts.leg_status.get(f"{step}/{leg}") if leg else facts.step_status.get(step)
-    return said is Status.PASS
+    status = facts.leg_status.get(LegKey(step, leg)) if leg else facts.step_status.get(step)
+    return status is Status.PASS
 
 
 def repeats_of(facts: Facts, step: str) -> tuple[Step, ...]:
     """The planned steps that a number of `numbers_of` stands for: all repeats of one, or the step itself."""
-    return tuple(one for one in facts.plan.steps if without_repeat(one.id) == step)
+    return tuple(planned for planned in facts.plan.steps if without_repeat(planned.id) == step)
 
 
 def records(facts: Facts, step_id: str, leg: str = "") -> tuple[ExitRecord, ...]:
     """The exit records of a step's job on every node, or of one leg: those of the last attempt."""
-    found = [record for record in facts.records if record.step == step_id and record.leg == leg]
-    last = max((record.attempt for record in found), default=1)
-    return tuple(record for record in found if record.attempt == last)
+    matches = [record for record in facts.records if record.step == step_id and record.leg == leg]
+    last = max((record.attempt for record in matches), default=1)
+    return tuple(record for record in matches if record.attempt == last)
 
 
-def leg_key(step: Step, leg: str) -> str:
+def leg_key(step: Step, leg: str) -> LegKey:
     """The key of a leg in facts."""
-    return f"{step.id}/{leg}"
+    return LegKey(step.id, leg)
 
 
-def number(value: float) -> str:
+def format_number(value: float) -> str:
     """Format a number with up to six significant digits, without an exponent if possible."""
     return f"{value:.6g}" if math.isfinite(value) else str(value)
 
 
-def amount(value: float, unit: str) -> str:
+def format_amount(value: float, unit: str) -> str:
     """A number with its unit; bytes as megabytes (10^6)."""
     if unit == "bytes":
         return f"{value / 1e6:.1f} MB"
-    return f"{number(value)} {unit}".rstrip()
+    return f"{format_number(value)} {unit}".rstrip()
 
 
-def some(names: list[str], limit: int = 3) -> str:
+def first_names(names: list[str], limit: int = 3) -> str:
     """The first few names, and the number of the others."""
     more = f" and {len(names) - limit} more" if len(names) > limit else ""
     return ", ".join(names[:limit]) + more

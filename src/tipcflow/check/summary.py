@@ -33,12 +33,12 @@ def _young(open_: Iterable[CheckResult]) -> list[str]:
     if not young:
         return []
     most, needed = max((result.values["n"], result.values["needed"]) for result in young)
-    history = f"history of {most} of {needed} runs" if most else "no history yet"
+    history = f"{most} of {needed} earlier runs" if most else "no earlier runs"
     families = (result.check.partition(".")[0] for result in young)
     names = (
         family if family in _FAMILIES else result.metric for family, result in zip(families, young, strict=True)
     )
-    return [f"{history}: {_listed(names)} not judged"]
+    return [f"not evaluated ({history}): {_listed(names)}"]
 
 
 def _others(open_: Iterable[CheckResult]) -> list[str]:
@@ -56,8 +56,8 @@ def _not_run(facts: Facts) -> list[str]:
             legs[leg.device] += skipped or facts.leg_status.get(leg_key(step, leg.id)) is Status.NOT_RUN
         if skipped and not step.legs:
             steps.append(step.id)
-    found = [f"{number} {device.upper()} leg{'s' * (number > 1)} not run" for device, number in (+legs).items()]
-    return [*found, *([f"not run: {', '.join(steps)}"] if steps else [])]
+    parts = [f"{number} {device.upper()} leg{'s' * (number > 1)} not run" for device, number in (+legs).items()]
+    return [*parts, *([f"not run: {', '.join(steps)}"] if steps else [])]
 
 
 def _listed(names: Iterable[str]) -> str:

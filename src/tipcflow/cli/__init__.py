@@ -1,1 +1,4 @@
-"""The command line (see docs/architecture.md)."""
+"""The command line (see docs/architecture.md).
+
+Public: `main`.
+"""

@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tipcflow.cli.output.account import account_name
 from tipcflow.cli.output.output import columns, echo_lines, print_json, terminal_width
-from tipcflow.cli.output.person import person
-from tipcflow.domain import ConfigError, Run, plain_metric
+from tipcflow.domain import ConfigError, MetricKey, Run, plain_metric
 from tipcflow.domain.numbers.metrics import metric as known_metric
+from tipcflow.report.text.units import utc
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,22 +46,23 @@ def show(
     from tipcflow.store import Store
 
     with Store.open() as store:
-        found = store.find_run(run)
-        rules = policy_of(store, found, policy, settings().config_dir)
-        made = store.baseline_decisions(found.chain, found.mode, found.environment)
-        rows = _in_force(store, found, metric or [], step, made, rules)
+        target = store.runs.find(run)
+        rules = policy_of(store, target, policy, settings().config_dir)
+        made = store.baselines.decisions(target.chain, target.mode, target.environment)
+        rows = _in_force(store, target, metric or [], step, made, rules)
         decisions = [
-            one
-            for one in made
-            if (not metric or {one.metric, plain_metric(one.metric)} & set(metric)) and step in ("", one.step)
+            decision
+            for decision in made
+            if (not metric or {decision.metric, plain_metric(decision.metric)} & set(metric))
+            and step in ("", decision.step)
         ]
     if as_json:
-        decided = [one.model_dump(mode="json") | {"value": _finite(one.value)} for one in decisions]
-        about = {"run": found.id, "environment": found.environment, "policy": rules.name}
-        print_json(about | {"baselines": rows, "decisions": decided})
+        active = [item.model_dump(mode="json") | {"value": _finite(item.value)} for item in decisions]
+        about = {"run": target.id, "environment": target.environment, "policy": rules.name}
+        print_json(about | {"baselines": rows, "decisions": active})
         return
     typer.echo(
-        f"{found.chain} in {found.mode} on {found.environment or 'an unknown environment'}, policy {rules.name}"
+        f"{target.chain} in {target.mode} on {target.environment or 'an unknown environment'}, policy {rules.name}"
     )
     table = [
         (
@@ -80,11 +82,11 @@ def show(
     echo_lines(columns(("STEP", "LEG", "METRIC", "BASELINE", "KIND", "RUNS"), table, width=width))
     if decisions:
         typer.echo("")
-        told = sorted({(one.accepted_at, _word(one), one.run, one.who, one.why) for one in decisions})
+        entries = sorted({(item.accepted_at, _word(item), item.run, item.who, item.why) for item in decisions})
         echo_lines(
             columns(
                 ("WHEN", "DECIDED", "RUN", "WHO", "BECAUSE"),
-                [(_when(at), word, about, who, why) for at, word, about, who, why in told],
+                [(utc(at), word, about, who, why) for at, word, about, who, why in entries],
                 width=width,
             )
         )
@@ -147,54 +149,56 @@ def _decide(
     if not because.strip():
         raise ConfigError("a decision needs a reason", key="--because", expected="the reason, in one sentence")
     with Store.open() as store:
-        found = store.find_run(run)
-        numbers = _numbers(store, found, metrics or [], step)
-        if found.status is None:
-            raise ConfigError(f"run {found.id} is running", expected="a finished run")
+        stored_run = store.runs.find(run)
+        numbers = _numbers(store, stored_run, metrics or [], step)
+        if stored_run.status is None:
+            raise ConfigError(f"run {stored_run.id} is running", expected="a finished run")
         at = time.time()
         made = [
             Baseline(
-                chain=found.chain,
-                mode=found.mode,
-                step=about,
-                leg=leg,
-                metric=name,
-                environment=found.environment,
+                chain=stored_run.chain,
+                mode=stored_run.mode,
+                step=key.step,
+                leg=key.leg,
+                metric=key.metric,
+                environment=stored_run.environment,
                 value=number if value is None else value,
-                unit=known_metric(plain_metric(name)).unit,
+                unit=known_metric(key.plain_metric).unit,
                 pinned=pinned,
-                run=found.id,
-                who=person(who),
+                run=stored_run.id,
+                who=account_name(who),
                 why=because.strip(),
                 accepted_at=at,
             )
-            for (about, leg, name), number in numbers.items()
+            for key, number in numbers.items()
         ]
-        store.accept_baselines(made)
+        store.baselines.accept(made)
     if as_json:
-        print_json([one.model_dump(mode="json") | {"value": _finite(one.value)} for one in made])
+        print_json([baseline.model_dump(mode="json") | {"value": _finite(baseline.value)} for baseline in made])
         return
-    typer.echo(f"{_word(made[0])}: {len(made)} metric values of {found.chain} in {found.mode}, run {found.id}")
+    typer.echo(
+        f"{_word(made[0])}: {len(made)} metric values of {stored_run.chain} in {stored_run.mode}, "
+        f"run {stored_run.id}"
+    )
 
 
-def _numbers(store: "Store", run: Run, metrics: list[str], step: str) -> dict[tuple[str, str, str], float]:
+def _numbers(store: "Store", run: Run, metrics: list[str], step: str) -> dict[MetricKey, float]:
     """(step, leg, metric) -> the run's value of each comparable metric that the options select.
 
     Raises:
         ConfigError: the run has no such metric.
     """
-    found: dict[tuple[str, str, str], float] = {}
-    for key, number in store.past_run(run.id).medians.items():
-        about, leg, name = key.split("|")
-        plain = plain_metric(name)
-        if known_metric(plain).better == "none" or (metrics and not {name, plain} & set(metrics)):
+    values: dict[MetricKey, float] = {}
+    for key, number in store.history.past_run(run.id).medians.items():
+        plain = key.plain_metric
+        if known_metric(plain).better == "none" or (metrics and not {key.metric, plain} & set(metrics)):
             continue
-        if step in ("", about):
-            found[(about, leg, name)] = number
-    if not found:
+        if step in ("", key.step):
+            values[key] = number
+    if not values:
         wanted = f" of {', '.join(metrics)}" if metrics else ""
         raise ConfigError(f"run {run.id} has no comparable value{wanted}", hint="`tipcflow show RUN`")
-    return found
+    return values
 
 
 def _in_force(
@@ -202,20 +206,20 @@ def _in_force(
 ) -> list[dict[str, Any]]:
     """The baselines of a run's metrics as its checks compute them (`level_of`), with pinned values."""
     from tipcflow.check.baseline.level import level_of
-    from tipcflow.execute.verdict.check_context import decided, history_of
+    from tipcflow.check.context import past_values
+    from tipcflow.execute.verdict.check_context import active_decisions, history_of
 
-    in_force = decided(decisions)
+    in_force = active_decisions(decisions)
     past = history_of(store, run, in_force.starts, rules, as_of=run.ended_at)
     rows = []
-    for about, leg, name in _numbers(store, run, metrics, step):
-        key = f"{about}|{leg}|{name}"
-        values = [one.medians[key] for one in past if math.isfinite(one.medians.get(key, math.nan))]
-        level = level_of(values, name, rules)
+    for key in _numbers(store, run, metrics, step):
+        values = past_values(past, key)
+        level = level_of(values, key.metric, rules)
         row: dict[str, Any] = {
-            "step": about,
-            "leg": leg,
-            "metric": name,
-            "unit": known_metric(plain_metric(name)).unit,
+            "step": key.step,
+            "leg": key.leg,
+            "metric": key.metric,
+            "unit": known_metric(key.plain_metric).unit,
         }
         start = in_force.starts.get(key)
         kind = f"since {start}" if start else "automatic"
@@ -226,17 +230,11 @@ def _in_force(
     return rows
 
 
-def _word(one: "Baseline") -> str:
-    if not math.isfinite(one.value):
+def _word(decision: "Baseline") -> str:
+    if not math.isfinite(decision.value):
         return "reset"
-    return "pinned" if one.pinned else "accepted"
+    return "pinned" if decision.pinned else "accepted"
 
 
 def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
-
-
-def _when(at: float) -> str:
-    from datetime import UTC, datetime
-
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M")

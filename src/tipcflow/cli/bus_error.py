@@ -26,7 +26,7 @@ def watch_for_bus_errors() -> None:
 
 
 @contextlib.contextmanager
-def telling(do: Callable[[str], object]) -> Iterator[None]:
+def report_bus_errors(do: Callable[[str], object]) -> Iterator[None]:
     """Call a function with the reason before SIGBUS ends the process."""
     _before_the_end.append(do)
     try:

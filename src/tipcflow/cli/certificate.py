@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from tipcflow.domain import ConfigError, Status, exit_code
+from tipcflow.domain.run_documents import CertificateDocument
 
 app = typer.Typer(no_args_is_help=True, help="Certificates of runs.")
 
@@ -35,6 +36,7 @@ def show(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON (default).")] = False,
 ) -> None:
     """Print a run's certificate as JSON, Markdown or JUnit XML."""
+    from tipcflow.execute.verdict.run_data import load_run
     from tipcflow.report import junit, markdown
     from tipcflow.report.certificate import as_text
     from tipcflow.store import Store
@@ -44,18 +46,20 @@ def show(
             "contradict each other", key="--json, --format", found=form.value, expected="one of them"
         )
     with Store.open() as store:
-        found = store.find_run(run)
-        document = store.document(found.id, "certificate")
+        stored_run = store.runs.find(run)
+        certificate = store.documents.get(stored_run.id, CertificateDocument)
+        document = certificate.root if certificate else None
         if document is not None and form is not Format.JSON:
+            data = load_run(store, stored_run)
             written = markdown if form is Format.MARKDOWN else junit
-            typer.echo(written(store.facts(found.id), found, store.check_results(found.id)), nl=False)
+            typer.echo(written(data.facts, stored_run, data.checks, neutral=data.neutral), nl=False)
             return
     if document is None:
         raise ConfigError(
-            f"run {found.id} has no certificate",
+            f"run {stored_run.id} has no certificate",
             hint="it is running"
-            if found.status is None
-            else f"its status is {found.status.value}: {found.reason}",
+            if stored_run.status is None
+            else f"its status is {stored_run.status.value}: {stored_run.reason}",
         )
     typer.echo(as_text(document), nl=False)
 

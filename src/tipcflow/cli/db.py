@@ -38,12 +38,12 @@ def current(as_json: AsJson = False) -> None:
     from tipcflow.store import migrate
 
     url = settings().database_url
-    found, needed = migrate.current(url), migrate.head()
+    revision, needed = migrate.current(url), migrate.head()
     if as_json:
-        print_json({"url": safe_url(url), "current": found, "head": needed})
+        print_json({"url": safe_url(url), "current": revision, "head": needed})
         return
-    typer.echo(f"{safe_url(url)}: schema {found or 'none'}, this version of tipcflow requires {needed}")
-    if found != needed:
+    typer.echo(f"{safe_url(url)}: schema {revision or 'none'}, this version of tipcflow requires {needed}")
+    if revision != needed:
         typer.echo("run `tipcflow db upgrade`, or upgrade tipcflow if the database is newer", err=True)
 
 
@@ -62,7 +62,7 @@ def rollup(
 
     seconds = older_than * 24 * 3600.0
     with Store.open() as store:
-        done = store.would_roll_up(older_than_s=seconds) if dry_run else store.roll_up(older_than_s=seconds)
+        done = store.rollup.preview(older_than_s=seconds) if dry_run else store.rollup.apply(older_than_s=seconds)
     if as_json:
         print_json(asdict(done) | {"dry_run": dry_run})
     else:

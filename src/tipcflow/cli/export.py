@@ -27,8 +27,8 @@ def export(
     from tipcflow.store import Store
 
     with Store.open() as store:
-        found = store.find_run(run).id
-        frame = store.samples(found) if what is What.SAMPLES else store.legs(found)
+        run_id = store.runs.find(run).id
+        frame = store.frames.samples(run_id) if what is What.SAMPLES else store.frames.legs(run_id)
     if output is None:
         typer.echo(frame.to_csv(index=False, na_rep="nan"), nl=False)
         return
@@ -36,4 +36,4 @@ def export(
         frame.to_csv(output, index=False, na_rep="nan")
     except OSError as error:
         raise ConfigError(f"cannot be written: {error}", file=str(output)) from error
-    typer.echo(f"{output}: {len(frame)} rows of run {found}", err=True)
+    typer.echo(f"{output}: {len(frame)} rows of run {run_id}", err=True)

@@ -47,20 +47,20 @@ def gate(
 def limits(store: "Store", run: Run, rules: "Policy") -> list[dict[str, Any]]:
     """The detector's limits on each evaluated metric of the run's chain, mode and environment."""
     from tipcflow.check.baseline.detector_limits import gate_limits
-    from tipcflow.execute.verdict.check_context import decided, history_of
+    from tipcflow.execute.verdict.check_context import active_decisions, history_of
 
-    starts = decided(store.baseline_decisions(run.chain, run.mode, run.environment)).starts
+    starts = active_decisions(store.baselines.decisions(run.chain, run.mode, run.environment)).starts
     # The run itself is part of the history of the next run.
     after = run.model_copy(update={"id": ""})
     return gate_limits(history_of(store, after, starts, rules), rules)
 
 
 def _run(store: "Store", of: str) -> Run:
-    newest = store.runs(chain=of, limit=1)
+    newest = store.runs.newest(chain=of, limit=1)
     if newest:
         return newest[0]
     try:
-        return store.find_run(of)
+        return store.runs.find(of)
     except TipcflowError as error:
         raise ConfigError(
             "is neither a chain nor a run", key="CHAIN|RUN", found=of, hint="`tipcflow runs`"

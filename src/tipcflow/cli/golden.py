@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tipcflow.cli.output.account import account_name
 from tipcflow.cli.output.output import columns, echo_lines, print_json, terminal_width
-from tipcflow.cli.output.person import person
-from tipcflow.domain import ConfigError, Status
+from tipcflow.domain import ConfigError, GoldenKey, LegKey, Status
 
 if TYPE_CHECKING:
     from tipcflow.config.goldens import GoldenAnswers, Goldens
@@ -34,7 +34,7 @@ def record(
     from tipcflow.store import Store
 
     with Store.open() as store:
-        goldens = goldens_of(store, store.find_run(run).id, who=person(who), because=because.strip())
+        goldens = goldens_of(store, store.runs.find(run).id, who=account_name(who), because=because.strip())
     path = golden_path(settings().config_dir, goldens.chain, goldens.mode)
     _write(path, goldens)
     if as_json:
@@ -55,14 +55,14 @@ def show(
     from tipcflow.store import Store
 
     with Store.open() as store:
-        found = store.find_run(run)
-    goldens = load_goldens(settings().config_dir, found.chain, found.mode)
+        stored_run = store.runs.find(run)
+    goldens = load_goldens(settings().config_dir, stored_run.chain, stored_run.mode)
     if goldens is None:
-        path = golden_path(settings().config_dir, found.chain, found.mode)
+        path = golden_path(settings().config_dir, stored_run.chain, stored_run.mode)
         raise ConfigError(
-            f"no goldens are stored for {found.chain} in {found.mode}",
+            f"no goldens are stored for {stored_run.chain} in {stored_run.mode}",
             file=str(path),
-            hint=f'`tipcflow golden record {found.id} --because "…"`',
+            hint=f'`tipcflow golden record {stored_run.id} --because "…"`',
         )
     if as_json:
         print_json(goldens.model_dump(mode="json"))
@@ -84,18 +84,21 @@ def goldens_of(store: "Store", run_id: str, *, who: str, because: str) -> "Golde
 
     from tipcflow.config.goldens import Goldens
 
-    run, facts = store.get_run(run_id), store.facts(run_id)
+    run, facts = store.runs.get(run_id), store.history.facts(run_id)
     if not because:
         raise ConfigError("a golden needs a reason", key="--because", expected="why these predictions are correct")
     if run.status not in (Status.PASS, Status.IMPROVEMENT):
         state = f"is {run.status.value}" if run.status else "is running"
         raise ConfigError(f"run {run.id} {state}", expected="a run with status pass or improvement")
-    answers: dict[str, GoldenAnswers] = {}
+    answers: dict[GoldenKey, GoldenAnswers] = {}
     for step in facts.plan.steps:
         # Legs without oneDNN and TensorRT first: goldens exist to detect how these change scores.
-        for leg in sorted(step.legs, key=lambda one: (bool(one.onednn), bool(one.tensorrt), one.id)):
-            key, scores = f"{step.id}|{leg.precision}", facts.predictions.get(f"{step.id}/{leg.id}")
-            if scores and key not in answers and facts.leg_status.get(f"{step.id}/{leg.id}") is Status.PASS:
+        for leg in sorted(
+            step.legs, key=lambda candidate: (bool(candidate.onednn), bool(candidate.tensorrt), candidate.id)
+        ):
+            key, own = GoldenKey(step.id, leg.precision), LegKey(step.id, leg.id)
+            scores = facts.predictions.get(own)
+            if scores and key not in answers and facts.leg_status.get(own) is Status.PASS:
                 answers[key] = _answers(leg.id, scores)
     if not answers:
         raise ConfigError(f"run {run.id} printed no predictions", expected='lines `image<TAB>{"scores": […]}`')
@@ -134,6 +137,5 @@ def _write(path: Path, goldens: "Goldens") -> None:
 def _table(goldens: "Goldens") -> list[str]:
     rows = []
     for key, answers in goldens.answers.items():
-        step, _, precision = key.rpartition("|")
-        rows.append((step, precision, str(len(answers.scores)), answers.leg))
+        rows.append((key.step, key.precision, str(len(answers.scores)), answers.leg))
     return columns(("STEP", "PRECISION", "IMAGES", "FROM LEG"), rows, width=terminal_width())

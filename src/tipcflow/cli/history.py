@@ -42,7 +42,7 @@ def history(
     since = None if weeks is None else time.time() - weeks * _WEEK_S
     with Store.open() as store:
         known = _chain(store, chain)
-        frame = store.history(known, step, metric, environment, leg=leg, mode=mode, since=since, each=each)
+        frame = store.frames.history(known, step, metric, environment, leg=leg, mode=mode, since=since, each=each)
     if frame.empty:
         asked = {"environment": environment, "leg": leg, "mode": mode, "weeks": weeks}
         raise ConfigError(
@@ -64,24 +64,27 @@ def history(
 def table(rows: list[dict[str, Any]], *, each: bool) -> list[str]:
     """The history as a text table; values that all rows share are printed once, above it."""
     shared = {name: rows[0][name] for name in ("unit", "environment", "mode") if len({r[name] for r in rows}) == 1}
-    said = ", ".join(f"{name} {value}" for name, value in shared.items() if value)
-    several = [name for name in ("environment", "mode") if name not in shared]
+    caption = ", ".join(f"{name} {value}" for name, value in shared.items() if value)
+    varying = [name for name in ("environment", "mode") if name not in shared]
     legs = ["leg"] if any(row["leg"] for row in rows) else []
     process = ["node", "rank"] if each else []
     numbers = ("median", "p10", "p90", "lowest", "highest")
-    names = ["at", "status", "n", *numbers, *process, *legs, *several, "framework", "run"]
+    names = ["at", "status", "n", *numbers, *process, *legs, *varying, "framework", "run"]
     cells = [[_cell(name, row[name]) for name in names] for row in rows]
     head = [name.upper() for name in names]
-    return [*([said] if said else []), *columns(head, cells, width=terminal_width())]
+    return [*([caption] if caption else []), *columns(head, cells, width=terminal_width())]
 
 
 def others(rows: list[dict[str, Any]]) -> list[str]:
     """How other environments differ from the newest run's; runs of different environments are not compared."""
     newest = rows[-1]["environment"]
-    found = sorted({row["environment"] for row in rows} - {newest})
-    if not found:
+    environments = sorted({row["environment"] for row in rows} - {newest})
+    if not environments:
         return []
-    differing = [f"{one or 'unknown'}: {', '.join(differences(newest, one))}" for one in found]
+    differing = [
+        f"{environment or 'unknown'}: {', '.join(differences(newest, environment))}"
+        for environment in environments
+    ]
     return [f"not compared with the newest run's environment, {newest or 'unknown'}:", *differing]
 
 
@@ -109,15 +112,17 @@ def _chain(store: "Store", wanted: str) -> str:
     Raises:
         ConfigError: no chain matches, or several do; lists the known chains.
     """
-    known = store.chains()
-    if wanted in known:
+    chains = store.runs.chains()
+    if wanted in chains:
         return wanted
-    found = [one for one in known if wanted.lower() in one.lower()]
-    if len(found) == 1:
-        return found[0]
+    matches = [chain for chain in chains if wanted.lower() in chain.lower()]
+    if len(matches) == 1:
+        return matches[0]
     raise ConfigError(
-        f"{len(found)} chains match" if found else "no run of a chain with this name",
+        f"{len(matches)} chains match" if matches else "no run of a chain with this name",
         key="chain",
         found=wanted,
-        expected="one of " + ", ".join((found or known)[:10]) if known else "a chain; the database has no runs",
+        expected="one of " + ", ".join((matches or chains)[:10])
+        if chains
+        else "a chain; the database has no runs",
     )

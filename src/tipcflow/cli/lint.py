@@ -55,12 +55,18 @@ class LintedFile:
 
     def as_json(self) -> dict[str, object]:
         """The file for --json; `dialect` is '' when no dialect applied."""
-        found = [
+        findings = [
             {"line": f.line, "rule": f.rule, "severity": str(f.severity), "message": f.message, "fix": f.fix}
             for f in self.findings
         ]
-        said = {"file": self.path, "kind": self.kind, "dialect": self.dialect, "chosen": self.why}
-        return {**said, "findings": found}
+        header = {"file": self.path, "kind": self.kind, "dialect": self.dialect, "chosen": self.why}
+        return {**header, "findings": findings}
+
+
+def lint_files(paths: Sequence[Path]) -> "list[Finding]":
+    """All findings about params files, whose dialects are guessed."""
+    choose = _chooser("")
+    return [finding for path in paths for finding in _lint_file(path, choose, named=False).findings]
 
 
 def _print_summary(files: Sequence[LintedFile], counts: "Counter[str]") -> None:
@@ -118,8 +124,8 @@ def _chooser(suite: str) -> Choose:
     def choose(text: str, _: str) -> tuple[str, str]:
         from tipcflow.params.lint.guess import nearest
 
-        found = next((name for name in dialects if fits(text, name)), None)
-        return found or nearest(text, dialects), f"of suite {suite}"
+        dialect = next((name for name in dialects if fits(text, name)), None)
+        return dialect or nearest(text, dialects), f"of suite {suite}"
 
     return choose
 
@@ -155,9 +161,9 @@ def _lint_file(path: Path, choose: Choose, named: bool) -> LintedFile:
 def _lint_other(path: Path, text: str, kind: str, dialect: str, why: str) -> LintedFile:
     """Lint a file of another script of the suite, by that script's dialect if the suite has one."""
     from tipcflow.params import load_dialect
-    from tipcflow.params.dialect import family_dialects
     from tipcflow.params.lint.guess import fits, nearest
     from tipcflow.params.lint.rules import lint_blocks, lint_lines, lint_text
+    from tipcflow.params.registry.names import family_dialects
 
     names = family_dialects(dialect, kind)
     if not names:
@@ -182,12 +188,12 @@ def cpu_lacks() -> Callable[[str], str]:
     """A function precision -> why this machine's CPU lacks it; '' when supported or when CPU flags are unknown."""
     from tipcflow.plan.source.hosts import Host
     from tipcflow.plan.source.options import PlanOptions
-    from tipcflow.plan.spec.feasible import why_not
+    from tipcflow.plan.spec.feasible import unsupported_reason
 
     flags = _cpu_flags()
     options = PlanOptions(cpu_flags=None if flags is None else {_NODE: flags})
     host = Host(name=_NODE, address="")
-    return lambda word: why_not("cpu", word, host, options).replace(f"node {_NODE}", _NODE)
+    return lambda word: unsupported_reason("cpu", word, host, options).replace(f"node {_NODE}", _NODE)
 
 
 def _cpu_flags() -> frozenset[str] | None:

@@ -6,10 +6,11 @@ from typing import Annotated
 
 import typer
 
-from tipcflow.cli.output.output import columns, echo_lines, print_json, size, terminal_width
+from tipcflow.cli.output.output import columns, echo_lines, print_json, terminal_width
 from tipcflow.domain import ConfigError, Frozen
 from tipcflow.domain.masking import LineMask
 from tipcflow.execute.collect.log_archive import open_kept, plain_name
+from tipcflow.report.text.units import size
 
 _PIECE = 1 << 20
 # Preserves bytes that are not text, including those of a character split between two pieces.
@@ -47,13 +48,13 @@ def logs(
     from tipcflow.store import Store
 
     with Store.open() as store:
-        run_id = store.find_run(run).id
-        plan = store.plan_or_none(run_id)
-    ids = [one.id for one in plan.steps] if plan else []
+        run_id = store.runs.find(run).id
+        plan = store.plans.get_or_none(run_id)
+    ids = [planned.id for planned in plan.steps] if plan else []
     folder = settings().runs_dir / run_id
     step_id = None if step is None else _step(step, ids)
-    found = files(folder, step=step_id, node=node, leg=leg)
-    if not found:
+    log_files = files(folder, step=step_id, node=node, leg=leg)
+    if not log_files:
         about = "".join(
             f" {word} {name}" for word, name in (("step", step_id), ("node", node), ("leg", leg)) if name
         )
@@ -62,13 +63,13 @@ def logs(
             hint=f"`tipcflow logs {run_id}` lists the files in {folder}",
         )
     if as_json:
-        print_json([one.model_dump(mode="json") for one in found])
+        print_json([file.model_dump(mode="json") for file in log_files])
     elif step_id is None:
         typer.echo(f"{folder}", err=True)
-        echo_lines(listing(found, width=terminal_width()))
+        echo_lines(listing(log_files, width=terminal_width()))
     else:
-        _print([one for one in found if one.is_log])
-        for other in found:
+        _print([file for file in log_files if file.is_log])
+        for other in log_files:
             if not other.is_log:
                 typer.echo(f"not printed: {other.path} ({size(other.bytes)})", err=True)
 
@@ -78,7 +79,7 @@ def files(folder: Path, *, step: str | None, node: str | None, leg: str | None) 
     from tipcflow.remote.runner.files import log_name, safe_name
 
     wanted_step = None if step is None else safe_name(step)
-    found = []
+    log_files = []
     for path in sorted(folder.glob("*/*/**/*")):
         parts = path.relative_to(folder).parts
         name = plain_name("/".join(parts[2:]))
@@ -88,13 +89,13 @@ def files(folder: Path, *, step: str | None, node: str | None, leg: str | None) 
             continue
         if leg is not None and name != log_name(leg):
             continue
-        found.append(LogFile(step=parts[0], node=parts[1], name=name, path=path, bytes=path.stat().st_size))
-    return found
+        log_files.append(LogFile(step=parts[0], node=parts[1], name=name, path=path, bytes=path.stat().st_size))
+    return log_files
 
 
-def listing(found: list[LogFile], *, width: int | None) -> list[str]:
+def listing(log_files: list[LogFile], *, width: int | None) -> list[str]:
     """The table of files."""
-    rows = [(size(one.bytes), one.step, one.node, one.name) for one in found]
+    rows = [(size(file.bytes), file.step, file.node, file.name) for file in log_files]
     return columns(("SIZE", "STEP", "NODE", "FILE"), rows, width=width)
 
 
@@ -106,8 +107,10 @@ def _step(wanted: str, ids: list[str]) -> str:
     """
     if wanted in ids:
         return wanted
-    short = [one for one in ids if one.rsplit("/", 1)[-1] == wanted]
-    matching = short or [one for one in ids if one.startswith(wanted) or one.rsplit("/", 1)[-1].startswith(wanted)]
+    short = [step_id for step_id in ids if step_id.rsplit("/", 1)[-1] == wanted]
+    matching = short or [
+        step_id for step_id in ids if step_id.startswith(wanted) or step_id.rsplit("/", 1)[-1].startswith(wanted)
+    ]
     if len(matching) == 1:
         return matching[0]
     raise ConfigError(
@@ -118,13 +121,13 @@ def _step(wanted: str, ids: list[str]) -> str:
     )
 
 
-def _print(found: list[LogFile]) -> None:
+def _print(log_files: list[LogFile]) -> None:
     """Print files verbatim except for masked secrets; with a header line per file when there are several."""
     out = sys.stdout.buffer
-    for one in found:
-        if len(found) > 1:
-            out.write(f"==> {one.step}/{one.node}/{one.name} <==\n".encode())
-        with open_kept(one.path) as file:
+    for log_file in log_files:
+        if len(log_files) > 1:
+            out.write(f"==> {log_file.step}/{log_file.node}/{log_file.name} <==\n".encode())
+        with open_kept(log_file.path) as file:
             last = b"\n"
             lines = LineMask()
             while piece := file.read(_PIECE):

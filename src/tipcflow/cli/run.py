@@ -28,6 +28,14 @@ class Trigger(StrEnum):
     WEEKLY = "weekly"
 
 
+_Framework = Annotated[
+    str, typer.Option(help="Required framework, e.g. paddlepaddle==3.3.1; a missing release is installed.")
+]
+_Wheel = Annotated[str, typer.Option(help="Wheel of the framework to test: an address or a path.")]
+_Sha256 = Annotated[str, typer.Option(help="Hash of the wheel; required for an address.")]
+_Drop = Annotated[list[str] | None, typer.Option(help="Leave out legs: a glob of step/leg; may be repeated.")]
+
+
 def run(
     params: Annotated[str, typer.Argument(help="Params file: a path, or relative to the suite's root.")],
     suite: Annotated[str, typer.Option("--suite", "-s", help="Suite: a name in configs/suites, or a YAML file.")],
@@ -37,14 +45,15 @@ def run(
     ],
     suite_ref: Annotated[str | None, typer.Option(help="Suite ref to test. Default: the working tree.")] = None,
     base: Annotated[str | None, typer.Option(help="Target branch of the change, or a commit of it.")] = None,
-    framework: Annotated[
-        str, typer.Option(help="Required framework on the nodes, e.g. paddlepaddle==3.3.1.")
-    ] = "",
+    framework: _Framework = "",
+    framework_wheel: _Wheel = "",
+    sha256: _Sha256 = "",
     seed: Annotated[
         int | None, typer.Option(help="Training seed (default 0); equal seeds must give equal losses.")
     ] = None,
     repeats: Annotated[int, typer.Option(min=1, max=20, help="Number of training repeats.")] = 1,
     diagnose: Annotated[bool, typer.Option("--diagnose", help="Verbose framework and NCCL logs.")] = False,
+    drop: _Drop = None,
     compat: Annotated[
         Compat, typer.Option(help="spec: what the params file specifies; bash: what the suite's script would run.")
     ] = Compat.SPEC,
@@ -72,9 +81,12 @@ def run(
         suite_ref=suite_ref,
         base=base,
         framework=framework,
+        framework_wheel=framework_wheel,
+        framework_sha256=sha256,
         seed=seed,
         repeats=repeats,
         diagnose=diagnose,
+        drop=tuple(drop or ()),
         compat=compat,
         wait_s=None if wait_minutes is None else wait_minutes * 60,
         keep=keep,
@@ -91,32 +103,44 @@ def certify(request: "RunRequest", *, as_json: bool = False) -> int:
 
     Progress is printed to stderr; the verdict (table or JSON) to stdout, with the status as its last line.
     """
-    from tipcflow.cli.bus_error import telling
-    from tipcflow.cli.output.live import LiveDisplay
     from tipcflow.cli.output.output import without_reader
     from tipcflow.config.settings import settings
-    from tipcflow.domain import Status
-    from tipcflow.execute.progress import MaskedListener
     from tipcflow.execute.run import status_spool as spool
-    from tipcflow.execute.run.driver import ChainRun
     from tipcflow.execute.verdict.conclusion import exit_code_of
     from tipcflow.store import Store
 
     chosen = settings()
-    with Store.open() as store, LiveDisplay() as display:
+    with Store.open() as store:
         spool.apply(chosen.home, store)
-        chain_run = ChainRun(request, store, home=chosen.home, listener=MaskedListener(display.take))
+        with executed(request, store, chosen.home) as finished:
+            try:
+                print_run(store, finished, chosen.home, as_json=as_json)
+                sys.stdout.flush()
+            except OSError:  # `tipcflow run … | head`, a closed stdout, a full disk: the status is stored
+                without_reader()
+            return exit_code_of(store, finished)
+
+
+@contextmanager
+def executed(request: "RunRequest", store: Any, home: Path) -> Iterator[Run]:
+    """Execute a request with a live display on stderr; yields the finished run. Signals cancel the run, and are
+    ignored from its end on, until the context ends."""
+    from tipcflow.cli.bus_error import report_bus_errors
+    from tipcflow.cli.output.live import LiveDisplay
+    from tipcflow.domain import Status
+    from tipcflow.execute.progress import MaskedListener
+    from tipcflow.execute.run import status_spool as spool
+    from tipcflow.execute.run.driver import ChainRun
+
+    with LiveDisplay() as display:
+        chain_run = ChainRun(request, store, home=home, listener=MaskedListener(display.take))
         display.bind(lambda: plan_of(store, chain_run.id))
-        kept = partial(spool.keep, chosen.home, chain_run.id, Status.INFRA_FAILURE)
-        with telling(kept), cancel_on_signals(chain_run.cancel, display.note):
+        kept = partial(spool.keep, home, chain_run.id, Status.INFRA_FAILURE)
+        with report_bus_errors(kept), cancel_on_signals(chain_run.cancel, display.note):
             finished = chain_run.execute()
-        display.close()
-        try:
-            print_run(store, finished, chosen.home, as_json=as_json)
-            sys.stdout.flush()
-        except OSError:  # `tipcflow run … | head`, a closed stdout, a full disk: the status is stored
-            without_reader()
-        return exit_code_of(store, finished)
+            ignore_signals()  # Ctrl-C pressed again neither hides the verdict nor changes the exit code
+            display.close()
+            yield finished
 
 
 def plan_of(store: Any, run_id: str) -> Any:
@@ -124,9 +148,18 @@ def plan_of(store: Any, run_id: str) -> Any:
     from tipcflow.domain import TipcflowError
 
     try:
-        return store.plan(run_id)
+        return store.plans.get(run_id)
     except TipcflowError:
         return None
+
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def ignore_signals() -> None:
+    """Ignore SIGINT, SIGTERM and SIGHUP; the end of `cancel_on_signals` undoes it."""
+    for number in _SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
 
 
 @contextmanager
@@ -140,7 +173,7 @@ def cancel_on_signals(cancel: threading.Event, note: Any) -> Iterator[None]:
         note(f"{word}: stopping the run and cleaning up" if first else "still cleaning up")
 
     # Signals that the caller ignores stay ignored: under nohup, a closed terminal does not cancel the run.
-    numbers = [n for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) != signal.SIG_IGN]
+    numbers = [n for n in _SIGNALS if signal.getsignal(n) != signal.SIG_IGN]
     before = {number: signal.signal(number, handler) for number in numbers}
     try:
         yield
@@ -160,7 +193,7 @@ def print_run(store: Any, run: Run, home: Path, *, as_json: bool) -> None:
             "run": run.model_dump(mode="json"),
             "neutral": is_neutral(store, run),
             "certificate": str(certificate) if certificate.is_file() else None,
-            "checks": [result.model_dump(mode="json") for result in store.check_results(run.id)],
+            "checks": [result.model_dump(mode="json") for result in store.checks.results(run.id)],
         }
         typer.echo(json.dumps(facts, indent=2))
         return

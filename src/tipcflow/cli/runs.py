@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
-from tipcflow.cli.output.output import columns, echo_lines, print_json, terminal_width, took
+from tipcflow.cli.output.output import columns, echo_lines, print_json, terminal_width
 from tipcflow.domain import Run, Status
+from tipcflow.report.text.units import duration
 
 
 def runs(
@@ -22,24 +23,24 @@ def runs(
 
     with Store.open() as store:
         spool.apply(settings().home, store)
-        found = store.runs(chain=chain, status=status, limit=limit)
+        matches = store.runs.newest(chain=chain, status=status, limit=limit)
         is_filtered = chain is not None or status is not None
     if as_json:
-        print_json([run.model_dump(mode="json") for run in found])
+        print_json([run.model_dump(mode="json") for run in matches])
         return
-    if not found:
+    if not matches:
         typer.echo("no matching runs" if is_filtered else "no runs yet: see `tipcflow run --help`", err=True)
         return
-    echo_lines(run_lines(found, width=terminal_width()))
+    echo_lines(run_lines(matches, width=terminal_width()))
 
 
-def run_lines(found: Sequence[Run], *, width: int | None) -> list[str]:
+def run_lines(matches: Sequence[Run], *, width: int | None) -> list[str]:
     """The table, one or two lines per run; a run's id begins with its start time (UTC)."""
     rows = []
-    for run in found:
-        duration = None if run.ended_at is None else run.ended_at - run.created_at
+    for run in matches:
+        spent = None if run.ended_at is None else run.ended_at - run.created_at
         about = f"{run.chain} {run.mode} on {run.cluster or 'no cluster'}"
         status = run.status.value if run.status else "…"
         why = f"{run.reason.splitlines()[0]} ({about})" if run.reason else about
-        rows.append((status, run.id, took(duration), why))
+        rows.append((status, run.id, duration(spent), why))
     return columns(("STATUS", "RUN", "TOOK", "WHY"), rows, width=width, cut=True)

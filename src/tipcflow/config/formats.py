@@ -52,15 +52,15 @@ class FormatRule(ConfigModel):
             raise ValueError("names no metric: give the pattern a group for one, or set pairs: true")
         unknown = sorted(set(self.units) - groups)
         if unknown and not self.pairs:
-            raise ValueError(f"units names {unknown[0]!r}, which is no group of the pattern")
+            raise ValueError(f"units names {unknown[0]!r}, which is not a group of the pattern")
         self._try()
         return self
 
     def _try(self) -> None:
-        found = searched(self.pattern, self.sample)
-        if found is None:
+        match = searched(self.pattern, self.sample)
+        if match is None:
             raise ValueError("the pattern does not find its own sample")
-        for group, text in found.groupdict().items():
+        for group, text in match.groupdict().items():
             if text is not None:
                 _number(group, text)
         for text in _CHOKING:
@@ -94,7 +94,7 @@ def compiled(pattern: str) -> Any:
     try:
         return regex.compile(pattern)
     except regex.error as error:
-        raise ValueError(f"is no regular expression: {error}") from error
+        raise ValueError(f"is not a valid regular expression: {error}") from error
 
 
 def searched(pattern: str, text: str) -> Any:
@@ -157,7 +157,7 @@ def defined(text: str) -> CustomFormat:
         return CustomFormat.model_validate_json(text)
     except ValidationError as error:
         raise ConfigError(
-            f"is no definition of a log format: {error.errors()[0]['msg']}", key="log_format"
+            f"is not a definition of a log format: {error.errors()[0]['msg']}", key="log_format"
         ) from error
 
 

@@ -6,6 +6,7 @@ from pydantic import Field, ValidationError
 
 from tipcflow.config.base import ConfigModel
 from tipcflow.domain.errors import ConfigError
+from tipcflow.domain.keys import GoldenKey
 
 
 class GoldenAnswers(ConfigModel):
@@ -27,7 +28,7 @@ class Goldens(ConfigModel):
         seed, compat: of the recorded run; another training gives other scores.
         run, framework, suite_commit: of the recorded run, for information.
         who, because, at: who recorded them, why, and when (ISO 8601, UTC).
-        answers: '<inference step>|<precision>' -> scores.
+        answers: inference step and precision -> scores.
     """
 
     schema_version: int = 1
@@ -41,7 +42,7 @@ class Goldens(ConfigModel):
     who: str = Field(min_length=1)
     because: str = Field(min_length=1)
     at: str
-    answers: dict[str, GoldenAnswers] = Field(min_length=1)
+    answers: dict[GoldenKey, GoldenAnswers] = Field(min_length=1)
 
 
 def golden_path(config_dir: Path, chain: str, mode: str) -> Path:

@@ -3,14 +3,16 @@
 from pathlib import Path
 from typing import Any, TypeVar
 
-import yaml
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from tipcflow.config.yaml_text.strict import Lines, read_yaml
 from tipcflow.domain.errors import ConfigError
 
+# Longer messages and keys of a file are cut off.
+_LONGEST = 300
+
 ModelT = TypeVar("ModelT", bound=BaseModel)
-Lines = dict[tuple[str | int, ...], int]
 
 
 def load_yaml(path: Path, model: type[ModelT]) -> ModelT:
@@ -29,48 +31,16 @@ def load_yaml(path: Path, model: type[ModelT]) -> ModelT:
 
 def parse_yaml(text: str, model: type[ModelT], *, file: str) -> ModelT:
     """Like `load_yaml`, from text; `file` is the name in errors."""
-    try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
-    except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else 0
-        raise ConfigError(f"is not YAML: {error.problem}", file=file, line=line) from error
-    if root is None:
-        raise ConfigError("is empty", file=file, expected=f"keys of {model.__name__}")
-    lines: Lines = {}
-    data = _construct(root, (), lines, file)
+    data, lines = read_yaml(text, file=file)
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        raise _first_error(error, lines, file, model) from error
+        raise first_error(error, lines, file, model) from error
 
 
-def _construct(node: yaml.Node, path: tuple[str | int, ...], lines: Lines, file: str) -> Any:
-    """Plain Python data of a YAML node; fills `lines` with the 1-based line of every key and item."""
-    lines.setdefault(path, node.start_mark.line + 1)
-    if isinstance(node, yaml.MappingNode):
-        result: dict[Any, Any] = {}
-        for key_node, value_node in node.value:
-            key = _scalar(key_node)
-            line = key_node.start_mark.line + 1
-            if key in result:
-                raise ConfigError("stands twice", file=file, line=line, key=str(key), expected="each key once")
-            lines[(*path, key)] = line
-            result[key] = _construct(value_node, (*path, key), lines, file)
-        return result
-    if isinstance(node, yaml.SequenceNode):
-        return [_construct(item, (*path, index), lines, file) for index, item in enumerate(node.value)]
-    return _scalar(node)
+def first_error(error: ValidationError, lines: Lines, file: str, model: type[BaseModel]) -> ConfigError:
+    """Return the first problem of a file, with its line and key, and the number of further ones."""
 
-
-def _scalar(node: yaml.Node) -> Any:
-    loader = yaml.SafeLoader("")
-    try:
-        return loader.construct_object(node, deep=True)
-    finally:
-        loader.dispose()
-
-
-def _first_error(error: ValidationError, lines: Lines, file: str, model: type[BaseModel]) -> ConfigError:
     def position(details: ErrorDetails) -> tuple[int, str]:
         return _line(details["loc"], lines), str(details["loc"])
 
@@ -80,18 +50,18 @@ def _first_error(error: ValidationError, lines: Lines, file: str, model: type[Ba
     details = sorted((item for item in found_errors if item["loc"] not in prefixes), key=position)
     first = details[0]
     more = f" (and {len(details) - 1} more after it)" if len(details) > 1 else ""
-    key = ".".join(str(part) for part in first["loc"])
+    key = ".".join(str(part) for part in first["loc"])[:_LONGEST]
     # An error about several keys has the whole mapping as input, which is not helpful.
     whole = isinstance(first["input"], dict) and first["type"] == "value_error"
-    found = "" if first["type"] == "missing" or whole else str(first["input"])[:120]
+    value = "" if first["type"] == "missing" or whole else str(first["input"])[:120]
     expected = ""
     if first["type"] == "extra_forbidden":
         expected = f"one of {', '.join(_known_keys(first['loc'], model))}"
     # Remove the prefix that pydantic adds to messages of validators.
-    message = first["msg"].removeprefix("Value error, ")
+    message = first["msg"].removeprefix("Value error, ")[:_LONGEST]
     message = message[0].lower() + message[1:]
     return ConfigError(
-        message + more, file=file, line=_line(first["loc"], lines), key=key, found=found, expected=expected
+        message + more, file=file, line=_line(first["loc"], lines), key=key, found=value, expected=expected
     )
 
 
@@ -118,7 +88,7 @@ def _model_in(annotation: Any) -> Any:
     if hasattr(annotation, "model_fields"):
         return annotation
     for argument in getattr(annotation, "__args__", ()):
-        found = _model_in(argument)
-        if found is not None:
-            return found
+        model = _model_in(argument)
+        if model is not None:
+            return model
     return None

@@ -318,8 +318,18 @@ class Policy(ConfigModel):
         return (rule and rule.floor) or floors.get(known.family, self.floors.quality)
 
     def gate_of(self, name: str = "") -> DetectRule:
-        """Return the detector's settings for a metric, with its floor; without a name, `detect` unchanged."""
-        return self.detect.model_copy(update={"floor": self.floor_of(name)}) if name else self.detect
+        """Return the detector's settings for a metric; without a name, `detect` unchanged.
+
+        A run is compared with `history` runs: with its confirm run, the detector sees at most two more.
+        """
+        if not name:
+            return self.detect
+        window = min(self.detect.window, self.history + 2)
+        return self.detect.model_copy(update={"floor": self.floor_of(name), "window": window})
+
+    def with_window(self, runs: int) -> Self:
+        """Return a copy in which a run is compared with up to this many earlier runs."""
+        return self.model_copy(update={"history": runs, "detect": self.detect.model_copy(update={"window": runs})})
 
     def rule_of(self, name: str) -> MetricRule | None:
         """The comparison rule of a metric (named as in `numbers_of`); None if it is not compared.
@@ -341,9 +351,9 @@ class Policy(ConfigModel):
         accuracy = self.accuracy.model_copy(update={"history": False})
         return self.model_copy(update={"metrics": metrics, "accuracy": accuracy})
 
-    def settled(self, suite: str, model: str) -> Self:
+    def for_model(self, suite: str, model: str) -> Self:
         """The policy for one model, with its overrides applied in order."""
-        return self._with([one for one in self.overrides if one.about(suite, model)])
+        return self._with([override for override in self.overrides if override.about(suite, model)])
 
     def _with(self, overrides: list[Override]) -> Self:
         values = self.model_dump(exclude={"overrides"})

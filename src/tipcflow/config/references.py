@@ -38,4 +38,6 @@ class References(ConfigModel):
 
     def of(self, model: str, mode: str) -> tuple[Reference, ...]:
         """The targets of a model in a mode, for all variants."""
-        return tuple(one for one in self.references if one.model == model and one.mode in ("", mode))
+        return tuple(
+            reference for reference in self.references if reference.model == model and reference.mode in ("", mode)
+        )

@@ -1,14 +1,17 @@
 """Settings from environment variables, all documented in docs/reference/configuration.md."""
 
-import math
 import os
 import tomllib
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
+from typing import Annotated, Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
-from tipcflow.config.cron import checked_cron
-from tipcflow.domain import ConfigError, Frozen
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from tipcflow.domain import ConfigError
 
 # Saturday evening in UTC: finished by Monday morning in every time zone.
 WEEKLY_CRON = "0 20 * * 6"
@@ -20,26 +23,94 @@ QUEUE_RISE_S = 1800.0
 LOG_LIMIT_MB = 8000
 
 
-class Settings(Frozen):
-    """Paths and limits of this installation.
+_PREFIX = "TIPCFLOW_"
+
+
+def _folder(value: object) -> Path:
+    """An absolute path; relative ones start at the working directory."""
+    folder = Path.cwd() / Path(str(value)).expanduser()
+    if folder.exists() and not folder.is_dir():
+        raise ValueError("not a folder")
+    return folder
+
+
+def _database_url(url: str) -> str:
+    if url.partition(":")[0].partition("+")[0] not in ("sqlite", "postgresql", "postgres"):
+        raise ValueError("not a database URL")
+    return url
+
+
+def _cron(text: str) -> str:
+    """The expression with single spaces."""
+    from croniter import croniter  # Airflow's own parser; takes time to import
+
+    # croniter also takes a sixth field, seconds, which a schedule of chains does not need.
+    if len(text.split()) != 5 or not croniter.is_valid(text):
+        raise ValueError("not a cron expression")
+    return " ".join(text.split())
+
+
+def _default_home() -> Path:
+    if _is_checkout(Path.cwd()):
+        return Path.cwd() / ".tipcflow"
+    return Path(os.environ.get("HOME") or Path.home()) / ".tipcflow"
+
+
+def _is_checkout(folder: Path) -> bool:
+    """Whether a folder is a clone of tipcflow itself."""
+    try:
+        with (folder / "pyproject.toml").open("rb") as file:
+            project = tomllib.load(file).get("project", {})
+    except (OSError, ValueError):
+        return False
+    return isinstance(project, dict) and project.get("name") == "tipcflow"
+
+
+def _default_config_dir() -> Path:
+    here = Path.cwd() / "configs"
+    shipped = Path(__file__).resolve().parents[3] / "configs"
+    return shipped if shipped.is_dir() and not here.is_dir() else here
+
+
+def _default_database_url(values: Mapping[str, Any]) -> str:
+    # Without a valid home the error is about the home.
+    return f"sqlite:///{values.get('home', Path()) / 'tipcflow.db'}"
+
+
+class Settings(BaseSettings):
+    """Paths and limits of this installation. A field's variable is its name in capitals with the prefix TIPCFLOW_.
+
+    The description of a field says what values are expected, for the error message.
 
     Attributes:
-        home: folder of runs, environments and the default database; TIPCFLOW_HOME.
-        database_url: SQLite or PostgreSQL; TIPCFLOW_DATABASE_URL. May contain a password: print `safe_url` of it.
-        config_dir: folder of suites/, clusters/, references/, policies/; TIPCFLOW_CONFIG_DIR.
-        weekly_cron: schedule of the DAG `weekly`, a cron expression in UTC; TIPCFLOW_WEEKLY_CRON.
-        weekly_at_once: maximum number of concurrent chains of a weekly run; TIPCFLOW_WEEKLY_AT_ONCE.
-        queue_rise_s: seconds of waiting for slots after which a run rises one priority; TIPCFLOW_QUEUE_RISE_S.
-        log_limit_mb: maximum size of a file fetched from a node, 10^6 bytes; TIPCFLOW_LOG_LIMIT_MB.
+        home: folder of runs, environments and the default database.
+        database_url: SQLite or PostgreSQL. May contain a password: print `safe_url` of it.
+        config_dir: folder of suites/, clusters/, references/, policies/.
+        weekly_cron: schedule of the DAG `weekly`, a cron expression in UTC.
+        weekly_at_once: maximum number of concurrent chains of a weekly run.
+        queue_rise_s: seconds of waiting for slots after which a run rises one priority.
+        log_limit_mb: maximum size of a file fetched from a node, 10^6 bytes.
     """
 
-    home: Path
-    database_url: str
-    config_dir: Path
-    weekly_cron: str = WEEKLY_CRON
-    weekly_at_once: int = WEEKLY_AT_ONCE
-    queue_rise_s: float = QUEUE_RISE_S
-    log_limit_mb: int = LOG_LIMIT_MB
+    model_config = SettingsConfigDict(env_prefix=_PREFIX, env_ignore_empty=True, frozen=True, extra="forbid")
+
+    home: Annotated[Path, BeforeValidator(_folder)] = Field(default_factory=_default_home, description="a folder")
+    database_url: Annotated[str, AfterValidator(_database_url)] = Field(
+        default_factory=_default_database_url,
+        description="sqlite:////absolute/path.db or postgresql://user@host/name",
+    )
+    config_dir: Annotated[Path, BeforeValidator(_folder)] = Field(
+        default_factory=_default_config_dir, description="a folder"
+    )
+    weekly_cron: Annotated[str, AfterValidator(_cron)] = Field(
+        default=WEEKLY_CRON,
+        description="minute, hour, day of the month, month, day of the week, for example '0 20 * * 6'",
+    )
+    weekly_at_once: int = Field(default=WEEKLY_AT_ONCE, ge=1, description="a whole number of at least 1")
+    queue_rise_s: float = Field(
+        default=QUEUE_RISE_S, ge=1, allow_inf_nan=False, description="a number of at least 1"
+    )
+    log_limit_mb: int = Field(default=LOG_LIMIT_MB, ge=1, description="a whole number of at least 1")
 
     def __repr__(self) -> str:
         return f"Settings(home={str(self.home)!r}, database_url={safe_url(self.database_url)!r}, " + (
@@ -54,23 +125,44 @@ class Settings(Frozen):
         return self.home / "runs"
 
 
-def settings(environ: Mapping[str, str] | None = None, cwd: Path | None = None) -> Settings:
+def settings() -> Settings:
     """The settings in force; an empty variable counts as unset.
 
     Raises:
         ConfigError: a variable has an invalid value.
     """
-    environ = os.environ if environ is None else environ
-    cwd = cwd or Path.cwd()
-    home = _folder(environ, "TIPCFLOW_HOME", cwd) or _default_home(environ, cwd)
-    return Settings(
-        home=home,
-        database_url=_database_url(environ, home),
-        config_dir=_folder(environ, "TIPCFLOW_CONFIG_DIR", cwd) or _default_config_dir(cwd),
-        weekly_cron=checked_cron(environ.get("TIPCFLOW_WEEKLY_CRON") or WEEKLY_CRON, key="TIPCFLOW_WEEKLY_CRON"),
-        weekly_at_once=int(_number(environ, "TIPCFLOW_WEEKLY_AT_ONCE", WEEKLY_AT_ONCE, whole=True)),
-        queue_rise_s=_number(environ, "TIPCFLOW_QUEUE_RISE_S", QUEUE_RISE_S),
-        log_limit_mb=int(_number(environ, "TIPCFLOW_LOG_LIMIT_MB", LOG_LIMIT_MB, whole=True)),
+    return _read(_sources())
+
+
+def _sources() -> tuple[object, ...]:
+    """Return what the settings depend on: environment variables, the working directory and its two entries."""
+    here = Path.cwd()
+    try:
+        changed = (here / "pyproject.toml").stat().st_mtime_ns
+    except OSError:
+        changed = 0
+    own = (item for item in os.environ.items() if item[0].upper().startswith(_PREFIX) or item[0] == "HOME")
+    return (*sorted(own), here, changed, _default_config_dir())
+
+
+@lru_cache(maxsize=8)
+def _read(sources: tuple[object, ...]) -> Settings:
+    """Return the settings; a plan asks for them several times, and reading them takes 10 ms.
+
+    Args:
+        sources: changes when a setting may have changed.
+    """
+    try:
+        return Settings()
+    except ValidationError as error:
+        first = error.errors()[0]
+    name = str(first["loc"][0])
+    cause = first.get("ctx", {}).get("error")
+    raise ConfigError(
+        str(cause) if cause else "invalid value",
+        key=_PREFIX + name.upper(),
+        found=safe_url(str(first["input"])) if name == "database_url" else str(first["input"]),
+        expected=Settings.model_fields[name].description or "",
     )
 
 
@@ -94,62 +186,3 @@ def safe_url(url: str) -> str:
     if not netloc and url.startswith(f"{parts.scheme}://"):
         shown = f"{parts.scheme}://{parts.path}{f'?{query}' if query else ''}"
     return shown
-
-
-def _folder(environ: Mapping[str, str], name: str, cwd: Path) -> Path | None:
-    value = environ.get(name, "")
-    if not value:
-        return None
-    folder = cwd / Path(value).expanduser()
-    if folder.exists() and not folder.is_dir():
-        raise ConfigError("not a folder", key=name, found=value, expected="a folder")
-    return folder
-
-
-def _number(environ: Mapping[str, str], name: str, default: float, *, whole: bool = False) -> float:
-    """A number of at least 1."""
-    value = environ.get(name) or str(default)
-    try:
-        number = float(value)
-    except ValueError:
-        number = math.nan
-    if not 1 <= number < math.inf or (whole and number != int(number)):
-        kind = "a whole number" if whole else "a number"
-        raise ConfigError("cannot be", key=name, found=value, expected=f"{kind} of at least 1")
-    return number
-
-
-def _database_url(environ: Mapping[str, str], home: Path) -> str:
-    url = environ.get("TIPCFLOW_DATABASE_URL", "")
-    if not url:
-        return f"sqlite:///{home / 'tipcflow.db'}"
-    if url.partition(":")[0].partition("+")[0] not in ("sqlite", "postgresql", "postgres"):
-        raise ConfigError(
-            "not a database URL",
-            key="TIPCFLOW_DATABASE_URL",
-            found=safe_url(url),
-            expected="sqlite:////absolute/path.db or postgresql://user@host/name",
-        )
-    return url
-
-
-def _default_home(environ: Mapping[str, str], cwd: Path) -> Path:
-    if _is_checkout(cwd):
-        return cwd / ".tipcflow"
-    return Path(environ.get("HOME") or Path.home()) / ".tipcflow"
-
-
-def _is_checkout(folder: Path) -> bool:
-    """Whether a folder is a clone of tipcflow itself."""
-    try:
-        with (folder / "pyproject.toml").open("rb") as file:
-            project = tomllib.load(file).get("project", {})
-    except (OSError, ValueError):
-        return False
-    return isinstance(project, dict) and project.get("name") == "tipcflow"
-
-
-def _default_config_dir(cwd: Path) -> Path:
-    here = cwd / "configs"
-    shipped = Path(__file__).resolve().parents[3] / "configs"
-    return shipped if shipped.is_dir() and not here.is_dir() else here

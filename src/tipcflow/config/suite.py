@@ -8,8 +8,9 @@ from pydantic import Field, field_validator, model_validator
 from tipcflow.config.base import ConfigModel
 from tipcflow.config.formats import definition
 from tipcflow.config.loader import load_yaml
+from tipcflow.config.needs import Case, Needs, merged
 from tipcflow.domain.errors import ConfigError
-from tipcflow.domain.node import Launch
+from tipcflow.domain.node import EnvName, Launch
 
 
 class Deterministic(ConfigModel):
@@ -22,7 +23,7 @@ class Deterministic(ConfigModel):
     """
 
     devices: tuple[Literal["cpu", "gpu"], ...] = ("cpu", "gpu")
-    environment: dict[str, str] = {}
+    environment: dict[EnvName, str] = {}
     arguments: str = ""
 
     @field_validator("environment", mode="before")
@@ -30,7 +31,7 @@ class Deterministic(ConfigModel):
     def _as_text(cls, value: Any) -> Any:
         if not isinstance(value, dict):
             return value
-        return {name: str(int(one) if isinstance(one, bool) else one) for name, one in value.items()}
+        return {name: str(int(item) if isinstance(item, bool) else item) for name, item in value.items()}
 
 
 class Prints(ConfigModel):
@@ -39,6 +40,8 @@ class Prints(ConfigModel):
     Attributes:
         loss: training lines have a loss.
         evaluation: evaluations print a metric.
+        accuracy: unit of printed accuracies: `1` for shares, `%` for per cent; '' uses the unit of the log format,
+            or decides by the values. A declared unit replaces that of the format and is checked against the range.
         losses: additional metrics that are losses (`*` and `?` match).
         may_be_nan: metrics that may be nan or inf in a correct run, such as `grad_norm` under AMP (`*` and `?`
             match).
@@ -47,12 +50,29 @@ class Prints(ConfigModel):
 
     loss: bool = True
     evaluation: bool = True
+    accuracy: Literal["", "1", "%"] = ""
     losses: tuple[str, ...] = ()
     may_be_nan: tuple[str, ...] = ()
     may_be_missing: tuple[str, ...] = ()
 
 
-class Suite(ConfigModel):
+class Verified(ConfigModel):
+    """What was tried with a suite.
+
+    Attributes:
+        what: files and steps.
+        where: commit of the suite, framework version, devices.
+        result: `pass`; `failed`; `planned`: commands only; `not_run`: nothing, `why` has the reason.
+        why: details.
+    """
+
+    what: str
+    where: str = ""
+    result: Literal["pass", "failed", "planned", "not_run"]
+    why: str = ""
+
+
+class Suite(Needs):
     """`configs/suites/<name>.yaml`.
 
     Attributes:
@@ -72,6 +92,13 @@ class Suite(ConfigModel):
         prints: what logs must contain.
         launch: how distributed trainings start, if not as in the params files.
         budget_minutes: time limit of a run, instead of the policy's.
+        environment: `node`: steps use the node's environment. `run`: each run has its own on top of it, so that
+            what `prepare` installs ends with the run.
+        probe: whether Python processes of steps load the framework probe; a cluster file can also switch it off.
+        downloads: `direct`, or `cached`: files that `prepare` gets with `wget` are kept in the node's cache.
+        cases: needs of some runs only.
+        data_recipe: where data and weights come from, and how to provide them without a network.
+        verified: what was tried, and with which result (`tipcflow suites`).
     """
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
@@ -88,6 +115,22 @@ class Suite(ConfigModel):
     prints: Prints = Prints()
     launch: Launch | None = None
     budget_minutes: float | None = Field(default=None, gt=0)
+    environment: Literal["node", "run"] = "node"
+    downloads: Literal["direct", "cached"] = "direct"
+    probe: bool = True
+    cases: tuple[Case, ...] = ()
+    data_recipe: str = ""
+    verified: tuple[Verified, ...] = ()
+
+    def needs(self, *, framework: str = "", device: str, mode: str, params: str) -> Needs:
+        """What a run needs on its nodes.
+
+        Args:
+            framework: version of the nodes' framework; '' if unknown.
+            params: the params file, relative to the root.
+        """
+        own = Needs(**{name: getattr(self, name) for name in Needs.model_fields})
+        return merged(own, self.cases, framework=framework, device=device, mode=mode, params=params)
 
     def deterministic_on(self, device: str) -> Deterministic | None:
         """The settings for deterministic training on a device type; None if not deterministic."""

@@ -2,12 +2,25 @@
 
 Every type that leaves a process (as JSON in the database, in a job folder, in a certificate) carries a
 `schema_version` and is only ever extended by adding fields with defaults.
+
+Public: `__all__`, `base`, `build`, `characters`, `errors`, `keys`, `masking`, `node`, `plan`, `priority`,
+`run_documents`.
 """
 
 from tipcflow.domain.base import Frozen
-from tipcflow.domain.check import AutologReport, CheckResult, Facts, LogLines, RankReport
-from tipcflow.domain.errors import ConfigError, InfraError, TipcflowError
+from tipcflow.domain.check import AutologReport, CheckResult, Facts, LogLines, PrintedProgress, RankReport
+from tipcflow.domain.errors import ConfigError, DatabaseLostError, InfraError, TipcflowError
 from tipcflow.domain.expectation import Declared, Evidence, Expectation, Source
+from tipcflow.domain.keys import (
+    CurveKey,
+    EvidenceKey,
+    GoldenKey,
+    LegKey,
+    LossKey,
+    MetricKey,
+    plain_metric,
+    without_repeat,
+)
 from tipcflow.domain.node import Cluster, Container, Launch, Node, NodeFacts, SshTarget
 from tipcflow.domain.numbers.history import (
     PastRun,
@@ -15,8 +28,6 @@ from tipcflow.domain.numbers.history import (
     losses_of,
     medians_of,
     numbers_of,
-    plain_metric,
-    without_repeat,
 )
 from tipcflow.domain.numbers.measurement import Measurement, Phase
 from tipcflow.domain.numbers.series import Series
@@ -33,7 +44,16 @@ from tipcflow.domain.plan import (
 )
 from tipcflow.domain.priority import Priority, priority_of
 from tipcflow.domain.run.attempt import Attempt
-from tipcflow.domain.run.exit_record import EndReason, ExitRecord, OutputFile, RankEnd, StoppedBy
+from tipcflow.domain.run.exit_record import (
+    EndReason,
+    ExitRecord,
+    Observed,
+    ObservedRank,
+    OutputFile,
+    ProcessReport,
+    RankEnd,
+    StoppedBy,
+)
 from tipcflow.domain.run.failure import Failure, FailureClass
 from tipcflow.domain.run.job import JobCommand, JobSpec
 from tipcflow.domain.run.member import MemberState
@@ -49,30 +69,41 @@ __all__ = [
     "Compat",
     "ConfigError",
     "Container",
+    "CurveKey",
+    "DatabaseLostError",
     "Declared",
     "EndReason",
     "Evidence",
+    "EvidenceKey",
     "ExitRecord",
     "Expectation",
     "Facts",
     "Failure",
     "FailureClass",
     "Frozen",
+    "GoldenKey",
     "InfraError",
     "JobCommand",
     "JobSpec",
     "Launch",
     "Leg",
+    "LegKey",
     "LogLines",
+    "LossKey",
     "Measurement",
     "MemberState",
+    "MetricKey",
     "Node",
     "NodeFacts",
+    "Observed",
+    "ObservedRank",
     "OutputFile",
     "PastRun",
     "Phase",
     "Plan",
+    "PrintedProgress",
     "Priority",
+    "ProcessReport",
     "Quirk",
     "RankEnd",
     "RankReport",

@@ -1,8 +1,12 @@
 """Check results, and the facts of a run that checks evaluate."""
 
+from collections.abc import Mapping
 from typing import Any
 
+from pydantic import ValidationInfo, field_validator
+
 from tipcflow.domain.base import Frozen
+from tipcflow.domain.keys import LegKey
 from tipcflow.domain.masking import Masked
 from tipcflow.domain.node import NodeFacts
 from tipcflow.domain.numbers.measurement import Measurement
@@ -59,7 +63,7 @@ class AutologReport(Frozen):
 
 
 class LogLines(Frozen):
-    """Number of recognised lines of a training's logs, over all nodes and ranks, without empty lines.
+    """Number of recognized lines of a training's logs, over all nodes and ranks, without empty lines.
 
     Attributes:
         recognised: lines of training or evaluation.
@@ -75,8 +79,21 @@ class LogLines(Frozen):
 
     @property
     def share(self) -> float:
-        """Return the share of recognised lines; 0 without lines."""
+        """Return the share of recognized lines; 0 without lines."""
         return self.recognised / max(1, self.recognised + self.unknown)
+
+
+class PrintedProgress(Frozen):
+    """The last training line of a rank that prints how many iterations there are.
+
+    Attributes:
+        iteration, total: as printed, of the epoch or of the whole training.
+    """
+
+    node: str
+    rank: int
+    iteration: int
+    total: int
 
 
 class Facts(Frozen):
@@ -84,15 +101,16 @@ class Facts(Frozen):
 
     Attributes:
         records: exit records of all jobs and legs, last attempt of each.
-        step_status, leg_status: step id, and (step id + '/' + leg id), -> status.
-        step_reason: step id, or step id + '/' + leg id, -> reason, if there is one.
-        predictions: step id + '/' + leg id -> image name -> class scores.
-        autolog: step id + '/' + leg id -> AutoLog fields as printed.
-        reports: step id + '/' + leg id -> time of that report, and whether it is complete.
+        step_status, leg_status: step id, and leg, -> status.
+        step_reason: step or leg -> reason, if there is one.
+        predictions: step or leg -> image name -> class scores.
+        autolog: leg -> AutoLog fields as printed.
+        reports: leg -> time of that report, and whether it is complete.
         reporter: the AutoLog that wrote the reports: 'auto_log <version>' or 'tipcflow-sample', '' if none.
-        engine: step id + '/' + leg id -> the effective settings reported by the inference process.
+        engine: leg -> the effective settings reported by the inference process.
         ranks: step id -> reports of its training processes, over all nodes.
-        lines: step id -> number of recognised lines of its training logs.
+        lines: step id -> number of recognized lines of its training logs.
+        progress: step id -> the last printed progress of its ranks.
         cut: step id -> the unread part of its files, in words.
         failures: step id -> why its last attempt failed, for failed steps.
     """
@@ -103,14 +121,26 @@ class Facts(Frozen):
     node_facts: tuple[NodeFacts, ...] = ()
     measurements: tuple[Measurement, ...] = ()
     step_status: dict[str, Status] = {}
-    leg_status: dict[str, Status] = {}
-    step_reason: dict[str, str] = {}
-    predictions: dict[str, dict[str, tuple[float, ...]]] = {}
-    autolog: dict[str, dict[str, str]] = {}
-    reports: dict[str, AutologReport] = {}
+    leg_status: dict[LegKey, Status] = {}
+    step_reason: dict[LegKey, str] = {}
+    predictions: dict[LegKey, dict[str, tuple[float, ...]]] = {}
+    autolog: dict[LegKey, dict[str, str]] = {}
+    reports: dict[LegKey, AutologReport] = {}
     reporter: str = ""
-    engine: dict[str, dict[str, str]] = {}
+    engine: dict[LegKey, dict[str, str]] = {}
     ranks: dict[str, tuple[RankReport, ...]] = {}
     lines: dict[str, LogLines] = {}
+    progress: dict[str, tuple[PrintedProgress, ...]] = {}
     cut: dict[str, tuple[str, ...]] = {}
     failures: dict[str, Failure] = {}
+
+    @field_validator("leg_status", "step_reason", "predictions", "autolog", "reports", "engine", mode="before")
+    @classmethod
+    def _typed(cls, value: Any, info: ValidationInfo) -> Any:
+        """Read the keys of stored documents, which are texts; only the plan tells steps from legs."""
+        if not isinstance(value, Mapping):
+            return value
+        plan = info.data.get("plan")
+        steps = {step.id for step in plan.steps} if plan else set()
+        steps |= info.data.get("step_status", {}).keys()
+        return {LegKey.parse(key, steps) if isinstance(key, str) else key: entry for key, entry in value.items()}

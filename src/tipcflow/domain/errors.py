@@ -1,7 +1,12 @@
 """Errors for users: each states where, what was found and what was expected."""
 
+from typing import Self
+
 from tipcflow.domain.masking import mask
 from tipcflow.domain.status import Status
+
+# Longer values are cut off in messages.
+_LONGEST = 300
 
 
 class TipcflowError(Exception):
@@ -48,7 +53,7 @@ class ConfigError(TipcflowError):
         where = f"{file}:{line}: " if file and line else f"{file}: " if file else ""
         parts = [f"{where}{f'{key}: ' if key else ''}{message}"]
         if found:
-            parts.append(f"found {found!r}")
+            parts.append(f"found {found if len(found) <= _LONGEST else found[:_LONGEST] + '…'!r}")
         if expected:
             parts.append(f"expected {expected}")
         super().__init__("; ".join(parts), hint=hint)
@@ -62,6 +67,9 @@ class InfraError(TipcflowError):
         node: the affected node's name, '' if none.
         passing: whether the node was unreachable, which may be temporary; false for a refused login or a wrong
             host key.
+
+    Attributes:
+        detail: the message without the node's name, for lists in which the node is the heading.
     """
 
     status = Status.INFRA_FAILURE
@@ -70,3 +78,15 @@ class InfraError(TipcflowError):
         super().__init__(message, hint=hint)
         self.node = node
         self.passing = passing
+        self.detail = self.message
+
+    @classmethod
+    def of_node(cls, node: str, detail: str, *, hint: str = "", passing: bool = False) -> Self:
+        """Return an error whose message is the node's name and `detail`."""
+        error = cls(f"node {node}: {detail}", node=node, hint=hint, passing=passing)
+        error.detail = mask(detail)
+        return error
+
+
+class DatabaseLostError(InfraError):
+    """The SQLite file was deleted, replaced or made read-only while in use: nothing more can be stored in it."""

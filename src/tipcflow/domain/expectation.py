@@ -4,7 +4,7 @@ from enum import StrEnum
 from typing import Self
 
 from tipcflow.domain.base import Frozen
-from tipcflow.domain.numbers.history import without_repeat
+from tipcflow.domain.keys import EvidenceKey, LegKey, without_repeat
 from tipcflow.domain.plan import Plan
 
 
@@ -58,10 +58,10 @@ class Expectation(Frozen):
     iterations: int = 0
 
     @property
-    def id(self) -> str:
-        """Return the id, unique in a run: 'kind|step|leg|what'."""
+    def key(self) -> EvidenceKey:
+        """Return the key, unique in a run."""
         what = self.metric or ("" if self.rank < 0 else str(self.rank))
-        return f"{self.kind.value}|{self.step}|{self.leg}|{what}"
+        return EvidenceKey(self.kind, self.step, self.leg, what)
 
 
 class Declared(Frozen):
@@ -80,15 +80,15 @@ class Declared(Frozen):
             run=run,
             variants=tuple(sorted({step.variant for step in plan.steps} - {""})),
             steps=tuple(sorted(steps)),
-            legs=tuple(sorted(f"{name}/{leg.id}" for name, step in steps.items() for leg in step.legs)),
+            legs=tuple(sorted(str(LegKey(name, leg.id)) for name, step in steps.items() for leg in step.legs)),
         )
 
     def without(self, now: "Declared") -> dict[str, tuple[str, ...]]:
         """Return `variant`, `step` or `leg` -> ids that `now` lacks; parts of a removed variant or step are not
         listed separately."""
-        variants = tuple(one for one in self.variants if one not in now.variants)
-        steps = tuple(one for one in self.steps if one not in now.steps and not _below(one, variants))
-        legs = tuple(one for one in self.legs if one not in now.legs and not _below(one, (*variants, *steps)))
+        variants = tuple(variant for variant in self.variants if variant not in now.variants)
+        steps = tuple(step for step in self.steps if step not in now.steps and not _below(step, variants))
+        legs = tuple(leg for leg in self.legs if leg not in now.legs and not _below(leg, (*variants, *steps)))
         return {what: gone for what, gone in (("variant", variants), ("step", steps), ("leg", legs)) if gone}
 
 

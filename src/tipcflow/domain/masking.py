@@ -1,6 +1,6 @@
 """Masking of secrets in text from logs, errors and URLs, before the text is stored, sent or shown.
 
-Raw log files are stored unmasked, because the certificate contains their hashes.
+Log files are stored unmasked, because the certificate contains their hashes, and masked when they are read.
 """
 
 import re
@@ -90,11 +90,11 @@ _KEY_END = "PRIVATE KEY-----"
 
 
 def mask(text: str) -> str:
-    """Return the text with every recognised password, token, signature and key replaced by `***`.
+    """Return the text with every recognized password, token, signature and key replaced by `***`.
 
-    Recognised are values by their names (`password=…`, `X-Amz-Signature=…`, `Authorization: …`), logins in URLs,
+    Recognized are values by their names (`password=…`, `X-Amz-Signature=…`, `Authorization: …`), logins in URLs,
     forms of well-known tokens, private keys, and a launcher's dump of its environment (`env {…}`). A secret
-    without a name and without a known form cannot be recognised. Numbers and paths are unchanged.
+    without a name and without a known form cannot be recognized. Numbers and paths are unchanged.
     """
     if not _HINT.search(text):
         return text
@@ -115,6 +115,8 @@ class LineMask:
 
     # A longer line is shown in parts.
     LONGEST = 64 * 1024
+    # The longest secret in such a line.
+    HELD = 4 * 1024
 
     def __init__(self) -> None:
         self._rest = ""
@@ -130,7 +132,11 @@ class LineMask:
             shown.append(self._line(line) + end)
             self._hidden = False
         if len(self._rest) > self.LONGEST:
-            shown.append(self.flush())
+            part = self.flush()
+            if not (self._hidden or self._key):
+                # A secret may continue in the next piece: masked text is masked again with what follows.
+                part, self._rest = part[: -self.HELD], part[-self.HELD :]
+            shown.append(part)
         return "".join(shown)
 
     def flush(self) -> str:

@@ -1,11 +1,16 @@
 """Clusters, nodes and the facts that a node reports."""
 
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
 from tipcflow.domain.base import Frozen, Record
+
+# Name of an environment variable that a shell can export.
+EnvName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+# CPU list of `taskset -c`: numbers and ranges.
+_CPUS = r"^([0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*)?$"
 
 
 class SshTarget(Frozen):
@@ -16,7 +21,7 @@ class SshTarget(Frozen):
 
     alias: str = ""
     host: str = ""
-    port: int = 0
+    port: int = Field(default=0, ge=0, le=65535)
     user: str = ""
     identity_file: str = ""
     known_hosts: str = ""
@@ -51,7 +56,7 @@ class Container(Frozen):
         # With a detached container a step would pass before its command has run.
         for word in args:
             if word.partition("=")[0] in _OURS:
-                raise ValueError(f"{word} is not for args: tipcflow says itself how and where the container runs")
+                raise ValueError(f"args must not contain {word}: tipcflow sets it")
         return args
 
 
@@ -83,6 +88,9 @@ class Node(Frozen):
         env: environment variables of every step on the node; no secrets.
         cpus: CPU list in the form of `taskset -c`, '' for all.
         container: container of the steps, None for the node itself.
+        cache: absolute folder of cached data, packages and downloads, '' for `cache` in the workspace; may be
+            shared by nodes.
+        mirrors: prefix of URLs -> replacement for downloads: another URL, or a folder on the node.
     """
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", max_length=63)
@@ -90,12 +98,29 @@ class Node(Frozen):
     connection: str = ""
     ssh: SshTarget = SshTarget()
     device: Literal["cpu", "gpu"] = "cpu"
-    slots: int = Field(default=1, ge=1)
+    slots: int = Field(default=1, ge=1, le=1024)
     python: str = Field(pattern=r"^/")
     workspace: str = Field(pattern=r"^/.+")
-    env: dict[str, str] = {}
-    cpus: str = ""
+    env: dict[EnvName, str] = {}
+    cpus: str = Field(default="", pattern=_CPUS)
     container: Container | None = None
+    cache: str = Field(default="", pattern=r"^(/.+)?$")
+    mirrors: dict[str, str] = {}
+
+    @field_validator("mirrors")
+    @classmethod
+    def _replacements(cls, mirrors: dict[str, str]) -> dict[str, str]:
+        for prefix, other in mirrors.items():
+            if not prefix.startswith(("http://", "https://")):
+                raise ValueError(f"a mirror replaces a prefix of URLs, such as https://host/; found {prefix!r}")
+            if not other.startswith(("http://", "https://", "/")):
+                raise ValueError(f"the mirror of {prefix} must be a URL or an absolute folder; found {other!r}")
+        return mirrors
+
+    @property
+    def cache_folder(self) -> str:
+        """Return the folder of cached data, packages and downloads."""
+        return self.cache or f"{self.workspace}/cache"
 
     @model_validator(mode="after")
     def _mountable(self) -> "Node":
@@ -110,10 +135,12 @@ class Node(Frozen):
 
 
 class Cluster(Frozen):
-    """An inventory of nodes. `launch` is the launcher of trainings, unless the suite sets one."""
+    """An inventory of nodes. `launch` is the launcher of trainings, unless the suite sets one; `probe` is whether
+    Python processes of steps load the framework probe."""
 
     name: str
     launch: Launch | None = None
+    probe: bool = True
     nodes: tuple[Node, ...] = Field(min_length=1)
 
     def node(self, name: str) -> Node:

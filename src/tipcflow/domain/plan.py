@@ -144,12 +144,17 @@ class Substitution(Frozen):
 
 
 class Quirk(Frozen):
-    """One named difference between the suite's script and the params file."""
+    """One named difference between the suite's script and the params file.
+
+    Attributes:
+        words: keys and values of the file that differ between the two.
+    """
 
     id: str
     line: int = 0
     bash: str
     spec: str
+    words: tuple[str, ...] = ()
 
 
 class Plan(Frozen):
@@ -186,11 +191,11 @@ class Plan(Frozen):
 
     def needing(self, step_id: str) -> list[str]:
         """Return ids of the steps that depend on this step, directly or indirectly."""
-        found = {step_id}
+        dependents = {step_id}
         for step in self.steps:  # in topological order
-            if found.intersection(step.after):
-                found.add(step.id)
-        return [step.id for step in self.steps if step.id in found and step.id != step_id]
+            if dependents.intersection(step.after):
+                dependents.add(step.id)
+        return [step.id for step in self.steps if step.id in dependents and step.id != step_id]
 
     def step(self, step_id: str) -> Step:
         """Return the step of that id.

@@ -2,9 +2,11 @@
 
 from enum import IntEnum
 
+# The trigger of the runs of a bisection.
+BISECT = "bisect"
 # First parts of Airflow's run ids, and the triggers of CLI and webhook (`Run.trigger`).
 _CHANGES = frozenset({"ci", "pr", "pull_request", "webhook"})
-_SCHEDULES = frozenset({"weekly", "scheduled", "backfill", "asset_triggered"})
+_SCHEDULES = frozenset({"weekly", "scheduled", "backfill", "asset_triggered", BISECT})
 
 
 class Priority(IntEnum):
@@ -18,7 +20,7 @@ class Priority(IntEnum):
 
 
 def priority_of(trigger: str) -> Priority:
-    """The priority of a run by its trigger; any trigger but a pull request or a schedule is a user."""
+    """The priority of a run by its trigger: pull requests, then users, then schedules and bisections."""
     if trigger == "confirm":
         return Priority.CONFIRM
     if trigger in _CHANGES:

@@ -80,10 +80,10 @@ def run_status(statuses: Iterable[Status], *, executed_steps: int, trained: bool
     A run that executed no planned step, or did not train in a training mode, never passes: it is `failed`, unless
     another status (`infra_failure`, `cancelled`, …) already explains it.
     """
-    said = _RUN_STATUSES.intersection(statuses)
-    if Status.CANCELLED in said:
-        said -= {Status.UNCONFIRMED}
-    worst = max(said, key=lambda status: status.severity, default=Status.PASS)
+    candidates = _RUN_STATUSES.intersection(statuses)
+    if Status.CANCELLED in candidates:
+        candidates -= {Status.UNCONFIRMED}
+    worst = max(candidates, key=lambda status: status.severity, default=Status.PASS)
     unproven = executed_steps == 0 or (trains and not trained)
     if unproven and worst.severity <= Status.IMPROVEMENT.severity:
         return Status.FAILED

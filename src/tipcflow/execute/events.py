@@ -6,6 +6,7 @@ with one call in append mode, so that lines of concurrent writers stay intact.
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 from tipcflow.domain import Status
@@ -14,6 +15,9 @@ from tipcflow.execute.progress import Event, Kind, Listener
 EVENTS = "events.jsonl"
 # Longer pieces of a log are in the log itself; followers only need to see progress.
 _LONGEST = 16 * 1024
+# Size of the file above which output of jobs is no longer repeated in it, bytes; the logs themselves are fetched.
+OUTPUT_LIMIT = 64 << 20
+_NO_MORE = f"(progress shows {OUTPUT_LIMIT >> 20} MiB of output per run; for the rest see the step's logs)\n"
 
 
 def events_path(home: Path, run: str) -> Path:
@@ -22,11 +26,22 @@ def events_path(home: Path, run: str) -> Path:
 
 
 def event_writer(home: Path, run: str) -> Listener:
-    """Return a listener that appends events to the run's file."""
+    """Return a listener that appends events to the run's file.
+
+    From `OUTPUT_LIMIT` on, the file grows by events other than output only; its last piece of output says so.
+    """
     path = events_path(home, run)
     path.parent.mkdir(parents=True, exist_ok=True)
 
+    full = False
+
     def write(event: Event) -> None:
+        nonlocal full
+        if full and event.kind is Kind.LOG:
+            return
+        full = full or (path.exists() and path.stat().st_size >= OUTPUT_LIMIT)
+        if full and event.kind is Kind.LOG:
+            event = replace(event, text=_NO_MORE)
         line = {
             "kind": event.kind.value,
             "text": event.text[-_LONGEST:],
@@ -65,15 +80,15 @@ def read_events(home: Path, run: str, offset: int = 0) -> tuple[list[Event], int
 
 def _event(line: bytes) -> Event | None:
     try:
-        told = json.loads(line)
+        payload = json.loads(line)
         return Event(
-            Kind(told["kind"]),
-            str(told.get("text", "")),
-            step=str(told.get("step", "")),
-            node=str(told.get("node", "")),
-            leg=str(told.get("leg", "")),
-            status=Status(told["status"]) if told.get("status") else None,
-            at=float(told.get("at", 0.0)),
+            Kind(payload["kind"]),
+            str(payload.get("text", "")),
+            step=str(payload.get("step", "")),
+            node=str(payload.get("node", "")),
+            leg=str(payload.get("leg", "")),
+            status=Status(payload["status"]) if payload.get("status") else None,
+            at=float(payload.get("at", 0.0)),
         )
     except (ValueError, KeyError, TypeError):
         return None

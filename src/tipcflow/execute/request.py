@@ -2,10 +2,12 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ClassVar
 
 from tipcflow.config.policy import Policy
 from tipcflow.config.suite import Suite
 from tipcflow.domain import Cluster, Compat
+from tipcflow.domain.run_documents import Root
 
 
 @dataclass(frozen=True)
@@ -17,12 +19,16 @@ class RunRequest:
         suite, cluster: names, or paths of YAML files.
         suite_ref: git ref of the suite, None for its working tree.
         base: target branch of a change, or a commit of it; None for a run that tests no change.
-        framework: requirement that the nodes must satisfy, '' for any.
+        framework: requirement that the nodes must satisfy, '' for any; a release `NAME==VERSION` that a node does
+            not have is installed for the run.
+        framework_wheel: address, path or name of a wheel that is installed for the run; '' for none.
+        framework_sha256: its hash.
+        drop: globs of legs (`step/leg`) that the run leaves out.
         wait_s: maximum wait for free slots; None: the policy's value.
         only_inside: the params file must be one of the suite's; otherwise any path is valid.
         confirms: the run that this run confirms, '' for none; `only` then names the suspected steps (or step/leg).
         evaluates: whether only evaluations run, on what the confirmed run has trained.
-        ends_at: deadline of a confirmation run, by the database's clock; 0 for none.
+        ends_at: deadline of a confirm run, by the database's clock; 0 for none.
         keep: keep the run's working folder on the nodes even if it passes.
     """
 
@@ -34,9 +40,12 @@ class RunRequest:
     suite_ref: str | None = None
     base: str | None = None
     framework: str = ""
+    framework_wheel: str = ""
+    framework_sha256: str = ""
     seed: int | None = None
     repeats: int = 1
     diagnose: bool = False
+    drop: tuple[str, ...] = ()
     compat: Compat = Compat.SPEC
     wait_s: float | None = None
     policy: str = "pr"
@@ -50,18 +59,15 @@ class RunRequest:
     ends_at: float = 0.0
     command: tuple[str, ...] = field(default=())
 
-    def left_s(self, budget_s: float, now: float) -> float:
-        """Return the rest of a budget that starts now, seconds. A confirmation run has a deadline instead:
-        `ends_at`.
-
-        Args:
-            now: the time by the database's clock.
-        """
-        return max(1.0, self.ends_at - now) if self.ends_at else budget_s
-
     def waits_s(self, policy: Policy) -> float:
         """Return how long the run may wait for free slots, seconds."""
         return policy.lease_wait_s if self.wait_s is None else self.wait_s
+
+
+class RequestDocument(Root[RunRequest]):
+    """The request as the run was created with."""
+
+    NAME: ClassVar[str] = "request"
 
 
 @dataclass(frozen=True)

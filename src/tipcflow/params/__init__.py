@@ -1,7 +1,12 @@
-"""Parser of params files: text -> typed params. Line maps and dialects are data (see docs/architecture.md)."""
+"""Parser of params files: text -> typed params. Line maps and dialects are data (see docs/architecture.md).
 
-from tipcflow.params.dialect import Dialect, known_dialects, load_dialect
+Public: `__all__`, `blocks`, `file`, `kinds`, `layout`, `limits`, `lines`, `modes`, `sections`, `shell`, `specs`,
+`values`.
+"""
+
+from tipcflow.params.dialect import Dialect
 from tipcflow.params.file import ParamsFile, Slot
 from tipcflow.params.parse import parse_params, read_params
+from tipcflow.params.registry.names import known_dialects, load_dialect
 
 __all__ = ["Dialect", "ParamsFile", "Slot", "known_dialects", "load_dialect", "parse_params", "read_params"]

@@ -32,10 +32,10 @@ def split_blocks(text: str, *, file: str, dialect: Dialect) -> list[Block]:
             found=lines[0].text if lines else "nothing",
             expected="=====name===== and the lines of a training below it",
         )
-    found: dict[str, Block] = {}
+    by_name: dict[str, Block] = {}
     for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
         name = lines[start].text.strip("= ")
-        if name in found:
+        if name in by_name:
             raise ConfigError(
                 "two blocks have one name",
                 file=file,
@@ -44,7 +44,7 @@ def split_blocks(text: str, *, file: str, dialect: Dialect) -> list[Block]:
                 found=name,
                 expected="a name for every block",
             )
-        mine = lines[start : min(end, start + blocks.lines)]
-        params = parse_lines(text, mine, file=file, dialect=dialect)
-        found[name] = Block(name=name, params=params)
-    return list(found.values())
+        block_lines = lines[start : min(end, start + blocks.lines)]
+        params = parse_lines(text, block_lines, file=file, dialect=dialect)
+        by_name[name] = Block(name=name, params=params)
+    return list(by_name.values())

@@ -3,11 +3,28 @@
 import re
 
 from tipcflow.domain import ConfigError
+from tipcflow.domain.characters import first_invisible
 from tipcflow.params.layout import FILLER, TITLE, Layout, SlotSpec
 from tipcflow.params.lines import TextLine
 from tipcflow.params.values import is_null, split_list
 
 _HINT = "a missing or an extra line shifts the meaning of all that follow: compare with a file that works"
+
+
+def check_characters(lines: tuple[TextLine, ...], *, file: str, layout: Layout) -> None:
+    """Raise ConfigError for the first invisible character; a final carriage return has its own check."""
+    for line in lines:
+        character = first_invisible(line.text.removesuffix("\r"))
+        if character:
+            place, what = character
+            raise ConfigError(
+                f"character {place + 1} is invisible",
+                file=file,
+                line=line.number,
+                key=layout.at(line.index),
+                found=what,
+                expected="visible text, ASCII spaces and tabs",
+            )
 
 
 def check_layout(lines: tuple[TextLine, ...], *, file: str, layout: Layout) -> None:

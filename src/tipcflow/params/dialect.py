@@ -5,12 +5,10 @@ slot's `key=value` (nothing where either is null), `{slot=name}` the slot's key 
 `{!slot=name}` the same without the null rule.
 """
 
-from functools import cache, cached_property
-from importlib import resources
-from typing import Any, Literal
+from functools import cached_property
+from typing import Literal
 
-from tipcflow.config.own_yaml import own_yaml
-from tipcflow.domain import ConfigError, Frozen
+from tipcflow.domain import Frozen
 from tipcflow.params.layout import Kind, Layout, SlotSpec, load_layout
 from tipcflow.params.modes import BENCHMARK, TRAINING_MODES
 from tipcflow.params.specs import (
@@ -32,7 +30,7 @@ from tipcflow.params.specs import (
 )
 from tipcflow.params.values import Split
 
-__all__ = ["Dialect", "SkipRule", "family_dialects", "known_dialects", "load_dialect"]
+__all__ = ["Dialect", "SkipRule"]
 
 
 class Dialect(Frozen):
@@ -41,6 +39,7 @@ class Dialect(Frozen):
     Attributes:
         cut: number of physical lines that the script reads, 0 for all, -1 for none.
         output, save: the run's output folder and a training's folder below it, as templates.
+        spec_output: the run's output folder in spec; it must contain the model and the mode.
         suffix: suffix of `save`, by launch form.
         threshold: maximum length of the ips text that the script treats as a single node (a defect).
         count_nodes: whether nodes are counted whenever ips are given, or only for a multi-node launch.
@@ -55,7 +54,7 @@ class Dialect(Frozen):
         to_static: location of a to_static trainer's arguments: a section at the end of the file, found by the
             physical line of its title, or the slot `train1`.
         norm_alias: an alias of the norm trainer.
-        unknown_trainer: the script's behaviour for a trainer's name without a slot.
+        unknown_trainer: the script's behavior for a trainer's name without a slot.
         device_clobbered: inference overwrites the variable of the training's device argument with its last
             device word, which the next training of the same group uses.
         cpu_use_gpu: the device argument's value for a CPU entry, '' for the slot's value.
@@ -89,6 +88,7 @@ class Dialect(Frozen):
     split: Split = "first"
     cut: int = 0
     output: str = "./test_tipc/output/{model}/{mode}"
+    spec_output: str = "./test_tipc/output/{model}/{mode}"
     save: str
     suffix: dict[Form, str] = {}
     threshold: int = 15
@@ -209,76 +209,3 @@ class Dialect(Frozen):
     def has(self, quirk: str) -> bool:
         """Whether the suite's script has this defect."""
         return quirk in self.quirks
-
-
-@cache
-def known_dialects() -> tuple[str, ...]:
-    """Return the names of all dialects, in alphabetical order."""
-    return tuple(sorted(_sources()))
-
-
-@cache
-def load_dialect(name: str) -> Dialect:
-    """Return the dialect of that name, for example `models/template`.
-
-    Raises:
-        ConfigError: the dialect does not exist; the message lists the existing ones.
-    """
-    sources = _sources()
-    if name not in sources:
-        raise ConfigError(
-            "there is no such dialect", key="dialect", found=name, expected=", ".join(known_dialects())
-        )
-    return Dialect.model_validate(_resolve(name, sources))
-
-
-# Kind of file (see `tipcflow.params.kinds`) -> script families that may read it.
-_FAMILIES = {
-    "klquant": ("ptq", "infer_python"),
-    "infer_python": ("infer_python", "ptq"),
-    "ptq": ("ptq",),
-    "paddle2onnx": ("paddle2onnx",),
-    "pipeline": ("pipeline",),
-    "dy2static": ("dy2static",),
-}
-
-
-@cache
-def family_dialects(name: str, kind: str) -> tuple[str, ...]:
-    """Return the dialects of a suite's other scripts that may read files of a kind, most likely first.
-
-    Raises:
-        ConfigError: the dialect does not exist.
-    """
-    suite = load_dialect(name).suite
-    others = [load_dialect(other) for other in known_dialects()]
-    mine = [each for each in others if each.family and each.suite == suite]
-    return tuple(each.name for family in _FAMILIES.get(kind, ()) for each in mine if each.family == family)
-
-
-def _resolve(name: str, sources: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """Return a dialect's data merged over that of the dialect it extends."""
-    data = dict(sources[name])
-    base = data.pop("extends", None)
-    return _merge(_resolve(base, sources), data) if base else data
-
-
-def _merge(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
-    """Merge `over` recursively into `base`; a null removes the base's value."""
-    merged = dict(base)
-    for key, value in over.items():
-        if value is None:
-            merged.pop(key, None)
-            continue
-        below = merged.get(key)
-        merged[key] = _merge(below, value) if isinstance(below, dict) and isinstance(value, dict) else value
-    return merged
-
-
-@cache
-def _sources() -> dict[str, dict[str, Any]]:
-    folder = resources.files("tipcflow.params") / "dialects"
-    loaded = (
-        own_yaml(entry.read_text(encoding="utf-8")) for entry in folder.iterdir() if entry.name.endswith(".yaml")
-    )
-    return {data["name"]: data for data in loaded}

@@ -25,8 +25,8 @@ Value = bool | int | float | str | None | tuple["Value", ...]
 
 WHAT: dict[Kind, str] = {
     "train": "training and inference",
-    "ptq": "quantisation after training",
-    "klquant": "quantisation without training",
+    "ptq": "quantization after training",
+    "klquant": "quantization without training",
     "paddle2onnx": "conversion to ONNX",
     "pipeline": "a pipeline of several models",
     "dy2static": "dynamic against static training",
@@ -38,11 +38,10 @@ WHAT: dict[Kind, str] = {
     "other": "something else",
 }
 _REFUSED: dict[Kind, str] = {
-    "serving": "a service is started in the background, its files are edited by line numbers, and whatever looks "
-    "like it is killed afterwards: that is no run whose end can be judged",
-    "cpp": "the test itself builds OpenCV and a C++ program with cmake: build it as a job of its own, and run "
-    "the program by a chain of ours",
-    "lite": "the test pushes files to a phone with adb: no node of a cluster can do that",
+    "serving": "a service is started in the background and has no defined end",
+    "cpp": "the test builds OpenCV and a C++ program with cmake: build it in a separate job, then run "
+    "the program in a tipcflow chain",
+    "lite": "the test copies files to a phone with adb",
     "results": "these are expected values, not parameters",
     "other": "it has neither the layout nor the name of a params file",
 }

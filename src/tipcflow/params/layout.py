@@ -3,12 +3,14 @@
 import re
 from functools import cache, cached_property
 from importlib import resources
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
-from tipcflow.config.own_yaml import own_yaml
-from tipcflow.domain import Frozen
+from tipcflow.config.loader import first_error
+from tipcflow.config.own_dialects import Source, own_layout
+from tipcflow.config.yaml_text.shipped import own_yaml
+from tipcflow.domain import ConfigError, Frozen
 
 Kind = Literal["plain", "list", "modes", "paired", "key"]
 
@@ -75,13 +77,63 @@ COMMANDS = frozenset(
 )
 
 
-@cache
 def load_layout(name: str) -> Layout:
-    """Return the layout of that name from the package's data.
+    """Return the layout of that name: a shipped one, or one in the folder of the configuration.
 
     Raises:
-        FileNotFoundError: the layout does not exist; only a broken dialect file requests one.
+        ConfigError: the layout does not exist, or its file is wrong.
     """
+    return _shipped(name) if name in shipped_layouts() else _own(name)
+
+
+@cache
+def shipped_layouts() -> tuple[str, ...]:
+    """Return the names of the shipped layouts."""
     folder = resources.files("tipcflow.params") / "dialects" / "layouts"
-    data = own_yaml((folder / f"{name}.yaml").read_text(encoding="utf-8"))
-    return Layout.model_validate({"name": name, **data})
+    return tuple(sorted(entry.name.removesuffix(".yaml") for entry in folder.iterdir()))
+
+
+@cache
+def _shipped(name: str) -> Layout:
+    return Layout.model_validate({"name": name, **_layout_data(name, ())})
+
+
+def _own(name: str) -> Layout:
+    source = own_layout(name)
+    data = _layout_data(name, ())
+    if source is None:  # cannot happen: _layout_data has found it
+        raise ConfigError("there is no such layout", key="layout", found=name)
+    try:
+        return Layout.model_validate({"name": name, **data})
+    except ValidationError as error:
+        raise first_error(error, source.lines or {}, source.file, Layout) from error
+
+
+def _layout_data(name: str, seen: tuple[str, ...]) -> dict[str, Any]:
+    """Return a layout's data over those of the layout that it extends; a null slot removes one."""
+    if name in shipped_layouts():
+        folder = resources.files("tipcflow.params") / "dialects" / "layouts"
+        source = Source(own_yaml((folder / f"{name}.yaml").read_text(encoding="utf-8")))
+    else:
+        own_source = own_layout(name)
+        if own_source is None:
+            expected = f"one of {', '.join(shipped_layouts())}, or a file in dialects/layouts"
+            raise ConfigError("there is no such layout", key="layout", found=name, expected=expected)
+        source = own_source
+    base = source.data.get("extends")
+    data = {key: value for key, value in source.data.items() if key != "extends"}
+    if base in (*seen, name):
+        raise source.error("the layout extends itself", "extends", found=str(base), expected="another layout")
+    return merged(_layout_data(str(base), (*seen, name)), data) if base else data
+
+
+def merged(base: dict[str, Any], over: dict[str, Any]) -> dict[str, Any]:
+    """Merge `over` recursively into `base`; a null removes the base's value."""
+    result = dict(base)
+    for key, value in over.items():
+        if value is None:
+            result.pop(key, None)
+            continue
+        below = result.get(key)
+        result[key] = merged(below, value) if isinstance(below, dict) and isinstance(value, dict) else value
+    return result

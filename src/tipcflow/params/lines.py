@@ -27,5 +27,5 @@ def read_lines(text: str, *, cut: int = 0) -> tuple[TextLine, ...]:
     physical = text.split("\n")
     if cut:
         physical = physical[: max(cut, 0)]
-    kept = [(number, line) for number, line in enumerate(physical, start=1) if line != ""]
-    return tuple(TextLine(index=index, number=number, text=line) for index, (number, line) in enumerate(kept))
+    numbered = [(number, line) for number, line in enumerate(physical, start=1) if line != ""]
+    return tuple(TextLine(index=index, number=number, text=line) for index, (number, line) in enumerate(numbered))

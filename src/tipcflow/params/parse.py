@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from tipcflow.params.check import check_layout
+from tipcflow.params.check import check_characters, check_layout
 from tipcflow.params.dialect import Dialect
 from tipcflow.params.file import ParamsFile, Slot, text_sha256
 from tipcflow.params.lines import TextLine, read_lines
@@ -18,11 +18,12 @@ def parse_params(text: str, *, file: str, dialect: Dialect) -> ParamsFile:
         dialect: the dialect whose line map applies.
 
     Raises:
-        ConfigError: a line is missing, surplus, misplaced, whitespace-only, or ends in a carriage return. The
-            error is
-            for the first mismatch of file and line map, with file, line, slot, found and expected value.
+        ConfigError: a line is missing, surplus, misplaced, whitespace-only, ends in a carriage return, or has a
+            control or invisible character. The error is for the first mismatch of file and line map, with file,
+            line, slot, found and expected value.
     """
     lines = read_lines(text)
+    check_characters(lines, file=file, layout=dialect.line_map())
     check_layout(lines, file=file, layout=dialect.line_map())
     return _read(text, lines, file=file, dialect=dialect)
 
@@ -33,9 +34,10 @@ def parse_lines(text: str, lines: tuple[TextLine, ...], *, file: str, dialect: D
     Raises:
         ConfigError: as `parse_params`, with line numbers of the whole file.
     """
-    mine = tuple(replace(line, index=index) for index, line in enumerate(lines))
-    check_layout(mine, file=file, layout=dialect.line_map())
-    return _read(text, mine, file=file, dialect=dialect)
+    renumbered = tuple(replace(line, index=index) for index, line in enumerate(lines))
+    check_characters(renumbered, file=file, layout=dialect.line_map())
+    check_layout(renumbered, file=file, layout=dialect.line_map())
+    return _read(text, renumbered, file=file, dialect=dialect)
 
 
 def read_params(text: str, *, file: str, dialect: Dialect) -> ParamsFile:

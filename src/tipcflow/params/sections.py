@@ -5,8 +5,9 @@ from collections.abc import Sequence
 
 from tipcflow.domain import ConfigError, Frozen
 from tipcflow.params.layout import TITLE
+from tipcflow.params.limits import MAX_ALTERNATIVES
 from tipcflow.params.lines import TextLine
-from tipcflow.params.values import full_value
+from tipcflow.params.values import full_value, is_number
 
 BENCHMARK = "train_benchmark_params"
 INFERENCE = "infer_benchmark_params"
@@ -77,7 +78,7 @@ def find_section(lines: Sequence[TextLine], title: str) -> Section | None:
     for place, line in enumerate(lines):
         if TITLE.fullmatch(line.text) and line.text.strip("= ") == title:
             below = list(lines[place + 1 :])
-            end = next((n for n, each in enumerate(below) if TITLE.fullmatch(each.text)), len(below))
+            end = next((n for n, other in enumerate(below) if TITLE.fullmatch(other.text)), len(below))
             return Section(title=title, line=line.number, lines=tuple(below[:end]))
     return None
 
@@ -100,8 +101,8 @@ def infer_inputs(lines: Sequence[TextLine], *, file: str) -> InferInputs | None:
         if key == _NUMPY:
             shape = _SHAPE.fullmatch(value)
             if shape:
-                one = RandomInput(dtype="", dims=tuple(map(int, shape["dims"].split("x"))))
-                return InferInputs(line=line.number, alternatives=((one,),), file=value)
+                random_input = RandomInput(dtype="", dims=tuple(map(int, shape["dims"].split("x"))))
+                return InferInputs(line=line.number, alternatives=((random_input,),), file=value)
             raise _wrong(line, file, key, "a file called by its shape, such as 3x640x640.npy")
     return None
 
@@ -109,16 +110,16 @@ def infer_inputs(lines: Sequence[TextLine], *, file: str) -> InferInputs | None:
 def _inputs(text: str) -> tuple[RandomInput, ...]:
     """Return the inputs of one `[…]`; none if the text has another form."""
     inner = text[1:-1].strip() if text.startswith("[") and text.endswith("]") else ""
-    found = list(_INPUT.finditer(inner))
+    matches = list(_INPUT.finditer(inner))
     between = _INPUT.sub("", inner).replace(" ", "")
-    if not found or between != "," * (len(found) - 1):
+    if not matches or between != "," * (len(matches) - 1):
         return ()
     inputs = []
-    for each in found:
-        dims = [part.strip() for part in each["dims"].split(",")]
-        if each["dtype"] not in _DTYPES or not all(part.isdecimal() for part in dims):
+    for match in matches:
+        dims = [part.strip() for part in match["dims"].split(",")]
+        if match["dtype"] not in _DTYPES or not all(is_number(part) for part in dims):
             return ()
-        inputs.append(RandomInput(dtype=each["dtype"], dims=tuple(map(int, dims))))
+        inputs.append(RandomInput(dtype=match["dtype"], dims=tuple(map(int, dims))))
     return tuple(inputs)
 
 
@@ -158,6 +159,8 @@ _FIELDS = {
     "fp_items": "fp",
     "epoch": "epochs",
     "total_iters": "epochs",
+    "iters": "epochs",
+    "iteration": "epochs",
     "model_type": "models",
     "num_workers": "workers",
     "repeat": "repeat",
@@ -183,10 +186,12 @@ def _typed(field: str, line: TextLine, file: str, key: str) -> object:
     if field == "profiler":
         return "" if value == "null" else re.sub(r"^--profiler_options[:=]", "", line.text).strip().strip("\"'")
     words = [word.strip() for word in value.split("|")]
+    if len(words) > MAX_ALTERNATIVES:
+        raise _wrong(line, file, key, f"at most {MAX_ALTERNATIVES} alternatives")
     if field in ("batch", *_NUMBERS):
         if value == "null" and field != "batch":
             return None
-        if not all(word.isdecimal() for word in words) or (field != "batch" and len(words) > 1):
+        if not all(is_number(word) for word in words) or (field != "batch" and len(words) > 1):
             raise _wrong(line, file, key, "numbers separated by |" if field == "batch" else "one number, or null")
         return tuple(map(int, words)) if field == "batch" else int(value)
     if "" in words:
@@ -196,7 +201,7 @@ def _typed(field: str, line: TextLine, file: str, key: str) -> object:
 
 def _pairs(pairs: list[str], joint: str, line: TextLine, file: str, key: str) -> dict[str, str]:
     split = [pair.strip().partition(joint) for pair in pairs]
-    if not all(name and found for name, found, _ in split):
+    if not all(name and separator for name, separator, _ in split):
         raise _wrong(line, file, key, f"name{joint}value, separated by ;")
     return {name.strip(): value.strip() for name, _, value in split}
 

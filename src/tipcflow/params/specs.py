@@ -49,13 +49,14 @@ class StepSpec(Frozen):
 class ExtraSpec(StepSpec):
     """An additional command that the script runs before another command, under a condition.
 
-    `model`: part of the model's name; `slot_key`: slot -> its required key. `bare`: the script runs it directly,
-    without `eval`.
+    `model`: part of the model's name; `slot_key`: slot -> its required key; `unless`: slots; a null in one of them
+    skips the command. `bare`: the script runs it directly, without `eval`.
     """
 
     before: Literal["train", "export"]
     model: str = ""
     slot_key: dict[str, str] = {}
+    unless: tuple[str, ...] = ()
     bare: bool = False
 
 
@@ -131,12 +132,13 @@ class WholeInferSpec(Frozen):
     Attributes:
         export, model_dir, path, data: templates; `{save_dir}` is the dirname of the listed model, `path` is the
             exported model's folder as passed to inference.
-        quant_listed: whether the script finds the quantisation words.
+        quant_listed: whether the script finds the quantization words.
         by_word: the list contains words with one export slot each, instead of models.
         words: mode -> the words that apply in it.
         quantised: the mode runs only the command of slot `export1`, then inference on its output.
         then: text that spec appends to the export command of `quantised` (separate commands in the script).
         once: one export and no list of models.
+        export_not_run: the script logs the command of `once` without running it; spec runs it.
         null_stops: a model named null ends the script.
         gpus: text that replaces the ids in log names.
     """
@@ -150,6 +152,7 @@ class WholeInferSpec(Frozen):
     words: dict[str, tuple[str, ...]] = {}
     quantised: bool = False
     once: bool = False
+    export_not_run: bool = False
     null_stops: bool = False
     path: str = "{model_path}"
     then: str = ""
@@ -194,7 +197,7 @@ class SequenceLoop(Frozen):
 
 
 class ModelArgs(Frozen):
-    """Text that the script adds for one model, by exact name, if the precision is one of `words`."""
+    """Text that the script adds for models whose name contains `model`, if the precision is one of `words`."""
 
     model: str
     words: tuple[str, ...]
@@ -202,7 +205,10 @@ class ModelArgs(Frozen):
 
 
 class ModelAppend(Frozen):
-    """Text that the benchmark script appends to a line for one model; `{scaled}` is batch x GPUs x factor."""
+    """Text that the benchmark script appends to a line for models whose name contains `model`.
+
+    `{scaled}` is batch x GPUs x factor.
+    """
 
     model: str
     line: int
@@ -252,7 +258,8 @@ class BenchmarkSpec(Frozen):
         skip_steps, units: arguments of the analysis; units by single and multi.
         loses_model: names lack the model from the second run on.
         scale_epoch: epochs are multiplied by the nodes and GPUs of the word.
-        scale_models: models whose epochs are multiplied by the GPUs, with or without a word.
+        scale_models: parts of the names of models whose epochs are multiplied by the GPUs, with or without a word.
+        other_epochs: epochs of all other models, '' for those of the section.
         precision_word: with a word: precision -> replacement in the file.
         log_precision: precision in the file -> precision in names.
         model_append: see `ModelAppend`.
@@ -271,16 +278,21 @@ class BenchmarkSpec(Frozen):
     loses_model: bool = False
     scale_epoch: bool = False
     scale_models: tuple[str, ...] = ()
+    other_epochs: str = ""
     precision_word: dict[str, str] = {}
     log_precision: dict[str, str] = {}
     model_append: tuple[ModelAppend, ...] = ()
     filter_key: str = ""
 
+    def scales(self, model: str) -> bool:
+        """Whether the script multiplies this model's epochs by the GPUs."""
+        return any(part in model for part in self.scale_models)
+
 
 class ModeSpec(Frozen):
     """Differences of one mode: the script reads the same file by another line map.
 
-    `quant` is the word that replaces the file's quantisation words.
+    `quant` is the word that replaces the file's quantization words.
     """
 
     layout: str

@@ -1,5 +1,6 @@
 """Helper functions by which every suite's script parses lines."""
 
+import re
 from typing import Literal
 
 Split = Literal["first", "rest"]
@@ -7,6 +8,7 @@ Split = Literal["first", "rest"]
 # A script, model or key with one of these values is absent: nothing runs. (Arguments have a separate rule,
 # `is_null`.)
 NOTHING = ("null", "")
+_HOST = re.compile(r"[A-Za-z0-9_\[][A-Za-z0-9_.:%\]-]*")
 
 
 def split_line(text: str, split: Split) -> tuple[str, str]:
@@ -46,6 +48,21 @@ def mode_entries(value: str) -> dict[str, str]:
         if len(fields) > 1:
             entries.setdefault(fields[0], fields[1])
     return entries
+
+
+def is_number(text: str) -> bool:
+    """Whether a text consists of ASCII digits."""
+    return text.isascii() and text.isdecimal()
+
+
+def is_id(text: str) -> bool:
+    """Whether a text is a device id: a decimal number without leading zeros."""
+    return len(text) < 10 and is_number(text) and text == str(int(text))
+
+
+def is_host(text: str) -> bool:
+    """Whether a text has the form of an address or host name; a number alone is a device id."""
+    return bool(_HOST.fullmatch(text)) and not is_number(text)
 
 
 def is_null(value: str) -> bool:

@@ -1,7 +1,9 @@
 """Log parsers: text and samples to measurements; pure and streaming, one module per format.
 
 No function here opens a file: callers pass text, or lines with their byte offsets (`lines_of`). A line that no
-format recognises is skipped and is not an error; invalid bytes become U+FFFD; nan and inf are values.
+format recognizes is skipped and is not an error; invalid bytes become U+FFFD; nan and inf are values.
+
+Public: `__all__`, `text`.
 """
 
 from tipcflow.parse.failures.excerpt import error_excerpt

@@ -17,7 +17,7 @@ CHUNK = 1 << 21
 LEAD = 8
 _NEWLINE = ord("\n")
 # Maximum length of a line, bytes; no format has longer lines. Of a longer line (a binary file may have no
-# newline at all), only enough is kept to recognise that it is too long.
+# newline at all), only enough is kept to recognize that it is too long.
 _LONGEST = 1 << 20
 _SHOWS = 1 << 17
 
@@ -67,10 +67,10 @@ def newlines(text: Block) -> Indices:
     words = ends[:whole].view("<u8")
     # Lines are usually long: most eight-byte words contain no newline, and the others contain one.
     at = np.flatnonzero(words != 0)
-    found = words[at]
-    if (found & (found - np.uint64(1))).any():
+    hits = words[at]
+    if (hits & (hits - np.uint64(1))).any():
         return np.flatnonzero(ends)
-    places = at * 8 + ((np.frexp(found.astype(np.float64))[1] - 1) >> 3)
+    places = at * 8 + ((np.frexp(hits.astype(np.float64))[1] - 1) >> 3)
     return np.concatenate((places, np.flatnonzero(ends[whole:]) + whole))
 
 

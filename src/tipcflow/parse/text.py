@@ -1,9 +1,9 @@
-"""Splits bytes or text into lines with offsets; tolerates invalid UTF-8, ANSI colours and carriage returns."""
+"""Splits bytes or text into lines with offsets; tolerates invalid UTF-8, ANSI colors and carriage returns."""
 
 import re
 from collections.abc import Iterator
 
-# CSI sequences (colours, cursor movement) and OSC sequences (window titles) of ECMA-48.
+# CSI sequences (colors, cursor movement) and OSC sequences (window titles) of ECMA-48.
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
 
 
@@ -15,8 +15,8 @@ def strip_ansi(text: str) -> str:
 def visible(text: str) -> tuple[str, list[int]]:
     """Return the text without terminal control sequences, and the position of each of its characters in `text`."""
     columns = list(range(len(text)))
-    for found in reversed(list(_ANSI.finditer(text))):
-        del columns[found.start() : found.end()]
+    for match in reversed(list(_ANSI.finditer(text))):
+        del columns[match.start() : match.end()]
     return strip_ansi(text), columns
 
 

@@ -1,4 +1,7 @@
-"""Planner: params, mode and cluster -> Plan, by the suite's script or by the file (see docs/architecture.md)."""
+"""Planner: params, mode and cluster -> Plan, by the suite's script or by the file (see docs/architecture.md).
+
+Public: `__all__`.
+"""
 
 from tipcflow.params.modes import ALL_MODES, MODES
 from tipcflow.plan.bash.batch import answer, record_commands

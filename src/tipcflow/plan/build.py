@@ -3,10 +3,13 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from tipcflow.domain import Cluster, Compat, ConfigError, Launch, Plan, Step, StepKind
+from tipcflow.domain import Cluster, Compat, ConfigError, Launch, LegKey, Plan, Step, StepKind
 from tipcflow.params import Dialect, ParamsFile
+from tipcflow.params.limits import check_lists
 from tipcflow.params.modes import ALL_MODES, BENCHMARK
 from tipcflow.plan.length import with_length
+from tipcflow.plan.needs.slots import notes, replaced
+from tipcflow.plan.needs.steps import with_needs
 from tipcflow.plan.quirks.catalogue import as_quirks
 from tipcflow.plan.quirks.launch import check_launch
 from tipcflow.plan.source.choose import choose_dialect
@@ -14,6 +17,7 @@ from tipcflow.plan.source.groups import Group
 from tipcflow.plan.source.hosts import check_python, check_room, hosts_of, substitutions
 from tipcflow.plan.source.options import PlanOptions
 from tipcflow.plan.source.reader import Reader
+from tipcflow.plan.source.texts import check_texts
 from tipcflow.plan.source.variants import as_variant
 from tipcflow.plan.spec.as_steps import BashPlanner
 from tipcflow.plan.spec.container import contained
@@ -49,39 +53,57 @@ def build_plan(
     """
     options = options or PlanOptions()
     name, word = _split_mode(mode)
-    dialect, params = choose_dialect(text, file=file, dialects=dialects, mode=name)
+    text, original, dialect, params = _read(text, file, dialects, name, options)
     reader = Reader(params, dialect, mode=name, compat=Compat.SPEC, files=options.files)
-    check_python(reader.value("python"), file=file, line=reader.line("python"))
+    _check_values(reader, compat)
     planner = planner_for(text, reader, word=word, cluster=cluster, options=options)
     steps, groups = planner.steps(), planner.groups
     _check_cluster(params, reader, planner, cluster)
-    launch = _launch(compat, options)
-    _check_launches(groups, launch, file, reader.line("gpu_list"))
+    launch = _launch(compat, options, groups, file, reader.line("gpu_list"))
     if compat is Compat.BASH:
         steps = BashPlanner(text, planner, word=word).steps()
-    _check_steps(steps, params, dialect, mode)
-    _check_devices(steps, cluster, file)
-    widest = max(groups, key=lambda group: group.nodes, default=None)
+    _check_steps(steps, params, dialect, mode, cluster)
+    python = reader.value("python")
+    hosts = hosts_of(max(groups, key=lambda group: group.nodes, default=None), cluster)
+    steps = with_needs([with_length(step, reader) for step in steps], hosts, options, compat)
     return Plan(
         chain=chain,
         suite=suite,
         dialect=dialect.name,
         model=reader.value("model"),
         params_file=file,
-        params_sha256=params.sha256,
+        params_sha256=original.sha256,
         mode=mode,
         compat=compat,
         cluster=cluster.name if cluster else "",
-        nodes=tuple(host.name for host in hosts_of(widest, cluster)),
+        nodes=tuple(host.name for host in hosts),
         seed=_seed(compat, options),
         repeats=options.repeats,
         diagnose=options.diagnose,
         deterministic=options.deterministic and _seed(compat, options) is not None,
         variants=tuple(as_variant(point) for point in planner.points),
-        steps=tuple(contained([with_length(step, reader) for step in steps], cluster)),
-        substitutions=substitutions(groups, cluster, reader.value("python"), launch),
+        steps=tuple(contained(steps, cluster)),
+        substitutions=notes(original, options.needs.slots) + substitutions(groups, cluster, python, launch),
         quirks=as_quirks(planner.find_quirks()),
     )
+
+
+def _read(
+    text: str, file: str, dialects: Sequence[str], mode: str, options: PlanOptions
+) -> tuple[str, ParamsFile, Dialect, ParamsFile]:
+    """Return the text with the suite file's values, the original params file, the dialect, the file read."""
+    dialect, params = choose_dialect(text, file=file, dialects=dialects, mode=mode)
+    if not options.needs.slots:
+        return text, params, dialect, params
+    text = replaced(text, params, options.needs.slots)
+    return text, params, *choose_dialect(text, file=file, dialects=dialects, mode=mode)
+
+
+def _check_values(reader: Reader, compat: Compat) -> None:
+    check_lists(reader.params, reader.dialect)
+    if compat is Compat.SPEC:
+        check_texts(reader)
+    check_python(reader.value("python"), file=reader.params.file, line=reader.line("python"))
 
 
 def _seed(compat: Compat, options: PlanOptions) -> int | None:
@@ -89,9 +111,16 @@ def _seed(compat: Compat, options: PlanOptions) -> int | None:
     return options.seed if compat is Compat.SPEC and options.seed_argument else None
 
 
-def _launch(compat: Compat, options: PlanOptions) -> Launch:
-    """Return how trainings are launched; the script supports one launcher only."""
-    return options.launch if compat is Compat.SPEC else Launch.IPS
+def _launch(compat: Compat, options: PlanOptions, groups: Sequence[Group], file: str, line: int) -> Launch:
+    """Return how trainings are launched; the script supports one launcher only.
+
+    Raises:
+        ConfigError: the launcher cannot start an entry of line `line`.
+    """
+    launch = options.launch if compat is Compat.SPEC else Launch.IPS
+    for group in groups:
+        check_launch(group, launch, file=file, line=line)
+    return launch
 
 
 def _split_mode(mode: str) -> tuple[str, str]:
@@ -112,19 +141,16 @@ def _check_cluster(params: ParamsFile, reader: Reader, planner: SpecPlanner, clu
             check_room(group, cluster, file=params.file, line=reader.line("gpu_list"))
 
 
-def _check_launches(groups: Sequence[Group], launch: Launch, file: str, line: int) -> None:
-    for group in groups:
-        check_launch(group, launch, file=file, line=line)
-
-
 def _check_devices(steps: list[Step], cluster: Cluster | None, file: str) -> None:
     if cluster is not None:
         legs = [leg for step in steps for leg in step.legs]
         check_any_device(legs, cluster=cluster.name, file=file)
 
 
-def _check_steps(steps: list[Step], params: ParamsFile, dialect: Dialect, mode: str) -> None:
-    """Raise ConfigError for a plan without steps or with duplicate steps."""
+def _check_steps(
+    steps: list[Step], params: ParamsFile, dialect: Dialect, mode: str, cluster: Cluster | None
+) -> None:
+    """Raise ConfigError for a plan without steps, with duplicate steps, or without a possible leg."""
     if all(step.kind is StepKind.PREPARE for step in steps):
         raise ConfigError(
             f"nothing would run in mode {mode}",
@@ -132,7 +158,7 @@ def _check_steps(steps: list[Step], params: ParamsFile, dialect: Dialect, mode: 
             found=f"no training, export or inference ({dialect.name})",
             expected="a file that declares something for this mode",
         )
-    ids = [step.id for step in steps] + [f"{step.id}/{leg.id}" for step in steps for leg in step.legs]
+    ids = [step.id for step in steps] + [str(LegKey(step.id, leg.id)) for step in steps for leg in step.legs]
     twice = [name for name, count in Counter(ids).items() if count > 1]
     if twice:
         raise ConfigError(
@@ -141,3 +167,4 @@ def _check_steps(steps: list[Step], params: ParamsFile, dialect: Dialect, mode: 
             found=twice[0],
             expected="every alternative of a list once",
         )
+    _check_devices(steps, cluster, params.file)

@@ -18,8 +18,8 @@ def with_length(step: Step, reader: Reader) -> Step:
     key = reader.key("epochs")
     if step.kind is not StepKind.TRAIN or reader.mode == BENCHMARK or not key or key == "null":
         return step
-    found = {_passed(command.text, key) for command in step.commands.values()}
-    length = found.pop() if len(found) == 1 else 0
+    lengths = {_passed(command.text, key) for command in step.commands.values()}
+    length = lengths.pop() if len(lengths) == 1 else 0
     if not length:
         return step
     name = "epochs" if "epoch" in key.lower() else "iterations" if "iter" in key.lower() else ""

@@ -76,7 +76,7 @@ def unclaim(node: Node, run: str) -> str:
     return _command(node, run=run, slots=[], seconds=0, owner="", void=[])
 
 
-def _command(node: Node, *, run: str, **asked: object) -> str:
-    told = {"run": run, "file": f"{paths.safe_name(run)}.json" if run else "", **asked}
-    words = [node.python, "-I", "-S", "-c", _SCRIPT.strip(), f"{node.workspace}/claims", json.dumps(told)]
+def _command(node: Node, *, run: str, **fields: object) -> str:
+    payload = {"run": run, "file": f"{paths.safe_name(run)}.json" if run else "", **fields}
+    words = [node.python, "-I", "-S", "-c", _SCRIPT.strip(), f"{node.workspace}/claims", json.dumps(payload)]
     return shlex.join(words)

@@ -200,6 +200,21 @@ def make_shims(node: Node, run: str, names: Sequence[str] = SHIMS) -> str:
     return _script("\n".join(lines), paths.run_bin(node, run))
 
 
+def make_download_shim(node: Node, run: str) -> str:
+    """Create `wget` in the run's bin folder, which keeps files in the node's cache."""
+    settings = {
+        "TIPCFLOW_CACHE": node.cache_folder,
+        "TIPCFLOW_MIRRORS": json.dumps(node.mirrors),
+        "TIPCFLOW_RUN": paths.run_dir(node, run),
+    }
+    exports = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in settings.items())
+    words = _words(node.step_python, "-I", paths.runner_path(node), "wget")
+    body = shlex.quote(f'#!/bin/sh\n{exports}exec {words} "$@"\n')
+    lines = ["set -eu", 'mkdir -p -- "$1"', 'cd -- "$1"']
+    lines += [f"printf %s {body} > wget.tmp", "chmod 755 wget.tmp; mv -f wget.tmp wget"]
+    return _script("\n".join(lines), paths.run_bin(node, run))
+
+
 def remove_run(node: Node, run: str) -> str:
     """Remove a run's folder and its job folders."""
     jobs = f"{node.workspace}/jobs/{paths.safe_name(run)}"
@@ -297,6 +312,6 @@ def facts(node: Node, peers: Mapping[str, str], *, port: int = 22) -> str:
         peers: name -> address (or address:port) of the nodes that it must reach.
         port: ssh port of peers whose address names none.
     """
-    told = ",".join(f"{name}={address}" for name, address in peers.items())
-    words = ["facts", node.workspace, "--python", node.step_python, "--peers", told, "--port", str(port)]
+    addresses = ",".join(f"{name}={address}" for name, address in peers.items())
+    words = ["facts", node.workspace, "--python", node.step_python, "--peers", addresses, "--port", str(port)]
     return _words(*inside(node, [node.step_python, *_RUNNER, paths.runner_path(node), *words]))

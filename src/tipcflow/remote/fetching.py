@@ -24,8 +24,16 @@ shift 4
 for name do
     shift
     number=$((number + 1))
-    if [ -e "./$name" ] && [ ! -f "./$name" ] && [ ! -d "./$name" ]; then
-        printf '%s 0 !\n' "$number"
+    kind=
+    case $name in
+        workerlog.* | */workerlog.*) if [ -h "./$name" ]; then kind=link; fi ;;
+    esac
+    if [ -z "$kind" ] && [ -e "./$name" ] && [ ! -f "./$name" ] && [ ! -d "./$name" ]; then
+        kind=device
+        if [ -p "./$name" ]; then kind=FIFO; elif [ -S "./$name" ]; then kind=socket; fi
+    fi
+    if [ "$kind" ]; then
+        printf '%s 0 !%s\\n' "$number" "$kind"
         continue
     fi
     if [ ! -f "./$name" ] || [ -h "./$name" ]; then continue; fi
@@ -50,12 +58,12 @@ exec tar -cf - EXCLUDES "$@"
 @dataclass(frozen=True)
 class Listed:
     """A file on a node: its size in bytes, and the SHA-256 of what may be fetched of its beginning; neither is
-    known, 0 and '', of one that may not be read there, and of one that is `special`: a FIFO, a socket, a device,
-    or a link to one."""
+    known, 0 and '', of one that may not be read there, and of one that is `special`: `FIFO`, `socket`, `device`,
+    or `link` for a worker log that is a link; '' for regular files."""
 
     size: int
     sha256: str
-    special: bool = False
+    special: str = ""
 
     @property
     def readable(self) -> bool:
@@ -67,8 +75,9 @@ def pack_files(root: str, names: Sequence[str], *, limit: int, each: int = EACH,
     """List the existing files (relative to `root`), and print a tar archive of the small ones.
 
     First a line per file: its number among `names` (from 1), size, SHA-256 of its first `limit` bytes (0 and `-`
-    when it cannot be read, 0 and `!` of a FIFO, a socket or a device, which is never opened); then an empty line;
-    then the archive. Links to files are left out, and what may hold secrets is never packed.
+    when it cannot be read, 0 and `!` with its type of a FIFO, a socket or a device, which is never opened); then
+    an empty line; then the archive. Links to files are left out, and what may hold secrets is never packed. A
+    worker log that is a link is listed like a FIFO: launchers write files, and a link may lead to any file.
 
     Args:
         each, together: bytes of the largest file, and of all files, in the archive.
@@ -107,25 +116,26 @@ def listed_in(head: Iterable[bytes], names: Sequence[str]) -> dict[str, Listed]:
     Raises:
         ValueError: invalid lines, for example of a login script that prints to stdout.
     """
-    found = {}
+    entries = {}
     for line in head:
         number, size, sha256 = line.decode("ascii").split()
         if not 1 <= int(number) <= len(names):
             raise ValueError(number)
-        known = "" if sha256 in ("-", "!") else sha256
-        found[names[int(number) - 1]] = Listed(int(size), known, special=sha256 == "!")
-    return found
+        special = sha256.removeprefix("!") if sha256.startswith("!") else ""
+        known = "" if special or sha256 == "-" else sha256
+        entries[names[int(number) - 1]] = Listed(int(size), known, special)
+    return entries
 
 
 def portions(names: Sequence[str]) -> list[list[str]]:
     """Split the names into lists that are short enough for one command."""
-    found: list[list[str]] = []
+    parts: list[list[str]] = []
     room = 0
     for name in names:
         length = len(shlex.quote(name).encode()) + 1
         if length > room:
-            found.append([])
+            parts.append([])
             room = _WORDS
         room -= length
-        found[-1].append(name)
-    return found
+        parts[-1].append(name)
+    return parts

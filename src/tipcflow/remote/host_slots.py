@@ -41,7 +41,7 @@ def runs_holding(listed: Mapping[str, Any], node: Node, slots: Collection[int] |
     """
     key = host_key(node.address)
     return {
-        str(one["run"])
-        for one in listed.get("host", ())
-        if one["host"] == key and (slots is None or one["slot"] in slots)
+        str(holder["run"])
+        for holder in listed.get("host", ())
+        if holder["host"] == key and (slots is None or holder["slot"] in slots)
     }

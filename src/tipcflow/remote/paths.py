@@ -1,6 +1,7 @@
 """Paths on a node, all below its workspace (docs/reference/job-folder.md)."""
 
 from tipcflow.domain import JobSpec, Node
+from tipcflow.domain.build import FrameworkBuild
 from tipcflow.remote.bundle import runner_name
 from tipcflow.remote.runner.files import job_folder, log_name, safe_name
 
@@ -14,6 +15,7 @@ __all__ = [
     "runner_path",
     "safe_name",
     "suite_archive",
+    "wheel",
 ]
 
 
@@ -25,6 +27,11 @@ def runner_path(node: Node) -> str:
 def suite_archive(node: Node, sha256: str) -> str:
     """The archive of the suite's code, by content hash: reused by later runs."""
     return f"{node.workspace}/suites/{sha256}.tar.gz"
+
+
+def wheel(node: Node, build: FrameworkBuild) -> str:
+    """The wheel of a framework build in the node's cache, by content hash."""
+    return f"{node.cache_folder}/wheels/{build.sha256}/{build.wheel}"
 
 
 def run_dir(node: Node, run: str) -> str:

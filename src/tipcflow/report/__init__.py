@@ -1,4 +1,8 @@
-"""Facts and verdicts as text, Markdown, JUnit XML and JSON; no I/O."""
+"""Facts and verdicts as text, Markdown, JUnit XML and JSON; no I/O.
+
+Public: `__all__`, `again`, `answers`, `api`, `canonical`, `certificate`, `curves`, `junit`, `markdown`,
+`meaning`, `rows`, `tables`, `verify`.
+"""
 
 from tipcflow.report.certificate import as_text, certificate
 from tipcflow.report.junit import ReportedRun, junit, junit_of_runs

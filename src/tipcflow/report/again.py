@@ -8,7 +8,7 @@ from tipcflow.domain import Plan, Run
 LOCAL = "+local"
 
 
-def again(run: Run, plan: Plan | None) -> str:
+def rerun_command(run: Run, plan: Plan | None) -> str:
     """The `tipcflow run` command with the same options; '' for a run that ended before it had a plan.
 
     The command of a run of a working tree (no commit, or local changes) has no ref: the folder may have

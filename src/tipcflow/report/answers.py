@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from tipcflow.domain import CheckResult, Status
 
 # Statuses of which many results of one check are summarized.
-_ALIKE = frozenset({Status.PASS, Status.IMPROVEMENT, Status.INSUFFICIENT_DATA, Status.NOT_RUN})
+_ALIKE = frozenset({Status.PASS, Status.INSUFFICIENT_DATA, Status.NOT_RUN})
 
 
 @dataclass(frozen=True)
-class Answers:
+class ResultGroup:
     """All results of one check with one status, in their original order."""
 
     check: str
@@ -24,11 +24,13 @@ class Answers:
         return self.results[0]
 
 
-def answers(results: Iterable[CheckResult]) -> list[Answers]:
-    """Groups with the worst status first and non-gating ones last; a bad result is never grouped."""
+def group_results(results: Iterable[CheckResult]) -> list[ResultGroup]:
+    """Groups, the worst status first and non-gating ones last; results to review or worse are never grouped."""
     groups: dict[tuple[str, Status, bool, int], list[CheckResult]] = {}
     for number, result in enumerate(results):
         own = -1 if result.status in _ALIKE else number
         groups.setdefault((result.check, result.status, result.gating, own), []).append(result)
-    found = [Answers(check, status, gating, tuple(alike)) for (check, status, gating, _), alike in groups.items()]
-    return sorted(found, key=lambda one: (not one.gating, -one.status.severity))
+    result_groups = [
+        ResultGroup(check, status, gating, tuple(alike)) for (check, status, gating, _), alike in groups.items()
+    ]
+    return sorted(result_groups, key=lambda group: (not group.gating, -group.status.severity))

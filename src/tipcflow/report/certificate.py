@@ -111,11 +111,11 @@ def certificate(
 
 def links(content: Mapping[str, Any]) -> list[dict[str, str]]:
     """The hash chain over the certificate's sections."""
-    found, before = [], ""
+    chain, before = [], ""
     for name in sections(content):
         before = hashlib.sha256(before.encode() + canonical(content.get(name))).hexdigest()
-        found.append({"section": name, "sha256": before})
-    return found
+        chain.append({"section": name, "sha256": before})
+    return chain
 
 
 def sections(content: Mapping[str, Any]) -> tuple[str, ...]:

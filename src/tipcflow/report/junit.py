@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from xml.etree import ElementTree
 
-from tipcflow.domain import CheckResult, Facts, Failure, Run, Status
+from tipcflow.domain import CheckResult, Facts, Failure, LegKey, Run, Status
 from tipcflow.report.rows import LegRow, StepRow, leg_rows, step_rows
 
 # JUnit has three outcomes besides passed. Blocked or never started work is skipped; its cause is the failure.
@@ -69,9 +69,9 @@ def _add_run(root: ElementTree.Element, run: ReportedRun, *, prefix: str) -> Non
         _case(names["steps"], row.step, row.status, row.reason, row.seconds, row.failure) for row in run.steps
     ]
     _suite(root, names["steps"], steps)
-    legs = [_case(names["legs"], f"{row.step}/{row.leg}", row.status, row.reason) for row in run.legs]
+    legs = [_case(names["legs"], str(LegKey(row.step, row.leg)), row.status, row.reason) for row in run.legs]
     _suite(root, names["legs"], legs)
-    _suite(root, names["checks"], [_check_case(names["checks"], one, run.neutral) for one in run.checks])
+    _suite(root, names["checks"], [_check_case(names["checks"], result, run.neutral) for result in run.checks])
     reason = run.reason or ("" if run.status else "the run has no status")
     verdict = _case(names["verdict"], run.name, run.status or Status.FAILED, reason, neutral=run.neutral)
     _suite(root, names["verdict"], [verdict])
@@ -112,9 +112,9 @@ def _case(
     element = "skipped" if neutral and status is Status.UNCONFIRMED else _ELEMENTS.get(status)
     if element:
         message = _clean(f"{status}: {reason}" if reason else status.value)
-        found = ElementTree.SubElement(case, element, message=message, type=status.value)
+        child = ElementTree.SubElement(case, element, message=message, type=status.value)
         if failure is not None:
-            found.text = _clean(f"{failure.headline}\n{failure.remedy.advice}\n{failure.said}".rstrip())
+            child.text = _clean(f"{failure.headline}\n{failure.remedy.advice}\n{failure.said}".rstrip())
     elif reason:
         ElementTree.SubElement(case, "system-out").text = _clean(reason)
     return case

@@ -2,11 +2,10 @@
 
 from collections.abc import Iterable
 
-from tipcflow.domain import CheckResult, Facts, Run, Status
-from tipcflow.report.rows import leg_rows, one_line, step_rows, verdict_rows
-
-# Characters that have a meaning in Markdown or HTML inside a cell.
-_ESCAPED = str.maketrans({"|": "\\|", "<": "&lt;", ">": "&gt;", "`": "'", "[": "\\[", "]": "\\]", "@": "&#64;"})
+from tipcflow.domain import CheckResult, Facts, LegKey, Run, Status
+from tipcflow.report.rows import leg_rows, step_rows, verdict_rows
+from tipcflow.report.text.markdown_text import cell, table
+from tipcflow.report.text.units import duration, milliseconds
 
 
 def markdown(facts: Facts, run: Run, results: Iterable[CheckResult], *, neutral: bool = False) -> str:
@@ -18,55 +17,54 @@ def markdown(facts: Facts, run: Run, results: Iterable[CheckResult], *, neutral:
         neutral: whether the run is `unconfirmed` and its policy makes that neutral.
     """
     parts = [
-        f"## {_status(run.status)}{' (neutral: it does not block)' if neutral else ''}: {_cell(run.chain)}",
-        _cell(run.reason),
-        _table(("", ""), _about(facts, run)),
+        f"## {_status(run.status)}{' (neutral: it does not block)' if neutral else ''}: {cell(run.chain)}",
+        cell(run.reason),
+        table(("", ""), _about(facts, run)),
         "### Checks",
-        _table(
+        table(
             ("check", "about", "status", "reason"),
-            [
-                (
-                    row.check
-                    + (f" × {row.count}" if row.count > 1 else "")
-                    + ("" if row.gating else " (does not count)"),
-                    row.about,
-                    row.status,
-                    row.reason,
-                )
-                for row in verdict_rows(results)
-            ],
+            [(row.name, row.about, row.status, row.text) for row in verdict_rows(results)],
         ),
         "### Steps",
-        _table(
-            ("step", "nodes", "status", "seconds", "reason"),
-            [(row.step, row.nodes, row.status, _seconds(row.seconds), row.reason) for row in step_rows(facts)],
+        table(
+            ("step", "nodes", "status", "took", "reason"),
+            [
+                (row.step, row.nodes, row.status, duration(row.seconds or None), row.reason)
+                for row in step_rows(facts)
+            ],
         ),
     ]
     wrong = [(row.step, row.failure) for row in step_rows(facts) if row.failure is not None]
     if wrong:
-        said = [(step, one.failure_class.value, one.culprit, one.remedy.advice) for step, one in wrong]
-        parts += ["### What went wrong", _table(("step", "class", "root cause", "what to do"), said)]
+        failures = [
+            (step, failure.failure_class.value, failure.culprit, failure.remedy.advice) for step, failure in wrong
+        ]
+        parts += ["### What went wrong", table(("step", "class", "root cause", "what to do"), failures)]
     legs = leg_rows(facts)
     if legs:
         rows = [
-            (f"{row.step}/{row.leg}", row.settings, row.status, _ms(row.latency_ms), row.reason) for row in legs
+            (str(LegKey(row.step, row.leg)), row.settings, row.status, milliseconds(row.latency_ms), row.reason)
+            for row in legs
         ]
-        parts += ["### Inference legs", _table(("leg", "settings", "status", "ms per batch", "reason"), rows)]
+        parts += ["### Inference legs", table(("leg", "settings", "status", "ms per batch", "reason"), rows)]
     if facts.plan.substitutions:
-        changed = [(one.what, one.found, one.used, one.because) for one in facts.plan.substitutions]
-        parts += ["### Replaced in the params file", _table(("what", "found", "used", "because"), changed)]
+        changed = [
+            (substitution.what, substitution.found, substitution.used, substitution.because)
+            for substitution in facts.plan.substitutions
+        ]
+        parts += ["### Replaced in the params file", table(("what", "found", "used", "because"), changed)]
     if facts.plan.quirks:
-        quirks = [(one.id, str(one.line or ""), one.bash, one.spec) for one in facts.plan.quirks]
+        quirks = [(quirk.id, str(quirk.line or ""), quirk.bash, quirk.spec) for quirk in facts.plan.quirks]
         parts += [
-            "### Where the suite's script does otherwise",
-            _table(("quirk", "line", "script", "here"), quirks),
+            "### Differences from the suite's script",
+            table(("quirk", "line", "script", "here"), quirks),
         ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def _about(facts: Facts, run: Run) -> list[tuple[str, str]]:
     plan = facts.plan
-    took = "" if run.ended_at is None else f"{run.ended_at - run.created_at:.0f} s"
+    took = "" if run.ended_at is None else duration(run.ended_at - run.created_at)
     rows = [
         ("run", run.id),
         ("model", run.model),
@@ -83,24 +81,5 @@ def _about(facts: Facts, run: Run) -> list[tuple[str, str]]:
     return [row for row in rows if row[1]]
 
 
-def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
-    lines = [f"| {' | '.join(head)} |", f"|{' --- |' * len(head)}"]
-    lines += [f"| {' | '.join(_cell(cell) for cell in row)} |" for row in rows]
-    return "\n".join(lines)
-
-
-def _cell(text: str) -> str:
-    word = text.value if isinstance(text, Status) else text
-    return one_line(word).translate(_ESCAPED)
-
-
 def _status(status: Status | None) -> str:
     return status.value if status else "no status yet"
-
-
-def _seconds(seconds: float) -> str:
-    return f"{seconds:.1f}" if seconds else ""
-
-
-def _ms(latency: float | None) -> str:
-    return "" if latency is None else f"{latency:.2f}"

@@ -1,9 +1,7 @@
 """One sentence per run status (docs/reference/statuses.md)."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from tipcflow.domain import Run, Status
+from tipcflow.domain.run_documents import WhyDocument
 
 RUN_MEANS = {
     Status.PASS: "All executed steps and gating checks passed.",
@@ -17,9 +15,6 @@ RUN_MEANS = {
 }
 NO_STATUS = "Running, or waiting for a confirm run."
 
-# The run document with the verdict's line and its parts, so that the line is never parsed.
-WHY = "why"
-
 NEUTRAL = "Not failing by policy (unconfirmed: neutral)."
 
 BEING_CONFIRMED = "All steps have ended; waiting for a confirm run."
@@ -27,16 +22,16 @@ BEING_CONFIRMED = "All steps have ended; waiting for a confirm run."
 
 def meaning(status: Status | None, *, neutral: bool = False) -> str:
     """The meaning of a run's status, with a note if the policy makes `unconfirmed` neutral."""
-    said = NO_STATUS if status is None else RUN_MEANS.get(status, "")
-    return f"{said} {NEUTRAL}" if neutral else said
+    sentence = NO_STATUS if status is None else RUN_MEANS.get(status, "")
+    return f"{sentence} {NEUTRAL}" if neutral else sentence
 
 
-def reasons(run: Run, kept: Mapping[str, Any] | None) -> list[str]:
+def reasons(run: Run, kept: WhyDocument | None) -> list[str]:
     """The parts of the run's reason, in order.
 
     Args:
-        kept: the run document with the verdict's `line` and `parts`; None if there is none.
+        kept: None if the run has none.
     """
-    if kept and kept.get("line") == run.reason:
-        return [str(part) for part in kept.get("parts", ())]
+    if kept and kept.line == run.reason:
+        return list(kept.parts)
     return [run.reason] if run.reason else []

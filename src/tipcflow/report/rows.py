@@ -3,12 +3,12 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tipcflow.domain import CheckResult, Facts, Failure, Leg, Status, Step, medians_of
-from tipcflow.parse import strip_ansi
+from tipcflow.domain import CheckResult, Facts, Failure, Leg, LegKey, MetricKey, Status, Step, medians_of
+from tipcflow.report.answers import group_results
 from tipcflow.report.sections import leg_status, step_status
+from tipcflow.report.text.plain import one_line
 
-# Statuses of which many results of one check are summarized in one row.
-_ALIKE = frozenset({Status.PASS, Status.INSUFFICIENT_DATA, Status.NOT_RUN})
+NOT_GATING = "not gating"
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,16 @@ class VerdictRow:
     reason: str
     gating: bool = True
     count: int = 1
+
+    @property
+    def name(self) -> str:
+        """The check, with the number of its results: `parity.onednn × 4`."""
+        return self.check if self.count == 1 else f"{self.check} × {self.count}"
+
+    @property
+    def text(self) -> str:
+        """The reason, marked if the result does not affect the run's status."""
+        return self.reason if self.gating else f"({NOT_GATING}) {self.reason}"
 
 
 @dataclass(frozen=True)
@@ -50,13 +60,8 @@ class LegRow:
 
 
 def verdict_rows(results: Iterable[CheckResult]) -> list[VerdictRow]:
-    """One row per result, worst first; many mild results of one check share one row with their count."""
-    groups: dict[tuple[str, Status, bool, str], list[CheckResult]] = {}
-    for number, result in enumerate(results):
-        own = "" if result.status in _ALIKE else str(number)
-        groups.setdefault((result.check, result.status, result.gating, own), []).append(result)
-    rows = [_verdict_row(alike) for alike in groups.values()]
-    return sorted(rows, key=lambda row: (not row.gating, -row.status.severity))
+    """One row per group of `answers`, worst first."""
+    return [_verdict_row(list(group.results)) for group in group_results(results)]
 
 
 def _verdict_row(alike: list[CheckResult]) -> VerdictRow:
@@ -64,8 +69,8 @@ def _verdict_row(alike: list[CheckResult]) -> VerdictRow:
     about = " ".join(part for part in (first.step, first.leg) if part)
     reason = first.reason
     if len(alike) > 1:
-        about = f"{len({(one.step, one.leg) for one in alike})} steps and legs"
-        reasons = {one.reason for one in alike}
+        about = f"{len({(result.step, result.leg) for result in alike})} steps and legs"
+        reasons = {result.reason for result in alike}
         reason = reason if len(reasons) == 1 else f"first ({first.leg or first.step}): {reason}"
     return VerdictRow(first.check, about, first.status, one_line(reason), first.gating, len(alike))
 
@@ -76,13 +81,13 @@ def step_rows(facts: Facts) -> list[StepRow]:
 
 
 def _step_row(facts: Facts, step: Step) -> StepRow:
-    seconds = [one.duration_s for one in facts.records if one.step == step.id and not one.leg]
+    seconds = [record.duration_s for record in facts.records if record.step == step.id and not record.leg]
     return StepRow(
         step=step.id,
         kind=step.kind.value,
         nodes=", ".join(step.nodes),
         status=step_status(facts, step),
-        reason=one_line(facts.step_reason.get(step.id) or step.not_run),
+        reason=one_line(facts.step_reason.get(LegKey(step.id)) or step.not_run),
         seconds=max(seconds, default=0.0),
         failure=facts.failures.get(step.id),
     )
@@ -94,15 +99,15 @@ def leg_rows(facts: Facts) -> list[LegRow]:
     return [_leg_row(facts, step, leg, medians) for step in facts.plan.steps for leg in step.legs]
 
 
-def _leg_row(facts: Facts, step: Step, leg: Leg, medians: dict[str, float]) -> LegRow:
-    reason = facts.step_reason.get(f"{step.id}/{leg.id}") or leg.not_run or step.not_run
+def _leg_row(facts: Facts, step: Step, leg: Leg, medians: dict[MetricKey, float]) -> LegRow:
+    reason = facts.step_reason.get(LegKey(step.id, leg.id)) or leg.not_run or step.not_run
     return LegRow(
         step=step.id,
         leg=leg.id,
         settings=settings(leg),
         status=leg_status(facts, step, leg),
         reason=one_line(reason),
-        latency_ms=medians.get(f"{step.id}|{leg.id}|inference_time"),
+        latency_ms=medians.get(MetricKey(step.id, leg.id, "inference_time")),
     )
 
 
@@ -120,8 +125,3 @@ def settings(leg: Leg) -> str:
     if leg.batch_size is not None:
         words.append(f"batch {leg.batch_size}")
     return ", ".join(words)
-
-
-def one_line(text: str) -> str:
-    """Log text as one line without control characters, safe for terminals and pages."""
-    return " ".join("".join(char if char.isprintable() else " " for char in strip_ansi(text)).split())

@@ -11,6 +11,7 @@ from tipcflow.domain import (
     Facts,
     Failure,
     Leg,
+    LegKey,
     NodeFacts,
     Phase,
     Run,
@@ -41,8 +42,8 @@ def config_section(facts: Facts) -> dict[str, Any]:
         "seed": plan.seed,
         "repeats": plan.repeats,
         "diagnose": plan.diagnose,
-        "substitutions": [one.model_dump() for one in plan.substitutions],
-        "quirks": [one.model_dump() for one in plan.quirks],
+        "substitutions": [substitution.model_dump() for substitution in plan.substitutions],
+        "quirks": [quirk.model_dump() for quirk in plan.quirks],
     }
 
 
@@ -53,11 +54,11 @@ def suite_section(run: Run) -> dict[str, Any]:
 
 def environment_section(run: Run, nodes: Iterable[NodeFacts]) -> dict[str, Any]:
     """The run's environment class, and the facts that each node reported."""
-    told = [node.model_dump(mode="python", exclude=_VOLATILE, exclude_defaults=True) for node in nodes]
+    facts = [node.model_dump(mode="python", exclude=_VOLATILE, exclude_defaults=True) for node in nodes]
     return {
         "class": run.environment,
         "cluster": run.cluster,
-        "nodes": sorted(told, key=lambda one: str(one["node"])),
+        "nodes": sorted(facts, key=lambda entry: str(entry["node"])),
     }
 
 
@@ -75,24 +76,24 @@ def outputs_section(facts: Facts, kinds: set[StepKind]) -> list[dict[str, Any]]:
     steps = {step.id: step for step in facts.plan.steps if step.kind in kinds}
     return [
         {"step": record.step, "node": record.node, **output.model_dump()}
-        for record in sorted(facts.records, key=lambda one: (one.step, one.node))
+        for record in sorted(facts.records, key=lambda item: (item.step, item.node))
         if record.step in steps
-        for output in sorted(record.outputs, key=lambda one: one.path)
+        for output in sorted(record.outputs, key=lambda file: file.path)
     ]
 
 
 def step_entry(facts: Facts, step: Step) -> dict[str, Any]:
     """One step: status, reason, and how its jobs ended."""
-    records = [one for one in facts.records if one.step == step.id and not one.leg]
+    records = [item for item in facts.records if item.step == step.id and not item.leg]
     return {
         "id": step.id,
         "kind": step.kind,
         "status": step_status(facts, step),
-        "reason": facts.step_reason.get(step.id) or step.not_run,
+        "reason": facts.step_reason.get(LegKey(step.id)) or step.not_run,
         "failure": _failure(facts.failures.get(step.id)),
         "nodes": list(step.nodes),
         "ranks": [report.model_dump() for report in facts.ranks.get(step.id, ())],
-        "ends": [_end(record) for record in sorted(records, key=lambda one: one.node)],
+        "ends": [_end(record) for record in sorted(records, key=lambda item: item.node)],
     }
 
 
@@ -106,7 +107,7 @@ def _failure(failure: Failure | None) -> dict[str, Any] | None:
 
 def leg_entry(facts: Facts, step: Step, leg: Leg) -> dict[str, Any]:
     """One leg: status, declared settings, actual settings, hash of its predictions."""
-    key = f"{step.id}/{leg.id}"
+    key = LegKey(step.id, leg.id)
     predictions = facts.predictions.get(key, {})
     declared = ("device", "onednn", "tensorrt", "precision", "threads", "batch_size")
     return {
@@ -119,7 +120,7 @@ def leg_entry(facts: Facts, step: Step, leg: Leg) -> dict[str, Any]:
         "autolog": facts.autolog.get(key, {}),
         "predictions": len(predictions),
         "predictions_sha256": sha256(predictions) if predictions else "",
-        "ends": [_end(one) for one in facts.records if one.step == step.id and one.leg == leg.id],
+        "ends": [_end(item) for item in facts.records if item.step == step.id and item.leg == leg.id],
     }
 
 
@@ -131,20 +132,22 @@ def step_status(facts: Facts, step: Step) -> Status:
 def leg_status(facts: Facts, step: Step, leg: Leg) -> Status:
     """The status of a leg; a leg without a status was not started."""
     default = Status.NOT_RUN if leg.not_run or step.not_run else Status.BLOCKED
-    return facts.leg_status.get(f"{step.id}/{leg.id}") or default
+    return facts.leg_status.get(LegKey(step.id, leg.id)) or default
 
 
 def counts(statuses: Iterable[Status]) -> dict[str, int]:
     """The count of each status, mildest first."""
-    found = Counter(statuses)
-    return {status.value: found[status] for status in Status if found[status]}
+    counter = Counter(statuses)
+    return {status.value: counter[status] for status in Status if counter[status]}
 
 
 def measurements_section(facts: Facts) -> list[dict[str, Any]]:
     """Count, median, minimum and maximum of each (step, leg, phase, metric) of the last attempts."""
     grouped: dict[tuple[str, str, Phase, str, str], list[float]] = {}
-    for one in last_attempts(facts.measurements):
-        grouped.setdefault((one.step, one.leg, one.phase, one.metric, one.unit), []).append(one.value)
+    for measurement in last_attempts(facts.measurements):
+        grouped.setdefault(
+            (measurement.step, measurement.leg, measurement.phase, measurement.metric, measurement.unit), []
+        ).append(measurement.value)
     return [
         {
             "step": step,
@@ -178,4 +181,8 @@ def _end(record: ExitRecord) -> dict[str, Any]:
         "killed": record.killed,
         "peak_rss_bytes": record.peak_rss_bytes,
         "peak_gpu_bytes": record.peak_gpu_bytes,
+        **({"observed": record.observed.model_dump()} if record.observed else {}),
+        "probe": [process.model_dump(exclude_defaults=True) for process in record.processes]
+        if record.probed
+        else None,
     }

@@ -1,83 +1,78 @@
-"""Terminal tables. Rich is imported only when a table is built."""
+"""Terminal tables, for the CLI and task logs. Rich is imported only when a table is built."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from tipcflow.domain import CheckResult, Facts, Status
+from tipcflow.domain import CheckResult, Facts, Plan, Status
 from tipcflow.report.rows import leg_rows, step_rows, verdict_rows
+from tipcflow.report.text.names import short_step, shorten
+from tipcflow.report.text.styles import rich_style
+from tipcflow.report.text.units import duration, milliseconds
 
 if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-STYLES = {
-    Status.PASS: "green",
-    Status.IMPROVEMENT: "bold green",
-    Status.INSUFFICIENT_DATA: "dim",
-    Status.NOT_RUN: "dim",
-    Status.BLOCKED: "yellow",
-    Status.CANCELLED: "yellow",
-    Status.INFRA_FAILURE: "bold magenta",
-    Status.UNCONFIRMED: "bold yellow",
-    Status.REGRESSION: "bold red",
-    Status.FAILED: "bold red",
-    Status.CONFIG_ERROR: "bold red",
-}
 
-
-def checks_table(results: Iterable[CheckResult]) -> Table:
-    """The verdict table: checks with status and reason, worst first."""
-    table = _table("Checks", "check", "about", "status", "reason")
+def checks_table(plan: Plan | None, results: Iterable[CheckResult]) -> Table:
+    """Checks with status and reason, worst first."""
+    table = _table("Checks", "status", "check", "about", "reason")
     for row in verdict_rows(results):
-        name = row.check if row.count == 1 else f"{row.check} x {row.count}"
-        reason = row.reason if row.gating else f"(does not count) {row.reason}"
-        table.add_row(_text(name), _text(row.about), status_text(row.status), _text(reason))
+        _add(table, row.status, row.name, shorten(plan, row.about), shorten(plan, row.text))
     return table
 
 
 def legs_table(facts: Facts) -> Table:
     """All legs with declared settings, status and latency."""
-    table = _table("Inference legs", "leg", "settings", "status", "ms per batch", "reason")
-    several = len({row.step for row in leg_rows(facts)}) > 1
+    table = _table("Inference legs", "status", "leg", "ms per batch", "reason")
     for row in leg_rows(facts):
-        name = f"{row.step}/{row.leg}" if several else row.leg
-        latency = "" if row.latency_ms is None else f"{row.latency_ms:.2f}"
-        table.add_row(_text(name), _text(row.settings), status_text(row.status), _text(latency), _text(row.reason))
+        step = short_step(facts.plan, row.step)
+        name = f"{step}: {row.settings}" if step == row.step else row.settings
+        _add(table, row.status, name, milliseconds(row.latency_ms), row.reason)
     return table
 
 
 def steps_table(facts: Facts) -> Table:
-    """All steps with nodes, status and wall time."""
-    table = _table("Steps", "step", "nodes", "status", "seconds", "reason")
+    """All steps with nodes, status and time of the longest job."""
+    table = _table("Steps", "status", "step", "nodes", "took", "reason")
     for row in step_rows(facts):
-        seconds = f"{row.seconds:.1f}" if row.seconds else ""
-        table.add_row(
-            _text(row.step), _text(row.nodes), status_text(row.status), _text(seconds), _text(row.reason)
-        )
+        name = short_step(facts.plan, row.step)
+        _add(table, row.status, name, row.nodes, duration(row.seconds or None), row.reason)
     return table
 
 
 def status_text(status: Status) -> Text:
-    """A coloured status."""
+    """A colored status."""
     from rich.text import Text
 
-    return Text(status.value, style=STYLES[status])
+    return Text(status.value, style=rich_style(status))
 
 
 def _table(title: str, *columns: str) -> Table:
     from rich.table import Table
 
-    table = Table(title=title, title_justify="left", expand=False)
+    table = Table(
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        header_style="dim",
+        box=None,
+        pad_edge=False,
+        show_edge=False,
+    )
     for column in columns:
-        # The status column is never truncated.
-        table.add_column(column, no_wrap=column in ("status", "seconds"), overflow="fold")
+        # The status is never truncated.
+        if column in ("took", "ms per batch"):
+            table.add_column(column, no_wrap=True, justify="right")
+        else:
+            table.add_column(column, no_wrap=column == "status", overflow="fold")
     return table
 
 
-def _text(plain: str) -> Text:
-    """Text without markup: names and reasons come from files and logs."""
+def _add(table: Table, status: Status, *cells: str) -> None:
+    """Add a row of text without markup: names and reasons come from files and logs."""
     from rich.text import Text
 
-    return Text(plain)
+    table.add_row(status_text(status), *map(Text, cells))

@@ -19,8 +19,8 @@ def verify(made: Any, *, files: Mapping[str, str] | None = None) -> list[str]:
         files: path -> SHA-256 of the current files, to compare with those in the certificate.
     """
     if not isinstance(made, dict) or made.get("schema") != SCHEMA:
-        found = made.get("schema") if isinstance(made, dict) else type(made).__name__
-        return [f"not a certificate: schema {found!r}, expected {SCHEMA!r}"]
+        schema = made.get("schema") if isinstance(made, dict) else type(made).__name__
+        return [f"not a certificate: schema {schema!r}, expected {SCHEMA!r}"]
     missing = [name for name in (*sections(made), "links", "sha256") if name not in made]
     if missing:
         return [f"section {name} is missing" for name in missing]
@@ -64,7 +64,7 @@ def _unfounded(made: dict[str, Any]) -> list[str]:
     )
     problems = []
     if follows is not stated:
-        problems.append(f"the verdict says {stated}, but its content results in {follows}")
+        problems.append(f"stored verdict {stated}; content evaluates to {follows}")
     every = [Status(check["status"]) for check in made["checks"]]
     counted = {"steps": counts(status for _, status in steps), "legs": counts(legs), "checks": counts(every)}
     if made["verdict"].get("counts") != counted:

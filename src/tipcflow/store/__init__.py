@@ -1,6 +1,8 @@
-"""The metrics database: schema, migrations and one repository class (see docs/architecture.md).
+"""The metrics database: schema, migrations and `Store`, in parts by what they store (see docs/reference/store.md).
 
 `Store` is loaded on first use, because SQLAlchemy is slow to import and most commands need it late or never.
+
+Public: `__all__`, `engine`, `migrate`, `outbox`, `rehearsal`, `schema`, `trouble`.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -1,30 +1,70 @@
-"""Shared base of the parts of the repository class: the engine and its transactions."""
+"""Shared base of the parts of a store: the engine and its transactions."""
 
 import time
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 
 from sqlalchemy import Connection, Engine, Insert, Table, text
 from sqlalchemy.dialects import postgresql, sqlite
 
 from tipcflow.store.engine import reading, writing
+from tipcflow.store.identity import FileIdentity
 
 
-class StoreBase:
-    """Holds the engine; every public method of a part is one transaction."""
+class Database:
+    """The engine and its transactions, shared by all parts of a store."""
 
-    _engine: Engine
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self._file: FileIdentity | None = None
 
-    def _read(self) -> AbstractContextManager[Connection]:
-        return reading(self._engine)
+    def remember_file(self) -> None:
+        """From now on, each transaction requires that a SQLite file is the one that is open now."""
+        self._file = FileIdentity(self.engine)
+
+    def read(self) -> AbstractContextManager[Connection]:
+        """Open a transaction that only reads.
+
+        Raises:
+            DatabaseLostError: the SQLite file was deleted or replaced.
+        """
+        if self._file is not None:
+            self._file.check()
+        return reading(self.engine)
+
+    @contextmanager
+    def write(self) -> Iterator[Connection]:
+        """Open a transaction that writes.
+
+        Raises:
+            DatabaseLostError: the SQLite file was deleted, replaced or made read-only, before the transaction or
+                during it: then what it has written is not in the database.
+        """
+        if self._file is not None:
+            self._file.check(writes=True)
+        with writing(self.engine) as connection:
+            yield connection
+        if self._file is not None:
+            self._file.check()
 
     def now(self) -> float:
         """Return the time by the database's clock, seconds since the epoch: the only clock shared by all
         controllers."""
-        with self._read() as connection:
+        with self.read() as connection:
             return clock(connection)
 
+
+class Part:
+    """A part of a store; every public method is one transaction, also where it changes several tables."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def _read(self) -> AbstractContextManager[Connection]:
+        return self._database.read()
+
     def _write(self) -> AbstractContextManager[Connection]:
-        return writing(self._engine)
+        return self._database.write()
 
 
 def clock(connection: Connection) -> float:

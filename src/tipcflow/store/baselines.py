@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from sqlalchemy import func, insert, select
 
 from tipcflow.domain import Frozen
-from tipcflow.store.base import StoreBase
+from tipcflow.store.base import Part
 from tipcflow.store.schema import baselines
 
 
@@ -34,32 +34,32 @@ class Baseline(Frozen):
     accepted_at: float
 
 
-class BaselinesMixin(StoreBase):
+class Baselines(Part):
     """Table baselines."""
 
-    def accept_baseline(self, baseline: Baseline) -> int:
+    def accept_one(self, baseline: Baseline) -> int:
         """Activate a value; return its ordinal (the one in `baseline` is ignored)."""
-        return self.accept_baselines([baseline])[0]
+        return self.accept([baseline])[0]
 
-    def accept_baselines(self, decided: Sequence[Baseline]) -> list[int]:
+    def accept(self, decided: Sequence[Baseline]) -> list[int]:
         """Activate values, all or none; return their ordinals (the given ones are ignored)."""
         key = ("chain", "mode", "step", "leg", "metric", "environment")
         ordinals = []
         with self._write() as connection:
-            for one in decided:
-                same = [baselines.c[name] == getattr(one, name) for name in key]
+            for baseline in decided:
+                same = [baselines.c[name] == getattr(baseline, name) for name in key]
                 last = connection.execute(select(func.max(baselines.c.ordinal)).where(*same)).scalar()
                 ordinals.append(0 if last is None else int(last) + 1)
-                connection.execute(insert(baselines), one.model_dump() | {"ordinal": ordinals[-1]})
+                connection.execute(insert(baselines), baseline.model_dump() | {"ordinal": ordinals[-1]})
         return ordinals
 
-    def baselines(self, chain: str, mode: str, environment: str) -> list[Baseline]:
+    def active(self, chain: str, mode: str, environment: str) -> list[Baseline]:
         """Return the active values of a chain in a mode and an environment."""
-        decided = self.baseline_decisions(chain, mode, environment)
-        in_force = {(one.step, one.leg, one.metric): one for one in decided}
+        decided = self.decisions(chain, mode, environment)
+        in_force = {(baseline.step, baseline.leg, baseline.metric): baseline for baseline in decided}
         return [in_force[key] for key in sorted(in_force)]
 
-    def baseline_decisions(self, chain: str, mode: str, environment: str) -> list[Baseline]:
+    def decisions(self, chain: str, mode: str, environment: str) -> list[Baseline]:
         """Return all decisions for a chain in a mode and an environment, in order.
 
         A value of nan is a reset: it cancels earlier decisions for that key.

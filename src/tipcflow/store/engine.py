@@ -1,7 +1,6 @@
 """Connections: one form of URL, one set of database settings, one way to start a transaction."""
 
 import sqlite3
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +10,7 @@ from weakref import WeakSet
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
+from tenacity import Retrying, retry_if_exception, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from tipcflow.config.settings import safe_url
 from tipcflow.domain import ConfigError, InfraError
@@ -26,7 +26,7 @@ IDLE_S = 120.0
 LOCK_S = 180.0
 STATEMENT_S = 600.0
 # A connection that was lost without notice is detected after a minute.
-_SERVER = {
+SERVER = {
     "connect_timeout": int(BUSY_S),
     "application_name": "tipcflow",
     "keepalives": 1,
@@ -35,7 +35,7 @@ _SERVER = {
     "keepalives_count": 4,
     "tcp_user_timeout": 60_000,
 }
-_ASK_AGAIN_S = 1.0
+_RETRY_S = 1.0
 _ANSWERED: WeakSet[Engine] = WeakSet()
 NETWORK = frozenset(
     (
@@ -88,7 +88,7 @@ def make_engine(url: str, *, foreign_keys: bool = True) -> Engine:
     """
     parsed = normal_url(url)
     if parsed.get_backend_name() != "sqlite":
-        engine = create_engine(parsed, pool_pre_ping=True, hide_parameters=True, connect_args=_SERVER)
+        engine = create_engine(parsed, pool_pre_ping=True, hide_parameters=True, connect_args=SERVER)
         event.listen(engine, "connect", _limit_waits)
         return engine
     if parsed.database and parsed.database != ":memory:":
@@ -151,7 +151,7 @@ def _refuse_network(file: Path, url: str) -> None:
 
 def file_system(folder: Path, mounts: Path = Path("/proc/self/mounts")) -> str:
     """Return the type of the file system of a folder, '' if unknown."""
-    found, longest = "", -1
+    name, longest = "", -1
     try:
         lines = mounts.read_text(errors="replace").splitlines()
     except OSError:
@@ -160,21 +160,19 @@ def file_system(folder: Path, mounts: Path = Path("/proc/self/mounts")) -> str:
         _, place, kind, *_ = [*line.split(), "", "", ""]
         place = place.replace("\\040", " ")  # a space is written as \040
         if folder.is_relative_to(place) and len(place) >= longest:  # the last one mounted there counts
-            found, longest = kind, len(place)
-    return found
+            name, longest = kind, len(place)
+    return name
 
 
 def _set_wal(connection: sqlite3.Connection) -> None:
     """Enable write-ahead logging; SQLite itself does not retry if two processes do so concurrently."""
-    deadline = time.monotonic() + BUSY_S
-    while True:
-        try:
-            connection.execute("PRAGMA journal_mode=WAL")
-            return
-        except sqlite3.OperationalError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.02)
+    retrying = Retrying(
+        retry=retry_if_exception_type(sqlite3.OperationalError),
+        wait=wait_fixed(0.02),
+        stop=stop_after_delay(BUSY_S),
+        reraise=True,
+    )
+    retrying(connection.execute, "PRAGMA journal_mode=WAL")
 
 
 def _connected(engine: Engine) -> Connection:
@@ -182,18 +180,17 @@ def _connected(engine: Engine) -> Connection:
 
     Pages do not wait, to keep requests short (option `tipcflow_waits`).
     """
-    deadline = time.monotonic() + AWAY_S
-    waits = engine.dialect.name != "sqlite" and engine.get_execution_options().get("tipcflow_waits", True)
-    while True:
-        try:
-            connection = engine.connect()
-        except OperationalError:
-            if not waits or engine not in _ANSWERED or time.monotonic() > deadline:
-                raise
-            time.sleep(_ASK_AGAIN_S)
-        else:
-            _ANSWERED.add(engine)
-            return connection
+    if engine.dialect.name == "sqlite" or not engine.get_execution_options().get("tipcflow_waits", True):
+        return engine.connect()
+    retrying = Retrying(
+        retry=retry_if_exception(lambda error: isinstance(error, OperationalError) and engine in _ANSWERED),
+        wait=wait_fixed(_RETRY_S),
+        stop=stop_after_delay(AWAY_S),
+        reraise=True,
+    )
+    connection = retrying(engine.connect)
+    _ANSWERED.add(engine)
+    return connection
 
 
 @contextmanager
@@ -225,8 +222,8 @@ def reachable(url: str) -> Iterator[None]:
     try:
         yield
     except DBAPIError as error:
-        said = " ".join(str(error.orig).split())
+        reason = " ".join(str(error.orig).split())
         raise UnreachableError(
-            f"cannot use the database {safe_url(url)}: {said}",
+            f"cannot use the database {safe_url(url)}: {reason}",
             hint="TIPCFLOW_DATABASE_URL says which database is used",
         ) from None

@@ -12,6 +12,7 @@ from sqlalchemy import event, insert
 
 from tipcflow.domain import Measurement, MemberState, Phase, Plan, Run, Status, Step, StepKind
 from tipcflow.domain.plan import Compat
+from tipcflow.domain.run_documents import CutDocument
 from tipcflow.store.engine import make_engine, normal_url, writing
 from tipcflow.store.repository import Store, keep_engine
 from tipcflow.store.schema import fences, metadata
@@ -26,7 +27,7 @@ def rehearse(url: str) -> None:
     asks a server first.
 
     Raises:
-        ConfigError: it is no URL of a database.
+        ConfigError: it is not a URL of a database.
     """
     parsed = normal_url(url)
     if parsed.get_backend_name() != "sqlite" or parsed.database in (None, "", ":memory:"):
@@ -54,27 +55,27 @@ def _ask(store: Store) -> None:
     step = Step(id=_STEP, kind=StepKind.EVAL, nodes=(_NODE,))
     words = dict.fromkeys(("chain", "suite", "dialect", "model", "params_file", "params_sha256", "mode"), "")
     plan = Plan(**words, compat=Compat.SPEC, steps=(step,))  # type: ignore[arg-type]
-    store.create_run(
+    store.runs.create(
         Run(id=_RUN, chain="", suite="", model="", mode="", cluster="", trigger="", created_at=now), plan
     )
-    store.put_document(_RUN, "rehearsal", {})
-    store.acquire_leases(_RUN, [(_NODE, 0)], owner="", ttl_s=1.0)
-    store.is_under_way(_RUN, _STEP, node=_NODE, generation=1)
-    store.get_run(_RUN), store.plan(_RUN), store.step_statuses(_RUN), store.node_facts(_RUN)
-    store.open_attempt_number(_RUN, _STEP)
-    store.document(_RUN, "rehearsal"), store.several_documents(_RUN, ["rehearsal"])
-    store.renew_leases(_RUN, ttl_s=1.0)
-    store.clear_steps(_RUN, [_STEP])
-    attempt = store.join_attempt(_RUN, _STEP, [_NODE], node=_NODE, generation=1).attempt
-    store.attempts(_RUN)
-    store.put_member(_RUN, _STEP, attempt, MemberState(node=_NODE))
-    store.members(_RUN, _STEP, attempt)
-    told = Measurement(
+    store.documents.put(_RUN, CutDocument())
+    store.leases.acquire(_RUN, [(_NODE, 0)], owner="", ttl_s=1.0)
+    store.members.is_under_way(_RUN, _STEP, node=_NODE, generation=1)
+    store.runs.get(_RUN), store.plans.get(_RUN), store.steps.statuses(_RUN), store.nodes.facts(_RUN)
+    store.attempts.open_number(_RUN, _STEP)
+    store.documents.get(_RUN, CutDocument)
+    store.leases.renew(_RUN, ttl_s=1.0)
+    store.steps.clear(_RUN, [_STEP])
+    attempt = store.members.join(_RUN, _STEP, [_NODE], node=_NODE, generation=1).attempt
+    store.attempts.of(_RUN)
+    store.members.put(_RUN, _STEP, attempt, MemberState(node=_NODE))
+    store.members.of(_RUN, _STEP, attempt)
+    measurement = Measurement(
         run=_RUN, step=_STEP, attempt=attempt, node=_NODE, metric="m", phase=Phase.EVAL, value=1.0, unit=""
     )
-    store.add_measurements([told])
-    store.merge_document(_RUN, "rehearsal", {"a": 1})
-    store.close_attempt(_RUN, _STEP, attempt, Status.PASS, "", [], now)
-    store.set_step(_RUN, _STEP, Status.PASS)
-    store.set_leg(_RUN, _STEP, "leg", attempt, Status.PASS)
-    store.join_attempt(_RUN, _STEP, [_NODE], node=_NODE, generation=1)
+    store.measurements.add([measurement])
+    store.documents.merge(_RUN, CutDocument, {_STEP: ("",)})
+    store.attempts.close(_RUN, _STEP, attempt, Status.PASS, "", [], now)
+    store.steps.set(_RUN, _STEP, Status.PASS)
+    store.steps.set_leg(_RUN, _STEP, "leg", attempt, Status.PASS)
+    store.members.join(_RUN, _STEP, [_NODE], node=_NODE, generation=1)

@@ -1,4 +1,4 @@
-"""The repository class: the only access of other packages to the database."""
+"""The store: the only access of other packages to the database."""
 
 import time
 from collections.abc import Callable
@@ -9,15 +9,28 @@ from sqlalchemy import Engine
 
 from tipcflow.config.settings import safe_url, settings
 from tipcflow.store import migrate
-from tipcflow.store.baselines import BaselinesMixin
+from tipcflow.store.base import Database
+from tipcflow.store.baselines import Baselines
 from tipcflow.store.engine import AWAY_S, UnreachableError, make_engine, reachable
-from tipcflow.store.leases.leases import LeasesMixin
-from tipcflow.store.members import MembersMixin
-from tipcflow.store.queries.finished import FinishedMixin
-from tipcflow.store.queries.history import HistoryMixin
-from tipcflow.store.series.bulk import SeriesMixin
-from tipcflow.store.series.frames import FramesMixin
-from tipcflow.store.series.rollup import RollupMixin
+from tipcflow.store.github.attempts import PullAttempts
+from tipcflow.store.github.messages import Messages
+from tipcflow.store.leases.leases import Leases
+from tipcflow.store.leases.queue import LeaseQueue
+from tipcflow.store.outbox import Outbox
+from tipcflow.store.queries.history import History
+from tipcflow.store.results.checks import Checks
+from tipcflow.store.results.documents import Documents
+from tipcflow.store.results.nodes import Nodes
+from tipcflow.store.run.attempts import Attempts
+from tipcflow.store.run.members import Members
+from tipcflow.store.run.plans import Plans
+from tipcflow.store.run.runs import Runs
+from tipcflow.store.run.steps import Steps
+from tipcflow.store.series.bulk import SeriesPart
+from tipcflow.store.series.frames import Frames
+from tipcflow.store.series.measurements import Measurements
+from tipcflow.store.series.rollup import Rollup
+from tipcflow.store.series.summaries import Summaries
 
 # How long a task waits for the rest of an upgrade; Airflow retries it twice, which makes a quarter of an hour.
 SCHEMA_WAIT_S = 300.0
@@ -25,21 +38,37 @@ _LOOK_S = 5.0
 _KEPT: dict[str, Engine] = {}
 
 
-class Store(
-    HistoryMixin,
-    FramesMixin,
-    LeasesMixin,
-    BaselinesMixin,
-    MembersMixin,
-    FinishedMixin,
-    RollupMixin,
-    SeriesMixin,
-):
-    """The metrics database, SQLite or PostgreSQL. Safe to share between threads, not across a fork."""
+class Store:
+    """The metrics database, SQLite or PostgreSQL, in parts by what they store.
+
+    Safe to share between threads, not across a fork.
+    """
 
     def __init__(self, engine: Engine, url: str) -> None:
-        self._engine = engine
         self.url = safe_url(url)
+        self.database = database = Database(engine)
+        self.runs, self.plans = Runs(database), Plans(database)
+        self.steps, self.attempts, self.members = Steps(database), Attempts(database), Members(database)
+        self.nodes, self.checks, self.documents = Nodes(database), Checks(database), Documents(database)
+        self.series, self.measurements = SeriesPart(database), Measurements(database)
+        self.summaries, self.rollup = Summaries(database), Rollup(database)
+        self.frames = Frames(self.steps, self.measurements, self.summaries)
+        self.baselines, self.queue = Baselines(database), LeaseQueue(database)
+        self.leases, self.outbox = Leases(database, self.queue), Outbox(database)
+        self.pulls, self.messages = PullAttempts(database), Messages(database)
+        self.history = History(
+            database,
+            runs=self.runs,
+            plans=self.plans,
+            steps=self.steps,
+            attempts=self.attempts,
+            nodes=self.nodes,
+            documents=self.documents,
+        )
+
+    def now(self) -> float:
+        """Return the time by the database's clock, seconds since the epoch."""
+        return self.database.now()
 
     @classmethod
     def open(cls, url: str | None = None, *, migrate: bool = True) -> Self:
@@ -80,11 +109,13 @@ class Store(
         except BaseException:
             engine.dispose()
             raise
-        return cls(engine, url)
+        store = cls(engine, url)
+        store.database.remember_file()
+        return store
 
     def close(self) -> None:
         """Close all connections."""
-        self._engine.dispose()
+        self.database.engine.dispose()
 
     def __enter__(self) -> Self:
         return self

@@ -331,3 +331,61 @@ fences = Table(
     Column("last", BigInteger, nullable=False),
     CheckConstraint("id = 1", name="single"),
 )
+
+# Verified webhook deliveries, each handled once. `body` is the reduced event, NULL once the row only serves to
+# detect replays. A process that handles a row holds it until `taken_until`.
+outbox = Table(
+    "outbox",
+    metadata,
+    _words("delivery", key=True),
+    *(_words(name) for name in ("body_sha256", "connection", "repository", "event")),
+    _json("body", null=True),
+    _time("received_at"),
+    _words("owner"),
+    _time("taken_until"),
+    _whole("takes"),
+    _time("done_at", null=True),
+    _reason("outcome"),
+    CheckConstraint("delivery <> ''", name="delivery"),
+    CheckConstraint("body IS NOT NULL OR done_at IS NOT NULL", name="body"),
+    Index(None, "body_sha256", unique=True),
+    Index(None, "done_at", "received_at"),
+)
+
+_COMMIT = (("repository", _words), ("number", _whole), ("head_sha", _words))
+
+# Attempts of commits on GitHub: one row is one run of the selected chains, however often GitHub sends its event.
+# `request` is what asked for it. `number` is 0 for pushes and merge groups. `state`: store/github/attempts.py.
+pull_attempts = Table(
+    "pull_attempts",
+    metadata,
+    *(column(name, key=True) for name, column in (*_COMMIT, ("attempt", _whole))),
+    *(_words(name) for name in ("request", "state")),
+    *(_json(name) for name in ("body", "chains")),
+    *(_reason("cancel"), _words("observed"), _time("created_at"), _time("ended_at", null=True)),
+    CheckConstraint("number >= 0 AND attempt >= 1", name="numbers"),
+    CheckConstraint("head_sha <> ''", name="head_sha"),
+    Index("ix_pull_attempts_request", "repository", "number", "head_sha", "request", unique=True),
+    Index(None, "ended_at"),
+)
+
+# Commits of forks whose code may run.
+approvals = Table(
+    "approvals",
+    metadata,
+    *(column(name, key=True) for name, column in _COMMIT),
+    *(_words("who"), _time("approved_at")),
+    CheckConstraint("head_sha <> '' AND who <> ''", name="named"),
+)
+
+# What GitHub has to show: a row per check run, comment, reaction and reply. A new content replaces an unsent one;
+# `sent_revision` is the last revision that GitHub has. A content with a lower `rank` is out of date.
+messages = Table(
+    "messages",
+    metadata,
+    *(_words(name, key=True) for name in ("repository", "kind", "subject")),
+    *(_time("rank"), _json("body"), _whole("revision"), _whole("sent_revision")),
+    *(_time("created_at"), _time("due_at"), _time("sent_at", null=True), _whole("tries"), _reason("error")),
+    CheckConstraint("sent_revision <= revision", name="revisions"),
+    Index(None, "due_at"),
+)

@@ -3,7 +3,7 @@
 from sqlalchemy.exc import DBAPIError
 
 
-def database_trouble(error: Exception) -> str:
+def database_error_message(error: BaseException) -> str:
     """One line about an error of the database itself; '' for any other error."""
     if not isinstance(error, DBAPIError):
         return ""

@@ -33,7 +33,7 @@ def _plain(value: Any) -> Any:
         return value.item()
     if isinstance(value, set | frozenset):
         return sorted(value)
-    raise TypeError(f"{type(value).__name__} is no JSON value")
+    raise TypeError(f"{type(value).__name__} is not a JSON value")
 
 
 def loads(text: str) -> Any:

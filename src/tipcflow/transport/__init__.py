@@ -1,4 +1,7 @@
-"""Connections to nodes: one protocol and its adapters. No other package uses SSH."""
+"""Connections to nodes: one protocol and its adapters. No other package uses SSH.
+
+Public: `__all__`, `connect`, `login`, `paramiko_adapter`, `ssh_errors`.
+"""
 
 from tipcflow.transport.base import Completed, Transport
 

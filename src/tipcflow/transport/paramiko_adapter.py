@@ -6,12 +6,13 @@ import tarfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import paramiko
 
 from tipcflow.domain import InfraError, Node
+from tipcflow.domain.numbers.limits import limit
 from tipcflow.remote import commands
 from tipcflow.remote.fetching import Listed, listed_in, pack_files
 from tipcflow.remote.runner.outputs import is_secret
@@ -22,6 +23,9 @@ PIECE = 1 << 17
 WINDOW = 1 << 15
 STDERR_LOOK_S = 0.2
 STDERR_KEPT = 1 << 16
+# A node that sends more than this in one line, or in answer to one command, is out of order, bytes.
+LINE_LIMIT = 4 << 20
+ANSWER_LIMIT = 64 << 20
 
 
 def connect(node: Node, *, timeout: float = 10.0, config_file: Path | None = None) -> "ParamikoTransport":
@@ -58,7 +62,8 @@ class ParamikoTransport:
         try:
             yield self._lines(channel, input, timeout, first)
         finally:
-            channel.close()
+            with suppress(EOFError):  # the connection is closed already, and the channel with it
+                channel.close()
 
     def put(self, data: bytes | Path, remote: str, *, mode: int = 0o644, timeout: float = 300.0) -> None:
         """Write a file on the node atomically."""
@@ -160,7 +165,7 @@ class ParamikoTransport:
         try:
             yield
         except TimeoutError as error:
-            raise self._error(f"no answer within {timeout:g} s") from error
+            raise self._error(f"no answer within {limit(timeout)}") from error
         except (paramiko.SSHException, EOFError, OSError) as error:
             raise self._error(f"the connection is lost ({str(error) or type(error).__name__})") from error
 
@@ -222,6 +227,8 @@ class ParamikoTransport:
             sender.start()
             for piece in self._received(channel, errors, timeout, until):
                 output.write(piece)
+                if sink is None and output.tell() > ANSWER_LIMIT:
+                    raise self._error(f"the remote command printed more than {ANSWER_LIMIT >> 20} MiB")
             code = self._exit_code(channel, until)
         finally:
             channel.close()
@@ -239,6 +246,8 @@ class ParamikoTransport:
         for piece in self._received(channel, errors, timeout, first=first):
             *lines, rest = (rest + piece).split(b"\n")
             yield from lines
+            if len(rest) > LINE_LIMIT:
+                raise self._error(f"the remote command printed a line of more than {LINE_LIMIT >> 20} MiB")
         code = self._exit_code(channel, time.monotonic() + timeout)
         if code:
             raise self._error(f"the remote command ended with {code}: {_last_line(bytes(errors))}")
@@ -254,7 +263,7 @@ class ParamikoTransport:
         return int(channel.exit_status)
 
     def _error(self, message: str) -> InfraError:
-        return InfraError(f"node {self.node.name}: {message}", node=self.node.name)
+        return InfraError.of_node(self.node.name, message)
 
 
 def _session(transport: paramiko.Transport, until: float) -> paramiko.Channel:

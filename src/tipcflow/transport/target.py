@@ -53,11 +53,11 @@ def resolve(node: Node, *, config_file: Path | None = None) -> Target:
     port = ssh.port or int(config.get("port", 22))
     user = ssh.user or str(config.get("user", "")) or getpass.getuser()
     keys = [ssh.identity_file] if ssh.identity_file else list(config.get("identityfile", []))
-    found = [str(Path(key).expanduser()) for key in keys]
-    if ssh.identity_file and not Path(found[0]).is_file():
-        raise InfraError(
-            f"node {node.name}: key file not found: {ssh.identity_file}",
-            node=node.name,
+    key_files = [str(Path(key).expanduser()) for key in keys]
+    if ssh.identity_file and not Path(key_files[0]).is_file():
+        raise InfraError.of_node(
+            node.name,
+            f"key file not found: {ssh.identity_file}",
             hint="set ssh.identity_file of the node in the cluster file",
         )
     known = [ssh.known_hosts] if ssh.known_hosts else shlex.split(str(config.get("userknownhostsfile", "")))
@@ -65,7 +65,7 @@ def resolve(node: Node, *, config_file: Path | None = None) -> Target:
         host=host,
         port=port,
         user=user,
-        identity_files=tuple(key for key in found if Path(key).is_file()),
+        identity_files=tuple(key for key in key_files if Path(key).is_file()),
         agent=str(config.get("identitiesonly", "no")).lower() != "yes",
         known_hosts=tuple(str(Path(file).expanduser()) for file in known or DEFAULT_KNOWN_HOSTS),
         key_name=str(config.get("hostkeyalias", "")) or (host if port == 22 else f"[{host}]:{port}"),
@@ -82,7 +82,7 @@ def _lookup(node: Node, file: Path) -> dict[str, Any]:
         text = file.read_text() if file.exists() else ""
         return dict(paramiko.SSHConfig.from_text(first + text).lookup(ssh.alias))
     except (OSError, ValueError, paramiko.ConfigParseError, ImportError) as error:
-        raise InfraError(f"node {node.name}: cannot read {file}: {error}", node=node.name) from error
+        raise InfraError.of_node(node.name, f"cannot read {file}: {error}") from error
 
 
 def _proxy(config: dict[str, Any], host: str, port: int) -> str:

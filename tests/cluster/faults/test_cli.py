@@ -9,6 +9,7 @@ from tests.support.faults.case import Case
 from tests.support.faults.fault import Fault
 from tests.support.faults.report import judged, param
 from tests.support.faults.table import FAULTS
+from tests.support.programs import missing
 
 from devcluster.local_nodes.nodes import LocalNodes
 
@@ -18,13 +19,13 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 @pytest.fixture
 def case(nodes: LocalNodes, tmp_path: Path) -> Iterator[Case]:
     if nodes.kind != "namespaces":
-        pytest.skip("a loopback address has no cable and no mounts")
+        missing("the faults need network namespaces, that is, root")
     with ExitStack() as stack:
         made = Case(tmp_path, nodes, stack)
         stack.callback(made.reset)
         yield made
 
 
-@pytest.mark.parametrize("fault", [param(fault) for fault in FAULTS if fault.needs == "cli"])
+@pytest.mark.parametrize("fault", [param(fault, "cli") for fault in FAULTS if "cli" in fault.doors])
 def test_fault(case: Case, fault: Fault) -> None:
     judged(case, fault)

@@ -22,6 +22,6 @@ def case(scheduler: Scheduler, tmp_path: Path) -> Iterator[AirflowCase]:
         yield made
 
 
-@pytest.mark.parametrize("fault", [param(fault) for fault in FAULTS if fault.needs == "airflow"])
+@pytest.mark.parametrize("fault", [param(fault, "airflow") for fault in FAULTS if "airflow" in fault.doors])
 def test_fault(case: AirflowCase, fault: Fault) -> None:
     judged(case, fault)

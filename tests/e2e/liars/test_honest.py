@@ -26,8 +26,8 @@ def _honest(site: Site, runs: int) -> None:
     ended = [site.run(seed=str(0 if number % 5 else number)) for number in range(runs)]
     red = [f"{one.run.id} {one.run.status}: {one.run.reason}" for one in ended if one.code != 0]
     with site.store() as store:
-        confirmed = sum(run.trigger == "confirm" for run in store.runs(limit=2 * runs))
-        statuses = [run.status for run in store.runs(limit=2 * runs) if run.trigger == "cli"]
+        confirmed = sum(run.trigger == "confirm" for run in store.runs.newest(limit=2 * runs))
+        statuses = [run.status for run in store.runs.newest(limit=2 * runs) if run.trigger == "cli"]
     green = sum(status in (Status.PASS, Status.IMPROVEMENT) for status in statuses)
     if runs == RUNS:
         saw_honest(runs, green, confirmed)

@@ -30,7 +30,7 @@ def test_a_lie_is_not_green_and_is_named(lie: Lie, site: Site, histories: dict[s
     lie.tell(site)
     told = site.run(**lie.options)
     with site.store() as store:
-        run = next(one for one in store.runs(limit=5) if one.trigger == "cli")
+        run = next(one for one in store.runs.newest(limit=5) if one.trigger == "cli")
     saw(lie, str(run.status), run.reason)
     assert told.code != 0, f"green: {run.status}\n{told.output}"
     assert run.status in lie.statuses, f"{run.status}: {run.reason}"

@@ -108,4 +108,4 @@ def _row(drawn: Draw, folder: Path, seat: Seat, deployed: Deployment) -> Row:
         what = f"{type(error).__name__}: {str(error)[:500]}"
         seconds = time.monotonic() - began
         return {**head, "seen": {"status": "injector failed", "seconds": seconds}, "wrong": {"injector": what}}
-    return {**head, "seen": asdict(seen), "wrong": wrong(drawn.faults, drawn.victim, seen)}
+    return {**head, "seen": asdict(seen), "wrong": wrong(drawn.faults, drawn.victim, seen, rank=drawn.rank)}

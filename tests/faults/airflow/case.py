@@ -37,7 +37,7 @@ def run_case(drawn: Draw, folder: Path, seat: Seat, stack: Stack, server: postgr
         world = World(folder, site, rng, drawn.victim, drawn.rank, drawn.iteration, waits=dict(AIRFLOW_WAITS))
         side = Side(site, stack, server)
         world.airflow = side
-        side.connect()
+        side.connect_nodes()
         try:
             return _run(drawn, world, side)
         finally:
@@ -61,10 +61,10 @@ def _run(drawn: Draw, world: World, side: Side) -> Seen:
 
     # A task of Airflow takes seconds to start: the moment is counted from the first step on.
     world.wait(lambda: bool(world.run_folders()), BEGIN_S, over)
-    struck = strike(drawn, world, over, begin_s=BEGIN_S)
+    struck = strike(drawn, world, over, begun=lambda: True, begin_s=BEGIN_S)
     ended = world.wait(lambda: side.over, END_S, lambda: False)
     told = ended and world.wait(lambda: _verdict(side), VERDICT_S if side.known else 0, lambda: False)
-    seen = look(world, "", started_at=began, run=side.run.run)
+    seen = look(drawn, world, "", started_at=began, run=side.run.run, shown=False)
     if not told and seen.status == "none":
         seen.status, seen.reason = "stuck", f"no verdict; tasks: {side.states(side.run)}"
     seen.struck = struck
@@ -79,7 +79,7 @@ def _verdict(side: Side) -> bool:
 
 
 def _end(side: Side) -> None:
-    """A case that went wrong may not go on."""
+    """A case that went wrong may not continue."""
     with contextlib.suppress(Exception):
         if side.dag_run is not None and not side.over:
             side.mark("failed")

@@ -3,7 +3,7 @@
 import time
 
 from tests.faults.airflow.side import Side
-from tests.faults.fault import AIRFLOW, CANCELLED, Fault
+from tests.faults.fault import AIRFLOW, CANCELLED, INTERRUPTED, NONE, Fault
 from tests.faults.world import World
 
 LAST_S = 60.0
@@ -33,9 +33,9 @@ def _close_database(world: World) -> None:
 def _mark(state: str) -> object:
     def strike(world: World) -> None:
         side = _side(world)
-        if side.run_of(side.run).status is not None:
-            world.notes.append("the verdict was there before the mark")
         side.mark(state)
+        if side.steps_ended:
+            world.notes.append("every step had ended before the mark, which cancels steps")
 
     return strike
 
@@ -60,7 +60,7 @@ def _delete_queued(world: World) -> None:
     finally:
         side.pause(False)
     with world.site.store() as store:
-        if store.known_runs([gone.run]):
+        if store.runs.known([gone.run]):
             world.differences.append(f"the deleted run {gone.run} is in the database")
 
 
@@ -88,6 +88,7 @@ FAULTS = (
             in_training=False,
             doors=AIRFLOW,
             shared=True,
+            classes=NONE,
         )
         for component in ("scheduler", "triggerer", "api-server", "dag-processor")
     ),
@@ -101,6 +102,7 @@ FAULTS = (
         in_training=False,
         doors=AIRFLOW,
         shared=True,
+        classes=NONE,
     ),
     Fault(
         "database closed",
@@ -112,6 +114,7 @@ FAULTS = (
         in_training=False,
         doors=AIRFLOW,
         shared=True,
+        classes=NONE,
     ),
     Fault(
         "marked failed",
@@ -122,6 +125,7 @@ FAULTS = (
         in_training=False,
         doors=AIRFLOW,
         alone=True,
+        classes=NONE,
     ),
     Fault(
         "marked success",
@@ -132,6 +136,7 @@ FAULTS = (
         in_training=False,
         doors=AIRFLOW,
         alone=True,
+        classes=NONE,
     ),
     Fault(
         "task cleared",
@@ -142,6 +147,7 @@ FAULTS = (
         names_node=False,
         doors=AIRFLOW,
         alone=True,
+        classes=NONE | INTERRUPTED,
     ),
     Fault(
         "queued run deleted",
@@ -152,6 +158,7 @@ FAULTS = (
         names_node=False,
         doors=AIRFLOW,
         paddle=False,
+        classes=NONE,
     ),
     Fault(
         "queued run marked failed",
@@ -162,5 +169,6 @@ FAULTS = (
         doors=AIRFLOW,
         alone=True,
         paddle=False,
+        classes=NONE,
     ),
 )

@@ -15,7 +15,7 @@ from devcluster.local_nodes.nodes import LocalNodes
 # Airflow reads only files that contain the words airflow and dag.
 STUB = '''"""The Airflow DAG of suite {suite}."""
 
-from operators.chain.dag import chain_dags
+from tipcflow_operators.chain.dag import chain_dags
 
 globals().update(chain_dags("{suite}"))
 '''

@@ -1,7 +1,6 @@
 """Airflow as a case's faults see it: its components, its database, the case's DAG run."""
 
 import contextlib
-import json
 import os
 import signal
 import time
@@ -35,12 +34,9 @@ class Side(Scheduler):
         self.server = server
         self.dag_run: DagRun | None = None
 
-    def connect(self) -> None:
+    def connect_nodes(self) -> None:
         """Store the connections of the case's nodes in Airflow."""
-        for key, one in self.site.connections().items():
-            body = {**one, "connection_id": key, "extra": json.dumps(one["extra"])}
-            action = {"action": "create", "entities": [body], "action_on_existence": "overwrite"}
-            self.call("PATCH", "/api/v2/connections", json={"actions": [action]})
+        self.connect(self.site.connections())
 
     def begin(self) -> DagRun:
         """Trigger a run of the seat's chain."""
@@ -64,7 +60,16 @@ class Side(Scheduler):
     def known(self) -> bool:
         """Whether the metrics database knows the run."""
         with self.site.store() as store:
-            return bool(store.known_runs([self.run.run]))
+            return bool(store.runs.known([self.run.run]))
+
+    @property
+    def steps_ended(self) -> bool:
+        """Whether every step of the plan has its status, so that only checks and the verdict are left."""
+        with self.site.store() as store:
+            if not store.runs.known([self.run.run]):
+                return False
+            plan = store.plans.get_or_none(self.run.run)
+            return plan is not None and {step.id for step in plan.steps} <= set(store.steps.statuses(self.run.run))
 
     def mark(self, state: Any, run: DagRun | None = None) -> None:
         """Mark a DAG run as a user does in the UI."""

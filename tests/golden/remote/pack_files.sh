@@ -5,9 +5,16 @@ shift 4
 for name do
     shift
     number=$((number + 1))
-    if [ -e "./$name" ] && [ ! -f "./$name" ] && [ ! -d "./$name" ]; then
-        printf '"'"'%s 0 !
-'"'"' "$number"
+    kind=
+    case $name in
+        workerlog.* | */workerlog.*) if [ -h "./$name" ]; then kind=link; fi ;;
+    esac
+    if [ -z "$kind" ] && [ -e "./$name" ] && [ ! -f "./$name" ] && [ ! -d "./$name" ]; then
+        kind=device
+        if [ -p "./$name" ]; then kind=FIFO; elif [ -S "./$name" ]; then kind=socket; fi
+    fi
+    if [ "$kind" ]; then
+        printf '"'"'%s 0 !%s\n'"'"' "$number" "$kind"
         continue
     fi
     if [ ! -f "./$name" ] || [ -h "./$name" ]; then continue; fi

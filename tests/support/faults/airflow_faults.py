@@ -30,7 +30,7 @@ def api_server_killed(case: AirflowCase) -> None:
 def _restarted(case: AirflowCase, component: str, *, deferred: bool = False) -> None:
     gate = case.gate()
     running = case.begin()
-    gate.wait(running, seconds=120)
+    gate.wait(running)
     if deferred:
         case.wait_for(running.is_deferred, "the deferral", 120)
     case.restart(component)
@@ -43,7 +43,7 @@ def _trained_once(case: AirflowCase) -> None:
     """The job stayed and was found again: nothing was trained twice."""
     assert case.run is not None
     with case.site.store() as store:
-        tried = [one.step for one in store.attempts(case.run.id)]
+        tried = [one.step for one in store.attempts.of(case.run.id)]
     assert len(tried) == len(set(tried)), f"tried more than once: {tried}"
 
 
@@ -51,7 +51,7 @@ def worker_killed(case: AirflowCase) -> None:
     """The processes that execute the training's tasks, and the workers they were forked from."""
     gate = case.gate()
     running = case.begin()
-    gate.wait(running, seconds=120)
+    gate.wait(running)
     case.now()
     workers = {one: children(one) for one in children(case.scheduler.stack.pids["scheduler"])}
     busy = [pid for worker, below in workers.items() if below for pid in (*below, worker)]
@@ -63,22 +63,11 @@ def worker_killed(case: AirflowCase) -> None:
     _trained_once(case)
 
 
-def marked_failed(case: AirflowCase) -> None:
-    """In the middle of the training, while the triggerer watches it."""
-    gate = case.gate()
-    running = case.begin()
-    gate.wait(running, seconds=120)
-    case.wait_for(running.is_deferred, "the deferral", 120)
-    case.now()
-    case.scheduler.api.set_state(running.dag_run.dag_id, running.dag_run.run_id, "failed")
-    case.finish(running)
-
-
 def task_cleared(case: AirflowCase) -> None:
     """One node's training task, in the middle of the training: the whole gang begins again."""
     gate = case.gate()
     running = case.begin()
-    gate.wait(running, seconds=120)
+    gate.wait(running)
     gate.shut()
     train = next(one for one in case.scheduler.tasks(running.dag_run) if one.task_id.endswith(f".{TRAIN}"))
     case.now()
@@ -88,7 +77,7 @@ def task_cleared(case: AirflowCase) -> None:
     case.finish(running)
     assert case.run is not None
     with case.site.store() as store:
-        tried = {one.attempt: one.nodes for one in store.attempts(case.run.id) if one.step.endswith(TRAIN)}
+        tried = {one.attempt: one.nodes for one in store.attempts.of(case.run.id) if one.step.endswith(TRAIN)}
     assert max(tried) > 1, "nothing was trained again"
     assert set(tried[max(tried)]) == {"a", "b"}
 
@@ -109,7 +98,7 @@ def one_worker_slot(case: AirflowCase) -> None:
     _trained_once(case)
     assert case.run is not None
     with case.site.store() as store:
-        (train,) = [one for one in store.attempts(case.run.id) if one.step.endswith(TRAIN)]
+        (train,) = [one for one in store.attempts.of(case.run.id) if one.step.endswith(TRAIN)]
     assert {record.node for record in train.records} == {"a", "b"}
 
 
@@ -125,6 +114,6 @@ def queued_run_deleted(case: AirflowCase) -> None:
     finally:
         case.scheduler.call("PATCH", path, json={"is_paused": False})
     with case.site.store() as store:
-        assert store.known_runs([gone.id]) == {}
+        assert store.runs.known([gone.id]) == {}
     running = case.begin()
     case.finish(running)

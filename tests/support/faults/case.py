@@ -1,5 +1,6 @@
-"""One fault in a run of the CLI: a run that is started, what is done to it, and what is asked of it afterwards."""
+"""One fault in a run of the CLI: the run, the fault, and what is checked afterwards."""
 
+import signal
 import subprocess
 import time
 from collections.abc import Iterator
@@ -8,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.certify import TIPCFLOW, Site, wait_for
-from tests.support.faults.fault import CLEAN_S, Fault, Seen
+from tests.support.faults.fault import CLEAN_S, Door, Fault, Seen
 from tests.support.faults.gate import Gate
 from tests.support.faults.ledger import stored_once
 from tests.support.faults.running import Running
@@ -19,7 +20,6 @@ from devcluster.local_nodes.nodes import LocalNodes, local_nodes
 from tipcflow.domain import Run
 from tipcflow.domain.run.failure import FailureClass
 
-NODE_LEASE_S = 8.0
 # What ends stays ended, and a gate is no hang: scenarios that are about these say otherwise.
 STRICT: dict[str, Any] = {"retries": {one.value: 0 for one in FailureClass}, "hang_s": 0}
 
@@ -28,11 +28,20 @@ class Case:
     """What a scenario works with.
 
     Attributes:
+        door: the front door of its runs.
+        short_budget: minutes that end during a training.
+        node_lease_s: seconds for which a node waits for a controller, where a scenario sets it.
+        lease_expires: whether the lease of a run expires a few seconds after the end of its controller.
         site: with the nodes a and b that all cases share, until `nodes_of_its_own` is called.
         fault_at: when the fault was made, seconds since the epoch.
         noticed_at: when it was noticed, where no job's folder shows that.
         away: nodes that nobody could reach when the run ended: they are asked for nothing.
     """
+
+    door: Door = "cli"
+    short_budget = 0.15
+    node_lease_s = 8.0
+    lease_expires = True
 
     def __init__(self, folder: Path, nodes: LocalNodes, stack: ExitStack) -> None:
         self.folder = folder
@@ -62,8 +71,8 @@ class Case:
         """A gate in the training."""
         return Gate(self.site, self.folder, **settings)
 
-    def start(self, *extra: str, site: Site | None = None, **options: str) -> Running:
-        """Start a run."""
+    def start(self, *extra: str, site: Site | None = None, **options: str) -> Any:
+        """Start a run; a Running, or an AirflowRunning."""
         self.watch()
         running = Running(site or self.site, *extra, **options)
         self.stack.callback(running.kill)
@@ -90,11 +99,45 @@ class Case:
         finally:
             self.nodes.restore(name)
 
-    def end(self, running: Running, *, seconds: float = 120) -> None:
+    def lost(self, running: Any) -> None:
+        """Wait until the controller has noticed that node b's connection is lost."""
+        running.wait_said("node b: connection lost")
+
+    def reconnected(self, running: Any) -> None:
+        """Wait until the controller has connected to node b again."""
+        running.wait_said("node b: reconnected")
+
+    def waits_for_slots(self, running: Any) -> None:
+        """Wait until a run waits for the slots of another one."""
+        running.wait_said("waiting", seconds=240)
+
+    def start_changed(self) -> Any:
+        """Start a run of a params file whose variants the scenario has changed."""
+        return self.start()
+
+    def cancel(self, running: Any) -> None:
+        """A user stops the run: the fault is made now."""
+        self.now()
+        running.process.send_signal(signal.SIGINT)
+
+    def kill_controller(self, running: Any) -> None:
+        """SIGKILL every process of the controller; it stays away until the end of the scenario."""
+        self.now()
+        running.kill()
+
+    def use_database(self, url: str) -> None:
+        """Use another metrics database from now on."""
+        self.site.database_url = url
+
+    def printed(self, running: Any) -> str:
+        """Everything that users can read of a run."""
+        return str(running.output)
+
+    def end(self, running: Any, *, seconds: float = 120) -> None:
         """Wait for a run's end; it is the one that is judged."""
         running.end(seconds)
         with self.site.store() as store:
-            self.run = store.get_run(running.id)
+            self.run = store.runs.get(running.id)
         self.text = running.output
 
     def reap(self) -> str:
@@ -146,7 +189,7 @@ class Case:
     def _leases(self) -> list[str]:
         away = {self.nodes.cluster.node(name).address for name in self.away}
         with self.site.store() as store:
-            return [lease.describe(time.time()) for lease in store.leases() if lease.node not in away]
+            return [lease.describe(time.time()) for lease in store.leases.all() if lease.node not in away]
 
     def reset(self) -> None:
         """The shared nodes are as they were, whatever a failed scenario left."""

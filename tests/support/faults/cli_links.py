@@ -34,11 +34,11 @@ def sshd_killed(case: Case) -> None:
     case.now()
     case.nodes.kill_sshd("b")
     try:
-        running.wait_said("node b: connection lost")
+        case.lost(running)
         gate.open()
     finally:
         case.nodes.start_sshd("b")
-    running.wait_said("node b: reconnected")
+    case.reconnected(running)
     case.end(running)
 
 
@@ -52,13 +52,14 @@ def link_cut_for_good(case: Case) -> None:
         case.now()
         case.away.add("b")
         case.end(running)
-    assert "node b could not be listed" in running.output, running.output
+    printed = case.printed(running)
+    assert "node b could not be listed" in printed, printed
     assert case.site.training_runs_on("b"), "nobody could have ended what is there"
     address = case.nodes.cluster.node("b").address
     with case.site.store() as store:
-        kept = [lease for lease in store.leases() if lease.node == address]
+        kept = [lease for lease in store.leases.all() if lease.node == address]
         assert kept, "the slots of a node that could not be listed were given back"
-        case.wait_for(lambda: not any(one.live(time.time()) for one in store.leases()), "the lease's end")
+        case.wait_for(lambda: not any(one.live(time.time()) for one in store.leases.all()), "the lease's end")
     said = case.reap()
     assert f"run {running.id}: ended" in said, said
     assert "was dropped" in said, said

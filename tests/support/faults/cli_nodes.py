@@ -1,8 +1,10 @@
 """Faults of whole nodes."""
 
+import time
 from pathlib import Path
 
 from tests.support.faults.case import Case
+from tests.support.faults.gate import FOR_EVER
 
 
 def reboot(case: Case) -> None:
@@ -15,13 +17,14 @@ def reboot(case: Case) -> None:
 
 
 def disk_full(case: Case) -> None:
-    """A workspace of 300 MB is full in the middle of a training, which goes on printing."""
+    """A workspace of 300 MB is full in the middle of a training, which continues to print."""
     mine = f'print("x" * {4 << 20}, flush=True)'
     workspace = case.nodes.cluster.node("b").workspace
     case.nodes.exec("b", ["mkdir", "-p", workspace])
     case.nodes.exec("b", ["mount", "-t", "tmpfs", "-o", "size=300m", "tmpfs", workspace])
     case.stack.callback(case.nodes.exec, "b", ["umount", "-l", workspace])
-    gate = case.gate(rank=3, mine=mine)
+    # The ranks of node a wait: only a job that is stopped shows here when the fault was noticed.
+    gate = case.gate(rank=3, mine=mine, others=FOR_EVER)
     running = case.start()
     gate.wait(running)
     # The node may see the full disk before `dd` has ended.
@@ -32,7 +35,7 @@ def disk_full(case: Case) -> None:
 
 
 def wrong_host_key(case: Case) -> None:
-    """The node was set up anew, or somebody pretends to be it."""
+    """The node was set up again, or somebody pretends to be it."""
     folder = Path(case.nodes.folder, "b")
     keys = {path: path.read_bytes() for path in (folder / "host_key", folder / "host_key.pub")}
     case.nodes.change_host_key("b")
@@ -40,7 +43,7 @@ def wrong_host_key(case: Case) -> None:
         case.now()
         running = case.start()
         case.end(running)
-        case.noticed_at = running.lines[-1].at
+        case.noticed_at = time.time()
     finally:
         for path, data in keys.items():
             path.write_bytes(data)

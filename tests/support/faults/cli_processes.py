@@ -18,14 +18,14 @@ def worker_killed(case: Case) -> None:
 
 
 def worker_killed_once(case: Case) -> None:
-    """As an impatient neighbour does; the second attempt is left alone."""
+    """As an impatient neighbor does; the second attempt is left alone."""
     case.site.configure_policy(retries={})
     mark = str(case.folder / "killed")
     kill = f'open({mark!r}, "w").close(); os.kill(os.getpid(), signal.SIGKILL)'
     behind_gate(case, f"os.path.exists({mark!r}) or exec({kill!r})", others="pass")
     assert case.run is not None
     with case.site.store() as store:
-        tried = [one for one in store.attempts(case.run.id) if one.step.endswith("train")]
+        tried = [one for one in store.attempts.of(case.run.id) if one.step.endswith("train")]
     assert [(one.attempt, set(one.nodes)) for one in tried] == [(1, {"a", "b"}), (2, {"a", "b"})]
 
 
@@ -52,14 +52,23 @@ def launcher_killed(case: Case) -> None:
 
 
 def rank_hangs(case: Case) -> None:
-    """The others go on to where they need it, one iteration further."""
+    """The others continue to where they need it, one iteration further."""
     case.site.configure_policy(hang_s=6)
     behind_gate(case, FOR_EVER, others="pass", later=FOR_EVER)
 
 
+def run_cancelled(case: Case) -> None:
+    """In the middle of a training."""
+    gate = case.gate()
+    running = case.start()
+    gate.wait(running)
+    case.cancel(running)
+    case.end(running)
+
+
 def deadline_passed(case: Case) -> None:
-    """The run's budget is used up in the middle of a training that goes on printing."""
-    case.site.configure_suite(budget_minutes=0.15)
+    """The run's budget is used up in the middle of a training that continues printing."""
+    case.site.configure_suite(budget_minutes=case.short_budget)
     gate = case.gate()
     running = case.start()
     gate.wait(running)

@@ -1,10 +1,12 @@
 """Several who want the same nodes, and one who is gone."""
 
 import time
+from typing import Any
 
 import yaml
 from tests.support.certify import Site
-from tests.support.faults.case import NODE_LEASE_S, Case
+from tests.support.faults.case import Case
+from tests.support.faults.gate import Gate
 from tests.support.faults.running import Running
 
 from tipcflow.domain import Status
@@ -20,54 +22,56 @@ WAITERS += (("ac", "ci"), ("ad", "ci"), ("bd", "ci"))
 def two_controllers(case: Case) -> None:
     """Their databases know nothing of each other: the node decides."""
     other = Site(case.folder / "other", case.nodes)
-    gate = case.gate()
-    first = case.start()
+    gate = Gate(other, case.folder)
+    first = Running(other)
+    case.stack.callback(first.kill)
     gate.wait(first)
+    running = case.start()
+    case.waits_for_slots(running)
     case.now()
-    second = case.start(site=other)
-    second.wait_said("has no lease in this database")
-    assert first.id in second.output
+    printed = case.printed(running)
+    assert f"run {first.id} has no lease in this database" in printed, printed
     gate.open()
-    case.end(first)
-    assert second.end() == 0, second.output
+    assert first.end() == 0, first.output
+    case.end(running)
     with case.site.store() as ours, other.store() as theirs:
-        assert theirs.leases() == []
-        ended = max(one.ended_at or 0.0 for one in ours.attempts(first.id))
-        began = min(one.started_at for one in theirs.attempts(second.id))
+        assert theirs.leases.all() == []
+        ended = max(one.ended_at or 0.0 for one in theirs.attempts.of(first.id))
+        began = min(one.started_at for one in ours.attempts.of(running.id))
     assert ended <= began, "two controllers' runs were on one node at the same time"
 
 
 def controller_gone(case: Case) -> None:
     """Its nodes end its job by themselves; maintenance gives the run a status and frees what it held."""
-    case.site.configure_policy(waits={"lease_ttl_s": 5, "node_lease_s": NODE_LEASE_S})
+    case.site.configure_policy(waits={"lease_ttl_s": 5, "node_lease_s": case.node_lease_s})
     gate = case.gate()
     running = case.start()
     gate.wait(running)
-    case.now()
-    running.kill()
+    printed = running.output
+    case.kill_controller(running)
     case.wait_for(lambda: not any(case.nodes.processes(name) for name in "ab"), "the nodes' own end of the job")
     said = case.reap()
-    assert "was dropped" in said, said
+    assert ("was dropped" in said) is case.lease_expires, said
     with case.site.store() as store:
         upkeep = Upkeep(store, case.site.home, case.site.configs, connect, print, now=time.time() + DAY_S)
         assert "1 got one" in runs_without_status(upkeep)
-        case.run = store.get_run(running.id)
-    case.text = f"{running.output}\n{said}"
+        case.run = store.runs.get(running.id)
+    case.text = f"{printed}\n{said}"
 
 
 def ten_runs(case: Case) -> None:
     """Two runs hold all four nodes; eight wait for pairs of them, with three priorities."""
     case.nodes_of_its_own(names=tuple("abcd"))
     for pair in {*HOLDERS, *(pair for pair, _ in WAITERS)}:
-        _write_pair(case.site, pair)
+        _write_pair(case, pair)
     gate = case.gate()
     runs = [case.start(cluster=pair) for pair in HOLDERS]
     for running in runs:
-        gate.wait(running, ranks=8, seconds=120)
+        gate.wait(running, ranks=8, seconds=180)
     for pair, trigger in WAITERS:
         runs.append(case.start(cluster=pair, trigger=trigger))
     for running in runs[len(HOLDERS) :]:
-        running.wait_said("waiting", seconds=240)
+        case.waits_for_slots(running)
     case.now()
     gate.open()
     for running in runs:
@@ -77,23 +81,23 @@ def ten_runs(case: Case) -> None:
     _in_order(case.site, runs)
 
 
-def _write_pair(site: Site, pair: str) -> None:
-    content = yaml.safe_load(site.cluster_file.read_text())
+def _write_pair(case: Case, pair: str) -> None:
+    content = yaml.safe_load(case.site.cluster_file.read_text())
     chosen = [node for node in content["nodes"] if node["name"] in pair]
-    site.cluster_file.with_name(f"{pair}.yaml").write_text(
-        yaml.safe_dump({**content, "name": pair, "nodes": chosen})
-    )
+    path = case.site.cluster_file.with_name(f"{pair}.yaml")
+    case.stack.callback(path.unlink)
+    path.write_text(yaml.safe_dump({**content, "name": pair, "nodes": chosen}))
 
 
-def _in_order(site: Site, runs: list[Running]) -> None:
+def _in_order(site: Site, runs: list[Any]) -> None:
     """Nobody was on a node together with another; who had the higher priority went first."""
     order = {"ci": 0, "cli": 1, "weekly": 2}
     spans = []
     with site.store() as store:
         for number, running in enumerate(runs):
-            run, tried = store.get_run(running.id), store.attempts(running.id)
+            run, tried = store.runs.get(running.id), store.attempts.of(running.id)
             began, ended = min(one.started_at for one in tried), max(one.ended_at or 0 for one in tried)
-            spans.append((set(run.nodes), order[run.trigger], began, ended, number >= len(HOLDERS)))
+            spans.append((set(run.nodes), order.get(run.trigger, 1), began, ended, number >= len(HOLDERS)))
     for nodes, priority, began, ended, waited in spans:
         for others, lower, later, _, also_waited in spans:
             if nodes & others and began < later:

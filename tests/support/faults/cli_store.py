@@ -94,7 +94,7 @@ def database_away(case: Case) -> None:
     server = case.stack.enter_context(postgres.running())
     line = Line(server.socket_dir)
     case.stack.callback(line.close)
-    case.site.database_url = server.create().replace(str(server.socket_dir), str(line.folder))
+    case.use_database(server.create().replace(str(server.socket_dir), str(line.folder)))
     gate = case.gate()
     running = case.start()
     gate.wait(running)

@@ -1,4 +1,4 @@
-"""A gate in the toy's training: all ranks wait at the third iteration until a test lets them go on, or not."""
+"""A gate in the toy's training: all ranks wait at the third iteration until a test lets them continue, or not."""
 
 from pathlib import Path
 from typing import Protocol
@@ -59,7 +59,7 @@ class Gate:
         assert LOOP in text
         train.write_text(text.replace(LOOP, LOOP + code.lstrip("\n")))
 
-    def wait(self, running: Going, *, ranks: int = 4, seconds: float = 60) -> None:
+    def wait(self, running: Going, *, ranks: int = 4, seconds: float = 120) -> None:
         """Until all ranks of a run are there."""
         what = f"{ranks} ranks at the gate"
         wait_for(lambda: self.waiting() >= ranks or running.over, what=what, seconds=seconds)
@@ -70,7 +70,7 @@ class Gate:
         return len(list(self._at.parent.glob(f"{self._at.name}*")))
 
     def open(self) -> None:
-        """Let them go on."""
+        """Let them continue."""
         self._open.touch()
 
     def shut(self) -> None:

@@ -16,8 +16,8 @@ ITERATION = re.compile(rb"\[Epoch.*?\]")
 def stored_once(site: Site, run: Run) -> list[str]:
     """Losses of training logs that were fetched, against those that are stored; what differs, in words."""
     with site.store() as store:
-        plan = store.plan_or_none(run.id)
-        stored = store.measurements(run.id)
+        plan = store.plans.get_or_none(run.id)
+        stored = store.measurements.of(run.id)
     keys = Counter((m.step, m.leg, m.attempt, m.node, m.rank, m.metric, m.phase, m.ordinal) for m in stored)
     wrong = [f"stored {count} times: {key}" for key, count in keys.items() if count > 1]
     for step in plan.steps if plan else ():

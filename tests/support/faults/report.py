@@ -1,4 +1,4 @@
-"""The suite's table: printed at the end of a test run, kept as JSON, and written into docs/faults.md."""
+"""The table of faults: printed at the end of a test run, stored as JSON, and written into docs/faults.md."""
 
 import fcntl
 import functools
@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 from tests.support.certify import ROOT
-from tests.support.faults.fault import Fault, Seen
+from tests.support.faults.fault import DOORS, Door, Fault, Seen
+from tests.support.programs import missing
 
 if TYPE_CHECKING:
     from tests.support.faults.case import Case
@@ -24,32 +25,39 @@ PAGE = ROOT / "docs" / "faults.md"
 WRITE = "TIPCFLOW_WRITE_DOCS"
 HEAD = """# Faults
 
-What becomes of a run when something breaks: real sshd in network namespaces, the toy suite as training, and a real
-Airflow for those that need one. This page is written by the tests themselves (`tests/support/faults`): with
-`TIPCFLOW_WRITE_DOCS=1`, `make test-full` writes it again. The faults marked • are also run by CI.
+How runs end when something breaks: real sshd in network namespaces, the toy suite as the training, and a real
+Airflow. The tests write this page (`tests/support/faults`; `TIPCFLOW_WRITE_DOCS=1 make test-full`). `.ci/run`
+tests the faults marked •.
 
-*Noticed*: seconds from the fault to the first sign that a controller or a node's runner had noticed it. *Clean*:
-seconds from there to the last process of ours on every node that can be reached, as the test lists them before
-anything else is cleaned. Some tests have shorter `waits` in their policy than the
-shipped ones: {waits}.
+The columns `tipcflow run` and Airflow show the observed status for each front door, and in parentheses
 
-Every case also checks that leases are released, that every loss that reached the controller is stored exactly
-once, and that nothing of ours runs on a reachable node 30 s after the fault was noticed.
+- *noticed*: seconds from the fault to the first sign that a controller or a node's runner has noticed it;
+- *clean*: seconds from there to the end of the last tipcflow process on all reachable nodes, before other cleanup.
 
-Faults that no test names are drawn at random: [random-faults.md](random-faults.md).
+A cell without a status contains the reason why the fault is not tested through that front door. Some tests shorten
+`waits` in their policy: {waits}.
+
+Each case also checks that leases are released, that every loss that reached the controller is stored exactly once,
+and that no tipcflow process runs on a reachable node 30 s after the fault was noticed.
+
+[Random faults](random-faults.md) combines these faults and others at random moments.
 {commit}
 """
-_seen: dict[str, Seen] = {}
+_seen: dict[tuple[str, Door], Seen] = {}
 
 
-def param(fault: Fault) -> Any:
+Results = Mapping[str, Mapping[str, Seen]]
+
+
+def param(fault: Fault, door: Door) -> Any:
     """A fault as a test's parameter."""
-    marks = () if fault.everyday else (pytest.mark.full,)
+    everyday = fault.everyday and door == fault.doors[0]
+    marks = () if everyday else (pytest.mark.full,)
     return pytest.param(fault, id=fault.name.replace(" ", "_").replace(":", ""), marks=marks)
 
 
 def judged(case: "Case", fault: Fault) -> None:
-    """The test of a fault: make it, and remember what became of it."""
+    """The test of a fault: run its scenario and record the result."""
     case.began = time.monotonic()
     try:
         fault.scenario(case)
@@ -58,19 +66,19 @@ def judged(case: "Case", fault: Fault) -> None:
         raise
     except BaseException as error:
         said = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
-        _seen[fault.name] = Seen("", wrong=said, took_s=case.seconds)
+        _seen[fault.name, case.door] = Seen("", wrong=said, took_s=case.seconds)
         raise
-    _seen[fault.name] = seen
+    _seen[fault.name, case.door] = seen
     assert not seen.wrong, f"{seen.wrong}\n{case.text}"
 
 
 def print_table(terminal: Any) -> None:
-    """Print what this test run saw, once; write the page when that was asked for."""
+    """Print the results of this test run once; write the page if TIPCFLOW_WRITE_DOCS is 1."""
     if not _seen:
         return
     terminal.section("faults")
     terminal.write_line(f"{'fault':<44}{'status':<15}{'class':<14}{'noticed s':>10}{'clean s':>10}{'took s':>9}")
-    for name, seen in _seen.items():
+    for (name, _), seen in _seen.items():
         line = f"{name:<44}{seen.status:<15}{seen.failure:<14}{_s(seen.detect_s):>10}{_s(seen.clean_s):>10}"
         terminal.write_line(f"{line}{seen.took_s:>9.1f}{'  WRONG' if seen.wrong else ''}")
     if os.environ.get(WRITE) == "1":
@@ -79,16 +87,22 @@ def print_table(terminal: Any) -> None:
 
 
 def write() -> None:
-    """Add what this test run saw to the results, and write the page from all of them."""
+    """Add the results of this test run to the stored ones, and write the page from all of them."""
     from tests.support.faults.table import FAULTS
 
     with alone():
-        known = json.loads(RESULTS.read_text()) if RESULTS.is_file() else {}
-        known |= {name: asdict(replace(seen, commit=commit())) for name, seen in _seen.items()}
-        names = [fault.name for fault in FAULTS]
-        kept = {name: known[name] for name in names if name in known}
-        _put(RESULTS, json.dumps(kept, indent=1) + "\n")
-        _put(PAGE, page(FAULTS, {name: Seen(**told) for name, told in kept.items()}))
+        known = results()
+        for (name, door), seen in _seen.items():
+            known.setdefault(name, {})[door] = replace(seen, commit=commit())
+        kept = {fault.name: known[fault.name] for fault in FAULTS if fault.name in known}
+        _put(RESULTS, json.dumps(kept, indent=1, default=asdict) + "\n")
+        _put(PAGE, page(FAULTS, kept))
+
+
+def results() -> dict[str, dict[str, Seen]]:
+    """The stored results: fault -> front door -> what was observed."""
+    stored = json.loads(RESULTS.read_text()) if RESULTS.is_file() else {}
+    return {name: {door: Seen(**one) for door, one in doors.items()} for name, doors in stored.items()}
 
 
 @contextmanager
@@ -100,7 +114,7 @@ def alone() -> Iterator[None]:
 
 
 def _put(path: Path, text: str) -> None:
-    """All of it or nothing."""
+    """Write a file atomically."""
     aside = path.with_name(f".{path.name}.{os.getpid()}")
     aside.write_text(text)
     aside.replace(path)
@@ -108,7 +122,7 @@ def _put(path: Path, text: str) -> None:
 
 @functools.cache
 def commit() -> str:
-    """What is tested; the results themselves are no change."""
+    """The tested commit; changed results are not a change."""
     results = [f":!{path.relative_to(ROOT)}" for path in (RESULTS, PAGE)]
     head = _git("log", "-1", "--format=%h %cs", "--abbrev=7").split()
     changed = _git("status", "--porcelain", "--untracked-files=no", "--", ".", *results)
@@ -121,40 +135,48 @@ def _git(*words: str) -> str:
 
 
 def absent(why: str) -> NoReturn:
-    """Something that a fault needs is not on this machine: who writes the page, or is CI, must have it."""
-    if os.environ.get(WRITE) == "1" or os.environ.get("CI"):
+    """Skip a fault whose requirements this machine does not meet; CI and the page's writer fail instead."""
+    if os.environ.get(WRITE) == "1":
         pytest.fail(why)
-    pytest.skip(why)
+    missing(why)
 
 
-def page(faults: tuple[Fault, ...], seen: Mapping[str, Seen]) -> str:
-    """docs/faults.md. The commit stands above the table when it is one, else in each row."""
-    from tests.support.faults.case import NODE_LEASE_S
+def page(faults: tuple[Fault, ...], seen: Results) -> str:
+    """docs/faults.md. The commit is above the table if all results share it, otherwise in each row."""
+    from tests.support.faults.airflow_case import AirflowCase
+    from tests.support.faults.case import Case
 
-    commits = {seen[fault.name].commit for fault in faults if fault.name in seen}
-    one = commits.pop() if len(commits) == 1 else ""
+    commits = {one.commit for fault in faults for one in seen.get(fault.name, {}).values()}
+    same = commits.pop() if len(commits) == 1 else ""
     by_row = bool(commits - {""})
-    waits = f"a node waits {NODE_LEASE_S:.0f} s for a controller that is gone (shipped: 600 s)"
-    lines = [HEAD.format(waits=waits, commit=f"\nAll rows were seen with commit {one}.\n" if one else "")]
-    names = ["fault", "what is done", "goes on", "status", "class", "to blame", "noticed s", "clean s"]
+    leases = f"{Case.node_lease_s:.0f} s (Airflow: {AirflowCase.node_lease_s:.0f} s)"
+    waits = f"a node waits {leases} for a controller that is gone (default: 600 s)"
+    lines = [HEAD.format(waits=waits, commit=f"\nAll results are of commit {same}.\n" if same else "")]
+    names = ["fault", "what happens", "expected", "class", "root cause", "`tipcflow run`", "Airflow"]
     names += ["commit"] if by_row else []
     lines.append(f"| {' | '.join(names)} |\n{'|---' * len(names)}|\n")
     for fault in faults:
-        words = [f"{fault.name}{' •' if fault.everyday else ''}", fault.does, "yes" if fault.goes_on else "no"]
-        told = seen.get(fault.name)
-        words += _cells(fault, told) + ([told.commit if told else ""] if by_row else [])
+        doors = seen.get(fault.name, {})
+        first = next(iter(doors.values()), None)
+        words = [f"{fault.name}{' •' if fault.everyday else ''}", fault.does, f"`{fault.status.value}`"]
+        words += [first.failure if first else fault.failure, first.culprit if first else fault.culprit]
+        words += [_cell(fault, door, doors.get(door)) for door in DOORS]
+        words += [", ".join(sorted({one.commit for one in doors.values()}))] if by_row else []
         lines.append(f"| {' | '.join(words)} |\n")
     return "".join(lines)
 
 
-def _cells(fault: Fault, seen: Seen | None) -> list[str]:
+def _cell(fault: Fault, door: Door, seen: Seen | None) -> str:
+    if door not in fault.doors:
+        return fault.reasons[door]
     if seen is None:
-        return [f"not yet covered (should be `{fault.status.value}`)", fault.failure, fault.culprit, "", ""]
-    status = f"`{seen.status}`"
+        return "not tested yet"
     if seen.wrong:
-        status = f"**not as it should be** (`{fault.status.value}` expected): {seen.wrong}".replace("|", "/")
-    return [status, seen.failure, seen.culprit, _s(seen.detect_s), _s(seen.clean_s)]
+        return f"**wrong**: {seen.status} {seen.wrong}".replace("|", "/")
+    if seen.detect_s is None:
+        return f"`{seen.status}`"
+    return f"`{seen.status}` (noticed {_s(seen.detect_s)}, clean {_s(seen.clean_s)})"
 
 
 def _s(seconds: float | None) -> str:
-    return "–" if seconds is None else f"{seconds:.1f}"
+    return "–" if seconds is None else f"{seconds:.1f} s"

@@ -1,4 +1,4 @@
-"""A `tipcflow run` while it goes on: what it says, and when."""
+"""A `tipcflow run` while it continues: what it says, and when."""
 
 import subprocess
 import threading

@@ -1,5 +1,4 @@
-"""All faults: what is done, and what has to become of the run. The tests, the printed table and docs/faults.md
-come from here."""
+"""All named faults and the expected results; source of the tests, the printed table and docs/faults.md."""
 
 from tests.support.faults import (
     airflow_faults,
@@ -11,16 +10,17 @@ from tests.support.faults import (
     cli_slots,
     cli_store,
 )
-from tests.support.faults.fault import Fault
+from tests.support.faults.fault import Door, Fault
 
 from tipcflow.domain import Status
 
+AIRFLOW: tuple[Door, ...] = ("airflow",)
 PASS, FAILED, INFRA = Status.PASS, Status.FAILED, Status.INFRA_FAILURE
 
 FAULTS: tuple[Fault, ...] = (
     Fault(
         "worker crash",
-        "rank 3 exits with 1, its peers wait for it",
+        "rank 3 exits with code 1 while its peers wait for it",
         cli_processes.worker_crash,
         FAILED,
         culprit="node b, rank 3",
@@ -39,7 +39,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "worker killed once",
-        "rank 3 gets SIGKILL; the whole gang is tried again",
+        "rank 3 gets SIGKILL; the gang is retried as a whole",
         cli_processes.worker_killed_once,
         PASS,
         goes_on=True,
@@ -48,7 +48,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "launcher SIGKILLed",
-        "the launcher on node b gets SIGKILL, its workers go on",
+        "the launcher on node b gets SIGKILL, its workers keep running",
         cli_processes.launcher_killed,
         INFRA,
         culprit="node b",
@@ -58,7 +58,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "one rank hangs",
-        "rank 3 makes no progress any more, its peers wait for it",
+        "rank 3 stops making progress while its peers wait for it",
         cli_processes.rank_hangs,
         FAILED,
         culprit="node b, rank 3",
@@ -68,15 +68,22 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "run deadline passed",
-        "the run's budget is used up in the middle of a training",
+        "the run's budget is used up during a training",
         cli_processes.deadline_passed,
         INFRA,
         detect_s=60,
         failure="budget",
     ),
     Fault(
+        "run cancelled",
+        "a user presses Ctrl-C, or marks the DAG run as failed, during a training",
+        cli_processes.run_cancelled,
+        Status.CANCELLED,
+        detect_s=30,
+    ),
+    Fault(
         "node unreachable at start",
-        "node b's cable is out before the run starts",
+        "the link to node b is down before the run starts",
         cli_links.unreachable_at_start,
         INFRA,
         culprit="node b",
@@ -84,14 +91,14 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "link cut for 20 s and back",
-        "node b's cable is out for 20 s in the middle of a training",
+        "the link to node b is down for 20 s during a training",
         cli_links.link_cut_and_back,
         PASS,
         goes_on=True,
     ),
     Fault(
         "link cut for good",
-        "node b's cable is out in the middle of a training; when it is back, `tipcflow nodes reap`",
+        "the link to node b goes down during a training; once it is up again, `tipcflow nodes reap` runs",
         cli_links.link_cut_for_good,
         INFRA,
         culprit="node b",
@@ -101,7 +108,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "sshd killed",
-        "node b's sshd and its connections get SIGKILL, sshd is started again",
+        "sshd on node b and its connections get SIGKILL; sshd is restarted",
         cli_links.sshd_killed,
         PASS,
         goes_on=True,
@@ -109,7 +116,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "node reboot",
-        "all processes of node b die, the node comes back",
+        "node b reboots during a training",
         cli_nodes.reboot,
         INFRA,
         culprit="node b",
@@ -119,7 +126,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "disk full",
-        "node b's workspace is full in the middle of a training",
+        "the file system of node b's workspace becomes full during a training",
         cli_nodes.disk_full,
         INFRA,
         culprit="node b",
@@ -129,7 +136,7 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "wrong host key",
-        "node b has another host key than the known one",
+        "node b's host key differs from the known one",
         cli_nodes.wrong_host_key,
         INFRA,
         culprit="node b",
@@ -137,21 +144,21 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "ten runs for four nodes",
-        "two runs hold four nodes, eight of three priorities wait for overlapping pairs of them",
+        "two runs hold four nodes; eight runs of three priorities wait for overlapping pairs of them",
         cli_slots.ten_runs,
         PASS,
         goes_on=True,
     ),
     Fault(
         "two controllers for one node",
-        "a run of another controller with its own database waits for the slots of a run",
+        "a run waits for the slots of another controller's run, which is in a database of its own",
         cli_slots.two_controllers,
         PASS,
         goes_on=True,
     ),
     Fault(
         "controller gone for good",
-        "`tipcflow run` gets SIGKILL in the middle of a training",
+        "`tipcflow run`, or all of Airflow, gets SIGKILL during a training and is not restarted",
         cli_slots.controller_gone,
         INFRA,
         detect_s=60,
@@ -160,42 +167,42 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "metrics database away for 30 s",
-        "PostgreSQL cannot be reached when the training ends",
+        "PostgreSQL is unreachable for 30 s when the training ends",
         cli_store.database_away,
         PASS,
         goes_on=True,
     ),
     Fault(
         "metrics database locked for 30 s",
-        "another writer holds the SQLite file when the training ends",
+        "another writer locks the SQLite file for 30 s when the training ends",
         cli_store.database_locked,
         PASS,
         goes_on=True,
     ),
     Fault(
         "1 GB of log",
-        "rank 3 writes 1 GB in the middle of a training",
+        "rank 3 writes 1 GB to its log during a training",
         cli_logs.gigabyte,
         PASS,
         goes_on=True,
     ),
     Fault(
         "1 GB of output",
-        "the same through the launcher's output, which is watched",
+        "rank 3 writes 1 GB to the launcher's output, which is streamed",
         cli_logs.gigabyte_said,
         PASS,
         goes_on=True,
     ),
     Fault(
         "binary garbage in a log",
-        "rank 3 writes random bytes and lines of 1 MB, also through the launcher's output",
+        "rank 3 writes random bytes and lines of 1 MB to its log and to the launcher's output",
         cli_logs.garbage,
         PASS,
         goes_on=True,
     ),
     Fault(
         "MaxStartups, 16 nodes",
-        "the sshd of 16 nodes refuse all logins for the first seconds of a run",
+        "sshd on 16 nodes refuses logins during the first seconds of a run",
         cli_many.refused_logins,
         PASS,
         goes_on=True,
@@ -209,67 +216,65 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         "Airflow: scheduler killed",
-        "the scheduler gets SIGKILL in the middle of a training and is started again",
+        "the scheduler gets SIGKILL during a training and is restarted",
         airflow_faults.scheduler_killed,
         PASS,
-        needs="airflow",
+        doors=AIRFLOW,
+        reasons={"cli": "the CLI has no scheduler; see: controller gone for good"},
         goes_on=True,
     ),
     Fault(
         "Airflow: worker killed",
-        "the workers that have a training's tasks get SIGKILL",
+        "the executor's workers with the training's tasks get SIGKILL",
         airflow_faults.worker_killed,
         PASS,
-        needs="airflow",
+        doors=AIRFLOW,
+        reasons={"cli": "the CLI has no workers; see: controller gone for good"},
         goes_on=True,
     ),
     Fault(
         "Airflow: triggerer killed",
-        "the triggerer gets SIGKILL while it watches a training and is started again",
+        "the triggerer gets SIGKILL while it watches a training and is restarted",
         airflow_faults.triggerer_killed,
         PASS,
-        needs="airflow",
+        doors=AIRFLOW,
+        reasons={"cli": "the CLI has no triggerer; see: link cut for 20 s and back"},
         goes_on=True,
     ),
     Fault(
         "Airflow: api-server killed",
-        "the api-server gets SIGKILL in the middle of a training and is started again",
+        "the api-server gets SIGKILL during a training and is restarted",
         airflow_faults.api_server_killed,
         PASS,
-        needs="airflow",
+        doors=AIRFLOW,
+        reasons={"cli": "the CLI has no server"},
         goes_on=True,
     ),
     Fault(
         "Airflow: one worker slot",
-        "no more than one task of Airflow runs at any time: a gang needs no more",
+        "Airflow runs one task at a time; a gang needs no more",
         airflow_faults.one_worker_slot,
         PASS,
-        needs="airflow",
+        doors=AIRFLOW,
+        reasons={"cli": "the CLI has no worker slots"},
         goes_on=True,
     ),
     Fault(
-        "Airflow: run marked failed",
-        "a person marks the run as failed in the middle of a training",
-        airflow_faults.marked_failed,
-        Status.CANCELLED,
-        needs="airflow",
-        goes_on=False,
-        detect_s=30,
-    ),
-    Fault(
         "Airflow: one task cleared",
-        "a person clears one node's training task in the middle of a training",
+        "a user clears one node's training task during a training",
         airflow_faults.task_cleared,
         PASS,
-        needs="airflow",
+        doors=AIRFLOW,
+        reasons={"cli": "the CLI has no tasks; see: worker killed once"},
         goes_on=True,
     ),
     Fault(
         "Airflow: queued run deleted",
-        "a run that Airflow has not begun is deleted through the API; the next one passes",
+        "a user deletes a queued DAG run; the next run passes",
         airflow_faults.queued_run_deleted,
         PASS,
-        needs="airflow",
+        doors=AIRFLOW,
+        reasons={"cli": "the CLI queues no runs; see: run cancelled"},
         goes_on=True,
     ),
 )

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from tests.support.certify import Site
 
 from tipcflow.domain import Run
-from tipcflow.domain.run.failure import FAILURES, failures_of
+from tipcflow.domain.run_documents import FailuresDocument
 
 _NODE = re.compile(r"\bnode (\w+)")
 
@@ -22,8 +22,8 @@ class Told:
 def told_failure(site: Site, run: Run) -> Told:
     """What a run says of the first attempt that did not end well; a run that never tried anything has no class."""
     with site.store() as store:
-        attempts = store.attempts(run.id)
-        failures = failures_of(store.document(run.id, FAILURES), attempts)
+        attempts = store.attempts.of(run.id)
+        failures = (store.documents.get(run.id, FailuresDocument) or FailuresDocument()).of(attempts)
     first = next((failures[key] for one in attempts if (key := (one.step, one.attempt)) in failures), None)
     if first is not None:
         return Told(first.failure_class.value, first.culprit)

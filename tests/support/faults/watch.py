@@ -1,4 +1,4 @@
-"""What goes on in nodes while a fault is made: who runs there, and when a runner was told to stop."""
+"""What happens on nodes while a fault is made: who runs there, and when a runner was told to stop."""
 
 import contextlib
 import json

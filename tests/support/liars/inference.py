@@ -167,7 +167,7 @@ LIES = (
                 INFER, ("    scores[index] = 0.55", "    scores[0] = 0.55"), ('"class_id": index', '"class_id": 0')
             ),
         ),
-        (r"same scores",),
+        (r"identical scores",),
     ),
     Lie(
         "attempt 2 infers nothing",

@@ -14,7 +14,7 @@ def _no_weights_check(site: Site) -> None:
     edit(EXPORT, (PRETRAINED, ""))(site)
 
 
-def _shipped(path: str, text: str = "exported last week\n") -> object:
+def _shipped(path: str, text: str) -> object:
     """The suite's folder holds the file already."""
 
     def tell(site: Site) -> None:
@@ -70,6 +70,24 @@ LIES = (
         "the export ends with 0 and writes nothing",
         edit(EXPORT, ('if args.inject != "nothing":', "if False:")),
         (r"export|inference",),
+        history=False,
+    ),
+    Lie(
+        "old export",
+        "the folder holds an export before the step starts, and the export writes nothing",
+        both(
+            edit(
+                TRAIN,
+                (
+                    WRITE,
+                    f"{WRITE}\n"
+                    "        with open(os.path.join(args.output_dir, 'inference.pdiparams'), 'w') as o:\n"
+                    "            o.write('exported before the training')",
+                ),
+            ),
+            edit(EXPORT, ('if args.inject != "nothing":', "if False:")),
+        ),
+        (r"pdiparams|export", r"older|update"),
         history=False,
     ),
     Lie(

@@ -86,14 +86,14 @@ LIES = (
         "two groups of two",
         "each node trains alone: its ranks are 0 and 1 of 2",
         edit(TRAIN, (BANNER, f"rank, world = rank % 2, 2\n{BANNER}")),
-        (r"rank 0", r"one of 2|on a and on b|one group"),
+        (r"rank 0", r"world size 2|on a and on b|one group"),
         history=False,
     ),
     Lie(
         "four loners",
         "each process trains alone and says so: rank 0 of 1",
         edit(TRAIN, (BANNER, f"rank, world = 0, 1\n{BANNER}")),
-        (r"rank 0", r"one of 1|world|one group|declared"),
+        (r"rank 0", r"world|one group|declared"),
         history=False,
     ),
     Lie(
@@ -142,7 +142,7 @@ LIES = (
                 '        print(\n            f"[Epoch',
             ),
         ),
-        (r"ran.log", r"lines are recognised"),
+        (r"ran.log", r"lines are recognized"),
         DOUBT,
     ),
     Lie(
@@ -173,7 +173,6 @@ LIES = (
             edit(
                 "paddle/distributed/launch.py",
                 ("if any(codes):", "if False:"),
-                ("sys.exit(next((code % 256 for code in codes if code), 0))", "sys.exit(0)"),
             ),
         ),
         (r"rank 3",),
@@ -187,12 +186,8 @@ LIES = (
             edit(
                 "paddle/distributed/launch.py",
                 (
-                    "while any(worker.poll() is None for worker in workers):",
-                    "while workers[0].poll() is None:",
-                ),
-                (
-                    "codes = [worker.wait() for worker in workers]",
-                    "for worker in workers:\n        worker.kill()\n    codes = [0]",
+                    "if all(code is not None for code in codes):\n            return\n",
+                    "if codes[0] is not None:\n            workers[-1].kill()\n            return\n",
                 ),
             ),
         ),

@@ -10,7 +10,7 @@ import pytest
 
 from devcluster.airflow.stack import airflow_stack
 from tipcflow.airflow_api import Airflow, RunState
-from tipcflow.domain import ConfigError, run_id_of
+from tipcflow.domain import ConfigError, InfraError, run_id_of
 
 pytestmark = pytest.mark.process
 DAG = "toy.model.file"
@@ -103,8 +103,12 @@ def test_what_is_wrong_is_said(airflow: Airflow) -> None:
         airflow.dag_run(DAG, "ci__none")
     with pytest.raises(ConfigError, match=rf"DAG {DAG} has no run ci__none"):
         airflow.task_instances(DAG, "ci__none")
-    with pytest.raises(ConfigError, match="has no Certification page"):
-        airflow.certification("20261121t093005-x-0000")
+
+
+def test_pages_without_a_metrics_database_say_so(airflow: Airflow) -> None:
+    with pytest.raises(InfraError, match=r"is unavailable: HTTP 503: .*database") as caught:
+        airflow.certification("20261121t093005-x-0000", deadline_s=5)
+    assert "tipcflow db upgrade" in caught.value.hint
 
 
 def test_a_lost_token_is_renewed(airflow: Airflow) -> None:
@@ -126,7 +130,7 @@ def test_a_ci_host_needs_no_more_than_the_role_of_a_user(place: Place) -> None:
         assert airflow.set_state(DAG, "ci__by_ci", "failed").state is RunState.FAILED
     with (
         Airflow(place.url, user="guest", password=place.passwords["guest"]) as airflow,
-        pytest.raises(ConfigError, match="does not let this login do that with DAG"),
+        pytest.raises(ConfigError, match="denies this login access to DAG"),
     ):
         airflow.trigger(DAG, {}, "ci__by_guest")
 

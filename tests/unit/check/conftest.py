@@ -5,11 +5,6 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from hypothesis import settings
-
-# How long an example takes says nothing on a busy machine.
-settings.register_profile("untimed", deadline=None)
-settings.load_profile("untimed")
 
 
 @pytest.fixture(scope="session")

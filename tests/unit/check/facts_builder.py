@@ -1,5 +1,7 @@
 """A finished run that is well in every respect; tests break one thing each."""
 
+from tipcflow.check import CheckContext
+from tipcflow.config.policy import LossRule, Policy
 from tipcflow.domain import (
     Command,
     Compat,
@@ -9,7 +11,10 @@ from tipcflow.domain import (
     Leg,
     Measurement,
     NodeFacts,
+    Observed,
+    ObservedRank,
     OutputFile,
+    PastRun,
     Phase,
     Plan,
     RankReport,
@@ -18,6 +23,7 @@ from tipcflow.domain import (
     Step,
     StepKind,
     Variant,
+    losses_of,
 )
 
 RUN = "20261121t093000-fleet-0001"
@@ -115,6 +121,12 @@ def record(step: str, node: str, leg: str = "", **changes: object) -> ExitRecord
     return ExitRecord(**{**values, **changes})
 
 
+def observed(rank: int, **changes: object) -> Observed:
+    """A rank that trained with its peer on the other node."""
+    values = {"seconds": 9.5, "cpu_s": 8.0, "framework": "paddle", "framework_s": 8.0, "peers": 2, "local": 1}
+    return Observed(ranks=(ObservedRank(**{"rank": rank, **values, **changes}),))
+
+
 def records() -> tuple[ExitRecord, ...]:
     weights = OutputFile(
         path="log/norm_train/final.pdparams", exists=True, fresh=True, size=1000, sha256="cd" * 32
@@ -126,8 +138,9 @@ def records() -> tuple[ExitRecord, ...]:
             "alpha",
             outputs=(weights,),
             peak_rss_bytes={"0": 340_000_000, "": 300_000_000, "total": 640_000_000},
+            observed=observed(0),
         ),
-        record(TRAIN, "beta", peak_rss_bytes={"1": 341_000_000, "total": 640_000_000}),
+        record(TRAIN, "beta", peak_rss_bytes={"1": 341_000_000, "total": 640_000_000}, observed=observed(1)),
         record(EVAL, "alpha"),
         record(EXPORT, "alpha", outputs=(model,)),
         record(INFER, "alpha"),
@@ -271,3 +284,32 @@ def run(**changes: object) -> Run:
         "ended_at": 1060.0,
     }
     return Run(**{**values, **changes})
+
+
+def renamed(*names: str, **changes: object) -> Facts:
+    """Both ranks log losses of other names only."""
+    logged = [
+        one
+        for number, (node, rank) in enumerate((("alpha", 0), ("beta", 1)))
+        for name in names
+        for one in series(tuple(value + number for value in CURVE), name, node=node, rank=rank)
+    ]
+    return facts(measurements=tuple(logged), **changes)
+
+
+def past(**changes: object) -> PastRun:
+    values = {
+        "run": "earlier", "seed": 2026, "framework": "paddlepaddle 3.3.1", "suite_sha256": "12" * 32,
+        "losses": losses_of(measurements()),
+    }  # fmt: skip
+    return PastRun(**{**values, **changes})
+
+
+def loss_context(*history: PastRun, **rule: object) -> CheckContext:
+    policy = Policy(name="x", loss=LossRule(**{"reproducible": "exact", **rule}))
+    return CheckContext(policy=policy, history=history, run=run())
+
+
+def with_losses(alpha: tuple[float, ...], beta: tuple[float, ...] = ()) -> Facts:
+    beta_series = series(beta or alpha, node="beta", rank=1)
+    return facts(measurements=(*series(alpha), *beta_series))

@@ -14,7 +14,7 @@ import pytest
 from tipcflow.check import CheckContext, judge, verdict
 from tipcflow.config.goldens import GoldenAnswers, Goldens
 from tipcflow.config.references import Reference, References
-from tipcflow.domain import EndReason, Facts, OutputFile, Phase, RankReport, Status
+from tipcflow.domain import EndReason, Facts, GoldenKey, OutputFile, Phase, RankReport, Status
 from tipcflow.plan.quirks.catalogue import catalogue
 
 FAILED, PASS = Status.FAILED, Status.PASS
@@ -47,7 +47,7 @@ def training_left_out(build: ModuleType) -> Facts:
 
 
 def nothing_ran(build: ModuleType) -> Facts:
-    """whole_infer without a quantisation command does nothing at all."""
+    """whole_infer without a quantization command does nothing at all."""
     return build.facts(records=(), step_status={}, leg_status={}, measurements=(), predictions={})
 
 
@@ -206,32 +206,32 @@ DAYS: list[tuple[Day, Status, str]] = [
     (
         crash_beside_an_old_log,
         FAILED,
-        "v/train is said to have passed but did not write log/norm_train/final.pdparams",
+        "v/train has status pass but did not write log/norm_train/final.pdparams",
     ),
-    (training_left_out, FAILED, "v/train was planned and left no trace"),
-    (nothing_ran, FAILED, "planned and left no trace"),
-    (one_node_of_two, FAILED, "says that it is one of 1; 2 were declared"),
+    (training_left_out, FAILED, "v/train was planned and did not run"),
+    (nothing_ran, FAILED, "planned and did not run"),
+    (one_node_of_two, FAILED, "reported world size 1; declared: 2"),
     (hung_and_ended, FAILED, "(deadline)"),
     (export_on_stale_weights, FAILED, "did not write inference.json"),
-    (argument_lost, FAILED, "declared onednn=True, really False"),
+    (argument_lost, FAILED, "declared onednn=True, ran with onednn=False"),
     (other_weights_exported, FAILED, "against the network in v/export"),
-    (log_of_another_run, FAILED, "printed nothing that proves that it ran"),
-    (skipped_work, FAILED, "left no trace of having run"),
+    (log_of_another_run, FAILED, "log contains no evidence of execution"),
+    (skipped_work, FAILED, "planned and did not run"),
     (too_few_lines, FAILED, "logged no training iteration"),
     (died_on_the_second_node, FAILED, "ended with 250 (exited) on beta"),
     (each_node_for_itself, FAILED, "rank 0 ran on alpha and on beta: the nodes did not train as one group"),
     (cut_off_after_five_minutes, FAILED, "ended with 124 (exited) on alpha"),
-    (status_of_the_conversion, FAILED, "is said to have passed but ended with 1 (exited) on alpha"),
-    (started_in_the_background, FAILED, "is said to have passed but ended with None (lost) on alpha"),
+    (status_of_the_conversion, FAILED, "has status pass but ended with 1 (exited) on alpha"),
+    (started_in_the_background, FAILED, "has status pass but ended with None (lost) on alpha"),
     (inference_on_an_old_export, FAILED, "v/export: ended with 1 on alpha"),
     (device_argument_lost, FAILED, "rank 0 on alpha trained with device cpu"),
-    (image_argument_lost, FAILED, "4 images were judged by one side only"),
+    (image_argument_lost, FAILED, "4 images have predictions on one side only"),
     (epochs_lost, FAILED, "top1 0.12, target 0.75 ± 0.25: too low"),
     (lines_of_an_earlier_attempt, FAILED, "logged no training iteration"),
-    (logs_collide, FAILED, "declared onednn=False, really True"),
-    (a_missing_line_shifts_all_others, FAILED, "v/export was planned and left no trace"),
+    (logs_collide, FAILED, "declared onednn=False, ran with onednn=True"),
+    (a_missing_line_shifts_all_others, FAILED, "v/export was planned and did not run"),
     (python_false, FAILED, "ended with 2 (exited) on alpha"),
-    (nothing_was_prepared, FAILED, "prepare is said to have passed but ended with 8 (exited) on alpha"),
+    (nothing_was_prepared, FAILED, "prepare has status pass but ended with 8 (exited) on alpha"),
     (loss_is_nan, FAILED, "loss is nan at epoch 1, iteration 0"),
     (mismatch_is_only_printed, FAILED, "against the golden of"),
 ]
@@ -295,7 +295,7 @@ def against(build: ModuleType, day: Day, facts: Facts) -> CheckContext:
     """What that day is judged by: references and goldens as they stand, on the cluster that was asked for."""
     target = Reference(model=facts.plan.model, metric="top1", target=0.75, tolerance=0.25, because="measured")
     answers = {
-        f"{build.INFER}|fp32": GoldenAnswers(
+        GoldenKey(build.INFER, "fp32"): GoldenAnswers(
             leg=build.OFF, scores=build.predictions()[f"{build.INFER}/{build.OFF}"]
         )
     }

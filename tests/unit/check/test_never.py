@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tipcflow.check import CheckContext, judge, verdict
-from tipcflow.domain import PastRun, Phase, Status, losses_of, medians_of
+from tipcflow.domain import MetricKey, PastRun, Phase, Status, losses_of, medians_of
 from tipcflow.report import as_text, certificate, junit, markdown, verify
 
 STEPS = ("prepare", "v/train", "v/eval", "v/export", "v/infer_cpu", "v/infer_gpu")
@@ -74,7 +74,7 @@ def test_no_number_breaks_a_check(
             run=f"r{n}",
             seed=2026,
             framework="paddlepaddle 3.3.1",
-            medians={**medians_of(measured), "v/train||batch_cost": value},
+            medians={**medians_of(measured), MetricKey("v/train", "", "batch_cost"): value},
             losses=losses_of(measured),
         )
         for n, value in enumerate(past)

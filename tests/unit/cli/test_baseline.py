@@ -12,15 +12,17 @@ from tests.support.two_nodes import NODES, Number, stored
 from tipcflow.check.baseline.baseline import against_baseline
 from tipcflow.config.policy import Policy
 from tipcflow.config.references import References
-from tipcflow.domain import CheckResult, Measurement, PastRun, Phase, Status
+from tipcflow.domain import CheckResult, Measurement, MetricKey, PastRun, Phase, Status
 from tipcflow.execute.verdict import confirm
 from tipcflow.execute.verdict import judge as judgement
-from tipcflow.execute.verdict.check_context import context_of
+from tipcflow.execute.verdict.check_context import build_check_context
 from tipcflow.store import Store
+
+pytestmark = pytest.mark.slow
 
 CONFIGS = Path(__file__).parents[3] / "configs"
 COSTS = [0.10, 0.10, 0.10, 0.20, 0.21]
-KEY = f"{TRAIN}||batch_cost"
+KEY = MetricKey(TRAIN, "", "batch_cost")
 
 
 @pytest.fixture
@@ -31,8 +33,8 @@ def weeks(database: Any) -> list[str]:
         for week, cost in enumerate(COSTS):
             run = tell(store, a_run(f"run-{week}", created_at=T0 + week, environment="cpu"), status=None)
             known = {"run": run.id, "step": TRAIN, "node": "node-a", "metric": "batch_cost", "unit": "s"}
-            store.add_measurements([Measurement(**known, phase=Phase.TRAIN, value=cost)])
-            store.finish_run(run.id, Status.REGRESSION if week == 3 else Status.PASS, "", T0 + week + 0.5)
+            store.measurements.add([Measurement(**known, phase=Phase.TRAIN, value=cost)])
+            store.runs.finish(run.id, Status.REGRESSION if week == 3 else Status.PASS, "", T0 + week + 0.5)
             names.append(run.id)
     return names
 
@@ -40,14 +42,14 @@ def weeks(database: Any) -> list[str]:
 def history(store: Store, **fields: Any) -> tuple[dict[str, PastRun], Any]:
     """What a run of the week after is compared with, and the pins."""
     store_run = a_run("run-9", created_at=T0 + 9, environment="cpu", **fields)
-    context = context_of(store, store_run, rules=Policy(name="p"), references=References(suite="sample"))
+    context = build_check_context(store, store_run, rules=Policy(name="p"), references=References(suite="sample"))
     return {one.run: one for one in context.history}, context.pins
 
 
 @pytest.fixture
 def next_week(weeks: list[str]) -> Any:
     with Store.open() as store:
-        store.create_run(a_run("run-9", created_at=T0 + 9, environment="cpu"))
+        store.runs.create(a_run("run-9", created_at=T0 + 9, environment="cpu"))
     return history
 
 
@@ -73,7 +75,7 @@ def test_an_accepted_change_begins_a_history(next_week: Any, tipcflow: Callable[
     with Store.open() as store:
         found, _ = next_week(store)
         assert numbers(found) == {"run-3": 0.2, "run-4": 0.21}
-        others = {name for name, one in found.items() if any("loss" in key for key in one.medians)}
+        others = {name for name, one in found.items() if any("loss" in key.metric for key in one.medians)}
         assert others == {"run-0", "run-1", "run-2", "run-4"}, "other numbers keep their history"
         assert found["run-3"].losses == {}, "and the run counts for that number alone"
     said = tipcflow("baseline", "show", "run-4", "--metric", "batch_cost")
@@ -109,7 +111,7 @@ def test_refused(next_week: Any, tipcflow: Callable[..., Any], words: list[str],
     said = tipcflow("baseline", "accept", *words)
     assert (said.code, message in said.err) == (2, True), said.err
     with Store.open() as store:
-        assert store.baseline_decisions(a_run().chain, a_run().mode, "cpu") == []
+        assert store.baselines.decisions(a_run().chain, a_run().mode, "cpu") == []
 
 
 def slower(one: Number) -> float:
@@ -121,10 +123,10 @@ def judged(store: Store, week: int, how: Callable[[Number], float]) -> tuple[Sta
     """A run of that week, judged and ended with what it was told; the policy has no confirm runs."""
     run, rules = stored(store, week, how, NODES), Policy(name="mine", confirm_minutes=0)
     judgement.judge_run(store, run, rules=rules, references=References(suite="sample"))
-    assert confirm.ask(store, store.get_run(run), rules, f"{run}-again") is None
+    assert confirm.request_confirmation(store, store.runs.get(run), rules, f"{run}-again") is None
     said = judgement.judge_run(store, run, rules=rules, references=References(suite="sample"))
-    store.finish_run(run, said.status, said.reason, T0 + week * 100 + 50)
-    return said.status, {one.check: one for one in store.check_results(run)}
+    store.runs.finish(run, said.status, said.reason, T0 + week * 100 + 50)
+    return said.status, {one.check: one for one in store.checks.results(run)}
 
 
 def a_little_slower(one: Number) -> float:
@@ -217,10 +219,10 @@ def test_what_is_shown_is_what_the_check_uses(
             run = tell(store, a_run(f"run-{week:02}", created_at=T0 + week, environment="cpu"), status=None)
             known = {"run": run.id, "step": TRAIN, "node": "node-a", "metric": "batch_cost", "unit": "s"}
             noise = 1 + 0.002 * (week * 7 % 5 - 2)
-            store.add_measurements([Measurement(**known, phase=Phase.TRAIN, value=cost * noise)])
-            store.finish_run(run.id, Status.PASS, "", T0 + week + 0.5)
-        context = context_of(store, run, rules=rules, references=References(suite="sample"))
-        answers = against_baseline(store.facts(run.id), context)
+            store.measurements.add([Measurement(**known, phase=Phase.TRAIN, value=cost * noise)])
+            store.runs.finish(run.id, Status.PASS, "", T0 + week + 0.5)
+        context = build_check_context(store, run, rules=rules, references=References(suite="sample"))
+        answers = against_baseline(store.history.facts(run.id), context)
     (check,) = [one for one in answers if one.check == "speed.batch_cost"]
     told = json.loads(
         tipcflow("baseline", "show", run.id, "--policy", policy, "--metric", "batch_cost", "--json").out

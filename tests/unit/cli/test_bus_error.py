@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.process
+
 SCRIPT = """
 import sqlite3, sys, threading
-from tipcflow.cli.bus_error import telling, watch_for_bus_errors
+from tipcflow.cli.bus_error import report_bus_errors, watch_for_bus_errors
 
 watch_for_bus_errors()
 path = sys.argv[1]
@@ -20,7 +22,7 @@ open(path + "-shm", "w").close()
 def insert():
     held.execute("INSERT INTO t VALUES (1)")
 
-with telling(lambda reason: print(f"kept: {reason}", flush=True)):
+with report_bus_errors(lambda reason: print(f"kept: {reason}", flush=True)):
     if sys.argv[2] == "thread":
         thread = threading.Thread(target=insert)
         thread.start()

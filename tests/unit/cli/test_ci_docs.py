@@ -1,4 +1,4 @@
-"""The examples of docs/tutorial/ci.md are what tipcflow, YAML and the shell understand."""
+"""The examples of the pages about CI are what tipcflow, YAML and the shell understand."""
 
 import re
 import shlex
@@ -12,19 +12,21 @@ from typer.main import get_command
 from tipcflow.cli.main import app
 from tipcflow.domain import Status, exit_code
 
-PAGE = (Path(__file__).parents[3] / "docs/tutorial/ci.md").read_text()
+TUTORIALS = Path(__file__).parents[3] / "docs/tutorial"
+GITLAB, JENKINS = ((TUTORIALS / name).read_text() for name in ("gitlab.md", "jenkins.md"))
+PAGE = (TUTORIALS / "ci.md").read_text()
 COMPOSE = (Path(__file__).parents[3] / "docs/tutorial/compose.md").read_text()
-# A command with the lines that it goes on in; Groovy writes two backslashes for one.
+# A command with the lines that it continues in; Groovy writes two backslashes for one.
 COMMAND = re.compile(r"tipcflow trigger (?:[^\n]*\\\n)*[^\n]*")
 
 
 def commands() -> list[str]:
-    found = [re.sub(r"\\+\n\s*", " ", match) for match in COMMAND.findall(PAGE + COMPOSE)]
+    found = [re.sub(r"\\+\n\s*", " ", match) for match in COMMAND.findall(PAGE + GITLAB + JENKINS + COMPOSE)]
     return [command.strip().strip("`") for command in found if "--" in command]
 
 
 def test_there_are_commands() -> None:
-    assert len(commands()) == 4
+    assert len(commands()) == 5
 
 
 @pytest.mark.parametrize("command", commands())
@@ -53,7 +55,7 @@ def test_the_workflow_is_yaml_with_what_the_command_needs() -> None:
 
 
 def test_the_pipelines_shell_is_shell() -> None:
-    (text,) = re.findall(r"```groovy\n(.*?)```", PAGE, re.DOTALL)
+    (text,) = re.findall(r"```groovy\n(.*?)```", JENKINS, re.DOTALL)
     scripts = re.findall(r"'''(.*?)'''", text, re.DOTALL)
     assert len(scripts) == 2
     for script in scripts:
@@ -64,3 +66,20 @@ def test_the_pipelines_shell_is_shell() -> None:
 def test_the_exit_codes_are_those_of_the_table() -> None:
     rows = {int(code) for code in re.findall(r"^\| (\d) \|", PAGE, re.MULTILINE)}
     assert rows == {exit_code(status) for status in Status if status is not Status.BLOCKED}
+
+
+def test_the_job_for_gitlab_is_yaml_and_its_script_is_shell() -> None:
+    (text,) = re.findall(r"```yaml\n(.*?)```", GITLAB, re.DOTALL)
+    job = yaml.safe_load(text)["certify"]
+    for line in (*job["before_script"], *job["script"]):
+        subprocess.run(["sh", "-n", "-c", line], check=True, timeout=20)
+    assert job["stage"] in yaml.safe_load(text)["stages"]
+    assert job["allow_failure"]["exit_codes"] == [exit_code(Status.INFRA_FAILURE)]
+    assert job["artifacts"]["reports"]["junit"] in job["script"][-1]
+    assert "CI_MERGE_REQUEST_SOURCE_PROJECT_ID == $CI_PROJECT_ID" in job["rules"][0]["if"]
+    assert int(job["timeout"].split()[0]) > 90
+
+
+def test_the_commands_of_both_pages_pass_the_base_of_a_change() -> None:
+    for page, variable in ((GITLAB, "CI_MERGE_REQUEST_DIFF_BASE_SHA"), (JENKINS, "CHANGE_TARGET")):
+        assert f'${{{variable}:+--base "${variable}"}}' in page

@@ -7,6 +7,7 @@ import pytest
 from tests.support.bad_day import tell_failure
 from tests.support.stories import tell
 
+from tipcflow.domain.run_documents import CertificateDocument
 from tipcflow.store import Store, migrate
 
 
@@ -68,7 +69,7 @@ def test_a_certificate_is_verified(tipcflow: Callable[..., Any], tmp_path: Path)
 def test_a_certificate_is_shown_as_markdown_and_junit(tipcflow: Callable[..., Any], home: Path) -> None:
     with Store.open() as store:
         run = tell(store)
-        store.put_document(run.id, "certificate", {"run": run.id})
+        store.documents.put(run.id, CertificateDocument({"run": run.id}))
     said = tipcflow("certificate", "show", run.id, "--format", "markdown")
     assert (said.code, said.out.startswith("## pass: ")) == (0, True), said.err
     assert run.id in said.out

@@ -1,6 +1,7 @@
 """`tipcflow detect`: JSON lines on stdout, and one clear error for what is no series."""
 
 import json
+import random
 from pathlib import Path
 
 import pytest
@@ -57,21 +58,24 @@ def test_what_only_the_slower_reader_reads(tmp_path: Path) -> None:
     ("text", "words"),
     [
         ("nonsense", ":2: is not JSON"),
-        ("[]", ":2: is no object; found '[]'"),
+        ("[]", ":2: is not a JSON object; found '[]'"),
         (series(direction="up"), ":2: direction: unknown; found 'up'; expected higher or lower"),
         (series(id=None), ":2: id: is missing"),
-        (series(unit=3), ":2: unit: is no text; found '3'"),
-        (series(points={}), ":2: points: is no list"),
-        (series(points=[POINT, 3]), ":2: points[1]: is no object"),
+        (series(unit=3), ":2: unit: is not a JSON string; found '3'"),
+        (series(points={}), ":2: points: is not a JSON array"),
+        (series(points=[POINT, 3]), ":2: points[1]: is not a JSON object"),
         (series(points=[{"run": "r", "node": "n"}]), ":2: points[0].samples: is missing"),
         (
             series(points=[{**POINT, "samples": [1, "x"]}]),
-            """:2: points[0].samples[1]: is no number; found 'x'""",
+            """:2: points[0].samples[1]: is not a JSON number; found 'x'""",
         ),
-        (series(points=[{**POINT, "samples": [True]}]), ":2: points[0].samples[0]: is no number; found 'true'"),
+        (
+            series(points=[{**POINT, "samples": [True]}]),
+            ":2: points[0].samples[0]: is not a JSON number; found 'true'",
+        ),
         (series(points=[{**POINT, "samples": [float("nan")]}]), ":2: points[0].samples[0]: is not finite"),
         (series(points=[{**POINT, "samples": [10**400]}]), ":2: points[0].samples[0]: is not finite"),
-        (series(points=[{**POINT, "confirm": 1.0}]), ":2: points[0].confirm: is no list; found '1.0'"),
+        (series(points=[{**POINT, "confirm": 1.0}]), ":2: points[0].confirm: is not a JSON array; found '1.0'"),
         (series(points=[{**POINT, "confirm": [1, float("inf")]}]), ":2: points[0].confirm[1]: is not finite"),
     ],
 )
@@ -93,14 +97,48 @@ def test_no_file_and_no_series(tmp_path: Path, content: bytes | None) -> None:
         detect(path)
 
 
-def test_the_floor_of_a_metric(tmp_path: Path) -> None:
-    """A change below the policy's floor of that metric is none; without the metric `detect.floor` counts."""
+def test_a_metric_is_judged_as_by_the_checks(tmp_path: Path) -> None:
+    """With --metric its floor and the confirm runs decide; without it the detector with `detect.floor`."""
     values = [1.0, 1.001, 0.999, 1.0005, 0.9995] * 5 + [1.3, 1.301, 1.299, 1.3]
     points = [{"run": f"r{at}", "node": "n", "samples": [value]} for at, value in enumerate(values)]
+    confirmed = [{**one, "confirm": [1.3]} if at >= 25 else one for at, one in enumerate(points)]
+    path = tmp_path / "s.jsonl"
+    path.write_text(series(points=points) + "\n" + series(id="b", points=confirmed))
+
+    def said(*more: str) -> list[tuple[list[int], list[int] | None]]:
+        lines = [json.loads(line) for line in detect(path, "--json", *more).splitlines()]
+        return [([alert["index"] for alert in one["alerts"]], one.get("unconfirmed")) for one in lines]
+
+    assert said() == [([26], None), ([25], None)]
+    assert said("--metric", "batch_cost") == [([], []), ([], [])], "pr: 50 %"
+    assert said("--metric", "peak_rss") == [([], [25, 26, 27, 28]), ([25], [])]
+    assert "  unconfirmed: point 25 (run r25)\n" in detect(path, "--metric", "peak_rss")
+    assert "worse by +30.0% at point 25 (run r25), since point 25" in detect(path, "--metric", "peak_rss")
+    with pytest.raises(ConfigError, match="does not evaluate this metric"):
+        detect(path, "--metric", "nonsense")
+
+
+def noisy_then_slower() -> list[float]:
+    """A change of 2.5 % at 1 % noise: too small to be seen against 16 runs."""
+    source = random.Random(1)
+    return [source.gauss(1.025 if at >= 50 else 1.0, 0.01) for at in range(60)]
+
+
+def noisy_then_quiet() -> list[float]:
+    """40 noisy runs, 20 equal ones, and a change that is small for the noise of the first ones."""
+    return [1 + 0.02 * (-1) ** at for at in range(40)] + [1.0] * 20 + [1.06]
+
+
+@pytest.mark.parametrize(
+    ("more", "values", "default", "other"),
+    [([], noisy_then_slower(), 45, 16), (["--metric", "loss"], noisy_then_quiet(), 20, 60)],
+)
+def test_the_window_is_an_option_with_the_policys_default(
+    tmp_path: Path, more: list[str], values: list[float], default: int, other: int
+) -> None:
+    points = [{"run": f"r{at}", "node": "n", "samples": [one]} for at, one in enumerate(values)]
     path = tmp_path / "s.jsonl"
     path.write_text(series(points=points))
-    assert len(json.loads(detect(path, "--json"))["alerts"]) == 1
-    assert json.loads(detect(path, "--json", "--metric", "batch_cost"))["alerts"] == [], "pr: 50 %"
-    assert len(json.loads(detect(path, "--json", "--metric", "peak_rss"))["alerts"]) == 1
-    with pytest.raises(ConfigError, match="does not judge this metric"):
-        detect(path, "--metric", "nonsense")
+    found = detect(path, "--json", *more)
+    assert found == detect(path, "--json", "--window", str(default), *more)
+    assert found != detect(path, "--json", "--window", str(other), *more)

@@ -11,6 +11,8 @@ from tests.support.stories import T0, TRAIN, a_run, tell
 from tipcflow.domain import Measurement, Phase
 from tipcflow.store import Store
 
+pytestmark = pytest.mark.slow
+
 
 def weeks(count: int, noise: float) -> str:
     source = random.Random(7)
@@ -19,7 +21,7 @@ def weeks(count: int, noise: float) -> str:
             run = tell(store, a_run(f"run-{week:02}", created_at=T0 + week, environment="cpu"))
             known = {"run": run.id, "step": TRAIN, "node": "node-a", "metric": "batch_cost", "unit": "s"}
             value = 0.2 * (1 + source.gauss(0, noise))
-            store.add_measurements([Measurement(**known, phase=Phase.TRAIN, value=value)])
+            store.measurements.add([Measurement(**known, phase=Phase.TRAIN, value=value)])
     return run.chain
 
 

@@ -10,7 +10,8 @@ from tests.support.bad_day import tell_failure
 from tests.support.stories import tell
 
 from tipcflow.config.goldens import load_goldens
-from tipcflow.domain import ConfigError, Status
+from tipcflow.domain import ConfigError, GoldenKey, Status
+from tipcflow.domain.run_documents import PredictionsDocument
 from tipcflow.store import Store
 
 
@@ -23,19 +24,21 @@ def configs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def passing(store: Store) -> tuple[str, str, str]:
     """A run that passed and whose legs answered; its id, the inference step, the legs' precision."""
     run = tell(store)
-    plan = store.plan(run.id)
+    plan = store.plans.get(run.id)
     step = next(step for step in plan.steps if step.legs and not step.not_run)
     for leg in step.legs:
-        store.set_leg(run.id, step.id, leg.id, 1, Status.PASS, "", None)
+        store.steps.set_leg(run.id, step.id, leg.id, 1, Status.PASS, "", None)
     scores = {leg.id: (0.25, 0.75) if leg.onednn else (0.2, 0.8) for leg in step.legs}
-    store.put_document(run.id, "predictions", {f"{step.id}/{leg}": {"a.png": row} for leg, row in scores.items()})
+    store.documents.put(
+        run.id, PredictionsDocument({f"{step.id}/{leg}": {"a.png": row} for leg, row in scores.items()})
+    )
     return run.id, step.id, step.legs[0].precision
 
 
 def test_recorded_and_shown(tipcflow: Callable[..., Any], home: Path, configs: Path) -> None:
     with Store.open() as store:
         run, step, precision = passing(store)
-        told = store.get_run(run)
+        told = store.runs.get(run)
     said = tipcflow("golden", "show", run)
     assert said.code == 2
     assert f"no goldens are stored for {told.chain} in {told.mode}" in said.err
@@ -45,7 +48,7 @@ def test_recorded_and_shown(tipcflow: Callable[..., Any], home: Path, configs: P
     assert kept
     assert (kept.run, kept.who, kept.because, kept.seed) == (run, "mia", "looked at them", told.seed)
     (answers,) = kept.answers.values()
-    assert set(kept.answers) == {f"{step}|{precision}"}
+    assert set(kept.answers) == {GoldenKey(step, precision)}
     assert answers.scores == {"a.png": (0.2, 0.8)}, "the plainest leg speaks"
     said = tipcflow("golden", "show", run)
     assert "recorded by mia at" in said.out
@@ -57,7 +60,7 @@ def test_refused(tipcflow: Callable[..., Any], home: Path, configs: Path) -> Non
     with Store.open() as store:
         failed = tell_failure(store, home).id
         good = tell(store).id
-        store.put_document(good, "predictions", {})
+        store.documents.put(good, PredictionsDocument({}))
     said = tipcflow("golden", "record", failed, "--because", "x")
     assert (said.code, f"run {failed} is failed" in said.err) == (2, True)
     said = tipcflow("golden", "record", good, "--because", "x")

@@ -22,7 +22,7 @@ def told(home: Path) -> None:
             run = tell(
                 store, a_run(f"run-{number}", environment=environment, created_at=at, framework="paddle 3.3.1")
             )
-            store.add_measurements(losses(run.id, [0.05, 0.06 + number], metric="batch_cost", unit="s"))
+            store.measurements.add(losses(run.id, [0.05, 0.06 + number], metric="batch_cost", unit="s"))
 
 
 def test_history_of_one_kind_of_node(tipcflow: Callable[..., Any]) -> None:
@@ -75,8 +75,8 @@ def test_two_forms_at_once_are_refused(tipcflow: Callable[..., Any]) -> None:
 
 
 def test_a_run_in_another_environment_says_what_it_is_not_compared_with(tipcflow: Callable[..., Any]) -> None:
-    assert json.loads(tipcflow("show", "run-0", "--json").out)["unlike_before"] == ""
-    said = json.loads(tipcflow("show", "run-2", "--json").out)["unlike_before"]
+    assert json.loads(tipcflow("show", "run-0", "--json").out)["environment_changes"] == ""
+    said = json.loads(tipcflow("show", "run-2", "--json").out)["environment_changes"]
     assert said == (
         "device gpu instead of cpu, hardware 8x-tesla-v100 instead of some-cpu-4, number of nodes 1 instead of 2: "
         "not compared with run-1, the run before"
@@ -97,10 +97,10 @@ def test_a_run_is_exported(tipcflow: Callable[..., Any], tmp_path: Path) -> None
 
 def test_rollup_says_what_it_would_do_and_does_it(tipcflow: Callable[..., Any]) -> None:
     with Store.open() as store:
-        store.add_measurements(losses("run-1", [1.0] * 20, metric="ips"))
+        store.measurements.add(losses("run-1", [1.0] * 20, metric="ips"))
     assert tipcflow("db", "rollup", "--older-than", "30").out == "0 raw samples in 0 series of 0 runs rolled up\n"
     with Store.open() as store:
-        store.finish_run("run-1", store.get_run("run-1").status, "", 1_700_000_000.0)  # type: ignore[arg-type]
+        store.runs.finish("run-1", store.runs.get("run-1").status, "", 1_700_000_000.0)  # type: ignore[arg-type]
     said = tipcflow("db", "rollup", "--older-than", "30", "--dry-run").out
     assert said == "20 raw samples in 1 series of 1 runs would be rolled up\n"
     done = json.loads(tipcflow("db", "rollup", "--older-than", "30", "--json").out)

@@ -1,4 +1,4 @@
-"""`tipcflow lint` as a person and a pipeline see it."""
+"""`tipcflow lint` as a user and a pipeline see it."""
 
 import json
 from collections.abc import Callable
@@ -54,10 +54,7 @@ def test_a_clean_file_says_how_it_was_read(tipcflow: Tipcflow, tmp_path: Path) -
     path.write_text(clean())
     said = tipcflow("lint", str(path))
     assert said.code == 0
-    assert (
-        said.out
-        == "1 file read as models/template, guessed for want of anything else\n0 errors, 0 warnings, 0 notes\n"
-    )
+    assert said.out == "1 file read as models/template, guessed by default\n0 errors, 0 warnings, 0 notes\n"
 
 
 @pytest.mark.parametrize(
@@ -65,7 +62,7 @@ def test_a_clean_file_says_how_it_was_read(tipcflow: Tipcflow, tmp_path: Path) -
     [
         ("PaddleSeg/test_tipc/configs", "PaddleSeg", "by its path"),
         ("PaddleSeg/contrib/MedicalSeg/test_tipc", "PaddleSeg/contrib/MedicalSeg", "by its path"),
-        ("somewhere", "models/template", "for want of anything else"),
+        ("somewhere", "models/template", "by default"),
     ],
 )
 def test_the_dialect_is_guessed_and_said(

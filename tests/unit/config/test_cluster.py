@@ -44,8 +44,8 @@ def test_what_is_declared(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "line", "words"),
     [
-        ("--gpus, all", "-d", 11, "-d is not for args"),
-        ("--gpus, all", "--name=x", 11, "--name=x is not for args"),
+        ("--gpus, all", "-d", 11, "args must not contain -d"),
+        ("--gpus, all", "--name=x", 11, "args must not contain --name=x"),
         ("/srv/t", "/srv/a:b", 4, "cannot be mounted"),
         ("image: registry", "image: -registry", 9, "container.image"),
         ("python: /usr/local", "python: usr/local", 10, "container.python"),

@@ -43,7 +43,7 @@ def test_a_suite_brings_its_format_along(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("pattern", "sample", "said"),
     [
-        ("loss=(?P<loss>[0-9.+", SAMPLE, "is no regular expression"),
+        ("loss=(?P<loss>[0-9.+", SAMPLE, "is not a valid regular expression"),
         ("loss=([0-9.]+)", SAMPLE, "has no named group"),
         (r"step (?P<iteration>\d+)", SAMPLE, "names no metric"),
         ("cost=(?P<loss>[0-9.]+)", SAMPLE, "does not find its own sample"),

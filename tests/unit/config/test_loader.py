@@ -32,7 +32,7 @@ def test_good_file() -> None:
         (GOOD + "    slots: none\n", 7, "nodes.0.slots", ["integer", "'none'"]),
         (GOOD + "    slots: 0\n", 7, "nodes.0.slots", ["greater than or equal to 1"]),
         (GOOD.replace("    address: 10.0.0.1\n", ""), 3, "nodes.0.address", ["required"]),
-        (GOOD + "    address: 10.0.0.2\n", 7, "address", ["stands twice"]),
+        (GOOD + "    address: 10.0.0.2\n", 7, "address", ["duplicate key"]),
         (GOOD.replace("/usr/bin/python3", "python3"), 5, "nodes.0.python", ["'python3'"]),
         ("name: [", 1, "", ["is not YAML"]),
         ("", 0, "", ["is empty"]),

@@ -1,3 +1,5 @@
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -5,11 +7,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tipcflow.config.settings as module
-from tipcflow.config.settings import safe_url, settings
+from tipcflow.config.settings import WEEKLY_CRON, Settings, safe_url
 from tipcflow.domain import ConfigError
 
 
-def test_defaults_of_a_person(tmp_path: Path) -> None:
+@pytest.fixture
+def settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Settings]:
+    """Settings of an environment and a working directory."""
+
+    def settings(environ: dict[str, str], folder: Path = tmp_path) -> Settings:
+        for name in os.environ:
+            if name.startswith("TIPCFLOW_"):
+                monkeypatch.delenv(name)
+        for name, value in environ.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.chdir(folder)
+        return module.settings()
+
+    return settings
+
+
+def test_defaults_of_a_person(settings: Callable[..., Settings], tmp_path: Path) -> None:
     found = settings({"HOME": str(tmp_path / "me")}, tmp_path)
     assert found.home == tmp_path / "me" / ".tipcflow"
     assert found.database_url == f"sqlite:///{tmp_path}/me/.tipcflow/tipcflow.db"
@@ -25,13 +43,15 @@ def test_defaults_of_a_person(tmp_path: Path) -> None:
         ("not toml [", False),
     ],
 )
-def test_in_a_checkout_everything_stays_in_it(tmp_path: Path, text: str, is_checkout: bool) -> None:
+def test_in_a_checkout_everything_stays_in_it(
+    settings: Callable[..., Settings], tmp_path: Path, text: str, is_checkout: bool
+) -> None:
     (tmp_path / "pyproject.toml").write_text(text)
     found = settings({"HOME": "/elsewhere"}, tmp_path)
     assert found.home == (tmp_path / ".tipcflow" if is_checkout else Path("/elsewhere/.tipcflow"))
 
 
-def test_variables_win_and_empty_ones_are_unset(tmp_path: Path) -> None:
+def test_variables_win_and_empty_ones_are_unset(settings: Callable[..., Settings], tmp_path: Path) -> None:
     environ = {
         "HOME": "/me",
         "TIPCFLOW_HOME": "here",
@@ -45,7 +65,7 @@ def test_variables_win_and_empty_ones_are_unset(tmp_path: Path) -> None:
 
 
 def test_configs_are_those_of_the_folder_else_of_the_checkout(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    settings: Callable[..., Settings], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     checkout = tmp_path / "checkout"
     monkeypatch.setattr(module, "__file__", str(checkout / "src/tipcflow/config/settings.py"))
@@ -58,7 +78,7 @@ def test_configs_are_those_of_the_folder_else_of_the_checkout(
     assert settings({}, here).config_dir == here / "configs"
 
 
-def test_wrong_values_are_named(tmp_path: Path) -> None:
+def test_wrong_values_are_named(settings: Callable[..., Settings], tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for name in ("TIPCFLOW_HOME", "TIPCFLOW_CONFIG_DIR"):
         with pytest.raises(ConfigError, match=f"{name}: not a folder; found 'file'; expected a folder"):
@@ -68,7 +88,7 @@ def test_wrong_values_are_named(tmp_path: Path) -> None:
     assert "hunter2" not in str(caught.value)
 
 
-def test_a_password_is_not_in_what_is_printed(tmp_path: Path) -> None:
+def test_a_password_is_not_in_what_is_printed(settings: Callable[..., Settings], tmp_path: Path) -> None:
     found = settings({"TIPCFLOW_DATABASE_URL": "postgresql://me:hunter2@h/d"}, tmp_path)
     assert "hunter2" not in f"{found} {found!r}"
 
@@ -100,14 +120,14 @@ def test_safe_url_never_shows_a_password(password: str) -> None:
     assert f":{password}@" not in safe_url(f"postgresql://me:{password}@db/x")
 
 
-def test_the_limit_of_logs(tmp_path: Path) -> None:
+def test_the_limit_of_logs(settings: Callable[..., Settings], tmp_path: Path) -> None:
     assert settings({"HOME": "/me"}, tmp_path).log_limit_mb == 8000
     assert settings({"HOME": "/me", "TIPCFLOW_LOG_LIMIT_MB": "64"}, tmp_path).log_limit_mb == 64
-    with pytest.raises(ConfigError, match="TIPCFLOW_LOG_LIMIT_MB: cannot be"):
+    with pytest.raises(ConfigError, match="TIPCFLOW_LOG_LIMIT_MB: invalid value; found 'none'"):
         settings({"HOME": "/me", "TIPCFLOW_LOG_LIMIT_MB": "none"}, tmp_path)
 
 
-def test_numbers_of_the_queue(tmp_path: Path) -> None:
+def test_numbers_of_the_queue(settings: Callable[..., Settings], tmp_path: Path) -> None:
     found = settings({"HOME": "/me"}, tmp_path)
     assert (found.weekly_at_once, found.queue_rise_s) == (16, 1800.0)
     chosen = {"HOME": "/me", "TIPCFLOW_WEEKLY_AT_ONCE": "3", "TIPCFLOW_QUEUE_RISE_S": "2.5"}
@@ -115,8 +135,77 @@ def test_numbers_of_the_queue(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("wrong", ["0", "-1", "nan", "inf", "1e999", "many", "1.5"])
-def test_a_number_that_cannot_be_is_refused(wrong: str, tmp_path: Path) -> None:
+def test_a_number_that_cannot_be_is_refused(settings: Callable[..., Settings], wrong: str, tmp_path: Path) -> None:
     with pytest.raises(
-        ConfigError, match=r"TIPCFLOW_WEEKLY_AT_ONCE: cannot be; found .*a whole number of at least 1"
+        ConfigError, match=r"TIPCFLOW_WEEKLY_AT_ONCE: invalid value; found .*expected a whole number of at least 1"
     ):
         settings({"HOME": "/me", "TIPCFLOW_WEEKLY_AT_ONCE": wrong}, tmp_path)
+
+
+@pytest.mark.parametrize("wrong", ["0", "-1", "nan", "inf", "1e999", "many"])
+def test_a_number_of_seconds_that_cannot_be_is_refused(settings: Callable[..., Settings], wrong: str) -> None:
+    with pytest.raises(
+        ConfigError, match=r"TIPCFLOW_QUEUE_RISE_S: invalid value; found .*expected a number of at"
+    ):
+        settings({"TIPCFLOW_QUEUE_RISE_S": wrong})
+
+
+@pytest.mark.parametrize(
+    "text", [WEEKLY_CRON, "* * * * *", "*/5 0-23/2 1,15 jan-MAR sun", "0 0 31 12 7", "0 20 * * mon-fri,SAT"]
+)
+def test_a_schedule_is_a_cron_expression(settings: Callable[..., Settings], text: str) -> None:
+    found = settings({"TIPCFLOW_WEEKLY_CRON": f"  {text.replace(' ', '   ')} "})
+    assert found.weekly_cron == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sometimes",
+        "@weekly",
+        "0 20 * *",
+        "0 0 20 * * 6",
+        "60 20 * * 6",
+        "0 24 * * 6",
+        "0 20 0 * 6",
+        "0 20 * 13 6",
+        "0 20 * * 8",
+        "0 20 * * satur",
+        "*/0 20 * * 6",
+        "*-5 20 * * 6",
+        "0, 20 * * 6",
+        "٣ 20 * * 6",
+        "-1 20 * * 6",
+    ],
+)
+def test_another_schedule_is_one_error(settings: Callable[..., Settings], text: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        settings({"TIPCFLOW_WEEKLY_CRON": text})
+    assert str(caught.value) == (
+        f"TIPCFLOW_WEEKLY_CRON: not a cron expression; found {text!r}; expected minute, hour, day of the month, "
+        "month, day of the week, for example '0 20 * * 6'"
+    )
+
+
+def test_the_docs_have_the_default_schedule(settings: Callable[..., Settings]) -> None:
+    assert settings({}).weekly_cron == settings({"TIPCFLOW_WEEKLY_CRON": ""}).weekly_cron == WEEKLY_CRON
+    page = Path(__file__).parents[3] / "docs" / "reference" / "configuration.md"
+    row = next(line for line in page.read_text().splitlines() if line.startswith("| `TIPCFLOW_WEEKLY_CRON`"))
+    assert f"| `{WEEKLY_CRON}`: Saturday 20:00 |" in row
+
+
+def test_a_folder_that_becomes_a_checkout_changes_the_default_home(
+    settings: Callable[..., Settings], tmp_path: Path
+) -> None:
+    assert settings({"HOME": "/me"}, tmp_path).home == Path("/me/.tipcflow")
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "tipcflow"\n')
+    assert settings({"HOME": "/me"}, tmp_path).home == tmp_path / ".tipcflow"
+
+
+def test_settings_are_read_once_per_environment(
+    settings: Callable[..., Settings], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A plan asks for the settings several times; reading them each time made planning six times as slow."""
+    first = settings({"HOME": "/me"}, tmp_path)
+    assert settings({"HOME": "/me"}, tmp_path) is first
+    assert settings({"HOME": "/me", "TIPCFLOW_WEEKLY_AT_ONCE": "3"}, tmp_path).weekly_at_once == 3

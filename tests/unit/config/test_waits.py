@@ -27,8 +27,8 @@ def test_shipped_policies_wait_as_documented(name: str) -> None:
 def test_one_model_may_need_more() -> None:
     override = {"model": "slow", "because": "its nodes are far away", "set": {"waits": {"silence_s": 60}}}
     policy = Policy.model_validate({"name": "p", "waits": {"reconnect_s": 7}, "overrides": [override]})
-    assert policy.settled("s", "slow").waits == Waits(reconnect_s=7, silence_s=60)
-    assert policy.settled("s", "quick").waits == Waits(reconnect_s=7)
+    assert policy.for_model("s", "slow").waits == Waits(reconnect_s=7, silence_s=60)
+    assert policy.for_model("s", "quick").waits == Waits(reconnect_s=7)
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,8 @@ from typer.main import get_command
 from tipcflow.cli.main import app
 from tipcflow.config.cluster import load_cluster
 
+pytestmark = pytest.mark.process
+
 AIRFLOW = ("init", "api-server", "scheduler", "dag-processor", "triggerer", "worker")
 # Shipped settings that are others here, each with its reason in the file.
 OWN = {"AIRFLOW__CORE__EXECUTOR", "AIRFLOW__CORE__PARALLELISM"}
@@ -71,7 +73,6 @@ def options() -> set[tuple[str, str]]:
     return {(name, option) for name, section in sections.items() for option in section["options"]}
 
 
-@pytest.mark.process
 @pytest.mark.parametrize("name", ["POSTGRES_PASSWORD", "AIRFLOW_JWT_SECRET", "NODE_2_HOST_KEY"])
 def test_a_missing_secret_is_named_with_what_to_do(root: Path, env_file: Path, tmp_path: Path, name: str) -> None:
     rest = tmp_path / "env"
@@ -225,7 +226,6 @@ def test_commands_of_tipcflow_exist(services: Mapping[str, Any]) -> None:
     assert "upgrade" in group.commands
 
 
-@pytest.mark.process
 def test_commands_of_airflow_exist(services: Mapping[str, Any], tmp_path: Path) -> None:
     commands = [service["command"][1:] for name, service in services.items() if name in AIRFLOW[1:]]
     commands.append(["db", "migrate"])

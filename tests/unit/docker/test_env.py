@@ -10,6 +10,8 @@ import paramiko
 import pytest
 from cryptography.fernet import Fernet
 
+pytestmark = pytest.mark.process
+
 
 def make(root: Path, path: Path) -> "subprocess.CompletedProcess[str]":
     return subprocess.run([root / "docker/env.sh", path], capture_output=True, text=True, timeout=60)

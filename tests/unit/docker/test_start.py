@@ -20,6 +20,7 @@ import psycopg
 import pytest
 from tests.support import postgres
 from tests.support.programs import need
+from tests.support.sshd import make_sshd_folder
 
 
 def test_airflows_secrets_are_in_files_of_its_own_and_not_in_its_environment(
@@ -145,9 +146,8 @@ def test_a_nodes_server_lets_in_one_user_by_key_alone(root: Path, env: Mapping[s
     key.write_bytes(base64.b64decode(env["NODE_1_HOST_KEY"]))
     config = tmp_path / "sshd_config"
     config.write_text((root / "docker/sshd_config").read_text().replace("/etc/tipcflow", str(tmp_path)))
+    make_sshd_folder()
     told = subprocess.run([sshd, "-T", "-f", config], capture_output=True, text=True, timeout=60)
-    if "Missing privilege separation directory" in told.stderr:
-        pytest.skip("this machine's sshd was never started, and we make no folder for it")
     assert told.returncode == 0, told.stderr
     expected = {
         "passwordauthentication no",

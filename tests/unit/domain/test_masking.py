@@ -28,6 +28,7 @@ def test_a_private_key_is_masked_over_its_lines_even_without_its_end() -> None:
     assert mask(key + "-----END PRIVATE KEY-----\ny") == "x\n-----BEGIN PRIVATE KEY----- ***\ny"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "piece",
     ["a", "token", "password", "://", "env {", "password=", "-----BEGIN PRIVATE KEY", " ", "_", "a:", '"', "eyJ"],
@@ -70,6 +71,15 @@ def test_the_rest_of_a_long_environment_dump_is_not_shown() -> None:
     lines = LineMask()
     shown = lines.feed("env {'A': '" + "x" * LineMask.LONGEST) + lines.feed("', 'B': 'hunter2'}\nnext\n")
     assert shown == "env {…}\nnext\n"
+
+
+@pytest.mark.parametrize("size", [1_000, 4_099, 70_001, 300_000])
+def test_a_secret_in_a_line_without_an_end_is_masked_wherever_the_pieces_end(size: int) -> None:
+    line = "loss: 0.5 password=hunter2hunter2 https://host/x?token=tok123tok&b=1 'a=b' " * 4_000
+    lines = LineMask()
+    pieces = [lines.feed(line[at : at + size]) for at in range(0, len(line), size)]
+    assert all(len(piece) <= size + LineMask.LONGEST for piece in pieces)
+    assert "".join(pieces) + lines.flush() == mask(line)
 
 
 def test_a_finished_line_is_shown_at_once() -> None:

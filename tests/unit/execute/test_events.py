@@ -3,6 +3,8 @@
 import threading
 from pathlib import Path
 
+import pytest
+
 from tipcflow.domain import Status
 from tipcflow.execute.events import event_writer, events_path, read_events
 from tipcflow.execute.progress import Event, Kind
@@ -41,3 +43,18 @@ def test_lines_of_several_writers_stay_whole(tmp_path: Path) -> None:
         thread.join(30)
     events, _ = read_events(tmp_path, "r")
     assert len(events) == 600
+
+
+def test_output_is_not_repeated_without_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tipcflow.execute.events.OUTPUT_LIMIT", 20_000)
+    writers = [event_writer(tmp_path, "r"), event_writer(tmp_path, "r")]
+    for number in range(40):
+        writers[number % 2](Event(Kind.LOG, f"{number:04} " + "x" * 1000, step="train", node="a"))
+    writers[0](Event(Kind.STEP_ENDED, "ended", step="train", status=Status.PASS))
+    events, _ = read_events(tmp_path, "r")
+    assert events_path(tmp_path, "r").stat().st_size < 25_000
+    output = [event.text for event in events if event.kind is Kind.LOG]
+    assert output[0].startswith("0000 ")
+    assert "see the step's logs" in output[-1]
+    assert len([text for text in output if "see the step's logs" in text]) == 2
+    assert events[-1].status is Status.PASS

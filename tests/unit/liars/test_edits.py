@@ -13,9 +13,20 @@ from tests.support.certify import ROOT, Site
 from tests.support.liars.lie import Lie
 from tests.support.liars.table import LIES
 
+pytestmark = pytest.mark.slow
+
 # These prepare the node, the controller or Airflow, not the suite alone.
 ON_NODES = frozenset(
     {"disk full", "runner file cut before", "disk full here", "queued run deleted", "queued run marked failed"}
+    | {
+        "login banner",
+        "login script",
+        "fake exit record",
+        "exit record of another run",
+        "rubbish in legs.jsonl",
+        "no inodes",
+        "read-only workspace",
+    }
 )
 
 

@@ -1,4 +1,4 @@
-"""Files that are recognised by their first line, and those kinds that are not run."""
+"""Files that are recognized by their first line, and those kinds that are not run."""
 
 import pytest
 

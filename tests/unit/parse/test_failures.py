@@ -1,4 +1,4 @@
-"""Failed logs: whom the launcher blames, and the lines that a person is shown."""
+"""Failed logs: whom the launcher blames, and the lines that a user is shown."""
 
 from pathlib import Path
 

@@ -1,6 +1,5 @@
-"""Sample params files, clusters and the folder of records for the plan room's tests."""
+"""Sample params files and clusters for the plan room's tests."""
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -66,14 +65,3 @@ def plan() -> Callable[..., Plan]:
         )
 
     return make
-
-
-@pytest.fixture(scope="session")
-def oracle() -> Path:
-    """The folder with records of the suites' real scripts."""
-    folder = os.environ.get("TIPC_ORACLE", "")
-    if not folder:
-        if os.environ.get("CI", "").lower() == "true":
-            pytest.fail("TIPC_ORACLE names no folder with records of the suites' scripts")
-        pytest.skip("TIPC_ORACLE names no folder with records of the suites' scripts")
-    return Path(folder)

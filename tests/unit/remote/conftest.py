@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.programs import missing
 
 from tipcflow.domain import ExitRecord, JobCommand, JobSpec, Node
 from tipcflow.remote import paths
@@ -24,7 +25,10 @@ OLDEST = "3.7"
 def oldest_python() -> str | None:
     """An interpreter of the oldest version that the runner supports."""
     found = shutil.which(f"python{OLDEST}")
-    versions = sorted(Path("~/.pyenv/versions").expanduser().glob(f"{OLDEST}.*/bin/python"))
+    versions = [
+        *sorted(Path("~/.pyenv/versions").expanduser().glob(f"{OLDEST}.*/bin/python")),
+        *sorted(Path("~/.local/share/uv/python").expanduser().glob(f"cpython-{OLDEST}.*/bin/python")),
+    ]
     for candidate in [*map(str, versions), *([found] if found else [])]:
         done = subprocess.run([candidate, "-c", "import ctypes, hashlib"], capture_output=True)
         if done.returncode == 0:
@@ -108,6 +112,11 @@ class Bench:
         file.write_text(spec.model_dump_json())
         return file.parent
 
+    def log(self, job: Path) -> str:
+        """The text of the main log so far; the runner creates the file after `start` has returned."""
+        log = job / "logs" / "main.log"
+        return log.read_text() if log.exists() else ""
+
     def ended(self, job: Path) -> ExitRecord:
         """The exit record, once there is one; nothing of the job may be left then."""
         until(lambda: (job / "exit.json").exists(), f"{job}/exit.json")
@@ -167,7 +176,7 @@ def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
     """A bench whose runner runs under the oldest supported Python, and one under ours."""
     python = oldest_python() if request.param == "oldest" else sys.executable
     if python is None:
-        pytest.skip(f"no Python {OLDEST} here")
+        missing(f"no Python {OLDEST} on PATH, of pyenv or of uv (uv python install {OLDEST})")
     made = Bench(tmp_path, python)
     yield made
     made.close()

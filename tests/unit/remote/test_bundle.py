@@ -2,7 +2,6 @@
 
 import ast
 import json
-import os
 import subprocess
 import sys
 import threading
@@ -47,7 +46,7 @@ def test_it_unpacks_every_source_once(tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {file.name, folder.name}
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="mounting needs root")
+@pytest.mark.root
 def test_a_full_disk_is_said(tmp_path):
     room = len(bundle.runner_bytes()) // 1024 + 20  # KiB: for the file, and not for its modules
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={room}k", "tmpfs", str(tmp_path)], check=True)

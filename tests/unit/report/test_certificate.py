@@ -98,7 +98,7 @@ def test_a_verdict_that_does_not_follow(build: ModuleType) -> None:
     facts = build.facts(step_status={**build.facts().step_status, build.EVAL: Status.FAILED})
     results = judge(facts, CheckContext())
     forged = certificate(facts, build.run(status=Status.PASS, reason="all well"), results)
-    assert verify(forged) == ["the verdict says pass, but its content results in failed"]
+    assert verify(forged) == ["stored verdict pass; content evaluates to failed"]
 
 
 def test_files_are_compared(build: ModuleType) -> None:

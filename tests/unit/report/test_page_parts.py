@@ -1,62 +1,23 @@
-"""What pages draw and say: bars on a time axis, thinned curves, answers, how to do it again."""
+"""What pages draw and say: thinned curves, answers, how to do it again."""
 
 import math
-from itertools import pairwise
 from types import ModuleType
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tipcflow.domain import Attempt, CheckResult, Run, Status
-from tipcflow.report.again import again
-from tipcflow.report.answers import answers
+from tipcflow.domain import CheckResult, Run, Status
+from tipcflow.domain.run_documents import WhyDocument
+from tipcflow.report.again import rerun_command
+from tipcflow.report.answers import group_results
 from tipcflow.report.curves import curve
 from tipcflow.report.meaning import NO_STATUS, RUN_MEANS, meaning, reasons
-from tipcflow.report.timeline import bars, span_s, ticks
 from tipcflow.store.schema import RUN_WORDS
-
-
-def attempt(build: ModuleType, number: int, nodes: tuple[str, ...], start: float, end: float | None) -> Attempt:
-    status = None if end is None else Status.FAILED
-    return Attempt(
-        run=build.RUN, step=build.TRAIN, attempt=number, nodes=nodes, started_at=start, ended_at=end, status=status
-    )
 
 
 def a_run(build: ModuleType, **changes: object) -> Run:
     known = build.run().model_dump() | {"created_at": 1000.0, "ended_at": 1100.0}
     return Run.model_validate(known | changes)
-
-
-def test_one_bar_per_try_and_node(build: ModuleType) -> None:
-    run = a_run(build)
-    tried = [attempt(build, 1, ("a", "b"), 1010, 1020), attempt(build, 2, ("a",), 1030, None)]
-    drawn = bars(run, tried, now=1090)
-    assert [(bar.node, bar.attempt, bar.status, bar.start_s, bar.seconds) for bar in drawn] == [
-        ("a", 1, Status.FAILED, 10, 10), ("b", 1, Status.FAILED, 10, 10), ("a", 2, None, 30, 60),
-    ]  # fmt: skip
-    assert span_s(run, drawn, now=1090) == 100
-    assert span_s(a_run(build, ended_at=None), drawn, now=1150) == 150
-
-
-@pytest.mark.parametrize("skew", [-5000.0, -3.0, 0.0, 3.0, 5000.0])
-def test_a_nodes_clock_does_not_move_its_bar_out_of_the_attempt(build: ModuleType, skew: float) -> None:
-    record = build.record(build.TRAIN, "a", started_at=1012 + skew, ended_at=1018 + skew)
-    tried = attempt(build, 1, ("a",), 1010, 1020).model_copy(update={"records": (record,)})
-    (bar,) = bars(a_run(build), [tried], now=0)
-    assert bar.seconds == 6
-    assert 10 <= bar.start_s <= bar.start_s + bar.seconds <= 20
-    assert bar.record is record
-
-
-@given(st.floats(0.001, 1e9), st.integers(2, 12))
-def test_ticks(span: float, most: int) -> None:
-    marks = ticks(span, most=most)
-    assert marks[0] == 0
-    assert 1 <= len(marks) <= most
-    assert all(mark <= span for mark in marks)
-    assert len({later - mark for mark, later in pairwise(marks)}) <= 1
 
 
 VALUES = st.lists(st.floats(width=32), max_size=400)
@@ -93,7 +54,7 @@ def test_answers_worst_first_alike_ones_together() -> None:
         said("c", Status.FAILED, leg="2"),
         said("d", Status.FAILED, gating=False),
     ]
-    found = answers(results)
+    found = group_results(results)
     assert [(one.check, one.status.value, len(one.results)) for one in found] == [
         ("c", "failed", 1), ("c", "failed", 1), ("b", "insufficient_data", 3), ("a", "pass", 1),
         ("d", "failed", 1),
@@ -106,15 +67,15 @@ def test_answers_worst_first_alike_ones_together() -> None:
 def test_again(build: ModuleType) -> None:
     run = a_run(build, suite="my suite", suite_commit="c0ffee", seed=7, compat="bash", mode="lite", cluster="c")
     plan = build.plan(params_file="a b.txt", repeats=3, diagnose=True)
-    assert again(run, plan) == (
+    assert rerun_command(run, plan) == (
         "tipcflow run 'a b.txt' --suite 'my suite' --mode lite --cluster c --suite-ref c0ffee --seed 7 "
         "--repeats 3 --diagnose --compat bash"
     )
     plain = a_run(build, suite="s", suite_commit="", seed=None, compat="spec", mode="lite", cluster="c")
-    assert again(plain, build.plan(params_file="f")) == "tipcflow run f --suite s --mode lite --cluster c"
+    assert rerun_command(plain, build.plan(params_file="f")) == "tipcflow run f --suite s --mode lite --cluster c"
     changed = a_run(build, suite="s", suite_commit="c0ffee+local", seed=None, compat="spec", mode="m", cluster="c")
-    assert "--suite-ref" not in again(changed, build.plan())
-    assert again(run, None) == ""
+    assert "--suite-ref" not in rerun_command(changed, build.plan())
+    assert rerun_command(run, None) == ""
 
 
 def test_every_word_of_a_run_has_a_meaning() -> None:
@@ -125,7 +86,7 @@ def test_every_word_of_a_run_has_a_meaning() -> None:
 
 def test_reasons(build: ModuleType) -> None:
     run = a_run(build, reason="a: b; c; d")
-    assert reasons(run, {"line": "a: b; c; d", "parts": ["a: b; c", "d"]}) == ["a: b; c", "d"]
-    assert reasons(run, {"line": "judged before it was stopped", "parts": ["x"]}) == ["a: b; c; d"]
+    assert reasons(run, WhyDocument(line="a: b; c; d", parts=("a: b; c", "d"))) == ["a: b; c", "d"]
+    assert reasons(run, WhyDocument(line="judged before it was stopped", parts=("x",))) == ["a: b; c; d"]
     assert reasons(run, None) == ["a: b; c; d"], "no sentence is taken apart"
     assert reasons(a_run(build, reason=""), None) == []

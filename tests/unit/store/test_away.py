@@ -28,7 +28,7 @@ def test_a_database_that_comes_back_is_waited_for(line: tuple[Line, str]) -> Non
         way.cut()
         threading.Timer(1.5, way.restore).start()
         begun = time.monotonic()
-        assert store.leases() == []
+        assert store.leases.all() == []
         assert time.monotonic() - begun > 1.0
 
 

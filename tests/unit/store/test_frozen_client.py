@@ -35,11 +35,11 @@ def test_who_waits_for_a_frozen_clients_lock_goes_on(
     url = postgres_server.create(postgres_template)
     frozen = make_engine(url)
     with Store.open(url) as store, frozen.connect() as connection:
-        store.create_run(a_run("run-1"))
+        store.runs.create(a_run("run-1"))
         connection.begin()
         lock(connection)  # and says nothing from here on
         began = time.monotonic()
-        assert store.acquire_leases("run-1", [("node-a", 0)], owner="", ttl_s=60)
+        assert store.leases.acquire("run-1", [("node-a", 0)], owner="", ttl_s=60)
         assert time.monotonic() - began < 30
         connection.invalidate()
     frozen.dispose()

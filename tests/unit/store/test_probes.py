@@ -10,7 +10,7 @@ def _run(store: Store, number: int, value: float, **fields: object) -> None:
     status = fields.pop("status", Status.PASS)
     run = tell(store, a_run(f"run-{number}", created_at=T0 + number, **fields), status=status)
     timed = {"rank": -1, "unit": "s", "phase": Phase.RESOURCE}
-    store.add_measurements(losses(run.id, [value, value * 2], metric="probe.cpu", **timed))
+    store.measurements.add(losses(run.id, [value, value * 2], metric="probe.cpu", **timed))
 
 
 def test_a_node_has_its_own_history_of_probes(store: Store) -> None:
@@ -20,17 +20,20 @@ def test_a_node_has_its_own_history_of_probes(store: Store) -> None:
     _run(store, 3, 9.0, cluster="elsewhere")
     _run(store, 9, 9.0)
     now = a_run("now", created_at=T0 + 5)
-    store.create_run(now)
+    store.runs.create(now)
     found = {
         node: {name: [round(one, 3) for one in past] for name, past in known.items()}
-        for node, known in store.node_probes(now).items()
+        for node, known in store.history.node_probes(now).items()
     }
     assert found == {"node-a": {"probe.cpu": [0.15, 0.3]}}
-    assert store.node_probes(now, limit=1)["node-a"]["probe.cpu"][0] > 0.25
+    assert store.history.node_probes(now, limit=1)["node-a"]["probe.cpu"][0] > 0.25
 
 
 def test_the_class_that_has_the_chains_history_is_known(store: Store) -> None:
     for number, environment in enumerate(("cpu/a", "cpu/a", "cpu/b")):
         tell(store, a_run(f"run-{number}", created_at=T0 + number, environment=environment), status=Status.PASS)
-    assert store.elsewhere(a_run("now", created_at=T0 + 9, environment="cpu/c")) == ("cpu/a", 2)
-    assert store.elsewhere(a_run("now", created_at=T0 + 9, environment="cpu/b")) == ("", 0)
+    assert store.history.elsewhere(a_run("now", created_at=T0 + 9, environment="cpu/c")) == ("cpu/a", 2)
+    second = a_run("now", created_at=T0 + 9, environment="cpu/b")
+    assert store.history.elsewhere(second) == ("", 0)
+    assert store.history.elsewhere(second, enough=5) == ("cpu/a", 2), "one run is not enough to compare with"
+    assert store.history.elsewhere(a_run("now", created_at=T0 + 9, environment="cpu/a"), enough=5) == ("", 0)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from sqlalchemy import event
 
+from tipcflow.domain.run_documents import LeaseDocument
 from tipcflow.store import Store, repository
 from tipcflow.store.rehearsal import rehearse
 
@@ -12,7 +13,7 @@ def made_texts(store: Store) -> list[str]:
     """Fills with the statements whose text has to be made."""
     made: list[str] = []
 
-    @event.listens_for(store._engine, "before_cursor_execute")
+    @event.listens_for(store.database.engine, "before_cursor_execute")
     def look(_: object, __: object, statement: str, ___: object, context: object, ____: bool) -> None:
         if getattr(context, "compiled", None) is not None and "generated" in context._get_cache_stats():  # type: ignore[attr-defined]
             made.append(statement)
@@ -21,11 +22,11 @@ def made_texts(store: Store) -> list[str]:
 
 
 def ask(store: Store) -> None:
-    store.members("r", "s", 1)
-    store.document("r", "lease")
-    store.attempts("r")
-    store.step_statuses("r")
-    store.renew_leases("r", ttl_s=1.0)
+    store.members.of("r", "s", 1)
+    store.documents.get("r", LeaseDocument)
+    store.attempts.of("r")
+    store.steps.statuses("r")
+    store.leases.renew("r", ttl_s=1.0)
 
 
 def test_a_rehearsed_statement_is_not_made_again(tmp_path: Path) -> None:
@@ -47,8 +48,8 @@ def test_the_database_is_not_touched(tmp_path: Path) -> None:
     assert not file.exists()
     assert repository._KEPT[f"sqlite:///{file}"].pool.checkedin() == 0  # type: ignore[attr-defined]
     with Store.open(f"sqlite:///{file}") as store:
-        assert store.runs() == []
-        assert store.members("rehearsal", "rehearsal", 1) == {}
+        assert store.runs.newest() == []
+        assert store.members.of("rehearsal", "rehearsal", 1) == {}
     assert file.exists()
 
 

@@ -1,20 +1,24 @@
 """An upgrade goes from process to process: no task upgrades the database, and no task fails a run for it."""
 
+import json
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 from sqlalchemy import text
 from tests.support import postgres
-from tests.support.stories import a_record
+from tests.support.stories import a_plan, a_record, a_run, open_store
 
 from tipcflow.config.cluster import Cluster
 from tipcflow.domain import ExitRecord, MemberState
 from tipcflow.store import Store, migrate
 from tipcflow.store.engine import UnreachableError, make_engine, writing
 from tipcflow.store.migrate import WrongSchemaError
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
@@ -69,7 +73,7 @@ def test_a_task_waits_until_the_database_has_its_schema(
     upgrade = threading.Thread(target=others)
     upgrade.start()
     with Store.open_in_task(wait_s=60) as store:
-        assert store.runs() == []
+        assert store.runs.newest() == []
     upgrade.join()
 
 
@@ -93,11 +97,21 @@ def test_a_command_upgrades_its_own_file_and_no_servers_database(url: str, kind:
 
 def test_a_record_of_a_newer_runner_is_read() -> None:
     record: dict[str, Any] = a_record("r").model_dump(mode="json")
-    newer = {**record, "temperature": 7, "outputs": [{"path": "x", "exists": True, "colour": "red"}]}
+    newer = {**record, "temperature": 7, "outputs": [{"path": "x", "exists": True, "color": "red"}]}
     assert ExitRecord.model_validate(newer).outputs[0].path == "x"
     state = MemberState.model_validate({"node": "a", "record": newer, "legs": {"l": newer}, "mood": "good"})
     assert state.record is not None
     assert state.record.reason == record["reason"]
+
+
+def test_the_plan_of_a_newer_version_is_read(tmp_path: Path) -> None:
+    with open_store(tmp_path / "t.db") as store:
+        store.runs.create(a_run(), a_plan())
+        body = a_plan().model_dump(mode="json")
+        body["urgency"] = body["steps"][0]["urgency"] = 3
+        with writing(store.database.engine) as connection:
+            connection.execute(text("UPDATE plans SET body = :body"), {"body": json.dumps(body)})
+        assert store.plans.get(a_run().id) == a_plan()
 
 
 def test_configuration_stays_strict() -> None:

@@ -41,4 +41,4 @@ def test_the_import_graph_holds_the_packages(tool: ModuleType) -> None:
     edges = tool.import_graph()
     assert {"domain", "plan", "store", "check"} <= set(edges)
     assert edges["domain"] == set()
-    assert "execute" in edges["operators"]
+    assert "execute" in edges["tipcflow_operators"]

@@ -210,7 +210,7 @@ def test_proxy_command(server, tmp_path):
 
 
 def test_every_message(server):
-    """What a person reads, whole, with what differs from run to run replaced by names."""
+    """What a user reads, whole, with what differs from run to run replaced by names."""
     (server.folder / "empty").write_text("")
     (server.folder / "other").write_text((server.folder / "known_hosts").read_text())
     server.learn(server.folder / "stranger")

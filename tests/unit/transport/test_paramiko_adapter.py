@@ -53,6 +53,35 @@ def test_time_limit(transport):
     assert transport.run("true").exit_code == 0
 
 
+def test_a_line_without_end_is_not_kept(transport, monkeypatch):
+    monkeypatch.setattr("tipcflow.transport.paramiko_adapter.LINE_LIMIT", 1 << 20)
+    command = "echo a; head -c 900000 /dev/zero; echo; head -c 50000000 /dev/zero; echo"
+    with transport.stream(command) as lines:
+        assert next(lines) == b"a"
+        assert next(lines) == bytes(900_000)
+        with pytest.raises(InfraError, match="node a: the remote command printed a line of more than 1 MiB"):
+            next(lines)
+
+
+def test_an_answer_without_end_is_not_kept(transport, monkeypatch):
+    monkeypatch.setattr("tipcflow.transport.paramiko_adapter.ANSWER_LIMIT", 1 << 20)
+    with pytest.raises(InfraError, match="node a: the remote command printed more than 1 MiB"):
+        transport.run("yes", timeout=20)
+    assert transport.run("true").exit_code == 0
+
+
+def test_a_stream_ends_without_a_traceback_after_its_connection(transport, monkeypatch):
+    """The transport notices its end only when it sends the message that closes the channel."""
+    stream = transport.stream("echo a; sleep 60")
+    assert next(stream.__enter__()) == b"a"
+
+    def broken(*_: object) -> None:
+        raise EOFError
+
+    monkeypatch.setattr(transport.client.get_transport(), "_send_user_message", broken)
+    stream.__exit__(None, None, None)
+
+
 def test_stream_waits_longer_for_the_first_word(transport):
     with transport.stream("sleep 1.5; echo a; sleep 60", timeout=1.0, first=30.0) as lines:
         assert next(lines) == b"a"

@@ -96,7 +96,7 @@ class Harness:
 
 @pytest.fixture
 def reach(tmp_path: Path) -> Iterator[Callable[[str], tuple[Slow, ParamikoTransport]]]:
-    """`reach(held)`: the server's behaviour, and a connection to it."""
+    """`reach(held)`: the server's behavior, and a connection to it."""
     ends = []
 
     def make(held: str) -> tuple[Slow, ParamikoTransport]:

@@ -1,1 +1,4 @@
-"""Comparison of metrics with accepted earlier runs: baseline, level, pins, attribution."""
+"""Comparison of metrics with accepted earlier runs: baseline, level, pins, attribution.
+
+Public: `detector_limits`, `level`, `run_by_run`.
+"""

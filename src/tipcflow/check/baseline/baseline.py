@@ -1,28 +1,36 @@
 """Is the run slower, larger or less accurate than accepted earlier runs by more than noise?"""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
-from tipcflow.check.baseline.attribution import Excuses, excuses_of
+from tipcflow.check.baseline.attribution import Attribution, attribution_of
 from tipcflow.check.baseline.changes import changed_since
-from tipcflow.check.baseline.comparison import Confirm, Question
-from tipcflow.check.baseline.small_part import too_small
+from tipcflow.check.baseline.comparison import BaselineComparison, Confirm
+from tipcflow.check.baseline.small_part import negligible_reason
 from tipcflow.check.context import CheckContext
-from tipcflow.check.select import amount, passed, records, repeats_of
-from tipcflow.config.policy import MetricRule
-from tipcflow.domain import CheckResult, Facts, Status, StepKind, numbers_of, plain_metric
-from tipcflow.domain.numbers.metrics import by_iteration
+from tipcflow.check.select import format_amount, passed, records, repeats_of
+from tipcflow.config.policy import MetricRule, Policy
+from tipcflow.domain import CheckResult, Facts, MetricKey, Status, StepKind, numbers_of
+from tipcflow.domain.keys import ALL, EVAL, SLOWEST
+from tipcflow.domain.numbers.metrics import by_iteration, is_loss, objective, training_speed
 
 # Family of metrics -> prefix of the check's name.
 _NAMES = {"speed": "speed", "memory": "memory", "quality": "baseline"}
 _ACCURACY = "accuracy.history"
 _WORSE = (Status.REGRESSION, Status.UNCONFIRMED)
+# The metrics whose rules hold for a training that prints others instead.
+_SPEED, _LOSS = "batch_cost", "loss"
+# Durations include the start, downloads, caches and evaluations; their smallest relative change that counts.
+_DURATIONS, _COARSE = frozenset({"epoch_time", "wall_time"}), 0.25
 # The node runner samples a shorter job only a few times, so its peak is random.
 _MEMORY_KNOWN_AFTER_S = 2.0
 
 
 def against_baseline(facts: Facts, context: CheckContext) -> list[CheckResult]:
     """One result per (step, leg, metric) that the policy compares; for memory by rank, the worst rank.
+
+    A training without `batch_cost` is compared by the speed that it prints instead, or by its duration, and one
+    without `loss` by its other losses: by the rules of `batch_cost` and `loss`.
 
     A regression is suspected if the change exceeds both the floor and `z` robust standard deviations of the
     earlier runs, or, with enough history, if the change-point detector reports it. A suspected regression
@@ -32,106 +40,171 @@ def against_baseline(facts: Facts, context: CheckContext) -> list[CheckResult]:
     steps and legs are not compared, because their work differs from that of the baseline. Slowdowns
     explained by a slow node (`node_health`) are excluded. Data preparation is not evaluated.
     """
-    excuses = excuses_of(facts, context)
-    numbers = numbers_of(one for one in facts.measurements if passed(facts, one.step, one.leg))
-    ranked = {_plain_key(key) for key in numbers if ".rank" in key}
-    found: dict[str, list[CheckResult]] = {}
+    excuses = attribution_of(facts, context)
+    numbers = numbers_of(sample for sample in facts.measurements if passed(facts, sample.step, sample.leg))
+    ranked = {key.of(key.plain_metric) for key in numbers if key.rank is not None}
+    results: dict[tuple[str, MetricKey], list[CheckResult]] = {}
+    rules = _rules(facts, numbers, context)
     for key in numbers:
-        rule = context.policy.rule_of(key.rpartition("|")[2])
+        instead = None if key.metric.startswith(EVAL) else rules.get(key.of(key.plain_metric))
+        rule = instead or context.policy.rule_of(key.metric)
         # If values per rank exist, their sum is redundant.
-        summed = key.endswith(".all") and _plain_key(key) in ranked
+        summed = key.metric.endswith(ALL) and key.of(key.plain_metric) in ranked
         if rule is not None and not summed and not _prepares(facts, key):
-            said = _judged(facts, key, numbers, rule, context, excuses)
-            found.setdefault(f"{said.check}|{_plain_key(key)}", []).append(said)
-    return [_worst(several) for several in found.values()]
+            result = _judged(facts, key, numbers, rule, context, excuses)
+            results.setdefault((result.check, key.of(key.plain_metric)), []).append(result)
+    return [_worst(ranks) for ranks in results.values()]
 
 
-def _plain_key(key: str) -> str:
-    about, _, name = key.rpartition("|")
-    return f"{about}|{plain_metric(name)}"
+def _rules(facts: Facts, numbers: Mapping[MetricKey, float], context: CheckContext) -> dict[MetricKey, MetricRule]:
+    """Return the rules of metrics that stand for `batch_cost` and `loss` in a training that has neither."""
+    by_step: dict[str, set[str]] = {}
+    for key in numbers:
+        if not key.leg and key.metric == key.plain_metric:
+            by_step.setdefault(key.step, set()).add(key.metric)
+    rules: dict[MetricKey, MetricRule] = {}
+    for step, names in by_step.items():
+        if not any(repeat.kind is StepKind.TRAIN for repeat in repeats_of(facts, step)):
+            continue
+        for name, rule in {**_loss_rules(names, context), **_speed_rule(names, context.policy)}.items():
+            rules[MetricKey(step, "", name)] = rule
+    return rules
 
 
-def _prepares(facts: Facts, key: str) -> bool:
-    return any(one.kind is StepKind.PREPARE for one in repeats_of(facts, key.split("|")[0]))
+def _loss_rules(names: Collection[str], context: CheckContext) -> dict[str, MetricRule]:
+    """Return the rules of the losses that stand for `loss`; one that the policy names has its own rule."""
+    losses = {name for name in names if _is_loss(name, context)}
+    whole, rule = objective(losses), context.policy.metrics.get(_LOSS)
+    if rule is None or whole == _LOSS:
+        return {}
+    # Losses without a total may oppose each other, as in a GAN: a change is shown.
+    shown = rule.model_copy(update={"gating": rule.gating and bool(whole)})
+    return dict.fromkeys(({whole} if whole else losses) - context.policy.metrics.keys(), shown)
 
 
-def _worst(several: list[CheckResult]) -> CheckResult:
+def _speed_rule(names: Collection[str], policy: Policy) -> dict[str, MetricRule]:
+    """Return the rule of the metric that stands for `batch_cost`.
+
+    If the policy names the metric, its floor and `z` hold; `gating` is always that of `batch_cost`, because a
+    policy that only shows `ips` relies on `batch_cost`.
+    """
+    name, rule = training_speed(names), policy.metrics.get(_SPEED)
+    if rule is None or name in ("", _SPEED):
+        return {}
+    own = policy.metrics.get(name) or rule
+    least = _COARSE if name in _DURATIONS else 0.0
+    floor = max(own.floor or rule.floor or policy.floor_of(_SPEED), least)
+    return {name: rule.model_copy(update={"floor": floor, "z": own.z or rule.z})}
+
+
+def _is_loss(name: str, context: CheckContext) -> bool:
+    return is_loss(name, context.prints.losses)
+
+
+def _prepares(facts: Facts, key: MetricKey) -> bool:
+    return any(step.kind is StepKind.PREPARE for step in repeats_of(facts, key.step))
+
+
+def _worst(results: list[CheckResult]) -> CheckResult:
     """Return the result of the worst rank, with the values of all ranks."""
-    if len(several) == 1:
-        return several[0]
+    if len(results) == 1:
+        return results[0]
 
-    def bad(one: CheckResult) -> tuple[int, float]:
-        return one.status.severity, float(one.values.get("ratio", one.values["value"]))
+    def bad(result: CheckResult) -> tuple[int, bool, float]:
+        return (
+            result.status.severity,
+            "slowest" not in result.values,
+            float(result.values.get("ratio", result.values["value"])),
+        )
 
-    worst = max(several, key=bad)
-    ranks = {str(one.values["rank"]): one.values["value"] for one in several}
-    counted = [one for one in several if one.status is not Status.PASS]
-    reason = f"rank {worst.values['rank']} of {len(several)}: {worst.reason}" if counted else worst.reason
+    worst = max(results, key=bad)
+    if "rank" not in worst.values:
+        # The median over ranks and the mean of the slowest rank; the former if both have the same status.
+        confirm = any(result.values.get("confirm") for result in results)
+        return worst.model_copy(update={"values": worst.values | ({"confirm": True} if confirm else {})})
+    ranks = {str(result.values["rank"]): result.values["value"] for result in results}
+    counted = [result for result in results if result.status is not Status.PASS]
+    reason = f"rank {worst.values['rank']} of {len(results)}: {worst.reason}" if counted else worst.reason
     return worst.model_copy(update={"reason": reason, "values": {**worst.values, "ranks": ranks}})
 
 
 def _judged(
     facts: Facts,
-    key: str,
-    numbers: Mapping[str, float],
+    key: MetricKey,
+    numbers: Mapping[MetricKey, float],
     rule: MetricRule,
     context: CheckContext,
-    excuses: Excuses,
+    excuses: Attribution,
 ) -> CheckResult:
-    (step, leg, name), value = key.split("|"), numbers[key]
-    asked = Question(name, value, context.past(key), rule, context.policy, _confirm_of(key, context))
-    if ".rank" in name:
-        asked.values["rank"] = int(name.rpartition(".rank")[2])
-    status, reason = asked.answer()
+    value = numbers[key]
+    comparison = BaselineComparison(
+        key.metric, value, context.past(key), rule, context.policy, _confirm_of(key, context)
+    )
+    if _is_loss(key.plain_metric, context):
+        comparison.better = "lower"
+    if key.rank is not None:
+        comparison.values["rank"] = key.rank
+    status, reason = comparison.answer()
+    if key.metric.endswith(SLOWEST):
+        comparison.values["slowest"] = True
+        reason = f"slowest rank, mean: {reason}"
     if status in (*_WORSE, Status.IMPROVEMENT):
-        small = too_small(key, value - asked.base, rule, numbers, context)
+        small = negligible_reason(key, value - comparison.base, rule, numbers, context)
         if small:
-            asked.values.pop("confirm", None)
-            status, reason = Status.PASS, f"{asked.shown}, {small}"
+            comparison.values.pop("confirm", None)
+            status, reason = Status.PASS, f"{comparison.shown}, {small}"
     if status in _WORSE:
-        excuse = excuses.node(key, asked.cost, asked.values["limit"])
+        excuse = excuses.node(key, comparison.cost, comparison.values["limit"])
         if excuse:
-            asked.values.pop("confirm", None)
-            asked.values["explained_by"] = "node_health"
+            comparison.values.pop("confirm", None)
+            comparison.values["explained_by"] = "node_health"
             # If a slow node does not make the run an infra_failure, the explained metric remains unknown.
-            known = context.policy.node_health.gating
-            status = Status.INSUFFICIENT_DATA if known else Status.UNCONFIRMED
-            reason = f"{asked.shown}, {excuse}"
-    seconds = _seconds(facts, step, leg)
-    if asked.known.family == "memory" and seconds < _MEMORY_KNOWN_AFTER_S:
+            gating = context.policy.node_health.gating
+            status = Status.INSUFFICIENT_DATA if gating else Status.UNCONFIRMED
+            reason = f"{comparison.shown}, {excuse}"
+    seconds = _seconds(facts, key.step, key.leg)
+    if comparison.definition.family == "memory" and seconds < _MEMORY_KNOWN_AFTER_S:
         status = Status.INSUFFICIENT_DATA
-        reason = f"{amount(value, asked.known.unit)}; it ran {seconds:.1f} s, too short for its peak to be known"
-        asked.values.pop("confirm", None)
-    if status in _WORSE and (changed := changed_since(key, facts, context, asked.values.get("since"))):
-        asked.values["changed"] = changed
+        reason = (
+            f"{format_amount(value, comparison.definition.unit)}; ran {seconds:.1f} s; too short for a peak value"
+        )
+        comparison.values.pop("confirm", None)
+    if status in _WORSE and (changed := changed_since(key, facts, context, comparison.values.get("since"))):
+        comparison.values["changed"] = changed
         reason = f"{reason}; {changed}"
-    evaluated = name.startswith("eval.")
+    evaluated = key.metric.startswith(EVAL)
     return CheckResult(
-        check=_ACCURACY if evaluated else f"{_NAMES.get(asked.known.family, 'baseline')}.{asked.known.name}",
+        check=_ACCURACY
+        if evaluated
+        else f"{_NAMES.get(comparison.definition.family, 'baseline')}.{comparison.definition.name}",
         status=status,
         reason=reason,
-        step=step,
-        leg=leg,
-        metric=asked.known.name,
+        step=key.step,
+        leg=key.leg,
+        metric=comparison.definition.name,
         gating=rule.gating,
-        values=asked.values,
+        values=comparison.values,
     )
 
 
 def _seconds(facts: Facts, step: str, leg: str) -> float:
     """Return the duration of the longest job of a step or leg."""
-    ended = [one for each in repeats_of(facts, step) for one in records(facts, each.id, leg)]
+    ended = [record for repeat in repeats_of(facts, step) for record in records(facts, repeat.id, leg)]
     return max((record.duration_s for record in ended), default=_MEMORY_KNOWN_AFTER_S)
 
 
-def _confirm_of(key: str, context: CheckContext) -> Confirm:
-    by_mode = not by_iteration(plain_metric(key.rpartition("|")[2])) and key.split("|")[0] not in context.evaluable
+def _confirm_of(key: MetricKey, context: CheckContext) -> Confirm:
+    by_mode = not by_iteration(key.plain_metric) and key.step not in context.evaluable
     if context.unconfirmable and by_mode:
         return Confirm(missing=context.unconfirmable, impossible=True)
-    told = context.confirmation
-    if told is None:
+    confirmation = context.confirmation
+    if confirmation is None:
         return Confirm()
-    value = told.medians.get(key)
+    value = confirmation.medians.get(key)
+    if value is None and key.metric.endswith(SLOWEST):
+        # A confirm run with few iterations has only the median.
+        value = confirmation.medians.get(key.of(key.metric.removesuffix(SLOWEST)))
     if value is None or not math.isfinite(value):
-        return Confirm(missing=f"the confirm run {told.run} {told.missing or 'did not measure it'}")
+        missing = confirmation.missing or "did not measure it"
+        return Confirm(missing=f"the confirm run {confirmation.run} {missing}" if confirmation.run else missing)
     return Confirm(value)

@@ -7,7 +7,7 @@ from typing import Any
 
 from tipcflow.check.baseline.level import Level, level_of, limit_of
 from tipcflow.check.detect import Alert
-from tipcflow.check.select import amount
+from tipcflow.check.select import format_amount
 from tipcflow.config.policy import MetricRule, Policy
 from tipcflow.domain import Status, plain_metric
 from tipcflow.domain.numbers.metrics import Better, Metric, metric
@@ -20,6 +20,8 @@ _ALONE = 2
 _STRONG = 3.0
 # Times that a log may round to 0.
 _ROUNDED = frozenset({"reader_cost", "preprocess_time", "postprocess_time"})
+# A value of 0 and one of this size differ by the last digit that a log prints.
+_DIGIT, _DIGIT_S = 1e-5, 1e-3
 # Memory of a device that the run may not use.
 _UNUSED = frozenset({"peak_gpu", "gpu_rss", "max_mem_reserved", "max_mem_allocated"})
 _AGAIN = "run again to confirm or refute it"
@@ -37,7 +39,7 @@ class Confirm:
 
 
 @dataclass
-class Question:
+class BaselineComparison:
     """Is this value worse than those of earlier runs?
 
     Attributes:
@@ -62,19 +64,21 @@ class Question:
 
     def __post_init__(self) -> None:
         higher = self._better == "higher"
-        self._level = self.level or level_of(self.past, self.name, self.policy, higher_is_better=higher)
+        self._level = self.level or level_of(
+            self.past, self.name, self.policy, higher_is_better=higher, rule=self.rule
+        )
 
     @property
-    def known(self) -> Metric:
+    def definition(self) -> Metric:
         """The definition of the metric."""
         return metric(plain_metric(self.name))
 
     @property
     def _better(self) -> Better:
-        return self.better or self.known.better
+        return self.better or self.definition.better
 
     def _amount(self, value: float) -> str:
-        return amount(value, self.known.unit if self.unit is None else self.unit)
+        return format_amount(value, self.definition.unit if self.unit is None else self.unit)
 
     @property
     def base(self) -> float:
@@ -89,12 +93,16 @@ class Question:
     @property
     def shown(self) -> str:
         """The value and its baseline."""
+        if self.base == 0:
+            return f"{self.now}; the baseline of {len(self._level.runs)} runs is 0"
         ratio = f"{self.value / self.base:.3f} x the baseline {self._amount(self.base)}"
         return f"{self.now}, {ratio} of {len(self._level.runs)} runs"
 
     @property
     def cost(self) -> float:
         """How many times worse than the baseline."""
+        if self.base == 0:
+            return math.inf
         if self._better == "lower":
             return self.value / self.base
         return self.base / self.value if self.value > 0 else math.inf
@@ -102,33 +110,56 @@ class Question:
     def answer(self) -> Answer:
         """(status, reason)."""
         past, needed = self._level.past, self.policy.min_history
-        self.values |= {"value": self.value, "unit": self.known.unit, "n": len(past), "needed": needed}
+        self.values |= {"value": self.value, "unit": self.definition.unit, "n": len(past), "needed": needed}
         if self._no_measurement():
-            return Status.FAILED, f"{self.now} is not a measurement: {self.known.name} is above 0"
+            return Status.FAILED, f"{self.now} is not a measurement: {self.definition.name} is above 0"
         if not past:
-            return Status.INSUFFICIENT_DATA, f"{self.now}; no earlier run to compare with, {needed} are missing"
+            return Status.INSUFFICIENT_DATA, f"{self.now}; 0 of {needed} earlier runs"
         if len(past) < needed:
             ratio = f"{self.value / past[-1]:.3f} x the last run" if past[-1] else "previous value was 0"
             return Status.INSUFFICIENT_DATA, f"{self.now}, {ratio}; {len(past)} of {needed} earlier runs"
         level, base = self._level, self.base
         self.values["n"] = len(level.runs)
         if base == 0:
-            return Status.INSUFFICIENT_DATA, f"{self.now}; the baseline of {len(level.runs)} runs is 0"
+            return self._from_zero()
         self.values |= {"baseline": base, "last": past[-1], "ratio": self.value / base}
         worse, limit = self._worse(self.value), level.limit
         if not (math.isfinite(worse) and math.isfinite(limit)):
-            return Status.INSUFFICIENT_DATA, f"{self.shown}: numbers that cannot be compared"
+            return Status.INSUFFICIENT_DATA, f"{self.shown}: values that cannot be compared"
         self.values["limit"] = limit
         return self._judged(worse, limit)
 
+    def _from_zero(self) -> Answer:
+        """All or most earlier runs had 0: no ratio exists, and any value for the worse is beyond every limit."""
+        digit = _DIGIT_S if self.definition.name in _ROUNDED else _DIGIT
+        if abs(self.value) <= digit and self._level.exact:
+            return Status.PASS, f"{self.shown}; the difference is a rounded digit"
+        better = {"lower": self.value <= 0, "higher": self.value >= 0}.get(self._better, True)
+        if better:
+            equal = self.value == 0 and self._level.exact
+            return (Status.PASS if equal else Status.INSUFFICIENT_DATA), self.shown
+        if not self._level.exact:
+            return Status.INSUFFICIENT_DATA, f"{self.shown}, and its runs differ"
+        self.values["limit"] = 0.0
+        again, missing = self.confirm.value, self.confirm.missing
+        if again is None and not self.confirm.impossible:
+            self.values["confirm"] = True
+            if not missing and self.rule.gating:
+                return Status.UNCONFIRMED, f"{self.shown}: {_AGAIN}"
+        if again is None:
+            return Status.REGRESSION, f"{self.shown} ({missing or 'no confirm run requested'})"
+        if again == 0 or (again > 0) != (self.value > 0):
+            return Status.PASS, f"{self.shown}, but the confirm run measured {self._amount(again)}: not confirmed"
+        return Status.REGRESSION, f"{self.shown}, and the confirm run measured {self._amount(again)}"
+
     def _no_measurement(self) -> bool:
         """Whether the value cannot be a measurement: work takes time and memory."""
-        if self.value > 0 or self.known.family not in ("speed", "memory"):
+        if self.value > 0 or self.definition.family not in ("speed", "memory"):
             return False
         if self.value < 0:
             return True
-        unused = self.known.name in _UNUSED and not any(self._level.past)
-        return not (unused or self.known.name in _ROUNDED)
+        unused = self.definition.name in _UNUSED and not any(self._level.past)
+        return not (unused or self.definition.name in _ROUNDED)
 
     def _worse(self, value: float) -> float:
         """The relative change for the worse; negative if the value is better."""
@@ -139,14 +170,14 @@ class Question:
         look = self._level.look(self.value, self.confirm.value)
         if look.alert is not None:
             return self._moved(look.alert)
-        if worse > limit or (look.asked and worse > 0):
+        if worse > limit or (look.confirm_requested and worse > 0):
             return self._doubted(worse, limit)
-        if worse >= -limit and not look.asked:
+        if worse >= -limit and not look.confirm_requested:
             return Status.PASS, f"{self.shown}, within {limit:.1%}"
         alone = self._level.gate is None or self._level.worse_before or self._level.exact
         if worse < -limit and alone:
-            return Status.IMPROVEMENT, f"{self.shown}; {limit:.1%} would be noise"
-        return Status.PASS, f"{self.shown}, better perhaps: further runs will tell"
+            return Status.IMPROVEMENT, f"{self.shown}; limit {limit:.1%}"
+        return Status.PASS, f"{self.shown}, possible improvement; more runs required"
 
     def _moved(self, alert: Alert) -> Answer:
         """The change-point detector reports a change."""
@@ -157,7 +188,7 @@ class Question:
 
     def _doubted(self, worse: float, limit: float) -> Answer:
         """Worse than noise explains: the confirm run decides; without one, the reason says so."""
-        noise = f"{limit:.1%} would be noise" if worse > limit else "more than this history's noise"
+        noise = f"limit {limit:.1%}" if worse > limit else "more than this history's noise"
         beyond = f"{self.shown}; {noise}"
         if self.confirm.value is None:
             return self._unconfirmed(beyond, worse, limit)
@@ -178,20 +209,20 @@ class Question:
             self.values["confirm"] = True
             if not missing and self.rule.gating:
                 return Status.UNCONFIRMED, f"{beyond}: {_AGAIN}"
-        missing = missing or "no confirm run is asked for"
+        missing = missing or "no confirm run requested"
         if worse > _ALONE * limit:
             return Status.REGRESSION, f"{beyond}; more than {_ALONE * limit:.1%} needs no confirm run ({missing})"
-        if worse > limit and self._level.exact and self.known.family == "quality":
+        if worse > limit and self._level.exact and self.definition.family == "quality":
             return Status.REGRESSION, f"{beyond}; all {len(self._level.runs)} earlier runs are equal ({missing})"
         if self._confirmed_before():
-            return Status.REGRESSION, f"{beyond}, and the run before was worse as well ({missing})"
+            return Status.REGRESSION, f"{beyond}; previous run also beyond the limit ({missing})"
         if not self._strong(worse):
             return Status.PASS, f"{self.shown}, within {limit:.1%}"
         return Status.UNCONFIRMED, f"{beyond}; not confirmed: {missing}"
 
     def _strong(self, worse: float) -> bool:
         """Whether a change is too large to pass unless it is refuted."""
-        return worse > limit_of(self._level.runs, self._level.floor, min(_STRONG, self._level.z))
+        return worse > limit_of(self._level.steady, self._level.floor, min(_STRONG, self._level.z), base=self.base)
 
     def _confirmed_before(self) -> bool:
         """Whether the previous run was also worse than its predecessors: one slow run is not a regression.

@@ -5,9 +5,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tipcflow.check.baseline.level import level_of
+from tipcflow.check.context import past_values
 from tipcflow.check.detect.limits import RUNS, limits_of
 from tipcflow.config.policy import Policy
-from tipcflow.domain import PastRun, plain_metric
+from tipcflow.domain import PastRun
+from tipcflow.domain.numbers.limits import limit
 from tipcflow.domain.numbers.metrics import metric
 
 # Years that false alerts are counted over: none in 100 is below 0.03 a year with 95 % probability.
@@ -34,21 +36,20 @@ def gate_limits(
         within_s: time limit of the false-alert simulation, seconds. A short limit reduces the years; rows that
             are not simulated because of the limit have `cut` true.
     """
-    keys = sorted({key for one in history for key in one.medians})
-    keys = [key for key in keys if policy.rule_of(key.rpartition("|")[2]) is not None]
+    keys = sorted({key for run in history for key in run.medians})
+    keys = [key for key in keys if policy.rule_of(key.metric) is not None]
     years = YEARS if within_s is None else max(_LEAST, min(YEARS, int(within_s / _A_YEAR_S / max(1, len(keys)))))
     until = None if within_s is None else clock() + within_s
     rows = []
     for key in keys:
-        step, leg, name = key.split("|")
-        level = level_of([one.medians[key] for one in history if key in one.medians], name, policy)
-        values, rule = level.runs, policy.gate_of(name)
+        level = level_of(past_values(history, key), key.metric, policy)
+        values, rule = level.runs, policy.gate_of(key.metric)
         cut = until is not None and clock() >= until and len(values) >= rule.min_history
-        higher = metric(plain_metric(name)).better == "higher"
-        found = limits_of(values, rule, higher_is_better=higher, years=0 if cut else years)
-        row = {"step": step, "leg": leg, "metric": name, "runs": found.runs, "sigma": found.sigma}
-        row |= {"smallest": found.smallest, "false_per_year": found.false_per_year}
-        rows.append({**row, "simulated_years": found.simulated_years, "cut": cut})
+        higher = metric(key.plain_metric).better == "higher"
+        limits = limits_of(values, rule, higher_is_better=higher, years=0 if cut else years)
+        row: dict[str, Any] = {"step": key.step, "leg": key.leg, "metric": key.metric, "runs": len(values)}
+        row |= {"sigma": limits.sigma, "smallest": limits.smallest, "false_per_year": limits.false_per_year}
+        rows.append({**row, "simulated_years": limits.simulated_years, "cut": cut})
     return rows
 
 
@@ -65,7 +66,7 @@ def gate_section(
     years = sum(row["simulated_years"] for row in counted)
     false = sum(row["false_per_year"] * row["simulated_years"] for row in counted)
     cut = sum(row["cut"] for row in rows)
-    words = f"false alerts of {cut} of {len(rows)} numbers were not counted: the {within_s:g} s for it were over"
+    words = f"false-alert rate unknown for {cut} of {len(rows)} metrics (time limit {limit(within_s)})"
     return {
         "policy": policy.name,
         "within_runs": RUNS,

@@ -6,16 +6,16 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from statistics import NormalDist, median
 
+from tipcflow.check.baseline.trend import without_trend
 from tipcflow.check.detect import Alert, Gate
-from tipcflow.config.policy import Policy
+from tipcflow.config.policy import MetricRule, Policy
 from tipcflow.domain import plain_metric
 from tipcflow.domain.numbers.metrics import metric
+from tipcflow.domain.numbers.spread import MAD_TO_SIGMA
 
-# 1.4826 * MAD is the standard deviation of a normal distribution.
-_MAD_TO_SIGMA = 1.4826
 # The outliers excluded from a standard deviation must not hide that most runs are close to each other.
 _MOST_MADS = 3.0
 # Values that differ by less than this share are equal: sums of the same samples in another order are.
@@ -28,11 +28,11 @@ class Look:
 
     Attributes:
         alert: the change point that the run raises; None if it raises none.
-        asked: whether the detector requested a confirm run, to distinguish a change from an outlier.
+        confirm_requested: whether the detector requested a confirm run, to distinguish a change from an outlier.
     """
 
     alert: Alert | None = None
-    asked: bool = False
+    confirm_requested: bool = False
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,7 @@ class Level:
         worse_before: whether `past` ends with a change for the worse that is not accepted.
         floor: the smallest relative change that counts.
         z: how many robust standard deviations a change must also exceed.
+        higher: whether a higher value is better.
     """
 
     past: tuple[float, ...]
@@ -58,6 +59,7 @@ class Level:
     worse_before: bool
     floor: float
     z: float
+    higher: bool = False
 
     @property
     def runs(self) -> tuple[float, ...]:
@@ -72,7 +74,12 @@ class Level:
     @property
     def limit(self) -> float:
         """The relative change beyond which a difference from `base` is no longer noise; `base` must not be 0."""
-        return limit_of(self.runs, self.floor, self.z)
+        return limit_of(self.steady, self.floor, self.z, base=self.base)
+
+    @cached_property
+    def steady(self) -> tuple[float, ...]:
+        """The runs of the level without a trend for the worse, which is not noise."""
+        return without_trend(self.runs, higher_is_better=self.higher)
 
     @property
     def exact(self) -> bool:
@@ -94,41 +101,50 @@ class Level:
         if self.gate is None or self.worse_before:
             return Look()
         gate = self.gate.copy()
-        before = gate.asked
+        before = gate.requests
         alert = gate.judge(len(self.past), value, lambda: confirm)
-        return Look(alert, gate.asked > before)
+        return Look(alert, gate.requests > before)
 
 
-def level_of(past: Sequence[float], name: str, policy: Policy, *, higher_is_better: bool | None = None) -> Level:
+def level_of(
+    past: Sequence[float],
+    name: str,
+    policy: Policy,
+    *,
+    higher_is_better: bool | None = None,
+    rule: MetricRule | None = None,
+) -> Level:
     """Return the level of earlier runs by a policy: its window (`history`), floors and change-point detector.
 
     Args:
         past: medians of accepted runs, oldest first; finite.
         name: name of the metric, as in `numbers_of`.
         higher_is_better: overrides the metric's definition.
+        rule: overrides the policy's rule of the metric.
     """
     values = tuple(past[-policy.history :])
-    rule = policy.rule_of(name)
-    floor, z = policy.floor_of(name), (rule and rule.z) or policy.z
-    if len(values) < policy.detect.min_history:
-        return Level(values, 0, len(values), None, False, floor, z)
+    rule = rule or policy.rule_of(name)
+    floor, z = (rule and rule.floor) or policy.floor_of(name), (rule and rule.z) or policy.z
     higher = metric(plain_metric(name)).better == "higher" if higher_is_better is None else higher_is_better
-    gate = Gate(higher, policy.gate_of(name))
+    if len(values) < policy.detect.min_history:
+        return Level(values, 0, len(values), None, False, floor, z, higher)
+    gate = Gate(higher, policy.gate_of(name).model_copy(update={"floor": floor}))
     start, end = 0, None
-    for index, one in enumerate(values):
-        change = gate.judge(index, one, lambda: None)
+    for index, value in enumerate(values):
+        change = gate.judge(index, value, lambda: None)
         if change is None:
             continue
         if change.direction == "worse":
             end = change.since if end is None else end
         elif end is None or _back(values[change.since : index + 1], values[start:end], floor, higher):
             start, end = change.since, None
-    return Level(values, start, len(values) if end is None else end, gate, end is not None, floor, z)
+    return Level(values, start, len(values) if end is None else end, gate, end is not None, floor, z, higher)
 
 
-def limit_of(runs: Sequence[float], floor: float, z: float) -> float:
-    """The larger of the floor and `z` robust standard deviations of the runs, relative to their median."""
-    return max(floor, z * robust_sigma(runs) / abs(median(runs)))
+def limit_of(runs: Sequence[float], floor: float, z: float, *, base: float | None = None) -> float:
+    """The larger of the floor and `z` robust standard deviations of the runs, relative to `base` (default: their
+    median), which must not be 0."""
+    return max(floor, z * robust_sigma(runs) / abs(median(runs) if base is None else base))
 
 
 def robust_sigma(runs: Sequence[float]) -> float:
@@ -138,13 +154,13 @@ def robust_sigma(runs: Sequence[float]) -> float:
     runs this is far more precise than the median deviation (MAD), which is only a bound here.
     """
     base = median(runs)
-    off = sorted(abs(one - base) for one in runs)
+    off = sorted(abs(run - base) for run in runs)
     left_out = max(1, len(off) // 10)
-    kept = off[:-left_out]
-    if len(kept) < 2:
-        return _MAD_TO_SIGMA * median(off)
-    spread = math.sqrt(math.fsum(one * one for one in kept) / (len(kept) - 1))
-    return min(_without_tails(left_out / len(off)) * spread, _MOST_MADS * _MAD_TO_SIGMA * median(off))
+    central = off[:-left_out]
+    if len(central) < 2:
+        return MAD_TO_SIGMA * median(off)
+    spread = math.sqrt(math.fsum(deviation * deviation for deviation in central) / (len(central) - 1))
+    return min(_without_tails(left_out / len(off)) * spread, _MOST_MADS * MAD_TO_SIGMA * median(off))
 
 
 @lru_cache(maxsize=256)

@@ -14,10 +14,11 @@ from tipcflow.check.baseline.node_speed import Probed, probed
 from tipcflow.check.context import CheckContext
 from tipcflow.check.select import passed
 from tipcflow.domain import CheckResult, Facts, Measurement, Phase, Status, StepKind, numbers_of, without_repeat
+from tipcflow.domain.keys import SLOWEST
 from tipcflow.domain.numbers.metrics import metric
+from tipcflow.domain.numbers.spread import MAD_TO_SIGMA
 
 NAME = "node_health"
-_MAD_TO_SIGMA = 1.4826
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Kind:
 
 
 @dataclass(frozen=True)
-class SickNode:
+class DegradedNode:
     """A degraded node.
 
     Attributes:
@@ -47,6 +48,11 @@ class SickNode:
     slower: int
     of: int
 
+    @property
+    def slowdown(self) -> str:
+        """The slowest probe and its factor, in words."""
+        return f"probe {self.probe.removeprefix('probe.')} {self.factor:.2f}x slower"
+
 
 @dataclass(frozen=True)
 class Health:
@@ -60,7 +66,7 @@ class Health:
 
     probes: dict[str, dict[str, Probed]]
     kinds: dict[str, list[Kind]]
-    sick: dict[str, SickNode]
+    sick: dict[str, DegradedNode]
 
 
 def health_of(facts: Facts, context: CheckContext) -> Health:
@@ -69,15 +75,15 @@ def health_of(facts: Facts, context: CheckContext) -> Health:
     kinds: dict[str, list[Kind]] = {}
     sick = {}
     for node, steps in probes.items():
-        slow = {step: found for step, found in steps.items() if found.slow}
+        slow = {step: entry for step, entry in steps.items() if entry.slow}
         if not slow:
             continue
         kinds[node] = _kinds(_timed(facts, node, slow), facts, context)
         slower = sum(kind.slower for kind in kinds[node])
         if slower and slower >= context.policy.node_health.share * len(kinds[node]):
-            worst = max(slow.values(), key=lambda one: one.factor)
+            worst = max(slow.values(), key=lambda entry: entry.factor)
             probe = max(worst.slow, key=lambda name: worst.factors[name])
-            sick[node] = SickNode(node, worst.factor, probe, frozenset(slow), slower, len(kinds[node]))
+            sick[node] = DegradedNode(node, worst.factor, probe, frozenset(slow), slower, len(kinds[node]))
     return Health(probes, kinds, sick)
 
 
@@ -87,7 +93,7 @@ def node_health(facts: Facts, context: CheckContext) -> list[CheckResult]:
     values: dict[str, Any] = {
         "nodes": {
             node: {
-                "probes": {step: found.factors for step, found in steps.items()},
+                "probes": {step: entry.factors for step, entry in steps.items()},
                 "factors": {kind.name: kind.factor for kind in health.kinds.get(node, ())},
             }
             for node, steps in health.probes.items()
@@ -102,54 +108,55 @@ def node_health(facts: Facts, context: CheckContext) -> list[CheckResult]:
 def _answer(facts: Facts, health: Health, context: CheckContext) -> tuple[Status, str]:
     if health.sick:
         named = [
-            f"node {one.node} itself was {one.factor:.2f} x slower than usual ({one.probe} in "
-            f"{', '.join(sorted(one.steps))}), and {one.slower} of {one.of} kinds of numbers there were slower"
-            for one in health.sick.values()
+            f"node {degraded.node} degraded: {degraded.slowdown} ({', '.join(sorted(degraded.steps))}); "
+            f"{degraded.slower} of {degraded.of} metrics slower"
+            for degraded in health.sick.values()
         ]
         return Status.INFRA_FAILURE, "; ".join(named)
     needed = context.policy.min_history
     if not health.probes:
         if len(context.history) < needed:
             return Status.INSUFFICIENT_DATA, f"{len(context.history)} of {needed} earlier runs"
-        had = max((len(past) for known in context.probes.values() for past in known.values()), default=0)
+        had = max((len(past) for probes in context.probes.values() for past in probes.values()), default=0)
         if had < needed:
             return Status.INSUFFICIENT_DATA, f"{had} of {needed} earlier runs with probes of these nodes"
         return Status.INSUFFICIENT_DATA, "the node runner's probes of this run are missing"
-    slow = sorted(node for node, steps in health.probes.items() if any(one.slow for one in steps.values()))
+    slow = sorted(node for node, steps in health.probes.items() if any(entry.slow for entry in steps.values()))
     if slow:
-        return Status.PASS, f"the probes of {', '.join(slow)} were slow, what was measured there was not"
+        return Status.PASS, f"probes on {', '.join(slow)} were slow; the metrics of the run were not"
     return Status.PASS, f"probes of {len(health.probes)} nodes: none was slower than usual"
 
 
 def _timed(facts: Facts, node: str, steps: dict[str, Probed]) -> list[Measurement]:
     return [
-        one
-        for one in facts.measurements
-        if one.node == node
-        and without_repeat(one.step) in steps
-        and metric(one.metric).family == "speed"
-        and one.phase is not Phase.EVAL
+        measurement
+        for measurement in facts.measurements
+        if measurement.node == node
+        and without_repeat(measurement.step) in steps
+        and metric(measurement.metric).family == "speed"
+        and measurement.phase is not Phase.EVAL
     ]
 
 
 def _kinds(measured: list[Measurement], facts: Facts, context: CheckContext) -> list[Kind]:
     """What was measured on a node and can be compared, by metric and kind of step."""
     steps = {without_repeat(step.id): step.kind for step in facts.plan.steps}
-    kept = [one for one in measured if passed(facts, one.step, one.leg)]
-    found: dict[tuple[str, StepKind], list[tuple[float, bool]]] = defaultdict(list)
-    for key, value in numbers_of(kept).items():
-        step, _, name = key.split("|")
+    usable = [measurement for measurement in measured if passed(facts, measurement.step, measurement.leg)]
+    by_kind: dict[tuple[str, StepKind], list[tuple[float, bool]]] = defaultdict(list)
+    for key, value in numbers_of(usable).items():
         past = context.past(key)
+        if key.metric.endswith(SLOWEST):
+            continue  # the same samples
         comparable = len(past) >= context.policy.min_history and median(past) > 0 and value > 0
-        if comparable and step in steps:
-            found[name, steps[step]].append(_compared(value, past, name, context))
+        if comparable and key.step in steps:
+            by_kind[key.metric, steps[key.step]].append(_compared(value, past, key.metric, context))
     return [
         Kind(
             name=f"{name} of {kind.value}",
             factor=median(factor for factor, _ in compared),
             slower=sum(slower for _, slower in compared) * 2 > len(compared),
         )
-        for (name, kind), compared in sorted(found.items())
+        for (name, kind), compared in sorted(by_kind.items())
     ]
 
 
@@ -157,6 +164,6 @@ def _compared(value: float, past: list[float], name: str, context: CheckContext)
     """(how many times slower, whether that is beyond floor and noise)."""
     base = median(past)
     factor = value / base if metric(name).better == "lower" else base / value
-    noise = _MAD_TO_SIGMA * median(abs(one - base) for one in past) / base
+    noise = MAD_TO_SIGMA * median(abs(past_value - base) for past_value in past) / base
     limit = max(context.policy.floor_of(name), context.policy.node_health.sigmas * noise)
     return factor, math.isfinite(factor) and factor - 1 > limit

@@ -10,8 +10,7 @@ from statistics import median
 from tipcflow.check.context import CheckContext
 from tipcflow.domain import Facts, last_attempts, without_repeat
 from tipcflow.domain.numbers.metrics import PROBES
-
-_MAD_TO_SIGMA = 1.4826
+from tipcflow.domain.numbers.spread import MAD_TO_SIGMA
 
 
 @dataclass(frozen=True)
@@ -35,20 +34,22 @@ class Probed:
 def probed(facts: Facts, context: CheckContext) -> dict[str, dict[str, Probed]]:
     """Node -> step (without its repeat) -> what the probes tell; only what can be compared."""
     values: dict[tuple[str, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for one in last_attempts(facts.measurements):
-        if one.metric in PROBES:
-            values[one.node, without_repeat(one.step)][one.metric].append(one.value)
-    found: dict[str, dict[str, Probed]] = {}
-    for (node, step), several in sorted(values.items()):
+    for measurement in last_attempts(facts.measurements):
+        if measurement.metric in PROBES:
+            values[measurement.node, without_repeat(measurement.step)][measurement.metric].append(
+                measurement.value
+            )
+    by_node: dict[str, dict[str, Probed]] = {}
+    for (node, step), by_name in sorted(values.items()):
         factors, slow = {}, []
-        for name, timed in sorted(several.items()):
+        for name, timed in sorted(by_name.items()):
             past = context.probes.get(node, {}).get(name, ())
             base = median(past) if len(past) >= context.policy.min_history else 0.0
             if base > 0:
                 factors[name] = median(timed) / base
-                noise = _MAD_TO_SIGMA * median(abs(value - base) for value in past) / base
+                noise = MAD_TO_SIGMA * median(abs(value - base) for value in past) / base
                 limit = max(context.policy.node_health.probe, context.policy.node_health.sigmas * noise)
                 slow += [name] if factors[name] - 1 > limit else []
         if factors:
-            found.setdefault(node, {})[step] = Probed(factors, tuple(slow))
-    return found
+            by_node.setdefault(node, {})[step] = Probed(factors, tuple(slow))
+    return by_node

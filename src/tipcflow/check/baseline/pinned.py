@@ -2,15 +2,16 @@
 
 from statistics import median
 
-from tipcflow.check.baseline.attribution import Excuses, excuses_of
+from tipcflow.check.baseline.attribution import Attribution, attribution_of
 from tipcflow.check.context import CheckContext, Pin
-from tipcflow.check.select import amount, passed, repeats_of
+from tipcflow.check.select import format_amount, passed, repeats_of
 from tipcflow.config.policy import MetricRule
-from tipcflow.domain import CheckResult, Facts, Status, numbers_of, plain_metric
+from tipcflow.domain import CheckResult, Facts, MetricKey, Status, numbers_of, plain_metric
+from tipcflow.domain.keys import SLOWEST
 from tipcflow.domain.numbers.metrics import metric
 
 NAME = "baseline.pinned"
-# One slow run is no drift: this one and the two before it have to agree.
+# One slow run is not a drift: this one and the two before it have to agree.
 RUNS = 3
 # Not printed by the suite.
 _BY_RUNNER = frozenset({"peak_rss", "peak_gpu", "wall_time"})
@@ -25,7 +26,7 @@ def against_pinned(facts: Facts, context: CheckContext) -> list[CheckResult]:
     """
     if not context.pins:
         return []
-    excuses, numbers = excuses_of(facts, context), numbers_of(facts.measurements)
+    excuses, numbers = attribution_of(facts, context), numbers_of(facts.measurements)
     # A confirm run does only what is in doubt.
     partial = context.run is not None and context.run.trigger == "confirm"
     return [
@@ -35,38 +36,41 @@ def against_pinned(facts: Facts, context: CheckContext) -> list[CheckResult]:
     ]
 
 
-def _missing(facts: Facts, key: str, pin: Pin, context: CheckContext) -> CheckResult:
-    step, leg, name = key.split("|")
-    known = metric(plain_metric(name))
+def _missing(facts: Facts, key: MetricKey, pin: Pin, context: CheckContext) -> CheckResult:
+    definition = metric(key.plain_metric)
     unknown = Status.INSUFFICIENT_DATA
-    pinned = f"{pin.who} pinned {key} ({amount(pin.value, known.unit)}, run {pin.run})"
+    pinned = f"{pin.who} pinned {key} ({format_amount(pin.value, definition.unit)}, run {pin.run})"
     return CheckResult(
         check=NAME,
         # A step that did not end well says so itself; what the node runner measures may miss a short job.
-        status=Status.FAILED if known.name not in _BY_RUNNER and _ended_well(facts, step, leg) else unknown,
-        reason=f"{pinned}: the run has no such number",
-        step=step,
-        leg=leg,
-        metric=known.name,
-        gating=_rule(name, context).gating,
-        values={"pinned": pin.value, "run": pin.run, "who": pin.who, "why": pin.why, "key": key},
+        status=Status.FAILED if _is_expected(key) and _ended_well(facts, key.step, key.leg) else unknown,
+        reason=f"{pinned}: no value in this run",
+        step=key.step,
+        leg=key.leg,
+        metric=definition.name,
+        gating=_rule(key.metric, context).gating,
+        values={"pinned": pin.value, "run": pin.run, "who": pin.who, "why": pin.why, "key": str(key)},
     )
+
+
+def _is_expected(key: MetricKey) -> bool:
+    """Whether the suite prints the metric in every run; the slowest rank is known from 20 samples on."""
+    return key.plain_metric not in _BY_RUNNER and not key.metric.endswith(SLOWEST)
 
 
 def _ended_well(facts: Facts, step: str, leg: str) -> bool:
     repeats = repeats_of(facts, step)
-    return bool(repeats) and all(passed(facts, one.id, leg) for one in repeats)
+    return bool(repeats) and all(passed(facts, repeat.id, leg) for repeat in repeats)
 
 
 def _rule(name: str, context: CheckContext) -> MetricRule:
     return context.policy.rule_of(name) or context.policy.metrics.get(plain_metric(name), MetricRule())
 
 
-def _judged(key: str, value: float, pin: Pin, context: CheckContext, excuses: Excuses) -> CheckResult:
-    step, leg, name = key.split("|")
-    known = metric(plain_metric(name))
-    rule = _rule(name, context)
-    floor = context.policy.floor_of(name)
+def _judged(key: MetricKey, value: float, pin: Pin, context: CheckContext, excuses: Attribution) -> CheckResult:
+    definition = metric(key.plain_metric)
+    rule = _rule(key.metric, context)
+    floor = context.policy.floor_of(key.metric)
     recent = [*context.past(key)[-(RUNS - 1) :], value]
     values = {
         "pinned": pin.value,
@@ -82,26 +86,29 @@ def _judged(key: str, value: float, pin: Pin, context: CheckContext, excuses: Ex
             check=NAME,
             status=status,
             reason=reason,
-            step=step,
-            leg=leg,
-            metric=known.name,
+            step=key.step,
+            leg=key.leg,
+            metric=definition.name,
             gating=rule.gating,
             values=values,
         )
 
     if len(recent) < RUNS or not pin.value:
-        missing = f"{RUNS - len(recent)} runs are missing" if pin.value else "the pinned value is 0"
-        return result(Status.INSUFFICIENT_DATA, f"{amount(value, known.unit)}; {missing}")
+        missing = f"{RUNS - len(recent)} more runs required" if pin.value else "the pinned value is 0"
+        return result(Status.INSUFFICIENT_DATA, f"{format_amount(value, definition.unit)}; {missing}")
     now = values["value"] = median(recent)
     change = (now - pin.value) / abs(pin.value)
-    worse = {"lower": change, "higher": -change}.get(known.better, 0.0)
+    worse = {"lower": change, "higher": -change}.get(definition.better, 0.0)
     shown = (
-        f"{amount(now, known.unit)} over {RUNS} runs, {now / pin.value:.3f} x what {pin.who} pinned "
-        f"({amount(pin.value, known.unit)}, run {pin.run})"
+        f"{format_amount(now, definition.unit)} over {RUNS} runs, {now / pin.value:.3f} x what {pin.who} pinned "
+        f"({format_amount(pin.value, definition.unit)}, run {pin.run})"
     )
     excuse = excuses.node(key, 1 + worse, floor) if worse > floor else ""
     if excuse:
-        return result(Status.INSUFFICIENT_DATA, f"{shown}, {excuse}")
+        # If a slow node does not make the run an infra_failure, the explained metric remains unknown.
+        known_node = context.policy.node_health.gating
+        status = Status.INSUFFICIENT_DATA if known_node else Status.UNCONFIRMED
+        return result(status, f"{shown}, {excuse}")
     if worse > floor:
-        return result(Status.REGRESSION, f"{shown}; {floor:.1%} was allowed")
+        return result(Status.REGRESSION, f"{shown}; limit {floor:.1%}")
     return result(Status.IMPROVEMENT if worse < -floor else Status.PASS, shown)

@@ -4,9 +4,9 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tipcflow.check.baseline.comparison import Confirm, Question
+from tipcflow.check.baseline.comparison import BaselineComparison, Confirm
 from tipcflow.check.baseline.level import level_of
-from tipcflow.check.detect import Point, Series
+from tipcflow.check.detect import Alert, Point, Series
 from tipcflow.config.policy import MetricRule, Policy
 from tipcflow.domain import ConfigError, Status, plain_metric
 from tipcflow.domain.numbers.metrics import METRICS, Better, metric
@@ -23,12 +23,14 @@ class JudgedPoint:
     Attributes:
         index: of the point, from 0.
         ratio: value over baseline; None where there is none.
+        change: of a regression or an improvement.
     """
 
     index: int
     status: Status
     ratio: float | None
     reason: str
+    change: Alert | None = None
 
 
 def number_name(name: str, policy: Policy) -> str:
@@ -37,17 +39,22 @@ def number_name(name: str, policy: Policy) -> str:
     Raises:
         ConfigError: the policy does not judge the metric.
     """
-    for one in (name, f"eval.{name}"):
-        if policy.rule_of(one) is not None and metric(plain_metric(one)).better != "none":
-            return one
-    evaluated = {one for one in METRICS if policy.rule_of(f"eval.{one}") is not None}
-    known = sorted({*policy.metrics} | evaluated)
+    for candidate in (name, f"eval.{name}"):
+        if policy.rule_of(candidate) is not None and metric(plain_metric(candidate)).better != "none":
+            return candidate
+    evaluated = {candidate for candidate in METRICS if policy.rule_of(f"eval.{candidate}") is not None}
+    evaluable = sorted({*policy.metrics} | evaluated)
     raise ConfigError(
-        f"policy {policy.name} does not judge this metric", key="--metric", found=name, expected=", ".join(known)
+        f"policy {policy.name} does not evaluate this metric",
+        key="--metric",
+        found=name,
+        expected=", ".join(evaluable),
     )
 
 
-def judge_run_by_run(series: Series, name: str, policy: Policy) -> Iterator[JudgedPoint]:
+def judge_run_by_run(
+    series: Series, name: str, policy: Policy, *, accept_changes: bool = False
+) -> Iterator[JudgedPoint]:
     """The answer for each point, in order, from the points before it that would have been accepted.
 
     A confirm sample is looked at only where the checks ask for a confirm run. Where it is missing then, the
@@ -55,41 +62,68 @@ def judge_run_by_run(series: Series, name: str, policy: Policy) -> Iterator[Judg
 
     Args:
         name: of the number, as `number_name` says; the series says itself which direction is better.
+        accept_changes: a regression or an improvement starts a new history with the runs of the new level, as if a
+            user accepted it. Otherwise a regression joins no history.
     """
-    rule = policy.rule_of(name) or MetricRule()
-    accepted: list[float] = []
+    judge = _Judge(series, name, policy)
     for index, point in enumerate(series.points):
         if point.value is None:
             yield JudgedPoint(index, Status.NOT_RUN, None, "the run has no samples")
             continue
-        judged = _judged(index, point, point.value, series, accepted, name, rule, policy)
-        if judged.status not in _NOT_ACCEPTED:
-            accepted.append(point.value)
+        judged = judge.point(index, point, point.value)
+        if judged.change is not None and accept_changes:
+            judge.restart(judged.change)
+        elif judged.status not in _NOT_ACCEPTED:
+            judge.accepted.append((index, point.value))
         yield judged
 
 
-def _judged(
-    index: int,
-    point: Point,
-    value: float,
-    series: Series,
-    accepted: list[float],
-    name: str,
-    rule: MetricRule,
-    policy: Policy,
-) -> JudgedPoint:
-    past = accepted[-policy.history :]
-    level = level_of(past, name, policy, higher_is_better=series.higher_is_better)
-    better: Better = "higher" if series.higher_is_better else "lower"
+class _Judge:
+    """Judges the points of a series.
 
-    def asked(confirm: Confirm) -> Question:
-        return Question(name, value, past, rule, policy, confirm, better=better, unit=series.unit, level=level)
+    Attributes:
+        accepted: index and value of the points in the history, oldest first.
+    """
 
-    question = asked(Confirm())
-    status, reason = question.answer()
-    if question.values.get("confirm"):
-        missing = "" if point.confirm is not None else _NO_SAMPLE
-        question = asked(Confirm(point.confirm, missing))
+    def __init__(self, series: Series, name: str, policy: Policy) -> None:
+        self._series, self._name, self._policy = series, name, policy
+        self._rule = policy.rule_of(name) or MetricRule()
+        self.accepted: list[tuple[int, float]] = []
+
+    def restart(self, change: Alert) -> None:
+        """Start a new history with the accepted points of the new level and the point that shows it."""
+        value = self._series.points[change.index].value
+        assert value is not None
+        self.accepted = [entry for entry in self.accepted if entry[0] >= change.since] + [(change.index, value)]
+
+    def point(self, index: int, point: Point, value: float) -> JudgedPoint:
+        """The answer for a point, with its confirm sample if the checks request one."""
+        past = self.accepted[-self._policy.history :]
+        values, higher = [number for _, number in past], self._series.higher_is_better
+        level = level_of(values, self._name, self._policy, higher_is_better=higher)
+        better: Better = "higher" if higher else "lower"
+
+        def compare(confirm: Confirm) -> BaselineComparison:
+            about = self._name, value, values, self._rule, self._policy, confirm
+            return BaselineComparison(*about, better=better, unit=self._series.unit, level=level)
+
+        question = compare(Confirm())
         status, reason = question.answer()
-    ratio = question.values.get("ratio", math.nan)
-    return JudgedPoint(index, status, ratio if math.isfinite(ratio) else None, reason)
+        confirm = point.confirm if question.values.get("confirm") else None
+        if question.values.get("confirm"):
+            question = compare(Confirm(confirm, "" if confirm is not None else _NO_SAMPLE))
+            status, reason = question.answer()
+        details = question.values
+        ratio = details.get("ratio", math.nan)
+        change = None
+        if status in (Status.REGRESSION, Status.IMPROVEMENT):
+            since = details.get("since", len(past))
+            change = Alert(
+                index=index,
+                since=past[since][0] if since < len(past) else index,
+                direction="worse" if status is Status.REGRESSION else "better",
+                size=details.get("size", (value - level.base) / abs(level.base) if level.base else 1.0),
+                confidence=details.get("confidence"),
+                confirmed=confirm is not None,
+            )
+        return JudgedPoint(index, status, ratio if math.isfinite(ratio) else None, reason, change)

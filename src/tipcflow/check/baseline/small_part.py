@@ -5,13 +5,14 @@ from statistics import median
 
 from tipcflow.check.context import CheckContext
 from tipcflow.config.policy import MetricRule
+from tipcflow.domain import MetricKey
 
 # A change of a part counts when it is this share of what counts for the whole.
 _SHARE = 0.5
 
 
-def too_small(
-    key: str, change: float, rule: MetricRule, numbers: Mapping[str, float], context: CheckContext
+def negligible_reason(
+    key: MetricKey, change: float, rule: MetricRule, numbers: Mapping[MetricKey, float], context: CheckContext
 ) -> str:
     """Return why a change is negligible, '' if it is not or the metric is not part of another one.
 
@@ -21,7 +22,7 @@ def too_small(
     """
     if not rule.part_of:
         return ""
-    whole = f"{key.rpartition('|')[0]}|{rule.part_of}"
+    whole = key.of(rule.part_of)
     past = context.past(whole)
     usual = median(past) if past else numbers.get(whole, 0.0)
     least = _SHARE * context.policy.floor_of(rule.part_of)

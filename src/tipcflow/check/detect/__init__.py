@@ -1,4 +1,7 @@
-"""Change-point detection in series of measurements, without I/O."""
+"""Change-point detection in series of measurements, without I/O.
+
+Public: `__all__`, `series`.
+"""
 
 from tipcflow.check.detect.gate import Gate
 from tipcflow.check.detect.judge import judge_series

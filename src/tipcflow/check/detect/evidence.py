@@ -7,7 +7,6 @@ from itertools import islice
 from operator import sub
 
 from tipcflow.check.detect.noise import (
-    MAD_TO_SIGMA,
     SCALE_EFFICIENCY,
     TINY,
     Noise,
@@ -16,13 +15,14 @@ from tipcflow.check.detect.noise import (
     learn,
     middle_of,
 )
+from tipcflow.domain.numbers.spread import MAD_TO_SIGMA
 
 _SPLIT_CLIP = 3.0
 # From this many runs on, the new level's own scatter is also used.
 _TELLING = 4
 # Upper bound of a relative change: JSON has no infinity.
 _LARGEST = 1e9
-# Median of |difference of two neighbours| -> standard deviation of one.
+# Median of |difference of two neighbors| -> standard deviation of one.
 _DIFFERENCE_TO_SIGMA = MAD_TO_SIGMA / math.sqrt(2)
 
 
@@ -68,9 +68,9 @@ def best_split(values: Sequence[float], middle: float, span: int, least: int) ->
     near = clipped(values, middle - limit, middle + limit)
     mean = sum(near) / count
     best, chosen, end = -1.0, 1, 0.0
-    for new, one in enumerate(near[: -1 - min(span, count - least) : -1], 1):
+    for new, value in enumerate(near[: -1 - min(span, count - least) : -1], 1):
         # The sum of deviations from the common mean, squared, in units of its variance but for a common factor.
-        end += one - mean
+        end += value - mean
         score = end * end / (new * (count - new))
         if score > best:
             best, chosen = score, new
@@ -96,7 +96,7 @@ def weigh(before: Sequence[float], after: Sequence[float], prior: Prior, drift: 
     # Seen from the new level's side, so that a change is positive and what drift explains is taken off.
     sign = scale if shift > 0 else -scale
     drifted = drift * abs(level) * scale * (new + old) / 2
-    together = sum(clipped([(one - level) * sign - drifted for one in after], -most, most))
+    together = sum(clipped([(value - level) * sign - drifted for value in after], -most, most))
     variance = new * _inflation(noise.correlation, new) + new * new * _inflation(noise.correlation, old) / old
     score = _as_normal(max(0.0, together) / math.sqrt(variance), noise.freedom)
     largest = _as_normal(new * most / math.sqrt(variance), noise.freedom)
@@ -112,7 +112,7 @@ def _pooled(old: Noise, new: Noise) -> Noise:
 
 
 def _inflation(correlation: float, count: int) -> float:
-    """Variance of a mean of `count` neighbours, over that of independent ones."""
+    """Variance of a mean of `count` neighbors, over that of independent ones."""
     if correlation == 0:
         return 1.0
     rest = 1 - correlation

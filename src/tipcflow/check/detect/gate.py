@@ -27,7 +27,7 @@ _QUARTILES = 1.349
 _FORGOTTEN, _MOST_WEIGHT = 20.0, 120.0
 # Quartiles estimate a standard deviation only roughly: a deviation beyond this is always an outlier.
 _FAR = 5.0
-# Nearer to the middle than this, in standard deviations, the last run alone is no change.
+# Nearer to the middle than this, in standard deviations, the last run alone is not a change.
 _NEAR = 1.5
 
 
@@ -37,7 +37,7 @@ class Gate:
 
     higher_is_better: bool
     rule: DetectRule
-    asked: int = 0
+    requests: int = 0
 
     def __post_init__(self) -> None:
         self._prior = Prior()
@@ -62,7 +62,7 @@ class Gate:
                 was the node, and enters no history.
         """
         if node_moved:
-            self.asked += 1
+            self.requests += 1
             second = ask()
             if second is None:
                 return None
@@ -77,29 +77,29 @@ class Gate:
         self._add(index, value)
         if len(self._values) <= rule.min_history or not suspicious:
             return None
-        found = self._evidence()
-        if not (found.score >= rule.ask and self._large(found)):
+        evidence = self._evidence()
+        if not (evidence.score >= rule.ask and self._large(evidence)):
             return None
-        self.asked += 1
+        self.requests += 1
         second = ask()
         if second is None:
-            alone = found.score >= rule.alone and found.new >= rule.alone_runs + found.noise.odd
-            return self._raise(index, found, False) if alone else None
+            alone = evidence.score >= rule.alone and evidence.new >= rule.alone_runs + evidence.noise.odd
+            return self._raise(index, evidence, False) if alone else None
         self._add(index, second)
         again = self._evidence()
         sure = again.score >= self._needed(again) and again.new >= _CONFIRMED_RUNS + again.noise.odd
         agrees = (second - again.noise.level) / again.shift >= _AGREES if again.shift else False
-        if not (sure and agrees and self._large(again) and again.shift * found.shift > 0):
+        if not (sure and agrees and self._large(again) and again.shift * evidence.shift > 0):
             return None
         return self._raise(index, again, True)
 
-    def _needed(self, found: Evidence) -> float:
+    def _needed(self, evidence: Evidence) -> float:
         """Fewer splits were tried for a run and its confirm run alone; where many runs are odd, both may be."""
-        if found.new > _CONFIRMED_RUNS:
+        if evidence.new > _CONFIRMED_RUNS:
             return self.rule.confirmed
-        if not found.noise.heavy:
+        if not evidence.noise.heavy:
             return self.rule.first
-        return max(self.rule.first, min(self.rule.confirmed + _BOTH_ODD, _REACHABLE * found.most))
+        return max(self.rule.first, min(self.rule.confirmed + _BOTH_ODD, _REACHABLE * evidence.most))
 
     def _as_far(self, second: float, value: float) -> bool:
         middle = middle_of(self._ordered) if self._ordered else value
@@ -138,30 +138,30 @@ class Gate:
         count = len(ordered)
         spread = (ordered[count * 3 // 4] - ordered[count // 4]) / _QUARTILES
         if abs(old - ordered[count // 2]) > _FAR * spread:
-            known = self._prior
-            weight = known.outliers_weight + _FORGOTTEN
-            share = (known.outliers * known.outliers_weight + 1) / weight
-            self._prior = replace(known, outliers=share, outliers_weight=min(weight, _MOST_WEIGHT))
+            prior = self._prior
+            weight = prior.outliers_weight + _FORGOTTEN
+            share = (prior.outliers * prior.outliers_weight + 1) / weight
+            self._prior = replace(prior, outliers=share, outliers_weight=min(weight, _MOST_WEIGHT))
 
     def _evidence(self) -> Evidence:
         """The better of two: the split that fits best, and the last run (with its confirm run) alone."""
         rule, values = self.rule, self._values
         middle, spread = self._middle_and_spread()
         new = best_split(values, middle, rule.span, _LEAST)
-        found = weigh(values[:-new], values[-new:], self._prior, rule.drift)
+        best = weigh(values[:-new], values[-new:], self._prior, rule.drift)
         last = 2 if self._points[-1] == self._points[-2] else 1
         if new == last or abs(sum(values[-last:]) / last - middle) < _NEAR * spread:
-            return found
+            return best
         alone = weigh(values[:-last], values[-last:], self._prior, rule.drift)
-        return alone if alone.score > found.score else found
+        return alone if alone.score > best.score else best
 
-    def _large(self, found: Evidence) -> bool:
-        level = abs(found.noise.level)
-        return abs(found.shift) >= max(self.rule.floor * level, self.rule.floor_sigmas * found.noise.sigma)
+    def _large(self, evidence: Evidence) -> bool:
+        level = abs(evidence.noise.level)
+        return abs(evidence.shift) >= max(self.rule.floor * level, self.rule.floor_sigmas * evidence.noise.sigma)
 
-    def _raise(self, index: int, found: Evidence, confirmed: bool) -> Alert:
-        since = self._points[-found.new]
-        noise = found.noise
+    def _raise(self, index: int, evidence: Evidence, confirmed: bool) -> Alert:
+        since = self._points[-evidence.new]
+        noise = evidence.noise
         level = abs(noise.level)
         self._prior = Prior(
             sigma=noise.sigma / level if level > 0 else 0.0,
@@ -171,13 +171,13 @@ class Gate:
             correlation=noise.correlation,
             correlation_weight=min(10.0 + noise.count, 40.0),
         )
-        kept = [(one, at) for one, at in zip(self._values, self._points, strict=True) if at >= since]
-        self._values = [one for one, _ in kept]
-        self._points = [at for _, at in kept]
+        recent = [(value, at) for value, at in zip(self._values, self._points, strict=True) if at >= since]
+        self._values = [value for value, _ in recent]
+        self._points = [at for _, at in recent]
         self._ordered = sorted(self._values)
         self._up = self._down = 0.0
-        worse: Direction = "worse" if (found.shift < 0) == self.higher_is_better else "better"
-        return Alert(index, since, worse, found.size, confidence(found.score), confirmed)
+        worse: Direction = "worse" if (evidence.shift < 0) == self.higher_is_better else "better"
+        return Alert(index, since, worse, evidence.size, confidence(evidence.score), confirmed)
 
 
 def _nobody() -> float | None:

@@ -11,8 +11,8 @@ from tipcflow.config.policy import DetectRule
 
 def judge_series(series: Sequence[Series], rule: DetectRule) -> Iterator[tuple[Alert, ...]]:
     """The alerts of each series, in order."""
-    for one, moved in zip(series, moved_together(series), strict=True):
-        yield tuple(_alerts(one, rule, moved))
+    for metric_series, moved in zip(series, moved_together(series), strict=True):
+        yield tuple(_alerts(metric_series, rule, moved))
 
 
 def _alerts(series: Series, rule: DetectRule, moved: frozenset[int]) -> Iterator[Alert]:

@@ -15,7 +15,7 @@ RUNS, _SURE = 12, 1.645
 _MEDIAN, _LEARNING = 1.571, 1.15
 # Runs in a year of weeks, and how many of them a simulated series has.
 _YEAR, _LENGTH = 52, 104
-# Resampling draws blocks of neighbours, which preserves their correlation.
+# Resampling draws blocks of neighbors, which preserves their correlation.
 _BLOCK = 3
 
 

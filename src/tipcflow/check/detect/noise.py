@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import islice
 from operator import mul
 
-# Of a normal distribution: standard deviation / median absolute deviation.
-MAD_TO_SIGMA = 1.4826
+from tipcflow.domain.numbers.spread import MAD_TO_SIGMA
+
 # Stands for a spread of 0; its square is still a number.
 TINY = 1e-150
 # Deviations are clipped at this many robust standard deviations; 1.022 corrects a normal's clipped variance.
@@ -54,7 +54,7 @@ class Noise:
         sigma: robust standard deviation of one run, in the series' unit.
         freedom: degrees of freedom of `sigma`.
         outliers: share of runs that are far off.
-        correlation: of neighbours, never below 0.
+        correlation: of neighbors, never below 0.
         tails: share of runs beyond `_CLIP` standard deviations, outliers among them.
     """
 
@@ -83,14 +83,14 @@ def learn(values: Sequence[float], prior: Prior) -> Noise:
     ordered = sorted(values)
     middle = middle_of(ordered)
     # Of values in order these are two rows in order: quickly sorted.
-    spread = MAD_TO_SIGMA * middle_of(sorted([abs(one - middle) for one in ordered]))
+    spread = MAD_TO_SIGMA * middle_of(sorted([abs(value - middle) for value in ordered]))
     believed = prior.sigma * abs(middle)
     rough = max(spread, 0.3 * believed, TINY)
     near = _LOCATION_CLIP * rough
     level = _clipped_sum(ordered, middle - near, middle + near) / count
     limit = _CLIP * rough
     inside = level - limit <= ordered[0] and ordered[-1] <= level + limit
-    deviations = [one - level for one in (values if inside else clipped(values, level - limit, level + limit))]
+    deviations = [value - level for value in (values if inside else clipped(values, level - limit, level + limit))]
     squares: float = sum(map(mul, deviations, deviations))
     informative = SCALE_EFFICIENCY * (count - 1)
     variance = _CLIP_BIAS * squares / (count - 1) if count > 1 else 0.0
@@ -113,16 +113,16 @@ def learn(values: Sequence[float], prior: Prior) -> Noise:
 
 
 def _correlation(deviations: list[float], squares: float, level: float, prior: Prior) -> float:
-    """Correlation of neighbours; the prior's where the deviations are only the rounding of the mean."""
+    """Correlation of neighbors; the prior's where the deviations are only the rounding of the mean."""
     count = len(deviations)
     rounding = _ROUNDING * level
     if squares <= rounding * rounding * count:
         return prior.correlation
     products: float = sum(map(mul, deviations, islice(deviations, 1, None)))
     # A mean that was estimated from the same values makes them look 1/n less alike than they are.
-    found = products / squares + 1 / count
+    estimate = products / squares + 1 / count
     weight = prior.correlation_weight
-    return max(0.0, min(0.8, (weight * prior.correlation + count * found) / (weight + count)))
+    return max(0.0, min(0.8, (weight * prior.correlation + count * estimate) / (weight + count)))
 
 
 def _beyond(ordered: Sequence[float], level: float, limit: float) -> int:
@@ -132,7 +132,7 @@ def _beyond(ordered: Sequence[float], level: float, limit: float) -> int:
 
 def _clipped_sum(ordered: Sequence[float], low: float, high: float) -> float:
     """The sum of values in order, those beyond a limit put on it."""
-    # Finite limits: 0 times an infinite one is no number.
+    # Finite limits: 0 times an infinite one is not a number.
     low, high = max(low, ordered[0]), min(high, ordered[-1])
     first, last = bisect_left(ordered, low), bisect_right(ordered, high)
     return first * low + sum(ordered[first:last]) + (len(ordered) - last) * high
@@ -140,7 +140,7 @@ def _clipped_sum(ordered: Sequence[float], low: float, high: float) -> float:
 
 def clipped(values: Sequence[float], low: float, high: float) -> list[float]:
     """The values, those beyond a limit put on it."""
-    return [one if low < one < high else (high if one >= high else low) for one in values]
+    return [value if low < value < high else (high if value >= high else low) for value in values]
 
 
 def middle_of(ordered: Sequence[float]) -> float:

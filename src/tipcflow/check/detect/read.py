@@ -16,6 +16,7 @@ _FORM = (
 )
 _NUMBERS = frozenset({int, float})
 _SHOWN = 80
+_MISSING = object()
 
 
 def read_series(lines: Iterable[str], *, file: str) -> Iterator[Series]:
@@ -27,7 +28,7 @@ def read_series(lines: Iterable[str], *, file: str) -> Iterator[Series]:
         file: names the text in errors.
 
     Raises:
-        ConfigError: at the first line that is no series: file, line, key, what was found and what was expected.
+        ConfigError: at the first line that is not a series: file, line, key, what was found and what was expected.
     """
     for number, line in enumerate(lines, 1):
         if line.strip():
@@ -41,18 +42,18 @@ class _Line:
         self.file, self.number = file, number
 
     def series(self, text: str) -> Series:
-        found = self._json(text)
-        if not isinstance(found, dict):
-            self._wrong("", "is no object", found, _FORM)
-        direction = self._text(found, "direction", "")
+        document = self._json(text)
+        if not isinstance(document, dict):
+            self._wrong("", "is not a JSON object", document, _FORM)
+        direction = self._text(document, "direction", "")
         if direction not in ("higher", "lower"):
             self._wrong("direction", "unknown", direction, "higher or lower")
-        points = self._get(found, "points", "")
+        points = self._get(document, "points", "")
         if not isinstance(points, list):
-            self._wrong("points", "is no list", points, "a list of points")
+            self._wrong("points", "is not a JSON array", points, "a list of points")
         return Series(
-            id=self._text(found, "id", ""),
-            unit=self._text(found, "unit", ""),
+            id=self._text(document, "id", ""),
+            unit=self._text(document, "unit", ""),
             higher_is_better=direction == "higher",
             points=tuple([self._point(point, at) for at, point in enumerate(points)]),
         )
@@ -70,7 +71,7 @@ class _Line:
     def _point(self, point: Any, at: int) -> Point:
         key = f"points[{at}]"
         if not isinstance(point, dict):
-            self._wrong(key, "is no object", point, '{"run", "node", "samples": […]}')
+            self._wrong(key, "is not a JSON object", point, '{"run", "node", "samples": […]}')
         samples = self._get(point, "samples", key)
         return Point(
             run=self._text(point, "run", key),
@@ -81,18 +82,18 @@ class _Line:
 
     def _median(self, samples: Any, key: str) -> float | None:
         if not isinstance(samples, list):
-            self._wrong(key, "is no list", samples, "a list of numbers")
+            self._wrong(key, "is not a JSON array", samples, "a list of numbers")
         if not samples:
             return None
         if not _NUMBERS.issuperset(map(type, samples)):
-            at = next(at for at, one in enumerate(samples) if type(one) not in _NUMBERS)
-            self._wrong(f"{key}[{at}]", "is no number", samples[at], "a finite number")
+            at = next(at for at, sample in enumerate(samples) if type(sample) not in _NUMBERS)
+            self._wrong(f"{key}[{at}]", "is not a JSON number", samples[at], "a finite number")
         try:
             ordered = sorted(map(float, samples))
         except OverflowError:
             ordered = [math.inf]
         if not math.isfinite(sum(ordered)):
-            at = next((at for at, one in enumerate(samples) if not _finite(one)), -1)
+            at = next((at for at, sample in enumerate(samples) if not _finite(sample)), -1)
             if at >= 0:
                 self._wrong(f"{key}[{at}]", "is not finite", samples[at], "a finite number")
         return middle_of(ordered)
@@ -100,31 +101,31 @@ class _Line:
     def _text(self, holder: dict[str, Any], name: str, key: str) -> str:
         value = self._get(holder, name, key)
         if not isinstance(value, str):
-            self._wrong(f"{key}.{name}" if key else name, "is no text", value, "a text")
+            self._wrong(f"{key}.{name}" if key else name, "is not a JSON string", value, "a string")
         return value
 
     def _get(self, holder: dict[str, Any], name: str, key: str) -> Any:
         try:
             return holder[name]
         except KeyError:
-            self._wrong(f"{key}.{name}" if key else name, "is missing", None, _FORM)
+            self._wrong(f"{key}.{name}" if key else name, "is missing", _MISSING, _FORM)
 
-    def _wrong(self, key: str, message: str, found: Any, expected: str) -> NoReturn:
-        shown = "" if message == "is missing" else found if isinstance(found, str) else _shown(found)
+    def _wrong(self, key: str, message: str, value: Any, expected: str) -> NoReturn:
+        shown = "" if value is _MISSING else value if isinstance(value, str) else _shown(value)
         raise self._error(key, message, shown, expected)
 
-    def _error(self, key: str, message: str, found: str, expected: str) -> ConfigError:
-        return ConfigError(message, file=self.file, line=self.number, key=key, found=found, expected=expected)
+    def _error(self, key: str, message: str, shown: str, expected: str) -> ConfigError:
+        return ConfigError(message, file=self.file, line=self.number, key=key, found=shown, expected=expected)
 
 
-def _finite(one: float) -> bool:
+def _finite(number: float) -> bool:
     try:
-        return math.isfinite(one)
+        return math.isfinite(number)
     except OverflowError:
         return False
 
 
-def _shown(found: Any) -> str:
-    if type(found) is int and abs(found) > 10**_SHOWN:
+def _shown(value: Any) -> str:
+    if type(value) is int and abs(value) > 10**_SHOWN:
         return "an integer of more than 80 digits"
-    return json.dumps(found, ensure_ascii=False)[:_SHOWN]
+    return json.dumps(value, ensure_ascii=False)[:_SHOWN]

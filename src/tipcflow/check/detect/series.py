@@ -44,7 +44,8 @@ class Alert:
         index: the point at which it is raised, counted from 0.
         since: the first point that belongs to the new level, as far as it is known when it is raised.
         size: (new level - old level) / |old level|: -0.03 is 3 % lower, whichever direction is better.
-        confidence: 1 - the probability that noise like this history's gives evidence as strong, at one look.
+        confidence: 1 - the probability that noise like this history's gives evidence as strong, at one look; None
+            where the limit of the checks decided, not the detector.
         confirmed: whether a confirm run was part of the evidence.
     """
 
@@ -52,5 +53,5 @@ class Alert:
     since: int
     direction: Direction
     size: float
-    confidence: float
+    confidence: float | None
     confirmed: bool

@@ -30,12 +30,12 @@ def moved_together(series: Sequence[Series]) -> list[frozenset[int]]:
     if not shared:
         return [nowhere] * len(series)
     moves: dict[Place, list[float]] = defaultdict(list)
-    for one in series:
-        if any(point.run in shared for point in one.points):
-            for place, off in _deviations(one):
+    for metric_series in series:
+        if any(point.run in shared for point in metric_series.points):
+            for place, off in _deviations(metric_series):
                 moves[place].append(off)
     moved = frozenset(place for place, offs in moves.items() if one_sided(offs))
-    return [_of_nodes(one, moved) if moved else nowhere for one in series]
+    return [_of_nodes(metric_series, moved) if moved else nowhere for metric_series in series]
 
 
 def one_sided(offs: Sequence[float]) -> bool:
@@ -49,8 +49,8 @@ def one_sided(offs: Sequence[float]) -> bool:
 def _shared(series: Iterable[Series]) -> frozenset[str]:
     """Runs that at least `_METRICS` series have; those without a name are not the same run."""
     having: dict[str, int] = defaultdict(int)
-    for one in series:
-        for run in {point.run for point in one.points}:
+    for metric_series in series:
+        for run in {point.run for point in metric_series.points}:
             having[run] += 1
     return frozenset(run for run, count in having.items() if count >= _METRICS and run)
 
@@ -71,7 +71,7 @@ def _deviations(series: Series) -> Iterable[tuple[Place, float]]:
     """How far each run was from those before, in robust standard deviations; worse is positive."""
     worse = -1.0 if series.higher_is_better else 1.0
     order: list[float] = []
-    kept: list[float] = []
+    window: list[float] = []
     for place, point in zip(_places(series), series.points, strict=True):
         if point.value is None:
             continue
@@ -80,20 +80,20 @@ def _deviations(series: Series) -> Iterable[tuple[Place, float]]:
             middle = order[count // 2]
             spread = (order[count * 3 // 4] - order[count // 4]) / _QUARTILES
             yield place, worse * (point.value - middle) / max(spread, 2e-3 * abs(middle), TINY)
-        kept.append(point.value)
+        window.append(point.value)
         insort(order, point.value)
-        if len(kept) > _WINDOW:
-            del order[bisect_left(order, kept.pop(0))]
+        if len(window) > _WINDOW:
+            del order[bisect_left(order, window.pop(0))]
 
 
 def _of_nodes(series: Series, moved: frozenset[Place]) -> frozenset[int]:
     """The points of one series at which it was the node, seen along its own runs."""
-    found: set[int] = set()
+    indices: set[int] = set()
     row: list[str] = []
     for index, (place, point) in enumerate(zip(_places(series), series.points, strict=True)):
         if point.value is None:
             continue
         row = [*row, point.node] if place in moved else []
         if row and len(set(row)) == 1 and len(row) <= _RUNS:
-            found.add(index)
-    return frozenset(found)
+            indices.add(index)
+    return frozenset(indices)

@@ -1,4 +1,7 @@
-"""Expected, found and missing evidence of a run."""
+"""Expected, found and missing evidence of a run.
+
+Public: `__all__`, `expected`.
+"""
 
 from tipcflow.check.evidence.expected import expected
 from tipcflow.check.evidence.found import found_in

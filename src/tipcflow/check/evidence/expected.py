@@ -3,9 +3,21 @@
 from collections.abc import Iterable, Sequence
 
 from tipcflow.check.evidence.found import known_of
-from tipcflow.check.select import named
+from tipcflow.check.select import matches_any
 from tipcflow.config.suite import Prints
-from tipcflow.domain import Evidence, Expectation, Leg, PastRun, Plan, Source, Step, StepKind, without_repeat
+from tipcflow.domain import (
+    Evidence,
+    EvidenceKey,
+    Expectation,
+    Leg,
+    PastRun,
+    Plan,
+    Source,
+    Step,
+    StepKind,
+    without_repeat,
+)
+from tipcflow.domain.keys import SLOWEST
 from tipcflow.params.modes import BENCHMARK
 
 # Kinds of evidence that history tells of a training process, not of a step as a whole.
@@ -22,24 +34,24 @@ def expected(
         history: accepted runs that it is compared with, oldest first.
         min_history: evidence that this many last runs all had is expected; with fewer runs none is.
     """
-    pieces: dict[str, Expectation] = {}
+    pieces: dict[EvidenceKey, Expectation] = {}
     benchmark = plan.mode.partition(":")[0] == BENCHMARK
-    known = _always(history, min_history)
+    usual = _always(history, min_history)
     for step in plan.steps:
         if step.not_run or step.kind is StepKind.PREPARE:
             continue
         planned = _of_plan(step, prints, benchmark=benchmark)
-        for piece in (*planned, *_of_history(step, prints, known, min_history)):
+        for piece in (*planned, *_of_history(step, prints, usual, min_history)):
             # What history tells of a piece is more than that peers may have it.
-            if piece.id not in pieces or pieces[piece.id].source is Source.PEERS:
-                pieces[piece.id] = piece
+            if piece.key not in pieces or pieces[piece.key].source is Source.PEERS:
+                pieces[piece.key] = piece
     return tuple(pieces.values())
 
 
 def node_of(step: Step, rank: int) -> str:
     """The node that a rank of a training belongs on."""
-    each = max(1, step.world_size // len(step.nodes))
-    return step.nodes[min(rank // each, len(step.nodes) - 1)]
+    per_node = max(1, step.world_size // len(step.nodes))
+    return step.nodes[min(rank // per_node, len(step.nodes) - 1)]
 
 
 def _of_plan(step: Step, prints: Prints, *, benchmark: bool) -> Iterable[Expectation]:
@@ -73,7 +85,7 @@ def _of_training(step: Step, prints: Prints, *, benchmark: bool) -> Iterable[Exp
         yield Expectation(
             kind=Evidence.LENGTH,
             step=step.id,
-            because="every rank that logs trains as long as the others and as the params file says",
+            because="training length equals that of the other ranks and the params file",
             epochs=step.epochs,
             iterations=step.iterations,
         )
@@ -92,28 +104,32 @@ def _of_leg(step: Step, leg: Leg) -> Iterable[Expectation]:
         )
 
 
-def _of_history(step: Step, prints: Prints, known: frozenset[str], runs: int) -> Iterable[Expectation]:
+def _of_history(step: Step, prints: Prints, usual: frozenset[EvidenceKey], runs: int) -> Iterable[Expectation]:
     legs = {"", *(leg.id for leg in step.legs if not leg.not_run)}
     because = f"each of the last {runs} accepted runs has it"
-    for key in sorted(known):
-        kind, of, leg, what = key.split("|", 3)
-        if of != without_repeat(step.id) or leg not in legs or named(what, prints.may_be_missing):
+    for key in sorted(usual):
+        if (
+            key.step != without_repeat(step.id)
+            or key.leg not in legs
+            or matches_any(key.what, prints.may_be_missing)
+            or key.what.endswith(SLOWEST)
+        ):
             continue
-        rank = int(what) if kind in _OF_RANKS else -1
+        rank = int(key.what) if key.kind in _OF_RANKS else -1
         if rank < max(1, step.world_size):
             yield Expectation(
-                kind=Evidence(kind),
+                kind=Evidence(key.kind),
                 step=step.id,
-                leg=leg,
+                leg=key.leg,
                 rank=rank,
                 node=node_of(step, rank) if rank >= 0 else "",
-                metric="" if rank >= 0 else what,
+                metric="" if rank >= 0 else key.what,
                 source=Source.HISTORY,
                 because=because,
             )
 
 
-def _always(history: Sequence[PastRun], min_history: int) -> frozenset[str]:
+def _always(history: Sequence[PastRun], min_history: int) -> frozenset[EvidenceKey]:
     last = history[-min_history:]
     if len(last) < min_history:
         return frozenset()

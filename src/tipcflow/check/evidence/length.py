@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from tipcflow.check.select import RankKey, iterations
-from tipcflow.domain import Expectation, Facts, Measurement, Step
+from tipcflow.domain import Expectation, Facts, Measurement, PrintedProgress, Step
 
 # How much fewer lines than earlier epochs the last one may have where those differ among themselves, too.
 _SHARE = 0.8
@@ -14,7 +14,7 @@ Place = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Short:
+class ShortLog:
     """A rank whose log ends too early, or that trained too long, in words."""
 
     node: str
@@ -22,42 +22,45 @@ class Short:
     why: str
 
 
-def shortfalls(facts: Facts, step: Step, piece: Expectation) -> list[Short]:
+def short_logs(facts: Facts, step: Step, piece: Expectation) -> list[ShortLog]:
     """Problems with the length of a training, rank by rank; empty if it is as declared.
 
     Suites print every N iterations, so one line more or less per epoch is not a difference.
     """
     logged = {key: _places(lines) for key, lines in iterations(facts, step).items()}
     logged = {key: places for key, places in logged.items() if places}
-    found = {(one.node, one.rank): one for one in _against_peers(logged)}
+    problems = {(log.node, log.rank): log for log in _against_peers(logged)}
+    printed = {(progress.node, progress.rank): progress for progress in facts.progress.get(step.id, ())}
     for (node, rank), places in logged.items():
         why = _against_plan(places, piece)
-        if why and (node, rank) not in found:
-            found[node, rank] = Short(node, rank, why)
-    return [found[key] for key in sorted(found, key=lambda key: (key[1], key[0]))]
+        if piece.epochs or piece.iterations:  # neither: a time limit or `max_iters` ends the training
+            why = why or _against_total(places, printed.get((node, rank)))
+        if why and (node, rank) not in problems:
+            problems[node, rank] = ShortLog(node, rank, why)
+    return [problems[key] for key in sorted(problems, key=lambda key: (key[1], key[0]))]
 
 
 def _places(lines: Sequence[Measurement]) -> list[Place]:
     """(epoch, iteration) of a rank's training lines, each once, in their order; none where neither is printed."""
-    found = {
-        (one.epoch, one.iteration): None
-        for one in lines
-        if max(one.iteration, one.epoch) >= 0 and not one.metric.startswith(("epoch.", "best.", "batch."))
+    places = {
+        (line.epoch, line.iteration): None
+        for line in lines
+        if max(line.iteration, line.epoch) >= 0 and not line.metric.startswith(("epoch.", "best.", "batch."))
     }
-    return list(found)
+    return list(places)
 
 
-def _against_peers(logged: Mapping[RankKey, list[Place]]) -> list[Short]:
+def _against_peers(logged: Mapping[RankKey, list[Place]]) -> list[ShortLog]:
     counts = {key: Counter(epoch for epoch, _ in places) for key, places in logged.items()}
     most: Counter[int] = Counter()
-    for each in counts.values():
-        most |= each
+    for epochs in counts.values():
+        most |= epochs
     longest = max((len(places) for places in logged.values()), default=0)
     return [
-        Short(key[0], key[1], f"logged {len(logged[key])} of {longest} iterations that another rank logged")
-        for key, each in counts.items()
-        if any(each[epoch] < count - 1 for epoch, count in most.items())
-        or (len(most) > 1 and set(most) - set(each))
+        ShortLog(key[0], key[1], f"logged {len(logged[key])} of {longest} iterations that another rank logged")
+        for key, epochs in counts.items()
+        if any(epochs[epoch] < count - 1 for epoch, count in most.items())
+        or (len(most) > 1 and set(most) - set(epochs))
     ]
 
 
@@ -88,6 +91,27 @@ def _cut_short(epochs: Counter[int]) -> str:
     if epochs[last] >= enough:
         return ""
     return f"logged {epochs[last]} of {usual} iterations in the last epoch ({last})"
+
+
+def _against_total(places: list[Place], printed: PrintedProgress | None) -> str:
+    """Whether the last epoch ends before the number of iterations that its lines print (`Iter: 6/10`).
+
+    A log with one line per epoch does not show after how many iterations the next line is due. Another counter
+    than the parsed one (`step 9/10, global_step: 50`) shows nothing.
+    """
+    if printed is None or printed.iteration != places[-1][1]:
+        return ""
+    total = printed.total
+    last = places[-1][0]
+    steps = [later[1] - earlier[1] for earlier, later in pairwise(places) if earlier[0] == later[0] == last]
+    reached = places[-1][1]
+    if not steps or any(step <= 0 for step in steps) or reached < 0 or reached + max(steps) >= total:
+        return ""
+    return (
+        f"logged iterations up to {reached} of {total} in the last epoch"
+        if last >= 0
+        else (f"logged iterations up to {reached} of {total}")
+    )
 
 
 def _iterations(places: list[Place], declared: int) -> str:

@@ -1,4 +1,4 @@
-"""Does `log_format` recognise the training's log lines as in earlier runs?"""
+"""Does `log_format` recognize the training's log lines as in earlier runs?"""
 
 from collections.abc import Sequence
 
@@ -7,11 +7,11 @@ from tipcflow.check.select import passed, training_steps
 from tipcflow.domain import CheckResult, Facts, LogLines, Status, Step, without_repeat
 
 NAME = "ran.log"
-# A training whose recognised lines are fewer than this share of what every earlier run had lost lines.
+# A training whose recognized lines are fewer than this share of what every earlier run had lost lines.
 _KEPT = 0.75
-# Lost lines are in the log unrecognised when the log has more unknown lines by this share of the lost ones.
+# Lost lines are in the log unrecognized when the log has more unknown lines by this share of the lost ones.
 _MOVED = 0.5
-# The share of recognised lines collapses when less than this part of it is left.
+# The share of recognized lines collapses when less than this part of it is left.
 _COLLAPSED = 0.5
 # Fewer lines are lost by chance, such as a last line that the end of the process cut off.
 _FEWEST = 3
@@ -19,7 +19,7 @@ _FEWEST = 3
 
 def ran_log(facts: Facts, context: CheckContext) -> list[CheckResult]:
     """One result per training that passed and has a history of its lines: `unconfirmed` when training lines that
-    all of the last accepted runs had are there unrecognised; a share that fell for another reason is shown."""
+    all of the last accepted runs had are there unrecognized; a share that fell for another reason is shown."""
     results = []
     for step in training_steps(facts):
         lines = facts.lines.get(step.id)
@@ -38,11 +38,11 @@ def _key(lines: dict[str, LogLines], step: Step) -> str:
 
 
 def _judged(step: Step, lines: LogLines, earlier: Sequence[LogLines]) -> CheckResult:
-    least = min(one.recognised for one in earlier)
-    most_unknown = max(one.unknown for one in earlier)
-    share = min(one.share for one in earlier)
+    least = min(past.recognised for past in earlier)
+    most_unknown = max(past.unknown for past in earlier)
+    share = min(past.share for past in earlier)
     lost = least - lines.recognised
-    now = f"{lines.recognised} of {lines.recognised + lines.unknown} log lines are recognised"
+    now = f"{lines.recognised} of {lines.recognised + lines.unknown} log lines are recognized"
     before = f"each of the last {len(earlier)} accepted runs has at least {least} ({share:.0%})"
     values = {
         "recognised": lines.recognised,
@@ -58,7 +58,7 @@ def _judged(step: Step, lines: LogLines, earlier: Sequence[LogLines]) -> CheckRe
     if gone and lines.unknown - most_unknown >= _MOVED * lost:
         unread = lines.unknown - most_unknown
         return result(
-            Status.UNCONFIRMED, f"{now} ({lines.share:.0%}); {before}; {unread} more lines are unrecognised"
+            Status.UNCONFIRMED, f"{now} ({lines.share:.0%}); {before}; {unread} more lines are unrecognized"
         )
     if lines.share < _COLLAPSED * share:
         return result(Status.INSUFFICIENT_DATA, f"{now} ({lines.share:.0%}); {before}", gating=False)

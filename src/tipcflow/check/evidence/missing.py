@@ -4,11 +4,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tipcflow.check.evidence.found import evaluated, found_in, of_leg, ranks_with
-from tipcflow.check.evidence.length import shortfalls
-from tipcflow.check.evidence.reports import wrong_with
+from tipcflow.check.evidence.length import short_logs
+from tipcflow.check.evidence.reports import report_defect
 from tipcflow.check.select import leg_key, loss_names, passed, records
 from tipcflow.config.suite import Prints
-from tipcflow.domain import Evidence, Expectation, Facts, OutputFile, Source, Status, Step, without_repeat
+from tipcflow.domain import Evidence, EvidenceKey, Expectation, Facts, OutputFile, Source, Status, Step
 
 # Fewer images may have the same scores by chance.
 _SEVERAL = 3
@@ -38,34 +38,39 @@ def missing_in(facts: Facts, pieces: Sequence[Expectation], prints: Prints) -> l
     missing of its step is an `infra_failure`.
     """
     steps = {step.id: step for step in facts.plan.steps}
-    found = found_in(facts, prints)
+    evidence = found_in(facts, prints)
     missing = []
     for piece in pieces:
         step = steps[piece.step]
         if not passed(facts, piece.step, "") or not passed(facts, piece.step, piece.leg):
             continue
         logged = piece.kind is not Evidence.FILES
-        for what in _missing(facts, step, piece, prints, found):
+        for what in _missing(facts, step, piece, prints, evidence):
             cut = facts.cut.get(piece.step, ()) if logged else ()
             status = Status.INFRA_FAILURE if cut else Status.FAILED
             missing.append(Missing(piece, f"{what} ({'; '.join(cut)})" if cut else what, status))
     return missing
 
 
-def _missing(facts: Facts, step: Step, piece: Expectation, prints: Prints, found: frozenset[str]) -> Iterable[str]:
+def _missing(
+    facts: Facts, step: Step, piece: Expectation, prints: Prints, evidence: frozenset[EvidenceKey]
+) -> Iterable[str]:
     if piece.kind in (Evidence.ITERATIONS, Evidence.LOSS, Evidence.RANK):
         return _of_rank(facts, step, piece, prints)
     if piece.kind is Evidence.LENGTH:
-        return [f"{_rank(step, one.rank, one.node)} {one.why}" for one in shortfalls(facts, step, piece)]
+        return [f"{_rank(step, log.rank, log.node)} {log.why}" for log in short_logs(facts, step, piece)]
     if piece.kind is Evidence.EVALUATION:
         return [] if evaluated(facts, step) else ["the evaluation printed no metric"]
     if piece.kind is Evidence.FILES:
         return _of_files(facts, step)
     if piece.leg and piece.kind is not Evidence.METRIC:
         return _of_leg(facts, step, piece)
-    key = f"{piece.kind.value}|{without_repeat(step.id)}|{piece.leg}|{piece.metric}"
     what = piece.metric or "predictions"
-    return [] if key in found else [f"{what} is missing or not a finite number; {piece.because}"]
+    return (
+        []
+        if piece.key.without_repeat() in evidence
+        else [f"{what} is missing or not a finite number; {piece.because}"]
+    )
 
 
 def _of_rank(facts: Facts, step: Step, piece: Expectation, prints: Prints) -> Iterator[str]:
@@ -80,16 +85,16 @@ def _of_rank(facts: Facts, step: Step, piece: Expectation, prints: Prints) -> It
     elif piece.source is Source.PEERS and not _peers_log(step, piece.rank, logging):
         return
     word = {Evidence.ITERATIONS: "iteration", Evidence.LOSS: "loss", Evidence.RANK: "rank line"}[piece.kind]
-    others = f"; {len(logging)} other ranks did" if logging else ""
+    others = f" (logged by {len(logging)} other ranks)" if logging else ""
     yield f"{_rank(step, piece.rank, piece.node)} logged no {word}{others}"
 
 
 def _peers_log(step: Step, rank: int, logging: set[int]) -> bool:
     """Whether a rank must log, by which others do: rank 0 alone, the first rank of each node, or all."""
-    each = max(1, step.world_size // len(step.nodes))
-    if any(one % each for one in logging):
+    per_node = max(1, step.world_size // len(step.nodes))
+    if any(other % per_node for other in logging):
         return True
-    return rank % each == 0 and bool(logging - {0})
+    return rank % per_node == 0 and bool(logging - {0})
 
 
 def _rank(step: Step, rank: int, node: str) -> str:
@@ -100,11 +105,11 @@ def _rank(step: Step, rank: int, node: str) -> str:
 def _of_files(facts: Facts, step: Step) -> Iterator[str]:
     for record in records(facts, step.id):
         for output in record.outputs:
-            if output.exists and output.fresh and (why := damage(output)):
+            if output.exists and output.fresh and (why := file_damage(output)):
                 yield f"{output.path} on node {record.node} {why}"
 
 
-def damage(output: OutputFile) -> str:
+def file_damage(output: OutputFile) -> str:
     """Why a file that was written cannot be what it should be, in words; '' when nothing speaks against it."""
     if output.damage:
         return output.damage
@@ -122,13 +127,13 @@ def _constant(scores: Mapping[str, tuple[float, ...]]) -> bool:
 def _of_leg(facts: Facts, step: Step, piece: Expectation) -> Iterator[str]:
     have = of_leg(facts, step, piece.leg)
     if piece.kind is Evidence.REPORT:
-        why = wrong_with(facts, step, piece.leg)
+        why = report_defect(facts, step, piece.leg)
         # An engine line is printed before the first image: it proves that a predictor was made, not that it ran.
         if why or not have & {Evidence.AUTOLOG, Evidence.PREDICTIONS}:
             yield why or "the log has no AutoLog report and no prediction"
         return
     if piece.kind is Evidence.PREDICTIONS and _constant(facts.predictions.get(leg_key(step, piece.leg), {})):
-        yield "all images have the same scores: the network does not depend on its input"
+        yield "all images have identical scores: output is independent of input"
     if piece.kind in have or not have:
         return
     others = [leg.id for leg in step.legs if leg.id != piece.leg and passed(facts, step.id, leg.id)]

@@ -1,7 +1,7 @@
 """Does the tested ref still declare every variant, step and leg of the last accepted run?"""
 
 from tipcflow.check.context import CheckContext
-from tipcflow.check.select import some
+from tipcflow.check.select import first_names
 from tipcflow.domain import CheckResult, Declared, Facts, Status
 
 NAME = "ran.removed"
@@ -21,7 +21,7 @@ def ran_removed(facts: Facts, context: CheckContext) -> list[CheckResult]:
         reason = f"all {count} steps and legs of run {before.run} are declared"
         return [CheckResult(check=NAME, status=Status.PASS, reason=reason)]
     fails = context.policy.removed == "fail"
-    reason = f"{removed_words(gone)} since run {before.run}"
+    reason = f"{removed_message(gone)} since run {before.run}"
     if fails:
         reason += "; `removed: allow` of the policy, or `tipcflow baseline accept`, allows it"
     status = Status.FAILED if fails else Status.NOT_RUN
@@ -29,9 +29,9 @@ def ran_removed(facts: Facts, context: CheckContext) -> list[CheckResult]:
     return [CheckResult(check=NAME, status=status, reason=reason, gating=fails, values=values)]
 
 
-def removed_words(gone: dict[str, tuple[str, ...]]) -> str:
+def removed_message(gone: dict[str, tuple[str, ...]]) -> str:
     """`2 legs removed: v/infer_cpu/a, v/infer_cpu/b`."""
     return ", ".join(
-        f"{len(names)} {what}{'s' if len(names) > 1 else ''} removed: {some(list(names), _SHOWN)}"
+        f"{len(names)} {what}{'s' if len(names) > 1 else ''} removed: {first_names(list(names), _SHOWN)}"
         for what, names in gone.items()
     )

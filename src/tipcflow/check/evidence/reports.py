@@ -12,10 +12,10 @@ _SLACK_S = 5.0
 
 def proves(facts: Facts, step: Step, leg: str) -> bool:
     """Whether the leg's last AutoLog report is its own: it has a time, and was printed while the leg ran."""
-    return not wrong_with(facts, step, leg) and bool(facts.autolog.get(leg_key(step, leg)))
+    return not report_defect(facts, step, leg) and bool(facts.autolog.get(leg_key(step, leg)))
 
 
-def wrong_with(facts: Facts, step: Step, leg: str) -> str:
+def report_defect(facts: Facts, step: Step, leg: str) -> str:
     """Return why the leg's AutoLog report is not valid evidence; '' if it is.
 
     A report has local times of a zone that is not known: its time and the leg's must differ by a whole number of

@@ -7,8 +7,9 @@ from tipcflow.check.context import CheckContext
 from tipcflow.check.evidence.expected import expected
 from tipcflow.check.evidence.found import found_in
 from tipcflow.check.evidence.missing import Missing, missing_in
-from tipcflow.check.select import passed, some
-from tipcflow.domain import CheckResult, Expectation, Facts, Source, Status, without_repeat
+from tipcflow.check.select import first_names, matches_any, passed
+from tipcflow.domain import CheckResult, EvidenceKey, Expectation, Facts, Source, Status
+from tipcflow.domain.keys import SLOWEST
 
 NAME = "ran.evidence"
 _SHOWN = 4
@@ -21,51 +22,67 @@ def ran_evidence(facts: Facts, context: CheckContext) -> list[CheckResult]:
     missing = missing_in(facts, pieces, context.prints)
     judged = [piece for piece in pieces if passed(facts, piece.step, "") and passed(facts, piece.step, piece.leg)]
     results = []
-    for step, status in dict.fromkeys((one.piece.step, one.status) for one in missing):
-        mine = [one for one in missing if (one.piece.step, one.status) == (step, status)]
-        values = {"expected": len(judged), "missing": [one.piece.id for one in mine]}
-        reason = some([_named(one) for one in mine], _SHOWN)
+    for step, status in dict.fromkeys((gap.piece.step, gap.status) for gap in missing):
+        gaps = [gap for gap in missing if (gap.piece.step, gap.status) == (step, status)]
+        values = {"expected": len(judged), "missing": [str(gap.piece.key) for gap in gaps]}
+        reason = first_names([_named(gap) for gap in gaps], _SHOWN)
         results.append(CheckResult(check=NAME, status=status, reason=reason, step=step, values=values))
     if results:
         return results
     if not judged:
-        reason = "no step ended well that must leave evidence"
+        reason = "no step with required evidence passed"
         return [CheckResult(check=NAME, status=Status.INSUFFICIENT_DATA, reason=reason)]
     needed = [piece for piece in judged if piece.source is not Source.PEERS]
     history = sum(piece.source is Source.HISTORY for piece in needed)
-    reason = f"{len(needed)} expected pieces of evidence are there ({history} of them as in earlier runs)"
+    reason = f"all {len(needed)} expected items found ({history} required by history)"
     return [CheckResult(check=NAME, status=Status.PASS, reason=reason, values={"expected": len(needed)})]
 
 
 def pieces_of(facts: Facts, context: CheckContext) -> tuple[Expectation, ...]:
-    """What the run must leave, by its plan, its suite and its history."""
+    """Return the evidence that the run must produce, by its plan, its suite and its history: as recorded when the
+    plan was made, and as computed now. A history that has become shorter since takes nothing away."""
     history = [past for past in context.history if past.found or past.medians]
-    return expected(facts.plan, context.prints, history, min_history=context.policy.min_history)
+    now = expected(facts.plan, context.prints, history, min_history=context.policy.min_history)
+    keys, planned = {piece.key for piece in now}, {(step.id, "") for step in facts.plan.steps}
+    planned |= {(step.id, leg.id) for step in facts.plan.steps for leg in step.legs}
+    recorded = (
+        piece
+        for piece in context.expected
+        if piece.key not in keys
+        and (piece.step, piece.leg) in planned
+        and not matches_any(piece.metric, context.prints.may_be_missing)
+        and not piece.metric.endswith(SLOWEST)
+    )
+    return (*now, *recorded)
 
 
 def evidence_section(facts: Facts, context: CheckContext) -> list[dict[str, Any]]:
     """Expected against found, piece by piece, for the certificate: `state` is `found`, `missing` (`failed`),
     `lost` (`infra_failure`), `not needed` (no peer has it) or `not judged` (the step or leg did not pass)."""
     pieces = pieces_of(facts, context)
-    missing: dict[str, list[Missing]] = {}
-    for one in missing_in(facts, pieces, context.prints):
-        missing.setdefault(one.piece.id, []).append(one)
-    found = found_in(facts, context.prints)
-    return [_entry(facts, piece, missing.get(piece.id, ()), found) for piece in pieces]
+    missing: dict[EvidenceKey, list[Missing]] = {}
+    for gap in missing_in(facts, pieces, context.prints):
+        missing.setdefault(gap.piece.key, []).append(gap)
+    evidence = found_in(facts, context.prints)
+    return [_entry(facts, piece, missing.get(piece.key, ()), evidence) for piece in pieces]
 
 
-def _entry(facts: Facts, piece: Expectation, missing: Sequence[Missing], found: frozenset[str]) -> dict[str, Any]:
+def _entry(
+    facts: Facts, piece: Expectation, missing: Sequence[Missing], evidence: frozenset[EvidenceKey]
+) -> dict[str, Any]:
     fields = piece.model_dump(mode="json", exclude={"schema_version"}, exclude_defaults=True)
-    kind, _, rest = piece.id.partition("|")
-    key = f"{kind}|{without_repeat(piece.step)}{rest.removeprefix(piece.step)}"
     if not (passed(facts, piece.step, "") and passed(facts, piece.step, piece.leg)):
         state = "not judged"
     elif missing:
-        state = "missing" if any(one.status is Status.FAILED for one in missing) else "lost"
+        state = "missing" if any(gap.status is Status.FAILED for gap in missing) else "lost"
     else:
-        state = "not needed" if piece.source is Source.PEERS and key not in found else "found"
-    return {**fields, "state": state, **({"missing": [one.what for one in missing]} if missing else {})}
+        state = (
+            "not needed"
+            if piece.source is Source.PEERS and piece.key.without_repeat() not in evidence
+            else "found"
+        )
+    return {**fields, "state": state, **({"missing": [gap.what for gap in missing]} if missing else {})}
 
 
-def _named(one: Missing) -> str:
-    return f"leg {one.piece.leg}: {one.what}" if one.piece.leg else one.what
+def _named(gap: Missing) -> str:
+    return f"leg {gap.piece.leg}: {gap.what}" if gap.piece.leg else gap.what

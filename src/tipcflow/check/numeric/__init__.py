@@ -1,1 +1,4 @@
-"""Losses and accuracies: finite, falling, at the target, reproducible."""
+"""Losses and accuracies: finite, falling, at the target, reproducible.
+
+Public: nothing.
+"""

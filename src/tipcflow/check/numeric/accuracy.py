@@ -3,12 +3,15 @@
 import math
 
 from tipcflow.check.context import CheckContext
-from tipcflow.check.select import number, some, training_steps
+from tipcflow.check.select import first_names, format_number, training_steps
 from tipcflow.config.references import Reference
 from tipcflow.domain import CheckResult, Facts, Measurement, Phase, Status, StepKind, last_attempts
 from tipcflow.parse import metric
 
 NAME = "accuracy.final"
+# Metrics that are shares of one, or per cent.
+_SHARES = frozenset({"top1", "top5", "acc", "auc", "mIoU", "Kappa", "Dice", "Auc_roc", "mAP", "AP", "AP50"})
+_SHARES |= {"AP75", "bbox_map", "precision", "recall", "hmean", "norm_edit_dis", "recall1", "recall5"}
 
 
 def accuracy_final(facts: Facts, context: CheckContext) -> list[CheckResult]:
@@ -20,8 +23,8 @@ def accuracy_final(facts: Facts, context: CheckContext) -> list[CheckResult]:
         return []
     if not targets:
         evaluated = _metrics(facts)
-        missing = f": 1 is missing, for one of {', '.join(evaluated)}" if evaluated else ""
-        reason = f"no target stands in the references for {plan.model} in {plan.mode}{missing}"
+        listed = f" (metrics evaluated: {', '.join(evaluated)})" if evaluated else ""
+        reason = f"no accuracy target configured for {plan.model} in {plan.mode}{listed}"
         values = {"evaluated": evaluated}
         return [CheckResult(check=NAME, status=Status.INSUFFICIENT_DATA, reason=reason, values=values)]
     variants = dict.fromkeys(step.variant for step in training_steps(facts))
@@ -31,23 +34,27 @@ def accuracy_final(facts: Facts, context: CheckContext) -> list[CheckResult]:
         for target in targets
         if target.variant in ("", variant)
     ]
-    return judged + [_nobodys(one, list(variants)) for one in targets if one.variant not in ("", *variants)]
+    return judged + [
+        _without_variant(target, list(variants)) for target in targets if target.variant not in ("", *variants)
+    ]
 
 
 def _metrics(facts: Facts) -> list[str]:
     """What the run's evaluations logged and a target could be given for."""
-    evaluated = {one.metric for one in facts.measurements if one.phase is Phase.EVAL}
+    evaluated = {measurement.metric for measurement in facts.measurements if measurement.phase is Phase.EVAL}
     return sorted(name for name in evaluated if metric(name).family == "quality" and metric(name).better != "none")
 
 
-def _nobodys(target: Reference, known: list[str]) -> CheckResult:
-    trained = f"trained are {some(known)}" if known else "none is trained on this cluster"
+def _without_variant(target: Reference, trained: list[str]) -> CheckResult:
     return CheckResult(
         check=NAME,
         status=Status.INSUFFICIENT_DATA,
-        reason=f"the target of {target.metric} is for variant {target.variant!r}; {trained}",
+        reason=(
+            f"target for {target.metric} applies to variant {target.variant}; "
+            f"trained variants: {first_names(trained) or 'none'}"
+        ),
         metric=target.metric,
-        values={"target": target.target, "variant": target.variant, "known": known},
+        values={"target": target.target, "variant": target.variant, "known": trained},
     )
 
 
@@ -71,18 +78,27 @@ def _judged(facts: Facts, target: Reference, variant: str, context: CheckContext
         return result(Status.FAILED, f"{evaluated} passed, but logged no {target.metric}, which has a target")
     if last is None:
         return result(Status.INSUFFICIENT_DATA, f"{variant}: no evaluation logged {target.metric}")
-    value = _in_unit(last, target.unit, facts)
+    declared = context.prints.accuracy if target.metric in _SHARES else ""
+    beyond = _beyond(last, declared, facts)
+    if beyond is not None:
+        limit = f"the suite file declares prints.accuracy {declared!r}: at most {100 if declared == '%' else 1}"
+        return result(
+            Status.FAILED, f"{target.metric} {format_number(beyond)} is not in the declared unit; {limit}"
+        )
+    value = _in_unit(last, target.unit, facts, declared)
     values["value"] = value
     if not math.isfinite(value):
         return result(Status.FAILED, f"{target.metric} is {value}")
     better = value - target.target if metric(target.metric).better != "lower" else target.target - value
-    shown = f"{target.metric} {number(value)}, target {number(target.target)} ± {number(target.tolerance)}"
-    # What stands exactly at the limit passes, whatever the last bit of the subtraction says.
+    limits = f"{format_number(target.target)} ± {format_number(target.tolerance)}"
+    shown = f"{target.metric} {format_number(value)}, target {limits}"
+    # A value exactly at the limit passes, whatever the last bit of the subtraction.
     if better < -target.tolerance - 1e-9:
         return result(Status.FAILED, f"{shown}: too low" if metric(target.metric).better != "lower" else shown)
     if better > context.policy.accuracy.too_good * max(target.tolerance, 1e-12):
-        if _may_be_per_cent(last, target.unit, facts):
-            both = f"{number(last.value)} is {number(value)} % as a share and {number(last.value)} % as per cent"
+        if not declared and _may_be_per_cent(last, target.unit, facts):
+            printed = format_number(last.value)
+            both = f"{printed} is {format_number(value)} % as a share and {printed} % as per cent"
             hint = 'the log prints no unit; a target with unit "1" says that it is a share'
             return result(Status.UNCONFIRMED, f"{target.metric} {both}: {hint}")
         return result(Status.IMPROVEMENT, f"{shown}: suspiciously high: review before accepting")
@@ -93,16 +109,17 @@ def _last_evaluation(facts: Facts, name: str, variant: str) -> Measurement | Non
     """What the variant's own evaluation step says, else the last evaluation inside its training."""
     for kind in (StepKind.EVAL, StepKind.TRAIN):
         steps = [step.id for step in facts.plan.steps if step.kind is kind and step.variant == variant]
-        found = [
-            one
-            for one in last_attempts(facts.measurements)
-            if one.step in steps and one.phase is Phase.EVAL and one.metric == name
+        evaluations = [
+            sample
+            for sample in last_attempts(facts.measurements)
+            if sample.step in steps and sample.phase is Phase.EVAL and sample.metric == name
         ]
-        if found:
+        if evaluations:
             # Rank 0 (or no rank) speaks for the run: the others evaluate with their own batch statistics.
-            lead = min(one.rank for one in found)
+            lead = min(sample.rank for sample in evaluations)
             return max(
-                (one for one in found if one.rank == lead), key=lambda one: (steps.index(one.step), one.ordinal)
+                (sample for sample in evaluations if sample.rank == lead),
+                key=lambda sample: (steps.index(sample.step), sample.ordinal),
             )
     return None
 
@@ -113,21 +130,38 @@ def _evaluated(facts: Facts, variant: str) -> str:
     return next((step.id for step in steps if facts.step_status.get(step.id) is Status.PASS), "")
 
 
-def _in_unit(one: Measurement, unit: str, facts: Facts) -> float:
-    per_cent = one.unit == "%" or (not one.unit and _beyond_one(one, facts))
+def _beyond(evaluation: Measurement, declared: str, facts: Facts) -> float | None:
+    """The first value of the metric in the run that cannot have the declared unit; None if there is none."""
+    if not declared:
+        return None
+    most = 100.0 if declared == "%" else 1.0
+    alike = (other.value for other in facts.measurements if other.metric == evaluation.metric)
+    return next((value for value in alike if math.isfinite(value) and value > most + 1e-9), None)
+
+
+def _in_unit(evaluation: Measurement, unit: str, facts: Facts, declared: str) -> float:
+    per_cent = (
+        declared == "%"
+        if declared
+        else evaluation.unit == "%" or (not evaluation.unit and _beyond_one(evaluation, facts))
+    )
     if per_cent and unit == "1":
-        return one.value / 100
-    return one.value * 100 if not per_cent and unit == "%" else one.value
+        return evaluation.value / 100
+    return evaluation.value * 100 if not per_cent and unit == "%" else evaluation.value
 
 
-def _beyond_one(one: Measurement, facts: Facts) -> bool:
-    """Whether the run printed a value of the metric that is no share of one: then all of them are per cent."""
-    if metric(one.metric).better != "higher":
+def _beyond_one(evaluation: Measurement, facts: Facts) -> bool:
+    """Whether the run printed a value of the metric that is not a share of one: then all of them are per cent."""
+    if metric(evaluation.metric).better != "higher":
         return False
-    alike = (other.value for other in facts.measurements if (other.metric, other.unit) == (one.metric, one.unit))
+    alike = (
+        other.value
+        for other in facts.measurements
+        if (other.metric, other.unit) == (evaluation.metric, evaluation.unit)
+    )
     return any(math.isfinite(value) and value > 1 + 1e-9 for value in alike)
 
 
-def _may_be_per_cent(one: Measurement, unit: str, facts: Facts) -> bool:
+def _may_be_per_cent(evaluation: Measurement, unit: str, facts: Facts) -> bool:
     """Whether a number without a unit, compared with per cent, may be either a share or per cent."""
-    return unit == "%" and not one.unit and not _beyond_one(one, facts)
+    return unit == "%" and not evaluation.unit and not _beyond_one(evaluation, facts)

@@ -5,8 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-# 'node|rank', or 'node|rank|metric' where no loss is called `loss`, -> losses in the order they were logged.
-Curves = Mapping[str, tuple[float, ...]]
+from tipcflow.domain import CurveKey
+
+# Losses in the order they were logged.
+Curves = Mapping[CurveKey, tuple[float, ...]]
 
 # A curve may begin to differ this much earlier than those seen so far did: half as many iterations, or this many.
 _EARLIER_SHARE, _EARLIER = 2, 10
@@ -33,58 +35,59 @@ class Learnt:
     """Differences between trainings with one seed.
 
     Attributes:
-        usual: 'node|rank' -> the middle of the earlier losses, by iteration.
-        limits: 'node|rank' -> the relative deviation from it that is noise, by iteration.
+        usual: the middle of the earlier losses, by iteration.
+        limits: the relative deviation from it that is noise, by iteration.
         runs: how many earlier trainings it was learnt from.
         largest: the largest of the limits.
     """
 
-    usual: dict[str, tuple[float, ...]]
-    limits: dict[str, tuple[float, ...]]
+    usual: dict[CurveKey, tuple[float, ...]]
+    limits: dict[CurveKey, tuple[float, ...]]
     runs: int
     largest: float
 
 
-def learn(known: Sequence[Curves], *, floor: float, factor: float) -> Learnt:
+def learn(trainings: Sequence[Curves], *, floor: float, factor: float) -> Learnt:
     """Learn from earlier trainings: `factor` times their largest deviation up to an iteration, or `floor`."""
-    usual: dict[str, tuple[float, ...]] = {}
-    limits: dict[str, tuple[float, ...]] = {}
-    for who in sorted({who for curves in known for who in curves}):
-        several = [curves[who] for curves in known if who in curves]
-        columns = list(zip(*several, strict=False))
+    usual: dict[CurveKey, tuple[float, ...]] = {}
+    limits: dict[CurveKey, tuple[float, ...]] = {}
+    for who in sorted({who for curves in trainings for who in curves}):
+        series = [curves[who] for curves in trainings if who in curves]
+        columns = list(zip(*series, strict=False))
         usual[who] = tuple(_middle(column) for column in columns)
-        apart = [max(_apart(one, usual[who][at]) for one in column) for at, column in enumerate(columns)]
+        apart = [max(_apart(value, usual[who][at]) for value in column) for at, column in enumerate(columns)]
         seen, highest = [], 0.0
-        for one in apart:
-            highest = max(highest, one)
+        for deviation in apart:
+            highest = max(highest, deviation)
             seen.append(highest)
         later = [min(len(seen) - 1, max(_EARLIER_SHARE * at, at + _EARLIER)) for at in range(len(seen))]
         limits[who] = tuple(max(floor, factor * seen[at]) for at in later)
-    largest = max((max(one) for one in limits.values() if one), default=floor)
-    return Learnt(usual, limits, len(known), largest)
+    largest = max((max(limit) for limit in limits.values() if limit), default=floor)
+    return Learnt(usual, limits, len(trainings), largest)
 
 
-def first_divergence(mine: Curves, before: Curves, limits: Curves | None = None) -> Divergence | None:
+def first_divergence(current: Curves, before: Curves, limits: Curves | None = None) -> Divergence | None:
     """Where any rank first differs from before; None when none does.
 
     Args:
         limits: relative deviations that are noise, by iteration; without, losses are equal or not.
     """
-    found: list[Divergence] = []
-    for key in sorted(set(mine) & set(before)):
-        node, rank, *names = key.split("|")
-        where = f"node {node}, rank {rank}" + "".join(f", {name}" for name in names)
+    divergences: list[Divergence] = []
+    for key in sorted(set(current) & set(before)):
+        where = f"node {key.node}, rank {key.rank}" + (f", {key.metric}" if key.metric else "")
         allowed = limits[key] if limits is not None else ()
-        for at, (a, b) in enumerate(zip(mine[key], before[key], strict=False)):
+        for at, (a, b) in enumerate(zip(current[key], before[key], strict=False)):
             if _apart(a, b) > (allowed[at] if allowed else 0.0):
-                found.append(Divergence(at + 1, where, f"{a!r} against {b!r}"))
+                divergences.append(Divergence(at + 1, where, f"{a!r} against {b!r}"))
                 break
         else:
-            if len(mine[key]) != len(before[key]):
-                counts = (len(mine[key]), len(before[key]))
+            if len(current[key]) != len(before[key]):
+                counts = (len(current[key]), len(before[key]))
                 what = f"{counts[0]} against {counts[1]} iterations"
-                found.append(Divergence(min(counts) + 1, where, what, by_length=True))
-    return min(found, key=lambda one: (one.by_length, one.at, one.where), default=None)
+                divergences.append(Divergence(min(counts) + 1, where, what, by_length=True))
+    return min(
+        divergences, key=lambda divergence: (divergence.by_length, divergence.at, divergence.where), default=None
+    )
 
 
 def _middle(values: Sequence[float]) -> float:

@@ -6,19 +6,23 @@ from itertools import combinations
 from statistics import median
 
 from tipcflow.check.context import CheckContext
-from tipcflow.check.select import loss_names, losses, named, number, training_steps
+from tipcflow.check.numeric.falls import fall_of, usual_fall
+from tipcflow.check.select import format_number, loss_names, losses, matches_any, training_steps
 from tipcflow.domain import CheckResult, Facts, Measurement, Phase, Status, Step, StepKind, last_attempts
 from tipcflow.domain.numbers.metrics import objective
 from tipcflow.params.modes import BENCHMARK
 
 FINITE, FALLING = "loss.finite", "loss.falling"
-# From this many iterations on, the medians of quarters decide alone. With fewer, noise of five times the fall per
-# iteration makes 3 % (12 iterations) to 33 % (4 iterations) of falling losses look as if they rose.
+# From this many iterations on, a loss does not fall if the medians of quarters and the order of all points
+# agree. With fewer, noise of five times the fall per iteration makes 3 % (12 iterations) to 33 % (4 iterations) of
+# falling losses look as if they rose.
 _ENOUGH = 16
 # Fewer iterations show a rise when it is significant (Mann-Kendall, standard deviations) ...
 _RISES = 2.2
 # ... or, where no order of so few is significant, when each is higher than the one before and the last by half.
 _BY_HALF = 1.5
+# Points whose pairs are compared; longer curves are thinned out.
+_LONGEST = 500
 
 
 def loss_finite(facts: Facts, context: CheckContext) -> list[CheckResult]:
@@ -41,9 +45,9 @@ def loss_falling(facts: Facts, context: CheckContext) -> list[CheckResult]:
 
 def _finite(facts: Facts, step: Step, context: CheckContext) -> CheckResult:
     names = loss_names(facts, step, context.prints.losses)
-    logged = [one for name in names for series in losses(facts, step, name).values() for one in series]
+    logged = [loss for name in names for series in losses(facts, step, name).values() for loss in series]
     broken = sorted(
-        (one for one in logged if not math.isfinite(one.value)), key=lambda one: (one.ordinal, one.rank)
+        (loss for loss in logged if not math.isfinite(loss.value)), key=lambda loss: (loss.ordinal, loss.rank)
     )
     values: dict[str, object] = {"losses": len(logged), "not_finite": len(broken), "names": list(names)}
 
@@ -60,34 +64,34 @@ def _finite(facts: Facts, step: Step, context: CheckContext) -> CheckResult:
         called = "" if names == ("loss",) else f" ({', '.join(names)})"
         return result(Status.PASS, f"{len(logged)} losses, all finite{called}")
     if facts.step_status.get(step.id) is not Status.PASS:
-        return result(Status.INSUFFICIENT_DATA, "no loss was logged; the training did not end well")
+        return result(Status.INSUFFICIENT_DATA, "no loss logged; training did not succeed")
     if not context.prints.loss or facts.plan.mode.partition(":")[0] == BENCHMARK:
-        why = "the suite file says that its training prints none" if not context.prints.loss else "benchmark mode"
-        return result(Status.INSUFFICIENT_DATA, f"no loss was logged; {why}")
-    return result(Status.FAILED, "no loss was logged although the training ended with exit code 0")
+        why = "suite file sets prints.loss: false" if not context.prints.loss else "benchmark mode"
+        return result(Status.INSUFFICIENT_DATA, f"no loss logged; {why}")
+    return result(Status.FAILED, "no loss logged although the training ended with exit code 0")
 
 
 def _others(facts: Facts, context: CheckContext) -> list[CheckResult]:
     """One `failed` result for each step and metric, other than its losses, with a value that is not finite."""
     kinds = {step.id: step for step in facts.plan.steps}
-    found: dict[tuple[str, str], list[Measurement]] = {}
-    for one in last_attempts(facts.measurements):
-        if one.phase in (Phase.TRAIN, Phase.EVAL) and one.step in kinds:
-            found.setdefault((one.step, one.metric), []).append(one)
+    series: dict[tuple[str, str], list[Measurement]] = {}
+    for sample in last_attempts(facts.measurements):
+        if sample.phase in (Phase.TRAIN, Phase.EVAL) and sample.step in kinds:
+            series.setdefault((sample.step, sample.metric), []).append(sample)
     results = []
-    for (step, metric), several in sorted(found.items()):
+    for (step, metric), samples in sorted(series.items()):
         in_training = kinds[step].kind is StepKind.TRAIN
         judged = loss_names(facts, kinds[step], context.prints.losses) if in_training else ()
         broken = [
-            one
-            for one in several
-            if not math.isfinite(one.value) and not (one.phase is Phase.TRAIN and metric in judged)
+            sample
+            for sample in samples
+            if not math.isfinite(sample.value) and not (sample.phase is Phase.TRAIN and metric in judged)
         ]
-        if not broken or named(metric, context.prints.may_be_nan):
+        if not broken or matches_any(metric, context.prints.may_be_nan):
             continue
-        first = min(broken, key=lambda one: (one.ordinal, one.rank))
+        first = min(broken, key=lambda sample: (sample.ordinal, sample.rank))
         what = "evaluation" if first.phase is Phase.EVAL else "training"
-        reason = f"{what} metric {metric} is {first.value} {_where(first)}; {len(broken)} of {len(several)} values"
+        reason = f"{what} metric {metric} is {first.value} {_where(first)}; {len(broken)} of {len(samples)} values"
         values = {"not_finite": len(broken), "node": first.node, "rank": first.rank}
         results.append(
             CheckResult(
@@ -102,10 +106,12 @@ def _others(facts: Facts, context: CheckContext) -> list[CheckResult]:
     return results
 
 
-def _where(one: Measurement) -> str:
-    rank = f", rank {one.rank}" if one.rank >= 0 else ""
-    place = f"epoch {one.epoch}, iteration {one.iteration}" if one.epoch >= 0 else f"sample {one.ordinal}"
-    return f"at {place} (node {one.node}{rank})"
+def _where(sample: Measurement) -> str:
+    rank = f", rank {sample.rank}" if sample.rank >= 0 else ""
+    place = (
+        f"epoch {sample.epoch}, iteration {sample.iteration}" if sample.epoch >= 0 else f"sample {sample.ordinal}"
+    )
+    return f"at {place} (node {sample.node}{rank})"
 
 
 def _falling(facts: Facts, step: Step, context: CheckContext) -> CheckResult:
@@ -129,28 +135,33 @@ def _falling(facts: Facts, step: Step, context: CheckContext) -> CheckResult:
     curve = min(curves, key=len, default=[])
     needed = context.policy.loss.min_points
     if len(curve) < needed:
-        return result(
-            Status.INSUFFICIENT_DATA, f"{len(curve)} of {needed} iterations that it takes to see a trend"
-        )
-    if not all(math.isfinite(value) for each in curves for value in each):
-        return result(Status.INSUFFICIENT_DATA, "there are losses that are not finite (see loss.finite)")
-    if all(len(set(each)) == 1 for each in curves):
-        reason = f"the loss does not fall: it is {number(curve[0])} in all {len(curve)} iterations"
+        return result(Status.INSUFFICIENT_DATA, f"{len(curve)} iterations, at least {needed} required")
+    if not all(math.isfinite(value) for points in curves for value in points):
+        return result(Status.INSUFFICIENT_DATA, "not evaluated: non-finite losses (loss.finite)")
+    if all(len(set(points)) == 1 for points in curves):
+        reason = f"the loss does not fall: it is {format_number(curve[0])} in all {len(curve)} iterations"
         return result(Status.FAILED, reason, first=curve[0], last=curve[0], iterations=len(curve))
     if not main:
         return result(
-            Status.INSUFFICIENT_DATA, f"{', '.join(names)}: no total loss is logged, parts need not fall"
+            Status.INSUFFICIENT_DATA, f"{', '.join(names)}: only partial losses logged; no total loss to evaluate"
         )
     quarter = max(1, len(curve) // 4)
     first, last = median(curve[:quarter]), median(curve[-quarter:])
-    numbers = f"median of the first {quarter} iterations {number(first)}, of the last {quarter} {number(last)}"
+    medians = format_number(first), format_number(last)
+    numbers = f"median of the first {quarter} iterations {medians[0]}, of the last {quarter} {medians[1]}"
     values = {"first": first, "last": last, "iterations": len(curve)}
     answer = trend(curve)
+    usual = usual_fall(context, step.id, main, len(curve))
+    if usual:
+        numbers = f"{numbers}; {usual}"
+    if usual and last >= first and not _rises(curve):
+        # The noise of the seed is known: it tells a loss that does not fall from one that hardly falls.
+        answer = Status.FAILED if usual.is_below(fall_of(curve)) else Status.INSUFFICIENT_DATA
     if answer is Status.PASS:
         return result(Status.PASS, numbers, **values)
     if answer is Status.FAILED:
         return result(Status.FAILED, f"the loss does not fall: {numbers}", **values)
-    few = f"{len(curve)} of {_ENOUGH} iterations are too few to tell noise from a loss that does not fall"
+    few = f"inconclusive after {len(curve)} iterations: change within noise"
     return result(Status.INSUFFICIENT_DATA, f"{numbers}; {few}", **values)
 
 
@@ -164,21 +175,27 @@ def trend(curve: Sequence[float]) -> Status:
     if last < first:
         return Status.PASS
     doubled = quarter > 1 and last >= 2 * first > 0
-    sure = len(curve) >= _ENOUGH or doubled or len(set(curve)) == 1 or _rises(curve)
+    enough = len(curve) >= _ENOUGH and _ups(curve) >= 0
+    sure = enough or doubled or len(set(curve)) == 1 or _rises(curve)
     return Status.FAILED if sure else Status.INSUFFICIENT_DATA
 
 
 def _rises(curve: Sequence[float]) -> bool:
     """Whether a few points are in an order that noise of a falling loss hardly ever has."""
-    count = len(curve)
-    ups = sum((later > earlier) - (later < earlier) for earlier, later in combinations(curve, 2))
+    count, ups = len(curve), _ups(curve)
     if ups == count * (count - 1) // 2 and curve[-1] >= _BY_HALF * curve[0] > 0:
         return True
     return ups > _RISES * math.sqrt(count * (count - 1) * (2 * count + 5) / 18)
 
 
+def _ups(curve: Sequence[float]) -> int:
+    """Pairs of points in which the later is higher, less those in which it is lower (Mann-Kendall's S)."""
+    some = curve[:: -(-len(curve) // _LONGEST)]
+    return sum((later > earlier) - (later < earlier) for earlier, later in combinations(some, 2))
+
+
 def _curve(facts: Facts, step: Step, name: str) -> list[float]:
     """Median loss over the ranks at each position that every rank reached."""
     series = list(losses(facts, step, name).values())
-    length = min((len(one) for one in series), default=0)
-    return [median(one[position].value for one in series) for position in range(length)]
+    length = min((len(rank_losses) for rank_losses in series), default=0)
+    return [median(rank_losses[position].value for rank_losses in series) for position in range(length)]

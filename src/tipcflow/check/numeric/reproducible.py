@@ -9,7 +9,7 @@ from typing import Literal
 from tipcflow.check.context import CheckContext
 from tipcflow.check.numeric.curves import Curves, Divergence, first_divergence, learn
 from tipcflow.check.select import training_steps
-from tipcflow.domain import CheckResult, Facts, PastRun, Status, Step, losses_of, without_repeat
+from tipcflow.domain import CheckResult, CurveKey, Facts, PastRun, Status, Step, losses_of, without_repeat
 
 NAME = "loss.reproducible"
 # `floor` compares with the policy's floor, because too few trainings are known to learn from.
@@ -25,9 +25,9 @@ def loss_reproducible(facts: Facts, context: CheckContext) -> list[CheckResult]:
     steps = training_steps(facts)
     results = [_with_past(facts, step, context) for step in steps]
     for step in steps:
-        twins = [one for one in steps if one.variant == step.variant and one.repeat < step.repeat]
+        twins = [other for other in steps if other.variant == step.variant and other.repeat < step.repeat]
         if twins:
-            first = min(twins, key=lambda one: one.repeat)
+            first = min(twins, key=lambda twin: twin.repeat)
             results.append(_with_twin(facts, first, step, context))
     return results
 
@@ -39,28 +39,28 @@ def _result(step: Step, context: CheckContext, status: Status, reason: str, **va
     )
 
 
-def _curves(facts: Facts, step: Step) -> Curves:
-    """'node|rank', or 'node|rank|metric' where no loss is called `loss`, -> the losses as they were logged."""
-    found = losses_of(one for one in facts.measurements if one.step == step.id)
-    return {key.partition("|")[2]: curve for key, curve in found.items()}
+def _curves(facts: Facts, step: Step, context: CheckContext) -> Curves:
+    """The step's losses as they were logged."""
+    losses = losses_of((sample for sample in facts.measurements if sample.step == step.id), context.prints.losses)
+    return {key.curve: curve for key, curve in losses.items()}
 
 
 def _rule(facts: Facts, context: CheckContext) -> Rule:
     """How losses of one seed are compared in this run."""
-    asked = context.policy.loss.reproducible
-    if asked in ("exact", "tolerance"):
-        return "exact" if asked == "exact" else "tolerance"
+    rule = context.policy.loss.reproducible
+    if rule in ("exact", "tolerance"):
+        return "exact" if rule == "exact" else "tolerance"
     return "exact" if facts.plan.deterministic else "learned"
 
 
 def _with_past(facts: Facts, step: Step, context: CheckContext) -> CheckResult:
-    curves = _curves(facts, step)
+    curves = _curves(facts, step, context)
     if not curves:
-        return _result(step, context, Status.INSUFFICIENT_DATA, "no loss was logged")
+        return _result(step, context, Status.INSUFFICIENT_DATA, "no loss logged")
     if facts.plan.seed is None:
-        return _result(step, context, Status.INSUFFICIENT_DATA, "the run has no seed, so nothing has to be equal")
+        return _result(step, context, Status.INSUFFICIENT_DATA, "no seed set; losses are not compared")
     if not context.history:
-        return _result(step, context, Status.INSUFFICIENT_DATA, "there is no earlier accepted run")
+        return _result(step, context, Status.INSUFFICIENT_DATA, "no earlier accepted run")
     differences = [_differences(facts, past, context) for past in context.history]
     equal = [past for past, different in zip(context.history, differences, strict=True) if not different]
     rule = _rule(facts, context)
@@ -71,53 +71,55 @@ def _with_past(facts: Facts, step: Step, context: CheckContext) -> CheckResult:
             if set(different) == {"framework"}
         ]
         if rule == "learned" and len({past.framework for past in across}) > 1:
-            known = _known(across, step, curves)
-            if len(known) >= context.policy.min_history:
-                return _learned(facts, step, context, curves, known)
+            trainings = _known(across, step, curves)
+            if len(trainings) >= context.policy.min_history:
+                return _learned(facts, step, context, curves, trainings)
         last, words = context.history[-1], differences[-1]
-        said = " and ".join(f"{name} {how}" for name, how in words.items())
-        reason = f"no earlier run is the same; the last one, {last.run}, has another {said}"
+        phrase = " and ".join(f"{name} {how}" for name, how in words.items())
+        reason = f"no earlier run is the same; the last one, {last.run}, has another {phrase}"
         return _result(step, context, Status.INSUFFICIENT_DATA, reason, differs=sorted(words))
-    known = _known(equal, step, curves)
-    if not known:
+    trainings = _known(equal, step, curves)
+    if not trainings:
         reason = f"{equal[-1].run} has no losses of this step, node and rank"
         return _result(step, context, Status.INSUFFICIENT_DATA, reason)
-    if rule == "learned" and len(known) >= context.policy.min_history:
-        return _learned(facts, step, context, curves, known)
-    run, before = known[-1]
+    if rule == "learned" and len(trainings) >= context.policy.min_history:
+        return _learned(facts, step, context, curves, trainings)
+    run, before = trainings[-1]
     return _compared(
-        facts, step, context, curves, before, f"run {run}", "floor" if rule == "learned" else rule, len(known)
+        facts, step, context, curves, before, f"run {run}", "floor" if rule == "learned" else rule, len(trainings)
     )
 
 
 def _known(runs: Sequence[PastRun], step: Step, curves: Curves) -> list[tuple[str, Curves]]:
     """(run, its losses of the step by the ranks that this run has, too), oldest first."""
-    found: list[tuple[str, Curves]] = []
+    trainings: list[tuple[str, Curves]] = []
     for past in runs:
         of_step = _of_step(past, step)
         before = {key: of_step[key] for key in curves if key in of_step}
         if before:
-            found.append((past.run, before))
-    return found
+            trainings.append((past.run, before))
+    return trainings
 
 
 def _of_step(past: PastRun, step: Step) -> Curves:
     """The losses of the same step, or of the first repeat where only one of the two runs repeated it."""
-    found: dict[str, tuple[bool, str, tuple[float, ...]]] = {}
+    curves: dict[CurveKey, tuple[bool, str, tuple[float, ...]]] = {}
     for key, curve in past.losses.items():
-        name, _, who = key.partition("|")
-        if without_repeat(name) == without_repeat(step.id):
-            found[who] = min(found.get(who, (True, "~", ())), (name != step.id, name, curve))
-    return {who: curve for who, (_, _, curve) in found.items()}
+        if without_repeat(key.step) == without_repeat(step.id):
+            best = curves.get(key.curve, (True, "~", ()))
+            curves[key.curve] = min(best, (key.step != step.id, key.step, curve))
+    return {who: curve for who, (_, _, curve) in curves.items()}
 
 
 def _differences(facts: Facts, past: PastRun, context: CheckContext) -> dict[str, str]:
     """What is not the same -> both values in words."""
-    mine = (facts.plan.seed, context.framework(facts), context.suite_sha256)
-    theirs = (past.seed, past.framework, past.suite_sha256)
+    current = (facts.plan.seed, context.framework(facts), context.suite_sha256)
+    earlier = (past.seed, past.framework, past.suite_sha256)
     names = ("seed", "framework", "suite")
     return {
-        name: f"({_short(b)}, not {_short(a)})" for name, a, b in zip(names, mine, theirs, strict=True) if a != b
+        name: f"({_short(b)}, not {_short(a)})"
+        for name, a, b in zip(names, current, earlier, strict=True)
+        if a != b
     }
 
 
@@ -126,18 +128,18 @@ def _short(value: object) -> str:
 
 
 def _with_twin(facts: Facts, first: Step, repeat: Step, context: CheckContext) -> CheckResult:
-    mine, twin = _curves(facts, repeat), _curves(facts, first)
-    if not mine or not twin:
+    current, twin = _curves(facts, repeat, context), _curves(facts, first, context)
+    if not current or not twin:
         return _result(repeat, context, Status.INSUFFICIENT_DATA, f"no losses to compare with {first.id}")
     if facts.plan.seed is None:
-        return _result(
-            repeat, context, Status.INSUFFICIENT_DATA, "the run has no seed, so nothing has to be equal"
-        )
+        return _result(repeat, context, Status.INSUFFICIENT_DATA, "no seed set; losses are not compared")
     rule = _rule(facts, context)
     if not _ended_well(facts, first):
-        reason = f"{first.id} did not end well, so nothing is compared with it"
+        reason = f"{first.id} did not succeed; not used for comparison"
         return _result(repeat, context, Status.INSUFFICIENT_DATA, reason)
-    return _compared(facts, repeat, context, mine, twin, first.id, "floor" if rule == "learned" else rule, known=1)
+    return _compared(
+        facts, repeat, context, current, twin, first.id, "floor" if rule == "learned" else rule, runs=1
+    )
 
 
 def _ended_well(facts: Facts, step: Step) -> bool:
@@ -145,70 +147,76 @@ def _ended_well(facts: Facts, step: Step) -> bool:
 
 
 def _learned(
-    facts: Facts, step: Step, context: CheckContext, mine: Curves, known: list[tuple[str, Curves]]
+    facts: Facts, step: Step, context: CheckContext, current: Curves, trainings: list[tuple[str, Curves]]
 ) -> CheckResult:
     """Within what the earlier trainings with this seed show to be noise."""
     rule = context.policy.loss
-    learnt = learn([curves for _, curves in known], floor=rule.floor, factor=rule.factor)
-    if len({len(curve) for _, curves in known for curve in curves.values()}) > 1:
-        # The number of iterations is no constant of this training.
-        mine = {who: curve[: len(learnt.usual[who])] for who, curve in mine.items() if who in learnt.usual}
+    learnt = learn([curves for _, curves in trainings], floor=rule.floor, factor=rule.factor)
+    if len({len(curve) for _, curves in trainings for curve in curves.values()}) > 1:
+        # The number of iterations is not a constant of this training.
+        current = {who: curve[: len(learnt.usual[who])] for who, curve in current.items() if who in learnt.usual}
     name = f"the {learnt.runs} earlier runs with this seed"
-    found = first_divergence(mine, learnt.usual, learnt.limits)
-    if found is None:
-        reason = f"{_counted(mine, learnt.usual)} within what {name} vary by ({learnt.largest:.2g})"
-        return _result(step, context, Status.PASS, reason, compared_with=known[-1][0], tolerance=learnt.largest)
-    return _diverged(facts, step, context, found, name, learnt.largest)
+    divergence = first_divergence(current, learnt.usual, learnt.limits)
+    if divergence is None:
+        reason = f"{_counted(current, learnt.usual)} within the variation of {name} ({learnt.largest:.2g})"
+        return _result(
+            step, context, Status.PASS, reason, compared_with=trainings[-1][0], tolerance=learnt.largest
+        )
+    return _diverged(facts, step, context, divergence, name, learnt.largest)
 
 
 def _compared(
     facts: Facts,
     step: Step,
     context: CheckContext,
-    mine: Curves,
+    current: Curves,
     before: Curves,
     name: str,
     how: Rule,
-    known: int,
+    runs: int,
 ) -> CheckResult:
     """Equal, or within one tolerance, to one other training."""
     rule = context.policy.loss
     rtol = {"exact": 0.0, "tolerance": rule.rtol}.get(how, rule.floor)
-    limits = {key: (rtol,) * len(curve) for key, curve in mine.items()}
-    found = first_divergence(mine, before, limits)
-    if found is None:
+    limits = {key: (rtol,) * len(curve) for key, curve in current.items()}
+    divergence = first_divergence(current, before, limits)
+    if divergence is None:
         words = "bit for bit as printed" if not rtol else f"within {rtol:g}"
-        reason = f"{_counted(mine, before)} equal those of {name}, {words}"
-        count = min(len(curve) for curve in mine.values())
+        reason = f"{_counted(current, before)} equal those of {name}, {words}"
+        count = min(len(curve) for curve in current.values())
         return _result(step, context, Status.PASS, reason, compared_with=name, iterations=count)
-    if how == "floor" and not found.by_length:
+    if how == "floor" and not divergence.by_length:
         reason = (
-            f"differs from {name} from iteration {found.at} on ({found.where}): {found.what}; the suite does not "
-            f"declare its training deterministic, and {known} of {context.policy.min_history} earlier trainings "
-            "with this seed are known"
+            f"differs from {name} from iteration {divergence.at} on ({divergence.where}): {divergence.what}; "
+            f"the suite does not declare its training deterministic, and {runs} of {context.policy.min_history} "
+            "earlier trainings with this seed are known"
         )
-        return _result(step, context, Status.INSUFFICIENT_DATA, reason, **_values(found, name))
-    return _diverged(facts, step, context, found, name, rtol)
+        return _result(step, context, Status.INSUFFICIENT_DATA, reason, **_values(divergence, name))
+    return _diverged(facts, step, context, divergence, name, rtol)
 
 
 def _diverged(
-    facts: Facts, step: Step, context: CheckContext, found: Divergence, name: str, tolerance: float
+    facts: Facts, step: Step, context: CheckContext, divergence: Divergence, name: str, tolerance: float
 ) -> CheckResult:
-    values = _values(found, name) | {"tolerance": tolerance}
+    values = _values(divergence, name) | {"tolerance": tolerance}
     if not _ended_well(facts, step):
         status = facts.step_status.get(step.id)
         word = status.value if status else "not at its end"
-        same = f"the first {found.at - 1} losses equal those of {name}" if found.by_length else ""
-        reason = f"the training is {word}: {same or f'differs from {name} from iteration {found.at} on'}"
+        same = f"the first {divergence.at - 1} losses equal those of {name}" if divergence.by_length else ""
+        reason = f"the training is {word}: {same or f'differs from {name} from iteration {divergence.at} on'}"
         return _result(step, context, Status.INSUFFICIENT_DATA, reason, **values)
-    reason = f"differs from {name} from iteration {found.at} on ({found.where}): {found.what}"
+    reason = f"differs from {name} from iteration {divergence.at} on ({divergence.where}): {divergence.what}"
     return _result(step, context, Status.FAILED, reason, **values)
 
 
-def _values(found: Divergence, name: str) -> dict[str, object]:
-    return {"compared_with": name, "first_divergent": found.at, "where": found.where.removeprefix("node ")}
+def _values(divergence: Divergence, name: str) -> dict[str, object]:
+    return {
+        "compared_with": name,
+        "first_divergent": divergence.at,
+        "where": divergence.where.removeprefix("node "),
+    }
 
 
-def _counted(mine: Curves, before: Curves) -> str:
-    count = min(len(curve) for curve in mine.values())
-    return f"{len(set(mine) & set(before))} ranks x {count} losses"
+def _counted(current: Curves, before: Curves) -> str:
+    count = min(len(curve) for curve in current.values())
+    return f"{len(set(current) & set(before))} ranks x {count} losses"

@@ -1,1 +1,4 @@
-"""Predictions: parity between legs, golden results, scores."""
+"""Predictions: parity between legs, golden results, scores.
+
+Public: nothing.
+"""

@@ -1,11 +1,11 @@
 """Do the predictions match the stored goldens?"""
 
 from tipcflow.check.context import CheckContext
-from tipcflow.check.predictions.scores import apart, compare, same, told
+from tipcflow.check.predictions.scores import compare, comparison_values, different_images, passed_message
 from tipcflow.check.select import inference_steps, leg_key
 from tipcflow.config.goldens import GoldenAnswers
 from tipcflow.config.policy import budget_of
-from tipcflow.domain import CheckResult, Facts, Leg, Status, Step
+from tipcflow.domain import CheckResult, Facts, GoldenKey, Leg, Status, Step
 
 NAME = "golden.results"
 
@@ -29,14 +29,14 @@ def golden_results(facts: Facts, context: CheckContext) -> list[CheckResult]:
 def _open_step(facts: Facts, step: Step, legs: list[Leg], unfit: str, context: CheckContext) -> list[CheckResult]:
     silent = not any(facts.predictions.get(leg_key(step, leg.id)) for leg in legs)
     if context.goldens is None and silent:
-        return [_open(step, "its legs printed no predictions: there is nothing to store or to compare", context)]
+        return [_open(step, "legs printed no predictions; no golden to store or compare", context)]
     return [_open(step, unfit, context)] if unfit else []
 
 
 def _step(facts: Facts, step: Step, legs: list[Leg], context: CheckContext) -> list[CheckResult]:
     results, without = [], []
     for leg in legs:
-        golden = context.goldens.answers.get(f"{step.id}|{leg.precision}") if context.goldens else None
+        golden = context.goldens.answers.get(GoldenKey(step.id, leg.precision)) if context.goldens else None
         if golden is None:
             without.append(leg.precision)
         else:
@@ -47,7 +47,7 @@ def _step(facts: Facts, step: Step, legs: list[Leg], context: CheckContext) -> l
     return results
 
 
-_RECORD = 'look at the predictions, then `tipcflow golden record {} --because "…"`'
+_RECORD = 'review the predictions, then run `tipcflow golden record {} --because "…"`'
 
 
 def _passed(facts: Facts, step: Step) -> list[Leg]:
@@ -91,11 +91,11 @@ def _judged(facts: Facts, step: Step, leg: Leg, golden: GoldenAnswers, context: 
 
     if not scores:
         return result(Status.FAILED, f"the leg printed no predictions; a golden of {golden.leg} is stored")
-    odd = apart(scores, golden.scores)
+    odd = different_images(scores, golden.scores)
     if odd:
         return result(Status.FAILED, f"other images than the golden's: {odd}")
     worst = compare(scores, golden.scores, allowed)
     if worst.problem:
         reason = f"{worst.problem} (image {worst.picture}, against the golden of {golden.leg})"
-        return result(Status.FAILED, reason, **told(worst, golden.scores))
-    return result(Status.PASS, same(worst, golden.scores), **told(worst, golden.scores))
+        return result(Status.FAILED, reason, **comparison_values(worst, golden.scores))
+    return result(Status.PASS, passed_message(worst, golden.scores), **comparison_values(worst, golden.scores))

@@ -1,7 +1,13 @@
 """Does inference predict the same with and without oneDNN on real inputs?"""
 
 from tipcflow.check.context import CheckContext
-from tipcflow.check.predictions.scores import apart, classes, compare, same, told
+from tipcflow.check.predictions.scores import (
+    class_count,
+    compare,
+    comparison_values,
+    different_images,
+    passed_message,
+)
 from tipcflow.check.proof.engine import actual_settings, switch
 from tipcflow.check.select import inference_steps, leg_key
 from tipcflow.config.policy import ParityRule
@@ -37,17 +43,17 @@ def _judged(facts: Facts, step: Step, on: Leg, off: Leg, rule: ParityRule) -> Ch
     if open_question:
         return result(Status.INSUFFICIENT_DATA, open_question)
     scores, expected = (facts.predictions[leg_key(step, leg.id)] for leg in (on, off))
-    odd = apart(scores, expected)
+    odd = different_images(scores, expected)
     if odd:
         return result(Status.FAILED, odd)
     worst = compare(scores, expected, rule)
-    values = told(worst, expected)
+    values = comparison_values(worst, expected)
     if worst.problem:
         return result(Status.FAILED, f"{worst.problem} (image {worst.picture}, against {off.id})", **values)
-    if classes(expected) < rule.min_classes:
+    if class_count(expected) < rule.min_classes:
         reason = f"all {len(expected)} images got the same class: parity would mean nothing"
         return result(Status.INSUFFICIENT_DATA, reason, **values)
-    return result(Status.PASS, same(worst, expected), **values)
+    return result(Status.PASS, passed_message(worst, expected), **values)
 
 
 def _incomparable(facts: Facts, step: Step, on: Leg, off: Leg) -> str:
@@ -62,5 +68,5 @@ def _incomparable(facts: Facts, step: Step, on: Leg, off: Leg) -> str:
             return f"{leg.id} printed no predictions"
     really = [switch(actual_settings(facts, step, leg.id).get("onednn", "")) for leg in (on, off)]
     if really[0] is not None and really[0] is really[1]:
-        return f"both sides ran with oneDNN {'on' if really[0] else 'off'}: there is nothing to compare"
+        return f"both sides ran with oneDNN {'on' if really[0] else 'off'}; not compared"
     return ""

@@ -1,10 +1,17 @@
 """Does each leg predict what the network predicted before its export?"""
 
 from tipcflow.check.context import CheckContext
-from tipcflow.check.predictions.scores import Scores, apart, classes, compare, same, told
+from tipcflow.check.predictions.scores import (
+    Scores,
+    class_count,
+    compare,
+    comparison_values,
+    different_images,
+    passed_message,
+)
 from tipcflow.check.select import inference_steps, leg_key
 from tipcflow.config.policy import budget_of
-from tipcflow.domain import CheckResult, Facts, Status, Step, StepKind
+from tipcflow.domain import CheckResult, Facts, LegKey, Status, Step, StepKind
 
 NAME = "parity.chain"
 
@@ -15,7 +22,12 @@ def parity_chain(facts: Facts, context: CheckContext) -> list[CheckResult]:
     network printed none. Where export and evaluation both printed some, they are compared as well, as fp32."""
     results = [
         _compared(
-            facts.predictions[export.id], evaluation.id, facts.predictions[evaluation.id], "fp32", export, context
+            facts.predictions[LegKey(export.id)],
+            evaluation.id,
+            facts.predictions[LegKey(evaluation.id)],
+            "fp32",
+            export,
+            context,
         )
         for export in facts.plan.steps
         if export.kind is StepKind.EXPORT and _printed(facts, export)
@@ -33,7 +45,7 @@ def parity_chain(facts: Facts, context: CheckContext) -> list[CheckResult]:
             scores = facts.predictions.get(leg_key(step, leg.id), {})
             # Legs that judge other data on purpose all do.
             same_data = any(
-                set(facts.predictions.get(leg_key(step, one.id), {})) == set(expected) for one in passed
+                set(facts.predictions.get(leg_key(step, other.id), {})) == set(expected) for other in passed
             )
             results.append(
                 _compared(scores, source, expected, leg.precision, step, context, leg.id, same_data=same_data)
@@ -41,21 +53,21 @@ def parity_chain(facts: Facts, context: CheckContext) -> list[CheckResult]:
     return results
 
 
-def _same(one: Step, other: Step) -> bool:
+def _same(step: Step, other: Step) -> bool:
     """Whether two steps are of the same variant and repeat."""
-    return (one.variant, one.repeat) == (other.variant, other.repeat)
+    return (step.variant, step.repeat) == (other.variant, other.repeat)
 
 
 def _printed(facts: Facts, step: Step) -> bool:
-    return facts.step_status.get(step.id) is Status.PASS and bool(facts.predictions.get(step.id))
+    return facts.step_status.get(step.id) is Status.PASS and bool(facts.predictions.get(LegKey(step.id)))
 
 
 def _network(facts: Facts, step: Step) -> tuple[str, Scores]:
     """(step that printed them, predictions) of the network whose export the step infers with."""
     for kind in (StepKind.EXPORT, StepKind.EVAL):
-        for one in facts.plan.steps:
-            if one.kind is kind and _same(one, step) and _printed(facts, one):
-                return one.id, facts.predictions[one.id]
+        for candidate in facts.plan.steps:
+            if candidate.kind is kind and _same(candidate, step) and _printed(facts, candidate):
+                return candidate.id, facts.predictions[LegKey(candidate.id)]
     return "", {}
 
 
@@ -78,16 +90,16 @@ def _compared(
 
     if not scores:
         return result(Status.INSUFFICIENT_DATA, "the leg printed no predictions")
-    odd = apart(scores, expected)
+    odd = different_images(scores, expected)
     if odd:
         status = Status.FAILED if same_data else Status.INSUFFICIENT_DATA
         return result(status, f"not the same images as in {source}: {odd}")
-    if classes(expected) < context.policy.parity.min_classes:
+    if class_count(expected) < context.policy.parity.min_classes:
         return result(
             Status.INSUFFICIENT_DATA, f"all {len(expected)} images got the same class: parity would mean nothing"
         )
     worst = compare(scores, expected, allowed)
     if worst.problem:
         reason = f"{worst.problem} (image {worst.picture}, against the network in {source})"
-        return result(Status.FAILED, reason, **told(worst, expected))
-    return result(Status.PASS, same(worst, expected), **told(worst, expected))
+        return result(Status.FAILED, reason, **comparison_values(worst, expected))
+    return result(Status.PASS, passed_message(worst, expected), **comparison_values(worst, expected))

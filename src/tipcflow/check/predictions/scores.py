@@ -34,13 +34,13 @@ def compare(scores: Scores, expected: Scores, allowed: Tolerance) -> Distance:
         ValueError: when there is no picture, or a side lacks one.
     """
     if not expected or set(scores) != set(expected):
-        raise ValueError("both sides must have judged the same pictures, and at least one")
+        raise ValueError("both sides need predictions for the same images")
     distances = [distance(picture, scores[picture], expected[picture], allowed) for picture in sorted(expected)]
-    worst = max(distances, key=lambda one: one.excess)
+    worst = max(distances, key=lambda deviation: deviation.excess)
     return Distance(
         picture=worst.picture,
-        absolute=max(one.absolute for one in distances),
-        relative=max(one.relative for one in distances),
+        absolute=max(deviation.absolute for deviation in distances),
+        relative=max(deviation.relative for deviation in distances),
         excess=worst.excess,
         problem=worst.problem,
     )
@@ -50,49 +50,49 @@ def distance(picture: str, scores: tuple[float, ...], expected: tuple[float, ...
     """One picture: every score within atol + rtol * |expected|, and the same class."""
     if len(scores) != len(expected) or not scores:
         return Distance(picture, math.inf, math.inf, math.inf, f"{len(scores)} scores against {len(expected)}")
-    if not all(math.isfinite(one) for one in (*scores, *expected)):
+    if not all(math.isfinite(score) for score in (*scores, *expected)):
         return Distance(picture, math.inf, math.inf, math.inf, "scores are not finite")
     absolute = [abs(a - b) for a, b in zip(scores, expected, strict=True)]
     # Of scores as small as the tolerance the last bits are noise: their ratio would only frighten the reader.
     relative = [d / abs(b) for d, b in zip(absolute, expected, strict=True) if abs(b) > max(allowed.atol, 1e-30)]
     excess = max(d - allowed.atol - allowed.rtol * abs(b) for d, b in zip(absolute, expected, strict=True))
     problem = ""
-    if top(scores) != top(expected):
-        problem, excess = f"class {top(scores)} against class {top(expected)}", math.inf
+    if top_class(scores) != top_class(expected):
+        problem, excess = f"class {top_class(scores)} against class {top_class(expected)}", math.inf
     elif excess > 0:
         problem = f"scores differ by {max(absolute):.3g}, allowed {allowed.atol:g} + {allowed.rtol:g} relative"
     return Distance(picture, max(absolute), max(relative, default=0.0), excess, problem)
 
 
-def apart(scores: Scores, expected: Scores) -> str:
+def different_images(scores: Scores, expected: Scores) -> str:
     """Return a message if the two sides have different images; '' otherwise."""
     odd = sorted(set(scores) ^ set(expected))
-    return f"{len(odd)} images were judged by one side only, first {odd[0]}" if odd else ""
+    return f"{len(odd)} images have predictions on one side only, first {odd[0]}" if odd else ""
 
 
-def classes(scores: Scores) -> int:
+def class_count(scores: Scores) -> int:
     """Return the number of distinct predicted classes; a single one proves nothing."""
-    return len({top(answer) for answer in scores.values()})
+    return len({top_class(answer) for answer in scores.values()})
 
 
-def top(scores: tuple[float, ...]) -> int:
+def top_class(scores: tuple[float, ...]) -> int:
     """The class with the highest score, -1 without any."""
     return max(range(len(scores)), key=scores.__getitem__, default=-1)
 
 
-def told(worst: Distance, expected: Scores) -> dict[str, Any]:
+def comparison_values(worst: Distance, expected: Scores) -> dict[str, Any]:
     """Return the values of a comparison, for the page and the certificate."""
     return {
         "images": len(expected),
         "max_abs": worst.absolute,
         "max_rel": worst.relative,
-        "classes": classes(expected),
+        "classes": class_count(expected),
     }
 
 
-def same(worst: Distance, expected: Scores) -> str:
+def passed_message(worst: Distance, expected: Scores) -> str:
     """Return the message for a passed comparison."""
     return (
-        f"{len(expected)} images, {classes(expected)} classes: same class everywhere, "
+        f"{len(expected)} images, {class_count(expected)} classes: same class everywhere, "
         f"largest difference {worst.absolute:.2g} (relative {worst.relative:.2g})"
     )

@@ -9,10 +9,10 @@ NAME = "confirm.run"
 def confirm_run(facts: Facts, context: CheckContext) -> list[CheckResult]:
     """One `failed` result when the confirm run failed: the same code was seen failing, however this run ended.
 
-    A confirm run that was late, cancelled or lost is no finding: it leaves the doubted numbers `unconfirmed`.
+    A confirm run that was late, cancelled or lost is not a finding: it leaves the doubted numbers `unconfirmed`.
     """
-    told = context.confirmation
-    if told is None or not told.failed:
+    confirmation = context.confirmation
+    if confirmation is None or not confirmation.failed:
         return []
-    reason = f"confirm run {told.run} of the same code failed: {told.failed}"
-    return [CheckResult(check=NAME, status=Status.FAILED, reason=reason, values={"run": told.run})]
+    reason = f"confirm run {confirmation.run} of the same code failed: {confirmation.failed}"
+    return [CheckResult(check=NAME, status=Status.FAILED, reason=reason, values={"run": confirmation.run})]

@@ -1,7 +1,7 @@
 """Did every leg run as declared: device, oneDNN, TensorRT, precision, threads, batch size?"""
 
 from tipcflow.check.context import CheckContext
-from tipcflow.check.select import inference_steps, leg_key, some
+from tipcflow.check.select import first_names, inference_steps, leg_key
 from tipcflow.domain import CheckResult, Facts, Leg, Status, Step
 from tipcflow.parse import engine_from_autolog
 
@@ -23,13 +23,17 @@ def _judged(facts: Facts, step: Step) -> list[CheckResult]:
         if facts.leg_status.get(leg_key(step, leg.id)) is not Status.PASS:
             continue
         if not _proven(facts, step, leg.id):
-            reason = f"leg {leg.id} printed nothing that proves that it ran"
+            reason = f"leg {leg.id}: log contains no evidence of execution"
             results.append(CheckResult(check=NAME, status=Status.FAILED, reason=reason, step=step.id, leg=leg.id))
             continue
-        wrong, unknown = _compared(leg, actual_settings(facts, step, leg.id), _told(facts, step, leg.id))
+        wrong, unknown = _compared(
+            leg, actual_settings(facts, step, leg.id), _reported_precision(facts, step, leg.id)
+        )
         if wrong:
-            reason = "; ".join(f"declared {name}={said}, really {real}" for name, said, real in wrong)
-            values = {name: {"declared": said, "actual": real} for name, said, real in wrong}
+            reason = "; ".join(
+                f"declared {name}={declared}, ran with {name}={real}" for name, declared, real in wrong
+            )
+            values = {name: {"declared": declared, "actual": real} for name, declared, real in wrong}
             results.append(
                 CheckResult(
                     check=NAME, status=Status.FAILED, reason=reason, step=step.id, leg=leg.id, values=values
@@ -40,7 +44,7 @@ def _judged(facts: Facts, step: Step) -> list[CheckResult]:
         else:
             good.append(leg.id)
     if open_questions:
-        reason = f"{len(open_questions)} legs do not say what they really used: {some(open_questions)}"
+        reason = f"settings of {len(open_questions)} legs unknown: {first_names(open_questions)}"
         results.append(
             CheckResult(
                 check=NAME,
@@ -67,7 +71,7 @@ def actual_settings(facts: Facts, step: Step, leg: str) -> dict[str, str]:
 def _proven(facts: Facts, step: Step, leg: str) -> bool:
     """Whether the leg's log shows an AutoLog report, an engine line or a prediction."""
     key = leg_key(step, leg)
-    return any(told.get(key) for told in (facts.autolog, facts.engine, facts.predictions))
+    return any(source.get(key) for source in (facts.autolog, facts.engine, facts.predictions))
 
 
 def switch(text: str) -> bool | None:
@@ -76,7 +80,7 @@ def switch(text: str) -> bool | None:
     return True if lowered in _TRUE else False if lowered in _FALSE else None
 
 
-def _told(facts: Facts, step: Step, leg: str) -> str:
+def _reported_precision(facts: Facts, step: Step, leg: str) -> str:
     """Return the precision in the leg's AutoLog report: the script's argument, not the effective precision."""
     return facts.autolog.get(leg_key(step, leg), {}).get("precision", "")
 

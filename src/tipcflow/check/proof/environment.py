@@ -21,18 +21,19 @@ def environment_class(facts: Facts, context: CheckContext) -> list[CheckResult]:
         if fact.node in facts.plan.nodes and _PARTS.intersection(fact.unfinished)
     ]
     if missing:
-        reason = f"{'; '.join(missing)}: the environment class is not known, nothing can be compared"
+        reason = f"{'; '.join(missing)}: environment class unknown; no comparison"
         return [CheckResult(check=NAME, status=Status.INFRA_FAILURE, reason=reason, values={"missing": missing})]
     run, (other, count) = context.run, context.elsewhere
     if run is None or not other or count < context.policy.min_history:
         return []
-    said = ", ".join(differences(other, run.environment)) or f"{run.environment or 'unknown'}, not {other}"
-    fails = context.policy.comparison.new_environment == "fail"
+    difference = ", ".join(differences(other, run.environment)) or f"{run.environment or 'unknown'}, not {other}"
+    # A user admitted the environment with its first accepted run.
+    fails = context.policy.comparison.new_environment == "fail" and not context.history
     return [
         CheckResult(
             check=NAME,
             status=Status.INFRA_FAILURE if fails else Status.INSUFFICIENT_DATA,
-            reason=f"new environment, nothing is compared with the {count} accepted runs in another one: {said}",
+            reason=f"new environment; not compared with {count} accepted runs of another one: {difference}",
             values={"other": other, "runs": count},
         )
     ]

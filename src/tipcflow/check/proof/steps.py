@@ -1,8 +1,8 @@
 """Did every planned step and leg run, and does evidence prove it?"""
 
 from tipcflow.check.context import CheckContext
-from tipcflow.check.select import iterations, leg_key, records, some, trained, training_steps
-from tipcflow.domain import CheckResult, Facts, Status, Step, StepKind
+from tipcflow.check.select import first_names, iterations, leg_key, records, trained, training_steps
+from tipcflow.domain import CheckResult, Facts, LegKey, Status, Step, StepKind
 
 NAME = "ran.steps"
 # Key of `values`: the answer sums up what steps and legs say themselves.
@@ -21,23 +21,23 @@ def ran_steps(facts: Facts, context: CheckContext) -> list[CheckResult]:
     counts = {status.value: states.count(status) for status in Status if status in states}
     shown = ", ".join(f"{count} {word}" for word, count in counts.items())
     if unproven:
-        return [_result(Status.FAILED, f"{some(unproven)} ({shown})", counts)]
+        return [_result(Status.FAILED, f"{first_names(unproven)} ({shown})", counts)]
     untrained = [step.id for step in training_steps(facts) if not trained(facts, step)]
     if not executed_steps(facts):
         status = _blame(states)
-        what = f"did not train: {some(untrained)}" if untrained else "no planned step was executed"
+        what = f"did not train: {first_names(untrained)}" if untrained else "no planned step was executed"
         return [_result(status, f"{what} ({shown or 'nothing was planned'})", counts, summary=bool(untrained))]
     if facts.plan.trains and (untrained or not training_steps(facts)):
         status = _blame([facts.step_status.get(step) or Status.BLOCKED for step in untrained])
-        what = f"did not train: {some(untrained) or 'no training step'} ({shown})"
+        what = f"did not train: {first_names(untrained) or 'no training step'} ({shown})"
         return [_result(status, what, counts, summary=True)]
     if _no_leg_ran(facts):
         return [_result(_blame(states), f"no inference leg was executed ({shown})", counts)]
     bad = [key for key, status in _states(facts).items() if status in (Status.FAILED, Status.INFRA_FAILURE)]
     if bad or Status.CANCELLED in states:
-        what = f"not everything ended well: {some(bad) or 'cancelled'} ({shown})"
+        what = f"{f'failed steps or legs: {first_names(bad)}' if bad else 'steps were cancelled'} ({shown})"
         return [_result(_blame(states), what, counts, summary=True)]
-    return [_result(Status.PASS, f"every planned step and leg is accounted for ({shown})", counts)]
+    return [_result(Status.PASS, f"all planned steps and legs have a status ({shown})", counts)]
 
 
 def executed_steps(facts: Facts) -> int:
@@ -71,57 +71,57 @@ def _blame(states: list[Status]) -> Status:
 
 def _states(facts: Facts) -> dict[str, Status]:
     """Status of every planned step and leg; what has none because something before it went wrong is blocked."""
-    found: dict[str, Status] = {}
+    states: dict[str, Status] = {}
     for step in facts.plan.steps:
         state = facts.step_status.get(step.id) or (Status.NOT_RUN if step.not_run else Status.BLOCKED)
-        found[step.id] = state
+        states[step.id] = state
         for leg in step.legs:
             key = leg_key(step, leg.id)
             default = Status.NOT_RUN if leg.not_run or step.not_run else Status.BLOCKED
-            found[key] = facts.leg_status.get(key) or default
-    return found
+            states[str(key)] = facts.leg_status.get(key) or default
+    return states
 
 
 def _unproven(facts: Facts, step: Step) -> list[str]:
     """What is missing or contradicts itself about a step and its legs."""
     status = facts.step_status.get(step.id)
     if status in (None, Status.BLOCKED) and not step.not_run and not _explained(facts, step):
-        trace = "left no trace" if status is None else "was blocked by nothing that went wrong"
+        trace = "did not run" if status is None else "was blocked although nothing before it failed"
         return [f"{step.id} was planned and {trace}"]
-    if status is Status.NOT_RUN and not (step.not_run or facts.step_reason.get(step.id)):
+    if status is Status.NOT_RUN and not (step.not_run or facts.step_reason.get(LegKey(step.id))):
         return [f"{step.id} was skipped without a reason"]
     if status is not Status.PASS:
         return []
     problems = _without_proof(facts, step, step.id, "", step.nodes) if not step.legs else []
     if step.kind is StepKind.TRAIN and not problems and not iterations(facts, step):
-        problems = [f"{step.id} ended with 0 but logged no training iteration"]
+        problems = [f"{step.id} exited with 0 but logged no training iteration"]
     for leg in step.legs:
         key = leg_key(step, leg.id)
-        said = facts.leg_status.get(key)
-        if said in (None, Status.BLOCKED) and not leg.not_run:
-            problems.append(f"leg {key} was planned and left no trace of having run")
-        elif said is Status.NOT_RUN and not (leg.not_run or facts.step_reason.get(key)):
+        leg_status = facts.leg_status.get(key)
+        if leg_status in (None, Status.BLOCKED) and not leg.not_run:
+            problems.append(f"leg {key} was planned and did not run")
+        elif leg_status is Status.NOT_RUN and not (leg.not_run or facts.step_reason.get(key)):
             problems.append(f"leg {key} was skipped without a reason")
-        elif said is Status.PASS:
+        elif leg_status is Status.PASS:
             problems += _without_proof(facts, step, f"leg {key}", leg.id, ())
     return problems
 
 
 def _without_proof(facts: Facts, step: Step, name: str, leg: str, nodes: tuple[str, ...]) -> list[str]:
     """A passed step or leg needs an exit record that agrees, a step one from each of its nodes."""
-    found = records(facts, step.id, leg)
-    if step.kind is StepKind.PREPARE and not found:
+    ended = records(facts, step.id, leg)
+    if step.kind is StepKind.PREPARE and not ended:
         return []
-    silent = [node for node in nodes if node not in {record.node for record in found}]
+    silent = [node for node in nodes if node not in {record.node for record in ended}]
     silent = [] if step.kind is StepKind.PREPARE else silent
-    if not found or silent:
-        return [f"{name} has no exit record" + (f" from {some(silent)}" if silent else "")]
-    bad = [record for record in found if not record.ok]
+    if not ended or silent:
+        return [f"{name} has no exit record" + (f" from {first_names(silent)}" if silent else "")]
+    bad = [record for record in ended if not record.ok]
     if not bad:
         return []
     lost = [output.path for output in bad[0].outputs if not (output.exists and output.fresh)]
-    why = f"did not write {some(lost)}" if lost else f"ended with {bad[0].exit_code} ({bad[0].reason})"
-    return [f"{name} is said to have passed but {why} on {bad[0].node}"]
+    why = f"did not write {first_names(lost)}" if lost else f"ended with {bad[0].exit_code} ({bad[0].reason})"
+    return [f"{name} has status pass but {why} on {bad[0].node}"]
 
 
 def _explained(facts: Facts, step: Step) -> bool:

@@ -1,7 +1,7 @@
 """Did the training use the declared device type and precision?"""
 
 from tipcflow.check.context import CheckContext
-from tipcflow.check.select import records, some, training_steps
+from tipcflow.check.select import first_names, records, training_steps
 from tipcflow.domain import CheckResult, Facts, Status, Step
 from tipcflow.domain.numbers.environment import EnvironmentClass
 
@@ -27,26 +27,26 @@ def ran_training(facts: Facts, context: CheckContext) -> list[CheckResult]:
 
 def _declared(facts: Facts, step: Step, cluster: str) -> str:
     """The kind of device; '' when it is not known. A file asks for the CPU of any cluster with the group -1."""
-    groups = [one.devices for one in facts.plan.variants if one.id == step.variant]
+    groups = [variant.devices for variant in facts.plan.variants if variant.id == step.variant]
     on_cpu = bool(groups) and groups[0] == _ON_CPU
     return "cpu" if on_cpu else cluster if cluster in ("cpu", "gpu") else ""
 
 
 def _judged(facts: Facts, step: Step, device: str) -> CheckResult:
-    precision = next((one.precision for one in facts.plan.variants if one.id == step.variant), "")
+    precision = next((variant.precision for variant in facts.plan.variants if variant.id == step.variant), "")
     wrong, unknown, shown = [], [], []
-    for what, declared, (told, silent) in (
+    for what, declared, (reported, silent) in (
         ("device", device, _devices(facts, step)),
         ("precision", precision, _precisions(facts, step)),
     ):
         if not declared:
             continue
-        others = [f"{who} trained with {what} {real}" for who, real in told if real != declared.lower()]
+        others = [f"{who} trained with {what} {real}" for who, real in reported if real != declared.lower()]
         if others:
-            wrong.append(f"{some(others)}; {declared} was declared")
-        elif silent or not told:
-            whose = f" of {some(silent)}" if told else ""
-            unknown.append(f"{what}{whose} ({declared} was declared)")
+            wrong.append(f"{first_names(others)}; declared: {declared}")
+        elif silent or not reported:
+            whose = f" of {first_names(silent)}" if reported else ""
+            unknown.append(f"{what}{whose} (declared: {declared})")
         else:
             shown.append(f"{what} {declared}")
     values = {"device": device, "precision": precision, "wrong": wrong, "unknown": unknown}
@@ -57,14 +57,16 @@ def _judged(facts: Facts, step: Step, device: str) -> CheckResult:
     if wrong:
         return result(Status.FAILED, "; ".join(wrong))
     if unknown or not shown:
-        return result(Status.INSUFFICIENT_DATA, f"nothing shows the {' and the '.join(unknown) or 'device'}")
+        return result(Status.INSUFFICIENT_DATA, f"{' and '.join(unknown) or 'device'} not reported")
     return result(Status.PASS, f"trained with {' and '.join(shown)}")
 
 
 def _devices(facts: Facts, step: Step) -> Shown:
     """As the processes say. Of those that do not, GPU memory in use shows a GPU, and a node without one shows that
     it was none."""
-    told, silent = _said(facts, step, {one.rank: _kind(one.device) for one in facts.ranks.get(step.id, ())})
+    reported, silent = _split_reports(
+        facts, step, {report.rank: _kind(report.device) for report in facts.ranks.get(step.id, ())}
+    )
     without = {node.node for node in facts.node_facts if not node.gpus and "gpus" not in node.unfinished}
     used = {
         end.node: {rank for rank, size in end.peak_gpu_bytes.items() if size > 0}
@@ -72,42 +74,46 @@ def _devices(facts: Facts, step: Step) -> Shown:
     }
     dumb = []
     for node, rank in silent:
-        alone = sum(one == node for one, _ in _places(step)) == 1
+        alone = sum(other == node for other, _ in _places(step)) == 1
         ranks = used.get(node, set())
         # What belongs to no rank in particular is of the only one, where there is only one.
         if str(rank) in ranks or (alone and ranks):
-            told.append((node, rank, "gpu"))
+            reported.append((node, rank, "gpu"))
         elif node in without and not ranks:
-            told.append((node, rank, "cpu"))
+            reported.append((node, rank, "cpu"))
         else:
             dumb.append((node, rank))
-    return _named(told, dumb)
+    return _named(reported, dumb)
 
 
 def _precisions(facts: Facts, step: Step) -> Shown:
-    return _named(*_said(facts, step, {one.rank: one.precision.lower() for one in facts.ranks.get(step.id, ())}))
+    return _named(
+        *_split_reports(
+            facts, step, {report.rank: report.precision.lower() for report in facts.ranks.get(step.id, ())}
+        )
+    )
 
 
-def _said(
+def _split_reports(
     facts: Facts, step: Step, words: dict[int, str]
 ) -> tuple[list[tuple[str, int, str]], list[tuple[str, int]]]:
     """(node, rank, what it said) of the processes that said something, and (node, rank) of the others."""
-    nodes = {one.rank: one.node for one in facts.ranks.get(step.id, ())}
-    told = [(nodes[rank], rank, word) for rank, word in words.items() if word]
-    return told, [(node, rank) for node, rank in _places(step) if not words.get(rank)]
+    nodes = {report.rank: report.node for report in facts.ranks.get(step.id, ())}
+    reported = [(nodes[rank], rank, word) for rank, word in words.items() if word]
+    return reported, [(node, rank) for node, rank in _places(step) if not words.get(rank)]
 
 
 def _places(step: Step) -> list[tuple[str, int]]:
     """(node, rank) of all processes, as declared: as many on each node."""
-    each = max(1, step.world_size // len(step.nodes))
-    return [(node, at * each + number) for at, node in enumerate(step.nodes) for number in range(each)]
+    per_node = max(1, step.world_size // len(step.nodes))
+    return [(node, at * per_node + number) for at, node in enumerate(step.nodes) for number in range(per_node)]
 
 
-def _named(told: list[tuple[str, int, str]], silent: list[tuple[str, int]]) -> Shown:
+def _named(reported: list[tuple[str, int, str]], silent: list[tuple[str, int]]) -> Shown:
     def who(node: str, rank: int) -> str:
         return f"rank {rank}" + (f" on {node}" if node else "")
 
-    return [(who(node, rank), word) for node, rank, word in sorted(told, key=lambda one: one[1])], [
+    return [(who(node, rank), word) for node, rank, word in sorted(reported, key=lambda entry: entry[1])], [
         who(node, rank) for node, rank in silent
     ]
 

@@ -3,7 +3,7 @@
 from collections import defaultdict
 
 from tipcflow.check.context import CheckContext
-from tipcflow.check.select import iterations, records, some, training_steps
+from tipcflow.check.select import first_names, iterations, records, training_steps
 from tipcflow.domain import CheckResult, Facts, Status, Step
 
 NAME = "ran.world_size"
@@ -29,7 +29,7 @@ def _judged(facts: Facts, step: Step) -> CheckResult:
         return CheckResult(check=NAME, status=answer, reason=reason, step=step.id, values=values)
 
     if status is not Status.PASS:
-        return result(Status.INSUFFICIENT_DATA, f"the training did not end well: {status or Status.BLOCKED}")
+        return result(Status.INSUFFICIENT_DATA, f"the training has status {status or Status.BLOCKED}")
     seen = {(report.node, report.rank) for report in reports} or logged | _in_records(facts, step)
     problem = _wrong_reports(facts, step) or _wrong_launch(facts, step) or _wrong_places(step, seen)
     if problem:
@@ -38,7 +38,7 @@ def _judged(facts: Facts, step: Step) -> CheckResult:
     if not reports and missing:
         return result(
             Status.INSUFFICIENT_DATA,
-            f"no process reported its rank, and {_ranks(missing)} of {step.world_size} left no trace",
+            f"no process reported its rank; no log or process of {_ranks(missing)} of {step.world_size} was found",
         )
     if missing:
         return result(Status.FAILED, f"{_ranks(missing)} of {step.world_size} never reported itself")
@@ -46,7 +46,7 @@ def _judged(facts: Facts, step: Step) -> CheckResult:
     if silent and (reports or 0 in silent):
         return result(Status.FAILED, f"{_ranks(silent)} of {step.world_size} logged no iteration")
     how = "reported themselves" if reports else "are in the logs and process tables"
-    nodes = f"on {some(list(step.nodes))}"
+    nodes = f"on {first_names(list(step.nodes))}"
     return result(Status.PASS, f"{step.world_size} of {step.world_size} ranks {how}, {nodes}")
 
 
@@ -54,9 +54,9 @@ def _wrong_reports(facts: Facts, step: Step) -> str:
     for report in facts.ranks.get(step.id, ()):
         who = f"rank {report.rank}" + (f" on {report.node}" if report.node else "")
         if report.world_size != step.world_size:
-            return f"{who} says that it is one of {report.world_size}; {step.world_size} were declared"
+            return f"{who} reported world size {report.world_size}; declared: {step.world_size}"
         if report.rank == 0 and None not in (report.seed, facts.plan.seed) and report.seed != facts.plan.seed:
-            return f"{who} used seed {report.seed}; {facts.plan.seed} was declared"
+            return f"{who} used seed {report.seed}; declared: {facts.plan.seed}"
     return ""
 
 
@@ -67,10 +67,7 @@ def _wrong_launch(facts: Facts, step: Step) -> str:
         return ""
     for record in records(facts, step.id):
         if record.world_size not in (0, step.world_size):
-            return (
-                f"the launcher on {record.node} started processes for a world of {record.world_size} ranks; "
-                f"{step.world_size} were declared"
-            )
+            return f"the launcher on {record.node} set world size {record.world_size}; declared: {step.world_size}"
     return ""
 
 
@@ -84,7 +81,7 @@ def _wrong_places(step: Step, seen: set[tuple[str, int]]) -> str:
         if len(nodes) > 1:
             return f"rank {rank} ran on {' and on '.join(sorted(nodes))}: the nodes did not train as one group"
         if rank >= step.world_size:
-            return f"there is a rank {rank}; only {step.world_size} ranks were declared"
+            return f"unexpected rank {rank}; declared world size: {step.world_size}"
         node = next(iter(nodes))
         if node and per_node and node != step.nodes[rank // per_node]:
             return f"rank {rank} ran on {node}; it belongs on {step.nodes[rank // per_node]}"
@@ -102,4 +99,4 @@ def _in_records(facts: Facts, step: Step) -> set[tuple[str, int]]:
 
 
 def _ranks(ranks: list[int]) -> str:
-    return f"rank{'s' if len(ranks) > 1 else ''} {some([str(rank) for rank in ranks], 8)}"
+    return f"rank{'s' if len(ranks) > 1 else ''} {first_names([str(rank) for rank in ranks], 8)}"

@@ -1,1 +1,4 @@
-"""`tipcflow demo`: a local cluster with Airflow."""
+"""`tipcflow demo`: a local cluster with Airflow.
+
+Public: nothing.
+"""

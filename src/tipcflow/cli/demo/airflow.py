@@ -4,7 +4,7 @@ import sys
 import time
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from tipcflow.domain import InfraError, Run, Status, exit_code
 
@@ -59,35 +59,35 @@ def demo_with_airflow(options: DemoOptions) -> int:
         Interrupted: a signal was received before the run started.
     """
     from devcluster.airflow.connections import connections_env
-    from devcluster.airflow.stack import beginning_airflow
+    from devcluster.airflow.stack import starting_airflow
     from devcluster.install.prepare import prepare
     from devcluster.local_nodes.nodes import local_nodes
     from tipcflow.airflow_api import Airflow
-    from tipcflow.cli.demo.command import describe, tell
+    from tipcflow.cli.demo.command import print_note
     from tipcflow.config.settings import settings
     from tipcflow.store import Store
 
     chosen = settings()
-    with beginning_airflow(
+    with starting_airflow(
         chosen.home,
         dags=shipped("dags", chosen.config_dir),
         plugins=shipped("plugins", chosen.config_dir),
         configs=chosen.config_dir,
         port=options.port,
-        report=tell,
+        report=print_note,
     ) as stack:
-        python = prepare(chosen.home, tell)
-        with local_nodes(chosen.home, python=python, report=tell) as nodes:
-            tell(describe(nodes.kind))
+        python = prepare(chosen.home, print_note)
+        with local_nodes(chosen.home, python=python, report=print_note) as nodes:
+            print_note(nodes.sentence)
             stack.start(connections_env(nodes.cluster))
             cluster = nodes.write_cluster_file(nodes.folder / "cluster.yaml")
             stack.wait_ready()
             stays = not options.leave and sys.stdin.isatty() and sys.stdout.isatty()
-            announce(stack, tell, stays=stays)
+            announce(stack, print_note, stays=stays)
             with Store.open() as store, Airflow(stack.url, user=stack.user, password=stack.password) as airflow:
                 outcome = _certify(options, stack, airflow, store, chosen.home, cluster)
                 if stays and not outcome.stopped:
-                    stay(stack, outcome.run, tell)
+                    keep_running(stack, outcome.run, print_note)
                 return outcome.code
 
 
@@ -106,7 +106,7 @@ def shipped(name: str, configs: Path) -> Path:
 def _certify(
     options: DemoOptions, stack: "Stack", airflow: "Airflow", store: "Store", home: Path, cluster: Path
 ) -> _Outcome:
-    from tipcflow.cli.demo.command import tell
+    from tipcflow.cli.demo.command import print_note
     from tipcflow.cli.demo.follow import end_leftovers, follow, wait_for_dag
     from tipcflow.cli.output.live import LiveDisplay
     from tipcflow.cli.run import print_run
@@ -115,7 +115,7 @@ def _certify(
 
     dag_id = dag_id_of(options.chain)
     wait_for_dag(airflow, stack, dag_id)
-    end_leftovers(airflow, tell)
+    end_leftovers(airflow, print_note)
     airflow.unpause(dag_id)
     conf = {"mode": options.mode, "seed": options.seed, "cluster": str(cluster)}
     dag_run = airflow.trigger(dag_id, conf, f"demo__{datetime.now(UTC):%Y%m%dT%H%M%S.%f}")
@@ -137,7 +137,7 @@ def _run_of(store: "Store", airflow: "Airflow", stack: "Stack", dag_run: "DagRun
     from tipcflow.domain import TipcflowError
 
     try:
-        run = store.get_run(dag_run.run)
+        run = store.runs.get(dag_run.run)
     except TipcflowError:
         run = None  # no such run, or the table does not exist yet
     if run is not None and run.status is not None:
@@ -155,11 +155,11 @@ def announce(stack: "Stack", tell: "Callable[[str], None]", *, stays: bool) -> N
         tell(f"Airflow is up at {stack.url}")
         return
     tell("Airflow is up:")
-    for line in where_to_look(stack, secret=sys.stderr.isatty()):
+    for line in login_lines(stack, secret=sys.stderr.isatty()):
         tell(line)
 
 
-def stay(stack: "Stack", run: str, tell: "Callable[[str], None]") -> None:
+def keep_running(stack: "Stack", run: str, tell: "Callable[[str], None]") -> None:
     """Print the address of the run's page and keep Airflow up until Ctrl-C.
 
     Raises:
@@ -168,7 +168,7 @@ def stay(stack: "Stack", run: str, tell: "Callable[[str], None]") -> None:
     from devcluster.signals import Interrupted
 
     tell("\nAirflow stays up until Ctrl-C:")
-    for line in [*where_to_look(stack, secret=sys.stderr.isatty()), f"  this run   {page_of(stack, run)}"]:
+    for line in [*login_lines(stack, secret=sys.stderr.isatty()), f"  this run   {page_of(stack, run)}"]:
         tell(line)
     try:
         while True:
@@ -178,7 +178,16 @@ def stay(stack: "Stack", run: str, tell: "Callable[[str], None]") -> None:
         tell("stopping Airflow and the nodes")
 
 
-def where_to_look(stack: "Stack", *, secret: bool) -> list[str]:
+class Login(Protocol):
+    """Address and login of an Airflow."""
+
+    url: str
+    user: str
+    password: str
+    passwords_file: Path
+
+
+def login_lines(stack: Login, *, secret: bool) -> list[str]:
     """Address and login of the UI; the password itself only if `secret`."""
     password = f"{stack.password}  (stored in {stack.passwords_file})" if secret else f"in {stack.passwords_file}"
     return [

@@ -26,13 +26,13 @@ def demo(
     """Start two local SSH nodes and an Airflow, then train, export, infer and certify a real model."""
     import os
 
-    from devcluster.signals import GATE, Interrupted
+    from devcluster.signals import Interrupted, interrupt_guard
     from tipcflow.cli.demo.airflow import DemoOptions, demo_with_airflow
 
     if home is not None:
         os.environ["TIPCFLOW_HOME"] = str(home)
     try:
-        with GATE.installed():
+        with interrupt_guard.installed():
             if cli:
                 code = _without_airflow(seed, params, mode, as_json=as_json)
             else:
@@ -56,9 +56,9 @@ def _without_airflow(seed: int, params: str, mode: str, *, as_json: bool) -> int
     from tipcflow.execute.run.driver import owner_of_this_process
 
     chosen = settings()
-    python = prepare(chosen.home, tell)
-    with local_nodes(chosen.home, python=python, report=tell) as nodes:
-        tell(describe(nodes.kind))
+    python = prepare(chosen.home, print_note)
+    with local_nodes(chosen.home, python=python, report=print_note) as nodes:
+        print_note(nodes.sentence)
         request = RunRequest(
             params=params,
             suite=SUITE,
@@ -73,13 +73,6 @@ def _without_airflow(seed: int, params: str, mode: str, *, as_json: bool) -> int
         return certify(request, as_json=as_json)
 
 
-def describe(kind: str) -> str:
-    """A one-line description of the nodes."""
-    if kind == "namespaces":
-        return "two nodes, a and b: network namespaces, each with its own sshd"
-    return "two nodes, a and b: loopback addresses, each with an unprivileged sshd (network namespaces need root)"
-
-
-def tell(line: str) -> None:
+def print_note(line: str) -> None:
     """Print to stderr; stdout is for the verdict."""
     typer.echo(line, err=True)

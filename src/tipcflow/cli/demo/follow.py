@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from tipcflow.domain import ConfigError, InfraError
+from tipcflow.domain.numbers.limits import limit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,18 +35,18 @@ def wait_for_dag(airflow: "Airflow", stack: "Stack", dag_id: str, *, deadline_s:
         ConfigError: the DAG is not among those of the DAGs folder; includes Airflow's import errors.
         InfraError: a component of Airflow exited.
     """
-    from devcluster.signals import GATE
+    from devcluster.signals import interrupt_guard
 
     until = time.monotonic() + deadline_s
     while True:
-        GATE.check()
+        interrupt_guard.check()
         stack.check()
         if any(dag.dag_id == dag_id for dag in airflow.dags()):
             return
         errors = airflow.import_errors(since=stack.since)
         if errors:
-            told = "\n".join(f"{file}:\n{_indented(text)}" for file, text in sorted(errors.items()))
-            raise ConfigError(f"Airflow cannot import its DAG files; DAG {dag_id} is missing\n{told}")
+            details = "\n".join(f"{file}:\n{_indented(text)}" for file, text in sorted(errors.items()))
+            raise ConfigError(f"Airflow cannot import its DAG files; DAG {dag_id} is missing\n{details}")
         if time.monotonic() > until:
             # The error names similar DAGs.
             airflow.dag(dag_id)
@@ -140,16 +141,16 @@ def _broken(task: "TaskInstance", airflow_home: Path) -> str:
         lines = path.read_text(errors="replace").splitlines()
     except OSError:
         return f"task {task.task_id} failed; it has no log at {path}"
-    told = [line for line in map(_readable, lines) if line][-_LOG_LINES:]
-    return f"task {task.task_id} failed; the end of {path}:\n{_indented(chr(10).join(told))}"
+    tail = [line for line in map(_readable, lines) if line][-_LOG_LINES:]
+    return f"task {task.task_id} failed; the end of {path}:\n{_indented(chr(10).join(tail))}"
 
 
 def _readable(line: str) -> str:
     """The message and the error of a line of a task's log; '' for markers of log groups."""
     try:
-        told = json.loads(line)
-        text = str(told["event"])
-        errors = [f"{error['exc_type']}: {error['exc_value']}" for error in told.get("error_detail") or ()]
+        record = json.loads(line)
+        text = str(record["event"])
+        errors = [f"{error['exc_type']}: {error['exc_value']}" for error in record.get("error_detail") or ()]
     except (ValueError, KeyError, TypeError):
         return line
     return "" if text.startswith("::") else "\n".join([text, *errors])
@@ -175,4 +176,4 @@ class _Deadline:
 
     def check(self) -> None:
         if time.monotonic() > self._until:
-            raise InfraError(f"{self._what} did not end within {self._seconds / 60:g} min")
+            raise InfraError(f"{self._what} did not end within {limit(self._seconds)}")

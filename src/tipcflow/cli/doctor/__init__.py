@@ -1,1 +1,4 @@
-"""`tipcflow doctor`: diagnoses an installation and suggests fixes."""
+"""`tipcflow doctor`: diagnoses an installation and suggests fixes.
+
+Public: nothing.
+"""

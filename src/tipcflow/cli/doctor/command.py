@@ -16,24 +16,25 @@ def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Check this machine and a cluster's nodes, and report how to fix problems; exit code 2 if there are any."""
-    from tipcflow.cli.doctor.local import look_here
-    from tipcflow.cli.doctor.nodes import look_at_nodes
+    from tipcflow.cli.doctor.local import check_local
+    from tipcflow.cli.doctor.nodes import check_nodes
     from tipcflow.cli.output.output import print_json
     from tipcflow.config.settings import settings
 
     chosen = settings()
-    findings = look_here(chosen)
+    findings = check_local(chosen)
     if cluster:
-        findings += look_at_nodes(cluster, chosen.config_dir)
+        findings += check_nodes(cluster, chosen.config_dir)
     missing = sum(not finding.ok for finding in findings)
     if as_json:
         print_json({"ok": not missing, "findings": [finding.model_dump() for finding in findings]})
     else:
-        _print(findings, missing)
+        print_findings(findings, missing)
     raise typer.Exit(2 if missing else 0)
 
 
-def _print(findings: Sequence["Finding"], missing: int) -> None:
+def print_findings(findings: Sequence["Finding"], missing: int) -> None:
+    """Print findings as a table, and the number of problems."""
     from tipcflow.cli.output.output import columns, echo_lines, terminal_width
 
     rows = [(finding.where, finding.what, finding.word, finding.text) for finding in findings]

@@ -10,13 +10,14 @@ from pathlib import Path
 from tipcflow.cli.doctor.findings import Finding
 from tipcflow.config.settings import Settings, safe_url
 from tipcflow.domain import TipcflowError
+from tipcflow.report.text.units import size
 
 # A lite run's logs and certificate are small; the nodes' environment is not.
-ROOM_BYTES = 2_000_000_000
+ROOM_BYTES = 2 << 30
 HERE = "here"
 
 
-def look_here(settings: Settings) -> list[Finding]:
+def check_local(settings: Settings) -> list[Finding]:
     """All findings about this machine; read-only."""
     return [
         _python(),
@@ -42,31 +43,47 @@ def _python() -> Finding:
 
 
 def _program(name: str, use: str, fix: str) -> Finding:
-    found = shutil.which(name)
-    return Finding(where=HERE, what=name, ok=bool(found), found=found or use, fix="" if found else fix)
+    path = shutil.which(name)
+    return Finding(where=HERE, what=name, ok=bool(path), found=path or use, fix="" if path else fix)
 
 
 def _for_local_nodes() -> Iterator[Finding]:
-    from devcluster.install.packages import for_local_nodes, where_is
+    from devcluster.install.packages import find_program, for_local_nodes
 
+    missing = []
     for need in for_local_nodes():
-        found = where_is(need)
+        path = find_program(need)
         fix = f"install the package {need.package} (as root, `tipcflow demo` does so itself)"
-        yield Finding(
-            where=HERE, what=need.program, ok=bool(found), found=found or need.use, fix="" if found else fix
-        )
+        if path or not need.optional:
+            yield Finding(
+                where=HERE, what=need.program, ok=bool(path), found=path or need.use, fix="" if path else fix
+            )
+        else:
+            yield Finding(where=HERE, what=need.program, ok=True, found=f"not installed; it {need.use}")
+        if not path and not need.optional:
+            missing.append(need.package)
+    yield _local_nodes(missing)
+
+
+def _local_nodes(missing: list[str]) -> Finding:
+    """Which kind of local nodes this machine can run; `missing` are packages without which it runs none."""
+    from devcluster.local_nodes.kinds import choose, sentence
+
+    fix = f"install {' and '.join(missing)}; nodes on other machines do not need them" if missing else ""
+    state = "none can start here" if missing else sentence(*choose())
+    return Finding(where=HERE, what="local nodes", ok=not missing, found=state, fix=fix)
 
 
 def _uv(home: Path) -> Finding:
     from devcluster.install.uv import find_uv
 
-    found = find_uv(home)
+    path = find_uv(home)
     return Finding(
         where=HERE,
         what="uv",
-        ok=bool(found),
-        found=str(found or "installs the nodes' environment"),
-        fix="" if found else "`make install`, or `pip install uv`",
+        ok=bool(path),
+        found=str(path or "installs the nodes' environment"),
+        fix="" if path else "`make install`, or `pip install uv`",
     )
 
 
@@ -87,14 +104,14 @@ def _node_environment(home: Path) -> Finding:
 def _home(home: Path) -> Finding:
     standing = next(folder for folder in (home, *home.parents) if folder.is_dir())
     free = shutil.disk_usage(standing).free
-    found = f"{home}: {free / 1e9:.1f} GB free"
+    space = f"{home}: {size(free)} free"
     if not os.access(standing, os.W_OK):
         fix = f"{standing} is not writable: set TIPCFLOW_HOME to a writable folder"
     elif free < ROOM_BYTES:
-        fix = f"free at least {ROOM_BYTES / 1e9:.0f} GB, or set TIPCFLOW_HOME to a folder on another disk"
+        fix = f"free at least {size(ROOM_BYTES)}, or set TIPCFLOW_HOME to a folder on another disk"
     else:
         fix = ""
-    return Finding(where=HERE, what="disk", ok=not fix, found=found, fix=fix)
+    return Finding(where=HERE, what="disk", ok=not fix, found=space, fix=fix)
 
 
 def _configs(folder: Path) -> Finding:
@@ -118,6 +135,6 @@ def _database(url: str) -> Finding:
         fix = error.hint or "start it, or fix TIPCFLOW_DATABASE_URL"
         return Finding(where=HERE, what="database", ok=False, found=error.message, fix=fix)
     ok = revision == migrate.head()
-    found = f"{shown} has schema {revision or 'none'}"
+    state = f"{shown} has schema {revision or 'none'}"
     fix = "" if ok else f"this version of tipcflow requires {migrate.head()}; run `tipcflow db upgrade`"
-    return Finding(where=HERE, what="database", ok=ok, found=found, fix=fix)
+    return Finding(where=HERE, what="database", ok=ok, found=state, fix=fix)

@@ -1,1 +1,4 @@
-"""`tipcflow import`: writes the suite file for a checkout of a model suite."""
+"""`tipcflow import`: writes the suite file for a checkout of a model suite.
+
+Public: nothing.
+"""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _SHOWN = 10
 _STUB = '''"""The chains of suite {suite}: one Airflow DAG per params file in configs/chains/{suite}."""
 
-from operators.chain.dag import chain_dags
+from tipcflow_operators.chain.dag import chain_dags
 
 globals().update(chain_dags("{suite}"))
 '''
@@ -42,16 +42,16 @@ def import_suite(
     if not repo.is_dir():
         raise ConfigError("no such folder", key="REPO", found=str(repo), expected="a checked-out suite")
     config_dir = settings().config_dir
-    loaded, said = suite_for(suite, repo, config_dir)
+    loaded, message = suite_for(suite, repo, config_dir)
     files = import_files(loaded, repo, config_dir / "chains" / loaded.name, update=update)
     gone = left_over(files, config_dir / "chains" / loaded.name)
     dags = write_dags(loaded.name, config_dir) if any(file.runs for file in files) else None
     if as_json:
         listed = [file.as_json() for file in files]
         stub = {"file": str(dags[0]), "state": dags[1]} if dags else None
-        print_json({"suite": said, "files": listed, "not_in_the_suite": gone, "dags": stub})
+        print_json({"suite": message, "files": listed, "not_in_the_suite": gone, "dags": stub})
     else:
-        typer.echo(said)
+        typer.echo(message)
         _say(files, gone)
         if dags:
             typer.echo(f"DAGs: {dags[0]} {dags[1]}")
@@ -87,10 +87,10 @@ def write_dags(suite: str, config_dir: Path | None = None) -> tuple[Path, str]:
     path = folder / f"chains_{re.sub(r'[^A-Za-z0-9_]', '_', suite)}.py"
     text = _STUB.format(suite=suite)
     try:
-        found = path.read_text(encoding="utf-8", errors="replace") if path.exists() else None
-        if found == text:
+        existing = path.read_text(encoding="utf-8", errors="replace") if path.exists() else None
+        if existing == text:
             return path, "unchanged"
-        other = re.search(r"chain_dags\([\"'](?P<suite>[^\"']+)", found or "")
+        other = re.search(r"chain_dags\([\"'](?P<suite>[^\"']+)", existing or "")
         if other and other["suite"] != suite:
             raise ConfigError(
                 "the suite's DAG file has the name of another suite's",
@@ -103,7 +103,7 @@ def write_dags(suite: str, config_dir: Path | None = None) -> tuple[Path, str]:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"cannot be written: {error.strerror}", file=str(path)) from error
-    return path, "new" if found is None else "updated"
+    return path, "new" if existing is None else "updated"
 
 
 def _say(files: "Sequence[Imported]", gone: Sequence[str]) -> None:
@@ -114,7 +114,7 @@ def _say(files: "Sequence[Imported]", gone: Sequence[str]) -> None:
         if file.state == "differs":
             typer.echo(f"  differs: {file.chain} differs from the suite's file; kept (--update replaces it)")
     refused = [file for file in files if not file.runs]
-    broken = [file for file in refused if file.reason.startswith(file.file)]
+    broken = [file for file in refused if file.is_broken]
     for (kind, reason), count in Counter((f.kind, f.reason) for f in refused if f not in broken).items():
         typer.echo(f"refused, {kind}: {count}: {reason}")
     if broken:

@@ -3,12 +3,17 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Literal
 
 from tipcflow.config.suite import Suite
 from tipcflow.domain import Compat, ConfigError
 from tipcflow.execute.request import chain_name
 from tipcflow.params.kinds import recognise
 from tipcflow.plan import build_plan, file_modes
+
+# Why a file is refused: its encoding, its kind of script, no mode in which it can be planned, or another file with
+# the same chain.
+Cause = Literal["", "encoding", "kind", "plan", "duplicate"]
 
 
 @dataclass(frozen=True)
@@ -22,6 +27,7 @@ class Imported:
         state: `new`, `unchanged`, `updated`, `differs` (kept), or `refused`.
         modes: the modes in which it can be planned.
         reason: why the file is refused.
+        cause: the kind of that reason, '' if the file is a chain.
     """
 
     file: str
@@ -30,11 +36,17 @@ class Imported:
     chain: str = ""
     modes: tuple[str, ...] = ()
     reason: str = ""
+    cause: Cause = ""
 
     @property
     def runs(self) -> bool:
         """Whether the file is a chain."""
         return self.state != "refused"
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether the file is of a supported kind and cannot be planned as a chain of its own."""
+        return self.cause in ("plan", "duplicate")
 
     def as_json(self) -> dict[str, object]:
         """The file for --json."""
@@ -53,8 +65,8 @@ def import_files(suite: Suite, repo: Path, chains: Path, *, update: bool) -> lis
     Raises:
         ConfigError: the globs match nothing, or a file cannot be read or written.
     """
-    found = list(_params_files(suite, repo))
-    if not found:
+    paths = list(_params_files(suite, repo))
+    if not paths:
         raise ConfigError(
             "the suite has no params files",
             key="REPO",
@@ -63,7 +75,7 @@ def import_files(suite: Suite, repo: Path, chains: Path, *, update: bool) -> lis
         )
     taken: dict[str, str] = {}
     files = []
-    for path in found:
+    for path in paths:
         name = path.relative_to(repo).as_posix()
         try:
             files.append(_import_file(suite, path, name, chains, taken, update=update))
@@ -95,16 +107,17 @@ def _import_file(
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
-        return Imported(name, "other", "refused", reason="not UTF-8 text")
+        return Imported(name, "other", "refused", reason="not UTF-8 text", cause="encoding")
     kind = recognise(text, name)
     if kind.refused:
-        return Imported(name, kind.kind, "refused", reason=f"{kind.what}: {kind.refused}")
+        return Imported(name, kind.kind, "refused", reason=f"{kind.what}: {kind.refused}", cause="kind")
     modes, reason = _plannable(suite, text, name)
     chain = chain_name(suite.name, name)
+    cause: Cause = "plan"
     if chain in taken:
-        reason = f"{name}: {taken[chain]} has the same folder and file name"
+        cause, reason = "duplicate", f"{name}: {taken[chain]} has the same folder and file name"
     if not modes or chain in taken:
-        return Imported(name, kind.kind, "refused", reason=reason)
+        return Imported(name, kind.kind, "refused", reason=reason, cause=cause)
     taken[chain] = name
     model, stem = chain.split("/")[1:]
     state = _copy(data, chains / model / f"{stem}{path.suffix}", update=update)

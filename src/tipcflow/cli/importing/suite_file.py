@@ -13,7 +13,7 @@ from tipcflow.params.lint.guess import guess_dialect
 _PARAMS = "test_tipc/configs/**/*.txt"
 # Logs in a suite's repository, and how much of them is read.
 _LOGS = ("**/*.log", "**/workerlog.*")
-_MOST_LOGS, _MOST_BYTES = 50, 1 << 20
+_MOST_LOGS, MOST_BYTES = 50, 1 << 20
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
@@ -34,7 +34,7 @@ def suite_for(name: str, repo: Path, config_dir: Path) -> tuple[Suite, str]:
         raise ConfigError(
             "cannot be a suite's name", key="--suite", found=name, expected="letters, digits, '_', '.' and '-'"
         )
-    guessed = _guess(repo)
+    guessed = guess_dialects(repo)
     base = config_dir.resolve().parent
     root = repo.resolve()
     folder = root.relative_to(base).as_posix() if root.is_relative_to(base) else str(root)
@@ -47,40 +47,45 @@ def suite_for(name: str, repo: Path, config_dir: Path) -> tuple[Suite, str]:
     return loaded, f"suite {name}: {path} written, dialects guessed: {why}; log_format auto: {measured}"
 
 
+def logs_of(repo: Path) -> list[Path]:
+    """Logs in a suite's repository, at most `_MOST_LOGS`."""
+    return [path for pattern in _LOGS for path in sorted(repo.glob(pattern)) if path.is_file()][:_MOST_LOGS]
+
+
 def measured_format(repo: Path) -> str:
-    """A description of what `log_format: auto` recognises in a suite's logs."""
-    from tipcflow.parse.bulk.summary import account_of
+    """A description of what `log_format: auto` recognizes in a suite's logs."""
+    from tipcflow.parse.bulk.summary import summarize_log
     from tipcflow.parse.training.formats import FORMATS
 
-    logs = [path for pattern in _LOGS for path in sorted(repo.glob(pattern)) if path.is_file()][:_MOST_LOGS]
+    logs = logs_of(repo)
     kinds: Counter[str] = Counter()
     lines = 0
     for path in logs:
         with path.open("rb") as file:
-            account = account_of([file.read(_MOST_BYTES)])
+            account = summarize_log([file.read(MOST_BYTES)])
         kinds.update(account.kinds)
         lines += account.lines - account.blank
     if not logs:
         return "the suite has no logs to test it on"
     known = ", ".join(f"{count} {form}" for form, count in kinds.most_common() if form in FORMATS)
     files = "1 log" if len(logs) == 1 else f"{len(logs)} logs"
-    return f"recognises {known or 'none (define a custom format)'} of {lines} lines in {files} of the suite"
+    return f"recognizes {known or 'none (define a custom format)'} of {lines} lines in {files} of the suite"
 
 
-def _guess(repo: Path) -> list[tuple[str, str]]:
+def guess_dialects(repo: Path) -> list[tuple[str, str]]:
     """Dialects of the training files below a folder, each with a reason, most frequent first.
 
     Of dialects with the same layout, only the most frequent is listed: a plan uses the first match.
     """
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     reasons: dict[str, str] = {}
     for path in sorted(repo.glob(_PARAMS)):
         text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
         if recognise(text, str(path)).kind == "train":
             dialect, why = guess_dialect(text, str(path.resolve()))
-            found[dialect] += 1
+            counts[dialect] += 1
             reasons.setdefault(dialect, why)
-    if not found:
+    if not counts:
         raise ConfigError(
             "the folder has no params files of training and inference, so no dialect can be guessed",
             key="REPO",
@@ -89,7 +94,7 @@ def _guess(repo: Path) -> list[tuple[str, str]]:
             hint="if they are elsewhere, write the suite's YAML file first (docs/reference/configuration.md)",
         )
     by_layout: dict[str, str] = {}
-    for dialect, _ in found.most_common():
+    for dialect, _ in counts.most_common():
         by_layout.setdefault(load_dialect(dialect).layout, dialect)
     return [(dialect, reasons[dialect]) for dialect in by_layout.values()]
 

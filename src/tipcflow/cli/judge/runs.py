@@ -7,6 +7,7 @@ import typer
 
 from tipcflow.cli.output.output import columns, echo_lines, print_json, terminal_width
 from tipcflow.domain import ConfigError, Run
+from tipcflow.report.rows import NOT_GATING
 
 if TYPE_CHECKING:
     from tipcflow.domain import CheckResult
@@ -23,29 +24,29 @@ def judge_stored(run: str, since: str, policy: str, *, as_json: bool) -> None:
     from tipcflow.store import Store
 
     with Store.open() as store:
-        runs = [_ended(store.find_run(run))] if run else _since(store, since)
-        found = [_again(store, one, policy) for one in runs]
+        runs = [_ended(store.runs.find(run))] if run else _since(store, since)
+        results = [_again(store, stored_run, policy) for stored_run in runs]
     if as_json:
-        print_json([_json(one) for one in found])
+        print_json([_json(result) for result in results])
         return
-    if not found:
+    if not results:
         typer.echo(f"no judged run since {since}")
         return
-    rows = [row for one in found for row in _rows(one)]
+    rows = [row for result in results for row in _rows(result)]
     echo_lines(columns(("RUN", "STORED", "NOW", "DIFFERS IN"), rows, width=terminal_width()))
-    other = sum(one.status is not one.run.status for one in found)
-    typer.echo(f"{len(found)} runs, {other} with another status now; nothing was changed")
+    other = sum(result.status is not result.run.status for result in results)
+    typer.echo(f"{len(results)} runs, {other} with another status now; nothing was changed")
 
 
 def _again(store: "Store", run: Run, policy: str) -> "Rejudged":
-    from tipcflow.config.references import References
+    from tipcflow.config.run_documents import ReferencesDocument
     from tipcflow.config.settings import settings
     from tipcflow.execute.verdict.judge import load_references, policy_of
     from tipcflow.execute.verdict.rejudge import rejudge
 
     config_dir = settings().config_dir
-    kept = store.document(run.id, "references")
-    references = References.model_validate(kept) if kept else load_references(run.suite, config_dir)
+    kept = store.documents.get(run.id, ReferencesDocument)
+    references = kept.root if kept else load_references(run.suite, config_dir)
     return rejudge(store, run, rules=policy_of(store, run, policy, config_dir), references=references)
 
 
@@ -56,57 +57,57 @@ def _ended(run: Run) -> Run:
 
 
 def _since(store: "Store", text: str) -> list[Run]:
-    """The judged runs since a date, oldest first, without confirmation runs."""
+    """The judged runs since a date, oldest first, without confirm runs."""
     try:
         at = datetime.fromisoformat(text)
     except ValueError as error:
         expected = "a date such as 2026-11-21 or 2026-11-21T09:30"
         raise ConfigError("is not a date", key="--since", found=text, expected=expected) from error
     begin = (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
-    known = [one for one in store.runs(limit=_EVERY) if one.created_at >= begin and one.status is not None]
-    judged = [one for one in known if one.trigger != "confirm" and store.check_results(one.id)]
-    return sorted(judged, key=lambda one: (one.created_at, one.id))
+    recent = [run for run in store.runs.newest(limit=_EVERY) if run.created_at >= begin and run.status is not None]
+    judged = [run for run in recent if run.trigger != "confirm" and store.checks.results(run.id)]
+    return sorted(judged, key=lambda run: (run.created_at, run.id))
 
 
-def _rows(found: "Rejudged") -> list[tuple[str, ...]]:
-    run, changes = found.run, found.changes
-    head = (run.id, str(run.status), found.status.value)
+def _rows(result: "Rejudged") -> list[tuple[str, ...]]:
+    run, changes = result.run, result.changes
+    head = (run.id, str(run.status), result.status.value)
     if not changes:
         return [(*head, "-")]
     rows: list[tuple[str, ...]] = [(*head, _words(changes[0]))]
-    rows += [("", "", "", _words(one)) for one in changes[1:_SHOWN]]
+    rows += [("", "", "", _words(change)) for change in changes[1:_SHOWN]]
     if len(changes) > _SHOWN:
         rows.append(("", "", "", f"and {len(changes) - _SHOWN} more checks"))
     return rows
 
 
-def _words(one: "Change") -> str:
-    about = " ".join(part for part in (one.about.step, one.about.leg) if part)
-    name = f"{one.about.check} ({about})" if about else one.about.check
-    return f"{name}: stored {_answer(one.before)}; now {_answer(one.now)}"
+def _words(change: "Change") -> str:
+    about = " ".join(part for part in (change.about.step, change.about.leg) if part)
+    name = f"{change.about.check} ({about})" if about else change.about.check
+    return f"{name}: stored {_answer(change.before)}; now {_answer(change.now)}"
 
 
-def _answer(one: "CheckResult | None") -> str:
-    if one is None:
+def _answer(result: "CheckResult | None") -> str:
+    if result is None:
         return "no result"
-    return f"{one.status.value}{'' if one.gating else ' (does not count)'}: {one.reason}"
+    return f"{result.status.value}{'' if result.gating else f' ({NOT_GATING})'}: {result.reason}"
 
 
-def _json(found: "Rejudged") -> dict[str, Any]:
-    def answer(one: "CheckResult | None") -> dict[str, Any] | None:
-        if one is None:
+def _json(rejudged: "Rejudged") -> dict[str, Any]:
+    def answer(result: "CheckResult | None") -> dict[str, Any] | None:
+        if result is None:
             return None
-        return {"status": one.status.value, "gating": one.gating, "reason": one.reason}
+        return {"status": result.status.value, "gating": result.gating, "reason": result.reason}
 
     return {
-        "run": found.run.id,
-        "chain": found.run.chain,
-        "policy": found.policy,
-        "stored": {"status": str(found.run.status), "reason": found.run.reason},
-        "now": {"status": found.status.value, "reason": found.reason},
+        "run": rejudged.run.id,
+        "chain": rejudged.run.chain,
+        "policy": rejudged.policy,
+        "stored": {"status": str(rejudged.run.status), "reason": rejudged.run.reason},
+        "now": {"status": rejudged.status.value, "reason": rejudged.reason},
         "differs": [
-            {name: getattr(one.about, name) for name in ("check", "step", "leg", "metric")}
-            | {"stored": answer(one.before), "now": answer(one.now)}
-            for one in found.changes
+            {name: getattr(change.about, name) for name in ("check", "step", "leg", "metric")}
+            | {"stored": answer(change.before), "now": answer(change.now)}
+            for change in rejudged.changes
         ],
     }

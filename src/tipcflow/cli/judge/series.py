@@ -42,18 +42,19 @@ def judge_file(path: Path, policy: str, metric: str, *, as_json: bool) -> None:
 
 
 def _line(series: "Series", points: "list[JudgedPoint]") -> str:
-    said = [
-        {"index": one.index, "status": one.status.value, "ratio": one.ratio, "reason": one.reason}
-        for one in points
+    entries = [
+        {"index": point.index, "status": point.status.value, "ratio": point.ratio, "reason": point.reason}
+        for point in points
     ]
-    return json.dumps({"id": series.id, "points": said}, allow_nan=False)
+    return json.dumps({"id": series.id, "points": entries}, allow_nan=False)
 
 
 def _rows(series: "Series", points: "list[JudgedPoint]") -> list[tuple[str, ...]]:
-    count = Counter(one.status for one in points)
+    count = Counter(point.status for point in points)
     words = ", ".join(f"{number} {status.value}" for status, number in sorted(count.items()))
-    shown = [one for one in points if one.status not in _QUIET]
-    found = [
-        (series.id, str(one.index), series.points[one.index].run, one.status.value, one.reason) for one in shown
+    shown = [point for point in points if point.status not in _QUIET]
+    details = [
+        (series.id, str(point.index), series.points[point.index].run, point.status.value, point.reason)
+        for point in shown
     ]
-    return [(series.id, "all", "", "", words or "no points"), *found]
+    return [(series.id, "all", "", "", words or "no points"), *details]

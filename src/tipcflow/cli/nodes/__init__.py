@@ -1,1 +1,4 @@
-"""`tipcflow nodes`: lists, inspects and cleans nodes."""
+"""`tipcflow nodes`: lists, inspects and cleans nodes.
+
+Public: nothing.
+"""

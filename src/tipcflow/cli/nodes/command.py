@@ -1,9 +1,10 @@
-"""`tipcflow nodes`: health, slots, leases and the queue; `nodes reap` cleans up after a dead controller."""
+"""`tipcflow nodes`: health, slots, leases, queue; `nodes add` adds a host, `nodes reap` cleans up."""
 
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tipcflow.cli.nodes import add as nodes_add
 from tipcflow.cli.nodes import reap as nodes_reap
 from tipcflow.cli.nodes.choice import ClusterOption, chosen
 from tipcflow.cli.output.output import print_json, terminal_width
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from tipcflow.cli.nodes.table import View
 
 app = typer.Typer(help="Nodes: health, leases, queue.", invoke_without_command=True)
+app.command("add")(nodes_add.add)
 app.command("reap")(nodes_reap.reap)
 
 
@@ -33,8 +35,8 @@ def nodes(
         print_json(as_dict(view))
     else:
         for line in lines_of(view, width=terminal_width()):
-            typer.secho(line.text, fg=line.colour, dim=line.dim, bold=line.bold)
-    raise typer.Exit(2 if any(view.troubles_of(found) for found in view.looks) else 0)
+            typer.secho(line.text, fg=line.color, dim=line.dim, bold=line.bold)
+    raise typer.Exit(2 if any(view.troubles_of(health) for health in view.looks) else 0)
 
 
 def look(clusters: list[Cluster], *, alone: bool) -> "View":
@@ -45,18 +47,18 @@ def look(clusters: list[Cluster], *, alone: bool) -> "View":
     """
     from tipcflow.cli.nodes.table import View
     from tipcflow.execute.leases.messages import runs_in_the_way
-    from tipcflow.execute.node.health import look_at
+    from tipcflow.execute.node.health import check_health
     from tipcflow.store import Store
 
     nodes = {node.address: node for cluster in clusters for node in cluster.nodes}
-    looks = look_at(list(nodes.values()))
+    looks = check_health(list(nodes.values()))
     with Store.open() as store:
         now = store.now()
-        leases, queue = store.leases(), store.lease_queue(now)
+        leases, queue = store.leases.all(), store.queue.places(now)
         if alone:
             leases = [lease for lease in leases if lease.node in nodes]
             queue = [place for place in queue if any(node in nodes for node, _ in place.request.slots)]
         ids = {lease.run for lease in leases} | {place.request.run for place in queue}
         ids |= {run for place in queue for run in runs_in_the_way(place)}
-        runs = store.known_runs(sorted(ids | {run for found in looks for run in (*found.runs, *found.claims)}))
+        runs = store.runs.known(sorted(ids | {run for health in looks for run in (*health.runs, *health.claims)}))
     return View(clusters=tuple(clusters), looks=looks, leases=leases, queue=queue, runs=runs, now=now)

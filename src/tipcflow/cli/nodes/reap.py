@@ -21,10 +21,13 @@ def reap(
     cluster: ClusterOption = None,
     run: Annotated[str, typer.Option("--run", help="Only this run, whether or not the database knows it.")] = "",
 ) -> None:
-    """End leftovers of runs without a valid lease, and free their slots.
+    """End leftovers of runs without a valid lease, free their slots, and fetch the logs of nodes that were lost.
 
     Runs with a valid lease are left alone. Exit code 2 if a node is unreachable.
     """
+    from tipcflow.config.settings import settings
+    from tipcflow.execute.sweeps.late_logs import late_logs
+    from tipcflow.execute.sweeps.maintenance import Upkeep
     from tipcflow.execute.sweeps.reap import Reaper
     from tipcflow.store import Store
     from tipcflow.transport.connect import connect
@@ -34,10 +37,13 @@ def reap(
         now = store.now()
         reaper = Reaper(store, connect, now=now, run=run, by=StoppedBy.OPERATOR)
         reaped = list(pool.map(reaper.reap, nodes))
-        forgotten = store.drop_dead_requests(now)
-    for line in reap_lines(reaped, forgotten):
+        forgotten = store.queue.drop_dead(now)
+        late: list[str] = []
+        upkeep = Upkeep(store, settings().home, settings().config_dir, connect, late.append, now=now)
+        late_logs(upkeep, addresses={node.address for node in nodes}, run=run)
+    for line in (*reap_lines(reaped, forgotten), *(f"logs: {line}" for line in late)):
         typer.echo(line)
-    raise typer.Exit(2 if any(one.unreachable for one in reaped) else 0)
+    raise typer.Exit(2 if any(result.unreachable for result in reaped) else 0)
 
 
 def chosen_nodes(clusters: Iterable[Cluster], names: Sequence[str]) -> list[Node]:
@@ -59,8 +65,8 @@ def chosen_nodes(clusters: Iterable[Cluster], names: Sequence[str]) -> list[Node
 def reap_lines(reaped: "Iterable[Reaped]", forgotten: Sequence[str]) -> list[str]:
     """The actions, one block per node."""
     lines = []
-    for one in reaped:
-        actions = [*one.lines, *([f"unreachable: {one.unreachable}"] if one.unreachable else [])]
-        lines += [f"{one.node}: {line}" for line in actions or ["nothing to do"]]
+    for result in reaped:
+        actions = [*result.lines, *([f"unreachable: {result.unreachable}"] if result.unreachable else [])]
+        lines += [f"{result.node}: {line}" for line in actions or ["nothing to do"]]
     lines += [f"queue: run {run} removed, its controller is gone" for run in forgotten]
     return lines

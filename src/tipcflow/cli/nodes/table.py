@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from tipcflow.cli.output.output import columns
 from tipcflow.domain import Cluster, Node, Run
-from tipcflow.execute.leases.messages import clock, names_of, obstacles, slots_words, waiting
+from tipcflow.execute.leases.messages import clock, format_slots, names_of, obstacles, waiting
 from tipcflow.execute.node.health import NodeLook
+from tipcflow.report.text.units import size
 
 if TYPE_CHECKING:
     from tipcflow.store import Lease, Place
@@ -23,7 +24,7 @@ class Line:
     """A line for the terminal."""
 
     text: str
-    colour: str | None = None
+    color: str | None = None
     bold: bool = False
     dim: bool = False
 
@@ -150,7 +151,7 @@ def _node_lines(view: View, looks: Sequence[NodeLook], width: int | None) -> Ite
     rows = []
     for look in looks:
         facts = look.facts
-        disk = f"{facts.disk_free_bytes / 1e9:.0f} GB" if facts else "?"
+        disk = size(facts.disk_free_bytes) if facts else "?"
         skew = f"{facts.clock_skew_s:+.1f} s" if facts else "?"
         health = "unhealthy" if view.troubles_of(look) else "ok"
         free = f"{_free(view, look)}/{look.node.slots}"
@@ -159,8 +160,8 @@ def _node_lines(view: View, looks: Sequence[NodeLook], width: int | None) -> Ite
     yield Line(head, dim=True)
     for look, line in zip(looks, lines, strict=True):
         troubles = view.troubles_of(look)
-        yield Line(line, colour="red" if troubles else None)
-        yield from (Line(text, colour="red") for text in _below(troubles, width))
+        yield Line(line, color="red" if troubles else None)
+        yield from (Line(text, color="red") for text in _below(troubles, width))
         yield from (Line(text) for text in _below(view.notes_of(look), width))
 
 
@@ -190,7 +191,7 @@ def _lease_entries(view: View) -> list[tuple[str, list[str]]]:
     for (run, owner, since, until), slots in groups.items():
         ends = f"until {clock(until)} unless renewed" if until > view.now else f"expired at {clock(until)}"
         prose = [_who(view.runs.get(run), owner), f"since {clock(since)}, {ends}"]
-        entries.append((f"{slots_words(slots, view.names)}: run {run}", prose))
+        entries.append((f"{format_slots(slots, view.names)}: run {run}", prose))
     return entries
 
 

@@ -1,1 +1,4 @@
-"""How the CLI prints: tables, live progress, verdicts, short names."""
+"""How the CLI prints: tables, live progress, verdicts, short names.
+
+Public: nothing.
+"""

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tipcflow.cli.output.names import short_step, variant_of
 from tipcflow.domain import Plan, Status, Step
 from tipcflow.execute.progress import Event, Kind
 from tipcflow.parse import last_training_line
+from tipcflow.report.text.names import short_step, variant_of
+from tipcflow.report.text.units import clock, duration
 
 if TYPE_CHECKING:
     from rich.console import Console, Group
@@ -129,7 +130,7 @@ class LiveDisplay:
         from rich.text import Text
 
         with self._lock:
-            title = f"run {self._run}   {_clock(time.time() - self._begun)}   {variant_of(self._plan)}"
+            title = f"run {self._run}   {clock(time.time() - self._begun)}   {variant_of(self._plan)}"
             table = Table(box=None, pad_edge=False, show_edge=False, header_style="dim")
             for column in ("step", "nodes", "time", "status"):
                 table.add_column(column, overflow="fold")
@@ -167,7 +168,7 @@ class LiveDisplay:
             text = f"{step} started on {event.node.replace(',', ', ')}"
         elif event.kind is Kind.STEP_ENDED and event.status is not None:
             state = self._steps[event.step]
-            took = f" after {state.ended - state.started:.1f} s" if state.started else ""
+            took = f" after {duration(state.ended - state.started)}" if state.started else ""
             text = f"{step}: {event.status.value}{took}" + (f" ({event.text})" if event.text else "")
         elif event.kind is Kind.LOG and event.at - self._last_line_at >= _LINE_EVERY_S:
             line = self._training.get(event.node, "")
@@ -190,15 +191,10 @@ def _console() -> "Console":
     return Progress(stderr=True, highlight=False)
 
 
-def _clock(seconds: float) -> str:
-    minutes, rest = divmod(int(seconds), 60)
-    return f"{minutes}:{rest:02d}"
-
-
 def _elapsed(state: _StepState) -> str:
     if not state.started:
         return ""
-    return f"{(state.ended or time.time()) - state.started:.1f} s"
+    return duration((state.ended or time.time()) - state.started)
 
 
 def _status_text(state: _StepState) -> "Text":

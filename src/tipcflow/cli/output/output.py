@@ -7,29 +7,16 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 import typer
 
 from tipcflow.domain import Status
+from tipcflow.report.text.styles import terminal_color
 
 # With less room than this, the last column moves to a line of its own.
 _LAST_MIN = 24
 _INDENT = "    "
-_COLOURS = {
-    Status.PASS: "green",
-    Status.IMPROVEMENT: "green",
-    Status.INSUFFICIENT_DATA: "yellow",
-    Status.NOT_RUN: "yellow",
-    Status.BLOCKED: "yellow",
-    Status.CANCELLED: "magenta",
-    Status.INFRA_FAILURE: "magenta",
-    Status.UNCONFIRMED: "red",
-    Status.REGRESSION: "red",
-    Status.FAILED: "red",
-    Status.CONFIG_ERROR: "red",
-}
 
 
 def print_json(value: Any) -> None:
@@ -91,40 +78,15 @@ def _with_prose(left: str, prose: str, width: int | None, cut: bool) -> list[str
 
 
 def echo_lines(lines: Sequence[str]) -> None:
-    """Print lines on stdout; on a terminal, colour the status word at the start of a line."""
+    """Print lines on stdout; on a terminal, color the status word at the start of a line."""
     for line in lines:
         word = line.split(" ", 1)[0]
         if word in set(Status):
-            colour = _COLOURS[Status(word)]
-            line = typer.style(word, fg=colour, bold=True) + line[len(word) :]
+            color, bold = terminal_color(Status(word))
+            line = typer.style(word, fg=color, bold=bold) + line[len(word) :]
         elif line.isupper():
             line = typer.style(line, dim=True)
         typer.echo(line)
-
-
-def when(epoch: float) -> str:
-    """A time in UTC, as YYYY-MM-DD HH:MM:SS."""
-    return datetime.fromtimestamp(epoch, UTC).strftime("%Y-%m-%d %H:%M:%S")
-
-
-def took(seconds: float | None) -> str:
-    """Format a duration; '' for None."""
-    if seconds is None:
-        return ""
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes // 60}:{minutes % 60:02}:{rest:02}" if minutes >= 60 else f"{minutes}:{rest:02}"
-
-
-def size(count: int) -> str:
-    """Format a number of bytes."""
-    number = float(count)
-    for unit in ("B", "KiB", "MiB"):
-        if number < 1024:
-            return f"{number:.0f} {unit}" if unit == "B" else f"{number:.1f} {unit}"
-        number /= 1024
-    return f"{number:.1f} GiB"
 
 
 def without_reader() -> None:

@@ -4,12 +4,12 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tipcflow.cli.output.names import short_step, variant_of
-from tipcflow.domain import CheckResult, Facts, Plan, Run, Status
+from tipcflow.domain import Run, Status
+from tipcflow.report.text.names import variant_of
+from tipcflow.report.text.styles import rich_style
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
     from tipcflow.store import Store
 
@@ -18,19 +18,20 @@ _PIPE_WIDTH = 160
 
 def print_verdict(store: "Store", run: Run, certificate: Path | None) -> None:
     """Print legs, checks, where to find details, and the status as the last line, all on stdout."""
-    from tipcflow.execute.verdict.conclusion import is_neutral
+    from tipcflow.execute.verdict.run_data import load_run
+    from tipcflow.report.tables import checks_table, legs_table
 
-    console = _console()
-    results = store.check_results(run.id)
-    if results:
-        facts = store.facts(run.id)
-        variant = variant_of(facts.plan)
-        console.print(f"\n[bold]{run.chain}[/bold]  {run.mode}  {variant}", soft_wrap=True, markup=True)
-        if facts.leg_status:
-            console.print(_legs(facts))
-        console.print(_checks(facts.plan, results))
+    console = stdout_console()
+    data = load_run(store, run)
+    if data.checks:
+        console.print(
+            f"\n[bold]{run.chain}[/bold]  {run.mode}  {variant_of(data.plan)}", soft_wrap=True, markup=True
+        )
+        if data.facts.leg_status:
+            console.print(legs_table(data.facts))
+        console.print(checks_table(data.plan, data.checks))
     words = [("run", run.id), ("why", run.reason), ("more", f"tipcflow show {run.id}")]
-    if is_neutral(store, run):
+    if data.neutral:
         words.append(("policy", "`unconfirmed` is neutral: it does not block, exit code 0"))
     if certificate is not None:
         words.append(("certificate", str(certificate)))
@@ -41,55 +42,16 @@ def print_verdict(store: "Store", run: Run, certificate: Path | None) -> None:
     console.print(run.status.value if run.status else "no status", markup=False, style=_style(run.status))
 
 
-def _console() -> "Console":
+def stdout_console() -> "Console":
+    """A console for stdout. A closed pipe raises BrokenPipeError; rich would exit with code 1."""
     from rich.console import Console
 
-    if sys.stdout.isatty():
-        return Console(highlight=False)
-    return Console(highlight=False, width=_PIPE_WIDTH)
+    class Verdict(Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError
+
+    return Verdict(highlight=False, width=None if sys.stdout.isatty() else _PIPE_WIDTH)
 
 
 def _style(status: Status | None) -> str:
-    from tipcflow.report.tables import STYLES
-
-    return f"bold {STYLES[status]}" if status else ""
-
-
-def _grid(*columns: str) -> "Table":
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, show_edge=False, header_style="dim", title_justify="left")
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    return table
-
-
-def _legs(facts: Facts) -> "Table":
-    from rich.text import Text
-
-    from tipcflow.report import leg_rows
-    from tipcflow.report.tables import status_text
-
-    table = _grid("status", "inference leg", "ms/batch", "")
-    for row in leg_rows(facts):
-        several = short_step(facts.plan, row.step) == row.step
-        name = f"{row.step}: {row.settings}" if several else row.settings
-        latency = "" if row.latency_ms is None else f"{row.latency_ms:.2f}"
-        table.add_row(status_text(row.status), Text(name), Text(latency, justify="right"), Text(row.reason))
-    return table
-
-
-def _checks(plan: Plan, results: list[CheckResult]) -> "Table":
-    from rich.text import Text
-
-    from tipcflow.report import verdict_rows
-    from tipcflow.report.tables import status_text
-
-    table = _grid("status", "check", "reason")
-    for row in verdict_rows(results):
-        reason = row.reason if row.gating else f"(does not count) {row.reason}"
-        for step in plan.steps:
-            reason = reason.replace(step.id, short_step(plan, step.id))
-        name = row.check if row.count == 1 else f"{row.check} x {row.count}"
-        table.add_row(status_text(row.status), Text(name), Text(reason))
-    return table
+    return f"bold {rich_style(status)}" if status else ""

@@ -1,1 +1,4 @@
-"""`tipcflow parse`: metrics of log files, without a run."""
+"""`tipcflow parse`: metrics of log files, without a run.
+
+Public: nothing.
+"""

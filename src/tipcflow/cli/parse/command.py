@@ -13,7 +13,7 @@ from tipcflow.domain import ConfigError, Status, exit_code
 
 if TYPE_CHECKING:
     from tipcflow.parse.bulk.series import SeriesKey, SeriesSummary
-    from tipcflow.parse.bulk.summary import Account
+    from tipcflow.parse.bulk.summary import LogSummary
 
 SCHEMA_VERSION = 1
 
@@ -23,7 +23,7 @@ class Answer:
     """The result of one file: a summary, or the error."""
 
     file: str
-    account: "Account | None" = None
+    account: "LogSummary | None" = None
     error: str = ""
 
 
@@ -35,7 +35,7 @@ def parse(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print one row per sample.")] = False,
 ) -> None:
-    """Summarise logs: recognised lines, metrics, AutoLog reports, the container that a launcher reports."""
+    """Summarize logs: recognized lines, metrics, AutoLog reports, the container that a launcher reports."""
     from tipcflow.cli.parse.csv_output import print_csv
     from tipcflow.cli.parse.format import named_format
 
@@ -58,10 +58,10 @@ def parse(
 
 
 def _answer(file: str, log_format: str) -> Answer:
-    from tipcflow.parse.bulk.summary import account_of
+    from tipcflow.parse.bulk.summary import summarize_log
 
     try:
-        return Answer(file, account_of(pieces_of(file), log_format, rank=rank_of(file)))
+        return Answer(file, summarize_log(pieces_of(file), log_format, rank=rank_of(file)))
     except ConfigError as error:
         return Answer(file, error=str(error))
 
@@ -112,10 +112,10 @@ def page(answer: Answer, width: int | None) -> list[str]:
     account = answer.account
     if account is None:
         return []
-    told = ", ".join(f"{number} {kind}" for kind, number in account.kinds.most_common()) or "none"
+    kinds = ", ".join(f"{number} {kind}" for kind, number in account.kinds.most_common()) or "none"
     lines = [
-        f"{answer.file}: {account.lines} lines, recognised: {told}; "
-        f"not recognised: {account.unrecognised}; blank: {account.blank}"
+        f"{answer.file}: {account.lines} lines, recognized: {kinds}; "
+        f"not recognized: {account.unrecognised}; blank: {account.blank}"
     ]
     if account.series:
         headers = ("METRIC", "PHASE", "RANK", "N", "FIRST", "LAST", "MEAN", "MEDIAN", "MIN", "MAX", "UNIT")
@@ -133,7 +133,7 @@ def page(answer: Answer, width: int | None) -> list[str]:
         )
     bad = sum(not line.ok for line in account.results)
     if account.results:
-        lines.append(f"results: {len(account.results) - bad} successful, {bad} failed by the script's own word")
+        lines.append(f"results: {len(account.results) - bad} successful, {bad} reported as failed by the script")
     return [*lines, ""]
 
 

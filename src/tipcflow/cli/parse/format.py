@@ -3,7 +3,7 @@
 from tipcflow.domain import ConfigError
 from tipcflow.parse import FORMATS
 from tipcflow.parse.training.kinds import readers_of
-from tipcflow.parse.training.side import SIDES
+from tipcflow.parse.training.side import AUXILIARY_KINDS
 
 
 def named_format(name: str) -> str:
@@ -12,15 +12,15 @@ def named_format(name: str) -> str:
     Raises:
         ConfigError: no such format; lists the known ones.
     """
-    if name in ("auto", *FORMATS, *SIDES):
+    if name in ("auto", *FORMATS, *AUXILIARY_KINDS):
         return name
     from tipcflow.config.formats import definition, own_formats
     from tipcflow.config.settings import settings
 
     folder = settings().config_dir
-    found = definition(name, folder)
-    if not found:
-        known = ", ".join(("auto", *FORMATS, *SIDES, *own_formats(folder)))
-        raise ConfigError("is not a log format", key="--format", found=name, expected=f"one of {known}")
-    readers_of(found)
-    return found
+    own_format = definition(name, folder)
+    if not own_format:
+        names = ", ".join(("auto", *FORMATS, *AUXILIARY_KINDS, *own_formats(folder)))
+        raise ConfigError("is not a log format", key="--format", found=name, expected=f"one of {names}")
+    readers_of(own_format)
+    return own_format

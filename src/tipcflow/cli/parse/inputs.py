@@ -49,5 +49,5 @@ def _opened(name: str) -> IO[bytes]:
 
 def rank_of(name: str) -> int:
     """The rank in a file's name (`workerlog.3`); -1 if the name has none."""
-    found = _WORKER.search(name)
-    return int(found[1]) if found else -1
+    match = _WORKER.search(name)
+    return int(match[1]) if match else -1

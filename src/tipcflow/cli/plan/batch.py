@@ -50,8 +50,8 @@ def _check(record: Record, where: str) -> None:
                 "is not a string", file=where, key=name, found=repr(record[name]), expected="a string or null"
             )
     if record["variant"] not in _VARIANTS:
-        found, expected = str(record["variant"]), " or ".join(_VARIANTS)
-        raise ConfigError("no such variant", file=where, key="variant", found=found, expected=expected)
+        value, expected = str(record["variant"]), " or ".join(_VARIANTS)
+        raise ConfigError("no such variant", file=where, key="variant", found=value, expected=expected)
 
 
 def print_answers(path: Path, *, mode: str, out: IO[str]) -> int:
@@ -70,14 +70,14 @@ def print_answers(path: Path, *, mode: str, out: IO[str]) -> int:
         except ValueError as error:
             record = error
         if isinstance(record, dict):
-            said = answer(record, where=f"{path}:{number}", mode=mode)
+            result = answer(record, where=f"{path}:{number}", mode=mode)
         else:
             problem = ConfigError(
                 "a line is not a JSON object", file=str(path), line=number, found=line.strip()[:80], expected="{…}"
             )
-            said = {"config": "", "mode": "", "variant": "", "commands": [], "error": str(problem)}
-        wrong += "error" in said
-        out.write(json.dumps(said, ensure_ascii=False) + "\n")
+            result = {"config": "", "mode": "", "variant": "", "commands": [], "error": str(problem)}
+        wrong += "error" in result
+        out.write(json.dumps(result, ensure_ascii=False) + "\n")
     out.flush()
     return wrong
 

@@ -12,6 +12,11 @@ if TYPE_CHECKING:
     from tipcflow.execute.request import RunRequest
 
 
+_Batch = Annotated[
+    str, typer.Option("--batch", help="Plan a file of records (JSON Lines, also .gz); requires --compat bash.")
+]
+
+
 def plan(
     params: Annotated[
         str, typer.Argument(help="Params file: a path, or relative to the suite's root.", show_default=False)
@@ -40,16 +45,13 @@ def plan(
     diff: Annotated[bool, typer.Option("--diff", help="Compare bash and spec, with reasons.")] = False,
     expects: Annotated[bool, typer.Option("--expects", help="Print the expected evidence of a run.")] = False,
     policy: Annotated[str, typer.Option(help="Policy with the `min_history` of `--expects`. Default: pr.")] = "",
-    batch: Annotated[
-        str, typer.Option("--batch", help="Plan a file of records (JSON Lines, also .gz); requires --compat bash.")
-    ] = "",
+    budget: Annotated[str, typer.Option(help="Show what fits: minutes, or a name in configs/repositories.")] = "",
+    batch: _Batch = "",
 ) -> None:
     """Show the plan of a run: variants, steps, nodes, processes, legs, exact commands."""
     if batch:
         _batch(batch, params, compat, mode)
-    for name, value in (("PARAMS", params), ("--suite", suite)):
-        if not value:
-            raise ConfigError("is missing", key=name, expected="see `tipcflow plan --help`")
+    _require(PARAMS=params, **{"--suite": suite})
     from tipcflow.config.settings import settings
     from tipcflow.execute.request import RunRequest
 
@@ -65,12 +67,21 @@ def plan(
         diagnose=diagnose,
         compat=compat,
     )
+    json_only = as_json or output == "json"
     if expects:
-        _print_expects(request, policy, as_json=as_json or output == "json")
+        _print_expects(request, policy, as_json=json_only)
     elif diff:
-        _print_diff(request, as_json=as_json or output == "json")
+        _print_diff(request, as_json=json_only)
+    elif budget:
+        _print_within(request, budget, as_json=json_only)
     else:
         _print_plan(request, "json" if as_json else output)
+
+
+def _require(**values: str) -> None:
+    for name, value in values.items():
+        if not value:
+            raise ConfigError("is missing", key=name, expected="see `tipcflow plan --help`")
 
 
 def _make(*requests: "RunRequest", as_json: bool) -> list[Plan]:
@@ -121,8 +132,17 @@ def _print_expects(request: "RunRequest", policy: str, *, as_json: bool) -> None
         if policy or shipped.is_file()
         else Policy(name="")
     )
-    rules = rules.settled(suite.name, made.model)
+    rules = rules.for_model(suite.name, made.model)
     print_expects(made, suite, rules, settings(), as_json=as_json)
+
+
+def _print_within(request: "RunRequest", budget: str, *, as_json: bool) -> None:
+    from tipcflow.cli.plan.budget import limits_of, print_budget
+    from tipcflow.config.settings import settings
+
+    limits = limits_of(budget, request.config_dir)
+    (made,) = _make(request, as_json=as_json)
+    print_budget(made, settings(), limits, as_json=as_json)
 
 
 def _print_plan(request: "RunRequest", output: str | None) -> None:
@@ -143,10 +163,10 @@ def _batch(records: str, params: str, compat: Compat, mode: str) -> NoReturn:
     from tipcflow.cli.plan.batch import run_batch
 
     if params:
-        raise ConfigError("the records bring their own files", key="PARAMS", found=params, expected="none")
+        raise ConfigError("not allowed with --batch", key="PARAMS", found=params, expected="none")
     if compat is not Compat.BASH:
         raise ConfigError(
-            "records are answered as the suites' scripts would",
+            "--batch requires --compat bash",
             key="--compat",
             found=compat.value,
             expected="bash",

@@ -6,27 +6,29 @@ import typer
 
 from tipcflow.cli.output.output import print_json
 from tipcflow.domain import Plan, Quirk
-from tipcflow.plan.view.diff import EVERYWHERE, Difference, compared, differences
+from tipcflow.plan.view.diff import EVERYWHERE, Difference, count_compared, differences
 
 
 def print_differences(bash: Plan, spec: Plan, *, as_json: bool) -> None:
     """Print the differences, and the quirks that no command shows."""
-    found = differences(bash, spec)
-    unseen = [quirk for quirk in spec.quirks if all(quirk not in each.reasons for each in found)]
+    all_differences = differences(bash, spec)
+    unseen = [
+        quirk for quirk in spec.quirks if all(quirk not in difference.reasons for difference in all_differences)
+    ]
     if as_json:
         print_json(
             {
                 "chain": spec.chain,
                 "mode": spec.mode,
-                "differences": [each.as_json() for each in found],
+                "differences": [difference.as_json() for difference in all_differences],
                 "quirks": [quirk.model_dump() for quirk in spec.quirks],
                 "everywhere": EVERYWHERE,
             }
         )
         return
-    total = compared(bash, spec)
-    typer.echo(f"{spec.chain}  {spec.mode}: {len(found)} of {total} commands differ")
-    for group in _alike(found):
+    total = count_compared(bash, spec)
+    typer.echo(f"{spec.chain}  {spec.mode}: {len(all_differences)} of {total} commands differ")
+    for group in _alike(all_differences):
         _print_group(group)
     _print_quirks("reasons", [quirk for quirk in spec.quirks if quirk not in unseen])
     _print_quirks("differences that no command shows", unseen)
@@ -35,12 +37,16 @@ def print_differences(bash: Plan, spec: Plan, *, as_json: bool) -> None:
         typer.echo(f"  {text}")
 
 
-def _alike(found: Sequence[Difference]) -> list[list[Difference]]:
+def _alike(all_differences: Sequence[Difference]) -> list[list[Difference]]:
     """Group equal differences of a step, and those that one side lacks altogether."""
     groups: dict[tuple[object, ...], list[Difference]] = {}
-    for each in found:
-        text = (each.bash, each.spec) if None not in (each.bash, each.spec) else (each.bash is None,)
-        groups.setdefault((each.step, each.leg == "", each.reasons, text), []).append(each)
+    for difference in all_differences:
+        text = (
+            (difference.bash, difference.spec)
+            if None not in (difference.bash, difference.spec)
+            else (difference.bash is None,)
+        )
+        groups.setdefault((difference.step, difference.leg == "", difference.reasons, text), []).append(difference)
     return list(groups.values())
 
 

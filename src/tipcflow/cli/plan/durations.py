@@ -7,13 +7,11 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from tipcflow.config.settings import Settings
-from tipcflow.domain import Plan, Status, TipcflowError
+from tipcflow.domain import Plan, TipcflowError
 
 if TYPE_CHECKING:
     from tipcflow.store import Store
 
-_RUNS = 10
-_GOOD = (Status.PASS, Status.IMPROVEMENT)
 _SQLITE = "sqlite:///"
 
 
@@ -48,16 +46,14 @@ def predict(plan: Plan, settings: Settings) -> Prediction:
 
 
 def _predicted(store: "Store", plan: Plan) -> Prediction:
-    past = [
-        run
-        for run in store.runs(chain=plan.chain, limit=10 * _RUNS)
-        if run.status in _GOOD and run.mode == plan.mode and plan.cluster in ("", run.cluster)
-    ][:_RUNS]
+    from tipcflow.execute.changes.fitted import GOOD, good_runs
+
+    past = good_runs(store, plan)
     planned = {step.id for step in plan.steps}
     took: dict[str, list[float]] = {}
     for run in past:
-        for attempt in store.attempts(run.id):
-            if attempt.step in planned and attempt.status in _GOOD and attempt.ended_at is not None:
+        for attempt in store.attempts.of(run.id):
+            if attempt.step in planned and attempt.status in GOOD and attempt.ended_at is not None:
                 took.setdefault(attempt.step, []).append(attempt.ended_at - attempt.started_at)
     return Prediction({step: median(seconds) for step, seconds in took.items()}, len(past))
 

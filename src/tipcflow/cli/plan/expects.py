@@ -11,6 +11,7 @@ from tipcflow.config.policy import Policy
 from tipcflow.config.settings import Settings
 from tipcflow.config.suite import Suite
 from tipcflow.domain import Expectation, PastRun, Plan, Status, TipcflowError
+from tipcflow.domain.run_documents import FoundDocument
 
 _GOOD = (Status.PASS, Status.IMPROVEMENT)
 _LOOKED_AT = 200
@@ -25,7 +26,7 @@ def print_expects(made: Plan, suite: Suite, policy: Policy, settings: Settings, 
     history = _history(made, settings, policy.min_history)
     pieces = expected(made, suite.prints, history, min_history=policy.min_history)
     if as_json:
-        print_json([{"id": piece.id, **piece.model_dump(mode="json")} for piece in pieces])
+        print_json([{"id": str(piece.key), **piece.model_dump(mode="json")} for piece in pieces])
         return
     typer.echo(f"{typer.style(made.chain, bold=True)}  {made.mode}  {len(pieces)} pieces of evidence")
     rows = [_cells(piece) for piece in pieces]
@@ -56,15 +57,17 @@ def _history(plan: Plan, settings: Settings, runs: int) -> tuple[PastRun, ...]:
         with Store.open(settings.database_url, migrate=False) as store:
             like = [
                 run
-                for run in store.runs(chain=plan.chain, limit=_LOOKED_AT)
+                for run in store.runs.newest(chain=plan.chain, limit=_LOOKED_AT)
                 if run.status in _GOOD
                 and (run.mode, run.compat) == (plan.mode, plan.compat)
                 and run.trigger != "confirm"
                 and plan.cluster in ("", run.cluster)
             ]
             like = [run for run in like if run.environment == like[0].environment]
-            found = [(run.id, store.document(run.id, "found")) for run in like[:runs]]
-            return tuple(PastRun(run=run, found=tuple(keys or ())) for run, keys in reversed(found))
+            pairs = [(run.id, store.documents.get(run.id, FoundDocument)) for run in like[:runs]]
+            return tuple(
+                PastRun(run=run, found=document.root if document else ()) for run, document in reversed(pairs)
+            )
     except TipcflowError as error:
         print(f"no history: {error.message}", file=sys.stderr)  # noqa: T201
         return ()

@@ -1,1 +1,4 @@
-"""`tipcflow scaling`: throughput by number of nodes and devices."""
+"""`tipcflow scaling`: throughput by number of nodes and devices.
+
+Public: nothing.
+"""

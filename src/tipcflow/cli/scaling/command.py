@@ -36,7 +36,7 @@ def scaling(
 ) -> None:
     """Show how a training scales over devices: average, median, speed-up and efficiency."""
     from tipcflow.cli.scaling.inputs import Inputs
-    from tipcflow.parse.scaling.choice import chosen, short
+    from tipcflow.parse.scaling.choice import chosen, short_log_messages
     from tipcflow.parse.scaling.scaling import scaled
     from tipcflow.parse.scaling.speeds import Window
 
@@ -49,7 +49,7 @@ def scaling(
             errors.append(str(error))
     speeds, left_out = chosen(reader.speeds, batch)
     table = scaled(speeds, batch)
-    notes = [*reader.notes, *left_out, *short(speeds, take), *_alone(table)]
+    notes = [*reader.notes, *left_out, *short_log_messages(speeds, take), *_alone(table)]
     if as_json:
         print_json(document(table, rule.value, batch, notes, errors))
     else:
@@ -65,15 +65,15 @@ def scaling(
 def _alone(table: "list[Scaled]") -> list[str]:
     return [
         f"{model or 'these logs'}: no speed-up, because no run used 1n1g"
-        for model in dict.fromkeys(one.model for one in table if one.speedup is None)
+        for model in dict.fromkeys(row.model for row in table if row.speedup is None)
     ]
 
 
 def document(table: "list[Scaled]", rule: str, batch: int, notes: list[str], errors: list[str]) -> dict[str, Any]:
     """The JSON document (docs/reference/formats.md)."""
     models: dict[str, dict[str, Any]] = {}
-    for one in table:
-        models.setdefault(one.model, {})[one.topology] = one.model_dump(exclude={"model", "topology"})
+    for row in table:
+        models.setdefault(row.model, {})[row.topology] = row.model_dump(exclude={"model", "topology"})
     return {
         "schema_version": SCHEMA_VERSION,
         "rule": rule,
@@ -91,15 +91,15 @@ def page(table: "list[Scaled]", width: int | None) -> list[str]:
     headers = ("MODEL", "TOPOLOGY", "DEVICES", "REPEATS", "AVERAGE", "MEDIAN", "SPEED-UP", "EFFICIENCY")
     rows = [
         (
-            one.model,
-            one.topology,
-            str(one.devices),
-            str(one.repeats),
-            f"{one.average_speed:.2f}",
-            f"{one.median_speed:.2f}",
-            "-" if one.speedup is None else f"{one.speedup:.2f}",
-            "-" if one.efficiency is None else f"{one.efficiency:.1%}",
+            row.model,
+            row.topology,
+            str(row.devices),
+            str(row.repeats),
+            f"{row.average_speed:.2f}",
+            f"{row.median_speed:.2f}",
+            "-" if row.speedup is None else f"{row.speedup:.2f}",
+            "-" if row.efficiency is None else f"{row.efficiency:.1%}",
         )
-        for one in table
+        for row in table
     ]
     return fitting(headers, rows, width=width, spare=("AVERAGE", "REPEATS", "DEVICES"))

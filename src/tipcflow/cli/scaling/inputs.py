@@ -47,11 +47,11 @@ class Inputs:
 
             of_run = run_speeds(name, rule=self._rule, batch=self._batch, window=self._window)
             self.notes += of_run.notes
-            given = {one.source for one in self.speeds}
-            for one in of_run.speeds:
+            given = {speed.source for speed in self.speeds}
+            for speed in of_run.speeds:
                 # Runs are repeats of each other; a run given twice counts once.
-                if one.source not in given:
-                    self.speeds.append(self._next(one) if self._known(one) else one)
+                if speed.source not in given:
+                    self.speeds.append(self._next(speed) if self._is_known(speed) else speed)
 
     def _folder(self, name: str) -> None:
         """Read the logs in a folder, except those that are not training logs or have no topology."""
@@ -84,8 +84,8 @@ class Inputs:
                 raise ConfigError(
                     "holds results, not times", file=name, key="--rule", found=self._rule, expected="training logs"
                 )
-            for one in results.speeds:
-                self.speeds.append(one if one.repeat else self._next(one))
+            for speed in results.speeds:
+                self.speeds.append(speed if speed.repeat else self._next(speed))
             return
         topology = topology_in(name)
         if topology is None:
@@ -102,33 +102,33 @@ class Inputs:
         if rank_of(name) > 0:
             self.notes.append(f"{name}: skipped, only the log of rank 0 is read")
             return
-        found = speed_of(
+        measurement = speed_of(
             steps, rule=self._rule, batch=self._batch, devices=topology.devices, window=self._window, source=name
         )
-        if found.not_finite:
-            self.notes.append(f"{name}: {found.not_finite} lines with nan or inf excluded from the mean")
+        if measurement.not_finite:
+            self.notes.append(f"{name}: {measurement.not_finite} lines with nan or inf excluded from the mean")
         model, precision, batch, repeat = named(name)
-        one = Speed(
-            model=model, precision=precision, topology=topology, repeat=repeat, speed=found.speed, batch=batch,
-            source=name, how=found.how, iterations=found.iterations,
+        speed = Speed(
+            model=model, precision=precision, topology=topology, repeat=repeat, speed=measurement.speed,
+            batch=batch, source=name, how=measurement.how, iterations=measurement.iterations,
         )  # fmt: skip
-        self.speeds.append(one if repeat and not self._known(one) else self._next(one))
+        self.speeds.append(speed if repeat and not self._is_known(speed) else self._next(speed))
 
-    def _known(self, one: Speed) -> bool:
+    def _is_known(self, speed: Speed) -> bool:
         return any(
-            _series(old) == _series(one) and old.repeat == one.repeat and old.source != one.source
+            _series(old) == _series(speed) and old.repeat == speed.repeat and old.source != speed.source
             for old in self.speeds
         )
 
-    def _next(self, one: Speed) -> Speed:
+    def _next(self, speed: Speed) -> Speed:
         """A copy with the next free repeat number."""
-        taken = [old.repeat for old in self.speeds if _series(old) == _series(one)]
-        return one.model_copy(update={"repeat": max(taken, default=0) + 1})
+        taken = [old.repeat for old in self.speeds if _series(old) == _series(speed)]
+        return speed.model_copy(update={"repeat": max(taken, default=0) + 1})
 
 
-def _series(one: Speed) -> tuple[object, ...]:
+def _series(speed: Speed) -> tuple[object, ...]:
     """The key that repeats of one training share."""
-    return (one.model, one.precision, one.batch, one.topology)
+    return (speed.model, speed.precision, speed.batch, speed.topology)
 
 
 def _is_path(name: str) -> bool:

@@ -22,7 +22,7 @@ class OfRun(NamedTuple):
     notes: list[str]
 
 
-class Asked(NamedTuple):
+class RunChoice(NamedTuple):
     """Parameters of the computation of a step's speed."""
 
     rule: str
@@ -43,74 +43,76 @@ def run_speeds(wanted: str, *, rule: str, batch: int, window: Window) -> OfRun:
 
     with Store.open() as store:
         try:
-            run = store.find_run(wanted)
+            run = store.runs.find(wanted)
         except ConfigError as error:
             raise ConfigError(
                 "is neither a file nor a run", found=wanted, expected="a log, a file of results, or a run id"
             ) from error
-        plan = store.plan_or_none(run.id)
+        plan = store.plans.get_or_none(run.id)
         metrics = SPEEDS if rule == PRINTED else ("batch_cost",)
-        found = store.measurements(run.id, metric=metrics, phase=Phase.TRAIN.value)
+        measurements = store.measurements.of(run.id, metric=metrics, phase=Phase.TRAIN.value)
     if plan is None:
         raise ConfigError(f"run {run.id} has no plan", found=wanted, expected="a run with a training step")
-    asked, told = Asked(rule, batch, window), OfRun([], [])
+    choice, result = RunChoice(rule, batch, window), OfRun([], [])
     for step in plan.steps:
         if step.kind is StepKind.TRAIN:
-            mine = [one for one in found if one.step == step.id]
-            ranks = _ranks(mine, window)
+            step_measurements = [measurement for measurement in measurements if measurement.step == step.id]
+            ranks = _ranks(step_measurements, window)
             if ranks:
-                _of_step(plan, step, ranks, asked, told, run.id)
-            if any(one.stands_for > 1 for one in mine):
-                told.notes.append(f"{run.id} {step.id}: samples are rolled up, so all iterations are used")
-    if not told.speeds:
+                _of_step(plan, step, ranks, choice, result, run.id)
+            if any(measurement.stands_for > 1 for measurement in step_measurements):
+                result.notes.append(f"{run.id} {step.id}: samples are rolled up, so all iterations are used")
+    if not result.speeds:
         raise ConfigError(
             f"run {run.id} has no {metrics[0]} after the first {window.skip} iterations",
             found=wanted,
             expected="a longer training, or a smaller --skip",
         )
-    return told
+    return result
 
 
-def _ranks(found: Sequence[Measurement], window: Window) -> list[list[Line]]:
+def _ranks(measurements: Sequence[Measurement], window: Window) -> list[list[Line]]:
     """The finite values of each rank's last attempt in the evaluated iterations."""
-    last = max((one.attempt for one in found), default=0)
-    metric = next((name for name in SPEEDS if any(one.metric == name for one in found)), "batch_cost")
+    last = max((measurement.attempt for measurement in measurements), default=0)
+    metric = next(
+        (name for name in SPEEDS if any(measurement.metric == name for measurement in measurements)), "batch_cost"
+    )
     of_rank: defaultdict[tuple[str, int], list[Measurement]] = defaultdict(list)
-    for one in found:
-        if one.attempt == last and one.metric == metric:
-            of_rank[one.node, one.rank].append(one)
+    for measurement in measurements:
+        if measurement.attempt == last and measurement.metric == metric:
+            of_rank[measurement.node, measurement.rank].append(measurement)
     # Values without a rank are the launcher's copy of a rank's values.
-    told = any(rank >= 0 for _, rank in of_rank)
-    counted = (_counted(said, window) for (_, rank), said in of_rank.items() if rank >= 0 or not told)
+    has_ranks = any(rank >= 0 for _, rank in of_rank)
+    counted = (_counted(values, window) for (_, rank), values in of_rank.items() if rank >= 0 or not has_ranks)
     return [lines for lines in counted if lines]
 
 
-def _counted(said: Sequence[Measurement], window: Window) -> list[Line]:
+def _counted(measurements: Sequence[Measurement], window: Window) -> list[Line]:
     """The lines of the evaluated iterations; logs do not print every iteration."""
     counter = Counter()
-    ordered = sorted(said, key=lambda one: one.ordinal)
-    lines = [Line(counter.at(one.iteration), None, {"": one.value}) for one in ordered]
+    ordered = sorted(measurements, key=lambda measurement: measurement.ordinal)
+    lines = [Line(counter.at(measurement.iteration), None, {"": measurement.value}) for measurement in ordered]
     first = lines[0].iteration
     return [
         Line(line.iteration - first, None, line.values)
-        for line, one in zip(lines, ordered, strict=True)
-        if math.isfinite(one.value)
-        and (one.stands_for > 1 or window.skip <= line.iteration - first < window.skip + window.take)
+        for line, measurement in zip(lines, ordered, strict=True)
+        if math.isfinite(measurement.value)
+        and (measurement.stands_for > 1 or window.skip <= line.iteration - first < window.skip + window.take)
     ]
 
 
-def _of_step(plan: Plan, step: Step, ranks: list[list[Line]], asked: Asked, told: OfRun, run: str) -> None:
+def _of_step(plan: Plan, step: Step, ranks: list[list[Line]], choice: RunChoice, result: OfRun, run: str) -> None:
     """Add the step's speed."""
     means = [sum(line.values[""] for line in lines) / len(lines) for lines in ranks]
     devices = max(1, step.world_size)
-    speed = asked.batch * devices / max(means) if max(means) > 0 else 0.0
-    if asked.rule == PRINTED:
+    speed = choice.batch * devices / max(means) if max(means) > 0 else 0.0
+    if choice.rule == PRINTED:
         speed = sum(means) * devices / len(means)
         if len(means) < devices:
-            told.notes.append(f"{run} {step.id}: {len(means)} of {devices} ranks print a speed; assumed for all")
-    variant = next((one for one in plan.variants if one.id == step.variant), None)
+            result.notes.append(f"{run} {step.id}: {len(means)} of {devices} ranks print a speed; assumed for all")
+    variant = next((candidate for candidate in plan.variants if candidate.id == step.variant), None)
     batch = _BATCH.search(step.variant)
-    told.speeds.append(
+    result.speeds.append(
         Speed(
             model=_model(plan, variant),
             precision=variant.precision if variant else "",
@@ -119,14 +121,14 @@ def _of_step(plan: Plan, step: Step, ranks: list[list[Line]], asked: Asked, told
             speed=speed,
             batch=int(batch[1]) if batch else 0,
             source=f"{run} {step.id}",
-            how="printed" if asked.rule == PRINTED else "batch_cost",
-            iterations=max(covered(lines, asked.window.skip, asked.window.take) for lines in ranks),
+            how="printed" if choice.rule == PRINTED else "batch_cost",
+            iterations=max(covered(lines, choice.window.skip, choice.window.take) for lines in ranks),
         )
     )
 
 
 def _model(plan: Plan, variant: Variant | None) -> str:
     """The model's name, with the trainer if a run has several and this is not the plain one."""
-    trainers = list(dict.fromkeys(one.trainer for one in plan.variants))
+    trainers = list(dict.fromkeys(candidate.trainer for candidate in plan.variants))
     other = variant is not None and len(trainers) > 1 and variant.trainer != trainers[0]
     return f"{plan.model}_{variant.trainer}" if variant and other else plan.model

@@ -1,1 +1,4 @@
-"""`tipcflow show`: one run."""
+"""`tipcflow show`: one run.
+
+Public: nothing.
+"""

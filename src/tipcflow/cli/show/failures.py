@@ -1,34 +1,31 @@
 """The table of failed attempts in `tipcflow show`."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tipcflow.cli.output.names import short_step
 from tipcflow.cli.output.output import columns
-from tipcflow.domain.run.failure import failure_before, failures_of
+from tipcflow.report.text.names import short_step
 
 if TYPE_CHECKING:
-    from tipcflow.cli.show.command import Story
+    from tipcflow.report.run.data import RunData
 
 
-def failure_lines(story: "Story", width: int | None) -> list[str]:
+def failure_lines(data: "RunData", logs: Path, width: int | None) -> list[str]:
     """One row per failed attempt, in chronological order."""
-    found = failures_of(story.failures, story.attempts)
-    before = failure_before(story.failures)
-    if before is not None:
-        found = {("", 0): before, **found}
+    failures = data.all_failures
     rows = [
         (
             failure.failure_class.value,
-            short_step(story.plan, step) if step else "(before)",
+            short_step(data.plan, step) if step else "(before)",
             str(attempt) if attempt else "",
             failure.culprit,
             " ".join(filter(None, map(_sentence, (failure.remedy.means, failure.then, failure.remedy.advice)))),
         )
-        for (step, attempt), failure in found.items()
+        for (step, attempt), failure in failures.items()
     ]
     lines = columns(("CLASS", "STEP", "TRY", "ROOT CAUSE", "WHAT TO DO"), rows, width=width) if rows else []
-    evidence = [file for failure in found.values() for file in failure.evidence]
-    return [*lines, *(f"evidence: {story.logs / file}" for file in evidence)]
+    evidence = [file for failure in failures.values() for file in failure.evidence]
+    return [*lines, *(f"evidence: {logs / file}" for file in evidence)]
 
 
 def _sentence(words: str) -> str:

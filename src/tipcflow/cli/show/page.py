@@ -1,34 +1,44 @@
 """The page of `tipcflow show`, as lines. Each table lists failures first."""
 
-import shlex
 import textwrap
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tipcflow.cli.output.names import short_step, variant_of
-from tipcflow.cli.output.output import columns, size, took, when
+from tipcflow.cli.output.output import columns
 from tipcflow.cli.show.failures import failure_lines
-from tipcflow.domain import Command, ExitRecord, NodeFacts, Status, Step
-from tipcflow.report.again import again
+from tipcflow.domain import Command, LegKey, NodeFacts, Status, Step
+from tipcflow.report.again import rerun_command
+from tipcflow.report.rows import NOT_GATING
+from tipcflow.report.run.lines import check_reason, leg_lines, scope, step_lines
+from tipcflow.report.run.timeline import bars
+from tipcflow.report.text.jobs import command_line
+from tipcflow.report.text.names import variant_of
+from tipcflow.report.text.units import duration, size, utc
 
 if TYPE_CHECKING:
-    from tipcflow.cli.show.command import Story
+    from tipcflow.report.run.data import RunData
 
 _FINE = (Status.PASS, Status.IMPROVEMENT, Status.INSUFFICIENT_DATA, Status.NOT_RUN)
-Row = tuple[Status | None, tuple[str, ...]]
+Row = tuple[str, tuple[str, ...]]
 
 
-def page(story: "Story", *, width: int | None) -> list[str]:
-    """All lines of the page. `width`: columns of the terminal, None for no limit."""
+def page(data: "RunData", logs: Path, *, width: int | None) -> list[str]:
+    """All lines of the page.
+
+    Args:
+        logs: the folder of the run's fetched files.
+        width: columns of the terminal, None for no limit.
+    """
     sections = (
-        ("", _header(story, width)),
-        ("CHECKS", _table(("STATUS", "CHECK", "ABOUT", "WHY"), _checks(story), width)),
-        ("STEPS", _table(("STATUS", "STEP", "NODE", "TRY", "TOOK", "WHY"), _steps(story), width)),
-        ("WHAT WENT WRONG", failure_lines(story, width)),
-        ("LEGS", _table(("STATUS", "LEG", "STEP", "TOOK", "WHY"), _legs(story), width)),
-        ("NODES", [line for facts in story.nodes for line in _node(facts, width)]),
-        ("LOGS", _logs(story)),
-        ("REPRODUCE", _reproduce(story)),
+        ("", _header(data, width)),
+        ("CHECKS", _table(("STATUS", "CHECK", "ABOUT", "WHY"), _checks(data), width)),
+        ("STEPS", _table(("STATUS", "STEP", "NODE", "TRY", "TOOK", "WHY"), _steps(data), width)),
+        ("WHAT WENT WRONG", failure_lines(data, logs, width)),
+        ("LEGS", _table(("STATUS", "LEG", "STEP", "TOOK", "WHY"), _legs(data), width)),
+        ("NODES", [line for facts in data.facts.node_facts for line in _node(facts, width)]),
+        ("LOGS", _logs(data, logs)),
+        ("REPRODUCE", _reproduce(data)),
     )
     lines: list[str] = []
     for title, body in sections:
@@ -37,26 +47,27 @@ def page(story: "Story", *, width: int | None) -> list[str]:
     return lines
 
 
-def _header(story: "Story", width: int | None) -> list[str]:
-    run = story.run
+def _header(data: "RunData", width: int | None) -> list[str]:
+    run = data.run
     status = run.status.value if run.status else "no status yet"
     lines = [f"{status}  {run.id}"]
     for paragraph in run.reason.splitlines():
         lines += textwrap.wrap(paragraph, width) if width else [paragraph]
     seed = "" if run.seed is None else f", seed {run.seed}"
-    ended = "" if run.ended_at is None else f", took {took(run.ended_at - run.created_at)}"
+    ended = "" if run.ended_at is None else f", took {duration(run.ended_at - run.created_at)}"
     code = f" at {run.suite_commit[:12]}" if run.suite_commit else ", working tree (no commit)"
     rows = [
         ("chain", run.chain),
-        ("variant", variant_of(story.plan)),
+        ("variant", variant_of(data.plan)),
         ("mode", f"{run.mode}, compat {run.compat}{seed}"),
         ("suite", f"{run.suite}{code}" + (f", sha256 {run.suite_sha256[:12]}" if run.suite_sha256 else "")),
         ("cluster", f"{run.cluster}: {', '.join(run.nodes)}" if run.nodes else run.cluster),
         ("framework", run.framework),
         ("environment", run.environment),
-        ("env changes", story.unlike_before),
-        ("started", f"{when(run.created_at)} UTC by {run.trigger}{ended}"),
-        *((name, _counted(counts)) for name, counts in story.counts.items()),
+        ("environment changes", data.unlike_before),
+        ("plan", data.plan_problem),
+        ("started", f"{utc(run.created_at)} UTC by {run.trigger}{ended}"),
+        *((name, _counted(counts)) for name, counts in data.counts.items()),
     ]
     shown = [(name, text) for name, text in rows if text]
     return [*lines, "", *columns(shown[0], shown[1:], width=width)]
@@ -67,66 +78,46 @@ def _counted(counts: dict[str, int]) -> str:
 
 
 def _table(headers: Sequence[str], rows: Iterable[Row], width: int | None) -> list[str]:
-    """Rows with the worst status first, and rows without a status (not reached yet) last; stable otherwise."""
-    ordered = sorted(rows, key=lambda row: -1 if row[0] is None else -2 - row[0].severity)
-    cells = [(status.value if status else "…", *rest) for status, rest in ordered]
-    return columns(headers, cells, width=width) if cells else []
+    """Rows with the worst status first, and `running` and `waiting` rows last; stable otherwise."""
+    ordered = sorted(rows, key=lambda row: -2 - Status(row[0]).severity if row[0] in set(Status) else -1)
+    return columns(headers, [(status, *rest) for status, rest in ordered], width=width) if ordered else []
 
 
-def _checks(story: "Story") -> list[Row]:
+def _checks(data: "RunData") -> list[Row]:
     return [
         (
-            result.status,
+            result.status.value,
             (
                 result.check,
-                " ".join(filter(None, (short_step(story.plan, result.step), result.leg, result.metric))),
-                result.reason if result.gating else f"(not gating) {result.reason}",
+                scope(data, result),
+                ("" if result.gating else f"({NOT_GATING}) ") + check_reason(data, result),
             ),
         )
-        for result in story.checks
+        for result in data.checks
     ]
 
 
-def _steps(story: "Story") -> list[Row]:
-    last = {attempt.step: attempt for attempt in story.attempts}
-    rows: list[Row] = []
-    for step in story.plan.steps if story.plan else ():
-        status, reason = story.steps.get(step.id, (None, ""))
-        attempt, name = last.get(step.id), short_step(story.plan, step.id)
-        if attempt is None:
-            rows.append((status, (name, " ".join(step.nodes), "", "", reason)))
-            continue
-        records = {record.node: record for record in attempt.records if not record.leg}
-        for node in attempt.nodes:
-            record = records.get(node)
-            own = "" if record is None or record.ok else _ended(record)
-            why = reason or own if node == attempt.nodes[0] else own
-            spent = took(record.duration_s) if record else ""
-            rows.append((status, (name, node, str(attempt.attempt), spent, why)))
-    return rows
+def _steps(data: "RunData") -> list[Row]:
+    lines = step_lines(data, bars(data.run, data.attempts, now=data.now))
+    return [
+        (
+            line.status,
+            (
+                line.name,
+                line.node,
+                str(line.attempt or ""),
+                duration(line.seconds),
+                (line.reason if line.first else "") or line.end,
+            ),
+        )
+        for line in lines
+    ]
 
 
-def _ended(record: ExitRecord) -> str:
-    """How a failed job ended."""
-    missing = [output.path for output in record.outputs if not (output.exists and output.fresh)]
-    how = {
-        "exited": f"exit code {record.exit_code}",
-        "signaled": f"signal {record.signal}",
-    }.get(record.reason.value, record.reason.value.replace("_", " "))
-    parts = [how, record.message, "out of memory" if record.oom else ""]
-    parts.append(f"not written: {', '.join(missing)}" if missing else "")
-    return ", ".join(filter(None, parts))
-
-
-def _legs(story: "Story") -> list[Row]:
-    rows: list[Row] = []
-    for step in story.plan.steps if story.plan else ():
-        for leg in step.legs:
-            key = f"{step.id}/{leg.id}"
-            status, reason = story.legs.get(key, (None, ""))
-            name = short_step(story.plan, step.id)
-            rows.append((status, (leg.id, name, took(story.leg_times.get(key)), reason)))
-    return rows
+def _legs(data: "RunData") -> list[Row]:
+    return [
+        (line.status, (line.leg.id, line.step, duration(line.seconds), line.reason)) for line in leg_lines(data)
+    ]
 
 
 def _node(facts: NodeFacts, width: int | None) -> list[str]:
@@ -148,38 +139,29 @@ def _node(facts: NodeFacts, width: int | None) -> list[str]:
     return lines
 
 
-def _logs(story: "Story") -> list[str]:
-    if not story.logs.is_dir():
+def _logs(data: "RunData", logs: Path) -> list[str]:
+    if not logs.is_dir():
         return ["nothing was fetched from the nodes"]
-    return [str(story.logs), f"tipcflow logs {story.run.id}"]
+    return [str(logs), f"tipcflow logs {data.run.id}"]
 
 
-def _reproduce(story: "Story") -> list[str]:
+def _reproduce(data: "RunData") -> list[str]:
     """The command of the whole run, then those of the failed steps and legs."""
-    plan, run = story.plan, story.run
+    plan, run = data.plan, data.run
     if plan is None:
         return []
-    lines = [again(run, plan)]
+    lines = [rerun_command(run, plan)]
     for step in plan.steps:
-        status = story.steps.get(step.id, (None, ""))[0]
+        status = data.facts.step_status.get(step.id)
         if status is not None and status not in (*_FINE, Status.BLOCKED):
-            lines += _commands(story, step)
+            lines += _commands(data, step)
     return lines
 
 
-def _commands(story: "Story", step: Step) -> list[str]:
+def _commands(data: "RunData", step: Step) -> list[str]:
     wanted: list[tuple[str, Command]] = list(step.commands.items())
     for leg in step.legs:
-        status = story.legs.get(f"{step.id}/{leg.id}", (None, ""))[0]
+        status = data.facts.leg_status.get(LegKey(step.id, leg.id))
         if status is not None and status not in (*_FINE, Status.BLOCKED):
             wanted.append((step.nodes[0], leg.command))
     return [f"[{node}] {command_line(command)}" for node, command in wanted]
-
-
-def command_line(command: Command) -> str:
-    """A command to paste into a shell, in the suite's root."""
-    place = "" if command.cwd in ("", ".") else f"cd {shlex.quote(command.cwd)} && "
-    if command.container:  # the command refers to its folders by variables that only a job has
-        place = 'export TIPCFLOW_ROOT="$PWD" TIPCFLOW_BIN="${PWD%/*}/bin" TIPCFLOW_CONTAINER=again; '
-    settings = "".join(f"{key}={shlex.quote(value)} " for key, value in sorted(command.env.items()))
-    return f"{place}{settings}{command.shell}"

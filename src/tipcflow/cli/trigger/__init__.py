@@ -1,1 +1,4 @@
-"""`tipcflow trigger`: starts runs in Airflow and waits for their verdicts."""
+"""`tipcflow trigger`: starts runs in Airflow and waits for their verdicts.
+
+Public: nothing.
+"""

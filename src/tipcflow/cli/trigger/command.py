@@ -25,6 +25,17 @@ _STOP_S = 5.0
 # Maximum number of runs of one commit; the run ids differ in a numeric suffix.
 _MOST_RUNS = 100
 
+_Framework = Annotated[
+    str | None,
+    typer.Option(help="Required framework, e.g. paddlepaddle==3.3.1; a missing release is installed."),
+]
+_Wheel = Annotated[
+    str | None,
+    typer.Option(help="Wheel of the framework to test: an address, or a name in Airflow's TIPCFLOW_HOME/wheels."),
+]
+_Sha256 = Annotated[str | None, typer.Option(help="Hash of the wheel.")]
+_Drop = Annotated[list[str] | None, typer.Option(help="Leave out legs: a glob of step/leg; may be repeated.")]
+
 
 def trigger(
     chains: Annotated[
@@ -39,13 +50,14 @@ def trigger(
         typer.Option(help="Suite ref to test; with a full commit, retries join the same run."),
     ] = None,
     base: Annotated[str | None, typer.Option(help="Target branch of the change, or a commit of it.")] = None,
-    framework: Annotated[
-        str | None, typer.Option(help="Required framework on the nodes, e.g. paddlepaddle==3.3.1.")
-    ] = None,
+    framework: _Framework = None,
+    framework_wheel: _Wheel = None,
+    sha256: _Sha256 = None,
     cluster: Annotated[str | None, typer.Option("--cluster", "-c", help="Cluster in Airflow's configs.")] = None,
     seed: Annotated[int | None, typer.Option(help="Training seed.")] = None,
     repeats: Annotated[int | None, typer.Option(min=1, max=20, help="Number of training repeats.")] = None,
     diagnose: Annotated[bool, typer.Option("--diagnose", help="Verbose framework and NCCL logs.")] = False,
+    drop: _Drop = None,
     policy: Annotated[str | None, typer.Option(help="Policy, e.g. pr.")] = None,
     suite: Annotated[str | None, typer.Option("--suite", "-s", help="With --params-file: its suite.")] = None,
     params_file: Annotated[str | None, typer.Option(help="Params file, relative to the suite's root.")] = None,
@@ -61,16 +73,19 @@ def trigger(
     again: Annotated[bool, typer.Option("--again", help="Force a new run of the commit.")] = False,
     unpause: Annotated[bool, typer.Option("--unpause", help="Unpause paused DAGs.")] = False,
 ) -> None:
-    """Run chains in Airflow through its REST API; address and login come from TIPCFLOW_AIRFLOW_* variables.
+    """Run chains in Airflow (address and login: TIPCFLOW_AIRFLOW_* variables, or `tipcflow airflow up`).
 
     Progress goes to stderr, verdicts to stdout. Without --wait the exit code tells whether the runs were created.
     """
     from tipcflow.cli.trigger.selection import choose, trigger_requests
+    from tipcflow.execute.source.wheel import check_source
 
     _check_outputs(wait, junit, markdown)
     file = _given(suite=suite, params_file=params_file)
     conf = _given(mode=mode, suite_ref=suite_ref, base=base, framework=framework, cluster=cluster, policy=policy)
-    conf |= _given(seed=seed, repeats=repeats, diagnose=diagnose or None)
+    check_source(framework_wheel or "", sha256 or "", only_names=True)
+    conf |= _given(framework_wheel=framework_wheel, framework_sha256=sha256)
+    conf |= _given(seed=seed, repeats=repeats, diagnose=diagnose or None, drop=drop or None)
     with _airflow() as airflow:
         if wait:
             airflow.certification(_NO_RUN)
@@ -91,8 +106,11 @@ def _given(**options: Any) -> dict[str, Any]:
 
 def _airflow() -> "Airflow":
     from tipcflow.airflow_api import Airflow
+    from tipcflow.cli.trigger.local import local_airflow
     from tipcflow.config.airflow_login import airflow_login
 
+    if (local := local_airflow()) is not None:
+        return local
     login = airflow_login()
     return Airflow(login.url, user=login.user, password=login.password, token=login.token)
 
@@ -208,20 +226,20 @@ def _finish(
     as_json: bool,
 ) -> int:
     from tipcflow.cli.output.output import echo_lines, print_json, terminal_width
-    from tipcflow.cli.trigger import report as said
+    from tipcflow.cli.trigger import report
     from tipcflow.report import junit_of_runs
 
     if junit:
-        _write(junit, junit_of_runs(said.reported(run) for run in runs))
+        _write(junit, junit_of_runs(report.reported(run) for run in runs))
     if markdown:
-        _write(markdown, said.markdown(url, runs))
+        _write(markdown, report.markdown(url, runs))
     if as_json:
-        print_json(said.as_json(url, runs))
+        print_json(report.as_json(url, runs))
     else:
-        echo_lines(said.lines(url, runs, width=terminal_width()))
+        echo_lines(report.lines(url, runs, width=terminal_width()))
         if waited:
-            echo_lines([said.worst(runs).value])
-    return said.code(runs)
+            echo_lines([report.worst(runs).value])
+    return report.code(runs)
 
 
 def _write(path: Path, text: str) -> None:

@@ -39,15 +39,15 @@ def page_url(url: str, run: Watched) -> str:
 
 def lines(url: str, runs: Sequence[Watched], *, width: int | None) -> list[str]:
     """Status, chain, run and reason of each run, followed by its failed checks and links."""
-    said: list[str] = []
+    output: list[str] = []
     for run in runs:
         state = run.dag_run.state.value if run.dag_run else ""
         word = run.status.value if run.status else state
-        said += columns(("", "", ""), [(word, run.request.chain, _first_line(run.reason))], width=width)[1:]
+        output += columns(("", "", ""), [(word, run.request.chain, _first_line(run.reason))], width=width)[1:]
         about = [("page", page_url(url, run)), ("airflow", run_url(url, run))]
-        said += [f"    {label}: {text}" for label, text in about if text]
-        said += _checks(run, width)
-    return said
+        output += [f"    {label}: {text}" for label, text in about if text]
+        output += _checks(run, width)
+    return output
 
 
 def _first_line(text: str) -> str:
@@ -68,9 +68,9 @@ def _checks(run: Watched, width: int | None) -> list[str]:
         (f"    {row.status.value}", row.check, f"{row.about}: {row.reason}" if row.about else row.reason)
         for row in bad
     ]
-    said = columns(("", "", ""), rows[:_SHOWN_CHECKS], width=width)[1:] if rows else []
+    output = columns(("", "", ""), rows[:_SHOWN_CHECKS], width=width)[1:] if rows else []
     more = len(rows) - _SHOWN_CHECKS
-    return said + ([f"    and {more} more checks"] if more > 0 else [])
+    return output + ([f"    and {more} more checks"] if more > 0 else [])
 
 
 def as_json(url: str, runs: Sequence[Watched]) -> dict[str, Any]:
@@ -105,12 +105,19 @@ def reported(run: Watched) -> "ReportedRun":
     facts = run.facts
     # In a finished run, a step without a status was never started.
     steps = [
-        StepRow(one.id, one.kind, one.nodes, one.status or Status.BLOCKED, one.reason, one.seconds or 0.0)
-        for one in (facts.steps if facts else ())
+        StepRow(
+            step.id,
+            step.kind,
+            ", ".join(step.nodes),
+            step.final or Status.BLOCKED,
+            step.reason,
+            step.seconds or 0.0,
+        )
+        for step in (facts.steps if facts else ())
     ]
     legs = [
-        LegRow(one.step, one.id, one.settings, one.status or Status.BLOCKED, one.reason, one.latency_ms)
-        for one in (facts.legs if facts else ())
+        LegRow(leg.step, leg.id, leg.settings, leg.final or Status.BLOCKED, leg.reason, leg.latency_ms)
+        for leg in (facts.legs if facts else ())
     ]
     checks = facts.checks if facts else ()
     # Names must be the same in every run, so that CI systems can compare them; the run id is in the reason.
@@ -120,12 +127,12 @@ def reported(run: Watched) -> "ReportedRun":
 
 def markdown(url: str, runs: Sequence[Watched]) -> str:
     """The verdicts of all runs for a pull request; a run without a verdict is one line."""
-    said = []
+    sections = []
     for run in runs:
         verdict = run.facts.verdict_markdown if run.facts and run.status == run.facts.run.status else None
         where = f"\n[Page]({page_url(url, run)}) · [Airflow]({run_url(url, run)})\n" if run.dag_run else ""
-        said.append(
+        sections.append(
             verdict or f"**{run.status or 'triggered'}** `{run.request.chain}`: {_first_line(run.reason)}\n"
         )
-        said.append(where)
-    return "\n".join(said)
+        sections.append(where)
+    return "\n".join(sections)

@@ -47,10 +47,10 @@ def choose(
         ConfigError: no such chain (lists similar names), or the DAG is paused.
         InfraError: Airflow cannot be reached.
     """
-    found = _generic(airflow, chains, file) if file else _chain_dags(airflow, chains)
-    for dag in found.values():
+    dags = _generic(airflow, chains, file) if file else _chain_dags(airflow, chains)
+    for dag in dags.values():
         _startable(airflow, dag, unpause=unpause)
-    return found
+    return dags
 
 
 def trigger_requests(
@@ -112,11 +112,11 @@ def _chain_dags(airflow: "Airflow", chains: Sequence[str]) -> dict[str, "Dag"]:
         raise ConfigError("no chain", key="CHAIN", expected="suite/model/file, its DAG id, or a glob")
     listed = airflow.dags() if any(map(_GLOB.search, chains)) else []
     # By DAG: a chain that is named and also matches a glob is one run.
-    found: dict[str, Dag] = {}
+    by_id: dict[str, Dag] = {}
     for chain in chains:
         dags = _matching(listed, chain) if _GLOB.search(chain) else [_chain_dag(airflow, chain)]
-        found |= {dag.dag_id: dag for dag in dags}
-    return {dag.name: dag for dag in found.values()}
+        by_id |= {dag.dag_id: dag for dag in dags}
+    return {dag.name: dag for dag in by_id.values()}
 
 
 def _chain_dag(airflow: "Airflow", chain: str) -> "Dag":
@@ -129,12 +129,12 @@ def _chain_dag(airflow: "Airflow", chain: str) -> "Dag":
 
 
 def _matching(listed: Sequence["Dag"], glob: str) -> list["Dag"]:
-    known = [dag for dag in listed if _is_chain(dag)]
-    found = [dag for dag in known if fnmatch.fnmatchcase(dag.dag_id, _dotted(glob))]
-    if not found:
-        names = ", ".join(dag.name for dag in known) or "none"
+    chains = [dag for dag in listed if _is_chain(dag)]
+    matches = [dag for dag in chains if fnmatch.fnmatchcase(dag.dag_id, _dotted(glob))]
+    if not matches:
+        names = ", ".join(dag.name for dag in chains) or "none"
         raise ConfigError("no chain matches", key="CHAIN", found=glob, hint=f"chains: {names}"[:_LONGEST_HINT])
-    return found
+    return matches
 
 
 def _is_chain(dag: "Dag") -> bool:

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 
 from tipcflow.cli.trigger.selection import TriggerRequest
 from tipcflow.domain import InfraError, Status, TipcflowError
+from tipcflow.domain.numbers.limits import limit
+from tipcflow.report.text.units import duration
 
 if TYPE_CHECKING:
     from tipcflow.airflow_api import Airflow, DagRun, RunFacts
 
 POLL_S = 5.0
-# The verdict follows the last task of a DAG run within moments, unless a confirmation run is pending.
+# The verdict follows the last task of a DAG run within moments, unless a confirm run is pending.
 GRACE_S = 600.0
 # A run that never started has nothing to confirm.
 GRACE_WITHOUT_RUN_S = 30.0
@@ -38,7 +40,7 @@ class Watched:
     status: Status | None = None
     reason: str = ""
     ended_at: float | None = None
-    told: dict[str, str] = field(default_factory=dict)
+    progress: dict[str, str] = field(default_factory=dict)
 
     @property
     def run(self) -> str:
@@ -127,7 +129,7 @@ def _unfinished(run: Watched, cancelled: bool, timeout_s: float, silent: str) ->
     if cancelled:
         return Status.CANCELLED, f"no longer waiting; the DAG run is {state}"
     why = f"; {silent}" if silent else ""
-    return Status.INFRA_FAILURE, f"not finished after {timeout_s / 60:g} min; the DAG run is {state}{why}"
+    return Status.INFRA_FAILURE, f"not finished after {limit(timeout_s)}; the DAG run is {state}{why}"
 
 
 def _tell(run: Watched, note: Note) -> None:
@@ -135,13 +137,13 @@ def _tell(run: Watched, note: Note) -> None:
     assert run.dag_run
     now = {"DAG run": run.dag_run.state.value}
     for step in run.facts.steps if run.facts else ():
-        if step.status:
-            took = f" ({step.seconds:.1f} s)" if step.seconds else ""
-            why = f": {step.reason}" if step.reason and step.status is not Status.PASS else ""
-            now[step.id] = f"{step.status.value}{took}{why}"
-    if run.facts and (asked := run.facts.confirming):
-        now["no verdict yet"] = f"measuring once more: {', '.join(asked.keys)} (confirm run {asked.run})"
+        if step.final:
+            took = f" ({duration(step.seconds)})" if step.seconds else ""
+            why = f": {step.reason}" if step.reason and step.final is not Status.PASS else ""
+            now[step.id] = f"{step.final.value}{took}{why}"
+    if run.facts and (confirm_run := run.facts.confirming):
+        now["no verdict yet"] = f"re-measuring: {', '.join(confirm_run.keys)} (confirm run {confirm_run.run})"
     for what, word in now.items():
-        if run.told.get(what) != word:
+        if run.progress.get(what) != word:
             note(f"{run.request.chain}: {what}: {word}")
-    run.told.update(now)
+    run.progress.update(now)

@@ -1,1 +1,4 @@
-"""Measurements, metrics, series, and comparability of runs."""
+"""Measurements, metrics, series, and comparability of runs.
+
+Public: `changes`, `environment`, `limits`, `metrics`, `spread`.
+"""

@@ -43,17 +43,17 @@ def origin_of(run: Run, nodes: Iterable[NodeFacts]) -> Origin:
 
 def changes(before: Origin, now: Origin) -> list[str]:
     """Return the changes between two runs, in words, without facts that are unknown for either run."""
-    found = [_framework(before.framework, now.framework), _suite(before, now)]
-    found.append(_differ("nodes" if len(now.nodes) > 1 else "node", before.nodes, now.nodes))
-    found += [_differ("GPU driver", before.drivers, now.drivers), _differ("CUDA", before.cuda, now.cuda)]
-    return [one for one in found if one]
+    phrases = [_framework(before.framework, now.framework), _suite(before, now)]
+    phrases.append(_differ("nodes" if len(now.nodes) > 1 else "node", before.nodes, now.nodes))
+    phrases += [_differ("GPU driver", before.drivers, now.drivers), _differ("CUDA", before.cuda, now.cuda)]
+    return [phrase for phrase in phrases if phrase]
 
 
-def since(run: str, found: Sequence[str]) -> str:
+def since(run: str, phrases: Sequence[str]) -> str:
     """Return the changes since a run as one phrase."""
-    if not found:
+    if not phrases:
         return f"since run {run} framework, suite, nodes and driver are the same"
-    return f"since run {run}: {', '.join(found)}"
+    return f"since run {run}: {', '.join(phrases)}"
 
 
 def _framework(before: str, now: str) -> str:

@@ -56,19 +56,19 @@ class EnvironmentClass(Frozen):
 
     @classmethod
     def of(cls, key: str) -> "EnvironmentClass":
-        """Return the parts of a key; for other text, the recognised parts."""
-        found: dict[str, str] = {}
+        """Return the parts of a key; for other text, the recognized parts."""
+        fields: dict[str, str] = {}
         rest = []
         for part in filter(None, key.split("/")):
             ended = next((name for name, end in _ENDS.items() if part.endswith(end)), "")
             begun = next((name for name, begin in _BEGINS.items() if part.startswith(begin)), "")
             if ended:
-                found[ended] = part.removesuffix(_ENDS[ended])
+                fields[ended] = part.removesuffix(_ENDS[ended])
             elif begun:
-                found[begun] = part.removeprefix(_BEGINS[begun])
+                fields[begun] = part.removeprefix(_BEGINS[begun])
             else:
                 rest.append(part)
-        return cls(**dict(zip(("device", "hardware"), rest, strict=False)), **found)
+        return cls(**dict(zip(("device", "hardware"), rest, strict=False)), **fields)
 
 
 def image_name(image: str) -> str:
@@ -79,11 +79,11 @@ def image_name(image: str) -> str:
 
 def differences(key: str, other: str) -> list[str]:
     """Return the parts in which two environments differ, in words; empty for the same class."""
-    one, two = EnvironmentClass.of(key), EnvironmentClass.of(other)
+    first, second = EnvironmentClass.of(key), EnvironmentClass.of(other)
     return [
-        f"{called} {getattr(two, name) or 'unknown'} instead of {getattr(one, name) or 'unknown'}"
+        f"{called} {getattr(second, name) or 'unknown'} instead of {getattr(first, name) or 'unknown'}"
         for name, called in _CALLED.items()
-        if getattr(one, name) != getattr(two, name)
+        if getattr(first, name) != getattr(second, name)
     ]
 
 

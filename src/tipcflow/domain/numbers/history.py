@@ -1,17 +1,26 @@
 """Data of earlier runs for the evaluation of a later run."""
 
-import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+from math import fsum
 from statistics import median
 
 from tipcflow.domain.base import Frozen
 from tipcflow.domain.check import LogLines
+from tipcflow.domain.keys import (
+    ALL,
+    EVAL,
+    RANK,
+    SLOWEST,
+    CurveKey,
+    EvidenceKey,
+    LossKey,
+    MetricKey,
+    without_repeat,
+)
 from tipcflow.domain.numbers.changes import Origin
 from tipcflow.domain.numbers.measurement import Measurement, Phase
-from tipcflow.domain.numbers.metrics import is_loss, metric
-
-# A run with this document is not compared and joins no history; `why` is the reason.
-INCOMPARABLE = "incomparable"
+from tipcflow.domain.numbers.metrics import by_iteration, is_loss, metric
 
 
 class PastRun(Frozen):
@@ -20,10 +29,10 @@ class PastRun(Frozen):
     Attributes:
         seed, framework, suite_sha256: must be equal for losses to be equal.
         origin: versions and nodes of the run.
-        medians: 'step|leg|metric' -> the run's value, in the metric's unit (`numbers_of`).
+        medians: key -> the run's value, in the metric's unit (`numbers_of`).
         found: the evidence of the run (`tipcflow.check.evidence.found_in`); empty if not stored.
-        lines: step id -> number of recognised lines of its training logs.
-        losses: 'step|node|rank' -> the training losses in logged order (`losses_of`).
+        lines: step id -> number of recognized lines of its training logs.
+        losses: curve -> the training losses in logged order (`losses_of`).
     """
 
     run: str
@@ -31,69 +40,78 @@ class PastRun(Frozen):
     framework: str = ""
     suite_sha256: str = ""
     origin: Origin = Origin()
-    medians: dict[str, float] = {}
-    found: tuple[str, ...] = ()
+    medians: dict[MetricKey, float] = {}
+    found: tuple[EvidenceKey, ...] = ()
     lines: dict[str, LogLines] = {}
-    losses: dict[str, tuple[float, ...]] = {}
+    losses: dict[LossKey, tuple[float, ...]] = {}
 
 
-def medians_of(measurements: Iterable[Measurement]) -> dict[str, float]:
-    """'step|leg|metric' -> median over ranks, nodes and samples of the step's last attempt.
+def medians_of(measurements: Iterable[Measurement]) -> dict[MetricKey, float]:
+    """Return key -> median over ranks, nodes and samples of the step's last attempt.
 
     Metrics of the evaluation phase are called `eval.<metric>`, memory of all processes together (rank -1)
     `<metric>.all`. The median is robust to the warm-up in the first sample. nan and inf are
     ignored, and a key without other values is missing.
     """
-    values: dict[str, list[float]] = {}
-    for one in last_attempts(measurements):
-        if abs(one.value) < float("inf"):
-            values.setdefault(f"{one.step}|{one.leg}|{_name(one)}", []).extend([one.value] * one.stands_for)
-    return {key: median(found) for key, found in sorted(values.items())}
+    values: dict[MetricKey, list[float]] = {}
+    for sample in last_attempts(measurements):
+        if abs(sample.value) < float("inf"):
+            values.setdefault(MetricKey(sample.step, sample.leg, _name(sample)), []).extend(
+                [sample.value] * sample.stands_for
+            )
+    return {key: median(numbers) for key, numbers in sorted(values.items())}
 
 
-def _name(one: Measurement) -> str:
-    if one.phase is Phase.EVAL:
-        return f"eval.{one.metric}"
-    together = one.phase is Phase.RESOURCE and one.rank < 0 and metric(one.metric).family == "memory"
-    return f"{one.metric}.all" if together else one.metric
+def _name(sample: Measurement) -> str:
+    if sample.phase is Phase.EVAL:
+        return f"{EVAL}{sample.metric}"
+    together = sample.phase is Phase.RESOURCE and sample.rank < 0 and metric(sample.metric).family == "memory"
+    return f"{sample.metric}{ALL}" if together else sample.metric
 
 
 # The first 50 of 150 iterations are excluded: DLPerf's rule for training speeds.
 _WARM_UP_SHARE, _WARM_UP = 3, 50
-_REPEAT = re.compile(r"_repeat_\d+(?=/|$)")
-_RANK = ".rank"
+# A mean of fewer samples depends on single ones.
+_ENOUGH = 20
+_TRIMMED = 0.05
 
 
-def without_repeat(step: str) -> str:
-    """Return a step's id without the repeat: `norm_train_repeat_2/train` is a repeat of `norm_train/train`."""
-    return _REPEAT.sub("", step)
-
-
-def plain_metric(name: str) -> str:
-    """Return the metric of a name in `numbers_of`: `peak_rss` for `peak_rss.rank3`."""
-    return name.removesuffix(".all").partition(_RANK)[0].removeprefix("eval.")
-
-
-def numbers_of(measurements: Iterable[Measurement]) -> dict[str, float]:
-    """'step|leg|metric' -> the run's value for comparisons: the median over repeats, each the
+def numbers_of(measurements: Iterable[Measurement]) -> dict[MetricKey, float]:
+    """Return key -> the run's value for comparisons: the median over repeats, each the
     median over ranks, nodes and samples of its last attempt.
 
     Training speeds exclude the warm-up: the first third of a rank's samples, at most 50 samples (source of the
     rule: DLPerf measures from the 50th of 150 iterations on). For evaluations (`eval.<metric>`) the last value of
     rank 0, or without a rank, is used. Memory is per rank, `<metric>.rank<N>`, or of all processes together,
     `<metric>.all`. nan and inf are ignored, and a key without other values is missing.
+
+    The median does not change if a third of the iterations, or one of four ranks, is slow. `<metric>.slowest` is
+    the mean of the slowest rank without the largest and smallest 5 % of its samples, for at least 20 samples.
     """
-    values: dict[tuple[str, str], list[float]] = {}
-    for several in _series(measurements).values():
-        one = several[0]
-        kept = [sample for sample in _counted(several) if abs(sample.value) < float("inf")]
-        if kept:
-            key = (one.step, f"{one.leg}|{_number_name(one)}")
-            values.setdefault(key, []).extend(sample.value for sample in kept for _ in range(sample.stands_for))
-    repeats: dict[str, list[float]] = {}
-    for (step, rest), found in values.items():
-        repeats.setdefault(f"{without_repeat(step)}|{rest}", []).append(median(found))
-    return {key: median(found) for key, found in sorted(repeats.items())}
+    values: dict[MetricKey, list[float]] = {}
+    ranks: dict[MetricKey, list[float]] = {}
+    for series in _series(measurements).values():
+        first = series[0]
+        finite = [sample for sample in _counted(series) if abs(sample.value) < float("inf")]
+        if finite:
+            key = MetricKey(first.step, first.leg, _number_name(first))
+            samples = [sample.value for sample in finite for _ in range(sample.stands_for)]
+            values.setdefault(key, []).extend(samples)
+            if first.phase is Phase.TRAIN and by_iteration(first.metric) and len(samples) >= _ENOUGH:
+                ranks.setdefault(key.of(f"{key.metric}{SLOWEST}"), []).append(_trimmed_mean(samples))
+    for key, means in ranks.items():
+        values[key] = [min(means) if metric(key.plain_metric).better == "higher" else max(means)]
+    repeats: dict[MetricKey, list[float]] = {}
+    for key, numbers in values.items():
+        repeats.setdefault(replace(key, step=without_repeat(key.step)), []).append(median(numbers))
+    return {key: median(medians) for key, medians in sorted(repeats.items())}
+
+
+def _trimmed_mean(samples: list[float]) -> float:
+    """Return the mean without the largest and smallest samples, which are not a property of the whole training."""
+    cut = int(len(samples) * _TRIMMED)
+    trimmed = sorted(samples)[cut : len(samples) - cut]
+    return fsum(trimmed) / len(trimmed)
 
 
 _Key = tuple[str, str, str, int, str, Phase]
@@ -101,57 +119,68 @@ _Key = tuple[str, str, str, int, str, Phase]
 
 def _series(measurements: Iterable[Measurement]) -> dict[_Key, list[Measurement]]:
     """Return the values by metric and rank, in logged order; for evaluations only those of the lowest rank."""
-    found: dict[_Key, list[Measurement]] = {}
-    for one in last_attempts(measurements):
-        found.setdefault((one.step, one.leg, one.node, one.rank, one.metric, one.phase), []).append(one)
+    series: dict[_Key, list[Measurement]] = {}
+    for sample in last_attempts(measurements):
+        series.setdefault(
+            (sample.step, sample.leg, sample.node, sample.rank, sample.metric, sample.phase), []
+        ).append(sample)
     lead: dict[tuple[str, str], int] = {}
-    for step, _, _, rank, name, phase in found:
+    for step, _, _, rank, name, phase in series:
         if phase is Phase.EVAL:
             lead[step, name] = min(rank, lead.get((step, name), rank))
     return {
-        key: sorted(several, key=lambda one: one.ordinal)
-        for key, several in found.items()
+        key: sorted(samples, key=lambda sample: sample.ordinal)
+        for key, samples in series.items()
         if key[5] is not Phase.EVAL or key[3] == lead[key[0], key[4]]
     }
 
 
-def _counted(several: list[Measurement]) -> list[Measurement]:
-    one = several[0]
-    if one.phase is Phase.EVAL:
-        return several[-1:]
-    if one.phase is Phase.TRAIN and metric(one.metric).family == "speed":
-        return several[min(_WARM_UP, len(several) // _WARM_UP_SHARE) :]
-    return several
+def _counted(series: list[Measurement]) -> list[Measurement]:
+    first = series[0]
+    if first.phase is Phase.EVAL:
+        return series[-1:]
+    if first.phase is Phase.TRAIN and metric(first.metric).family == "speed":
+        return series[min(_WARM_UP, len(series) // _WARM_UP_SHARE) :]
+    return series
 
 
-def _number_name(one: Measurement) -> str:
-    memory = one.phase is Phase.RESOURCE and metric(one.metric).family == "memory"
-    return f"{one.metric}{_RANK}{one.rank}" if memory and one.rank >= 0 else _name(one)
+def _number_name(sample: Measurement) -> str:
+    memory = sample.phase is Phase.RESOURCE and metric(sample.metric).family == "memory"
+    return f"{sample.metric}{RANK}{sample.rank}" if memory and sample.rank >= 0 else _name(sample)
 
 
-def losses_of(measurements: Iterable[Measurement]) -> dict[str, tuple[float, ...]]:
-    """'step|node|rank' -> training losses of the last attempt, in logged order, including nan and inf.
+def losses_of(
+    measurements: Iterable[Measurement], listed: Collection[str] = ()
+) -> dict[LossKey, tuple[float, ...]]:
+    """Return curve -> training losses of the last attempt, in logged order, including nan and inf.
 
-    For a training without a metric `loss`, the key is 'step|node|rank|metric' for each of its losses. Rolled-up
+    For a training without a metric `loss`, each of its losses is a curve. Rolled-up
     losses are excluded, because their order is unknown.
+
+    Args:
+        listed: patterns of further names that the suite declares to be losses.
     """
-    found: dict[str, list[Measurement]] = {}
-    logged = [one for one in last_attempts(measurements) if one.phase is Phase.TRAIN and is_loss(one.metric)]
-    total = {one.step for one in logged if one.metric == "loss"}
-    for one in logged:
-        if one.stands_for == 1 and (one.metric == "loss" or one.step not in total):
-            name = "" if one.metric == "loss" else f"|{one.metric}"
-            found.setdefault(f"{one.step}|{one.node}|{one.rank}{name}", []).append(one)
+    curves: dict[LossKey, list[Measurement]] = {}
+    logged = [
+        sample
+        for sample in last_attempts(measurements)
+        if sample.phase is Phase.TRAIN and is_loss(sample.metric, listed)
+    ]
+    total = {sample.step for sample in logged if sample.metric == "loss"}
+    for sample in logged:
+        if sample.stands_for == 1 and (sample.metric == "loss" or sample.step not in total):
+            curve = CurveKey(sample.node, sample.rank, "" if sample.metric == "loss" else sample.metric)
+            curves.setdefault(LossKey(sample.step, curve), []).append(sample)
     return {
-        key: tuple(one.value for one in sorted(losses, key=lambda one: one.ordinal))
-        for key, losses in sorted(found.items())
+        key: tuple(sample.value for sample in sorted(losses, key=lambda sample: sample.ordinal))
+        for key, losses in sorted(curves.items())
     }
 
 
 def last_attempts(measurements: Iterable[Measurement]) -> tuple[Measurement, ...]:
     """Return only the measurements of each step's last attempt."""
-    kept = tuple(measurements)
+    measured = tuple(measurements)
     last: dict[str, int] = {}
-    for one in kept:
-        last[one.step] = max(one.attempt, last.get(one.step, one.attempt))
-    return tuple(one for one in kept if one.attempt == last[one.step])
+    for measurement in measured:
+        last[measurement.step] = max(measurement.attempt, last.get(measurement.step, measurement.attempt))
+    return tuple(measurement for measurement in measured if measurement.attempt == last[measurement.step])

@@ -6,6 +6,8 @@ Policies name metrics, parsers produce them, checks compare them.
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from functools import lru_cache
 from typing import Literal
 
 Better = Literal["higher", "lower", "none"]
@@ -33,8 +35,8 @@ def _family(family: Family, better: Better, unit: str, *names: str) -> tuple[Met
 
 
 METRICS: dict[str, Metric] = {
-    known.name: known
-    for known in (
+    definition.name: definition
+    for definition in (
         *_family("quality", "lower", "", "loss", "ppl", "fid", "SAD", "MSE"),
         *_family("quality", "higher", "", "top1", "top5", "acc", "auc", "mIoU", "Kappa", "Dice", "Auc_roc"),
         *_family("quality", "higher", "", "mAP", "AP", "AP50", "AP75", "bbox_map", "psnr", "ssim"),
@@ -43,7 +45,9 @@ METRICS: dict[str, Metric] = {
         Metric("samples"),
         *_family("speed", "lower", "s", "batch_cost", "reader_cost", "epoch_time"),
         *_family("speed", "higher", "images/s", "ips", "fps"),
-        *_family("speed", "higher", "samples/s", "throughput"),
+        *_family("speed", "higher", "samples/s", "throughput", "interval_samples_per_second"),
+        *_family("speed", "higher", "", "qps", "interval_steps_per_second"),
+        *_family("speed", "lower", "s", "time_each_step", "interval_runtime"),
         *_family("memory", "lower", "MB", "max_mem_reserved", "max_mem_allocated"),
         *_family("speed", "lower", "ms", "preprocess_time", "inference_time", "postprocess_time"),
         Metric("total_time", "s", "lower", "speed"),
@@ -61,14 +65,20 @@ METRICS: dict[str, Metric] = {
 PROBES = ("probe.cpu", "probe.memory", "probe.disk")
 
 
+@lru_cache(maxsize=1024)
 def metric(name: str) -> Metric:
-    """The registered metric; an unknown one has no unit and no better direction, and is never evaluated."""
-    return METRICS.get(name) or Metric(name)
+    """The registered metric. A loss by its name is better when lower, except the loss of one batch or the best
+    one; any other unknown metric has no unit and no better direction, and is never evaluated."""
+    if name in METRICS:
+        return METRICS[name]
+    is_whole = not name.startswith(("epoch.", "batch.", "best."))
+    return Metric(name, "", "lower", "quality") if is_whole and is_loss(name) else Metric(name)
 
 
 # Speeds of a single iteration, independent of the number of iterations.
 _BY_ITERATION = frozenset(
-    {"batch_cost", "reader_cost", "ips", "fps", "throughput"}
+    {"batch_cost", "reader_cost", "ips", "fps", "throughput", "qps", "time_each_step"}
+    | {"interval_runtime", "interval_samples_per_second", "interval_steps_per_second"}
     | {"preprocess_time", "inference_time", "postprocess_time"}
 )
 
@@ -76,6 +86,19 @@ _BY_ITERATION = frozenset(
 def by_iteration(name: str) -> bool:
     """Whether the metric is the speed of single iterations, comparable between runs on all and on little data."""
     return name in _BY_ITERATION
+
+
+# Measures of a training's speed, the most direct first; the node runner measures the last one.
+_TRAINING_SPEEDS = (
+    *("batch_cost", "time_each_step", "interval_runtime", "ips", "throughput", "interval_samples_per_second"),
+    *("interval_steps_per_second", "qps", "fps", "epoch_time", "wall_time"),
+)
+
+
+def training_speed(names: Iterable[str]) -> str:
+    """The metric that shows a training's speed, of those that it has; '' if it has none."""
+    available = set(names)
+    return next((name for name in _TRAINING_SPEEDS if name in available), "")
 
 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
@@ -86,23 +109,28 @@ _NO_LOSS |= {"ratio", "count", "num", "time", "cost"}
 _OBJECTIVES = ("loss", "train_loss", "total_loss", "loss_total", "avg_loss", "loss_avg")
 
 
-def is_loss(name: str) -> bool:
+def is_loss(name: str, listed: Iterable[str] = ()) -> bool:
     """Whether a metric is a loss: `loss`, `train_loss`, `G_loss`, `loss_pixel`, `CELoss`.
 
     `loss_scale`, `loss_weight` and `lossless` are not.
+
+    Args:
+        listed: patterns (`*` and `?` match) of further names that the suite declares to be losses.
     """
+    if any(fnmatchcase(name, pattern) for pattern in listed):
+        return True
     words = [word.lower() for word in _WORDS.findall(name)]
     return any(word == "losses" or word.endswith("loss") for word in words) and not _NO_LOSS.intersection(words)
 
 
 def objective(names: Iterable[str]) -> str:
-    """The loss that the training minimises as a whole; '' if unknown.
+    """The loss that the training minimizes as a whole; '' if unknown.
 
     Several losses without a total have no objective, because the losses of a GAN oppose each other.
     """
-    found = sorted(set(names))
-    known = [name for name in _OBJECTIVES if name in found]
-    return known[0] if known else found[0] if len(found) == 1 else ""
+    candidates = sorted(set(names))
+    totals = [name for name in _OBJECTIVES if name in candidates]
+    return totals[0] if totals else candidates[0] if len(candidates) == 1 else ""
 
 
 def judged(name: str) -> str:
@@ -112,6 +140,6 @@ def judged(name: str) -> str:
         ValueError: the metric is unknown, or neither direction is better.
     """
     if metric(name).better == "none":
-        known = ", ".join(one.name for one in METRICS.values() if one.better != "none")
-        raise ValueError(f"{name!r} is no metric that can be judged; those are {known}")
+        evaluable = ", ".join(definition.name for definition in METRICS.values() if definition.better != "none")
+        raise ValueError(f"metric {name!r} cannot be evaluated; expected one of {evaluable}")
     return name

@@ -61,6 +61,92 @@ class RankEnd(Record):
     signal: int | None = None
 
 
+class ObservedRank(Record):
+    """One rank of a command as the node runner observed it from outside.
+
+    Attributes:
+        seconds: from its start to the last time it was seen; `cpu_s`: CPU seconds of all its processes.
+        framework: `paddle` or `torch`, whose library one of its processes had loaded; '' for none.
+        framework_s: seconds for which it was observed after that.
+        peers, others, local: largest number of established TCP connections at one time: to the gang's other nodes,
+            to other machines, within the node.
+        hidden: its connections could not be inspected (another user's process).
+    """
+
+    rank: int
+    seconds: float = 0.0
+    cpu_s: float = 0.0
+    framework: str = ""
+    framework_s: float = 0.0
+    peers: int = 0
+    others: int = 0
+    local: int = 0
+    hidden: bool = False
+
+    @property
+    def remote(self) -> int:
+        """Return the number of connections to other machines."""
+        return self.peers + self.others
+
+
+class Observed(Record):
+    """What the node runner observed while a command ran.
+
+    Attributes:
+        servers: whether a process was a parameter server, or got the addresses of parameter servers.
+        closed: connections with the gang's other nodes that ended during the command and whose process is unknown.
+        received_bytes, sent_bytes: of all network interfaces of the node but the loopback, by any program.
+    """
+
+    ranks: tuple[ObservedRank, ...] = ()
+    servers: bool = False
+    closed: int = 0
+    received_bytes: int = 0
+    sent_bytes: int = 0
+
+
+class ProcessReport(Record):
+    """What the framework probe reported of one process.
+
+    Attributes:
+        framework, version: `paddle` or `torch`.
+        script: name of the script.
+        rank: rank that the launcher set, '' for none.
+        initialized: it joined a process group (of `world_size` ranks, over `backend`).
+        steps: calls of an optimizer's `step`; `static_runs`: of a static program's executor.
+        parallel: models wrapped for data parallelism.
+        collectives: name -> calls made by the suite itself; those of such a wrapper are not counted.
+        first, last: hashes of trained parameters before the first step, and at the last report.
+        saved, loaded, exported: hashes of the tensors that were saved, loaded and exported.
+        predictors: flags of each predictor, 0 or 1, and its threads; `predictions`: their runs.
+        dropped: saved files of which the report has no hashes any more.
+        notes: exceptions of the probe itself.
+    """
+
+    framework: str = ""
+    version: str = ""
+    script: str = ""
+    rank: str = ""
+    initialized: bool = False
+    world_size: int = 0
+    backend: str = ""
+    device: str = ""
+    dtype: str = ""
+    steps: int = 0
+    static_runs: int = 0
+    parallel: int = 0
+    collectives: dict[str, int] = {}
+    first: tuple[str, ...] = ()
+    last: tuple[str, ...] = ()
+    saved: tuple[str, ...] = ()
+    loaded: tuple[str, ...] = ()
+    exported: tuple[str, ...] = ()
+    predictors: tuple[dict[str, int], ...] = ()
+    predictions: int = 0
+    dropped: int = 0
+    notes: tuple[str, ...] = ()
+
+
 class ExitRecord(Record):
     """End of a job (`leg` is '') or of one leg.
 
@@ -75,7 +161,14 @@ class ExitRecord(Record):
             the job did not request them.
         world_size: the largest number of ranks that a launcher set for a process on the node (environment
             variable PADDLE_TRAINERS_NUM or WORLD_SIZE); 0 if none was observed.
+        oom: the kernel's out-of-memory killer was active during the failed job, and killed one of its processes as
+            far as is known.
+        oom_named: the kernel named that process. In a container it cannot: any kill on the machine counts.
+        disk_full: the node's disk had too little space for the job, or was full when the job failed.
         ranks: training processes that ended before the runner ended the others, in order of their ends.
+        observed: what the runner observed of the command's ranks; None for jobs that did not run, or of older
+            runners. A job of several commands has that of the command that decided its end.
+        probed: the framework probe was loaded; `processes`: its reports, at most 16, those of ranks first.
         killed: number of processes that remained after the command's end and were killed.
     """
 
@@ -99,8 +192,13 @@ class ExitRecord(Record):
     killed: int = 0
     world_size: int = 0
     oom: bool = False
+    oom_named: bool = True
+    disk_full: bool = False
     ranks: tuple[RankEnd, ...] = ()
     stopped_by: StoppedBy | None = None
+    observed: Observed | None = None
+    probed: bool = False
+    processes: tuple[ProcessReport, ...] = ()
 
     @property
     def duration_s(self) -> float:

@@ -1,12 +1,10 @@
 """Failure classes of steps: status, meaning, advice and retries (docs/reference/failures.md)."""
 
-from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tipcflow.domain.base import Record
 from tipcflow.domain.masking import Masked
-from tipcflow.domain.run.attempt import Attempt
 from tipcflow.domain.status import Status
 
 
@@ -29,6 +27,7 @@ class FailureClass(StrEnum):
     BUDGET = "budget"
     CODE_ERROR = "code_error"
     OUTPUT_MISSING = "output_missing"
+    EVIDENCE_LOST = "evidence_lost"
 
 
 class Remedy(NamedTuple):
@@ -159,6 +158,13 @@ REMEDIES = {
         "Compare the path with the params file; an old file at that path does not count. A retry does not help.",
         0,
     ),
+    FailureClass.EVIDENCE_LOST: Remedy(
+        _INFRA,
+        "logs or records of the job are lost, so its end proves nothing",
+        "Read the reason, which names the file. A log must be a regular file that the node's user can read and "
+        "that no other program replaces; raise TIPCFLOW_LOG_LIMIT_MB if it is too large.",
+        0,
+    ),
 }
 
 
@@ -172,6 +178,7 @@ class Failure(Record):
         said: the log line that determined the class; '' if the exit record did.
         followers: nodes with collateral failures.
         evidence: files in the run's folder, collected from the nodes before they were stopped.
+        cause: step whose log names the cause; '' for the step itself. Such a failure is not retried.
         again: whether the step was retried.
         why_not: why the step was not retried although the policy allows retries; otherwise ''.
     """
@@ -184,6 +191,7 @@ class Failure(Record):
     said: Masked = ""
     followers: tuple[str, ...] = ()
     evidence: tuple[str, ...] = ()
+    cause: str = ""
     again: bool = False
     why_not: Masked = ""
 
@@ -210,30 +218,15 @@ class Failure(Record):
         return "retried" if self.again else f"not retried: {self.why_not}" if self.why_not else ""
 
 
-# The run document with the failures of its attempts.
-FAILURES = "failures"
+class Suspicion(Record):
+    """A failure in the log of a preparation that ended with 0: the cause, if a later step misses a file.
 
-
-def failure_key(step: str, attempt: int) -> str:
-    """Key of an attempt's failure in that document."""
-    return f"{step}~{attempt}"
-
-
-# Key of the failure of a run that ended before its first step.
-BEFORE = "before"
-
-
-def failure_before(kept: Mapping[str, Any] | None) -> Failure | None:
-    """The failure that ended the run before its first step; None if there is none."""
-    told = (kept or {}).get(BEFORE)
-    return Failure.model_validate(told) if told else None
-
-
-def failures_of(kept: Mapping[str, Any] | None, attempts: Iterable[Attempt]) -> dict[tuple[str, int], Failure]:
-    """(step, attempt) -> failure, for failed attempts.
-
-    Args:
-        kept: the run document of failures, None if there is none.
+    Attributes:
+        said: the log line.
     """
-    found = {(one.step, one.attempt): (kept or {}).get(failure_key(one.step, one.attempt)) for one in attempts}
-    return {key: Failure.model_validate(told) for key, told in found.items() if told}
+
+    schema_version: int = 1
+    failure_class: FailureClass
+    step: str
+    node: str
+    said: Masked = ""

@@ -39,6 +39,8 @@ class JobSpec(Frozen):
         hang_wait_s: seconds before a hung job is ended, so that evidence of its waiting peers can be collected
             before they detect its end.
         probe: run the node's probes before the first and after the last command (ExitRecord.probes).
+        framework_probe: Python processes report what a framework does in them.
+        peers: addresses of the gang's other nodes, to tell connections with them from others.
         container: name of the commands' container, removed by force at the end of each command and of the job; ''
             for none.
         container_engine: the engine's program, `docker` or one with the same options.
@@ -72,5 +74,7 @@ class JobSpec(Frozen):
     hang_signal: bool = True
     hang_wait_s: float = 0.0
     probe: bool = False
+    framework_probe: bool = False
+    peers: tuple[str, ...] = ()
     container: str = ""
     container_engine: str = "docker"

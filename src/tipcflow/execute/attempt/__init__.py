@@ -1,1 +1,4 @@
-"""One attempt of a step on all of its nodes, and its retries."""
+"""One attempt of a step on all of its nodes, and its retries.
+
+Public: `decisions`.
+"""

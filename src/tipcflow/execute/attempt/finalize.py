@@ -7,14 +7,31 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tipcflow.domain import AutologReport, InfraError, LogLines, Status, Step
-from tipcflow.domain.run.failure import BEFORE, FAILURES, Failure, failure_key
+from tipcflow.domain import AutologReport, InfraError, LegKey, LogLines, Status, Step
+from tipcflow.domain.run.failure import Failure, FailureClass, Suspicion
+from tipcflow.domain.run_documents import (
+    AutologDocument,
+    CutDocument,
+    Document,
+    EngineDocument,
+    FailuresDocument,
+    LateLogs,
+    LateLogsDocument,
+    LinesDocument,
+    PredictionsDocument,
+    ProgressDocument,
+    RanksDocument,
+    ReportersDocument,
+    ReportsDocument,
+    SuspicionsDocument,
+)
 from tipcflow.execute.attempt.retry import Retries
 from tipcflow.execute.collect.collect import Collected, collect, step_folder
 from tipcflow.execute.failure import outcome
-from tipcflow.execute.failure.diagnosis import Telling
+from tipcflow.execute.failure.diagnosis import LogDiagnosis
 from tipcflow.execute.failure.outcome import Outcome
-from tipcflow.execute.failure.root_cause import is_bad
+from tipcflow.execute.failure.preparation import blamed_on_preparation, reported
+from tipcflow.execute.failure.root_cause import is_failed
 from tipcflow.execute.job.evidence import gathered
 from tipcflow.execute.job.member import Member
 from tipcflow.execute.node.file_lock import locked
@@ -89,32 +106,44 @@ class StepCloser:
                 step, attempt, members, nodes, cancelled=cancelled, trouble=trouble, late=late, final=final
             )
 
-    def fetch_late(self, step: Step, attempt: int, members: Sequence[Member], nodes: Nodes) -> None:
+    def fetch_late(
+        self, step: Step, attempt: int, members: Sequence[Member], nodes: Nodes
+    ) -> tuple[int, tuple[str, ...]]:
         """Fetch the logs of nodes that were lost and respond again; store them under the attempt they belong to.
 
         Call this before the next attempt starts, because its processes may overwrite the logs. The attempt stays
         closed with its status; nodes that still do not respond are skipped.
+
+        Returns:
+            (number of metric values stored, messages about files that are still missing).
         """
         gone = [member for member in members if member.record is None and member.lost]
         if not gone:
-            return
+            return 0, ()
+        added: list[int] = []
         with self._alone(step):
             folder = step_folder(self._home, self._run, step.id)
             mark = folder / ".attempt"
             if not mark.is_file() or mark.read_text() != str(attempt):
                 folder = folder.with_name(f"{folder.name}~{attempt}")
-            found = collect(
+            collected = collect(
                 step,
                 gone,
                 nodes,
                 home=self._home,
                 attempt=attempt,
                 log_format=self._log_format,
-                keep=self._store.add_series,
+                keep=lambda series: added.append(self._store.series.add(series)),
                 into=folder,
             )
-        for words in (*found.notes, *found.lost):
+            added.append(self._store.measurements.add(collected.measurements))
+        for words in (*collected.notes, *collected.lost):
             self._say(Event(Kind.NOTE, f"attempt {attempt}: {words}", step=step.id))
+        if not collected.lost:
+            late = LateLogs(done=True, samples=sum(added), message="fetched before the next attempt")
+            keys = {LateLogsDocument.key(step.id, attempt, member.name): late for member in gone}
+            self._store.documents.merge(self._run, LateLogsDocument, keys)
+        return sum(added), tuple(collected.lost)
 
     def folder(self, step: Step, attempt: int) -> Path:
         """Return the folder of an attempt's files; files of an earlier attempt are moved aside first."""
@@ -124,8 +153,9 @@ class StepCloser:
 
     def again(self, step: Step, attempt: int) -> bool:
         """Whether a closed attempt is followed by a retry."""
-        kept = (self._store.document(self._run, FAILURES) or {}).get(failure_key(step.id, attempt))
-        return bool(kept) and Failure.model_validate(kept).again
+        kept = self._store.documents.get(self._run, FailuresDocument) or FailuresDocument()
+        failure = kept.root.get(FailuresDocument.key(step.id, attempt))
+        return failure is not None and failure.again
 
     def _close(
         self,
@@ -146,21 +176,25 @@ class StepCloser:
             home=self._home,
             attempt=attempt,
             log_format=self._log_format,
-            keep=self._store.add_series,
+            keep=self._store.series.add,
         )
-        self._store.add_measurements(collected.measurements)
+        self._store.measurements.add(collected.measurements)
         self._remember(step, collected)
         judged = self._judge(step, members, collected, attempt, trouble, cancelled=cancelled, late=late)
-        status, reason = judged.status, judged.reason
+        status, reason, failed = judged.status, judged.reason, judged.failure
+        if collected.lost and failed is None and status in (Status.PASS, Status.INFRA_FAILURE):
+            failed = Failure(failure_class=FailureClass.EVIDENCE_LOST, node=collected.lost_on)
         if collected.lost and status is Status.PASS:
             status, reason = Status.INFRA_FAILURE, "; ".join(collected.lost)
-        elif status is Status.PASS and collected.notes:
-            reason = "; ".join(collected.notes)
-        failure = self._consequence(step, attempt, judged.failure, nodes, final=final)
+        elif status is Status.PASS and (collected.notes or collected.suspicions):
+            reason = "; ".join(filter(None, [*collected.notes, reported(collected.suspicions)]))
+        elif collected.lost and status is Status.FAILED:
+            reason = "; ".join([reason, *collected.lost])  # the message of the error may be in what is missing
+        failure = self._consequence(step, attempt, failed, nodes, final=final)
         if failure is not None and failure.then:
             reason = f"{reason}; {failure.then}"
         records = [member.record for member in members if member.record is not None]
-        if self._store.close_attempt(self._run, step.id, attempt, status, reason, records, time.time()):
+        if self._store.attempts.close(self._run, step.id, attempt, status, reason, records, time.time()):
             for note in [*collected.notes, *collected.lost]:
                 self._say(Event(Kind.NOTE, note, step=step.id))
             self.end(step, status, reason, again=failure is not None and failure.again)
@@ -177,26 +211,31 @@ class StepCloser:
             return None
         if self._retries is not None and not final:
             began = next(
-                one.started_at
-                for one in self._store.attempts(self._run)
-                if (one.step, one.attempt) == (step.id, attempt)
+                entry.started_at
+                for entry in self._store.attempts.of(self._run)
+                if (entry.step, entry.attempt) == (step.id, attempt)
             )
             took_s = time.time() - began
             failure = self._retries.decide(step, failure, nodes, took_s=took_s, left_s=self._left_s())
-        kept = failure.model_dump(mode="json")
-        self._store.merge_document(self._run, FAILURES, {failure_key(step.id, attempt): kept})
+        key = FailuresDocument.key(step.id, attempt)
+        self._store.documents.merge(self._run, FailuresDocument, {key: failure})
         return failure
 
     @staticmethod
-    def keep_before(store: "Store", run: str, error: Exception) -> None:
+    def store_failure(store: "Store", run: str, error: Exception) -> None:
         """Store why a run ended before its first step, if a node caused it."""
         failure = outcome.before_the_first_step(error) if isinstance(error, InfraError) else None
-        if failure is not None and not store.attempts(run):
-            store.merge_document(run, FAILURES, {BEFORE: failure.model_dump(mode="json")})
+        if failure is not None and not store.attempts.of(run):
+            store.documents.merge(run, FailuresDocument, {FailuresDocument.BEFORE: failure})
+
+    def store_unstarted(self, step: Step, kind: FailureClass) -> None:
+        """Store why a step is not started, as the failure of its attempt 0."""
+        failure = {FailuresDocument.key(step.id, 0): Failure(failure_class=kind)}
+        self._store.documents.merge(self._run, FailuresDocument, failure)
 
     @contextlib.contextmanager
     def _alone(self, step: Step) -> Iterator[None]:
-        """Serialise closers of a step: concurrent ones would fetch the same logs into the same files."""
+        """Serialize closers of a step: concurrent ones would fetch the same logs into the same files."""
         folder = step_folder(self._home, self._run, step.id)
         folder.parent.mkdir(parents=True, exist_ok=True)
         with locked(folder.with_name(f".{folder.name}.closing"), seconds=CLOSING_S):
@@ -216,14 +255,14 @@ class StepCloser:
         mark.write_text(str(attempt))
 
     def _closed(self, step: Step, attempt: int) -> tuple[Status, str] | None:
-        for known in self._store.attempts(self._run):
+        for known in self._store.attempts.of(self._run):
             if (known.step, known.attempt) == (step.id, attempt) and known.status is not None:
                 return known.status, known.reason
         return None
 
     def end(self, step: Step, status: Status, reason: str, *, again: bool = False) -> None:
         """Store the status of a step; a step that is retried sends no STEP_ENDED event."""
-        self._store.set_step(self._run, step.id, status, reason)
+        self._store.steps.set(self._run, step.id, status, reason)
         if not again:
             self._say(Event(Kind.STEP_ENDED, reason, step=step.id, status=status))
 
@@ -236,7 +275,7 @@ class StepCloser:
         """Mark all legs of a step as not started."""
         for leg in step.legs:
             word = Status.NOT_RUN if leg.not_run or status is Status.NOT_RUN else Status.BLOCKED
-            self._store.set_leg(self._run, step.id, leg.id, 0, word, leg.not_run or reason, None)
+            self._store.steps.set_leg(self._run, step.id, leg.id, 0, word, leg.not_run or reason, None)
 
     def _judge(
         self,
@@ -253,50 +292,58 @@ class StepCloser:
             self.skip_legs(step, Status.BLOCKED, str(trouble))
             return outcome.unready(members, trouble)
         if step.legs:
-            said = self._judge_legs(step, members[0], collected, attempt, cancelled=cancelled, late=late)
+            result = self._judge_legs(step, members[0], collected, attempt, cancelled=cancelled, late=late)
         else:
-            facts = self._store.node_facts(self._run) if any(map(is_bad, members)) else []
-            skew = {one.node: one.clock_skew_s for one in facts}
-            said = outcome.step_outcome(members, collected.told, cancelled=cancelled, skew=skew, late=late)
+            facts = self._store.nodes.facts(self._run) if any(map(is_failed, members)) else []
+            skew = {fact.node: fact.clock_skew_s for fact in facts}
+            result = outcome.step_outcome(members, collected.diagnoses, cancelled=cancelled, skew=skew, late=late)
+            result = blamed_on_preparation(result, self._suspicions())
         folder = step_folder(self._home, self._run, step.id)
-        return outcome.with_evidence(said, *gathered(folder, step.nodes), root=folder.parent)
+        return outcome.with_evidence(result, *gathered(folder, step.nodes), root=folder.parent)
+
+    def _suspicions(self) -> list[Suspicion]:
+        document = self._store.documents.get(self._run, SuspicionsDocument) or SuspicionsDocument()
+        return [suspicion for suspicions in document.root.values() for suspicion in suspicions]
 
     def _judge_legs(
         self, step: Step, member: Member, collected: Collected, attempt: int, *, cancelled: bool, late: str
     ) -> Outcome:
         results = []
         for leg in step.legs:
-            told = collected.told.get(leg.id, Telling())
+            diagnosis = collected.diagnoses.get(leg.id, LogDiagnosis())
             garbled = "; ".join(collected.garbled)
-            said = outcome.leg_outcome(leg, member, told, cancelled=cancelled, late=late, garbled=garbled)
-            results.append(said)
+            result = outcome.leg_outcome(leg, member, diagnosis, cancelled=cancelled, late=late, garbled=garbled)
+            result = blamed_on_preparation(result, self._suspicions())
+            results.append(result)
             record = member.legs.get(leg.id)
-            status = outcome.said_of_leg(said.status)
-            self._store.set_leg(self._run, step.id, leg.id, attempt, status, said.reason, record)
-            self._say(Event(Kind.LEG, said.reason, step=step.id, node=member.name, leg=leg.id, status=status))
+            status = outcome.stored_leg_status(result.status)
+            self._store.steps.set_leg(self._run, step.id, leg.id, attempt, status, result.reason, record)
+            self._say(Event(Kind.LEG, result.reason, step=step.id, node=member.name, leg=leg.id, status=status))
         return outcome.legs_outcome(results, outcome.whole_job(member, cancelled=cancelled, late=late))
 
     def _remember(self, step: Step, collected: Collected) -> None:
         """Store what checks need beyond metrics (predictions, reports, settings, ranks). Only the last attempt
         counts: entries of an earlier attempt are removed even if this attempt has none."""
-        logs = {f"{step.id}/{leg}": log for leg, log in collected.inference.items()}
+        logs = {str(LegKey(step.id, leg)): log for leg, log in collected.inference.items()}
         answers = {key: log.predictions for key, log in logs.items() if log.predictions}
         if collected.predictions:
             answers[step.id] = collected.predictions
-        found: dict[str, dict[str, Any]] = {
-            "predictions": answers,
-            "autolog": {key: log.autolog for key, log in logs.items() if log.autolog},
-            "reports": {
-                key: AutologReport(at=log.blocks[-1].at, timed=log.blocks[-1].timed).model_dump()
+        documents: dict[type[Document], dict[str, Any]] = {
+            PredictionsDocument: answers,
+            AutologDocument: {key: log.autolog for key, log in logs.items() if log.autolog},
+            ReportsDocument: {
+                key: AutologReport(at=log.blocks[-1].at, timed=log.blocks[-1].timed)
                 for key, log in logs.items()
                 if log.blocks
             },
-            "engine": {key: log.engine for key, log in logs.items() if log.engine},
-            "reporters": {key: log.reporter for key, log in logs.items() if log.reporter},
-            "lines": {step.id: collected.lines.model_dump()} if collected.lines != LogLines() else {},
-            "ranks": {step.id: [report.model_dump() for report in collected.ranks]} if collected.ranks else {},
-            "cut": {step.id: collected.lost} if collected.lost else {},
+            EngineDocument: {key: log.engine for key, log in logs.items() if log.engine},
+            ReportersDocument: {key: log.reporter for key, log in logs.items() if log.reporter},
+            LinesDocument: {step.id: collected.lines} if collected.lines != LogLines() else {},
+            ProgressDocument: {step.id: tuple(collected.progress)} if collected.progress else {},
+            RanksDocument: {step.id: collected.ranks} if collected.ranks else {},
+            SuspicionsDocument: {step.id: tuple(collected.suspicions)} if collected.suspicions else {},
+            CutDocument: {step.id: collected.lost} if collected.lost else {},
         }
-        own = [step.id, *(f"{step.id}/{leg.id}" for leg in step.legs)]
-        for name, entries in found.items():
-            self._store.merge_document(self._run, name, entries, without=own)
+        own = [step.id, *(str(LegKey(step.id, leg.id)) for leg in step.legs)]
+        for kind, entries in documents.items():
+            self._store.documents.merge(self._run, kind, entries, without=own)

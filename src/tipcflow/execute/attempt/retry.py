@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from tipcflow.config.policy import Policy
 from tipcflow.domain import InfraError, Step
-from tipcflow.domain.run.failure import FAILURES, Failure, failures_of
+from tipcflow.domain.run.failure import Failure
+from tipcflow.domain.run_documents import FailuresDocument
 from tipcflow.execute.node.nodes import Nodes
 
 if TYPE_CHECKING:
@@ -15,11 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Retries:
-    """Decides about the retries of one run.
-
-    Attributes:
-        budget_ends: end of the run's budget, seconds since the epoch.
-    """
+    """Decides about the retries of one run."""
 
     store: "Store"
     run: str
@@ -36,23 +33,25 @@ class Retries:
         allowed = self.policy.retries_of(failure.failure_class)
         if not allowed:
             return failure
+        if failure.cause:
+            return failure.model_copy(update={"why_not": f"the cause is in {failure.cause}, which has ended"})
         if self._tried(step, failure) >= allowed:
             return failure.model_copy(update={"why_not": f"already retried {_times(allowed)}"})
         if left_s < took_s:
-            said = f"{max(0.0, left_s):.0f} s are left of the run's budget, and the attempt took {took_s:.0f} s"
-            return failure.model_copy(update={"why_not": said})
+            reason = f"{max(0.0, left_s):.0f} s of the run's budget left; last attempt took {took_s:.0f} s"
+            return failure.model_copy(update={"why_not": reason})
         alive = not_proven_ended(nodes, self.run, step)
         return failure.model_copy(update={"why_not": alive} if alive else {"again": True})
 
     def _tried(self, step: Step, failure: Failure) -> int:
         """Count the retries of the step for this failure class since the step was last cleared."""
-        attempts = [one for one in self.store.attempts(self.run) if one.step == step.id]
-        known = failures_of(self.store.document(self.run, FAILURES), attempts)
+        attempts = [attempt for attempt in self.store.attempts.of(self.run) if attempt.step == step.id]
+        failures = (self.store.documents.get(self.run, FailuresDocument) or FailuresDocument()).of(attempts)
         count = 0
-        for one in reversed(attempts):
-            if one.ended_at is None:
+        for attempt in reversed(attempts):
+            if attempt.ended_at is None:
                 continue  # the attempt that is being closed
-            before = known.get((step.id, one.attempt))
+            before = failures.get((step.id, attempt.attempt))
             if before is None or not before.again:
                 break
             count += before.failure_class is failure.failure_class
@@ -79,7 +78,7 @@ def not_proven_ended(nodes: Nodes, run: str, step: Step) -> str:
 
 def _left(nodes: Nodes, name: str, run: str, step: Step) -> Sequence[str]:
     listed = nodes[name].list_ours()["processes"]
-    return [str(one["job"]) for one in listed if str(one["job"]).startswith(f"{run}/{step.id}/")]
+    return [str(process["job"]) for process in listed if str(process["job"]).startswith(f"{run}/{step.id}/")]
 
 
 def _times(count: int) -> str:

@@ -15,14 +15,16 @@ from tipcflow.domain import (
     LogLines,
     Measurement,
     Phase,
+    PrintedProgress,
     RankReport,
     Series,
     Step,
     StepKind,
 )
+from tipcflow.domain.run.failure import Suspicion
 from tipcflow.execute.collect.log_reader import Deadline, LogRead, Origin, lines_of_file, read_numbers
-from tipcflow.execute.failure.diagnosis import Telling, telling
-from tipcflow.execute.job.exit_records import garbled_legs
+from tipcflow.execute.failure.diagnosis import LogDiagnosis, diagnose_logs
+from tipcflow.execute.job.exit_records import invalid_legs_message
 from tipcflow.execute.job.member import Member
 from tipcflow.execute.node.nodes import Nodes
 from tipcflow.parse import (
@@ -33,11 +35,13 @@ from tipcflow.parse import (
     read_predictions,
     to_measurements,
 )
+from tipcflow.parse.failures.preparation import preparation_trouble
+from tipcflow.parse.training.progress import last_progress
 from tipcflow.remote import paths
 
 TAIL = 64 * 1024
 _WORKER = re.compile(r"workerlog\.(\d+)")
-Keep = Callable[[Iterator[Series]], object]
+StoreSeries = Callable[[Iterator[Series]], object]
 
 
 @dataclass
@@ -46,28 +50,33 @@ class Collected:
 
     Attributes:
         log_format: the suite's format of training log lines.
-        told: node name (steps) or leg id (inference) -> diagnosis from the end of its logs.
+        diagnoses: node name (steps) or leg id (inference) -> diagnosis from the end of its logs.
         measurements: metrics outside training and evaluation logs; those of training and evaluation are stored
             already.
         inference: leg id -> parsed log of the leg.
         predictions: image -> class scores, for a step without legs that prints them (export, evaluation).
         ranks: reports of the training processes.
-        lines: number of recognised lines of the training logs.
+        progress: the last printed progress of the training processes.
+        lines: number of recognized lines of the training logs.
         notes: messages about weight files that were truncated.
         lost: messages about files that could not be fetched or read completely; their content is unknown.
+        lost_on: the first node with such a file, '' without one.
         garbled: messages about lines of `legs.jsonl` that are not exit records; included in `lost`.
     """
 
     log_format: str
-    told: dict[str, Telling] = field(default_factory=dict)
+    diagnoses: dict[str, LogDiagnosis] = field(default_factory=dict)
     measurements: list[Measurement] = field(default_factory=list)
     inference: dict[str, InferenceLog] = field(default_factory=dict)
     predictions: dict[str, tuple[float, ...]] = field(default_factory=dict)
     ranks: list[RankReport] = field(default_factory=list)
+    progress: list[PrintedProgress] = field(default_factory=list)
     lines: LogLines = field(default_factory=LogLines)
     notes: list[str] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
+    lost_on: str = ""
     garbled: list[str] = field(default_factory=list)
+    suspicions: list[Suspicion] = field(default_factory=list)
 
 
 def step_folder(home: Path, run: str, step: str) -> Path:
@@ -83,7 +92,7 @@ def collect(
     home: Path,
     attempt: int,
     log_format: str,
-    keep: Keep,
+    keep: StoreSeries,
     into: Path | None = None,
 ) -> Collected:
     """Fetch and parse the logs of every reachable member.
@@ -109,13 +118,15 @@ def collect(
             reader.read(member, folder)
         except InfraError as error:
             reader.collected.lost.append(f"the logs of node {member.name} could not be read: {error}")
+        if reader.collected.lost and not reader.collected.lost_on:
+            reader.collected.lost_on = member.name
     return reader.collected
 
 
 class _Reader:
     """Parses the logs of a step's members, one after the other."""
 
-    def __init__(self, step: Step, attempt: int, collected: Collected, keep: Keep) -> None:
+    def __init__(self, step: Step, attempt: int, collected: Collected, keep: StoreSeries) -> None:
         self.step, self.attempt, self.collected, self._keep = step, attempt, collected, keep
         self._deadline = Deadline()
 
@@ -127,7 +138,7 @@ class _Reader:
         """
         step, collected = self.step, self.collected
         self._deadline = Deadline()
-        if garbled := garbled_legs(folder, member.name, ended=member.record is not None):
+        if garbled := invalid_legs_message(folder, member.spec, ended=member.record is not None):
             collected.garbled.append(garbled)
             collected.lost.append(garbled)
         records = list(member.legs.values()) if step.legs else [member.record] if member.record else []
@@ -136,13 +147,19 @@ class _Reader:
         ]
         collected.measurements += probe_measurements(member.record) if member.record else []
         if step.kind not in (StepKind.INFER_CPU, StepKind.INFER_GPU):
-            collected.told[member.name] = _tell(step, member, folder)
+            collected.diagnoses[member.name] = _tell(step, member, folder)
         if step.kind in (StepKind.INFER_CPU, StepKind.INFER_GPU):
             for leg in step.legs:
                 self._read_leg(leg.id, member, folder)
         if step.kind is StepKind.TRAIN:
             self._read_training(member, folder)
         log = _log(member, folder)
+        if step.kind is StepKind.PREPARE and member.record is not None and member.record.ok and log.is_file():
+            trouble = preparation_trouble(line for _, line in lines_of_file(log, self._deadline))
+            if trouble is not None:
+                kind, message = trouble.failure_class, trouble.said
+                suspicion = Suspicion(failure_class=kind, step=step.id, node=member.name, said=message)
+                collected.suspicions.append(suspicion)
         if step.kind in (StepKind.EVAL, StepKind.EXPORT) and log.is_file():
             collected.predictions |= read_predictions(lines_of_file(log, self._deadline))
         if step.kind is StepKind.EVAL and log.is_file():
@@ -156,6 +173,8 @@ class _Reader:
                 read = self._numbers(path, folder, member, rank=rank)
                 self.collected.ranks += read.ranks[-1:]
                 self.collected.lines += read.lines
+                if (last := last_progress(tail(path))) is not None:
+                    self.collected.progress.append(PrintedProgress(node=member.name, rank=rank, **last._asdict()))
 
     def _numbers(self, path: Path, folder: Path, member: Member, *, rank: int, once: bool = True) -> LogRead:
         origin = Origin(member.spec.run, self.step.id, self.attempt, member.name, _source(path, folder))
@@ -169,7 +188,7 @@ class _Reader:
         if not path.is_file():
             return
         log = read_inference(lines_of_file(path, self._deadline))
-        self.collected.told[leg] = telling(tail(path), {})
+        self.collected.diagnoses[leg] = diagnose_logs(tail(path), {})
         self.collected.inference[leg] = log
         self.collected.measurements += to_measurements(
             log.samples,
@@ -224,16 +243,16 @@ def _worker_logs(step: Step, member: Member, folder: Path) -> dict[int, Path]:
 
     Files with other names (`workerlog.0.bak`, `workerlog.0.1`) are ignored, so that copies count no rank twice.
     """
-    found = ((_WORKER.fullmatch(path.name), path) for path in folder.rglob("workerlog.*"))
-    logs = sorted((path.stat().st_size, str(path), int(name[1])) for name, path in found if name)
+    matches = ((_WORKER.fullmatch(path.name), path) for path in folder.rglob("workerlog.*"))
+    logs = sorted((path.stat().st_size, str(path), int(name[1])) for name, path in matches if name)
     return {_first_rank(step, member) + local: Path(path) for _, path, local in logs}
 
 
-def _tell(step: Step, member: Member, folder: Path) -> Telling:
+def _tell(step: Step, member: Member, folder: Path) -> LogDiagnosis:
     """Diagnose a failure from the logs of one node."""
     workers = {rank: tail(path) for rank, path in _worker_logs(step, member, folder).items()}
     ends = member.record.ranks if member.record is not None else ()
-    return telling(tail(_log(member, folder)), workers, _first_rank(step, member), ends)
+    return diagnose_logs(tail(_log(member, folder)), workers, _first_rank(step, member), ends)
 
 
 def tail(path: Path) -> str:

@@ -46,13 +46,13 @@ def own_start(logged: Numbers, path: Path, folder: Path) -> int:
     if before is None:
         sizes = sorted(_earlier_sizes(path, folder), reverse=True)
         return next((start for start in sizes if _goes_back(logged(), start)), 0)
-    found = before.get(path.relative_to(folder / "files").as_posix()) if _in_root(path, folder) else None
-    start = int(found["size"]) if found else 0
-    if not found or not start or found.get("rewritten") or not _still_begins_with(path, found):
+    entry = before.get(path.relative_to(folder / "files").as_posix()) if _in_root(path, folder) else None
+    start = int(entry["size"]) if entry else 0
+    if not entry or not start or entry.get("rewritten") or not _still_begins_with(path, entry):
         return 0
     if path.stat().st_size == start:
         # The log was overwritten with the same content, or not written at all.
-        return 0 if found.get("touched") else start
+        return 0 if entry.get("touched") else start
     return start if _has_times(path, start) or _goes_back(logged(), start) else 0
 
 
@@ -70,11 +70,11 @@ def _in_root(path: Path, folder: Path) -> bool:
     return path.is_relative_to(folder / "files")
 
 
-def _still_begins_with(path: Path, found: dict[str, Any]) -> bool:
+def _still_begins_with(path: Path, entry: dict[str, Any]) -> bool:
     """Whether a log begins with the recorded content: its first bytes, and the bytes before the recorded size."""
-    size, ends = int(found["size"]), int(found["hashed"])
+    size, ends = int(entry["size"]), int(entry["hashed"])
     with open_kept(path) as file:
-        for start, expected in ((0, found["head"]), (max(0, size - ends), found["tail"])):
+        for start, expected in ((0, entry["head"]), (max(0, size - ends), entry["tail"])):
             file.seek(start)
             piece = file.read(min(ends, size))
             if len(piece) < min(ends, size) or hashlib.sha256(piece).hexdigest() != expected:
@@ -94,25 +94,25 @@ def _goes_back(logged: Iterable["Logged"], start: int) -> bool:
     import numpy as np
 
     by_epoch, iterations = False, False
-    for one in logged:
-        if one.phase is not Phase.TRAIN:
+    for series in logged:
+        if series.phase is not Phase.TRAIN:
             continue
-        counted = one.iteration >= 0
+        counted = series.iteration >= 0
         if counted.any():
             iterations = True
-            if _one_goes_back(one, start, counted):
+            if _series_goes_back(series, start, counted):
                 return True
-        elif not iterations and (one.epoch >= 0).any():
-            by_epoch = by_epoch or _one_goes_back(one, start, np.asarray(one.epoch >= 0))
+        elif not iterations and (series.epoch >= 0).any():
+            by_epoch = by_epoch or _series_goes_back(series, start, np.asarray(series.epoch >= 0))
     return by_epoch and not iterations
 
 
-def _one_goes_back(one: "Logged", start: int, counted: Any) -> bool:
+def _series_goes_back(series: "Logged", start: int, counted: Any) -> bool:
     """Whether positions (epoch, iteration) after that byte precede positions before it."""
     import numpy as np
 
-    at = np.asarray(one.offset[counted])
-    epoch, iteration = (np.asarray(column[counted], dtype=np.int64) for column in (one.epoch, one.iteration))
+    at = np.asarray(series.offset[counted])
+    epoch, iteration = (np.asarray(column[counted], dtype=np.int64) for column in (series.epoch, series.iteration))
     places = (epoch << 32) + iteration
     middle = int(np.searchsorted(at, start))
     if middle in (0, len(places)):

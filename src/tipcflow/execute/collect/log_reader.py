@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from tipcflow.domain import InfraError, LogLines, RankReport, Series
+from tipcflow.domain.numbers.limits import limit
 from tipcflow.execute.collect.deduplicate import own_start
 from tipcflow.parse.text import last_state
 
@@ -31,12 +32,12 @@ class Origin:
     node: str
     source: str = ""
 
-    def series(self, one: "Logged") -> Series:
+    def series(self, logged: "Logged") -> Series:
         """Return the log's samples with their full key."""
         return Series(
             run=self.run, step=self.step, attempt=self.attempt, node=self.node, source=self.source,
-            metric=one.metric, phase=one.phase, rank=one.rank, values=one.values, epoch=one.epoch,
-            iteration=one.iteration, offset=one.offset, unit=one.units[0][1], units=one.units[1:],
+            metric=logged.metric, phase=logged.phase, rank=logged.rank, values=logged.values, epoch=logged.epoch,
+            iteration=logged.iteration, offset=logged.offset, unit=logged.units[0][1], units=logged.units[1:],
         )  # fmt: skip
 
 
@@ -45,7 +46,7 @@ class LogRead(NamedTuple):
 
     Attributes:
         ranks: reports of the processes, in log order.
-        lines: number of recognised lines of the attempt.
+        lines: number of recognized lines of the attempt.
     """
 
     ranks: tuple[RankReport, ...]
@@ -76,10 +77,7 @@ class Deadline:
             file.seek(start)
             while piece := file.read(PIECE):
                 if self._clock() > self._until:
-                    raise InfraError(
-                        f"reading {path.name} took more than {self._seconds:g} s: "
-                        f"{done} of {size} bytes were read, the rest is unknown"
-                    )
+                    raise InfraError(f"{path.name}: read {done} of {size} bytes within {limit(self._seconds)}")
                 yield piece
                 done += len(piece)
 
@@ -103,21 +101,25 @@ def read_numbers(
     from tipcflow.execute.collect.spool import Spool
     from tipcflow.parse.bulk.columns import Columns, batches
     from tipcflow.parse.training.formats import line_formats
-    from tipcflow.parse.training.side import Side
+    from tipcflow.parse.training.side import AuxiliaryLine
 
-    side, formats = Side(("rank",)), line_formats(log_format)
+    side, formats = AuxiliaryLine(("rank",)), line_formats(log_format)
     lines = LogLines()
     with Spool(folder, rank=rank) as spool:
         for batch in batches(deadline.pieces(path), Columns(formats, side)):
             spool.add(batch)
             lines += _counted(batch, formats)
         start = own_start(spool.series, path, folder) if once else 0
-        keep(origin.series(cut) for one in spool.series() if len((cut := one.since(start)).values))
+        keep(map(origin.series, filter(_has_values, (logged.since(start) for logged in spool.series()))))
     if start:
-        own = batches(deadline.pieces(path, start), Columns(formats, Side(("rank",))))
+        own = batches(deadline.pieces(path, start), Columns(formats, AuxiliaryLine(("rank",))))
         lines = sum((_counted(batch, formats) for batch in own), LogLines())
     ranks = tuple(report.model_copy(update={"node": origin.node}) for report in side.ranks)
     return LogRead(ranks, lines)
+
+
+def _has_values(logged: "Logged") -> bool:
+    return len(logged.values) > 0
 
 
 def _counted(batch: "Batch", formats: tuple["LineFormat", ...]) -> LogLines:

@@ -17,6 +17,8 @@ from tipcflow.parse.bulk.batch import Batch, Column
 IN_MEMORY = 64 << 20
 _TYPES = {"values": np.float64, "epoch": np.int32, "iteration": np.int32, "offset": np.int64}
 
+_PLACES = ("epoch", "iteration", "offset")
+
 
 class Logged(NamedTuple):
     """The samples of one metric of one rank in log order; `units` are (first sample, unit)."""
@@ -36,7 +38,7 @@ class Logged(NamedTuple):
         if not first:
             return self
         units = [(max(0, start - first), unit) for start, unit in self.units]
-        kept = [one for one, later in zip(units, [*units[1:], (1, "")], strict=True) if later[0] > 0]
+        kept = [pair for pair, later in zip(units, [*units[1:], (1, "")], strict=True) if later[0] > 0]
         cut = {name: getattr(self, name)[first:] for name in _TYPES}
         return self._replace(**cut, units=tuple(kept))
 
@@ -76,12 +78,12 @@ class Spool:
 
     def add(self, batch: Batch) -> None:
         """Add the samples of the next part of the log."""
-        found: dict[tuple[int, str, Phase], list[tuple[str, Column]]] = {}
+        groups: dict[tuple[int, str, Phase], list[tuple[str, Column]]] = {}
         for (metric, phase, unit), column in batch.columns.items():
             for rank, part in _by_rank(column):
                 key = (self._rank if rank < 0 else rank, metric, phase)
-                found.setdefault(key, []).append((unit, part))
-        for key, parts in found.items():
+                groups.setdefault(key, []).append((unit, part))
+        for key, parts in groups.items():
             entry = self._entries.setdefault(key, _Entry(len(self._entries)))
             for unit, part in _in_order(parts):
                 if not entry.units or entry.units[-1][1] != unit:
@@ -93,10 +95,21 @@ class Spool:
             self._spill()
 
     def series(self) -> Iterator[Logged]:
-        """Yield all series in order of first appearance."""
+        """Yield all series in order of first appearance.
+
+        Consecutive series that were logged by the same lines, as most are, share their epochs, iterations and
+        offsets, so that two long series take less memory.
+        """
+        places: dict[str, npt.NDArray[Any]] = {}
         for (rank, metric, phase), entry in self._entries.items():
-            columns = {name: self._column(entry, name) for name in _TYPES}
-            yield Logged(metric, phase, rank, **columns, units=tuple(entry.units))
+            for name in _PLACES:
+                column = self._column(entry, name)
+                if name not in places or not np.array_equal(places[name], column):
+                    places[name] = column
+                del column
+            values = self._column(entry, "values")
+            yield Logged(metric, phase, rank, values, **places, units=tuple(entry.units))
+            del values
 
     def _column(self, entry: _Entry, name: str) -> npt.NDArray[Any]:
         path = self._path(entry, name)

@@ -1,1 +1,4 @@
-"""Why an attempt failed: log diagnosis, root cause, failure class, status reason."""
+"""Why an attempt failed: log diagnosis, root cause, failure class, status reason.
+
+Public: `dependencies`.
+"""

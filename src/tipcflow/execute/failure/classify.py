@@ -1,10 +1,12 @@
 """Exit record and log diagnosis -> failure class."""
 
+import re
 import signal
 
 from tipcflow.domain import EndReason, ExitRecord, StoppedBy
 from tipcflow.domain.run.failure import FailureClass
-from tipcflow.execute.failure.diagnosis import Telling
+from tipcflow.execute.failure.diagnosis import LogDiagnosis
+from tipcflow.parse.failures.failure import find_failure
 
 _BY_REASON = {
     EndReason.DEADLINE: FailureClass.TIMEOUT,
@@ -23,11 +25,11 @@ STOPPED = {
 }
 # Signals that a program does not send to itself; the others are crashes of the program.
 _FROM_OUTSIDE = {signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT}
-# The runner's messages about a full disk.
-_NO_ROOM = ("bytes free, the step needs", " is full")
+# Words of shells, launchers and libraries about a process that got SIGKILL.
+_KILLED = re.compile(r"\bKilled\b|SIGKILL|\bsignal:? 9\b", re.IGNORECASE)
 
 
-def class_of(record: ExitRecord | None, told: Telling, late: str = "") -> FailureClass | None:
+def class_of(record: ExitRecord | None, diagnosis: LogDiagnosis, late: str = "") -> FailureClass | None:
     """Return the failure class of one job or leg; None if it succeeded or was stopped.
 
     Observations of the kernel and the runner precede log messages; causes precede consequences.
@@ -44,28 +46,56 @@ def class_of(record: ExitRecord | None, told: Telling, late: str = "") -> Failur
         return STOPPED.get(record.stopped_by) if record.stopped_by else None
     if record.reason is EndReason.DEADLINE and late:
         return FailureClass.BUDGET
-    if any(words in record.message for words in _NO_ROOM):
+    if record.disk_full or (record.reason is EndReason.REFUSED and names_full_disk(record.message)):
         return FailureClass.DISK
     if record.reason in _BY_REASON:
         return _BY_REASON[record.reason]
     # The kernel's OOM killer sends SIGKILL: a rank with another known end was not killed by it.
-    if record.oom and (told.left is None or told.left.exit_code is None):
+    known_end = diagnosis.left is not None and diagnosis.left.exit_code is not None
+    if record.oom and not known_end and _may_be_oom(record, diagnosis):
         return FailureClass.OOM_HOST
-    if told.trouble is not None and not told.trouble.victim:
-        return told.trouble.failure_class
-    number = signal_of(record, told)
-    if number and not told.victim:
+    if diagnosis.trouble is not None and not diagnosis.trouble.victim:
+        return diagnosis.trouble.failure_class
+    number = signal_of(record, diagnosis)
+    if number and not diagnosis.victim:
         return FailureClass.KILLED if number in _FROM_OUTSIDE else FailureClass.CODE_ERROR
-    if told.silent >= 0:
+    if diagnosis.silent >= 0:
         # The rank exited without a message, or was still running: in both cases the others waited for it.
-        left = told.left is not None or told.code > 0
-        return FailureClass.HANG if told.waited and not left else FailureClass.CODE_ERROR
-    if told.victim or record.victim:
+        left = diagnosis.left is not None or diagnosis.code > 0
+        return FailureClass.HANG if diagnosis.waited and not left else FailureClass.CODE_ERROR
+    if diagnosis.victim or record.victim:
         return FailureClass.COMMUNICATION
     return FailureClass.CODE_ERROR if record.exit_code else FailureClass.OUTPUT_MISSING
 
 
-def signal_of(record: ExitRecord, told: Telling) -> int:
+def _may_be_oom(record: ExitRecord, diagnosis: LogDiagnosis) -> bool:
+    """Whether the out-of-memory killer may have ended a process of the job.
+
+    Inside a container, the kernel's victim is unknown and may be any process of the machine. A program that exited
+    by itself, with a code and without a word about a killed process or a lost peer, was not killed.
+    """
+    return (
+        record.oom_named
+        or signal_of(record, diagnosis) == signal.SIGKILL
+        or diagnosis.silent >= 0
+        or diagnosis.victim
+        or record.victim
+        or not diagnosis.text.strip()
+        or _KILLED.search(diagnosis.text) is not None
+    )
+
+
+def names_full_disk(message: str) -> bool:
+    """Whether the message of a node that could not start its part reports a full or read-only disk.
+
+    A runner without space (or inodes) to store anything cannot measure the disk, but it receives the error of the
+    operating system.
+    """
+    failure = find_failure(message)
+    return failure is not None and failure.failure_class is FailureClass.DISK
+
+
+def signal_of(record: ExitRecord, diagnosis: LogDiagnosis) -> int:
     """Return the signal that ended the job's process or the failing worker, 0 for none.
 
     Source: a shell exits with 128 + signal if its command was killed; Paddle's launcher with 256 - signal if its
@@ -73,12 +103,12 @@ def signal_of(record: ExitRecord, told: Telling) -> int:
     """
     if record.reason is EndReason.SIGNALED:
         return record.signal or 0
-    if told.left is not None and (told.left.signal or told.left.exit_code is not None):
-        return told.left.signal or 0
-    if told.silent >= 0:
-        return -min(told.code, 0)  # the exit code belongs to the launcher, which ended the other workers
-    if told.code < 0:
-        return -told.code
+    if diagnosis.left is not None and (diagnosis.left.signal or diagnosis.left.exit_code is not None):
+        return diagnosis.left.signal or 0
+    if diagnosis.silent >= 0:
+        return -min(diagnosis.code, 0)  # the exit code belongs to the launcher, which ended the other workers
+    if diagnosis.code < 0:
+        return -diagnosis.code
     code = record.exit_code or 0
     if code in (128 + signal.SIGKILL, 256 - signal.SIGKILL):
         return int(signal.SIGKILL)

@@ -4,18 +4,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tipcflow.domain import RankEnd
-from tipcflow.parse import parse_launch
-from tipcflow.parse.failures.failure import Trouble, trouble_of
+from tipcflow.parse import error_excerpt, parse_launch
+from tipcflow.parse.failures.excerpt import ends_with_message
+from tipcflow.parse.failures.failure import LogFailure, find_failure
 
 
 @dataclass(frozen=True)
-class Telling:
+class LogDiagnosis:
     """The diagnosis of one node's logs.
 
     Attributes:
         text: the end of the most informative log, for an excerpt.
         rank: global rank of that log; -1 for the output of the step's command.
-        trouble: the recognised failure; None if there is none.
+        trouble: the recognized failure; None if there is none.
         code: how a worker ended according to the launcher, negative for a signal; 0 if not reported.
         silent: failing worker of this node whose log names no cause, while the others report a missing peer; -1 if
             there is none.
@@ -26,7 +27,7 @@ class Telling:
 
     text: str = ""
     rank: int = -1
-    trouble: Trouble | None = None
+    trouble: LogFailure | None = None
     code: int = 0
     silent: int = -1
     left: RankEnd | None = None
@@ -39,7 +40,9 @@ class Telling:
         return self.trouble is not None and self.trouble.victim and self.silent < 0
 
 
-def telling(output: str, workers: Mapping[int, str], first: int = 0, ends: Sequence[RankEnd] = ()) -> Telling:
+def diagnose_logs(
+    output: str, workers: Mapping[int, str], first: int = 0, ends: Sequence[RankEnd] = ()
+) -> LogDiagnosis:
     """Diagnose the end of a command's output and of its workers' logs.
 
     The launcher reports the worker whose end it noticed first, which is often a peer of the failing one: a worker
@@ -54,38 +57,49 @@ def telling(output: str, workers: Mapping[int, str], first: int = 0, ends: Seque
     named = launch.log.rpartition("workerlog.")[2] if launch else ""
     blamed = first + int(named) if named.isdigit() else -1
     code = launch.code if launch else 0
-    troubles = {rank: trouble_of(text) for rank, text in sorted(workers.items())}
-    own = [rank for rank, said in troubles.items() if said is not None and not said.victim]
+    troubles = {rank: find_failure(text) for rank, text in sorted(workers.items())}
+    own = [rank for rank, trouble in troubles.items() if trouble is not None and not trouble.victim]
     if own:
         rank = blamed if blamed in own else own[0]
-        return Telling(workers[rank], rank, troubles[rank], code if rank == blamed else 0)
-    whole = trouble_of(output)
+        return LogDiagnosis(workers[rank], rank, troubles[rank], code if rank == blamed else 0)
+    whole = find_failure(output)
     if whole is not None and not whole.victim:
-        return Telling(output, -1, whole, code)
+        return LogDiagnosis(output, -1, whole, code)
     if any(troubles.values()):
         return _among_victims(workers, troubles, blamed, code, ends)
+    if blamed not in workers and not error_excerpt(output):
+        # A launcher whose workers all ended between two of its polls may name none of them.
+        blamed = _unnamed(workers, ends)
     if blamed in workers:
-        return Telling(workers[blamed], blamed, whole, code)
-    return Telling(output, -1, whole, code)
+        return LogDiagnosis(workers[blamed], blamed, whole, code)
+    return LogDiagnosis(output, -1, whole, code)
+
+
+def _unnamed(workers: Mapping[int, str], ends: Sequence[RankEnd]) -> int:
+    """Return the rank that failed although the launcher names none: the first that ended with an exit code other
+    than 0 or by a signal, else the first whose log does not end with progress of the training; -1 if neither."""
+    bad = [end.rank for end in ends if end.exit_code or end.signal]
+    bad += [rank for rank, text in sorted(workers.items()) if ends_with_message(text)]
+    return next((rank for rank in bad if rank in workers), -1)
 
 
 def _among_victims(
     workers: Mapping[int, str],
-    troubles: Mapping[int, Trouble | None],
+    troubles: Mapping[int, LogFailure | None],
     blamed: int,
     code: int,
     ends: Sequence[RankEnd],
-) -> Telling:
+) -> LogDiagnosis:
     """Find out whether the peer that some workers miss is on this node, and how it ended.
 
     The kernel's record of the first end precedes the launcher's, which reports the end it noticed first.
     """
-    spoken = {rank: said for rank, said in troubles.items() if said is not None}
-    accused = {said.peer for said in spoken.values()} - {-1}
-    waited = any(said.waited for said in spoken.values())
-    rank = next((rank for rank, said in spoken.items() if said.waited), next(iter(spoken)))
-    mute = tuple(rank for rank, said in troubles.items() if said is None)
-    victim = Telling(workers[rank], rank, spoken[rank], mute=mute, waited=waited)
+    spoken = {rank: trouble for rank, trouble in troubles.items() if trouble is not None}
+    accused = {trouble.peer for trouble in spoken.values()} - {-1}
+    waited = any(trouble.waited for trouble in spoken.values())
+    rank = next((rank for rank, trouble in spoken.items() if trouble.waited), next(iter(spoken)))
+    mute = tuple(rank for rank, trouble in troubles.items() if trouble is None)
+    victim = LogDiagnosis(workers[rank], rank, spoken[rank], mute=mute, waited=waited)
     if not mute:
         return victim
     if ends and ends[0].rank in mute:
@@ -95,6 +109,6 @@ def _among_victims(
     if not ends and blamed in mute:
         return replace(victim, silent=blamed, code=code)
     if ends and not waited:
-        return victim  # all were running when a neighbour timed out: the missing rank is on another node
-    suspects = [one for one in mute if one in accused] or ([] if accused else list(mute))
+        return victim  # all were running when a neighbor timed out: the missing rank is on another node
+    suspects = [rank for rank in mute if rank in accused] or ([] if accused else list(mute))
     return replace(victim, silent=suspects[0]) if suspects else victim

@@ -7,17 +7,18 @@ from typing import Any
 
 from tipcflow.domain import EndReason, ExitRecord, InfraError, Leg, Status
 from tipcflow.domain.run.failure import REMEDIES, Failure, FailureClass
-from tipcflow.execute.failure.classify import class_of
-from tipcflow.execute.failure.diagnosis import Telling
-from tipcflow.execute.failure.missing import who_was_missing
-from tipcflow.execute.failure.root_cause import culprit, ended_from_outside, is_bad, was_stopped
+from tipcflow.execute.failure.classify import class_of, names_full_disk
+from tipcflow.execute.failure.diagnosis import LogDiagnosis
+from tipcflow.execute.failure.missing import mark_missing_rank
+from tipcflow.execute.failure.root_cause import culprit, ended_from_outside, is_failed, was_stopped
 from tipcflow.execute.failure.sentence import root_cause
 from tipcflow.execute.job.member import Member
 from tipcflow.parse import error_excerpt
-from tipcflow.parse.failures.failure import trouble_of
-from tipcflow.parse.failures.hang_evidence import behind, hardware, stood_still
+from tipcflow.parse.failures.failure import find_failure
+from tipcflow.parse.failures.hang_evidence import behind, hardware, was_silent
 
-_NOTHING = Telling()
+_NOTHING = LogDiagnosis()
+_UNREADY = FailureClass.NODE_UNREADY
 # A rank without output for this long before its deadline counts as hung, seconds.
 _STILL_S = 30.0
 
@@ -31,14 +32,14 @@ class Outcome:
     failure: Failure | None = None
 
 
-def status_of(record: ExitRecord, told: Telling = _NOTHING, late: str = "") -> tuple[Status, str]:
+def status_of(record: ExitRecord, diagnosis: LogDiagnosis = _NOTHING, late: str = "") -> tuple[Status, str]:
     """Return (status, reason) of one job or leg.
 
     Args:
         late: message about the run's budget if it cut the deadline, else ''.
     """
-    kind = class_of(record, told, late)
-    reason = root_cause(record, told, kind, late)
+    kind = class_of(record, diagnosis, late)
+    reason = root_cause(record, diagnosis, kind, late)
     if kind is not None:
         return REMEDIES[kind].status, reason
     return (Status.CANCELLED if record.reason is EndReason.STOPPED else Status.PASS), reason
@@ -50,20 +51,20 @@ def reason_of(member: Member) -> str:
 
 
 def failure_of(
-    record: ExitRecord | None, told: Telling, *, node: str, leg: str = "", late: str = ""
+    record: ExitRecord | None, diagnosis: LogDiagnosis, *, node: str, leg: str = "", late: str = ""
 ) -> Failure | None:
     """Return the failure of one job or leg; None if it succeeded or was stopped."""
-    kind = class_of(record, told, late)
+    kind = class_of(record, diagnosis, late)
     if kind is None:
         return None
-    rank = told.silent if told.silent >= 0 else told.rank
-    said = told.trouble.said if told.trouble else ""
-    return Failure(failure_class=kind, node=node, rank=rank, leg=leg, said=said)
+    rank = diagnosis.silent if diagnosis.silent >= 0 else diagnosis.rank
+    message = diagnosis.trouble.said if diagnosis.trouble else ""
+    return Failure(failure_class=kind, node=node, rank=rank, leg=leg, said=message)
 
 
 def step_outcome(
     members: Sequence[Member],
-    told: Mapping[str, Telling],
+    diagnoses: Mapping[str, LogDiagnosis],
     *,
     cancelled: bool,
     skew: Mapping[str, float] | None = None,
@@ -73,7 +74,7 @@ def step_outcome(
     consequence.
 
     Args:
-        told: node name -> diagnosis of its logs.
+        diagnoses: node name -> diagnosis of its logs.
         skew: node name -> clock offset ahead of the controller's clock, seconds.
         late: message about the run's budget if it cut the step's deadline, else ''.
     """
@@ -81,34 +82,34 @@ def step_outcome(
     ended = all(m.record is not None and m.record.reason is not EndReason.STOPPED for m in members)
     if cancelled and not ended:
         return Outcome(Status.CANCELLED, "stopped by a user")
-    told = who_was_missing(told)
-    blamed = culprit(members, told, skew)
+    diagnoses = mark_missing_rank(diagnoses)
+    blamed = culprit(members, diagnoses, skew)
     if blamed is None:
         return Outcome(Status.PASS)
-    others = tuple(m.name for m in members if m is not blamed and is_bad(m) and not m.lost)
-    said = told.get(blamed.name, _NOTHING)
+    others = tuple(m.name for m in members if m is not blamed and is_failed(m) and not m.lost)
+    diagnosis = diagnoses.get(blamed.name, _NOTHING)
     if blamed.record is None:
         lost = Failure(failure_class=FailureClass.NODE_LOST, node=blamed.name, followers=others)
         return Outcome(Status.INFRA_FAILURE, blamed.lost, lost)
     if was_stopped(blamed) and not ended_from_outside(blamed):
-        return _stayed_behind(blamed, said, others)
-    status, reason = status_of(blamed.record, said, late)
-    failure = failure_of(blamed.record, said, node=blamed.name, late=late)
-    if failure is not None and failure.failure_class is FailureClass.HANG and said.silent < 0:
+        return _stayed_behind(blamed, diagnosis, others)
+    status, reason = status_of(blamed.record, diagnosis, late)
+    failure = failure_of(blamed.record, diagnosis, node=blamed.name, late=late)
+    if failure is not None and failure.failure_class is FailureClass.HANG and diagnosis.silent < 0:
         pass  # its log ends with its stacks, which are part of the evidence
-    elif said.silent >= 0 and said.trouble is not None:
-        reason = f"{reason}; peers report: {said.trouble.said}"  # its own log has no message
+    elif diagnosis.silent >= 0 and diagnosis.trouble is not None:
+        reason = f"{reason}; peers report: {diagnosis.trouble.said}"  # its own log has no message
     elif status is Status.FAILED:
-        reason = _with_excerpt(reason, said)
-    elif said.trouble is not None and said.trouble.said:
-        reason = f"{reason}: {said.trouble.said}"
+        reason = _with_excerpt(reason, diagnosis)
+    elif diagnosis.trouble is not None and diagnosis.trouble.said:
+        reason = f"{reason}: {diagnosis.trouble.said}"
     if others:
         reason += f"; collateral failure on node {', '.join(others)}"
     return Outcome(status, reason, failure and failure.model_copy(update={"followers": others}))
 
 
 def with_evidence(
-    said: Outcome, evidence: Mapping[str, Mapping[str, Any]], files: Sequence[Path], *, root: Path
+    outcome: Outcome, evidence: Mapping[str, Mapping[str, Any]], files: Sequence[Path], *, root: Path
 ) -> Outcome:
     """Add evidence files to the outcome of a hung gang, and name the rank that is behind as the cause.
 
@@ -118,42 +119,42 @@ def with_evidence(
         evidence: node -> state that was recorded before the node was stopped.
         root: the run's folder.
     """
-    failure = said.failure
+    failure = outcome.failure
     if failure is None or not evidence:
-        return said
+        return outcome
     shown = tuple(str(file.relative_to(root)) for file in files)
     failure = failure.model_copy(update={"evidence": shown})
     if failure.failure_class not in (FailureClass.HANG, FailureClass.TIMEOUT, FailureClass.BUDGET):
-        return replace(said, failure=failure)
-    stood = failure.failure_class is FailureClass.HANG or stood_still(evidence, _STILL_S)
+        return replace(outcome, failure=failure)
+    stood = failure.failure_class is FailureClass.HANG or was_silent(evidence, _STILL_S)
     late, broken = behind(evidence) if stood else None, hardware(evidence)
-    reason = "; ".join(filter(None, (late.why if late else "", said.reason, broken)))
+    reason = "; ".join(filter(None, (late.why if late else "", outcome.reason, broken)))
     if late is None:
-        return replace(said, reason=reason, failure=failure)
+        return replace(outcome, reason=reason, failure=failure)
     # A rank without progress while others wait for it hangs, even if the budget ended the wait.
     budget = failure.failure_class is FailureClass.BUDGET
-    kind, status = (FailureClass.HANG, Status.FAILED) if budget else (failure.failure_class, said.status)
+    kind, status = (FailureClass.HANG, Status.FAILED) if budget else (failure.failure_class, outcome.status)
     failure = failure.model_copy(update={"node": late.node, "rank": late.rank, "failure_class": kind})
     return Outcome(status, reason, failure)
 
 
-def _stayed_behind(member: Member, said: Telling, others: tuple[str, ...]) -> Outcome:
+def _stayed_behind(member: Member, diagnosis: LogDiagnosis, others: tuple[str, ...]) -> Outcome:
     """A member that was running after its peers had exited: a hang, unless its log names another cause."""
-    own = said.trouble is not None and not said.trouble.victim
-    kind = said.trouble.failure_class if own and said.trouble else FailureClass.HANG
+    own = diagnosis.trouble is not None and not diagnosis.trouble.victim
+    kind = diagnosis.trouble.failure_class if own and diagnosis.trouble else FailureClass.HANG
     failure = Failure(
         failure_class=kind,
         node=member.name,
-        rank=said.rank if own else said.silent,
-        said=said.trouble.said if own and said.trouble else "",
+        rank=diagnosis.rank if own else diagnosis.silent,
+        said=diagnosis.trouble.said if own and diagnosis.trouble else "",
         followers=others,
     )
     reason = f"{REMEDIES[kind].means} on node {member.name}; its peers on node {', '.join(others)} exited first"
-    return Outcome(REMEDIES[kind].status, _with_excerpt(reason, said) if own else reason, failure)
+    return Outcome(REMEDIES[kind].status, _with_excerpt(reason, diagnosis) if own else reason, failure)
 
 
 def leg_outcome(
-    leg: Leg, member: Member, told: Telling, *, cancelled: bool, late: str = "", garbled: str = ""
+    leg: Leg, member: Member, diagnosis: LogDiagnosis, *, cancelled: bool, late: str = "", garbled: str = ""
 ) -> Outcome:
     """Return the outcome of one leg of an inference step.
 
@@ -164,10 +165,10 @@ def leg_outcome(
         return Outcome(Status.NOT_RUN, leg.not_run)
     record = member.legs.get(leg.id)
     if record is not None and not (cancelled and record.reason is EndReason.STOPPED):
-        status, reason = status_of(record, told, late)
+        status, reason = status_of(record, diagnosis, late)
         if status is Status.FAILED:
-            reason = _with_excerpt(reason, told)
-        return Outcome(status, reason, failure_of(record, told, node=member.name, leg=leg.id, late=late))
+            reason = _with_excerpt(reason, diagnosis)
+        return Outcome(status, reason, failure_of(record, diagnosis, node=member.name, leg=leg.id, late=late))
     if cancelled:
         return Outcome(Status.CANCELLED, "stopped by a user")
     if member.record is not None and member.record.reason is not EndReason.EXITED:
@@ -179,20 +180,21 @@ def leg_outcome(
 
 def unready(members: Sequence[Member], trouble: InfraError) -> Outcome:
     """Return the outcome of an attempt that never started because a node could not start its part."""
-    refused = next((m for m in members if is_bad(m) and m.record is not None and not was_stopped(m)), None)
+    refused = next((m for m in members if is_failed(m) and m.record is not None and not was_stopped(m)), None)
     failure = failure_of(refused.record, _NOTHING, node=refused.name) if refused else None
     node = trouble.node or (refused.name if refused else "")
-    failure = failure or Failure(failure_class=FailureClass.NODE_UNREADY, node=node)
-    return Outcome(Status.INFRA_FAILURE, str(trouble), failure)
+    if names_full_disk(trouble.message) and (failure is None or failure.failure_class is _UNREADY):
+        failure = Failure(failure_class=FailureClass.DISK, node=node)
+    return Outcome(Status.INFRA_FAILURE, str(trouble), failure or Failure(failure_class=_UNREADY, node=node))
 
 
 def before_the_first_step(error: InfraError) -> Failure | None:
     """Return the failure of a run that a node ended before its first step; None if no node caused it."""
     if not error.node:
         return None
-    told = trouble_of(error.message)
-    telling = told is not None and told.failure_class in (FailureClass.DISK, FailureClass.ENVIRONMENT)
-    kind = told.failure_class if told is not None and telling else FailureClass.NODE_UNREADY
+    failure = find_failure(error.message)
+    telling = failure is not None and failure.failure_class in (FailureClass.DISK, FailureClass.ENVIRONMENT)
+    kind = failure.failure_class if failure is not None and telling else FailureClass.NODE_UNREADY
     return Failure(failure_class=kind, node=error.node)
 
 
@@ -209,7 +211,7 @@ def whole_job(member: Member, *, cancelled: bool, late: str = "") -> Outcome:
     return Outcome(*status_of(record, late=late), failure_of(record, _NOTHING, node=member.name, late=late))
 
 
-def said_of_leg(status: Status) -> Status:
+def stored_leg_status(status: Status) -> Status:
     """Return the status to store for a leg. A leg ended by a user or a node has no result of its own, so it is
     `blocked`; its step has the informative status."""
     return Status.BLOCKED if status in (Status.CANCELLED, Status.INFRA_FAILURE) else status
@@ -227,11 +229,17 @@ def legs_outcome(legs: Sequence[Outcome], whole: Outcome) -> Outcome:
     if worst.status is Status.PASS:
         return Outcome(Status.PASS)
     count = sum(leg.status is worst.status for leg in ran)
-    said = next(leg.reason for leg in legs if leg.status is worst.status)
-    words = f"{count} of {len(ran)} legs {worst.status.value.replace('_', ' ')}: {said}"
+    reason = next(leg.reason for leg in legs if leg.status is worst.status)
+    words = f"{count} of {len(ran)} legs {worst.status.value.replace('_', ' ')}: {reason}"
     return Outcome(worst.status, words, whole.failure or first)
 
 
-def _with_excerpt(reason: str, told: Telling) -> str:
-    excerpt = error_excerpt(told.text)
-    return f"{reason}: {excerpt}" if excerpt else reason
+def _with_excerpt(reason: str, diagnosis: LogDiagnosis) -> str:
+    """Append the end of a log: first the error itself, because reasons are shortened, then the lines above it."""
+    lines = error_excerpt(diagnosis.text).splitlines()
+    message = diagnosis.trouble.said if diagnosis.trouble is not None else ""
+    error = next((line for line in reversed(lines) if message and line.strip().startswith(message)), None)
+    if error is not None:
+        lines.remove(error)
+        lines.insert(0, error.strip())
+    return f"{reason}: " + "\n".join(lines) if lines else reason

@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence
 
 from tipcflow.domain import EndReason, ExitRecord, StoppedBy
 from tipcflow.execute.failure.classify import STOPPED
-from tipcflow.execute.failure.diagnosis import Telling
+from tipcflow.execute.failure.diagnosis import LogDiagnosis
 from tipcflow.execute.job.member import Member
-from tipcflow.parse.failures.failure import trouble_of
+from tipcflow.parse.failures.failure import find_failure
 
-_NOTHING = Telling()
+_NOTHING = LogDiagnosis()
 
 
-def is_bad(member: Member) -> bool:
+def is_failed(member: Member) -> bool:
     """Whether a member was lost or failed."""
     return bool(member.lost) or (member.record is not None and not member.record.ok)
 
@@ -40,13 +40,13 @@ def is_culprit(member: Member) -> bool:
     record = member.record
     if record is None or record.ok or record.victim or record.reason is EndReason.STOPPED:
         return False
-    said = trouble_of(member.recent) if record.reason is EndReason.EXITED else None
-    return said is None or not said.victim
+    failure = find_failure(member.recent) if record.reason is EndReason.EXITED else None
+    return failure is None or not failure.victim
 
 
 def culprit(
     members: Sequence[Member],
-    told: Mapping[str, Telling] | None = None,
+    diagnoses: Mapping[str, LogDiagnosis] | None = None,
     skew: Mapping[str, float] | None = None,
 ) -> Member | None:
     """Return the member that caused the failure, None if all succeeded.
@@ -57,15 +57,15 @@ def culprit(
         qualifies. Among several candidates the one that ended first.
 
     Args:
-        told: node -> diagnosis of its logs, as far as they were parsed.
+        diagnoses: node -> diagnosis of its logs, as far as they were parsed.
         skew: node -> clock offset ahead of the controller's clock, seconds.
     """
-    told, skew = told or {}, skew or {}
-    bad = [member for member in members if is_bad(member)]
+    diagnoses, skew = diagnoses or {}, skew or {}
+    bad = [member for member in members if is_failed(member)]
     gone = _gone_first(bad)
     if gone is not None:
         return gone
-    ranked = [(_strength(member, told.get(member.name, _NOTHING), bad), member) for member in bad]
+    ranked = [(_strength(member, diagnoses.get(member.name, _NOTHING), bad), member) for member in bad]
     if not ranked:
         return None
     best = min(strength for strength, _ in ranked)
@@ -80,7 +80,7 @@ def _gone_first(bad: Sequence[Member]) -> Member | None:
     return next((m for m in bad if m.lost and 0 < m.down_since < first_end), None)
 
 
-def _strength(member: Member, told: Telling, bad: Sequence[Member]) -> int:
+def _strength(member: Member, diagnosis: LogDiagnosis, bad: Sequence[Member]) -> int:
     """Return the rank of a member as a candidate for the root cause: 0 is the strongest."""
     record = member.record
     if record is None:
@@ -90,11 +90,11 @@ def _strength(member: Member, told: Telling, bad: Sequence[Member]) -> int:
     if record.reason is EndReason.STOPPED:
         # It was still training or waiting after its peers had exited: without another cause, this is the hang.
         return 3 if any(_victim(other.record) for other in bad) else 5
-    if told.trouble is not None and not told.trouble.victim:
+    if diagnosis.trouble is not None and not diagnosis.trouble.victim:
         return 0
-    if told.silent >= 0:
+    if diagnosis.silent >= 0:
         return 2
-    return 4 if told.victim or record.victim else 0
+    return 4 if diagnosis.victim or record.victim else 0
 
 
 def _victim(record: ExitRecord | None) -> bool:

@@ -3,7 +3,7 @@
 from tipcflow.domain import EndReason, ExitRecord, StoppedBy
 from tipcflow.domain.run.failure import REMEDIES, FailureClass
 from tipcflow.execute.failure.classify import signal_of
-from tipcflow.execute.failure.diagnosis import Telling
+from tipcflow.execute.failure.diagnosis import LogDiagnosis
 
 _BY_THE_RUNNER = (
     EndReason.DEADLINE,
@@ -15,7 +15,7 @@ _BY_THE_RUNNER = (
 )
 
 
-def root_cause(record: ExitRecord, told: Telling, kind: FailureClass | None, late: str = "") -> str:
+def root_cause(record: ExitRecord, diagnosis: LogDiagnosis, kind: FailureClass | None, late: str = "") -> str:
     """Return what failed, where, with the known numbers; '' for a job that succeeded.
 
     Args:
@@ -30,32 +30,32 @@ def root_cause(record: ExitRecord, told: Telling, kind: FailureClass | None, lat
         return f"{first}{words} on node {record.node}"
     if kind is None:
         return ""
-    rank = told.silent if told.silent >= 0 else told.rank
+    rank = diagnosis.silent if diagnosis.silent >= 0 else diagnosis.rank
     where = f"on node {record.node}" + (f", rank {rank}" if rank >= 0 else "")
     if kind is FailureClass.OUTPUT_MISSING:
         return f"exited with 0 but {_unwritten(record)} on node {record.node}"
-    if kind is FailureClass.CODE_ERROR and told.silent >= 0:
-        where = f"rank {told.silent} on node {record.node}"
-        return f"{where} exited without a message{_code(told)} while its peers were running"
+    if kind is FailureClass.CODE_ERROR and diagnosis.silent >= 0:
+        where = f"rank {diagnosis.silent} on node {record.node}"
+        return f"{where} exited without a message{_code(diagnosis)} while its peers were running"
     if kind is FailureClass.HANG:
-        return f"{REMEDIES[kind].means} {where}: its peers timed out waiting for it"
+        return f"{REMEDIES[kind].means} {where}: peers timed out waiting for this rank"
     if kind is FailureClass.CODE_ERROR:
-        return f"{ended(record, told)} {where}"
-    return f"{REMEDIES[kind].means} {where} ({ended(record, told)})"
+        return f"{process_end(record, diagnosis)} {where}"
+    return f"{REMEDIES[kind].means} {where} ({process_end(record, diagnosis)})"
 
 
-def ended(record: ExitRecord, told: Telling) -> str:
+def process_end(record: ExitRecord, diagnosis: LogDiagnosis) -> str:
     """Return how a job's process ended, and the signal of the failing worker."""
     if record.reason is EndReason.SIGNALED:
         return f"ended by signal {record.signal}"
-    number = signal_of(record, told)
+    number = signal_of(record, diagnosis)
     return f"exit code {record.exit_code}" + (f", a worker was ended by signal {number}" if number else "")
 
 
-def _code(told: Telling) -> str:
-    if told.left is not None and told.left.signal:
-        return f" (signal {told.left.signal})"
-    code = told.left.exit_code if told.left is not None else told.code or None
+def _code(diagnosis: LogDiagnosis) -> str:
+    if diagnosis.left is not None and diagnosis.left.signal:
+        return f" (signal {diagnosis.left.signal})"
+    code = diagnosis.left.exit_code if diagnosis.left is not None else diagnosis.code or None
     return "" if code is None else f" (exit code {code})"
 
 

@@ -1,1 +1,4 @@
-"""One node's part of a step: job specification, exit record, hang evidence."""
+"""One node's part of a step: job specification, exit record, hang evidence.
+
+Public: `listening`.
+"""

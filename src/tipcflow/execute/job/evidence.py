@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tipcflow.domain import InfraError
+from tipcflow.domain.numbers.limits import limit
 from tipcflow.execute.job.member import Member
 
 # Limit for all nodes together: an unresponsive node must not delay the end of the others.
@@ -24,7 +25,7 @@ def gather(members: Sequence[Member], folder: Path, *, seconds: float = GATHER_S
     Returns:
         node -> why it sent no evidence in time.
     """
-    missing = {member.name: f"no response within {seconds:.0f} s" for member in members}
+    missing = {member.name: f"no response within {limit(seconds)}" for member in members}
     over, guard = threading.Event(), threading.Lock()
 
     def ask(member: Member) -> None:
@@ -58,10 +59,10 @@ def gathered(folder: Path, nodes: Sequence[str]) -> tuple[dict[str, Mapping[str,
     for node in nodes:
         path = folder / node / EVIDENCE
         try:
-            told = json.loads(path.read_text())
+            evidence = json.loads(path.read_text())
         except (OSError, ValueError):
             continue
-        if isinstance(told, dict) and told.get("why"):
-            seen[node] = told
+        if isinstance(evidence, dict) and evidence.get("why"):
+            seen[node] = evidence
             files += [path, *sorted((folder / node / "evidence").glob("*"))]
     return seen, files

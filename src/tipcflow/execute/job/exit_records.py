@@ -4,31 +4,43 @@ import json
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from tipcflow.domain import ExitRecord, JobSpec
+from tipcflow.domain.run.job_event import exit_record
 
-from tipcflow.domain import ExitRecord
-
-LEGS = "legs.jsonl"
+EXIT, LEGS = "exit.json", "legs.jsonl"
 _LINE = 1 << 20
 _SHOWN = 60
 
 
-def exit_record(told: Any) -> ExitRecord | None:
-    """Return the exit record, None for any other value."""
-    try:
-        return ExitRecord.model_validate(told)
-    except ValidationError:
-        return None
-
-
-def found(told: Any) -> str:
+def format_invalid(value: Any) -> str:
     """Return the invalid value in a form short enough for a status reason."""
-    text = told if isinstance(told, str) else json.dumps(told)
+    text = value if isinstance(value, str) else json.dumps(value)
     return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…")
 
 
-def garbled_legs(folder: Path, node: str, *, ended: bool) -> str:
-    """Return a message about the first line of a node's `legs.jsonl` that is not an exit record; '' if all are.
+def invalid_exit_message(spec: JobSpec, record: ExitRecord | None, value: Any) -> str:
+    """Return why what a node sent as a job's `exit.json` is not the exit record of that job; '' if it is.
+
+    Any process on the node can write the file. The record of another job proves nothing about this one, and the
+    database has no such attempt.
+
+    Args:
+        record: `value` as an exit record, None for any other value.
+    """
+    if record is None:
+        return f"{EXIT} is not an exit record: found {format_invalid(value)}"
+    other = _other_job(record, spec, legs=("",))
+    return f"{EXIT} is the exit record of another job: {other}" if other else ""
+
+
+def is_leg_of(record: ExitRecord, spec: JobSpec) -> bool:
+    """Whether an exit record is that of a leg of the job."""
+    return not _other_job(record, spec, legs=_legs_of(spec))
+
+
+def invalid_legs_message(folder: Path, spec: JobSpec, *, ended: bool) -> str:
+    """Return a message about the first line of a job's `legs.jsonl` that is not an exit record of one of its legs;
+    '' if all are.
 
     Args:
         folder: folder of the job's files on this machine.
@@ -41,17 +53,37 @@ def garbled_legs(folder: Path, node: str, *, ended: bool) -> str:
     with path.open("rb") as handle:
         for number, line in enumerate(iter(lambda: handle.readline(_LINE), b""), 1):
             text = line.decode("utf-8", "replace").strip()
-            if text and (ended or line.endswith(b"\n")) and not _is_record(text):
-                bad.append((number, text))
+            if text and (ended or line.endswith(b"\n")) and (why := _invalid_leg(text, spec)):
+                bad.append((number, why))
     if not bad:
         return ""
-    number, text = bad[0]
+    number, why = bad[0]
     more = f" ({len(bad)} such lines)" if len(bad) > 1 else ""
-    return f"node {node}: {LEGS} line {number} is not an exit record: found {found(text)}{more}"
+    return f"node {spec.node}: {LEGS} line {number} is {why}{more}"
 
 
-def _is_record(text: str) -> bool:
+def _invalid_leg(text: str, spec: JobSpec) -> str:
     try:
-        return exit_record(json.loads(text)) is not None
+        record = exit_record(json.loads(text))
     except ValueError:
-        return False
+        record = None
+    if record is None:
+        return f"not an exit record: found {format_invalid(text)}"
+    other = _other_job(record, spec, legs=_legs_of(spec))
+    return f"the exit record of another job: {other}" if other else ""
+
+
+def _legs_of(spec: JobSpec) -> tuple[str, ...]:
+    return tuple(command.leg for command in spec.commands)
+
+
+def _other_job(record: ExitRecord, spec: JobSpec, *, legs: tuple[str, ...]) -> str:
+    """Return the first field in which a record differs from its job, with both values; '' for none."""
+    for name in ("run", "step", "attempt", "node"):
+        actual, expected = getattr(record, name), getattr(spec, name)
+        if actual != expected:
+            return f"found {name} {format_invalid(actual)}, expected {format_invalid(expected)}"
+    if record.leg not in legs:
+        expected = "no leg" if legs == ("",) else "a leg of this job"
+        return f"found leg {format_invalid(record.leg)}, expected {expected}"
+    return ""

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from tipcflow.config.policy import Policy
 from tipcflow.domain import Plan, Status, Step, StepKind
+from tipcflow.domain.run_documents import HangDocument
 
 if TYPE_CHECKING:
     from tipcflow.store import Store
@@ -12,8 +13,6 @@ DEFAULT_S = 120.0
 LONGEST_S = 1800.0
 # A hung job is left running for this long, so that its peers' evidence can be collected.
 WAIT_S = 10.0
-# The run's document with the limit: every task must create identical job specifications.
-_KEPT = "hang_s"
 
 
 def hang_limit(store: "Store", run_id: str, plan: Plan, policy: Policy) -> float:
@@ -21,17 +20,18 @@ def hang_limit(store: "Store", run_id: str, plan: Plan, policy: Policy) -> float
 
     The policy's value if it is set. Otherwise the total duration of the chain's longest accepted training, which
     no silence in it can exceed, but 120 s to 30 min. Without an accepted training the policy's `hang_first_s`: a
-    first training reads a cold data set or builds kernels for minutes. The ranks' CPU time is no indicator,
+    first training reads a cold data set or builds kernels for minutes. The ranks' CPU time is not an indicator,
     because ranks that wait for each other in NCCL or gloo spin.
     """
     if policy.hang_s is not None:
         return policy.hang_s
-    kept = store.document(run_id, _KEPT)
+    kept = store.documents.get(run_id, HangDocument)
     if kept is None:
         longest = _longest(store, run_id, plan, policy)
-        kept = policy.hang_first_s if longest is None else min(LONGEST_S, max(DEFAULT_S, longest))
-        store.put_document(run_id, _KEPT, kept)
-    return float(kept)
+        limit = policy.hang_first_s if longest is None else min(LONGEST_S, max(DEFAULT_S, longest))
+        kept = HangDocument(limit)
+        store.documents.put(run_id, kept)
+    return kept.root
 
 
 def progress_of(step: Step) -> tuple[str, ...]:
@@ -42,15 +42,15 @@ def progress_of(step: Step) -> tuple[str, ...]:
 def _longest(store: "Store", run_id: str, plan: Plan, policy: Policy) -> float | None:
     """Return the duration of the longest accepted training of this chain, mode and environment; None without
     one."""
-    run = store.get_run(run_id)
+    run = store.runs.get(run_id)
     trainings = {step.id for step in plan.steps if step.kind is StepKind.TRAIN}
-    past = store.accepted_runs(
+    past = store.history.accepted(
         run.chain, run.mode, run.environment, compat=run.compat, exclude=run_id, limit=policy.history
     )
     took = [
         attempt.ended_at - attempt.started_at
         for other in past
-        for attempt in store.attempts(other)
+        for attempt in store.attempts.of(other)
         if attempt.step in trainings and attempt.status is Status.PASS and attempt.ended_at is not None
     ]
     return max(took, default=None)

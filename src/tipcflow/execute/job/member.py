@@ -1,14 +1,24 @@
-"""One node's part of a running step: watched in its own thread, re-attached after the connection breaks."""
+"""One node's part of a running step: watched, re-attached after the connection breaks."""
 
-import json
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
 from tipcflow.domain import EndReason, ExitRecord, InfraError, JobSpec, MemberState, Node, StoppedBy
-from tipcflow.execute.job.exit_records import exit_record, found
-from tipcflow.execute.node.inline_files import NOTHING_SENT, unpack
+from tipcflow.domain.run.job_event import (
+    JobEnd,
+    JobFiles,
+    JobGone,
+    JobHang,
+    JobLog,
+    LegEnd,
+    RunnerAlive,
+    decode,
+    exit_record,
+)
+from tipcflow.execute.job.exit_records import invalid_exit_message, is_leg_of
+from tipcflow.execute.job.listening import progress_event
+from tipcflow.execute.node.inline_files import NO_INLINE_FILES, unpack
 from tipcflow.execute.progress import Event, Kind, Listener
 from tipcflow.remote.stillness import Stillness
 
@@ -28,6 +38,10 @@ class JobSession(Protocol):
 
     def begin(self, spec: JobSpec, resume: dict[str, int], seconds: float) -> Iterator[dict[str, Any]]:
         """Start the job or re-attach to it, and watch it: the runner's response is the first event."""
+        ...
+
+    def start(self, spec: JobSpec) -> dict[str, Any]:
+        """Start the job, or find it running or ended; return the runner's response."""
         ...
 
     def go(self, spec: JobSpec) -> None:
@@ -73,7 +87,7 @@ class Member:
         down_since, known_at: when the connection broke (0 while connected) and when the record arrived, seconds
             since the epoch.
         released: whether `go` was sent to the job or is not needed.
-        staged: set when the runner waits for `go`, or has continued or ended.
+        wake: called when the job's state changes.
     """
 
     def __init__(
@@ -90,13 +104,12 @@ class Member:
         self.record: ExitRecord | None = None
         self.legs: dict[str, ExitRecord] = {}
         self.artefacts: dict[str, int] = {}
-        self.sent = NOTHING_SENT
+        self.sent = NO_INLINE_FILES
         self.lost = ""
         self.recent = ""
         self.hangs = ""
         self.down_since = 0.0
         self.known_at = 0.0
-        self.staged = threading.Event()
         self.released = False
         self.generation = 0
         self.cleared = -1
@@ -104,8 +117,7 @@ class Member:
         self._listener = listener
         self._reconnect_s = reconnect_s
         self._stillness = Stillness(silence_s)
-        self._thread: threading.Thread | None = None
-        self._wake: Callable[[], None] = lambda: None
+        self.wake: Callable[[], None] = lambda: None
         self._events: Iterator[dict[str, Any]] | None = None
 
     @property
@@ -122,40 +134,6 @@ class Member:
     def done(self) -> bool:
         """Whether the member has ended or is lost."""
         return self.record is not None or bool(self.lost)
-
-    def start(self, wake: Callable[[], None]) -> None:
-        """Start the job on its node or re-attach to it, and watch it until it ends.
-
-        Raises:
-            InfraError: the node is unreachable or refuses the job.
-        """
-        self._wake = wake
-        answer = self.begin(WATCH_S)
-        record = exit_record(answer.get("record"))
-        if answer.get("state") == "ended" and record and record.reason is EndReason.REFUSED:
-            # If the disk is too full to store a record, this response is the only information.
-            self.record, self._events = record, None
-            self.staged.set()
-            return
-        self._thread = threading.Thread(target=self._watch, name=f"watch-{self.name}", daemon=True)
-        self._thread.start()
-
-    def join(self, timeout: float) -> bool:
-        """Wait for the end of the watching thread; return whether it has ended."""
-        if self._thread is not None:
-            self._thread.join(timeout)
-            return not self._thread.is_alive()
-        return True
-
-    def _watch(self) -> None:
-        try:
-            while not self.done:
-                self.follow(WATCH_S)
-        except BaseException as error:  # if the thread died silently, the step would wait for its deadline
-            self.lost = f"watching node {self.name} failed: {error!r}"
-        finally:
-            self.staged.set()
-            self._wake()
 
     def begin(self, seconds: float) -> dict[str, Any]:
         """Start the job on its node or find it; also receive what the next `follow` shows, for at most `seconds`.
@@ -182,15 +160,44 @@ class Member:
             self._reattach(str(error))
         return self.done
 
-    def take_answer(self, answer: Mapping[str, Any]) -> None:
+    def apply_response(self, answer: Mapping[str, Any]) -> None:
         """Process the runner's response to `start` or `poll`."""
-        for told in answer.get("legs") or []:
-            if (record := exit_record(told)) is not None:
+        for payload in answer.get("legs") or []:
+            if (record := exit_record(payload)) is not None and is_leg_of(record, self.spec):
                 self.legs[record.leg] = record
         if answer.get("record"):
             self._take({**answer, "event": "end"})
         elif answer.get("state") in ("lost", "absent"):
             self._take({"event": answer["state"]})
+
+    def apply_refusal(self, answer: Mapping[str, Any]) -> None:
+        """Process the response of a runner that refuses the job: on a full disk it is the only record.
+
+        The record of a job that ended in another way follows with its logs.
+        """
+        record = answer.get("record")
+        if isinstance(record, dict) and record.get("reason") == EndReason.REFUSED:
+            self._events = None
+            self.apply_response(answer)
+
+    def poll(self, *, absent: str = "", patient: bool = False) -> None:
+        """Query a job that is not watched.
+
+        Args:
+            absent: why the member is lost if its node has no such job; '' if that is expected.
+            patient: whether an unresponsive node may come back.
+        """
+        try:
+            answer = self.session.poll(self.spec)
+        except InfraError as error:
+            self.down_since = self.down_since or time.time()
+            if not patient or time.time() - self.down_since > self._reconnect_s:
+                self.lost = str(error)
+            return
+        self.down_since = 0.0
+        self.apply_response(answer)
+        if absent and answer.get("state") == "absent":
+            self.lost = f"node {self.name}: {absent}"
 
     @property
     def state(self) -> MemberState:
@@ -226,13 +233,13 @@ class Member:
     def _reattach(self, why: str) -> None:
         """Re-attach to the job after the connection broke; the job keeps running. Stops at the reconnect
         deadline."""
-        self._say(Kind.NOTE, f"node {self.name}: connection lost ({why}); the job is still running, reconnecting")
+        self._note(f"node {self.name}: connection lost ({why}); the job is still running, reconnecting")
         self.down_since = self.down_since or time.time()
         deadline = time.monotonic() + self._reconnect_s
         while time.monotonic() < deadline:
             try:
                 self.session.reconnect()
-                self._say(Kind.NOTE, f"node {self.name}: reconnected")
+                self._note(f"node {self.name}: reconnected")
                 self.down_since = 0.0
                 return
             except InfraError as error:
@@ -240,7 +247,7 @@ class Member:
                 time.sleep(RECONNECT_EVERY_S)
         self.lost = f"node {self.name} was lost: {why}"
 
-    def end_if_still(self, stood: Mapping[str, Any]) -> None:
+    def end_if_stalled(self, stood: Mapping[str, Any]) -> None:
         """End a runner that another process reported as stalled, unless it has written a heartbeat since.
 
         Args:
@@ -252,7 +259,7 @@ class Member:
             answer = self.session.poll(self.spec)
         except InfraError:
             return  # the process that watches the member reports the error
-        self.take_answer(answer)
+        self.apply_response(answer)
         beat = answer.get("heartbeat")
         if not self.done and isinstance(beat, dict) and beat.get("up") == stood["up"]:
             self._give_up_runner(float(stood["still_s"]))
@@ -266,50 +273,42 @@ class Member:
             why += f"; its processes could not be ended: {error.message}"
         self.lost = why
 
-    def _take(self, message: dict[str, Any]) -> None:
-        event = message.get("event")
-        if event == "state":
-            if message.get("state") != "staging":
-                self.staged.set()
-            self._say(Kind.STATE, str(message.get("state", "")))
-        elif event == "log":
-            leg = str(message.get("leg", ""))
-            data = str(message.get("data", ""))
-            self._resume[leg] = int(message["offset"]) + int(message["size"])
-            self.recent = (self.recent + data)[-RECENT:]
-            self._say(Kind.LOG, data, leg=leg)
-        elif event == "hang":
-            self.hangs = str(message.get("message", "")) or "no progress"
-            self._say(Kind.NOTE, f"node {self.name} hangs: {self.hangs}; collecting evidence")
-        elif event == "leg":
-            self._take_leg(message["record"])
-        elif event == "alive":
-            if still_s := self._stillness.beyond(message):
-                self._give_up_runner(still_s)
-        elif event == "files":
-            self.sent = unpack(message)
-        elif event == "end":
-            files = message.get("artefacts") or []
-            there = (file for file in files if file.get("exists", True) and file.get("fresh", True))
-            self.artefacts = {str(file["path"]): int(file["size"]) for file in there}
-            self.record = exit_record(message["record"])
-            if self.record is None:
-                told = found(message["record"])
-                self.lost = f"node {self.name}: exit.json is not an exit record: found {told}"
-            self.known_at = time.time()
-        elif event in ("lost", "absent"):
-            what = "the runner died without an exit record" if event == "lost" else "the job's folder is gone"
-            self.lost = f"node {self.name}: {what}"
-        self._wake()
+    def _take(self, message: Mapping[str, Any]) -> None:
+        event = decode(message)
+        if isinstance(event, LegEnd) and not self._is_new(event):
+            event = None
+        shown = progress_event(event, step=self.spec.step, node=self.name)
+        match event:
+            case JobLog(leg, text, end):
+                self._resume[leg] = end
+                self.recent = (self.recent + text)[-RECENT:]
+            case JobHang(why):
+                self.hangs = why
+            case RunnerAlive(beat):
+                if still_s := self._stillness.beyond(beat):
+                    self._give_up_runner(still_s)
+            case JobFiles(packed):
+                self.sent = unpack(packed)
+            case JobEnd(record, payload, artefacts):
+                invalid = invalid_exit_message(self.spec, record, payload)
+                self.artefacts, self.record = dict(artefacts), None if invalid else record
+                if invalid:
+                    self.lost = f"node {self.name}: {invalid}"
+                self.known_at = time.time()
+            case JobGone(why):
+                self.lost = f"node {self.name}: {why}"
+        if shown is not None:
+            self._listener(shown)
+        if not isinstance(event, JobLog):
+            self.wake()
 
-    def _take_leg(self, told: Any) -> None:
-        record = exit_record(told)
-        if record is None:
-            return  # closing the attempt reports the line
-        known = record.leg in self.legs  # every new watch repeats all legs
-        self.legs[record.leg] = record
-        if not known:
-            self._say(Kind.LEG, json.dumps({"exit_code": record.exit_code}), leg=record.leg)
+    def _is_new(self, event: LegEnd) -> bool:
+        """Store a leg's record; return whether it was unknown."""
+        if event.record is None or not is_leg_of(event.record, self.spec):
+            return False
+        is_new = event.record.leg not in self.legs
+        self.legs[event.record.leg] = event.record
+        return is_new
 
-    def _say(self, kind: Kind, text: str, *, leg: str = "") -> None:
-        self._listener(Event(kind, text, step=self.spec.step, node=self.name, leg=leg))
+    def _note(self, text: str) -> None:
+        self._listener(Event(Kind.NOTE, text, step=self.spec.step, node=self.name))

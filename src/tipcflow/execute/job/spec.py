@@ -1,5 +1,7 @@
 """A step of the plan -> the job for each node's runner."""
 
+from collections.abc import Sequence
+
 from tipcflow.config.waits import Waits
 from tipcflow.domain import Cluster, Command, Compat, JobCommand, JobSpec, Node, Plan, Step, StepKind
 from tipcflow.execute.job.hang import WAIT_S, progress_of
@@ -28,6 +30,8 @@ def job_spec(
     fence: int,
     hang_s: float = 0.0,
     lease_s: float = Waits().node_lease_s,
+    peers: Sequence[str] = (),
+    framework_probe: bool = False,
 ) -> JobSpec:
     """Return the job of `step` on `node`, without legs that cannot run there.
 
@@ -35,6 +39,8 @@ def job_spec(
         hang_s: seconds of silence after which a training counts as hung; other steps may be silent until their
             deadline.
         lease_s: seconds without a controller after which the node ends the job.
+        peers: addresses of the step's other nodes.
+        framework_probe: whether Python processes load the framework probe.
     """
     legs = [(leg.id, leg.command) for leg in step.legs if not leg.not_run]
     commands = legs or [("", step.commands[node.name])]
@@ -50,8 +56,12 @@ def job_spec(
         workspace=node.workspace,
         host=host_key(node.address),
         root=paths.run_root(node, run),
-        commands=tuple(_job_command(leg, command) for leg, command in commands),
-        env={**job_env(node, run), **({"TIPCFLOW_CONTAINER": name} if name else {})},
+        commands=tuple(_job_command(leg, command, node, run) for leg, command in commands),
+        env={
+            **job_env(node, run),
+            **_pythonpath(commands[0][1], node, run),
+            **({"TIPCFLOW_CONTAINER": name} if name else {}),
+        },
         cpus=node.cpus,
         barrier=step.is_gang,
         deadline_s=step.deadline_s,
@@ -63,13 +73,34 @@ def job_spec(
         hang_wait_s=WAIT_S if step.is_gang else 0.0,
         progress=progress_of(step),
         probe=step.kind in _PROBED,
+        peers=tuple(peers),
+        framework_probe=framework_probe and step.kind is not StepKind.PREPARE,
         container=name,
         container_engine=node.container.engine if node.container else "docker",
     )
 
 
-def _job_command(leg: str, command: Command) -> JobCommand:
-    return JobCommand(leg=leg, text=command.shell, cwd=command.cwd, env=command.env, log=command.log)
+def _job_command(leg: str, command: Command, node: Node, run: str) -> JobCommand:
+    env = {name: _filled(value, node, run) for name, value in command.env.items() if name != "PYTHONPATH"}
+    return JobCommand(leg=leg, text=command.shell, cwd=command.cwd, env=env, log=command.log)
+
+
+def _pythonpath(command: Command, node: Node, run: str) -> dict[str, str]:
+    """Return the PYTHONPATH of a step whose suite has one; the runner extends that of the job."""
+    own = _filled(command.env.get("PYTHONPATH", ""), node, run)
+    return {"PYTHONPATH": ":".join(filter(None, (own, node.env.get("PYTHONPATH"))))} if own else {}
+
+
+def _filled(value: str, node: Node, run: str) -> str:
+    """Return the value of a variable with the folders of the run on the node."""
+    for name, folder in (
+        ("{root}", paths.run_root(node, run)),
+        ("{run}", paths.run_dir(node, run)),
+        ("{cache}", node.cache_folder),
+        ("{agent}", paths.runner_path(node)),
+    ):
+        value = value.replace(name, folder)
+    return value
 
 
 def job_env(node: Node, run: str) -> dict[str, str]:

@@ -1,1 +1,4 @@
-"""Slots of nodes: requested, renewed, released, and claimed on the node."""
+"""Slots of nodes: requested, renewed, released, and claimed on the node.
+
+Public: `keeper`, `messages`.
+"""

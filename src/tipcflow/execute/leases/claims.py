@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from tipcflow.execute.node.nodes import LIVING, Nodes
+from tipcflow.execute.node.nodes import RUNNING_STATES, Nodes
 from tipcflow.execute.node.session import NodeSession
 from tipcflow.remote import claims
 from tipcflow.remote.host_slots import runs_holding, short
@@ -51,17 +51,17 @@ class NodeClaims:
         If there are any, nothing stays claimed. An unreachable node is skipped; its next use reports the error.
         """
         holders: dict[str, set[str]] = defaultdict(set)
-        for lease in self._store.leases():
+        for lease in self._store.leases.all():
             holders[lease.node].add(lease.run)
-        found = self._nodes.each_that_answers(lambda session: self._take(session, holders[session.node.address]))
-        strange = {node: runs for node, runs in found.items() if runs}
+        others = self._nodes.on_reachable(lambda session: self._take(session, holders[session.node.address]))
+        strange = {node: runs for node, runs in others.items() if runs}
         if strange:
             self.give_back()
         return strange
 
     def give_back(self) -> None:
         """Release the claims on all reachable nodes."""
-        self._nodes.each_that_answers(lambda session: session.unclaim(self._run))
+        self._nodes.on_reachable(lambda session: session.unclaim(self._run))
 
     def _take(self, session: NodeSession, holders: Collection[str]) -> set[str]:
         """Return other runs on one node; if there are none, claim its slots."""
@@ -70,12 +70,12 @@ class NodeClaims:
             return set()
         claimed = self._claim(session, slots, ())
         # A run of this database without a lease is over, even if the node still has its claim.
-        if over := set(self._store.known_runs(sorted(claimed))) - set(holders):
+        if over := set(self._store.runs.known(sorted(claimed))) - set(holders):
             claimed = self._claim(session, slots, over)
         if claimed:
             return claimed
         listed = session.list_ours()
-        living = {str(job["job"]).partition("/")[0] for job in listed["jobs"] if job["state"] in LIVING}
+        living = {str(job["job"]).partition("/")[0] for job in listed["jobs"] if job["state"] in RUNNING_STATES}
         own = {self._run, *holders}
         elsewhere = runs_holding(listed, session.node, slots) - {short(run) for run in own | living}
         return (living - own) | elsewhere
@@ -86,4 +86,4 @@ class NodeClaims:
         )
         answer = session.ask_json(command, "take a claim")
         self.fence = max(self.fence, int(answer["fence"]))
-        return {str(one["run"]) for one in answer["others"]}
+        return {str(other["run"]) for other in answer["others"]}

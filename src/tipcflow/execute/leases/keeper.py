@@ -6,8 +6,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from tipcflow.domain import InfraError
-from tipcflow.execute.leases.messages import runs_in_the_way, strangers_words, triggers_of, waiting
+from tipcflow.domain import DatabaseLostError, InfraError
+from tipcflow.domain.numbers.limits import limit
+from tipcflow.execute.leases.messages import runs_in_the_way, triggers_of, unknown_runs_message, waiting
 
 if TYPE_CHECKING:
     from tipcflow.execute.leases.claims import NodeClaims
@@ -35,6 +36,7 @@ class LeaseKeeper:
         ttl_s: lifetime of the lease without renewal, seconds.
         waiter_s: lifetime of the request without a new poll, seconds.
         names: node address -> name, for messages.
+        cancel: set when a user stops the run; this keeper sets it if the database's file is lost.
     """
 
     def __init__(
@@ -78,7 +80,7 @@ class LeaseKeeper:
         try:
             self.fence = self._acquire()
         except BaseException:
-            self._store.leave_queue(self._run)
+            self._store.queue.leave(self._run)
             raise
         self._thread = threading.Thread(target=self._renew, name="lease", daemon=True)
         self._thread.start()
@@ -88,20 +90,22 @@ class LeaseKeeper:
         self._stop.set()
         if self._thread is not None:
             self._thread.join(10)
-        self._store.release_leases(self._run, keep=self.keep)
+        self._store.leases.release(self._run, keep=self.keep)
 
     def _acquire(self) -> int:
         deadline = time.monotonic() + self._wait_s
-        said = ""
+        reported = ""
         while True:
             fence, why = self.try_once()
             if fence is not None:
                 return fence
-            if why != said:
+            if why != reported:
                 self._say(why)
-                said = why
+                reported = why
             if time.monotonic() >= deadline:
-                raise InfraError(late_words(self._wait_s, why), hint="`tipcflow nodes` shows which runs hold them")
+                raise InfraError(
+                    timeout_message(self._wait_s, why), hint="`tipcflow nodes` shows which runs hold them"
+                )
             # Runs far back in the queue poll less often, because each poll locks the queue.
             if self._cancel.wait(ASK_EVERY_S * min(self._position, SLOWEST)):
                 raise InfraError("stopped while waiting for slots")
@@ -119,9 +123,9 @@ class LeaseKeeper:
             place = self._place()
         if place.free:
             if strange := self._strange():
-                return None, strangers_words(strange, self._names)
+                return None, unknown_runs_message(strange, self._names)
             seen = 0 if self._claims is None else self._claims.fence
-            fence = self._store.acquire_leases(
+            fence = self._store.leases.acquire(
                 self._run, self._slots, owner=self._owner, ttl_s=self._ttl_s, above=seen
             )
             if fence is not None:
@@ -130,13 +134,13 @@ class LeaseKeeper:
                 self._claims.give_back()
             place = self._place()  # a request with higher rank arrived in between
         if not queue:
-            self._store.leave_queue(self._run)
+            self._store.queue.leave(self._run)
         triggers = triggers_of(self._store, runs_in_the_way(place))
         self._position = place.position
         return None, waiting(place, triggers, self._names)
 
     def _place(self) -> "Place":
-        return self._store.queue_for_leases(self._run, self._slots, owner=self._owner, ttl_s=self._waiter_s)
+        return self._store.queue.join(self._run, self._slots, owner=self._owner, ttl_s=self._waiter_s)
 
     def _freed(self, held: "Iterable[Lease]") -> bool:
         """Drop expired leases of nodes that were listed and have nothing of that run; return whether there were
@@ -148,7 +152,7 @@ class LeaseKeeper:
                 gone[lease.node, lease.run].append(lease)
         for (node, run), leases in gone.items():
             if self._may_look(f"{node} {run}") and self._empty(node, run):
-                dropped += self._store.drop_expired(leases)
+                dropped += self._store.leases.drop_expired(leases)
         return bool(dropped)
 
     def _strange(self) -> Mapping[str, set[str]]:
@@ -171,19 +175,21 @@ class LeaseKeeper:
     def _renew(self) -> None:
         while not self._stop.wait(self._ttl_s / 3):
             try:
-                if self._store.renew_leases(self._run, ttl_s=self._ttl_s):
+                if self._store.leases.renew(self._run, ttl_s=self._ttl_s):
                     continue
                 # The lease expired, after a suspend or a database outage: acquire it again if it is still free.
-                again = self._store.acquire_leases(self._run, self._slots, owner=self._owner, ttl_s=self._ttl_s)
+                again = self._store.leases.acquire(self._run, self._slots, owner=self._owner, ttl_s=self._ttl_s)
                 if again is None:
                     self._say(
                         "the lease on the nodes' slots was lost to another run; the nodes still lock the slots"
                     )
+            except DatabaseLostError:
+                self._cancel.set()  # ends the jobs; the next use of the database reports the error
+                return
             except Exception as error:  # a short database outage must not end the run
                 self._say(f"the lease could not be renewed: {error}")
 
 
-def late_words(wait_s: float, why: str) -> str:
+def timeout_message(wait_s: float, why: str) -> str:
     """Return the message for a run whose waiting time is over."""
-    time_words = f"{wait_s:.0f} s" if wait_s < 600 else f"{wait_s / 60:.0f} min"
-    return f"no free slots within {time_words}: {why}"
+    return f"no free slots within {limit(wait_s)}: {why}"

@@ -1,9 +1,10 @@
 """Messages about why a run waits for slots: for the terminal, task logs and the table of nodes."""
 
-import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
+
+from tipcflow.report.text.units import utc
 
 if TYPE_CHECKING:
     from tipcflow.domain import Cluster
@@ -26,27 +27,27 @@ def waiting(place: "Place", triggers: Mapping[str, str], names: Mapping[str, str
 def obstacles(place: "Place", triggers: Mapping[str, str], names: Mapping[str, str]) -> list[str]:
     """Return what blocks a request: the slots, and the runs that hold them or are next in line for them."""
     held = [
-        f"{slots_words(slots, names)}: held by {_run(run, triggers)} since {clock(since)}"
+        f"{format_slots(slots, names)}: held by {_run(run, triggers)} since {clock(since)}"
         + (f", lease ran out at {clock(ends)}" if ends <= place.at else "")
         for (run, since, ends), slots in _held(place).items()
     ]
     kept = _kept(place)
     if kept and place.ahead:
         run = _run(place.ahead[0].run, triggers)
-        held.append(f"{slots_words(kept, names)}: reserved for {run}, which is ahead in the queue")
+        held.append(f"{format_slots(kept, names)}: reserved for {run}, which is ahead in the queue")
     return held
 
 
-def strangers_words(found: Mapping[str, Iterable[str]], names: Mapping[str, str]) -> str:
+def unknown_runs_message(runs_by_node: Mapping[str, Iterable[str]], names: Mapping[str, str]) -> str:
     """Return one line about nodes that are free in this database but have running processes of unknown runs."""
     lines = [
         f"{names.get(node, node)}: run {', run '.join(sorted(runs))} has no lease in this database"
-        for node, runs in sorted(found.items())
+        for node, runs in sorted(runs_by_node.items())
     ]
     return f"waiting for {'; '.join(lines)}: other controller or leftover (see `tipcflow nodes`)"
 
 
-def slots_words(slots: Iterable[Slot], names: Mapping[str, str]) -> str:
+def format_slots(slots: Iterable[Slot], names: Mapping[str, str]) -> str:
     """Return for example `node-1 slots 0-3, node-2 slot 0`."""
     by_node: dict[str, list[int]] = defaultdict(list)
     for node, slot in sorted(set(slots)):
@@ -59,12 +60,12 @@ def slots_words(slots: Iterable[Slot], names: Mapping[str, str]) -> str:
 
 def triggers_of(store: "Store", runs: Iterable[str]) -> dict[str, str]:
     """Return run -> trigger source."""
-    return {run.id: run.trigger for run in store.known_runs(sorted(set(runs))).values()}
+    return {run.id: run.trigger for run in store.runs.known(sorted(set(runs))).values()}
 
 
 def runs_in_the_way(place: "Place") -> set[str]:
     """Return the runs that `waiting` names."""
-    return {lease.run for lease in place.held} | {one.run for one in place.ahead}
+    return {lease.run for lease in place.held} | {request.run for request in place.ahead}
 
 
 def names_of(*clusters: "Cluster") -> dict[str, str]:
@@ -74,7 +75,7 @@ def names_of(*clusters: "Cluster") -> dict[str, str]:
 
 def clock(epoch: float) -> str:
     """Format a time as everywhere in tipcflow."""
-    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(epoch))
+    return f"{utc(epoch)} UTC"
 
 
 def _held(place: "Place") -> dict[tuple[str, float, float], list[Slot]]:
@@ -86,7 +87,7 @@ def _held(place: "Place") -> dict[tuple[str, float, float], list[Slot]]:
 
 def _kept(place: "Place") -> set[Slot]:
     """Return the free slots that a request ahead in the queue wants."""
-    wanted = {slot for one in place.ahead for slot in one.slots} & set(place.request.slots)
+    wanted = {slot for request in place.ahead for slot in request.slots} & set(place.request.slots)
     return wanted - {(lease.node, lease.slot) for lease in place.held}
 
 

@@ -1,1 +1,4 @@
-"""One node: sessions, file transfer, environment, health, containers, preflight."""
+"""One node: sessions, file transfer, environment, health, containers, preflight.
+
+Public: `health`, `preflight`, `session`.
+"""

@@ -32,11 +32,11 @@ def usable_image(transport: Transport, node: Node) -> str:
     command = containers.check_container(node, container)
     done = transport.run(command, timeout=PULL_S if container.pull else CHECK_S)
     if done.exit_code == 0:
-        told = done.stdout.decode(errors="replace").split()
-        return f"{container.image} ({told[-1][:19]})" if told else container.image
-    said = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
+        words = done.stdout.decode(errors="replace").split()
+        return f"{container.image} ({words[-1][:19]})" if words else container.image
+    lines = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
     raise InfraError(
-        f"node {node.name} cannot run its container: {said[-1] if said else f'exit code {done.exit_code}'}",
+        f"node {node.name} cannot run its container: {lines[-1] if lines else f'exit code {done.exit_code}'}",
         node=node.name,
         hint=_hint(container, done.exit_code),
     )

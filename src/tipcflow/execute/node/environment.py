@@ -35,8 +35,8 @@ def environment_class(
     ).key
 
 
-def _joined(several: set[str]) -> str:
-    return "+".join(sorted(several))
+def _joined(values: set[str]) -> str:
+    return "+".join(sorted(values))
 
 
 def _hardware(fact: NodeFacts, device: str) -> str:

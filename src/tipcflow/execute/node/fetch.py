@@ -38,7 +38,7 @@ _WEIGHTS = frozenset(
 )
 
 
-class Twice(Protocol):
+class RetryOnce(Protocol):
     """Runs an operation over a node's connection, and a second time over a new connection if the first breaks."""
 
     def __call__(self, do: Callable[[Transport], T], /) -> T:
@@ -88,7 +88,7 @@ class FolderFetch:
 
     def __init__(
         self,
-        twice: Twice,
+        twice: RetryOnce,
         *,
         node: str,
         root: str,
@@ -107,34 +107,36 @@ class FolderFetch:
         Raises:
             InfraError: the node is unreachable, or a name leads out of the folder; fetched files stay.
         """
-        found = Fetched()
+        fetched = Fetched()
         wanted = [self._inside(name) for name in names]
-        found.listed |= self._keep_sent(wanted)
+        fetched.listed |= self._keep_sent(wanted)
         for some in portions([name for name in wanted if name not in self._sent]):
             for name, listed in self._list(some).items():
-                self._take(name, listed, found)
-        return found
+                self._take(name, listed, fetched)
+        return fetched
 
-    def _take(self, name: str, listed: Listed, found: Fetched) -> None:
+    def _take(self, name: str, listed: Listed, fetched: Fetched) -> None:
         """Fetch one of the listed files and record the result."""
         if listed.special:
-            found.spoiled.append(f"{name} of node {self._node} is lost: skipped, not a regular file")
+            fetched.spoiled.append(
+                f"{name} of node {self._node} is lost: skipped, not a regular file ({listed.special})"
+            )
             return
         if not listed.readable:
-            found.spoiled.append(
+            fetched.spoiled.append(
                 f"{name} of node {self._node} could not be fetched: not readable for the node's user"
             )
             return
-        now = self._one(name, listed)
-        found.listed[name] = now or listed
+        now = self._fetch_one(name, listed)
+        fetched.listed[name] = now or listed
         if now is None:
-            found.spoiled.append(
+            fetched.spoiled.append(
                 f"{name} of node {self._node} could not be fetched: the received content differs twice "
                 "from the file on the node (SHA-256)"
             )
         elif now.size > self._limit:
             # The rest of a truncated log is unknown: a step with such a log does not pass.
-            (found.notes if Path(name).suffix in _WEIGHTS else found.spoiled).append(
+            (fetched.notes if Path(name).suffix in _WEIGHTS else fetched.spoiled).append(
                 f"{name} on node {self._node} has {now.size} bytes: only the first {self._limit} were fetched "
                 "(limit TIPCFLOW_LOG_LIMIT_MB)"
             )
@@ -161,7 +163,7 @@ class FolderFetch:
         """List the files on the node; small ones are fetched with the listing."""
         return self._twice(lambda transport: transport.get_many(self._root, names, self._local, limit=self._limit))
 
-    def _one(self, name: str, listed: Listed) -> Listed | None:
+    def _fetch_one(self, name: str, listed: Listed) -> Listed | None:
         """Fetch a file; return the node's entry for it, None if the content differed twice."""
         for _ in range(2):
             if self._has(name, listed) or self._get(name, listed):
@@ -227,8 +229,10 @@ def changed_since(local: Path, listed: Mapping[str, Listed], *, node: str, limit
         limit: number of bytes that listed hashes cover.
     """
     try:
-        told = json.loads((local / "artefacts.json").read_text())
-        ended = {str(one["path"]): str(one["sha256"]) for one in told if one.get("sha256")}
+        artefacts = json.loads((local / "artefacts.json").read_text())
+        ended = {
+            str(artefact["path"]): str(artefact["sha256"]) for artefact in artefacts if artefact.get("sha256")
+        }
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return []
     return [
@@ -245,8 +249,12 @@ def listed_artefacts(local: Path) -> list[str] | None:
         local: folder of the job's files on this machine.
     """
     try:
-        told = json.loads((local / "artefacts.json").read_text())
-        return [str(one["path"]) for one in told if one.get("exists", True) and one.get("fresh", True)]
+        artefacts = json.loads((local / "artefacts.json").read_text())
+        return [
+            str(artefact["path"])
+            for artefact in artefacts
+            if artefact.get("exists", True) and artefact.get("fresh", True)
+        ]
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 

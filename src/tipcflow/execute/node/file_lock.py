@@ -1,14 +1,14 @@
 """A lock file for processes that share a folder, with a timeout."""
 
 import contextlib
-import fcntl
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from filelock import FileLock, Timeout
+
 from tipcflow.domain import InfraError
 
-_LOOK_S = 0.2
+_POLL_S = 0.2
 
 
 @contextlib.contextmanager
@@ -19,17 +19,16 @@ def locked(path: Path, *, seconds: float) -> Iterator[None]:
         InfraError: another process holds the lock for longer than `seconds`.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    deadline = time.monotonic() + seconds
-    with path.open("a") as file:
-        while True:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    raise InfraError(
-                        f"{path} was locked for {seconds:.0f} s",
-                        hint="another tipcflow process holds the lock, possibly on another machine",
-                    ) from None
-                time.sleep(_LOOK_S)
+    # A file system without flock (ENOSYS) is an error: a lock file of another kind would outlive a killed process.
+    lock = FileLock(path, timeout=seconds, poll_interval=_POLL_S, fallback_to_soft=False)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise InfraError(
+            f"{path} was locked for {seconds:.0f} s",
+            hint="another tipcflow process holds the lock, possibly on another machine",
+        ) from None
+    try:
         yield
+    finally:
+        lock.release()

@@ -7,13 +7,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 from tipcflow.domain import Frozen, InfraError, Node, NodeFacts
 from tipcflow.execute.node.link import Connect
-from tipcflow.execute.node.nodes import LIVING
+from tipcflow.execute.node.nodes import RUNNING_STATES
 from tipcflow.execute.node.session import NodeSession
+from tipcflow.report.text.units import size
 from tipcflow.transport.connect import connect as connect_from_here
 
 AT_ONCE = 16
-# A suite with its data needs a few GB; below this limit, runs will be refused soon.
-LOW_DISK_BYTES = 5_000_000_000
+# A suite with its data needs a few GiB; below this limit, runs will be refused soon.
+LOW_DISK_BYTES = 5 << 30
 # Logs of several nodes are compared by time, and certificates also depend on correct clocks.
 SKEW_S = 2.0
 
@@ -47,23 +48,23 @@ class NodeLook(Frozen):
         """Return messages about problems for runs on the node; empty if it is healthy."""
         if self.unreachable:
             return [self.unreachable + (f" ({self.hint})" if self.hint else "")]
-        facts, found = self.facts, []
+        facts, messages = self.facts, []
         if facts is None:
             return []
         if "machine" not in facts.unfinished and facts.disk_free_bytes < LOW_DISK_BYTES:
-            found.append(f"only {facts.disk_free_bytes / 1e9:.1f} GB of disk are free")
+            messages.append(f"only {size(facts.disk_free_bytes)} of disk free")
         if abs(facts.clock_skew_s) > SKEW_S:
             ahead = "ahead" if facts.clock_skew_s > 0 else "behind"
-            found.append(f"its clock is {abs(facts.clock_skew_s):.0f} s {ahead}")
+            messages.append(f"clock is {abs(facts.clock_skew_s):.0f} s {ahead}")
         known_gpus = self.node.device == "gpu" and "gpus" not in facts.unfinished
         if known_gpus and len(facts.gpus) < self.node.slots:
-            found.append(f"it shows {len(facts.gpus)} GPUs, its cluster file says {self.node.slots}")
+            messages.append(f"{len(facts.gpus)} GPUs found, {self.node.slots} slots configured")
         if facts.unfinished:
-            found.append(f"it did not report in time: {', '.join(facts.unfinished)}")
-        return found
+            messages.append(f"no report in time: {', '.join(facts.unfinished)}")
+        return messages
 
 
-def look_at(nodes: Sequence[Node], connect: Connect = connect_from_here) -> list[NodeLook]:
+def check_health(nodes: Sequence[Node], connect: Connect = connect_from_here) -> list[NodeLook]:
     """Check all nodes concurrently; installs the node runner in their workspaces and changes nothing else."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
         return list(pool.map(lambda node: _look(node, connect), nodes))
@@ -71,12 +72,12 @@ def look_at(nodes: Sequence[Node], connect: Connect = connect_from_here) -> list
 
 def runs_there(listed: dict[str, list[dict[str, object]]]) -> dict[str, set[str]]:
     """Return run -> its jobs that are running or have processes, from the listing of a node's runner."""
-    jobs = {str(job["job"]) for job in listed["jobs"] if job["state"] in LIVING}
+    jobs = {str(job["job"]) for job in listed["jobs"] if job["state"] in RUNNING_STATES}
     jobs |= {str(process["job"]) for process in listed["processes"]}
-    found: dict[str, set[str]] = {}
+    jobs_by_run: dict[str, set[str]] = {}
     for job in jobs:
-        found.setdefault(job.partition("/")[0], set()).add(job)
-    return found
+        jobs_by_run.setdefault(job.partition("/")[0], set()).add(job)
+    return jobs_by_run
 
 
 def _look(node: Node, connect: Connect) -> NodeLook:
@@ -85,9 +86,7 @@ def _look(node: Node, connect: Connect) -> NodeLook:
             session.prepare()
             facts, listed, claims = session.facts({}), session.list_ours(), session.unclaim()
         except InfraError as error:
-            return NodeLook(
-                node=node, unreachable=error.message.removeprefix(f"node {node.name}: "), hint=error.hint
-            )
+            return NodeLook(node=node, unreachable=error.detail, hint=error.hint)
     processes = Counter(str(process["job"]).partition("/")[0] for process in listed["processes"])
     jobs = {run: tuple(sorted(names)) for run, names in runs_there(listed).items()}
     return NodeLook(node=node, facts=facts, jobs=jobs, processes=dict(processes), claims=claims)

@@ -8,7 +8,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Sent:
+class InlineFiles:
     """Files that need not be fetched.
 
     Attributes:
@@ -20,19 +20,19 @@ class Sent:
     root: Mapping[str, bytes | None] = field(default_factory=dict)
 
 
-NOTHING_SENT = Sent()
+NO_INLINE_FILES = InlineFiles()
 
 
-def unpack(message: Mapping[str, Any]) -> Sent:
+def unpack(message: Mapping[str, Any]) -> InlineFiles:
     """Unpack the runner's event `files`. Files whose content differs from the node's CRC-32 are left out."""
-    return Sent(job=_files(message.get("job")), root=_files(message.get("root")))
+    return InlineFiles(job=_files(message.get("job")), root=_files(message.get("root")))
 
 
 def _files(packed: Any) -> dict[str, bytes | None]:
-    found: dict[str, bytes | None] = {}
+    files: dict[str, bytes | None] = {}
     for name, file in dict(packed or {}).items():
         if file is None:
-            found[str(name)] = None
+            files[str(name)] = None
             continue
         crc, text = file
         try:
@@ -40,5 +40,5 @@ def _files(packed: Any) -> dict[str, bytes | None]:
         except ValueError:
             continue
         if binascii.crc32(data) == crc:
-            found[str(name)] = data
-    return found
+            files[str(name)] = data
+    return files

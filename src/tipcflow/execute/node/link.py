@@ -99,7 +99,7 @@ class NodeLink:
             self._transport.close()
             self._transport = None
 
-    def twice(self, do: Callable[[Transport], T], *, patience_s: float = float("inf")) -> T:
+    def retry_once(self, do: Callable[[Transport], T], *, patience_s: float = float("inf")) -> T:
         """Run an operation over the connection, and again over a new connection if it broke.
 
         Every operation may run twice: files are written atomically, and a started job is found again.

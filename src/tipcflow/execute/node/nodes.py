@@ -8,8 +8,9 @@ from typing import Any, TypeVar
 
 from tipcflow.config.waits import Waits
 from tipcflow.domain import Attempt, Cluster, InfraError, JobSpec, NodeFacts, StoppedBy
+from tipcflow.domain.build import FrameworkBuild
 from tipcflow.execute.node.fetch import Fetched
-from tipcflow.execute.node.inline_files import NOTHING_SENT, Sent
+from tipcflow.execute.node.inline_files import NO_INLINE_FILES, InlineFiles
 from tipcflow.execute.node.link import Connect
 from tipcflow.execute.node.session import NodeSession
 from tipcflow.remote import ports
@@ -18,7 +19,7 @@ from tipcflow.transport.connect import connect as connect_from_here
 
 T = TypeVar("T")
 # States of a job with a running runner (docs/reference/job-folder.md).
-LIVING = ("staging", "staged", "running")
+RUNNING_STATES = ("staging", "staged", "running")
 
 
 class Nodes:
@@ -66,7 +67,7 @@ class Nodes:
         """
         self._each(NodeSession.prepare)
 
-    def connect_what_can_be(self) -> None:
+    def connect_reachable(self) -> None:
         """Connect to every reachable node for `clean`, which reports the unreachable ones."""
 
         def one(session: NodeSession) -> None:
@@ -94,45 +95,43 @@ class Nodes:
         tables = self._each(lambda session: session.ask(ports.list_ports(), "list its ports"))
         return {port for table in tables for port in ports.ports_in(table.decode(errors="replace"))}
 
-    def deploy(self, run: str, archive: bytes, sha256: str) -> None:
-        """Install the suite's code on every node."""
-        self._each(lambda session: session.deploy(run, archive, sha256))
+    def deploy(self, run: str, archive: bytes, sha256: str, *, cached: bool = False) -> None:
+        """Install the suite's code on every node; `cached`: downloads of its scripts are kept there."""
+        self._each(lambda session: session.deploy(run, archive, sha256, cached=cached))
 
-    def start(self, specs: Sequence[JobSpec]) -> list[dict[str, Any]]:
-        """Start the jobs of several nodes concurrently, or find them; return the runners' responses.
-
-        Raises:
-            InfraError: the first error, in that order.
-        """
-        return self._at_once(specs, lambda spec: self[spec.node].start(spec))
-
-    def go(self, specs: Sequence[JobSpec]) -> None:
-        """Send `go` to several staged jobs concurrently."""
-        self._at_once(specs, lambda spec: self[spec.node].go(spec))
+    def put_wheel(self, file: Path, build: FrameworkBuild) -> None:
+        """Copy the wheel of a framework build into the cache of every node, unless it is there."""
+        self._each(lambda session: session.put_wheel(file, build))
 
     def stop(self, specs: Sequence[JobSpec], reason: str, by: StoppedBy) -> dict[str, str]:
         """Request the end of several jobs; return node -> error for failed requests."""
 
-        def one(spec: JobSpec) -> str:
+        def stop_job(spec: JobSpec) -> str:
             try:
                 self[spec.node].stop(spec, reason, by)
             except InfraError as error:
                 return str(error)
             return ""
 
-        answers = self._at_once(specs, one)
-        return {spec.node: said for spec, said in zip(specs, answers, strict=True) if said}
+        answers = self._at_once(specs, stop_job)
+        return {spec.node: message for spec, message in zip(specs, answers, strict=True) if message}
 
     def fetch(
-        self, spec: JobSpec, artefacts: Iterable[str] | None, local: Path, *, limit: int, sent: Sent = NOTHING_SENT
+        self,
+        spec: JobSpec,
+        artefacts: Iterable[str] | None,
+        local: Path,
+        *,
+        limit: int,
+        sent: InlineFiles = NO_INLINE_FILES,
     ) -> Fetched:
         """Fetch a job's logs and artefacts; see NodeSession.fetch."""
         return self._sessions[spec.node].fetch(spec, artefacts, local, limit=limit, sent=sent)
 
-    def holds_nothing_of(self, node: str, run: str) -> bool:
+    def has_nothing_of(self, node: str, run: str) -> bool:
         """Whether the node of that address was listed and has nothing of that run; False if it cannot be
         listed."""
-        session = next(one for one in self._sessions.values() if one.node.address == node)
+        session = next(session for session in self._sessions.values() if session.node.address == node)
         try:
             listed = session.list_ours()
         except InfraError:
@@ -141,10 +140,10 @@ class Nodes:
             return False
         return not any(str(process["job"]).startswith(f"{run}/") for process in listed["processes"])
 
-    def each_that_answers(self, task: Callable[[NodeSession], T]) -> dict[str, T]:
+    def on_reachable(self, task: Callable[[NodeSession], T]) -> dict[str, T]:
         """Return node address -> result of the task; unreachable nodes are left out."""
 
-        def one(session: NodeSession) -> list[T]:
+        def run_task(session: NodeSession) -> list[T]:
             try:
                 return [task(session)]
             except InfraError:
@@ -152,8 +151,8 @@ class Nodes:
 
         sessions = list(self._sessions.values())
         with ThreadPoolExecutor(len(sessions)) as pool:
-            found = zip(sessions, pool.map(one, sessions), strict=True)
-            return {session.node.address: answers[0] for session, answers in found if answers}
+            pairs = zip(sessions, pool.map(run_task, sessions), strict=True)
+            return {session.node.address: answers[0] for session, answers in pairs if answers}
 
     def clean(self, run: str) -> list[str]:
         """List every node, end what is left of the run, and report it; never raises.
@@ -169,9 +168,9 @@ class Nodes:
                 left = [p for p in listed["processes"] if str(p["job"]).startswith(f"{run}/")]
                 stayed: list[str] = []
                 for job in sorted({str(process["job"]) for process in left}):
-                    stayed += stayed_of(session.reap(job))
+                    stayed += remaining_messages(session.reap(job))
                 if any(helper.get("over") for helper in listed.get("helpers", ())):
-                    stayed += stayed_of(session.end_helpers())
+                    stayed += remaining_messages(session.end_helpers())
                 if stayed:
                     # Its slots stay leased: the next run must not start beside it.
                     self.unlisted.add(session.node.address)
@@ -183,8 +182,8 @@ class Nodes:
                 return f"node {name} could not be listed for leftovers: {error.message}"
             if not left:
                 return ""
-            said = ", ".join(f"{process['pid']} ({str(process['cmdline'])[:60]})" for process in left)
-            return f"processes of the run were left on node {name} and were ended: {said}"
+            processes = ", ".join(f"{process['pid']} ({str(process['cmdline'])[:60]})" for process in left)
+            return f"processes of the run were left on node {name} and were ended: {processes}"
 
         # Includes nodes whose connection was lost: they are contacted over a new one.
         connected = [session for session in self._sessions.values() if session.was_connected]
@@ -217,14 +216,14 @@ class Nodes:
             return [future.result() for future in futures]
 
 
-def stayed_of(answer: Mapping[str, Any]) -> list[str]:
+def remaining_messages(answer: Mapping[str, Any]) -> list[str]:
     """Return messages about what the runner's `reap` could not end."""
     stayed = [
         f"pid {process['pid']} ({str(process.get('cmdline', ''))[:60]}, user {process.get('user', '?')})"
         for process in answer["left"]
     ]
     return stayed + [
-        f"container {one['container']} ({one['message']})"
-        for one in answer.get("containers", ())
-        if not one["removed"]
+        f"container {container['container']} ({container['message']})"
+        for container in answer.get("containers", ())
+        if not container["removed"]
     ]

@@ -6,6 +6,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.version import InvalidVersion, Version
 
 from tipcflow.domain import Cluster, ConfigError, InfraError, Node, NodeFacts
+from tipcflow.report.text.units import size
 
 # Space for a lite run's archive, data, checkpoints and logs; a step may need more (JobSpec.min_free_bytes).
 MIN_FREE_BYTES = 256 * 1024 * 1024
@@ -54,8 +55,8 @@ def check_nodes(
         _check_node(cluster.node(fact.node), fact, framework=framework, requirement=requirement)
     versions = {fact.framework_version for fact in facts}
     if len(versions) > 1:
-        said = ", ".join(f"{fact.node} has {fact.framework_version or 'none'}" for fact in facts)
-        raise InfraError(f"the nodes have different {framework} versions: {said}")
+        details = ", ".join(f"{fact.node} has {fact.framework_version or 'none'}" for fact in facts)
+        raise InfraError(f"the nodes have different {framework} versions: {details}")
     return [
         f"the clock of node {fact.node} is {fact.clock_skew_s:+.0f} s off"
         for fact in facts
@@ -87,9 +88,9 @@ def _check_node(node: Node, fact: NodeFacts, *, framework: str, requirement: Req
     if requirement is not None:
         _check_requirement(node, fact, requirement)
     if fact.disk_free_bytes and fact.disk_free_bytes < MIN_FREE_BYTES:
-        free, need = fact.disk_free_bytes // 2**20, MIN_FREE_BYTES // 2**20
+        free, need = size(fact.disk_free_bytes), size(MIN_FREE_BYTES)
         raise InfraError(
-            f"node {node.name}: the disk of {node.workspace} is full: {free} MiB free, {need} MiB needed",
+            f"node {node.name}: the disk of {node.workspace} is full: {free} free, {need} needed",
             node=node.name,
         )
     if node.device == "gpu" and len(fact.gpus) < node.slots:
@@ -100,7 +101,8 @@ def _check_node(node: Node, fact: NodeFacts, *, framework: str, requirement: Req
         )
 
 
-def _check_requirement(node: Node, fact: NodeFacts, requirement: Requirement) -> None:
+def installed_version(fact: NodeFacts, requirement: Requirement) -> str | None:
+    """Return the version of a distribution on a node; None if it is not known there."""
     installed = {name.lower().replace("_", "-"): version for name, version in fact.packages.items()}
     if fact.framework:
         # A framework is detected by its import name and required by its distribution name.
@@ -108,7 +110,11 @@ def _check_requirement(node: Node, fact: NodeFacts, requirement: Requirement) ->
         installed.setdefault(distribution, fact.framework_version)
     wanted = requirement.name.lower().replace("_", "-")
     # paddlepaddle-gpu is the same framework as paddlepaddle, built for another device.
-    version = installed.get(wanted) or installed.get(f"{wanted}-gpu") or installed.get(wanted.removesuffix("-gpu"))
+    return installed.get(wanted) or installed.get(f"{wanted}-gpu") or installed.get(wanted.removesuffix("-gpu"))
+
+
+def _check_requirement(node: Node, fact: NodeFacts, requirement: Requirement) -> None:
+    version = installed_version(fact, requirement)
     try:
         fits = version is not None and requirement.specifier.contains(Version(version), prereleases=True)
     except InvalidVersion:

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from tipcflow.domain import InfraError, JobSpec, NodeFacts, StoppedBy
+from tipcflow.domain.build import FrameworkBuild
 from tipcflow.execute.node.containers import usable_image
 from tipcflow.execute.node.fetch import Fetched, FolderFetch, changed_since, listed_artefacts
-from tipcflow.execute.node.inline_files import NOTHING_SENT, Sent
+from tipcflow.execute.node.inline_files import NO_INLINE_FILES, InlineFiles
 from tipcflow.execute.node.link import NodeLink
 from tipcflow.remote import claims, commands, paths
 from tipcflow.remote.bundle import runner_bytes
@@ -21,9 +22,11 @@ from tipcflow.remote.fetching import list_matching
 from tipcflow.remote.runner.outputs import is_secret
 from tipcflow.transport import Transport
 
-ASK_S = 30.0
+QUERY_S = 30.0
 # Cleanup waits no longer than this for a lost node: maintenance repeats it later.
-BRIEFLY_S = 10.0
+SHORT_QUERY_S = 10.0
+# A wheel of Paddle for GPUs has 2 GB.
+WHEEL_S = 1800.0
 JOB_FILES = (
     "samples.jsonl",
     "exit.json",
@@ -61,21 +64,37 @@ class NodeSession(NodeLink):
         """
         image = usable_image(self.transport, self._node)
         before = time.time()
-        told = self.ask_json(commands.facts(self._node, peers), "report its facts")
+        reported = self.ask_json(commands.facts(self._node, peers), "report its facts")
         middle = (before + time.time()) / 2
-        clock = float(told.pop("clock", 0.0) or 0.0)
-        told = {key: value for key, value in told.items() if key in NodeFacts.model_fields}
+        clock = float(reported.pop("clock", 0.0) or 0.0)
+        reported = {key: value for key, value in reported.items() if key in NodeFacts.model_fields}
         if image:
-            told["container"] = image
+            reported["container"] = image
         skew = round(clock - middle, 3) if clock else 0.0
-        return NodeFacts.model_validate({**told, "node": self._node.name, "clock_skew_s": skew})
+        return NodeFacts.model_validate({**reported, "node": self._node.name, "clock_skew_s": skew})
 
-    def deploy(self, run: str, archive: bytes, sha256: str) -> None:
-        """Install the suite's code and the run's interpreter shims."""
+    def deploy(self, run: str, archive: bytes, sha256: str, *, cached: bool = False) -> None:
+        """Install the suite's code and the run's interpreter shims.
+
+        Args:
+            cached: whether downloads of the suite's scripts are kept in the node's cache.
+        """
         remote = paths.suite_archive(self._node, sha256)
         self._put_once(archive, remote)
         self.ask(commands.unpack(self._node, run, sha256), "unpack the suite", timeout=300)
         self.ask(commands.make_shims(self._node, run), "create the run's python")
+        if cached:
+            self.ask(commands.make_download_shim(self._node, run), "create the run's wget")
+
+    def put_wheel(self, file: Path, build: FrameworkBuild) -> None:
+        """Copy the wheel of a framework build into the node's cache, unless it is there."""
+        remote = paths.wheel(self._node, build)
+
+        def put(transport: Transport) -> None:
+            if transport.run(commands.has_file(remote, build.sha256), timeout=WHEEL_S).exit_code != 0:
+                transport.put(file, remote, timeout=WHEEL_S)
+
+        self.retry_once(put)
 
     def inherit(self, run: str, of: str, sha256: str, *, needs: Sequence[str], without: Sequence[str]) -> None:
         """Use the files that another run of the same code left as the run's root; see commands.inherit."""
@@ -95,7 +114,9 @@ class NodeSession(NodeLink):
 
     def stop(self, spec: JobSpec, reason: str, by: StoppedBy) -> None:
         """Request the end of the job from its runner."""
-        self.ask(commands.stop(self._node, self._job(spec), reason, by), f"stop {spec.step}", patience_s=BRIEFLY_S)
+        self.ask(
+            commands.stop(self._node, self._job(spec), reason, by), f"stop {spec.step}", patience_s=SHORT_QUERY_S
+        )
 
     def poll(self, spec: JobSpec) -> dict[str, Any]:
         """State, heartbeat, exit record and legs of the job."""
@@ -133,7 +154,9 @@ class NodeSession(NodeLink):
         input: bytes = b"",  # noqa: A002
     ) -> Iterator[dict[str, Any]]:
         heard = False
-        with self.transport.stream(command, input=input, timeout=timeout, first=ASK_S if input else 0.0) as lines:
+        with self.transport.stream(
+            command, input=input, timeout=timeout, first=QUERY_S if input else 0.0
+        ) as lines:
             for line in lines:
                 heard = True
                 yield self._json(line)
@@ -148,12 +171,12 @@ class NodeSession(NodeLink):
 
     def list_ours(self) -> dict[str, Any]:
         """Return the processes and jobs of the workspace on the node."""
-        return self.ask_json(commands.list_ours(self._node), "list its processes", patience_s=BRIEFLY_S)
+        return self.ask_json(commands.list_ours(self._node), "list its processes", patience_s=SHORT_QUERY_S)
 
     def reap(self, job: str = "", by: StoppedBy = StoppedBy.CONTROLLER) -> dict[str, Any]:
         """End the processes of `job` (run/step/attempt), or of all jobs that have ended."""
         return self.ask_json(
-            commands.reap(self._node, job=job, by=by), "end leftover processes", patience_s=BRIEFLY_S
+            commands.reap(self._node, job=job, by=by), "end leftover processes", patience_s=SHORT_QUERY_S
         )
 
     def end_stuck(self, spec: JobSpec) -> None:
@@ -166,17 +189,23 @@ class NodeSession(NodeLink):
 
     def unclaim(self, run: str = "") -> dict[str, str]:
         """Release a run's claim; return run -> owner of the remaining claims."""
-        told = self.ask_json(claims.unclaim(self._node, run), "list its claims", patience_s=BRIEFLY_S)
-        return {str(one["run"]): str(one.get("owner", "")) for one in told["others"]}
+        answer = self.ask_json(claims.unclaim(self._node, run), "list its claims", patience_s=SHORT_QUERY_S)
+        return {str(claim["run"]): str(claim.get("owner", "")) for claim in answer["others"]}
 
     def remove_run(self, run: str) -> None:
         """Remove the folders of the run."""
         self.ask(
-            commands.remove_run(self._node, run), "remove the run's folder", timeout=120, patience_s=BRIEFLY_S
+            commands.remove_run(self._node, run), "remove the run's folder", timeout=120, patience_s=SHORT_QUERY_S
         )
 
     def fetch(
-        self, spec: JobSpec, artefacts: Iterable[str] | None, local: Path, *, limit: int, sent: Sent = NOTHING_SENT
+        self,
+        spec: JobSpec,
+        artefacts: Iterable[str] | None,
+        local: Path,
+        *,
+        limit: int,
+        sent: InlineFiles = NO_INLINE_FILES,
     ) -> Fetched:
         """Fetch a job's logs and records into `local`, and its artefacts into `local`/files.
 
@@ -188,15 +217,15 @@ class NodeSession(NodeLink):
         """
         logs = [paths.log_file("", command.leg).lstrip("/") for command in spec.commands]
         job = self._folder(self._job(spec), local, limit, sent.job)
-        found = job.fetch(dict.fromkeys([*JOB_FILES, *logs]))
-        found.add(job.fetch(_evidence_files(local)))
+        fetched = job.fetch(dict.fromkeys([*JOB_FILES, *logs]))
+        fetched.add(job.fetch(_evidence_files(local)))
         own = [posixpath.normpath(command.log) for command in spec.commands if command.log]
         root = self._folder(spec.root, local / "files", limit, sent.root)
         written = self._left(spec, local) if artefacts is None else artefacts
         files = root.fetch(dict.fromkeys([*own, *written]))
         files.notes += changed_since(local, files.listed, node=self._node.name, limit=limit)
-        found.add(files)
-        return found
+        fetched.add(files)
+        return fetched
 
     def _left(self, spec: JobSpec, local: Path) -> list[str]:
         """Return the files that a lost job left in the suite's root, as far as they are known."""
@@ -205,12 +234,12 @@ class NodeSession(NodeLink):
             return listed
         if not (local / "before.json").is_file():
             return []  # it never started
-        found = self.ask(list_matching(spec.root, spec.progress), "list the logs of a lost job")
-        names = [os.fsdecode(name) for name in found.split(b"\0") if name]
+        output = self.ask(list_matching(spec.root, spec.progress), "list the logs of a lost job")
+        names = [os.fsdecode(name) for name in output.split(b"\0") if name]
         return [name for name in names if not is_secret(name)]
 
     def _folder(self, root: str, local: Path, limit: int, sent: Mapping[str, bytes | None]) -> FolderFetch:
-        return FolderFetch(self.twice, node=self._node.name, root=root, local=local, limit=limit, sent=sent)
+        return FolderFetch(self.retry_once, node=self._node.name, root=root, local=local, limit=limit, sent=sent)
 
     def _put_once(self, data: bytes, remote: str, *, keep: bool = False) -> bool:
         """Upload a file unless it exists; return whether it was uploaded.
@@ -222,32 +251,32 @@ class NodeSession(NodeLink):
         sha256 = "" if keep else hashlib.sha256(data).hexdigest()
 
         def put(transport: Transport) -> bool:
-            if transport.run(commands.has_file(remote, sha256), timeout=ASK_S).exit_code == 0:
+            if transport.run(commands.has_file(remote, sha256), timeout=QUERY_S).exit_code == 0:
                 return False
             transport.put(data, remote)
             return True
 
-        return self.twice(put)
+        return self.retry_once(put)
 
     def ask(
         self,
         command: str,
         what: str,
         *,
-        timeout: float = ASK_S,
+        timeout: float = QUERY_S,
         hint: str = "",
         patience_s: float = float("inf"),
     ) -> bytes:
         """Run a tipcflow command; return its output. A non-zero exit code is an InfraError with the last line."""
-        done = self.twice(lambda transport: transport.run(command, timeout=timeout), patience_s=patience_s)
+        done = self.retry_once(lambda transport: transport.run(command, timeout=timeout), patience_s=patience_s)
         runner = paths.runner_path(self._node)
         silent = done.exit_code != 0 or not done.stdout
         # Missing (another version has installed its own runner) or damaged.
         if silent and runner in command and self._put_once(runner_bytes(), runner):
-            done = self.twice(lambda transport: transport.run(command, timeout=timeout))
+            done = self.retry_once(lambda transport: transport.run(command, timeout=timeout))
         if done.exit_code != 0:
-            said = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
-            reason = said[-1] if said else f"exit code {done.exit_code}"
+            lines = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
+            reason = lines[-1] if lines else f"exit code {done.exit_code}"
             raise InfraError(f"node {self._node.name} could not {what}: {reason}", node=self._node.name, hint=hint)
         return done.stdout
 
@@ -278,7 +307,9 @@ class NodeSession(NodeLink):
 def _evidence_files(local: Path) -> list[str]:
     """Return the files that a fetched `evidence.json` names, relative to the job folder."""
     try:
-        told = json.loads((local / "evidence.json").read_text())
-        return [str(name) for name in told["files"] if str(name).startswith("evidence/") and ".." not in str(name)]
+        evidence = json.loads((local / "evidence.json").read_text())
+        return [
+            str(name) for name in evidence["files"] if str(name).startswith("evidence/") and ".." not in str(name)
+        ]
     except (OSError, ValueError, KeyError, TypeError):
         return []

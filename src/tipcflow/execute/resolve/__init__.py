@@ -1,1 +1,4 @@
-"""A request -> a plan: files read, suite snapshot taken, nodes placed."""
+"""A request -> a plan: files read, suite snapshot taken, nodes placed.
+
+Public: `planning`, `resolve`.
+"""

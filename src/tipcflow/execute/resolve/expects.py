@@ -6,18 +6,16 @@ from tipcflow.check.evidence import expected
 from tipcflow.config.policy import Policy
 from tipcflow.config.suite import Suite
 from tipcflow.domain import Plan
+from tipcflow.domain.run_documents import ExpectedDocument
 from tipcflow.execute.verdict.check_context import found_before
 
 if TYPE_CHECKING:
     from tipcflow.store import Store
 
-DOCUMENT = "expected"
-
 
 def keep_expected(store: "Store", run_id: str, plan: Plan, suite: Suite, policy: Policy) -> None:
-    """Store the expected evidence of a run with a known environment, as far as it is known (document
-    `expected`)."""
-    run = store.get_run(run_id)
+    """Store the expected evidence of a run with a known environment, as far as it is known."""
+    run = store.runs.get(run_id)
     history = found_before(store, run, limit=policy.min_history) if run.environment else ()
     pieces = expected(plan, suite.prints, history, min_history=policy.min_history)
-    store.put_document(run_id, DOCUMENT, [piece.model_dump(mode="json") for piece in pieces])
+    store.documents.put(run_id, ExpectedDocument(pieces))

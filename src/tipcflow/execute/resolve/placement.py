@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tipcflow.domain import Cluster, Node
+from tipcflow.domain.run_documents import ClusterDocument
 from tipcflow.execute.node.file_lock import locked
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ _PLACING_S = 60.0
 
 
 @contextlib.contextmanager
-def placing(home: Path) -> Iterator[None]:
+def placement_lock(home: Path) -> Iterator[None]:
     """Only one run at a time chooses its nodes: two concurrent runs would choose the same.
 
     Raises:
@@ -27,13 +28,22 @@ def placing(home: Path) -> Iterator[None]:
         yield
 
 
-def load_of(store: "Store", cluster: str, run: str) -> Mapping[str, int]:
-    """Return node name -> number of other unfinished runs on it."""
-    others = [one for one in store.unfinished_runs() if one.cluster == cluster and one.id != run]
-    return Counter(node for one in others for node in one.nodes)
+def load_of(store: "Store", cluster: Cluster, run: str) -> Mapping[str, int]:
+    """Return node name -> number of other unfinished runs on it, also of clusters that name the same address."""
+    names = {node.address: node.name for node in cluster.nodes}
+    load: Counter[str] = Counter()
+    for other in store.runs.unfinished():
+        if other.id == run:
+            continue
+        if other.cluster == cluster.name:
+            load.update(other.nodes)
+        elif document := store.documents.get(other.id, ClusterDocument):
+            hosts = {node.name: node.address for node in document.root.nodes}
+            load.update(names[hosts[node]] for node in other.nodes if hosts.get(node) in names)
+    return load
 
 
-def placed(cluster: Cluster, wanted: int, load: Mapping[str, int]) -> Cluster:
+def place_nodes(cluster: Cluster, wanted: int, load: Mapping[str, int]) -> Cluster:
     """Return the cluster with the least used nodes first, unchanged if a run needs all of them.
 
     Nodes only change places with nodes of the same kind (device, slots, container), so that the node at each
@@ -44,11 +54,11 @@ def placed(cluster: Cluster, wanted: int, load: Mapping[str, int]) -> Cluster:
     kinds: dict[tuple[object, ...], list[Node]] = {}
     for node in cluster.nodes:
         kinds.setdefault(_kind(node), []).append(node)
-    queues = {kind: iter(sorted(nodes, key=lambda one: load.get(one.name, 0))) for kind, nodes in kinds.items()}
+    queues = {kind: iter(sorted(nodes, key=lambda node: load.get(node.name, 0))) for kind, nodes in kinds.items()}
     return cluster.model_copy(update={"nodes": tuple(next(queues[_kind(node)]) for node in cluster.nodes)})
 
 
-def turned(cluster: Cluster) -> Cluster:
+def rotated(cluster: Cluster) -> Cluster:
     """Return the cluster with its nodes in another order: of each kind the first node becomes the last."""
     kinds: dict[tuple[object, ...], list[Node]] = {}
     for node in cluster.nodes:

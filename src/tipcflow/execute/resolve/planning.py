@@ -4,11 +4,14 @@ import zlib
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 
-from tipcflow.config.suite import Suite
+from tipcflow.config.suite import Deterministic, Suite
 from tipcflow.domain import Cluster, Compat, ConfigError, InfraError, Launch, Plan
+from tipcflow.domain.build import FrameworkBuild
 from tipcflow.execute.request import RunRequest, chain_name
+from tipcflow.execute.resolve.drop import without_legs
 from tipcflow.execute.source.snapshot import Snapshot
 from tipcflow.plan import ListedFiles, PlanOptions, build_plan
+from tipcflow.remote import paths
 
 # Rendezvous ports: two runs on the same nodes must not share them. Below the default ephemeral range (32768…).
 _FIRST_PORT, _PORTS, _PORTS_PER_RUN = 20000, 12000, 32
@@ -21,7 +24,11 @@ DEFAULT_SEED = 0
 def _check_options(request: RunRequest, suite: Suite) -> None:
     """Raise ConfigError for an option that this run would silently ignore."""
     if request.compat is Compat.BASH:
-        options = {"--seed": request.seed is not None, "--diagnose": request.diagnose}
+        options = {
+            "--seed": request.seed is not None,
+            "--diagnose": request.diagnose,
+            "--drop": bool(request.drop),
+        }
         for option in (name for name, made in options.items() if made):
             raise ConfigError(
                 "has no effect with --compat bash, which runs exactly what the suite's script would",
@@ -83,10 +90,14 @@ def make_plan(
     step_deadline_s: float = 900.0,
     cpu_flags: Mapping[str, frozenset[str]] | None = None,
     port: int | None = None,
+    framework: str = "",
+    build: FrameworkBuild | None = None,
 ) -> Plan:
     """Return the plan of the run.
 
     Args:
+        framework: version of the nodes' framework; '' if unknown.
+        build: installed into the run's own environment, None for the framework of the nodes.
         port: where the ranks of a distributed training meet, if free ports are known.
 
     Raises:
@@ -94,9 +105,12 @@ def make_plan(
     """
     _check_options(request, suite)
     device = cluster.nodes[0].device if cluster else "gpu"
-    # `compat bash` runs exactly what the suite's script would run.
-    made = suite.deterministic_on(device) if request.compat is Compat.SPEC else None
-    return build_plan(
+    made = _deterministic(request, suite, device)
+    needs = suite.needs(framework=framework, device=device, mode=request.mode, params=snapshot.params_file)
+    own = suite.environment == "run" or bool(needs.packages or build)
+    interpreters = {node.name: node.step_python for node in cluster.nodes} if cluster else {}
+    cluster = _with_own_python(cluster, run) if cluster and own else cluster
+    plan = build_plan(
         snapshot.params_text,
         file=snapshot.params_file,
         suite=suite.name,
@@ -115,9 +129,29 @@ def make_plan(
             diagnose=request.diagnose,
             launch=launch_of(suite, cluster),
             start_port=start_port(run) if port is None else port,
-            cpu_flags=dict(cpu_flags) if cpu_flags is not None else None,
+            cpu_flags=None if cpu_flags is None else dict(cpu_flags),
             step_deadline_s=step_deadline_s,
             files=ListedFiles(sorted(snapshot.names)),
             prepare=suite.prepare,
+            needs=needs,
+            own_environment=own,
+            build=build,
+            interpreters=interpreters,
         ),
     )
+    return without_legs(plan, request.drop)
+
+
+def _deterministic(request: RunRequest, suite: Suite, device: str) -> Deterministic | None:
+    """What makes a training deterministic; `compat bash` runs exactly what the suite's script would run."""
+    return suite.deterministic_on(device) if request.compat is Compat.SPEC else None
+
+
+def _with_own_python(cluster: Cluster, run: str) -> Cluster:
+    """Return the cluster with the interpreters of the run's own environment."""
+    nodes = []
+    for node in cluster.nodes:
+        python = f"{paths.run_bin(node, run)}/python"
+        container = node.container and node.container.model_copy(update={"python": python})
+        nodes.append(node.model_copy(update={"python": python, "container": container}))
+    return cluster.model_copy(update={"nodes": tuple(nodes)})

@@ -5,29 +5,45 @@ import hashlib
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 from tipcflow.config.cluster import load_cluster
 from tipcflow.config.goldens import load_goldens
 from tipcflow.config.policy import Policy
 from tipcflow.config.references import References
+from tipcflow.config.run_documents import GoldensDocument, PolicyDocument, ReferencesDocument, SuiteDocument
 from tipcflow.config.suite import Suite, load_suite
-from tipcflow.domain import Cluster, Compat, ConfigError, Plan, Run
-from tipcflow.domain.numbers.history import INCOMPARABLE
+from tipcflow.domain import Cluster, ConfigError, Plan, Run
+from tipcflow.domain.build import FrameworkBuild
+from tipcflow.domain.priority import BISECT
+from tipcflow.domain.run_documents import (
+    BuildDocument,
+    ClusterDocument,
+    Document,
+    IncomparableDocument,
+    MergeBaseDocument,
+    SourceDocument,
+)
 from tipcflow.execute.node import preflight
-from tipcflow.execute.request import RunRequest, chain_name
+from tipcflow.execute.request import RequestDocument, RunRequest, chain_name
 from tipcflow.execute.resolve.expects import keep_expected
-from tipcflow.execute.resolve.placement import load_of, placed, placing, turned
+from tipcflow.execute.resolve.placement import load_of, place_nodes, placement_lock, rotated
 from tipcflow.execute.resolve.planning import make_plan
 from tipcflow.execute.source import merge_base
 from tipcflow.execute.source.cache import keep_snapshot, kept_snapshot
 from tipcflow.execute.source.snapshot import Snapshot, take_snapshot
+from tipcflow.execute.source.wheel import check_source, fetch_wheel
 from tipcflow.execute.verdict import judge as judgement
 from tipcflow.execute.verdict.confirm import cut, cut_alone
 from tipcflow.parse import line_format
 
 if TYPE_CHECKING:
     from tipcflow.store import Store
+    from tipcflow.store.results.documents import LoadedDocuments
+
+D = TypeVar("D", bound=Document)
+# The constant documents that tasks of a run need, as stored by `resolve`.
+SETTLED = (RequestDocument, SuiteDocument, PolicyDocument, ReferencesDocument, ClusterDocument)
 
 
 @dataclass(frozen=True)
@@ -40,9 +56,18 @@ class Resolved:
     snapshot: Snapshot
     policy: Policy
     references: References
+    build: FrameworkBuild | None = None
 
-    def plan(self, run: str, flags: dict[str, frozenset[str]] | None = None, *, port: int | None = None) -> Plan:
-        """Return the plan of the run, with the nodes' CPU features and a free port once they are known."""
+    def plan(
+        self,
+        run: str,
+        flags: dict[str, frozenset[str]] | None = None,
+        *,
+        port: int | None = None,
+        framework: str = "",
+    ) -> Plan:
+        """Return the plan of the run, with the nodes' CPU features, their framework's version and a free port once
+        they are known."""
         plan = make_plan(
             self.request,
             self.suite,
@@ -52,6 +77,8 @@ class Resolved:
             step_deadline_s=self.policy.step_deadline_minutes * 60,
             cpu_flags=flags,
             port=port,
+            framework=self.build.version if self.build else framework,
+            build=self.build,
         )
         if not self.request.confirms:
             return plan
@@ -60,7 +87,7 @@ class Resolved:
 
 def create_run(store: "Store", request: RunRequest, run_id: str) -> None:
     """Create the run's row from its request."""
-    store.create_run(
+    store.runs.create(
         Run(
             id=run_id,
             chain=chain_name(request.suite, request.params),
@@ -88,32 +115,31 @@ def resolve(store: "Store", request: RunRequest, run_id: str, *, home: Path) -> 
     suite = load_suite(request.suite, request.config_dir)
     cluster = load_cluster(request.cluster, request.config_dir)
     if request.confirms:
-        kept = store.document(request.confirms, "cluster")
-        cluster = Cluster.model_validate(kept) if kept else cluster
+        kept = store.documents.get(request.confirms, ClusterDocument)
+        cluster = kept.root if kept else cluster
         # An evaluation runs on the nodes where the model was trained.
-        cluster = cluster if request.evaluates else turned(cluster)
-    if request.framework:
-        preflight.parse_framework(request.framework)
+        cluster = cluster if request.evaluates else rotated(cluster)
+    build = _build(store, request, suite, home)
     policy = judgement.load_policy(request.policy, request.config_dir)
-    policy = policy.settled(suite.name, Path(request.params).parent.name)
+    policy = policy.for_model(suite.name, Path(request.params).parent.name)
     references = judgement.load_references(suite.name, request.config_dir)
     line_format(suite.log_format)
     if request.confirms:
         # The same bytes, even if the folder or the ref has changed since.
-        snapshot = kept_snapshot(home, store.document(request.confirms, "source") or {})
+        snapshot = kept_snapshot(home, _source(store, request.confirms))
     else:
         snapshot = take_snapshot(
             suite, request.params, request.suite_ref, cache=home / "suites", only_inside=request.only_inside
         )
-    resolved = Resolved(request, suite, cluster, snapshot, policy, references)
+    resolved = Resolved(request, suite, cluster, snapshot, policy, references, build)
     plan = resolved.plan(run_id)
-    with placing(home):
+    with placement_lock(home):
         if not request.confirms:
-            cluster = placed(cluster, len(plan.nodes), load_of(store, cluster.name, run_id))
+            cluster = place_nodes(cluster, len(plan.nodes), load_of(store, cluster, run_id))
             resolved = dataclasses.replace(resolved, cluster=cluster)
             plan = resolved.plan(run_id)
-        store.replace_plan(run_id, plan)
-        store.update_run(
+        store.plans.replace(run_id, plan)
+        store.runs.update(
             run_id,
             chain=plan.chain,
             suite=suite.name,
@@ -126,10 +152,13 @@ def resolve(store: "Store", request: RunRequest, run_id: str, *, home: Path) -> 
         )
     keep_expected(store, run_id, plan, suite, policy)
     if base := _base(store, request, resolved, plan.chain, home):
-        store.put_document(run_id, merge_base.DOCUMENT, base)
+        store.documents.put(run_id, base)
     if request.diagnose:
         # Verbose frameworks are slower, and print other logs.
-        store.put_document(run_id, INCOMPARABLE, {"why": "--diagnose"})
+        store.documents.put(run_id, IncomparableDocument(why="--diagnose"))
+    elif request.trigger == BISECT:
+        # Of an old or a bad commit: part of no history.
+        store.documents.put(run_id, IncomparableDocument(why="bisection"))
     _keep_documents(store, run_id, resolved, plan, home)
     return resolved, plan
 
@@ -137,23 +166,57 @@ def resolve(store: "Store", request: RunRequest, run_id: str, *, home: Path) -> 
 def _keep_documents(store: "Store", run_id: str, resolved: Resolved, plan: Plan, home: Path) -> None:
     """Keep all that the run was resolved to, for its later tasks."""
     request, snapshot = resolved.request, resolved.snapshot
-    store.put_document(run_id, "request", _as_json(request))
-    store.put_document(run_id, "suite", resolved.suite.model_dump(mode="json"))
-    store.put_document(run_id, "cluster", resolved.cluster.model_dump(mode="json"))
-    store.put_document(run_id, "policy", resolved.policy.model_dump(mode="json"))
-    store.put_document(run_id, "references", resolved.references.model_dump(mode="json"))
+    store.documents.put(run_id, RequestDocument(request))
+    store.documents.put(run_id, SuiteDocument(resolved.suite))
+    store.documents.put(run_id, ClusterDocument(resolved.cluster))
+    store.documents.put(run_id, PolicyDocument(resolved.policy))
+    store.documents.put(run_id, ReferencesDocument(resolved.references))
+    if resolved.build:
+        store.documents.put(run_id, BuildDocument(resolved.build))
+    else:
+        store.documents.remove(run_id, BuildDocument)
     goldens = load_goldens(request.config_dir, plan.chain, plan.mode)
-    store.put_document(run_id, "goldens", goldens.model_dump(mode="json") if goldens else None)
-    store.put_document(run_id, "source", keep_snapshot(home, snapshot) | catalog_hash(request, snapshot))
+    if goldens:
+        store.documents.put(run_id, GoldensDocument(goldens))
+    else:
+        store.documents.remove(run_id, GoldensDocument)
+    source = keep_snapshot(home, snapshot).model_copy(update=catalog_hash(request, snapshot))
+    store.documents.put(run_id, source)
+
+
+def _build(store: "Store", request: RunRequest, suite: Suite, home: Path) -> FrameworkBuild | None:
+    """Return the build of the requested wheel; a release is chosen once the nodes are known."""
+    if request.framework:
+        preflight.parse_framework(request.framework)
+    if request.confirms:
+        kept = store.documents.get(request.confirms, BuildDocument)
+        return kept.root if kept else None
+    check_source(request.framework_wheel, request.framework_sha256, only_names=request.only_inside)
+    if not request.framework_wheel:
+        return None
+    if request.framework:
+        raise ConfigError(
+            "is one of two frameworks", key="--framework", found=request.framework, expected="no --framework-wheel"
+        )
+    build = fetch_wheel(
+        request.framework_wheel, request.framework_sha256, home=home, only_names=request.only_inside
+    )
+    if suite.framework and not build.name.startswith(suite.framework):
+        raise ConfigError(
+            f"suite {suite.name} needs {suite.framework}",
+            key="--framework-wheel",
+            found=build.name,
+            expected=f"a wheel of {suite.framework}",
+        )
+    return build
 
 
 def _base(
     store: "Store", request: RunRequest, resolved: Resolved, chain: str, home: Path
-) -> dict[str, Any] | None:
+) -> MergeBaseDocument | None:
     """Return the merge base of the tested change; None for a run that tests no change."""
     if request.confirms:
-        found: dict[str, Any] | None = store.document(request.confirms, merge_base.DOCUMENT)
-        return found
+        return store.documents.get(request.confirms, MergeBaseDocument)
     if not request.base:
         return None
     return merge_base.merge_base(
@@ -161,7 +224,7 @@ def _base(
         request.base,
         resolved.snapshot.commit,
         cache=home / "suites",
-        measured=store.suite_commits(chain),
+        measured=store.runs.suite_commits(chain),
     )
 
 
@@ -172,14 +235,16 @@ def resolved_run(store: "Store", run_id: str, *, home: Path) -> Resolved:
         ConfigError: the run was never resolved.
         InfraError: the suite's snapshot is not on this machine.
     """
-    request = kept_request(store, run_id)
+    kept = store.documents.several(run_id, (*SETTLED, SourceDocument, BuildDocument))
+    build = kept.get(BuildDocument)
     return Resolved(
-        request=request,
-        suite=Suite.model_validate(store.document(run_id, "suite")),
-        cluster=Cluster.model_validate(store.document(run_id, "cluster")),
-        snapshot=kept_snapshot(home, store.document(run_id, "source")),
-        policy=Policy.model_validate(store.document(run_id, "policy")),
-        references=References.model_validate(store.document(run_id, "references")),
+        build=build.root if build else None,
+        request=resolved_document(kept, RequestDocument, run_id).root,
+        suite=resolved_document(kept, SuiteDocument, run_id).root,
+        cluster=resolved_document(kept, ClusterDocument, run_id).root,
+        snapshot=kept_snapshot(home, resolved_document(kept, SourceDocument, run_id)),
+        policy=resolved_document(kept, PolicyDocument, run_id).root,
+        references=resolved_document(kept, ReferencesDocument, run_id).root,
     )
 
 
@@ -189,26 +254,23 @@ def kept_request(store: "Store", run_id: str) -> RunRequest:
     Raises:
         ConfigError: the run was never resolved.
     """
-    return request_from(store.document(run_id, "request"), run_id)
+    return resolved_document(store.documents.several(run_id, [RequestDocument]), RequestDocument, run_id).root
 
 
-def request_from(kept: dict[str, Any] | None, run_id: str) -> RunRequest:
-    """Return the request stored in a document of the run.
+def resolved_document(documents: "LoadedDocuments", kind: type[D], run_id: str) -> D:
+    """Return a document that `resolve` stored.
 
     Raises:
         ConfigError: no document, because the run was never resolved.
     """
-    if kept is None:
+    document = documents.get(kind)
+    if document is None:
         raise ConfigError("the run was never resolved", key="run", found=run_id)
-    known = {one.name for one in dataclasses.fields(RunRequest)}  # an earlier version may have stored other keys
-    fields: dict[str, Any] = {
-        **{key: value for key, value in kept.items() if key in known},
-        "config_dir": Path(kept["config_dir"]),
-        "compat": Compat(kept["compat"]),
-        "command": tuple(kept["command"]),
-        "only": tuple(kept.get("only", ())),
-    }
-    return RunRequest(**fields)
+    return document
+
+
+def _source(store: "Store", run_id: str) -> SourceDocument:
+    return resolved_document(store.documents.several(run_id, [SourceDocument]), SourceDocument, run_id)
 
 
 def catalog_hash(request: RunRequest, snapshot: Snapshot) -> dict[str, str]:
@@ -221,8 +283,3 @@ def catalog_hash(request: RunRequest, snapshot: Snapshot) -> dict[str, str]:
         "params_sha256": hashlib.sha256(snapshot.params_text.encode()).hexdigest(),
         "catalog_sha256": catalog,
     }
-
-
-def _as_json(request: RunRequest) -> dict[str, Any]:
-    fields = dataclasses.asdict(request)
-    return fields | {"config_dir": str(request.config_dir), "compat": str(request.compat)}

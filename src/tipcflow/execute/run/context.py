@@ -1,19 +1,21 @@
-"""The data of a run that its tasks read from the database; tasks are processes on any worker."""
+"""The data of a run that its processes read from the database: `tipcflow run`, or Airflow tasks on any worker."""
 
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tipcflow.config.policy import Policy
 from tipcflow.config.references import References
+from tipcflow.config.run_documents import PolicyDocument, ReferencesDocument, SuiteDocument
 from tipcflow.config.suite import Suite
 from tipcflow.domain import Attempt, Cluster, InfraError, JobSpec, Plan, Status, Step, StepKind
+from tipcflow.domain.run_documents import ClusterDocument, JudgementDocument, LeaseDocument
+from tipcflow.execute.attempt.budget import Budget, budget_of
 from tipcflow.execute.attempt.finalize import StepCloser
 from tipcflow.execute.attempt.retry import Retries
-from tipcflow.execute.attempt.steps import budget_words
 from tipcflow.execute.job.hang import hang_limit
 from tipcflow.execute.job.member import Member
 from tipcflow.execute.job.spec import job_spec, slots_needed
@@ -23,87 +25,78 @@ from tipcflow.execute.leases.messages import names_of
 from tipcflow.execute.node.link import Connect
 from tipcflow.execute.node.nodes import Nodes
 from tipcflow.execute.progress import Event, Kind, Listener
-from tipcflow.execute.request import RunRequest
-from tipcflow.execute.resolve.resolve import request_from
+from tipcflow.execute.request import RequestDocument, RunRequest
+from tipcflow.execute.resolve.resolve import SETTLED, resolved_document
 from tipcflow.execute.verdict import confirm
 
 if TYPE_CHECKING:
     from tipcflow.store import Store
+    from tipcflow.store.results.documents import LoadedDocuments
 
 # The scheduler may be away for a while between two tasks of a run; the locks on the nodes have the last word.
 LEASE_TTL_S = 1800.0
 # Members of a gang wait for each other on their nodes, not in workers of a scheduler that may be busy.
 BARRIER_S = 600.0
-_SETTLED = ("request", "suite", "policy", "references", "cluster")
 
 
 @dataclass(frozen=True)
 class TaskContext:
-    """One run, as seen by one of its tasks.
+    """One run, as seen by one of its processes.
 
     Attributes:
         connect: connects to nodes.
-        say: receives events: the task's log and the run's events.
+        say: receives events.
+        barrier_s: how long a staged member of a gang waits for `go`.
     """
 
-    run: str
+    run_id: str
     store: "Store"
     home: Path
     connect: Connect
     say: Listener
+    barrier_s: float = BARRIER_S
 
     @cached_property
-    def _settled(self) -> dict[str, Any]:
+    def _settled(self) -> "LoadedDocuments":
         """The constant documents stored by `resolve`, read in one query."""
-        return self.store.several_documents(self.run, _SETTLED)
+        return self.store.documents.several(self.run_id, SETTLED)
 
     @cached_property
     def request(self) -> RunRequest:
         """The request."""
-        return request_from(self._settled.get("request"), self.run)
+        return resolved_document(self._settled, RequestDocument, self.run_id).root
 
     @cached_property
     def plan(self) -> Plan:
         """The plan."""
-        return self.store.plan(self.run)
+        return self.store.plans.get(self.run_id)
 
     @cached_property
     def suite(self) -> Suite:
         """The suite as of the resolution of the run."""
-        return Suite.model_validate(self._settled.get("suite"))
+        return resolved_document(self._settled, SuiteDocument, self.run_id).root
 
     @cached_property
     def policy(self) -> Policy:
         """The policy as of the resolution of the run."""
-        return Policy.model_validate(self._settled.get("policy"))
+        return resolved_document(self._settled, PolicyDocument, self.run_id).root
 
     @cached_property
     def references(self) -> References:
         """The suite's accuracy targets as of the resolution of the run."""
-        return References.model_validate(self._settled.get("references"))
+        return resolved_document(self._settled, ReferencesDocument, self.run_id).root
 
     @property
-    def budget_s(self) -> float:
-        """The time budget of all steps of the run together, seconds."""
-        if self.request.confirms:
-            return self.policy.confirm_minutes * 60
-        return (self.suite.budget_minutes or self.policy.budget_minutes) * 60
+    def budget(self) -> Budget:
+        """The time budget of all steps of the run together."""
+        return self._budget(self.store.attempts.of(self.run_id))
+
+    def _budget(self, attempts: Sequence[Attempt]) -> Budget:
+        return budget_of(self.request, self.suite, self.policy, attempts=attempts, leased_at=self._lease.at)
 
     @property
-    def budget_ends(self) -> float:
-        """End of the run's budget, seconds since the epoch; inf before the first attempt.
-
-        The budget starts with the first attempt under the present lease: neither the wait for slots nor a node
-            failure after which a user clears the run counts. A confirmation run has its own deadline.
-        """
-        return self._budget_ends(self.store.attempts(self.run))
-
-    def _budget_ends(self, attempts: Sequence[Attempt]) -> float:
-        leased = float((self.store.document(self.run, "lease") or {}).get("at", 0.0))
-        began = [one.started_at for one in attempts if one.started_at >= leased]
-        if self.request.ends_at:
-            return self.request.ends_at
-        return min(began) + self.budget_s if began else float("inf")
+    def _lease(self) -> LeaseDocument:
+        return self.store.documents.get(self.run_id, LeaseDocument) or LeaseDocument()
 
     @cached_property
     def _clock_began(self) -> float:
@@ -116,59 +109,65 @@ class TaskContext:
     @cached_property
     def cluster(self) -> Cluster:
         """The cluster as of the resolution of the run."""
-        return Cluster.model_validate(self._settled.get("cluster"))
+        return resolved_document(self._settled, ClusterDocument, self.run_id).root
 
     @cached_property
     def closer(self) -> StepCloser:
         """Closes attempts."""
         return StepCloser(
             self.store,
-            run=self.run,
+            run=self.run_id,
             home=self.home,
             log_format=self.suite.log_format,
             say=self.say,
-            retries=Retries(self.store, self.run, self.policy),
-            left_s=lambda: self.budget_ends - self.now(),
+            retries=Retries(self.store, self.run_id, self.policy),
+            left_s=lambda: self.budget.ends - self.now(),
         )
 
     def nodes(self, *names: str) -> Nodes:
         """Return the nodes of these names (default: all nodes of the plan); use as a context manager."""
         chosen = names or self.plan.nodes
-        known = bool(self.store.node_facts(self.run))
+        known = bool(self.store.nodes.facts(self.run_id))
         return Nodes(self.cluster, chosen, waits=self.policy.waits, connect=self.connect, reached_before=known)
 
     def spec(self, step: Step, node: str, attempt: int) -> JobSpec:
         """Return the job of a step on a node in an attempt: identical for every task."""
-        fence = int((self.store.document(self.run, "lease") or {}).get("fence", 0))
+        fence = self._lease.fence
         spec = job_spec(
             self.plan,
             self._cut(step, attempt),
             self.cluster.node(node),
-            run=self.run,
+            run=self.run_id,
             attempt=attempt,
             fence=fence,
-            hang_s=hang_limit(self.store, self.run, self.plan, self.policy)
+            hang_s=hang_limit(self.store, self.run_id, self.plan, self.policy)
             if step.kind is StepKind.TRAIN
             else 0.0,
             lease_s=self.policy.waits.node_lease_s,
+            peers=[self.cluster.node(other).address for other in step.nodes if other != node],
+            framework_probe=self.suite.probe and self.cluster.probe,
         )
-        return spec.model_copy(update={"barrier_s": BARRIER_S}) if spec.barrier else spec
+        return spec.model_copy(update={"barrier_s": self.barrier_s}) if spec.barrier else spec
 
     def _cut(self, step: Step, attempt: int) -> Step:
         """Return the step with its deadline limited to the run's remaining budget; identical for every task."""
-        attempts = self.store.attempts(self.run)
-        mine = [one for one in attempts if (one.step, one.attempt) == (step.id, attempt)]
-        left = self._budget_ends(attempts) - mine[0].started_at if mine else step.deadline_s
-        return step.model_copy(update={"deadline_s": max(1.0, left)}) if left < step.deadline_s else step
+        attempts = self.store.attempts.of(self.run_id)
+        began = _began(attempts, step, attempt)
+        return step if began is None else self._budget(attempts).cut(step, began)
 
     def cut_short(self, step: Step, attempt: int) -> str:
         """Return the message that the run's budget ended an attempt before its own deadline; '' if it did not."""
-        cut = self._cut(step, attempt).deadline_s < step.deadline_s
-        return budget_words(self.budget_s) if cut and self.now() >= self.budget_ends else ""
+        attempts = self.store.attempts.of(self.run_id)
+        began = _began(attempts, step, attempt)
+        return "" if began is None else self._budget(attempts).cut_short(step, began, self.now())
+
+    def began(self, step: Step, attempt: int) -> float | None:
+        """Return the start of an attempt by the database's clock; None if it is not open."""
+        return _began(self.store.attempts.of(self.run_id), step, attempt)
 
     def members(self, step: Step, attempt: int, nodes: Nodes) -> dict[str, Member]:
         """Return node -> its member of an attempt, with its stored state."""
-        known = self.store.members(self.run, step.id, attempt)
+        known = self.store.members.of(self.run_id, step.id, attempt)
         made = {}
         for name in step.nodes:
             member = Member(
@@ -185,15 +184,15 @@ class TaskContext:
 
     def forget(self, step: Step) -> None:
         """Reset the statuses of the run, the step and its dependents before the step is attempted again."""
-        if self.store.get_run(self.run).status is not None:
-            self.store.put_document(self.run, "judgement", None)
-            confirm.forget(self.store, self.run)
-            self.store.reopen_run(self.run)
-        self.store.clear_steps(self.run, [step.id, *self.plan.needing(step.id)])
+        if self.store.runs.get(self.run_id).status is not None:
+            self.store.documents.remove(self.run_id, JudgementDocument)
+            confirm.drop_request(self.store, self.run_id)
+            self.store.runs.reopen(self.run_id)
+        self.store.steps.clear(self.run_id, [step.id, *self.plan.needing(step.id)])
 
     def statuses(self) -> dict[str, Status]:
         """Return step id -> status of the steps that have ended."""
-        return {step: status for step, (status, _) in self.store.step_statuses(self.run).items()}
+        return {step: status for step, (status, _) in self.store.steps.statuses(self.run_id).items()}
 
     @property
     def slots(self) -> list[tuple[str, int]]:
@@ -215,14 +214,14 @@ class TaskContext:
         with self.nodes() as nodes:
             keeper = LeaseKeeper(
                 self.store,
-                self.run,
+                self.run_id,
                 slots,
                 owner=self.request.owner,
                 wait_s=0,
-                empty=nodes.holds_nothing_of,
+                empty=nodes.has_nothing_of,
                 say=self.note,
                 claims=NodeClaims(
-                    self.store, nodes, self.run, slots, owner=self.request.owner, budget_s=self.budget_s
+                    self.store, nodes, self.run_id, slots, owner=self.request.owner, budget_s=self.budget.seconds
                 ),
                 ttl_s=LEASE_TTL_S,
                 waiter_s=TASK_WAITER_S,
@@ -231,8 +230,12 @@ class TaskContext:
             fence, held = keeper.try_once(queue=queue)
         if fence is None:
             return held
-        self.store.put_document(self.run, "lease", {"fence": fence, "at": self.now()})
+        self.keep_fence(fence)
         return ""
+
+    def keep_fence(self, fence: int) -> None:
+        """Store the fence of the lease that the run has received now; the budget starts after it."""
+        self.store.documents.put(self.run_id, LeaseDocument(fence=fence, at=self.now()))
 
     def keep_lease(self, seconds: float) -> None:
         """Renew the run's lease for at least `seconds`; acquire it again if it has expired.
@@ -242,7 +245,7 @@ class TaskContext:
         """
         if not self.slots:
             return
-        if self.store.renew_leases(self.run, ttl_s=max(LEASE_TTL_S, seconds)):
+        if self.store.leases.renew(self.run_id, ttl_s=max(LEASE_TTL_S, seconds)):
             return
         held = self.acquire(queue=False)
         if held:
@@ -254,3 +257,10 @@ class TaskContext:
     def note(self, text: str) -> None:
         """Emit a line about the run as a whole."""
         self.say(Event(Kind.NOTE, text))
+
+
+def _began(attempts: Sequence[Attempt], step: Step, attempt: int) -> float | None:
+    """Return the start of an attempt by the database's clock; None before it is open."""
+    return next(
+        (entry.started_at for entry in attempts if (entry.step, entry.attempt) == (step.id, attempt)), None
+    )

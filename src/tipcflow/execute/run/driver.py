@@ -1,4 +1,4 @@
-"""One run of one chain, from a request to a verdict.
+"""One run of one chain in one process, from a request to a verdict, by the phases that Airflow runs as tasks.
 
 resolve -> connect -> lease -> preflight -> deploy -> steps -> release -> judge. In every case the run gets a
 status with a reason, the leases are released and the nodes are listed for leftovers.
@@ -7,26 +7,25 @@ status with a reason, the leases are released and the nodes are listed for lefto
 import contextlib
 import threading
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tipcflow.domain import InfraError, Run, Status, TipcflowError, new_run_id
+from tipcflow.domain import DatabaseLostError, InfraError, JobSpec, Run, Status, TipcflowError, new_run_id
+from tipcflow.domain.run_documents import LeftoversDocument
 from tipcflow.execute.attempt.finalize import StepCloser
-from tipcflow.execute.attempt.steps import StepRunner
-from tipcflow.execute.job.spec import slots_needed
 from tipcflow.execute.leases.claims import NodeClaims
 from tipcflow.execute.leases.keeper import LeaseKeeper
 from tipcflow.execute.leases.messages import names_of
 from tipcflow.execute.node.nodes import Nodes
 from tipcflow.execute.progress import Event, Kind, Listener, silent
 from tipcflow.execute.request import RunRequest
-from tipcflow.execute.resolve.resolve import Resolved, create_run, resolve
+from tipcflow.execute.resolve.resolve import create_run, resolve
+from tipcflow.execute.run import phases
 from tipcflow.execute.run import status_spool as spool
-from tipcflow.execute.run.deploy import deploy
-from tipcflow.execute.run.inspection import inspect, settle
+from tipcflow.execute.run.confirmation import queue_confirmation
+from tipcflow.execute.run.context import TaskContext
 from tipcflow.execute.verdict import confirm
-from tipcflow.execute.verdict import judge as judgement
+from tipcflow.transport.connect import connect
 
 if TYPE_CHECKING:
     from tipcflow.store import Store
@@ -52,6 +51,7 @@ class ChainRun:
         self.cancel = cancel or threading.Event()
         stem = Path(request.params).parent.name or Path(request.params).stem
         self.id = run or new_run_id(stem)
+        self._created: Run | None = None
 
     def execute(self) -> Run:
         """Run to the verdict.
@@ -60,144 +60,126 @@ class ChainRun:
             the finished run, with status and reason. Errors of a chain, a node or a configuration are not raised:
             they become the run's status. Errors that are raised are defects of tipcflow or of the database.
         """
-        # A confirmation run exists since it joined the queue for its slots.
+        # A confirm run exists since it joined the queue for its slots.
         if not self.request.confirms:
             create_run(self._store, self.request, self.id)
+        self._created = self._store.runs.get(self.id)
         self._say(Event(Kind.RUN, self.id))
         spool.reserve(self._home, self.id)
         try:
             run = self._guarded()
         except TipcflowError as error:
-            status = Status.CANCELLED if self.cancel.is_set() else error.status
+            # The lease's thread cancels a run that lost its database.
+            stopped = self.cancel.is_set() and not isinstance(error, DatabaseLostError)
+            status = Status.CANCELLED if stopped else error.status
             if status is Status.INFRA_FAILURE:
                 with contextlib.suppress(Exception):  # a failing database is reported by the following code
-                    StepCloser.keep_before(self._store, self.id, error)
+                    StepCloser.store_failure(self._store, self.id, error)
             run = self._finish_or_keep(status, str(error))
         except BaseException as error:
+            from tipcflow.store.trouble import database_error_message
+
+            why = database_error_message(error) or f"tipcflow itself failed: {error!r}"
             with contextlib.suppress(Exception):  # if the database fails, the original error reports it
-                self._finish_or_keep(Status.INFRA_FAILURE, f"tipcflow itself failed: {error!r}")
+                self._finish_or_keep(Status.INFRA_FAILURE, why)
             raise
         return run
 
     def _guarded(self) -> Run:
         resolved, plan = resolve(self._store, self.request, self.id, home=self._home)
-        suite = resolved.suite
-        slots = slots_needed(plan, resolved.cluster, whole_nodes=resolved.policy.whole_nodes)
-        budget_s = (suite.budget_minutes or resolved.policy.budget_minutes) * 60
-        with Nodes(resolved.cluster, plan.nodes, waits=resolved.policy.waits) as nodes:
+        context = self._context()
+        with context.nodes() as nodes:
             self._note(f"connecting to {', '.join(plan.nodes)}")
             nodes.connect()
-            with LeaseKeeper(
-                self._store,
-                self.id,
-                slots,
-                owner=self.request.owner,
-                wait_s=self.request.waits_s(resolved.policy),
-                ttl_s=resolved.policy.waits.lease_ttl_s,
-                empty=nodes.holds_nothing_of,
-                claims=NodeClaims(self._store, nodes, self.id, slots, owner=self.request.owner, budget_s=budget_s),
-                names=names_of(resolved.cluster),
-                say=self._note,
-                cancel=self.cancel,
-            ) as lease:
+            with self._lease(context, nodes) as lease:
                 try:
-                    facts = inspect(self._store, self.id, resolved, nodes, self._note)
-                    plan = settle(self._store, self.id, resolved, facts, nodes)
-                    deploy(self._store, self.id, resolved, plan, nodes)
-                    self._check_cancel()
-                    StepRunner(
-                        plan,
-                        nodes,
-                        self._store,
-                        run=self.id,
-                        home=self._home,
-                        fence=lease.fence,
-                        listener=self._say,
-                        cancel=self.cancel,
-                        log_format=suite.log_format,
-                        budget_s=self.request.left_s(budget_s, self._store.now()),
-                        policy=resolved.policy,
-                    ).run()
+                    context.keep_fence(lease.fence)
+                    phases.settle_and_deploy(context, resolved, nodes)
+                    if self.cancel.is_set():
+                        raise InfraError("stopped by a user")
+                    phases.run_steps(self._context(), nodes, cancel=self.cancel)  # with the settled plan
                 finally:
-                    leftovers = nodes.clean(self.id)
-                    lease.keep = nodes.may_hold(self._store.attempts(self.id))
-                judged = self._judged(resolved)
-                once_more = self._ask(resolved, slots)
+                    leftovers, lease.keep = phases.clean_nodes(context, nodes)
+                self._store.documents.put(self.id, LeftoversDocument(tuple(leftovers)))
+                self._note("judging")
+                phases.judge_run(context)
+                child = self._ask(context)
             for line in leftovers:
                 self._note(line)
-            run = self._verdict(resolved, judged, leftovers, once_more)
+            if child is not None:
+                child.execute()
+            if confirm.confirm_request_of(self._store, self.id):
+                phases.judge_run(context)
+            run = self._ended(phases.finish_run(context))
+            self._say(Event(Kind.CHECKS, run.reason, status=run.status))
             if run.status in (Status.PASS, Status.IMPROVEMENT) and not self.request.keep:
                 nodes.remove_run(self.id)
             return run
 
-    def _check_cancel(self) -> None:
-        if self.cancel.is_set():
-            raise InfraError("stopped by a user")
+    def _context(self) -> TaskContext:
+        barrier_s = JobSpec.model_fields["barrier_s"].default
+        return TaskContext(self.id, self._store, self._home, connect, self._say, barrier_s=barrier_s)
 
-    def _judged(self, resolved: Resolved) -> judgement.Judged:
-        self._note("judging")
-        return judgement.judge_run(self._store, self.id, rules=resolved.policy, references=resolved.references)
+    def _lease(self, context: TaskContext, nodes: Nodes) -> LeaseKeeper:
+        """Return the keeper of the run's leases, which renews them as long as this process runs."""
+        request, policy, slots = self.request, context.policy, context.slots
+        return LeaseKeeper(
+            self._store,
+            self.id,
+            slots,
+            owner=request.owner,
+            wait_s=request.waits_s(policy),
+            ttl_s=policy.waits.lease_ttl_s,
+            empty=nodes.has_nothing_of,
+            claims=NodeClaims(
+                self._store, nodes, self.id, slots, owner=request.owner, budget_s=context.budget.seconds
+            ),
+            names=names_of(context.cluster),
+            say=self._note,
+            cancel=self.cancel,
+        )
 
-    def _ask(self, resolved: Resolved, slots: Sequence[tuple[str, int]]) -> "ChainRun | None":
-        """Create the run that re-measures suspected regressions; None if there are none.
-
-        It joins the queue while this run still holds the slots: otherwise a waiting run would get them first, and
-            on a busy cluster the confirmation would start after that run, possibly too late.
-        """
+    def _ask(self, context: TaskContext) -> "ChainRun | None":
+        """Create the run that re-measures suspected regressions; None if there are none."""
         if self.cancel.is_set():
             return None
-        run, child = self._store.get_run(self.id), new_run_id(self._store.get_run(self.id).model)
-        asked = confirm.ask(self._store, run, resolved.policy, child)
-        if asked is None:
+        run = self._store.runs.get(self.id)
+        queued = queue_confirmation(
+            self._store,
+            self.id,
+            self.request,
+            context.slots,
+            ttl_s=context.policy.waits.lease_ttl_s,
+            ask=lambda: confirm.request_confirmation(self._store, run, context.policy, new_run_id(run.model)),
+        )
+        if queued is None:
             return None
-        self._note(f"confirming {', '.join(asked.keys)}: run {child}")
-        request = confirm.request_for(self.request, run, asked, self._store.now())
-        create_run(self._store, request, child)
-        ttl_s = resolved.policy.waits.lease_ttl_s
-        self._store.queue_for_leases(child, slots, owner=request.owner, ttl_s=ttl_s)
+        asked, request = queued
+        self._note(f"confirming {', '.join(asked.keys)}: run {asked.run}")
         # Its steps have the names of this run's steps: only its messages are shown.
-        listener = confirm.in_words(self._note)
-        return ChainRun(request, self._store, home=self._home, listener=listener, cancel=self.cancel, run=child)
-
-    def _verdict(
-        self,
-        resolved: Resolved,
-        judged: judgement.Judged,
-        leftovers: list[str],
-        once_more: "ChainRun | None",
-    ) -> Run:
-        if once_more:
-            once_more.execute()
-        if confirm.asked_of(self._store, self.id):
-            judged = self._judged(resolved)
-        status, reason = judged.status, judged.reason
-        if status is Status.CANCELLED:
-            reason = f"stopped by a user{self._where_stopped()}"
-        self._store.put_document(self.id, "leftovers", leftovers)
-        if leftovers and status.severity < Status.INFRA_FAILURE.severity:
-            status, reason = Status.INFRA_FAILURE, leftovers[0]
-        run = self._finish(status, reason)
-        judgement.write_certificate(self._store, self.id, self._home)
-        self._say(Event(Kind.CHECKS, reason, status=status))
-        return run
-
-    def _where_stopped(self) -> str:
-        stopped = [
-            step for step, (status, _) in self._store.step_statuses(self.id).items() if status is Status.CANCELLED
-        ]
-        return f" in {stopped[0]}" if stopped else ""
+        listener = confirm.note_listener(self._note)
+        return ChainRun(
+            request, self._store, home=self._home, listener=listener, cancel=self.cancel, run=asked.run
+        )
 
     def _finish(self, status: Status, reason: str) -> Run:
+        self._store.runs.finish(self.id, status, reason, time.time())
+        return self._ended(self._store.runs.get(self.id))
+
+    def _ended(self, run: Run) -> Run:
         if self.request.confirms:
-            self._store.leave_queue(self.id)  # if it ended before its slots were granted
-        self._store.finish_run(self.id, status, reason, time.time())
+            self._store.queue.leave(self.id)  # if it ended before its slots were granted
         spool.release(self._home, self.id)
-        return self._store.get_run(self.id)
+        return run
 
     def _finish_or_keep(self, status: Status, reason: str) -> Run:
         """As `_finish`; a status that the database rejects is stored in a file for a later command."""
         try:
             return self._finish(status, reason)
+        except DatabaseLostError as error:
+            database = self._store.url, self._created
+            spool.keep(self._home, self.id, Status.INFRA_FAILURE, str(error), lost=database)
+            raise
         except Exception:
             spool.keep(self._home, self.id, status, reason)
             raise

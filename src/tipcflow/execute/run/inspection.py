@@ -1,10 +1,14 @@
 """Collect the facts of the nodes and settle the plan with them."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from packaging.requirements import Requirement
+
 from tipcflow.domain import Compat, NodeFacts, Plan
-from tipcflow.execute.node import preflight
+from tipcflow.domain.run_documents import BuildDocument
+from tipcflow.execute.node import builds, preflight
 from tipcflow.execute.node.environment import environment_class
 from tipcflow.execute.node.nodes import Nodes
 from tipcflow.execute.resolve.expects import keep_expected
@@ -17,8 +21,11 @@ if TYPE_CHECKING:
 
 def inspect(
     store: "Store", run_id: str, resolved: Resolved, nodes: Nodes, note: Callable[[str], None]
-) -> list[NodeFacts]:
+) -> tuple[Resolved, list[NodeFacts]]:
     """Collect and store the facts of every node, including its reachability of the others.
+
+    Returns:
+        (the request with the framework build that it installs, the facts as the steps find them).
 
     Raises:
         InfraError: a node makes the run impossible; the error names it.
@@ -28,16 +35,36 @@ def inspect(
     if any("machine" in fact.unfinished for fact in facts):
         note("a node did not report its machine in time; retrying once")
         facts = nodes.facts()
-    for fact in facts:
-        store.save_node_facts(run_id, fact)
     framework = resolved.request.framework
     requirement = preflight.parse_framework(framework) if framework else None
+    resolved, facts = _with_build(store, run_id, resolved, facts, requirement, note)
+    for fact in facts:
+        store.nodes.save(run_id, fact)
     warnings = preflight.check_nodes(
         resolved.cluster, facts, framework=resolved.suite.framework, requirement=requirement
     )
     for line in warnings:
         note(line)
-    return facts
+    return resolved, facts
+
+
+def _with_build(
+    store: "Store",
+    run_id: str,
+    resolved: Resolved,
+    facts: list[NodeFacts],
+    requirement: Requirement | None,
+    note: Callable[[str], None],
+) -> tuple[Resolved, list[NodeFacts]]:
+    """Choose the release to install, if any, and replace the framework in the facts."""
+    build = resolved.build or builds.release_of(requirement, facts)
+    if build is None:
+        return resolved, facts
+    before = ", ".join(f"{fact.node} has {fact.framework_version or 'none'}" for fact in facts)
+    note(f"{build.name} {build.label} is installed for this run; {before}")
+    if resolved.build is None:
+        store.documents.put(run_id, BuildDocument(build))
+    return replace(resolved, build=build), [builds.with_build(fact, build) for fact in facts]
 
 
 def settle(store: "Store", run_id: str, resolved: Resolved, facts: list[NodeFacts], nodes: Nodes) -> Plan:
@@ -47,19 +74,20 @@ def settle(store: "Store", run_id: str, resolved: Resolved, facts: list[NodeFact
         InfraError: a node is unreachable, or has no free ports.
     """
     flags = {fact.node: frozenset(fact.cpu_flags) for fact in facts if "machine" not in fact.unfinished}
-    plan = resolved.plan(run_id, flags)
+    version = next((fact.framework_version for fact in facts if fact.framework_version), "")
+    plan = resolved.plan(run_id, flags, framework=version)
     if plan.compat is Compat.SPEC and any(variant.world_size > 1 for variant in plan.variants):
         port = start_port(run_id, before=_older_runs(store, run_id), taken=nodes.used_ports())
         if port != start_port(run_id):
-            plan = resolved.plan(run_id, flags, port=port)
-    store.replace_plan(run_id, plan)
+            plan = resolved.plan(run_id, flags, port=port, framework=version)
+    store.plans.replace(run_id, plan)
     used = [fact for fact in facts if fact.node in plan.nodes]
     device = resolved.cluster.node(plan.nodes[0]).device
     world = max((variant.world_size for variant in plan.variants), default=1)
     containers = [resolved.cluster.node(name).container for name in plan.nodes]
     images = [container.image if container else "" for container in containers]
     framework = next((f"{fact.framework} {fact.framework_version}" for fact in used if fact.framework), "")
-    store.update_run(
+    store.runs.update(
         run_id,
         environment=environment_class(used, device=device, world_size=world, images=images),
         framework=framework,
@@ -70,7 +98,7 @@ def settle(store: "Store", run_id: str, resolved: Resolved, facts: list[NodeFact
 
 def _older_runs(store: "Store", run_id: str) -> list[str]:
     """Return the runs whose leases are older than this run's, oldest first: one order for all runs."""
-    fences = {lease.run: lease.fence for lease in store.leases()}
+    fences = {lease.run: lease.fence for lease in store.leases.all()}
     own = fences.get(run_id)
     older = [run for run, fence in fences.items() if run != run_id and (own is None or fence < own)]
     return sorted(older, key=lambda run: fences[run])

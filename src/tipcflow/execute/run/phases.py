@@ -1,22 +1,28 @@
-"""The phases of a run around its steps, each as its own task. Collect, release, judge and verdict run after any
-failure, and the run gets a status."""
+"""The phases of a run: `tipcflow run` drives them in one process, Airflow runs each as a task.
 
+Collect, release, judge and verdict run after any failure, and the run gets a status.
+"""
+
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tipcflow.domain import Plan, Run, Status, Step, TipcflowError
-from tipcflow.execute.attempt.steps import budget_words
-from tipcflow.execute.failure.dependencies import why_not
+from tipcflow.domain.run.failure import FailureClass
+from tipcflow.domain.run_documents import JudgementDocument, LeaseDocument, LeftoversDocument
+from tipcflow.execute.failure.dependencies import refusal
+from tipcflow.execute.node.nodes import Nodes
 from tipcflow.execute.request import RunRequest
-from tipcflow.execute.resolve.resolve import create_run, resolve, resolved_run
+from tipcflow.execute.resolve.resolve import Resolved, create_run, resolve, resolved_run
 from tipcflow.execute.run.context import TaskContext
 from tipcflow.execute.run.deploy import deploy
 from tipcflow.execute.run.inspection import inspect, settle
 from tipcflow.execute.run.step import StepTask
 from tipcflow.execute.verdict import confirm
 from tipcflow.execute.verdict import judge as judgement
+from tipcflow.execute.verdict.conclusion import run_status
 
 if TYPE_CHECKING:
     from tipcflow.store import Store
@@ -25,23 +31,23 @@ if TYPE_CHECKING:
 def open_run(store: "Store", run_id: str, request: RunRequest) -> bool:
     """Create the run's row, or reopen it after its tasks were cleared; return whether it is new."""
     try:
-        store.get_run(run_id)
+        store.runs.get(run_id)
     except TipcflowError:
         create_run(store, request, run_id)
         return True
-    begin_again(store, run_id)
+    restart_run(store, run_id)
     return False
 
 
-def begin_again(store: "Store", run_id: str) -> None:
+def restart_run(store: "Store", run_id: str) -> None:
     """Reset the statuses of a run and its steps: its first tasks run again, and all tasks after them."""
-    store.put_document(run_id, "judgement", None)
-    confirm.forget(store, run_id)
-    if store.get_run(run_id).status is not None:
-        store.reopen_run(run_id)
-    plan = store.plan_or_none(run_id)
+    store.documents.remove(run_id, JudgementDocument)
+    confirm.drop_request(store, run_id)
+    if store.runs.get(run_id).status is not None:
+        store.runs.reopen(run_id)
+    plan = store.plans.get_or_none(run_id)
     if plan is not None:
-        store.clear_steps(run_id, [step.id for step in plan.steps])
+        store.steps.clear(run_id, [step.id for step in plan.steps])
 
 
 def resolve_run(store: "Store", run_id: str, request: RunRequest, *, home: Path) -> Plan:
@@ -51,12 +57,12 @@ def resolve_run(store: "Store", run_id: str, request: RunRequest, *, home: Path)
         ConfigError, InfraError: the run has its status and reason.
     """
     open_run(store, run_id, request)
-    if store.attempts(run_id):
-        return store.plan(run_id)
+    if store.attempts.of(run_id):
+        return store.plans.get(run_id)
     try:
         _, plan = resolve(store, request, run_id, home=home)
     except TipcflowError as error:
-        store.finish_run(run_id, error.status, str(error), time.time())
+        store.runs.finish(run_id, error.status, str(error), time.time())
         raise
     return plan
 
@@ -64,7 +70,7 @@ def resolve_run(store: "Store", run_id: str, request: RunRequest, *, home: Path)
 def cancel_unresolved(store: "Store", run_id: str, request: RunRequest) -> None:
     """Store a run that a user stopped before its first task: waiting clients find it `cancelled`."""
     create_run(store, request, run_id)
-    store.finish_run(run_id, Status.CANCELLED, "stopped by a user before its first task", time.time())
+    store.runs.finish(run_id, Status.CANCELLED, "stopped by a user before its first task", time.time())
 
 
 def prepare_nodes(context: TaskContext) -> Plan:
@@ -73,22 +79,68 @@ def prepare_nodes(context: TaskContext) -> Plan:
     Raises:
         InfraError: a node is not usable; the run has its status and reason.
     """
-    store, run = context.store, context.run
+    store, run = context.store, context.run_id
     try:
         with context.nodes() as nodes:
             context.note(f"connecting to {', '.join(context.plan.nodes)}")
             nodes.connect()
-            resolved = resolved_run(store, run, home=context.home)
-            plan = context.plan
-            if not store.attempts(run):
-                facts = inspect(store, run, resolved, nodes, context.note)
-                plan = settle(store, run, resolved, facts, nodes)
-            deploy(store, run, resolved, plan, nodes)
-        return plan
+            return settle_and_deploy(context, resolved_run(store, run, home=context.home), nodes)
     except TipcflowError as error:
-        context.closer.keep_before(store, run, error)
-        store.finish_run(run, error.status, str(error), time.time())
+        context.closer.store_failure(store, run, error)
+        store.runs.finish(run, error.status, str(error), time.time())
         raise
+
+
+def settle_and_deploy(context: TaskContext, resolved: Resolved, nodes: Nodes) -> Plan:
+    """Check the connected nodes, settle the plan, and install the suite's code; return the settled plan.
+
+    Raises:
+        InfraError: a node is not usable.
+    """
+    store, run = context.store, context.run_id
+    plan = context.plan
+    if not store.attempts.of(run):
+        resolved, facts = inspect(store, run, resolved, nodes, context.note)
+        plan = settle(store, run, resolved, facts, nodes)
+    deploy(store, run, resolved, plan, nodes, home=context.home)
+    return plan
+
+
+def run_steps(context: TaskContext, nodes: Nodes, *, cancel: threading.Event) -> None:
+    """Execute the steps of the plan one after the other; afterwards each has a status.
+
+    A failed step blocks its dependents; other steps continue. Legs of one device run sequentially in one job, CPU
+    legs and GPU legs in consecutive jobs, because concurrent legs on one node would distort each other's timings.
+
+    Args:
+        nodes: connected sessions of all nodes of the plan.
+        cancel: set when a user stops the run.
+    """
+    for step in context.plan.steps:
+        refused = refuse_step(context, step, stopped=cancel.is_set())
+        if refused is not None:
+            context.closer.leave_out(step, *refused)
+        else:
+            StepTask(context, step, step.nodes, nodes, cancel=cancel).run()
+
+
+def refuse_step(
+    context: TaskContext, step: Step, *, stopped: bool = False, lease: Callable[[], object] = lambda: None
+) -> tuple[Status, str] | None:
+    """Return (status, reason) of a step that must not start; None if it may start.
+
+    Args:
+        stopped: whether a user stopped the run.
+        lease: makes sure that the run holds its slots, which restarts the budget of a run whose lease expired.
+    """
+    refused = refusal(step, context.statuses(), stopped=stopped)
+    if refused is not None:
+        return refused
+    try:
+        lease()
+    except TipcflowError as error:
+        return Status.INFRA_FAILURE, str(error)
+    return over_budget(context, step)
 
 
 def collect_run(context: TaskContext, *, stopped: bool = True) -> list[str]:
@@ -100,33 +152,26 @@ def collect_run(context: TaskContext, *, stopped: bool = True) -> list[str]:
     Returns:
         messages about the closed attempts and steps.
     """
-    said: list[str] = []
-    store, run = context.store, context.run
-    plan = store.plan_or_none(run)
+    messages: list[str] = []
+    store, run = context.store, context.run_id
+    plan = store.plans.get_or_none(run)
     if plan is None:
         return ["the run ended before it had a plan: nothing to collect"]
     for step in plan.steps:
-        if store.open_attempt_number(run, step.id) is not None:
+        if store.attempts.open_number(run, step.id) is not None:
             with context.nodes(*step.nodes) as nodes:
-                settled = StepTask(context, step, step.nodes[0], nodes).settle(stopped=stopped)
+                settled = StepTask(context, step, step.nodes[:1], nodes).settle(stopped=stopped)
             if settled is not None:
                 status, reason = settled
-                said.append(f"{step.id}: closed as {status.value}{f': {reason}' if reason else ''}")
+                messages.append(f"{step.id}: closed as {status.value}{f': {reason}' if reason else ''}")
         statuses = context.statuses()
         if step.id in statuses:
             continue
-        never = (
-            (Status.CANCELLED, "not started: the run was stopped before this step")
-            if stopped
-            else (
-                Status.INFRA_FAILURE,
-                "not started: an upstream task died without reporting; see its log",
-            )
-        )
-        status, reason = why_not(step, statuses) or never
+        never = Status.INFRA_FAILURE, "not started: an upstream task died without reporting; see its log"
+        status, reason = refusal(step, statuses, stopped=stopped) or never
         context.closer.leave_out(step, status, reason)
-        said.append(f"{step.id}: {status.value}: {reason}")
-    return said
+        messages.append(f"{step.id}: {status.value}: {reason}")
+    return messages
 
 
 def collect_if_missing(context: TaskContext, *, stopped: Callable[[], bool]) -> list[str]:
@@ -135,7 +180,7 @@ def collect_if_missing(context: TaskContext, *, stopped: Callable[[], bool]) -> 
     Args:
         stopped: whether a user stopped the run.
     """
-    plan = context.store.plan_or_none(context.run)
+    plan = context.store.plans.get_or_none(context.run_id)
     statuses = context.statuses() if plan is not None else {}
     if plan is None or all(step.id in statuses for step in plan.steps):
         return []
@@ -144,39 +189,45 @@ def collect_if_missing(context: TaskContext, *, stopped: Callable[[], bool]) -> 
 
 def release_run(context: TaskContext) -> list[str]:
     """List every node, end what is left of the run there, release the slots; return messages about leftovers."""
-    store, run = context.store, context.run
+    store, run = context.store, context.run_id
     leftovers: list[str] = []
     unlisted: set[str] = set()
     try:
-        if store.plan_or_none(run) is not None and store.node_facts(run):
+        if store.plans.get_or_none(run) is not None and store.nodes.facts(run):
             with context.nodes() as nodes:
-                nodes.connect_what_can_be()
-                leftovers = nodes.clean(run)
-            unlisted = nodes.may_hold(store.attempts(run))
-        elif store.document(run, "lease") is not None:
+                nodes.connect_reachable()
+                leftovers, unlisted = clean_nodes(context, nodes)
+        elif store.documents.get(run, LeaseDocument) is not None:
             with context.nodes() as nodes:  # no job was started there, but slots were claimed
-                nodes.each_that_answers(lambda session: session.unclaim(run))
+                nodes.on_reachable(lambda session: session.unclaim(run))
     finally:
-        store.release_leases(run, keep=unlisted)
-    store.put_document(run, "leftovers", leftovers)
+        # A run that was never resolved has no policy, and no slots.
+        keep_s = context.policy.waits.lease_ttl_s if unlisted else None
+        store.leases.release(run, keep=unlisted, keep_s=keep_s)
+    store.documents.put(run, LeftoversDocument(tuple(leftovers)))
     return leftovers
+
+
+def clean_nodes(context: TaskContext, nodes: Nodes) -> tuple[list[str], set[str]]:
+    """List every connected node and end what is left of the run there.
+
+    Returns:
+        (messages about leftovers, addresses of nodes whose slots stay leased).
+    """
+    leftovers = nodes.clean(context.run_id)
+    return leftovers, nodes.may_hold(context.store.attempts.of(context.run_id))
 
 
 def judge_run(context: TaskContext) -> tuple[Status, str]:
     """Run every check; return the run's status and reason. A run that ended before its start keeps its status."""
-    store, run = context.store, context.run
-    known = store.get_run(run)
-    if known.status is not None and store.document(run, "judgement") is None:
+    store, run = context.store, context.run_id
+    known = store.runs.get(run)
+    if known.status is not None and store.documents.get(run, JudgementDocument) is None:
         return known.status, known.reason
     judged = judgement.judge_run(store, run, rules=context.policy, references=context.references)
-    status, reason = judged.status, judged.reason
-    if status is Status.CANCELLED:
-        stopped = [step for step, word in context.statuses().items() if word is Status.CANCELLED]
-        reason = f"stopped by a user{f' in {stopped[0]}' if stopped else ''}"
-    leftovers = store.document(run, "leftovers") or []
-    if leftovers and status.severity < Status.INFRA_FAILURE.severity:
-        status, reason = Status.INFRA_FAILURE, leftovers[0]
-    store.put_document(run, "judgement", {"status": status.value, "reason": reason})
+    leftovers = (store.documents.get(run, LeftoversDocument) or LeftoversDocument()).root
+    status, reason = run_status(judged.status, judged.reason, steps=context.statuses(), leftovers=leftovers)
+    store.documents.put(run, JudgementDocument(status=status, reason=reason))
     return status, reason
 
 
@@ -185,54 +236,55 @@ def finish_run(context: TaskContext) -> Run:
 
     A run that could not be judged is an `infra_failure`: every run gets a status.
     """
-    store, run = context.store, context.run
-    judged = store.document(run, "judgement")
-    known = store.get_run(run)
+    store, run = context.store, context.run_id
+    judged = store.documents.get(run, JudgementDocument)
+    known = store.runs.get(run)
     if known.status is not None and judged is None:
         return known
     if judged is None:
         status, reason = Status.INFRA_FAILURE, "the run could not be judged: see the log of task `judge`"
     else:
-        status, reason = Status(judged["status"]), judged["reason"]
-    store.finish_run(run, status, reason, time.time())
+        status, reason = judged.status, judged.reason
+    store.runs.finish(run, status, reason, time.time())
     if judged is not None:
         judgement.write_certificate(store, run, context.home)
-    return store.get_run(run)
+    return store.runs.get(run)
 
 
-def failed_by_us(context: TaskContext, step_id: str, error: BaseException) -> None:
+def record_own_failure(context: TaskContext, step_id: str, error: BaseException) -> None:
     """Store a defect of tipcflow in a step's task as the step's status, unless it has one."""
     if step_id and step_id not in context.statuses():
-        context.store.set_step(
-            context.run, step_id, Status.INFRA_FAILURE, f"tipcflow itself failed: {error!r}; see the task's log"
+        context.store.steps.set(
+            context.run_id, step_id, Status.INFRA_FAILURE, f"tipcflow itself failed: {error!r}; see the task's log"
         )
 
 
 def settle_needs(context: TaskContext, step: Step) -> None:
     """Close the steps that a step needs and whose tasks have all died."""
     for need in step.after:
-        if context.store.open_attempt_number(context.run, need) is not None:
+        if context.store.attempts.open_number(context.run_id, need) is not None:
             if context.plan.step(need).kind is step.kind:
                 continue  # tasks of its other nodes are running
             needed = context.plan.step(need)
             with context.nodes(*needed.nodes) as nodes:
-                StepTask(context, needed, needed.nodes[0], nodes).settle(stopped=False)
+                StepTask(context, needed, needed.nodes[:1], nodes).settle(stopped=False)
 
 
-def over_budget(context: TaskContext) -> tuple[Status, str] | None:
+def over_budget(context: TaskContext, step: Step) -> tuple[Status, str] | None:
     """Return (status, reason) of a step that starts after the end of the run's budget or of a confirmation's
-    deadline; None while there is time left."""
+    deadline; None while there is time left. The failure of a step without budget is stored."""
+    if (late := context.budget.refusal(context.now())) is not None:
+        context.closer.store_unstarted(step, FailureClass.BUDGET)
+        return late
     confirms = context.request.confirms
-    if confirms and not confirm.open_question(context.store, confirms):
-        return Status.CANCELLED, f"not started: run {confirms} no longer waits for this confirmation run"
-    if context.now() > context.budget_ends:
-        return Status.INFRA_FAILURE, f"not started: {budget_words(context.budget_s)}"
+    if confirms and not confirm.is_awaited(context.store, confirms):
+        return Status.CANCELLED, f"not started: run {confirms} no longer waits for this confirm run"
     return None
 
 
 def ended_before_it_began(context: TaskContext) -> tuple[Status, str] | None:
     """Return (status, reason) of a step of a run that has a status and no attempts; None for others."""
-    run = context.store.get_run(context.run)
-    if run.status is not None and not context.store.attempts(context.run):
+    run = context.store.runs.get(context.run_id)
+    if run.status is not None and not context.store.attempts.of(context.run_id):
         return Status.BLOCKED, f"not started: the run is {run.status.value}"
     return None

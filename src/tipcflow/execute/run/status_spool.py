@@ -8,9 +8,9 @@ import json
 import os
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from tipcflow.domain import Status, TipcflowError
+from tipcflow.domain import Run, Status, TipcflowError
 
 if TYPE_CHECKING:
     from tipcflow.store import Store
@@ -34,12 +34,19 @@ def release(home: Path, run: str) -> None:
         (home / FOLDER / f"{run}{RESERVED}").unlink(missing_ok=True)
 
 
-def keep(home: Path, run: str, status: Status, reason: str) -> bool:
-    """Store a run's status in its file; return whether that succeeded (the disk may be full, too)."""
+def keep(home: Path, run: str, status: Status, reason: str, *, lost: tuple[str, Run | None] | None = None) -> bool:
+    """Store a run's status in its file; return whether that succeeded (the disk may be full, too).
+
+    Args:
+        lost: (URL without password, the run as it began) of a database that lost the run: a new database at that
+            URL gets the run as well.
+    """
     try:
         folder = home / FOLDER
         folder.mkdir(parents=True, exist_ok=True)
-        content = {"status": status.value, "reason": reason[: ROOM // 8], "ended_at": time.time()}
+        content: dict[str, Any] = {"status": status.value, "reason": reason[: ROOM // 8], "ended_at": time.time()}
+        if lost is not None and lost[1] is not None:
+            content |= {"database": lost[0], "run": lost[1].model_dump(mode="json")}
         reserved = folder / f"{run}{RESERVED}"
         # Written in place: the reserved file needs no further space.
         with open(reserved, "r+b" if reserved.exists() else "wb") as handle:  # noqa: PTH123
@@ -59,8 +66,10 @@ def apply(home: Path, store: "Store") -> list[str]:
     for path in sorted((home / FOLDER).glob("*.json")):
         try:
             kept = json.loads(path.read_text())
-            if store.get_run(path.stem).status is None:
-                store.finish_run(path.stem, Status(kept["status"]), str(kept["reason"]), float(kept["ended_at"]))
+            if kept.get("database") == store.url and store.runs.get_or_none(path.stem) is None:
+                store.runs.create(Run.model_validate(kept["run"]))
+            if store.runs.get(path.stem).status is None:
+                store.runs.finish(path.stem, Status(kept["status"]), str(kept["reason"]), float(kept["ended_at"]))
                 applied.append(path.stem)
         except TipcflowError:
             continue  # another database: the file stays for it
@@ -75,5 +84,5 @@ def _forget_reserved(home: Path, store: "Store") -> None:
     for path in (home / FOLDER).glob(f"*{RESERVED}"):
         with contextlib.suppress(TipcflowError, OSError):
             old = time.time() - path.stat().st_mtime > OLD_S
-            if old or store.get_run(path.name.removesuffix(RESERVED)).status is not None:
+            if old or store.runs.get(path.name.removesuffix(RESERVED)).status is not None:
                 path.unlink(missing_ok=True)

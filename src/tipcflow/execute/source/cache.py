@@ -1,30 +1,34 @@
 """Snapshots of suites on disk, so that every task of a run, on any worker, deploys the same bytes.
 
-`<home>/suites/archives/<sha256>.tar.gz` and `<sha256>.names`; shared by runs that test the same files.
+`<home>/suites/archives/<sha256>.tar.gz` and `<sha256>.names`; shared by runs that test the same files. Each run
+adds an empty file `<sha256>.<mark>.mark`: a later task that finds it uses the same folder as the run's first task.
 """
 
 import json
 import os
 import uuid
 from pathlib import Path
-from typing import Any
 
 from tipcflow.domain import InfraError
+from tipcflow.domain.run_documents import SourceDocument
 from tipcflow.execute.source.snapshot import Snapshot
 
 
-def keep_snapshot(home: Path, snapshot: Snapshot) -> dict[str, Any]:
-    """Write a snapshot below `home` unless it exists; return the keys that `kept_snapshot` needs."""
+def keep_snapshot(home: Path, snapshot: Snapshot) -> SourceDocument:
+    """Write a snapshot below `home` unless it exists; return the document that `kept_snapshot` needs."""
     folder = _folder(home)
     folder.mkdir(parents=True, exist_ok=True)
     _write_once(folder / f"{snapshot.sha256}.names", json.dumps(sorted(snapshot.names)).encode())
     _write_once(folder / f"{snapshot.sha256}.tar.gz", snapshot.archive)
-    return {
-        "commit": snapshot.commit,
-        "sha256": snapshot.sha256,
-        "params_file": snapshot.params_file,
-        "params_text": snapshot.params_text,
-    }
+    mark = uuid.uuid4().hex
+    _mark(folder, snapshot.sha256, mark).touch()
+    return SourceDocument(
+        commit=snapshot.commit,
+        sha256=snapshot.sha256,
+        mark=mark,
+        params_file=snapshot.params_file,
+        params_text=snapshot.params_text,
+    )
 
 
 def kept_archive(home: Path, sha256: str) -> bytes:
@@ -36,25 +40,31 @@ def kept_archive(home: Path, sha256: str) -> bytes:
     return _read(_folder(home) / f"{sha256}.tar.gz")
 
 
-def kept_snapshot(home: Path, kept: dict[str, Any]) -> Snapshot:
+def kept_snapshot(home: Path, kept: SourceDocument) -> Snapshot:
     """Return the snapshot that `keep_snapshot` wrote.
 
     Raises:
-        InfraError: the snapshot no longer exists.
+        InfraError: the snapshot no longer exists, or this is not the folder in which the run was resolved.
     """
-    names = json.loads(_read(_folder(home) / f"{kept['sha256']}.names"))
+    if kept.mark:
+        _read(_mark(_folder(home), kept.sha256, kept.mark))
+    names = json.loads(_read(_folder(home) / f"{kept.sha256}.names"))
     return Snapshot(
-        commit=kept["commit"],
-        archive=kept_archive(home, kept["sha256"]),
-        sha256=kept["sha256"],
-        params_file=kept["params_file"],
-        params_text=kept["params_text"],
+        commit=kept.commit,
+        archive=kept_archive(home, kept.sha256),
+        sha256=kept.sha256,
+        params_file=kept.params_file,
+        params_text=kept.params_text,
         names=frozenset(names),
     )
 
 
 def _folder(home: Path) -> Path:
     return home / "suites" / "archives"
+
+
+def _mark(folder: Path, sha256: str, mark: str) -> Path:
+    return folder / f"{sha256}.{mark}.mark"
 
 
 def _read(path: Path) -> bytes:

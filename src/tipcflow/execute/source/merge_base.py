@@ -5,20 +5,17 @@ Later runs of the branch, and runs of other changes, are not comparable with thi
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from tipcflow.config.suite import Suite
 from tipcflow.domain import ConfigError
+from tipcflow.domain.run_documents import MergeBaseDocument
 from tipcflow.execute.source.snapshot import checkout, commit_at, git
 
-# The run's document with the result of `merge_base`. A run that has it tests a change and joins no other history.
-DOCUMENT = "base"
 _KEY = "--base"
 
 
-def merge_base(suite: Suite, base: str, commit: str, *, cache: Path, measured: Iterable[str]) -> dict[str, Any]:
-    """Return {"commit": merge base of `base` and `commit`, "commits": commits whose runs are the change's
-    history}.
+def merge_base(suite: Suite, base: str, commit: str, *, cache: Path, measured: Iterable[str]) -> MergeBaseDocument:
+    """Return the merge base of `base` and `commit`, and the commits whose runs are the change's history.
 
     The history is the first-parent line of the branch: merged commits count from their merge.
 
@@ -36,7 +33,7 @@ def merge_base(suite: Suite, base: str, commit: str, *, cache: Path, measured: I
     onto = commit_at(root, base, clone=clone, key=_KEY)
     tested = commit_at(root, commit.partition("+")[0] or "HEAD", clone=clone, key=_KEY)
     try:
-        found = git(root, "merge-base", onto, tested).decode().strip()
+        ancestor = git(root, "merge-base", onto, tested).decode().strip()
     except ConfigError as error:
         raise ConfigError(
             "has no common history with the tested commit",
@@ -45,7 +42,7 @@ def merge_base(suite: Suite, base: str, commit: str, *, cache: Path, measured: I
             expected="the target branch of the change",
             hint="a clone that was made with --depth lacks it",
         ) from error
-    line = set(git(root, "rev-list", "--first-parent", found).decode().split())
+    line = set(git(root, "rev-list", "--first-parent", ancestor).decode().split())
     if _is_cut(root, line):
         raise ConfigError(
             "the clone is shallow: the branch's history is cut off",
@@ -54,7 +51,7 @@ def merge_base(suite: Suite, base: str, commit: str, *, cache: Path, measured: I
             expected="a clone with the whole history",
             hint="`git fetch --unshallow`; with actions/checkout `fetch-depth: 0`",
         )
-    return {"commit": found, "commits": sorted({found, *line.intersection(measured)})}
+    return MergeBaseDocument(commit=ancestor, commits=tuple(sorted({ancestor, *line.intersection(measured)})))
 
 
 def _is_cut(root: Path, line: set[str]) -> bool:

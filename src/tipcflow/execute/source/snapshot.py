@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from tipcflow.config.suite import Suite
 from tipcflow.domain import ConfigError, InfraError
+from tipcflow.domain.numbers.limits import limit
 from tipcflow.execute.node.file_lock import locked
 
 GIT_DEADLINE_S = 300
@@ -77,7 +78,7 @@ def take_snapshot(
     """
     root = checkout(suite, cache)
     inside, outside = (params, root) if only_inside else _locate(params, root)
-    files, commit = _files_at(root, ref, clone=bool(suite.git)) if ref else _files_now(root, suite)
+    files, commit = files_at(root, ref, clone=bool(suite.git)) if ref else _files_now(root, suite)
     if inside is None:
         # With the folder, so that files of the same name from two folders are two chains.
         folder = hashlib.sha256(str(outside.parent).encode()).hexdigest()[:8]
@@ -153,21 +154,21 @@ def _locate(params: str, root: Path) -> tuple[str | None, Path]:
 def _by_model_and_name(suite: Suite, params: str, files: Files, *, at: str) -> str:
     """Return the suite's only params file with this folder and name, as in the name of a chain."""
     wanted = PurePosixPath(params)
-    found = [name for name in files if PurePosixPath(name).parts[-2:] == wanted.parts]
-    found = [name for name in found if any(_matches(name, glob) for glob in suite.params)]
-    if len(found) == 1:
-        return found[0]
-    if found:
+    matches = [name for name in files if PurePosixPath(name).parts[-2:] == wanted.parts]
+    matches = [name for name in matches if any(matches_glob(name, glob) for glob in suite.params)]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
         raise ConfigError(
-            f"the suite has {len(found)} params files with that folder and name{at}",
+            f"the suite has {len(matches)} params files with that folder and name{at}",
             key="PARAMS",
             found=params,
-            expected=f"one of {', '.join(sorted(found))}",
+            expected=f"one of {', '.join(sorted(matches))}",
         )
     raise ConfigError(f"the suite has no such params file{at}", key="PARAMS", found=params)
 
 
-def _matches(name: str, glob: str) -> bool:
+def matches_glob(name: str, glob: str) -> bool:
     """Whether a path matches a glob, where `**` matches any number of folders including none."""
     return fnmatch.fnmatch(name, glob) or fnmatch.fnmatch(name, glob.replace("**/", ""))
 
@@ -188,7 +189,7 @@ def git(folder: Path, *args: str, network: bool = False) -> bytes:
     except FileNotFoundError as error:
         raise InfraError("git is not installed on this machine", hint="install git") from error
     except subprocess.TimeoutExpired as error:
-        raise InfraError(f"git {args[0]} took longer than {GIT_DEADLINE_S} s") from error
+        raise InfraError(f"git {args[0]} took longer than {limit(GIT_DEADLINE_S)}") from error
     if done.returncode:
         message = done.stderr.decode(errors="replace").strip().splitlines()[-1:] or ["no message"]
         if network:
@@ -235,7 +236,7 @@ def commit_at(root: Path, ref: str, *, clone: bool, key: str = "--suite-ref") ->
     )
 
 
-def _files_at(root: Path, ref: str, *, clone: bool) -> tuple[Files, str]:
+def files_at(root: Path, ref: str, *, clone: bool) -> tuple[Files, str]:
     """Return the files of the suite at a ref (name -> content, executable) and the full commit id."""
     commit = commit_at(root, ref, clone=clone)
     prefix = git(root, "rev-parse", "--show-prefix").decode().strip()
@@ -263,7 +264,7 @@ def _files_now(root: Path, suite: Suite) -> tuple[Files, str]:
     commit = ""
     if suite.git:
         head = git(root, "rev-parse", "--abbrev-ref", "origin/HEAD").decode().strip()
-        return _files_at(root, head, clone=False)
+        return files_at(root, head, clone=False)
     if _is_git(root):
         names = git(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard").decode().split("\0")
         commit = git(root, "rev-parse", "--quiet", "--verify", "HEAD").decode().strip() if _has_head(root) else ""

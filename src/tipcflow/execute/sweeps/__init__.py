@@ -1,1 +1,4 @@
-"""Maintenance of what runs leave behind: leases, folders, processes, old samples."""
+"""Maintenance of what runs leave behind: leases, folders, processes, old samples.
+
+Public: `late_logs`, `leases`, `leftovers`, `maintenance`, `node_folders`, `reap`, `retention`, `runs`.
+"""

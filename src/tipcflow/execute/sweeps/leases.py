@@ -5,7 +5,8 @@ from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 
 from tipcflow.config.cluster import load_cluster
-from tipcflow.domain import Cluster, ConfigError, InfraError, Node
+from tipcflow.domain import ConfigError, InfraError, Node
+from tipcflow.domain.run_documents import ClusterDocument
 from tipcflow.execute.node.session import NodeSession
 from tipcflow.execute.sweeps.maintenance import Upkeep
 from tipcflow.remote.host_slots import runs_holding, short
@@ -17,7 +18,7 @@ AT_ONCE = 8
 def expired_leases(upkeep: Upkeep) -> str:
     """Drop expired leases on nodes without processes of their run; end leftovers of runs that have a status."""
     gone: dict[tuple[str, str], list[Lease]] = defaultdict(list)
-    for lease in upkeep.store.leases():
+    for lease in upkeep.store.leases.all():
         if not lease.live(upkeep.now):
             gone[lease.node, lease.run].append(lease)
     with ThreadPoolExecutor(AT_ONCE) as pool:
@@ -27,8 +28,8 @@ def expired_leases(upkeep: Upkeep) -> str:
 
 def node_at(upkeep: Upkeep, address: str, run: str) -> Node | None:
     """Return the node of that address: from the run's cluster, else from a cluster file."""
-    own = upkeep.store.document(run, "cluster")
-    known = [Cluster.model_validate(own)] if own else []
+    own = upkeep.store.documents.get(run, ClusterDocument)
+    known = [own.root] if own else []
     for path in sorted((upkeep.config_dir / "clusters").glob("*.yaml")):
         with contextlib.suppress(ConfigError):  # reported by the sweep of the clusters
             known.append(load_cluster(path.stem, upkeep.config_dir))
@@ -38,29 +39,25 @@ def node_at(upkeep: Upkeep, address: str, run: str) -> Node | None:
 def _of_run(upkeep: Upkeep, address: str, run: str, leases: list[Lease]) -> int:
     node = node_at(upkeep, address, run)
     if node is None:
-        upkeep.say(f"run {run}: its {len(leases)} leases stay, because no cluster file has a node at {address}")
+        upkeep.say(f"run {run}: {len(leases)} leases kept: no cluster file lists {address}")
         return 0
     with contextlib.closing(NodeSession(node, upkeep.connect)) as session:
         try:
             session.prepare()
             left = _freed(upkeep, session, run) or _elsewhere(session, run)
         except InfraError as error:
-            upkeep.say(
-                f"run {run}: its {len(leases)} leases stay, because its node cannot be listed: {error.message}"
-            )
+            upkeep.say(f"run {run}: {len(leases)} leases kept: node cannot be listed: {error.message}")
             return 0
     if left:
-        upkeep.say(
-            f"run {run}: its {len(leases)} leases stay, because jobs are on node {node.name}: {', '.join(left)}"
-        )
+        upkeep.say(f"run {run}: {len(leases)} leases kept: jobs on node {node.name}: {', '.join(left)}")
         return 0
-    return upkeep.store.drop_expired(leases, upkeep.now)
+    return upkeep.store.leases.drop_expired(leases, upkeep.now)
 
 
 def _freed(upkeep: Upkeep, session: NodeSession, run: str) -> list[str]:
     """Return the run's jobs that are still on the node; those of a run with a status are ended first."""
     jobs = _jobs(session, run)
-    if not jobs or upkeep.store.get_run(run).status is None:
+    if not jobs or upkeep.store.runs.get(run).status is None:
         return jobs
     upkeep.say(f"run {run} has ended, but had jobs on node {session.node.name}; ended there: {', '.join(jobs)}")
     for job in jobs:
@@ -77,4 +74,6 @@ def _elsewhere(session: NodeSession, run: str) -> list[str]:
 def _jobs(session: NodeSession, run: str) -> list[str]:
     """Return the run's jobs that have processes on the node."""
     listed = session.list_ours()
-    return sorted({str(one["job"]) for one in listed["processes"] if str(one["job"]).startswith(f"{run}/")})
+    return sorted(
+        {str(process["job"]) for process in listed["processes"] if str(process["job"]).startswith(f"{run}/")}
+    )

@@ -14,16 +14,16 @@ def leftovers(upkeep: Upkeep) -> str:
     reaper = Reaper(upkeep.store, upkeep.connect, now=upkeep.now, ended_only=True)
     with ThreadPoolExecutor(AT_ONCE) as pool:
         reaped = list(pool.map(reaper.reap, nodes.values()))
-    for one in reaped:
-        _say(upkeep, one)
-    forgotten = upkeep.store.drop_dead_requests(upkeep.now)
-    ended = {run for one in reaped for run in one.ended}
-    asked = sum(not one.unreachable for one in reaped)
+    for result in reaped:
+        _say(upkeep, result)
+    forgotten = upkeep.store.queue.drop_dead(upkeep.now)
+    ended = {run for result in reaped for run in result.ended}
+    reached = sum(not result.unreachable for result in reaped)
     return (
-        f"{asked} nodes checked: leftovers of {len(ended)} runs ended; {len(forgotten)} expired requests dropped"
+        f"{reached} nodes checked: leftovers of {len(ended)} runs ended; {len(forgotten)} expired requests dropped"
     )
 
 
-def _say(upkeep: Upkeep, one: Reaped) -> None:
-    for line in one.lines:
-        upkeep.say(f"node {one.node}: {line}")
+def _say(upkeep: Upkeep, result: Reaped) -> None:
+    for line in result.lines:
+        upkeep.say(f"node {result.node}: {line}")

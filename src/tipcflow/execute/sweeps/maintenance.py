@@ -72,13 +72,13 @@ class Upkeep:
 
 def known_clusters(upkeep: Upkeep) -> list[Cluster]:
     """Return all clusters in the configuration folder; invalid files are reported and skipped."""
-    found = []
+    clusters = []
     for path in sorted((upkeep.config_dir / "clusters").glob("*.yaml")):
         try:
-            found.append(load_cluster(path.stem, upkeep.config_dir))
+            clusters.append(load_cluster(path.stem, upkeep.config_dir))
         except ConfigError as error:
             upkeep.say(f"cluster {path.stem} is skipped: {error}")
-    return found
+    return clusters
 
 
 def place_of(node: Node) -> tuple[str, str, str]:

@@ -7,38 +7,45 @@ from dataclasses import dataclass
 from tipcflow.domain import Cluster, InfraError, Node, Run, Status
 from tipcflow.domain.run.run import RUN_ID
 from tipcflow.execute.node.session import NodeSession
+from tipcflow.execute.request import RequestDocument
 from tipcflow.execute.sweeps.maintenance import OTHER_FOLDER_S, PASSED_FOLDER_S, Upkeep, known_clusters, place_of
 from tipcflow.remote import housekeeping
 
 AT_ONCE = 8
+# Framework builds and wheels that no run has used for this time are removed.
+BUILD_DAYS = 30
 
 
 @dataclass(frozen=True)
 class _Node:
-    """The result for one node: number of removed and remaining folders, and why it was unreachable."""
+    """The result for one node: number of removed and remaining run folders, of removed framework builds and
+    wheels, and why it was unreachable."""
 
     removed: int = 0
     kept: int = 0
+    builds: int = 0
     trouble: str = ""
 
 
 def node_folders(upkeep: Upkeep) -> str:
     """Remove folders of runs that ended long enough ago; runs unknown to the database are not touched."""
     seen: set[tuple[str, str, str]] = set()
-    removed = kept = asked = 0
+    removed = kept = reached = builds = 0
     for cluster in known_clusters(upkeep):
         nodes = [node for node in cluster.nodes if place_of(node) not in seen]
         seen.update(place_of(node) for node in nodes)
         with ThreadPoolExecutor(AT_ONCE) as pool:
             swept = list(pool.map(lambda node: _sweep(upkeep, node), nodes))
-        _say_trouble(upkeep, cluster, [one.trouble for one in swept])
-        removed += sum(one.removed for one in swept)
-        kept += sum(one.kept for one in swept)
-        asked += sum(not one.trouble for one in swept)
-    return f"{asked} nodes checked: folders of {removed} runs removed, folders of {kept} runs stay"
+        _say_trouble(upkeep, cluster, [result.trouble for result in swept])
+        removed += sum(result.removed for result in swept)
+        kept += sum(result.kept for result in swept)
+        builds += sum(result.builds for result in swept)
+        reached += sum(not result.trouble for result in swept)
+    more = f"; {builds} unused framework builds and wheels removed" if builds else ""
+    return f"{reached} nodes checked: folders of {removed} runs removed, folders of {kept} runs stay{more}"
 
 
-def may_go(run: Run, now: float, *, keep: bool = False) -> bool:
+def is_removable(run: Run, now: float, *, keep: bool = False) -> bool:
     """Whether a run's folder on a node may be removed.
 
     Args:
@@ -59,13 +66,13 @@ def _say_trouble(upkeep: Upkeep, cluster: Cluster, troubles: list[str]) -> None:
 
 
 def _sweep(upkeep: Upkeep, node: Node) -> _Node:
-    removed = kept = 0
+    removed = kept = builds = 0
     with contextlib.closing(NodeSession(node, upkeep.connect)) as session:
         try:
             # Without creating a workspace: an unused node is not changed.
             text = session.ask(housekeeping.list_runs(node), "list its run folders").decode(errors="replace")
             names = {name for name in text.splitlines() if RUN_ID.fullmatch(name)}
-            old = [run for run in upkeep.store.known_runs(names).values() if _old(upkeep, run)]
+            old = [run for run in upkeep.store.runs.known(names).values() if _old(upkeep, run)]
             kept = len(names) - len(old)
             busy = _busy(session) if old else set()
             for run in old:
@@ -75,19 +82,24 @@ def _sweep(upkeep: Upkeep, node: Node) -> _Node:
                     continue
                 session.remove_run(run.id)
                 removed += 1
+            gone = session.ask(
+                housekeeping.remove_builds(node, days=BUILD_DAYS), "remove unused builds", timeout=300
+            )
+            builds = len(gone.splitlines())
         except InfraError as error:
-            return _Node(removed, kept, error.message)
-    return _Node(removed, kept)
+            return _Node(removed, kept, builds, error.message)
+    return _Node(removed, kept, builds)
 
 
 def _old(upkeep: Upkeep, run: Run) -> bool:
-    if not may_go(run, upkeep.now):
+    if not is_removable(run, upkeep.now):
         return False
-    keep = bool((upkeep.store.document(run.id, "request") or {}).get("keep"))
-    return may_go(run, upkeep.now, keep=keep)
+    request = upkeep.store.documents.get(run.id, RequestDocument)
+    keep = request is not None and request.root.keep
+    return is_removable(run, upkeep.now, keep=keep)
 
 
 def _busy(session: NodeSession) -> set[str]:
     """Return the runs that have processes on the node."""
     session.prepare()
-    return {str(one["job"]).partition("/")[0] for one in session.list_ours()["processes"]}
+    return {str(process["job"]).partition("/")[0] for process in session.list_ours()["processes"]}

@@ -4,10 +4,10 @@ import contextlib
 from typing import TYPE_CHECKING, Any
 
 from tipcflow.domain import Frozen, InfraError, Node, StoppedBy
-from tipcflow.execute.leases.messages import clock, slots_words
+from tipcflow.execute.leases.messages import clock, format_slots
 from tipcflow.execute.node.health import runs_there
 from tipcflow.execute.node.link import Connect
-from tipcflow.execute.node.nodes import stayed_of
+from tipcflow.execute.node.nodes import remaining_messages
 from tipcflow.execute.node.session import NodeSession
 from tipcflow.remote import housekeeping
 from tipcflow.remote.host_slots import runs_holding, short
@@ -84,17 +84,16 @@ class Reaper:
                 now = set(self._there(session, session.list_ours())) if ended else set(there)
                 lines += self._drop(node, now, elsewhere)
             except InfraError as error:
-                why = error.message.removeprefix(f"node {node.name}: ")
-                return Reaped(node=node.name, unreachable=why, lines=tuple(lines), ended=tuple(ended))
+                return Reaped(node=node.name, unreachable=error.detail, lines=tuple(lines), ended=tuple(ended))
         return Reaped(node=node.name, lines=tuple(lines), ended=tuple(ended))
 
     @staticmethod
     def _end_helpers(session: NodeSession) -> list[str]:
         """End tipcflow commands whose controller is gone."""
         answer = session.end_helpers()
-        ended = ", ".join(f"{one['helper']} (pid {one['pid']})" for one in answer["helpers"])
+        ended = ", ".join(f"{helper['helper']} (pid {helper['pid']})" for helper in answer["helpers"])
         lines = [f"ended commands of dead controllers: {ended}"] if ended else []
-        stayed = ", ".join(stayed_of(answer))
+        stayed = ", ".join(remaining_messages(answer))
         return lines + ([f"cannot be ended: {stayed}"] if stayed else [])
 
     @staticmethod
@@ -104,20 +103,20 @@ class Reaper:
 
     def _spared(self, node: Node, run: str) -> str:
         """Return why a run must not be ended, '' if it may be."""
-        lease = next((one for one in self._leases(node) if one.run == run and one.live(self._now)), None)
+        lease = next((lease for lease in self._leases(node) if lease.run == run and lease.live(self._now)), None)
         if lease is not None:
             return f"is running, leased until {clock(lease.expires_at)} by {lease.owner}: left alone"
         if self._run == run:
             return ""
-        found = self._store.known_runs([run]).get(run)
-        if found is None:
-            return f"is not in this database, maybe another controller's: left alone (--run {run} ends it)"
-        if self._ended_only and found.status is None:
+        stored = self._store.runs.known([run]).get(run)
+        if stored is None:
+            return f"unknown to this database (other controller?); skipped (--run {run} ends it)"
+        if self._ended_only and stored.status is None:
             return "has no status yet: left alone"
         return ""
 
     def _leases(self, node: Node) -> "list[Lease]":
-        return [lease for lease in self._store.leases() if lease.node == node.address]
+        return [lease for lease in self._store.leases.all() if lease.node == node.address]
 
     @staticmethod
     def _end(session: NodeSession, run: str, jobs: list[str], by: StoppedBy) -> str:
@@ -128,11 +127,11 @@ class Reaper:
         for job in jobs:
             answer = session.reap(job, by)
             killed += len(answer["killed"])
-            left += stayed_of(answer)
+            left += remaining_messages(answer)
         session.unclaim(run)
         names = ", ".join(job.partition("/")[2] for job in jobs)
-        said = f"ended {names} ({killed} processes killed)"
-        return said + (f"; still there: {', '.join(left)}" if left else "")
+        summary = f"ended {names} ({killed} processes killed)"
+        return summary + (f"; still there: {', '.join(left)}" if left else "")
 
     def _drop(self, node: Node, there: set[str], elsewhere: set[str]) -> list[str]:
         """Drop the expired leases of runs that have nothing left there or in other workspaces of the host."""
@@ -143,7 +142,7 @@ class Reaper:
             if gone and not lease.live(self._now) and self._run in ("", lease.run):
                 expired.setdefault(lease.run, []).append(lease)
         for run, leases in expired.items():
-            if self._store.drop_expired(leases, self._now):
-                slots = slots_words([(lease.node, lease.slot) for lease in leases], {node.address: ""}).strip()
+            if self._store.leases.drop_expired(leases, self._now):
+                slots = format_slots([(lease.node, lease.slot) for lease in leases], {node.address: ""}).strip()
                 lines.append(f"run {run}: its expired lease on {slots} was dropped")
         return lines

@@ -2,22 +2,31 @@
 
 from pathlib import Path
 
+from tipcflow.domain.run_documents import SourceDocument
 from tipcflow.execute.events import events_path
 from tipcflow.execute.sweeps.maintenance import EVENTS_S, SNAPSHOT_S, Upkeep
+from tipcflow.execute.sweeps.node_folders import BUILD_DAYS
+from tipcflow.store.outbox import REPLAY_DAYS
 
 
 def retention(upkeep: Upkeep) -> str:
     """Remove unused suite snapshots and the progress files of runs that ended long ago.
 
-    Raw samples of old runs are rolled up: their summaries stay.
+    Raw samples of old runs are rolled up: their summaries stay. Handled webhook deliveries lose their event data.
     """
-    unfinished = [run.id for run in upkeep.store.unfinished_runs()]
-    used = {str((upkeep.store.document(run, "source") or {}).get("sha256", "")) for run in unfinished}
+    unfinished = [run.id for run in upkeep.store.runs.unfinished()]
+    sources = [upkeep.store.documents.get(run, SourceDocument) for run in unfinished]
+    used = {source.sha256 for source in sources if source}
     snapshots = _snapshots(upkeep, used)
+    wheels = _wheels(upkeep)
     events = _events(upkeep, {events_path(upkeep.home, run) for run in unfinished})
-    rolled = upkeep.store.roll_up(now=upkeep.now)
+    upkeep.store.outbox.shorten()
+    upkeep.store.pulls.forget(REPLAY_DAYS)
+    upkeep.store.messages.forget(REPLAY_DAYS)
+    rolled = upkeep.store.rollup.apply(now=upkeep.now)
+    more = f", {wheels} wheels" if wheels else ""
     return (
-        f"removed: {snapshots} files of suite snapshots, progress of {events} runs; "
+        f"removed: {snapshots} files of suite snapshots, progress of {events} runs{more}; "
         f"rolled up: {rolled.samples} samples of {rolled.runs} runs"
     )
 
@@ -35,6 +44,16 @@ def _snapshots(upkeep: Upkeep, used: set[str]) -> int:
             for path in paths:
                 path.unlink(missing_ok=True)
                 removed += 1
+    return removed
+
+
+def _wheels(upkeep: Upkeep) -> int:
+    """Remove wheels of framework builds that no run has fetched for a month."""
+    removed = 0
+    for path in sorted((upkeep.home / "wheels").glob("*/*.whl")):
+        if _older(path, upkeep.now - BUILD_DAYS * 86400):
+            path.unlink(missing_ok=True)
+            removed += 1
     return removed
 
 

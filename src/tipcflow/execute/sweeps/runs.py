@@ -1,7 +1,10 @@
 """Abandoned runs: runs without a status whose owner is gone are closed and judged. Active runs are never
 touched."""
 
+from tipcflow.config.run_documents import PolicyDocument
 from tipcflow.domain import Run, Status, TipcflowError
+from tipcflow.domain.run_documents import AirflowDocument, JudgementDocument
+from tipcflow.execute.request import RequestDocument
 from tipcflow.execute.run import phases as task_phases
 from tipcflow.execute.run.context import TaskContext
 from tipcflow.execute.sweeps.maintenance import ABANDONED_S, Owner, Upkeep
@@ -9,10 +12,10 @@ from tipcflow.execute.sweeps.maintenance import ABANDONED_S, Owner, Upkeep
 
 def runs_without_status(upkeep: Upkeep) -> str:
     """Give every abandoned run a status; return how many there were."""
-    runs = upkeep.store.unfinished_runs()
+    runs = upkeep.store.runs.unfinished()
     ended = 0
     for run in runs:
-        why = why_abandoned(upkeep, run)
+        why = abandoned_reason(upkeep, run)
         if why:
             finished = end_run(upkeep, run.id, why)
             upkeep.say(f"{run.id}: {finished.status}: {finished.reason}")
@@ -20,29 +23,36 @@ def runs_without_status(upkeep: Upkeep) -> str:
     return f"{len(runs)} runs without a status: {ended} got one, {len(runs) - ended} are still running"
 
 
-def why_abandoned(upkeep: Upkeep, run: Run) -> str:
+def abandoned_reason(upkeep: Upkeep, run: Run) -> str:
     """Return why a run is abandoned; '' if it is or may be active.
 
     A DAG run that the scheduler does not know may belong to another scheduler: such a run gets the same time limit
         as a run of the CLI, which cannot be queried either.
     """
-    known = upkeep.store.document(run.id, "airflow")
+    known = upkeep.store.documents.get(run.id, AirflowDocument)
     if known is not None:
-        owner = upkeep.owner(known["dag_id"], known["run_id"])
+        owner = upkeep.owner(known.dag_id, known.run_id)
         if owner is Owner.LIVING:
             return ""
         if owner is Owner.ENDED:
-            return "its DAG run ended without giving it a status"
-    if any(lease.run == run.id and lease.live(upkeep.now) for lease in upkeep.store.leases()):
+            return "DAG run ended without a run status"
+    if any(lease.run == run.id and lease.live(upkeep.now) for lease in upkeep.store.leases.all()):
         return ""
     age = upkeep.now - run.created_at
-    if any(place.request.run == run.id for place in upkeep.store.lease_queue(upkeep.now)):
+    if any(place.request.run == run.id for place in upkeep.store.queue.places(upkeep.now)):
         return ""
-    asked = (upkeep.store.document(run.id, "request") or {}).get("wait_s")
-    wait_s = (upkeep.store.document(run.id, "policy") or {}).get("lease_wait_s") if asked is None else asked
-    if age < max(ABANDONED_S, float(wait_s or 0.0)):
+    if age < max(ABANDONED_S, _waits_s(upkeep, run)):
         return ""
     return f"abandoned: no lease, started {age / 3600:.0f} h ago"
+
+
+def _waits_s(upkeep: Upkeep, run: Run) -> float:
+    """Return how long the run may wait for slots, seconds; 0 for a run that was never resolved."""
+    kept = upkeep.store.documents.several(run.id, (RequestDocument, PolicyDocument))
+    request, policy = kept.get(RequestDocument), kept.get(PolicyDocument)
+    if request and request.root.wait_s is not None:
+        return request.root.wait_s
+    return policy.root.lease_wait_s if policy else 0.0
 
 
 def end_run(upkeep: Upkeep, run_id: str, why: str) -> Run:
@@ -56,19 +66,19 @@ def end_run(upkeep: Upkeep, run_id: str, why: str) -> Run:
                 upkeep.say(f"{run_id}: {line}")
         except Exception as error:
             upkeep.say(f"{run_id}: {phase.__name__} failed: {error!r}")
-    if store.document(run_id, "request") is None:
-        store.finish_run(run_id, Status.INFRA_FAILURE, f"it ended before it had a plan; {why}", upkeep.now)
-        return store.get_run(run_id)
+    if store.documents.get(run_id, RequestDocument) is None:
+        store.runs.finish(run_id, Status.INFRA_FAILURE, f"run ended before planning; {why}", upkeep.now)
+        return store.runs.get(run_id)
     try:
         status, reason = task_phases.judge_run(context)
         if status is Status.CANCELLED:
             status, reason = Status.INFRA_FAILURE, ""  # no user stopped it
-        store.put_document(run_id, "judgement", {"status": status.value, "reason": _both(reason, why)})
+        store.documents.put(run_id, JudgementDocument(status=status, reason=_both(reason, why)))
         return task_phases.finish_run(context)
     except Exception as error:
-        said = str(error) if isinstance(error, TipcflowError) else repr(error)
-        store.finish_run(run_id, Status.INFRA_FAILURE, f"{why}; it could not be judged: {said}", upkeep.now)
-        return store.get_run(run_id)
+        message = str(error) if isinstance(error, TipcflowError) else repr(error)
+        store.runs.finish(run_id, Status.INFRA_FAILURE, f"{why}; it could not be judged: {message}", upkeep.now)
+        return store.runs.get(run_id)
 
 
 def _both(reason: str, why: str) -> str:

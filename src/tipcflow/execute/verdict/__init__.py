@@ -1,1 +1,4 @@
-"""Stored facts -> verdict: check context, checks, confirmation runs, re-evaluation."""
+"""Stored facts -> verdict: check context, checks, confirm runs, re-evaluation.
+
+Public: `check_context`, `conclusion`, `confirm`, `judge`, `rejudge`, `run_data`.
+"""

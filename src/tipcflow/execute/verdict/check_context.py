@@ -1,20 +1,19 @@
 """The context of checks: earlier accepted runs, and user decisions about them."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
 from tipcflow.check import CheckContext, Pin
-from tipcflow.config.goldens import Goldens
 from tipcflow.config.policy import Policy
 from tipcflow.config.references import References
-from tipcflow.config.suite import Prints, Suite
-from tipcflow.domain import Declared, PastRun, Run, plain_metric
-from tipcflow.domain.numbers.history import INCOMPARABLE
+from tipcflow.config.run_documents import GoldensDocument, SuiteDocument
+from tipcflow.config.suite import Prints
+from tipcflow.domain import Declared, MetricKey, PastRun, Run
 from tipcflow.domain.numbers.metrics import is_loss, metric
-from tipcflow.execute.source import merge_base
+from tipcflow.domain.run_documents import ExpectedDocument, FoundDocument, IncomparableDocument, MergeBaseDocument
 from tipcflow.execute.verdict import confirm
 from tipcflow.execute.verdict.confirmed import confirmation_of
 
@@ -23,29 +22,29 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class Decided:
-    """Active decisions per 'step|leg|metric': the pinned value, and the first run of the history."""
+class ActiveDecisions:
+    """Active decisions per metric: the pinned value, and the first run of the history."""
 
-    pins: dict[str, Pin] = field(default_factory=dict)
-    starts: dict[str, str] = field(default_factory=dict)
+    pins: dict[MetricKey, Pin] = field(default_factory=dict)
+    starts: dict[MetricKey, str] = field(default_factory=dict)
 
 
-def decided(decisions: "Iterable[Baseline]") -> Decided:
+def active_decisions(decisions: "Iterable[Baseline]") -> ActiveDecisions:
     """Apply decisions in order; a reset removes earlier ones."""
-    found = Decided()
-    for one in decisions:
-        key = f"{one.step}|{one.leg}|{one.metric}"
-        if not math.isfinite(one.value):
-            found.pins.pop(key, None)
-            found.starts.pop(key, None)
-        elif one.pinned:
-            found.pins[key] = Pin(value=one.value, run=one.run, who=one.who, why=one.why)
+    active = ActiveDecisions()
+    for decision in decisions:
+        key = MetricKey(decision.step, decision.leg, decision.metric)
+        if not math.isfinite(decision.value):
+            active.pins.pop(key, None)
+            active.starts.pop(key, None)
+        elif decision.pinned:
+            active.pins[key] = Pin(value=decision.value, run=decision.run, who=decision.who, why=decision.why)
         else:
-            found.starts[key] = one.run
-    return found
+            active.starts[key] = decision.run
+    return active
 
 
-def context_of(
+def build_check_context(
     store: "Store", run: Run, *, rules: Policy, references: References, as_of: float | None = None
 ) -> CheckContext:
     """Return everything that checks may use in addition to the run's own facts.
@@ -54,30 +53,40 @@ def context_of(
         rules, references: as of the resolution of the run, like the goldens.
         as_of: only runs that had ended and decisions that were made by then, seconds since the epoch.
     """
-    incomparable = bool(store.document(run.id, INCOMPARABLE))
-    decisions = store.baseline_decisions(run.chain, run.mode, run.environment)
-    in_force = decided(one for one in decisions if as_of is None or one.accepted_at <= as_of)
-    kept, suite = store.document(run.id, "goldens"), store.document(run.id, "suite")
+    incomparable = store.documents.get(run.id, IncomparableDocument) is not None
+    decisions = store.baselines.decisions(run.chain, run.mode, run.environment)
+    in_force = active_decisions(
+        decision for decision in decisions if as_of is None or decision.accepted_at <= as_of
+    )
+    documents = store.documents.several(run.id, (GoldensDocument, ExpectedDocument))
+    goldens, recorded = documents.get(GoldensDocument), documents.get(ExpectedDocument)
     history = history_of(store, run, in_force.starts, rules, as_of=as_of)
     return CheckContext(
         history=history,
-        before=declared_before(store, history),
+        before=declared_before(store, history) or (None if incomparable else _declared_by_any(store, run, as_of)),
         references=references,
-        goldens=Goldens.model_validate(kept) if kept else None,
+        goldens=goldens.root if goldens else None,
         confirmation=confirmation_of(store, run.id),
         unconfirmable=confirm.unconfirmable(store, run, rules),
         evaluable=confirm.evaluable(store, run, rules),
         pins=in_force.pins,
-        probes=store.node_probes(run, limit=rules.history),
+        probes=store.history.node_probes(run, limit=rules.history),
         policy=rules,
-        prints=Suite.model_validate(suite).prints if suite else Prints(),
-        elsewhere=("", 0) if incomparable else store.elsewhere(run),
+        expected=recorded.root if recorded else (),
+        prints=declared_prints(store, run.id),
+        elsewhere=("", 0) if incomparable else store.history.elsewhere(run, enough=rules.min_history),
         run=run,
     )
 
 
+def declared_prints(store: "Store", run_id: str) -> Prints:
+    """Return what the suite declares about its logs, as of the resolution of the run."""
+    suite = store.documents.get(run_id, SuiteDocument)
+    return suite.root.prints if suite else Prints()
+
+
 def history_of(
-    store: "Store", run: Run, starts: Mapping[str, str], rules: Policy, *, as_of: float | None = None
+    store: "Store", run: Run, starts: Mapping[MetricKey, str], rules: Policy, *, as_of: float | None = None
 ) -> tuple[PastRun, ...]:
     """Return the runs that a policy compares this run with, oldest first (`past_runs`)."""
     seeds = rules.comparison.seeds or rules.min_history
@@ -87,31 +96,41 @@ def history_of(
 def declared_before(store: "Store", history: Sequence[PastRun]) -> Declared | None:
     """Return what the plan of the last earlier run declared; None without one."""
     for past in reversed(history):
-        plan = store.plan_or_none(past.run)
+        plan = store.plans.get_or_none(past.run)
         if plan is not None:
             return Declared.of(past.run, plan)
     return None
 
 
+def _declared_by_any(store: "Store", run: Run, as_of: float | None) -> Declared | None:
+    """Return what the last earlier run declared whatever its status and environment: a leg that has never passed
+    can be removed, too."""
+    base = store.documents.get(run.id, MergeBaseDocument)
+    ids = store.history.planned_before(run, commits=base.commits if base else None, ended_by=as_of)
+    plans = ((run_id, store.plans.get_or_none(run_id)) for run_id in ids)
+    return next((Declared.of(run_id, plan) for run_id, plan in plans if plan is not None), None)
+
+
 def found_before(store: "Store", run: Run, *, limit: int) -> tuple[PastRun, ...]:
     """Return the evidence of the runs that this run is compared with, oldest first, without metrics."""
-    if store.document(run.id, INCOMPARABLE):
+    if store.documents.get(run.id, IncomparableDocument):
         return ()
-    base = store.document(run.id, merge_base.DOCUMENT)
-    ids = _accepted(store, run)(commits=base and base["commits"], limit=limit)
-    return tuple(PastRun(run=one, found=tuple(store.document(one, "found") or ())) for one in reversed(ids))
+    base = store.documents.get(run.id, MergeBaseDocument)
+    ids = _accepted(store, run)(commits=base and base.commits, limit=limit)
+    documents = {run_id: store.documents.get(run_id, FoundDocument) or FoundDocument() for run_id in reversed(ids)}
+    return tuple(PastRun(run=run_id, found=document.root) for run_id, document in documents.items())
 
 
 def _accepted(store: "Store", run: Run, as_of: float | None = None) -> Callable[..., list[str]]:
     """Return a query for accepted runs comparable with this run, newest first."""
-    accepted = partial(store.accepted_runs, run.chain, run.mode, run.environment, compat=run.compat)
+    accepted = partial(store.history.accepted, run.chain, run.mode, run.environment, compat=run.compat)
     return partial(accepted, exclude=run.id, ended_by=as_of)
 
 
 def past_runs(
     store: "Store",
     run: Run,
-    starts: Mapping[str, str],
+    starts: Mapping[MetricKey, str],
     *,
     limit: int,
     seeds: int = 5,
@@ -129,53 +148,59 @@ def past_runs(
     another history. The run with the accepted change counts for that metric, whatever its status.
 
     Args:
-        starts: 'step|leg|metric' -> run whose change was accepted.
+        starts: metric -> run whose change was accepted.
         seeds: required number of runs with the same seed, or of different seeds.
         as_of: only runs that had ended by then, seconds since the epoch.
     """
-    if store.document(run.id, INCOMPARABLE):
+    if store.documents.get(run.id, IncomparableDocument):
         return ()
     accepted = _accepted(store, run, as_of)
-    base = store.document(run.id, merge_base.DOCUMENT)
-    ids = accepted(commits=base and base["commits"], limit=limit)
+    base = store.documents.get(run.id, MergeBaseDocument)
+    ids = accepted(commits=base and base.commits, limit=limit)
     numbers = set(ids)
-    same_seed = set(accepted(commits=base and base["commits"], seeds=[run.seed], limit=limit)) - numbers
+    same_seed = set(accepted(commits=base and base.commits, seeds=[run.seed], limit=limit)) - numbers
     ids += sorted(same_seed)
-    if base and run.suite_commit not in base["commits"]:
+    if base and run.suite_commit not in base.commits:
         ids += accepted(commits=[run.suite_commit], limit=1)
     well = set(ids)
     ids += sorted(set(starts.values()) - {*ids, run.id})
-    began = {one: store.get_run(one).created_at for one in {*ids, *starts.values()}}
+    began = {run_id: store.runs.get(run_id).created_at for run_id in {*ids, *starts.values()}}
+    listed = declared_prints(store, run.id).losses
     past = []
-    for one in sorted(ids, key=lambda name: (began[name], name)):
-        known = store.past_run(one)
+    for run_id in sorted(ids, key=lambda name: (began[name], name)):
+        earlier = store.history.past_run(run_id, losses=listed)
         medians = {
             key: value
-            for key, value in known.medians.items()
-            if starts.get(key) == one
+            for key, value in earlier.medians.items()
+            if starts.get(key) == run_id
             or (
-                (one in numbers or (one in same_seed and depends_on_seed(key)))
-                and (key not in starts or began[one] >= began[starts[key]])
+                (run_id in numbers or (run_id in same_seed and depends_on_seed(key, listed)))
+                and (key not in starts or began[run_id] >= began[starts[key]])
             )
         }
-        losses = known.losses if one in well else {}
-        past.append(known.model_copy(update={"medians": medians, "losses": losses}))
-    return _by_seed(past, run.seed, seeds)
+        losses = earlier.losses if run_id in well else {}
+        past.append(earlier.model_copy(update={"medians": medians, "losses": losses}))
+    return _by_seed(past, run.seed, seeds, listed)
 
 
-def _by_seed(past: list[PastRun], seed: int | None, needed: int) -> tuple[PastRun, ...]:
+def _by_seed(past: list[PastRun], seed: int | None, needed: int, listed: Collection[str]) -> tuple[PastRun, ...]:
     """Return the runs without losses and accuracies of other seeds."""
-    latest: dict[int | None, str] = {one.seed: one.run for one in past}
-    several = sum(one.seed == seed for one in past) < needed <= len(latest)
+    latest: dict[int | None, str] = {past_run.seed: past_run.run for past_run in past}
+    one_per_seed = sum(past_run.seed == seed for past_run in past) < needed <= len(latest)
     kept = []
-    for one in past:
-        of_seed = latest[one.seed] == one.run if several else one.seed == seed
-        medians = {key: value for key, value in one.medians.items() if of_seed or not depends_on_seed(key)}
-        kept.append(one.model_copy(update={"medians": medians}))
+    for past_run in past:
+        of_seed = latest[past_run.seed] == past_run.run if one_per_seed else past_run.seed == seed
+        medians = {
+            key: value for key, value in past_run.medians.items() if of_seed or not depends_on_seed(key, listed)
+        }
+        kept.append(past_run.model_copy(update={"medians": medians}))
     return tuple(kept)
 
 
-def depends_on_seed(key: str) -> bool:
-    """Whether a key of `numbers_of` is a loss or an accuracy, which depend on the seed."""
-    name = plain_metric(key.rpartition("|")[2])
-    return metric(name).family == "quality" or is_loss(name)
+def depends_on_seed(key: MetricKey, listed: Collection[str] = ()) -> bool:
+    """Whether a key of `numbers_of` is a loss or an accuracy, which depend on the seed.
+
+    Args:
+        listed: patterns of names that the suite declares to be losses.
+    """
+    return metric(key.plain_metric).family == "quality" or is_loss(key.plain_metric, listed)

@@ -1,8 +1,11 @@
-"""The exit code of a run: whether an unconfirmed regression blocks, according to the run's policy."""
+"""The status of a judged run, and its exit code: an unconfirmed regression blocks according to the policy."""
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from tipcflow.config.run_documents import PolicyDocument
 from tipcflow.domain import Run, Status, exit_code
+from tipcflow.domain.run_documents import LeftoversDocument
 
 if TYPE_CHECKING:
     from tipcflow.store import Store
@@ -12,17 +15,38 @@ _NEUTRAL = "neutral"
 _BLOCKS = frozenset({Status.INFRA_FAILURE, Status.CANCELLED})
 
 
+def run_status(
+    status: Status, reason: str, *, steps: Mapping[str, Status], leftovers: Sequence[str]
+) -> tuple[Status, str]:
+    """Return the status and reason of a run from its verdict by the checks.
+
+    A stopped run names the step in which it was stopped. A run that left something on a node is an infra_failure.
+
+    Args:
+        status, reason: the verdict.
+        steps: step id -> status, in plan order.
+        leftovers: messages about what the run left on its nodes.
+    """
+    if status is Status.CANCELLED:
+        stopped = [step for step, word in steps.items() if word is Status.CANCELLED]
+        reason = f"stopped by a user{f' in {stopped[0]}' if stopped else ''}"
+    if leftovers and status.severity < Status.INFRA_FAILURE.severity:
+        return Status.INFRA_FAILURE, leftovers[0]
+    return status, reason
+
+
 def is_neutral(store: "Store", run: Run) -> bool:
     """Whether a run is `unconfirmed`, its policy does not block on that, and nothing else failed."""
     if run.status is not Status.UNCONFIRMED:
         return False
-    kept = store.several_documents(run.id, ("policy", "leftovers"))
-    if (kept.get("policy") or {}).get("unconfirmed") != _NEUTRAL or kept.get("leftovers"):
+    documents = store.documents.several(run.id, (PolicyDocument, LeftoversDocument))
+    policy, leftovers = documents.get(PolicyDocument), documents.get(LeftoversDocument)
+    if policy is None or policy.root.unconfirmed != _NEUTRAL or (leftovers and leftovers.root):
         return False
-    said = [status for status, _ in store.step_statuses(run.id).values()]
-    said += [status for status, _ in store.leg_statuses(run.id).values()]
-    said += [result.status for result in store.check_results(run.id) if result.gating]
-    return not _BLOCKS.intersection(said)
+    statuses = [status for status, _ in store.steps.statuses(run.id).values()]
+    statuses += [status for status, _ in store.steps.leg_statuses(run.id).values()]
+    statuses += [result.status for result in store.checks.results(run.id) if result.gating]
+    return not _BLOCKS.intersection(statuses)
 
 
 def exit_code_of(store: "Store", run: Run) -> int:

@@ -1,13 +1,14 @@
-"""The results of a confirmation run, why some are missing, and whether it found the model's code broken."""
+"""The results of a confirm run, why some are missing, and whether it found the model's code broken."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tipcflow.check import Confirmation
-from tipcflow.domain import Facts, Status, StepKind, without_repeat
+from tipcflow.domain import Facts, LegKey, MetricKey, Status, StepKind, without_repeat
+from tipcflow.domain.keys import SLOWEST
 from tipcflow.domain.numbers.metrics import by_iteration
 from tipcflow.domain.run.failure import FailureClass
-from tipcflow.execute.verdict.confirm import asked_of
+from tipcflow.execute.verdict.confirm import confirm_request_of
 
 if TYPE_CHECKING:
     from tipcflow.store import Store
@@ -16,44 +17,50 @@ if TYPE_CHECKING:
 _SAME_SIZE = 1.4
 # Measurements of such a run before its end prove nothing: the cause of its end may have slowed it down.
 _PROVES_NOTHING = frozenset({Status.INFRA_FAILURE, Status.CANCELLED, Status.CONFIG_ERROR})
-_LATE = "has not ended in time"
+_LATE = "did not finish before its deadline"
 
 
 def confirmation_of(store: "Store", run_id: str) -> Confirmation | None:
-    """Return the results of a run's confirmation run; None if none was requested.
+    """Return the results of a run's confirm run; None if none was requested.
 
-    Only steps and legs that passed count; from a confirmation run in another mode only iteration speeds. Nothing
-    counts from a confirmation run that was late or ended as `infra_failure`, `cancelled` or `config_error`.
+    Only steps and legs that passed count; from a confirm run in another mode only iteration speeds. Nothing
+    counts from a confirm run that was late or ended as `infra_failure`, `cancelled` or `config_error`.
     """
-    asked = asked_of(store, run_id)
-    if asked is None:
+    confirmation = confirm_request_of(store, run_id)
+    if confirmation is None:
         return None
-    if asked.refused:
-        return Confirmation(asked.run, {}, f"is not waited for: {asked.refused}")
-    known = store.known_runs([asked.run]).get(asked.run)
-    if known is None or known.status is None:
-        return Confirmation(asked.run, {}, _LATE if store.now() >= asked.until else "has not ended yet")
-    ended = f"is {known.status.value}" + (f": {known.reason}" if known.reason else "")
-    facts = store.facts(asked.run)
-    if known.status in (Status.INFRA_FAILURE, Status.FAILED) and _is_cut(facts):
-        return Confirmation(asked.run, {}, f"{_LATE}: {known.reason}")
-    if known.status in _PROVES_NOTHING:
-        return Confirmation(asked.run, {}, ended)
-    confirmed = store.get_run(run_id)
-    # A confirmation run without an environment ended before its start, and its own reason explains that.
-    if known.environment and known.environment != confirmed.environment:
-        return Confirmation(asked.run, {}, f"ran in another environment: {known.environment}")
-    medians = {key: value for key, value in store.past_run(asked.run).medians.items() if _well(facts, key)}
+    if confirmation.refused:
+        return Confirmation(confirmation.run, {}, f"is not waited for: {confirmation.refused}")
+    stored = store.runs.known([confirmation.run]).get(confirmation.run)
+    if stored is None or stored.status is None:
+        return Confirmation(
+            confirmation.run, {}, _LATE if store.now() >= confirmation.until else "is still running"
+        )
+    ended = f"is {stored.status.value}" + (f": {stored.reason}" if stored.reason else "")
+    facts = store.history.facts(confirmation.run)
+    if stored.status in (Status.INFRA_FAILURE, Status.FAILED) and _is_cut(facts):
+        return Confirmation(confirmation.run, {}, f"{_LATE}: {stored.reason}")
+    if stored.status in _PROVES_NOTHING:
+        return Confirmation(confirmation.run, {}, ended)
+    confirmed = store.runs.get(run_id)
+    # A confirm run without an environment ended before its start, and its own reason explains that.
+    if stored.environment and stored.environment != confirmed.environment:
+        return Confirmation(confirmation.run, {}, f"ran in another environment: {stored.environment}")
+    medians = {
+        key: value
+        for key, value in store.history.past_run(confirmation.run).medians.items()
+        if _succeeded(facts, key)
+    }
     missing, failed = ended, ""
-    if known.status is Status.FAILED:
-        failed = known.reason or "no reason is stored"
-    if known.mode != confirmed.mode:
-        medians, missing = _of_another_mode(medians, store.past_run(run_id).medians, missing)
-    return Confirmation(asked.run, medians, missing, failed)
+    if stored.status is Status.FAILED:
+        failed = stored.reason or "no reason is stored"
+    if stored.mode != confirmed.mode:
+        medians, missing = _of_another_mode(medians, store.history.past_run(run_id).medians, missing)
+    return Confirmation(confirmation.run, medians, missing, failed)
 
 
 def _is_cut(facts: Facts) -> bool:
-    """Whether a confirmation run ended only at its deadline, which is no evidence about the model's code.
+    """Whether a confirm run ended only at its deadline, which is not evidence about the model's code.
 
     In that case a step was ended or not started because of the budget, and no step or leg is `failed` itself.
     """
@@ -66,28 +73,33 @@ def _is_cut(facts: Facts) -> bool:
 
 
 def _of_another_mode(
-    medians: Mapping[str, float], ours: Mapping[str, float], missing: str
-) -> tuple[dict[str, float], str]:
+    medians: Mapping[MetricKey, float], ours: Mapping[MetricKey, float], missing: str
+) -> tuple[dict[MetricKey, float], str]:
     """Return the metrics that are comparable between the two modes, and why others are missing."""
     alike = {key: value for key, value in medians.items() if _comparable(key, medians, ours)}
-    other = {key.split("|")[0] for key in medians.keys() - alike.keys() if by_iteration(key.rpartition("|")[2])}
+    other = {key.step for key in medians.keys() - alike.keys() if by_iteration(_sampled(key))}
     if other:
         missing = f"different batch size in {', '.join(sorted(other))}"
     return alike, missing
 
 
-def _comparable(key: str, theirs: Mapping[str, float], ours: Mapping[str, float]) -> bool:
+def _comparable(key: MetricKey, theirs: Mapping[MetricKey, float], ours: Mapping[MetricKey, float]) -> bool:
     """Whether a metric of a run in another mode measures the same work: one iteration of the same batch size."""
-    about, _, name = key.rpartition("|")
-    sizes = [known.get(f"{about}|batch_cost", 0) * known.get(f"{about}|ips", 0) for known in (theirs, ours)]
-    return by_iteration(name) and (min(sizes) <= 0 or max(sizes) <= _SAME_SIZE * min(sizes))
+    cost, rate = key.of("batch_cost"), key.of("ips")
+    sizes = [known.get(cost, 0) * known.get(rate, 0) for known in (theirs, ours)]
+    return by_iteration(_sampled(key)) and (min(sizes) <= 0 or max(sizes) <= _SAME_SIZE * min(sizes))
 
 
-def _well(facts: Facts, key: str) -> bool:
-    step, leg, _ = key.split("|")
-    repeats = [one for one in facts.plan.steps if without_repeat(one.id) == step]
-    preparing = any(one.kind is StepKind.PREPARE for one in repeats)
+def _sampled(key: MetricKey) -> str:
+    """Return the metric whose samples a number is made of."""
+    return key.metric.removesuffix(SLOWEST)
+
+
+def _succeeded(facts: Facts, key: MetricKey) -> bool:
+    repeats = [step for step in facts.plan.steps if without_repeat(step.id) == key.step]
+    preparing = any(step.kind is StepKind.PREPARE for step in repeats)
     statuses: list[Any] = [
-        facts.leg_status.get(f"{one.id}/{leg}") if leg else facts.step_status.get(one.id) for one in repeats
+        facts.leg_status.get(LegKey(step.id, key.leg)) if key.leg else facts.step_status.get(step.id)
+        for step in repeats
     ]
     return bool(statuses) and all(status is Status.PASS for status in statuses) and not preparing

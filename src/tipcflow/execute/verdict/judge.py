@@ -5,20 +5,27 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tipcflow.check import judge, verdict, why
+from tipcflow.check import judge, verdict, verdict_reasons
 from tipcflow.check.baseline.detector_limits import gate_section
 from tipcflow.check.evidence import evidence_section, found_in
 from tipcflow.config.loader import load_yaml
 from tipcflow.config.policy import Policy
 from tipcflow.config.references import References
+from tipcflow.config.run_documents import PolicyDocument
 from tipcflow.config.suite import find_config
 from tipcflow.domain import Run, Status
+from tipcflow.domain.run_documents import (
+    CertificateDocument,
+    EvidenceDocument,
+    FoundDocument,
+    GateDocument,
+    WhyDocument,
+)
 from tipcflow.execute.collect.log_archive import compress_logs, content_hash, is_log, plain_name
 from tipcflow.execute.events import EVENTS
 from tipcflow.execute.verdict import confirm
-from tipcflow.execute.verdict.check_context import context_of
+from tipcflow.execute.verdict.check_context import build_check_context, declared_prints
 from tipcflow.report import as_text, certificate
-from tipcflow.report.meaning import WHY
 
 if TYPE_CHECKING:
     from tipcflow.store import Store
@@ -26,9 +33,6 @@ if TYPE_CHECKING:
 
 # Time limit for the change-point detector's self-assessment, seconds; a precise one takes 0.15 s per metric.
 GATE_S = 1.0
-GATE = "gate"
-# Expected evidence compared with the found evidence; later runs must have it as well.
-EVIDENCE, FOUND = "evidence", "found"
 
 
 @dataclass(frozen=True)
@@ -45,18 +49,18 @@ def judge_run(store: "Store", run_id: str, *, rules: Policy, references: Referen
     Args:
         rules, references: as of the resolution of the run.
     """
-    run = store.get_run(run_id)
+    run = store.runs.get(run_id)
     if run.trigger == confirm.TRIGGER:
         rules = rules.showing_numbers()  # the confirmed run evaluates them
-    facts = store.facts(run_id)
-    context = context_of(store, run, rules=rules, references=references)
+    facts = store.history.facts(run_id, losses=declared_prints(store, run_id).losses)
+    context = build_check_context(store, run, rules=rules, references=references)
     results = judge(facts, context)
-    store.set_check_results(run_id, results)
-    store.put_document(run_id, EVIDENCE, evidence_section(facts, context))
-    store.put_document(run_id, FOUND, sorted(found_in(facts, context.prints)))
-    store.put_document(run_id, GATE, gate_section(context.history, rules, within_s=GATE_S))
+    store.checks.replace(run_id, results)
+    store.documents.put(run_id, EvidenceDocument(evidence_section(facts, context)))
+    store.documents.put(run_id, FoundDocument(tuple(sorted(found_in(facts, context.prints)))))
+    store.documents.put(run_id, GateDocument(gate_section(context.history, rules, within_s=GATE_S)))
     judged = Judged(*verdict(facts, results))
-    store.put_document(run_id, WHY, {"line": judged.reason, "parts": why(facts, results)})
+    store.documents.put(run_id, WhyDocument(line=judged.reason, parts=tuple(verdict_reasons(facts, results))))
     return judged
 
 
@@ -67,10 +71,10 @@ def load_policy(name: str, config_dir: Path) -> Policy:
 
 def policy_of(store: "Store", run: Run, name: str, config_dir: Path) -> Policy:
     """Load the named policy; without a name the run's own policy, or `pr` if it has none."""
-    kept = None if name else store.document(run.id, "policy")
-    if kept:
-        return Policy.model_validate(kept)
-    return load_policy(name or "pr", config_dir).settled(run.suite, run.model)
+    document = None if name else store.documents.get(run.id, PolicyDocument)
+    if document:
+        return document.root
+    return load_policy(name or "pr", config_dir).for_model(run.suite, run.model)
 
 
 def load_references(suite: str, config_dir: Path) -> References:
@@ -86,16 +90,18 @@ def write_certificate(store: "Store", run_id: str, home: Path) -> Path:
     """
     folder = home / "runs" / run_id
     folder.mkdir(parents=True, exist_ok=True)
+    documents = store.documents.several(run_id, (GateDocument, EvidenceDocument))
+    gate, evidence = documents.get(GateDocument), documents.get(EvidenceDocument)
     document = certificate(
-        store.facts(run_id),
-        store.get_run(run_id),
-        store.check_results(run_id),
-        gate=store.document(run_id, GATE),
-        evidence=store.document(run_id, EVIDENCE),
+        store.history.facts(run_id),
+        store.runs.get(run_id),
+        store.checks.results(run_id),
+        gate=gate.root if gate else None,
+        evidence=evidence.root if evidence else None,
         files=_hashes(folder),
         versions={"tipcflow": version("tipcflow")},
     )
-    store.put_document(run_id, "certificate", document)
+    store.documents.put(run_id, CertificateDocument(document))
     path = folder / "certificate.json"
     path.write_text(as_text(document), encoding="utf-8")
     compress_logs(folder)
@@ -106,8 +112,8 @@ def _hashes(folder: Path) -> dict[str, str]:
     """Return the SHA-256 of every file collected from the nodes, by path in the run's folder; for a compressed log
     the hash of its content under its original name."""
     ours = {"certificate.json", EVENTS}
-    found = (path for path in folder.rglob("*") if path.is_file() and not path.name.startswith("."))
-    files = sorted(path for path in found if path.name not in ours)
+    paths = (path for path in folder.rglob("*") if path.is_file() and not path.name.startswith("."))
+    files = sorted(path for path in paths if path.name not in ours)
     names = [str(path.relative_to(folder)) for path in files]
     names = [plain_name(name) if is_log(name) else name for name in names]
     return {name: content_hash(folder / name) for name in names}

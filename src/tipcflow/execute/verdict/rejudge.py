@@ -1,13 +1,15 @@
 """Re-evaluation of a stored run with its own or another policy; nothing is stored."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from tipcflow.check import judge, verdict
+from tipcflow.check import Confirmation, judge, verdict
 from tipcflow.config.policy import Policy
 from tipcflow.config.references import References
 from tipcflow.domain import CheckResult, Facts, Run, Status
-from tipcflow.execute.verdict.check_context import context_of
+from tipcflow.execute.verdict.check_context import build_check_context
+from tipcflow.execute.verdict.confirm import TRIGGER
+from tipcflow.execute.verdict.run_data import load_run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
     from tipcflow.store import Store
 
 _Key = tuple[str, str, str, str]
+# The run has ended: a change that this policy doubts was not measured again.
+_NONE = Confirmation("", {}, "no confirm run was made")
 # Checks of the certification itself, not of the run.
 _NOT_BY_CHECKS = frozenset({Status.CANCELLED, Status.INFRA_FAILURE, Status.CONFIG_ERROR})
 
@@ -29,9 +33,9 @@ class Change:
     @property
     def about(self) -> CheckResult:
         """Return either result, for their common fields: check, step, leg and metric."""
-        found = self.now or self.before
-        assert found is not None
-        return found
+        result = self.now or self.before
+        assert result is not None
+        return result
 
 
 @dataclass(frozen=True)
@@ -50,8 +54,13 @@ def rejudge(store: "Store", run: Run, *, rules: Policy, references: References) 
 
     A status that does not come from the checks (stopped by a user, a node could not be cleaned) stays.
     """
-    facts, before = store.facts(run.id), store.check_results(run.id)
-    context = context_of(store, run, rules=rules, references=references, as_of=run.ended_at)
+    data = load_run(store, run, raw=True)
+    facts, before = data.facts, data.checks
+    if run.trigger == TRIGGER:
+        rules = rules.showing_numbers()  # as when it was judged: the confirmed run evaluates them
+    context = build_check_context(store, run, rules=rules, references=references, as_of=run.ended_at)
+    if context.confirmation is None:
+        context = replace(context, confirmation=_NONE)
     now = judge(facts, context)
     status, reason = verdict(facts, now)
     if run.status in _NOT_BY_CHECKS and not _by_checks(facts, before, run.status):
@@ -65,15 +74,15 @@ def _by_checks(facts: Facts, results: "Iterable[CheckResult]", status: Status) -
 
 def _changes(before: "Iterable[CheckResult]", now: "Iterable[CheckResult]") -> tuple[Change, ...]:
     """Return the checks whose status or gating differs; those with the worst new status first."""
-    old, new = ({_key(one): one for one in results} for results in (before, now))
+    old, new = ({_key(result): result for result in results} for results in (before, now))
     pairs = [Change(old.get(key), new.get(key)) for key in {**new, **old}]
-    found = [one for one in pairs if _answer(one.before) != _answer(one.now)]
-    return tuple(sorted(found, key=lambda one: -max(one.about.status.severity, 0)))
+    changes = [change for change in pairs if _answer(change.before) != _answer(change.now)]
+    return tuple(sorted(changes, key=lambda change: -max(change.about.status.severity, 0)))
 
 
-def _key(one: CheckResult) -> _Key:
-    return (one.check, one.step, one.leg, one.metric)
+def _key(result: CheckResult) -> _Key:
+    return (result.check, result.step, result.leg, result.metric)
 
 
-def _answer(one: CheckResult | None) -> tuple[Status, bool] | None:
-    return None if one is None else (one.status, one.gating)
+def _answer(result: CheckResult | None) -> tuple[Status, bool] | None:
+    return None if result is None else (result.status, result.gating)

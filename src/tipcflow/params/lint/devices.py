@@ -1,8 +1,9 @@
 """Rules about devices: scripts distinguish the forms of gpu_list by the length of the text."""
 
+from tipcflow.params.limits import MAX_DEVICES
 from tipcflow.params.lint.subject import Hit, Rule, Severity, Subject
 from tipcflow.params.specs import DEVICES
-from tipcflow.params.values import is_null
+from tipcflow.params.values import is_host, is_id, is_null
 
 _ONE_NODE = 15
 _PLAIN = 2
@@ -23,10 +24,10 @@ def entry(subject: Subject) -> list[Hit]:
         addresses, semicolon, ids = text.partition(";")
         numbers = [number.strip() for number in (ids if semicolon else text).split(",")]
         hosts = [host.strip() for host in addresses.split(",")] if semicolon else []
-        fine = text == "-1" or all(number.isdecimal() for number in numbers)
-        fine = fine and not any(host.isdecimal() for host in hosts)
+        fine = text == "-1" or all(is_id(number) for number in numbers)
+        fine = fine and all(is_host(host) for host in hosts) and max(len(numbers), len(hosts)) <= MAX_DEVICES
         doubled = len(set(numbers)) < len(numbers) or len(set(hosts)) < len(hosts)
-        if not fine or doubled or "" in hosts:
+        if not fine or doubled:
             message = f"{text!r} is not a list of devices" + (" (duplicate)" if fine and doubled else "")
             hits.append(Hit(line, message, "write -1, ids such as 0,1, or address,address;0,1"))
     return hits
@@ -53,7 +54,7 @@ def two_digits(subject: Subject) -> list[Hit]:
     return [
         Hit(line, f"{text!r} trains on GPU 0: CUDA_VISIBLE_DEVICES stays unset", "use a GPU from 0 to 9")
         for text in texts
-        if text.isdecimal() and len(text) == _PLAIN
+        if is_id(text) and len(text) == _PLAIN
     ]
 
 

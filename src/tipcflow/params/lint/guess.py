@@ -4,9 +4,9 @@ import re
 from collections.abc import Sequence
 
 from tipcflow.domain import ConfigError
-from tipcflow.params.dialect import load_dialect
 from tipcflow.params.lines import read_lines
 from tipcflow.params.parse import parse_params
+from tipcflow.params.registry.names import load_dialect
 
 # Part of a path -> dialect; the first match wins.
 _PATHS = (
@@ -41,7 +41,7 @@ def guess_dialect(text: str, path: str) -> tuple[str, str]:
     for pattern, name in _TEXTS:
         if re.search(pattern, text):
             return name, "by its text"
-    return _PLAIN[1], "for want of anything else"
+    return _PLAIN[1], "by default"
 
 
 def fits(text: str, dialect: str) -> bool:

@@ -10,7 +10,7 @@ from tipcflow.params.values import is_null
 
 
 def _legs(subject: Subject) -> Iterator[tuple[str, dict[str, str]]]:
-    """Device and axes' words of every leg that the file declares, quantised or not."""
+    """Device and axes' words of every leg that the file declares, quantized or not."""
     quants = _quant_words(subject)
     for word in dict.fromkeys(subject.items("device")):
         device = DEVICES.get(word)
@@ -22,7 +22,7 @@ def _legs(subject: Subject) -> Iterator[tuple[str, dict[str, str]]]:
 
 
 def _quant_words(subject: Subject) -> list[str]:
-    """The words that say whether the models of this file are quantised, trained or listed ones."""
+    """The words that say whether the models of this file are quantized, trained or listed ones."""
     if subject.dialect.quant:
         return [subject.dialect.quant]
     listed = subject.items("trainers")
@@ -51,11 +51,11 @@ def skipped(subject: Subject) -> list[Hit]:
             left_out[device][by] += 1
     hits = []
     for device, count in declared.items():
-        mine = left_out[device]
-        gone = mine.total()
+        counts = left_out[device]
+        gone = counts.total()
         if not gone:
             continue
-        because = "; ".join(f"{number} with {_in_words(subject, rules[by])}" for by, number in mine.items())
+        because = "; ".join(f"{number} with {_in_words(subject, rules[by])}" for by, number in counts.items())
         message = f"{gone} of {count} legs on {device.upper()} never run: {because}"
         fix = "remove the words that give no leg" if gone < count else "add words that give at least one leg"
         hits.append(Hit(slot.line, message, fix, Severity.WARNING if gone == count else None))
@@ -69,8 +69,8 @@ def _in_words(subject: Subject, rule: SkipRule) -> str:
         slot = subject.slot(axis)
         key = slot.key.split()[-1].lstrip("-") if slot and slot.key.strip() else "null"
         name = axis if key == "null" else key
-        name = "a quantised model" if axis == "quant" and wanted == "True" else name
-        name = "a model that is not quantised" if axis == "quant" and wanted == "False" else name
+        name = "a quantized model" if axis == "quant" and wanted == "True" else name
+        name = "a model that is not quantized" if axis == "quant" and wanted == "False" else name
         word = wanted.lstrip("~!").strip("^()").replace("|", " or ")
         negation = "other than " if wanted.startswith("!") else ""
         if wanted.startswith("~^(?!"):
@@ -114,7 +114,7 @@ def empty_axis(subject: Subject) -> list[Hit]:
 
 
 def model_lists(subject: Subject) -> list[Hit]:
-    """Models, their exports and their quantisation words belong together by position."""
+    """Models, their exports and their quantization words belong together by position."""
     models, exports = subject.slot("infer_model"), subject.slot("infer_export")
     if models is None or exports is None or subject.dialect.whole_infer.by_word or is_null(models.value.strip()):
         return []

@@ -95,8 +95,8 @@ def epochs_ignored(subject: Subject) -> list[Hit]:
     others = {mode: value for mode, value in mode_entries(slot.value).items() if value != always}
     if not others:
         return []
-    said = ", ".join(f"{value} in {mode}" for mode, value in others.items())
-    message = f"'{slot.key}' is ignored: the script always trains {always} epochs, not {said}"
+    listed = ", ".join(f"{value} in {mode}" for mode, value in others.items())
+    message = f"'{slot.key}' is ignored: the script always trains {always} epochs, not {listed}"
     return [Hit(slot.line, message, "run it with --compat spec (the default)")]
 
 

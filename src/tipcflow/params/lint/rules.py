@@ -4,9 +4,10 @@ from collections.abc import Callable
 
 from tipcflow.domain import ConfigError
 from tipcflow.params.blocks import split_blocks
-from tipcflow.params.dialect import Dialect, load_dialect
+from tipcflow.params.dialect import Dialect
 from tipcflow.params.lint import devices, inference, modes, scripts, shape, tail, trainers, values
 from tipcflow.params.lint.subject import Finding, Rule, Subject
+from tipcflow.params.registry.names import load_dialect
 
 GROUPS: dict[str, tuple[Rule, ...]] = {
     "Lines": shape.RULES,
@@ -38,16 +39,16 @@ def lint_text(
         cpu_lacks: precision word -> why the CPU does not support it, '' if it does.
     """
     subject = Subject(text, dialect, cpu_lacks)
-    findings = [each for rule in all_rules() if rule.shape for each in _ask(rule, subject, file)]
-    if not any(each.rule in ("crlf", "blank-line", "line-shape") for each in findings):
-        findings += [each for rule in all_rules() if not rule.shape for each in _ask(rule, subject, file)]
-    return sorted(findings, key=lambda each: (each.line, each.rule))
+    findings = [finding for rule in all_rules() if rule.shape for finding in _ask(rule, subject, file)]
+    if not any(finding.rule in ("crlf", "blank-line", "line-shape", "list-length") for finding in findings):
+        findings += [finding for rule in all_rules() if not rule.shape for finding in _ask(rule, subject, file)]
+    return sorted(findings, key=lambda finding: (finding.line, finding.rule))
 
 
 def lint_lines(text: str, *, file: str) -> list[Finding]:
     """Problems of a file of any kind: Windows line endings, whitespace-only lines."""
     subject = Subject(text, load_dialect("models/template"))
-    return [each for rule in shape.ANY_FILE for each in _ask(rule, subject, file)]
+    return [finding for rule in shape.ANY_FILE for finding in _ask(rule, subject, file)]
 
 
 def lint_blocks(text: str, *, file: str, dialect: Dialect) -> list[Finding]:

@@ -7,7 +7,7 @@ _SPEC = "run it with --compat spec (the default)"
 
 
 def whole_infer_nothing(subject: Subject) -> list[Hit]:
-    """PaddleClas runs inference on listed models only after a quantisation."""
+    """PaddleClas runs inference on listed models only after a quantization."""
     export, model = subject.slot("export1"), subject.slot("infer_model")
     if export is None or model is None or not subject.dialect.has("whole-infer-nothing"):
         return []
@@ -45,12 +45,12 @@ def image_dropped(subject: Subject) -> list[Hit]:
 
 
 def quant_unread(subject: Subject) -> list[Hit]:
-    """A quantisation word that is never read."""
+    """A quantization word that is never read."""
     slot = subject.slot("infer_quant")
     if slot is None or not subject.dialect.has("quant-unread") or "True" not in subject.items("infer_quant"):
         return []
     return [
-        Hit(slot.line, "the script never reads the quantisation words: no leg is skipped because of them", _SPEC)
+        Hit(slot.line, "the script never reads the quantization words: no leg is skipped because of them", _SPEC)
     ]
 
 
@@ -79,5 +79,5 @@ RULES = (
         "models/mobilenetv3_prod: the image argument is dropped in all training modes",
         image_dropped,
     ),
-    Rule("quant-unread", Severity.WARNING, "PaddleGAN: quantisation words are not read", quant_unread),
+    Rule("quant-unread", Severity.WARNING, "PaddleGAN: quantization words are not read", quant_unread),
 )

@@ -70,12 +70,14 @@ def shape(subject: Subject) -> list[Hit]:
     error = _problem(lines, layout)
     if error is None:
         return []
-    wrong = next((line for line in lines if _fits(_blanked(lines, line), layout)), None)
+    # Only places in the line map matter: a line below it has no slot to shift.
+    last = max((spec.line for spec in layout.slots.values()), default=0) + 1
+    wrong = next((line for line in lines[: last + 1] if _fits(_blanked(lines, line), layout)), None)
     if wrong is not None:
         message = f"{layout.at(wrong.index)}: found {_short(wrong.text)}, expected {error.expected}"
         return [Hit(wrong.number, message, COMPARE)]
-    missing = [place for place in range(len(lines) + 1) if _fits(_with_gap(lines, place), layout)]
-    extra = [place for place in range(len(lines)) if _fits(_without(lines, place), layout)]
+    missing = [place for place in range(min(len(lines), last) + 1) if _fits(_with_gap(lines, place), layout)]
+    extra = [place for place in range(min(len(lines), last + 1)) if _fits(_without(lines, place), layout)]
     names = _names(layout, missing)
     if missing:
         first, last = (lines[min(max(place, 0), len(lines) - 1)].number for place in (missing[0] - 1, missing[-1]))
@@ -87,8 +89,8 @@ def shape(subject: Subject) -> list[Hit]:
         if begin is end:
             message = f"an extra line: {_short(end.text)}; all lines below are misread"
         return [Hit(end.number, message, "delete the extra line")]
-    found = f" (found {_short(error.found)}, expected {error.expected})" if error.expected else ""
-    return [Hit(max(error.line, 1), f"{error.key or 'line'}: {error.message}{found}", COMPARE)]
+    detail = f" (found {_short(error.found)}, expected {error.expected})" if error.expected else ""
+    return [Hit(max(error.line, 1), f"{error.key or 'line'}: {error.message}{detail}", COMPARE)]
 
 
 def _problem(lines: tuple[TextLine, ...], layout: Layout) -> ConfigError | None:
@@ -111,8 +113,8 @@ def _with_gap(lines: tuple[TextLine, ...], place: int) -> tuple[TextLine, ...]:
 
 def _blanked(lines: tuple[TextLine, ...], without: TextLine) -> tuple[TextLine, ...]:
     """The lines, with one replaced by a line beyond the layout, which is not checked."""
-    kept = tuple(line for line in lines if line is not without)
-    return (*kept, TextLine(index=_BEYOND, number=0, text="-"))
+    others = tuple(line for line in lines if line is not without)
+    return (*others, TextLine(index=_BEYOND, number=0, text="-"))
 
 
 def _without(lines: tuple[TextLine, ...], place: int) -> tuple[TextLine, ...]:
@@ -130,7 +132,7 @@ def _short(text: str) -> str:
 
 
 RULES = (
-    Rule("crlf", Severity.ERROR, "the script recognises no line, runs nothing and exits with 0", crlf, True),
+    Rule("crlf", Severity.ERROR, "the script recognizes no line, runs nothing and exits with 0", crlf, True),
     Rule(
         "blank-line",
         Severity.ERROR,

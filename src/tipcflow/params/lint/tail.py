@@ -10,7 +10,7 @@ from tipcflow.params.sections import BENCHMARK, benchmark_section, find_section,
 _KEYS = {
     "batch": ("batch_size",),
     "fp": ("fp_items",),
-    "epoch": ("epoch", "total_iters"),
+    "epoch": ("epoch", "total_iters", "iters", "iteration"),
     "models": ("model_type",),
     "workers": ("num_workers",),
     "profiler": ("--profiler_options",),
@@ -40,11 +40,11 @@ def shifted(subject: Subject) -> list[Hit]:
     for place, name in enumerate(spec.section):
         keys = _KEYS[name]
         line = section.lines[place] if place < len(section.lines) else None
-        found = line.text.partition(":")[0].strip() if line else ""
-        if keys and found not in keys:
+        key = line.text.partition(":")[0].strip() if line else ""
+        if keys and key not in keys:
             where = line.number if line else section.line
-            said = f"'{found}' is read instead" if line else "there is no line for it"
-            message = f"the benchmark script expects '{keys[0]}' here: {said}"
+            actual = f"'{key}' is read instead" if line else "there is no line for it"
+            message = f"the benchmark script expects '{keys[0]}' here: {actual}"
             return [Hit(where, message, "add the missing line: " + ", ".join(_expected(spec.section)))]
     return []
 

@@ -10,23 +10,23 @@ _PLAIN = ("null", "", "fp32", "False")
 def _names(subject: Subject) -> dict[str, str]:
     """Trainer name -> script, for all trainers with a line in the file."""
     slots = [subject.slot(spec.train) for spec in subject.dialect.trainers.values()]
-    found = {slot.key.strip(): slot.value.strip() for slot in slots if slot and slot.key.strip() != "null"}
+    scripts = {slot.key.strip(): slot.value.strip() for slot in slots if slot and slot.key.strip() != "null"}
     norm = subject.slot("norm_train")
     script = norm.value.strip() if norm else ""
     if subject.dialect.norm_alias:
-        found[subject.dialect.norm_alias] = script
+        scripts[subject.dialect.norm_alias] = script
     section = any(STATIC in line.text for line in subject.lines)
     slot = subject.slot("train1")
     in_slot = subject.dialect.to_static == "slot" and slot is not None and slot.key.strip() != "null"
     if (subject.dialect.to_static == "tail" and section) or in_slot:
-        found[slot.key.strip() if in_slot and slot else "to_static_train"] = script
-    return found
+        scripts[slot.key.strip() if in_slot and slot else "to_static_train"] = script
+    return scripts
 
 
 def unknown(subject: Subject) -> list[Hit]:
     """A trainer without a line in the file."""
     slot = subject.slot("trainers")
-    known = _names(subject)
+    scripts = _names(subject)
     if slot is None or subject.slot("norm_train") is None:
         return []
     does = "the norm trainer runs under this name"
@@ -37,11 +37,11 @@ def unknown(subject: Subject) -> list[Hit]:
         Hit(
             slot.line,
             f"trainer {name!r} has no line in the file: {does}",
-            f"use {' or '.join(known)}",
+            f"use {' or '.join(scripts)}",
             Severity.WARNING if name == "null" or harmless else None,
         )
         for name in subject.items("trainers")
-        if name not in known
+        if name not in scripts
     ]
 
 
@@ -59,7 +59,7 @@ def nothing_listed(subject: Subject) -> list[Hit]:
 def no_script(subject: Subject) -> list[Hit]:
     """A listed trainer without a script is skipped."""
     slot = subject.slot("trainers")
-    known = _names(subject)
+    scripts = _names(subject)
     if slot is None or subject.slot("norm_train") is None:
         return []
     return [
@@ -69,7 +69,7 @@ def no_script(subject: Subject) -> list[Hit]:
             f"add a script for {name}",
         )
         for name in subject.items("trainers")
-        if known.get(name) in NOTHING
+        if scripts.get(name) in NOTHING
     ]
 
 

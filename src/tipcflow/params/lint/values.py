@@ -1,12 +1,15 @@
 """Rules about values: how the shell and the scripts' helper functions interpret them."""
 
 import re
+from collections import Counter
 
+from tipcflow.domain.characters import first_invisible
 from tipcflow.params.file import Slot
-from tipcflow.params.layout import COMMANDS
+from tipcflow.params.layout import COMMANDS, FILLER
+from tipcflow.params.limits import excess
 from tipcflow.params.lint.subject import Hit, Rule, Severity, Subject
+from tipcflow.params.shell import shell_acts
 
-_QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
 _LISTS = ("list", "modes", "paired")
 _PYTHON = re.compile(r"python[\d.]*")
 _FLAGS = ("infer_quant", "mkldnn", "tensorrt", "device", "use_gpu")
@@ -52,33 +55,47 @@ def metacharacters(subject: Subject) -> list[Hit]:
     """Commands are built as text and evaluated: the shell interprets special characters in a value."""
     hits = []
     for slot in subject.slots():
-        if subject.dialect.kind(slot.name) == "key" or slot.value in ("", "null"):
+        if FILLER.fullmatch(slot.text.rstrip("\r")):
             continue
         for what, does, severity in _shell_acts(slot, subject):
-            message = f"{what} in the value of '{slot.key}': {does}"
-            hits.append(Hit(slot.line, message, f"use a value without {what}", severity))
+            message = f"{what} in '{slot.text.strip()[:120]}': {does}"
+            hits.append(Hit(slot.line, message, f"use text without {what}", severity))
     return hits
 
 
 def _shell_acts(slot: Slot, subject: Subject) -> list[tuple[str, str, Severity]]:
-    value = slot.value
-    bare = _QUOTED.sub("", value)
+    kind = subject.dialect.kind(slot.name)
+    text = "" if kind == "key" else slot.full.rstrip("\r")
+    if slot.name == "gpu_list":
+        text = text.replace(";", "")
     acts = []
-    if slot.name != "gpu_list" and re.search(r"[;&]", bare):
-        acts.append(("; or &", "the command ends there and another one starts", Severity.ERROR))
-    if re.search(r"[$`]", value):
-        acts.append(("$ or `", "the shell expands it", Severity.ERROR))
-    if re.search(r"[<>]", bare):
-        acts.append(("< or >", "the shell interprets it as a redirection", Severity.ERROR))
-    if re.search(r"[\"']", bare):
-        acts.append(("an unbalanced quote", "the command cannot be parsed", Severity.ERROR))
-    if "\\" in bare:
-        acts.append(("a backslash", "the shell removes it", Severity.WARNING))
-    if re.search(r"[*?]", bare) and slot.name != "weights_name":
-        acts.append(("* or ?", "it is replaced by matching files", Severity.WARNING))
-    if "|" in value and subject.dialect.kind(slot.name) == "plain":
+    for act in (*shell_acts(slot.key), *shell_acts(text)):
+        if act.what == "* or ?" and slot.name == "weights_name":
+            continue
+        error = act.breaks or act.what == "$"
+        acts.append((act.what, act.does, Severity.ERROR if error else Severity.WARNING))
+    if "|" in slot.value and kind == "plain":
         acts.append(("|", "it becomes a space, because this slot holds one value", Severity.ERROR))
-    return acts
+    return list(dict.fromkeys(acts))
+
+
+def invisible(subject: Subject) -> list[Hit]:
+    """Control and invisible characters."""
+    hits = []
+    for line in subject.lines:
+        character = first_invisible(line.text.removesuffix("\r"))
+        if character:
+            message = f"character {character[0] + 1} of the line is invisible: {character[1]}"
+            hits.append(Hit(line.number, message, "delete the character"))
+    return hits
+
+
+def too_long(subject: Subject) -> list[Hit]:
+    """Lists whose loops would never end in practice."""
+    problem = excess(subject.params, subject.dialect)
+    if problem is None:
+        return []
+    return [Hit(problem.line, f"{problem.message}: {problem.found}", f"list {problem.expected}")]
 
 
 def flag_words(subject: Subject) -> list[Hit]:
@@ -118,7 +135,7 @@ def model_name(subject: Subject) -> list[Hit]:
     name = slot.value.strip()
     if name in ("", "null"):
         return [Hit(slot.line, "the model name is missing", "add one: it names the output folder")]
-    if " " in name or "/" in name:
+    if " " in name or "/" in name or name.startswith("-") or name == "..":
         message = f"{name!r} is not a valid folder name: log files cannot be written"
         return [Hit(slot.line, message, "use letters, digits, '-', '_' and '.'")]
     return []
@@ -130,10 +147,9 @@ def listed_twice(subject: Subject) -> list[Hit]:
     axes = {*subject.dialect.cpu.axes, *subject.dialect.gpu.axes, "gpu_list", "autocast", "trainers", "device"}
     for name in sorted(axes):
         slot = subject.slot(name)
-        items = subject.items(name)
-        twice = [item for place, item in enumerate(items) if item in items[:place]]
-        if slot is not None and twice:
-            message = f"'{slot.key}' lists {twice[0]!r} more than once: the second run overwrites the first"
+        twice = next((item for item, count in Counter(subject.items(name)).items() if count > 1), None)
+        if slot is not None and twice is not None:
+            message = f"'{slot.key}' lists {twice!r} more than once: the second run overwrites the first"
             hits.append(Hit(slot.line, message, "list each alternative once"))
     return hits
 
@@ -147,7 +163,25 @@ def python_word(subject: Subject) -> list[Hit]:
     return [Hit(slot.line, message, "write python or python3")]
 
 
+# Rules that hold for lines at any position.
+ANYWHERE = (
+    Rule(
+        "invisible-character",
+        Severity.ERROR,
+        "a control or invisible character becomes part of a path or an argument; the planner refuses the file",
+        invisible,
+        True,
+    ),
+    Rule(
+        "list-length",
+        Severity.ERROR,
+        "every list is a loop and nested loops multiply: nothing else is examined; the planner refuses the file",
+        too_long,
+        True,
+    ),
+)
 RULES = (
+    *ANYWHERE,
     Rule("colon-cut", Severity.ERROR, "`url:https://host/x` becomes `url=https`", colon_cut),
     Rule(
         "blank-at-end",
@@ -159,7 +193,8 @@ RULES = (
     Rule(
         "metacharacter",
         Severity.ERROR,
-        "commands are evaluated as text: `;` ends one, `$NAME` and `*` are expanded, `|` becomes a space",
+        "commands are evaluated as text: `;` ends one, ` #` cuts off all later arguments, `$(…)` runs; the "
+        "planner refuses those. `$NAME` (an error), `~`, `*` and `{a,b}` are expanded, `|` becomes a space",
         metacharacters,
     ),
     Rule(

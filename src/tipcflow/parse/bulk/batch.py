@@ -67,7 +67,7 @@ class _Piece:
     rank: Ints
 
 
-class Building:
+class BatchBuilder:
     """Builds a batch."""
 
     def __init__(self, lines: Lines, base: int) -> None:
@@ -89,15 +89,15 @@ class Building:
         elif kind != "?":
             self._batch.kinds[kind] += lines
 
-    def lay(self, form: str, readings: Sequence[Reading], order: Indices, numbers: Numbers) -> None:
+    def add_block(self, form: str, readings: Sequence[Reading], order: Indices, numbers: Numbers) -> None:
         """Add all values of lines that were parsed together; `order` holds the line numbers."""
         self.say(form, len(order))
         for reading in readings:
             self._sources += 1
             where = numbers.ints(reading.epoch), numbers.ints(reading.iteration), numbers.ints(reading.rank)
-            for one in reading.fields:
-                piece = _Piece(self._sources, order, numbers.floats(one.number), *where)
-                self._pieces[one.metric, reading.phase, one.unit].append(piece)
+            for value in reading.fields:
+                piece = _Piece(self._sources, order, numbers.floats(value.number), *where)
+                self._pieces[value.metric, reading.phase, value.unit].append(piece)
 
     def take(self, number: int, samples: Iterator[Sample]) -> None:
         """Add the samples of one line; their `offset` is the line number in the chunk."""
@@ -116,7 +116,7 @@ class Building:
                 make = self._sorter(pieces)
                 if 0 not in sources:
                     sorts[sources] = make
-            values = pieces[0].values if len(pieces) == 1 else np.concatenate([one.values for one in pieces])
+            values = pieces[0].values if len(pieces) == 1 else np.concatenate([piece.values for piece in pieces])
             self._batch.columns[key] = make(values)
         return self._batch
 

@@ -12,15 +12,15 @@ from itertools import repeat
 
 import numpy as np
 
-from tipcflow.parse.bulk.batch import Batch, Building
+from tipcflow.parse.bulk.batch import Batch, BatchBuilder
 from tipcflow.parse.bulk.digits import Digits
 from tipcflow.parse.bulk.layouts import Layouts
 from tipcflow.parse.bulk.shapes import Template
 from tipcflow.parse.chunks import Indices, Lines, chunks
 from tipcflow.parse.rules.line_format import LineFormat
 from tipcflow.parse.text import last_state, visible
-from tipcflow.parse.training.scan import MAX_LINE, Scan, spot
-from tipcflow.parse.training.side import Side
+from tipcflow.parse.training.scan import MAX_LINE, Scan, match_line
+from tipcflow.parse.training.side import AuxiliaryLine
 
 # Maximum number of stored shapes; a file with more kinds of lines is not a log.
 _SHAPES = 20_000
@@ -35,9 +35,9 @@ _NEW = len(_SETTLED)
 class Columns:
     """Reads the chunks of one log."""
 
-    def __init__(self, formats: tuple[LineFormat, ...], side: Side | None = None) -> None:
+    def __init__(self, formats: tuple[LineFormat, ...], side: AuxiliaryLine | None = None) -> None:
         self._scan = Scan(formats)
-        self._side = side or Side(())
+        self._side = side or AuxiliaryLine(())
         self._bulk = all(form.steady for form in formats)
         self._kinds: dict[bytes, int] = {}
         self._templates: list[Template | str | None] = [*_SETTLED, "new"]
@@ -47,7 +47,7 @@ class Columns:
     def batch(self, chunk: bytes, base: int) -> Batch:
         """Parse the next whole lines of the log, which start at byte `base`."""
         lines = Lines(chunk)
-        batch = Building(lines, base)
+        batch = BatchBuilder(lines, base)
         if not (self._bulk and self._scan.steady and self._in_bulk(batch)):
             self._one_by_one(batch, range(len(lines)))
         if len(self._templates) > _SHAPES:
@@ -55,7 +55,7 @@ class Columns:
             del self._templates[_NEW + 1 :]
         return batch.done()
 
-    def _in_bulk(self, batch: Building) -> bool:
+    def _in_bulk(self, batch: BatchBuilder) -> bool:
         """Parse the batch unless one of its lines changes the meaning of other lines; return whether it was
         parsed."""
         laid, rest = self._layouts.split(batch.lines)
@@ -65,10 +65,10 @@ class Columns:
             if isinstance(layout.kind, str):
                 batch.say(layout.kind, len(numbers))
             else:
-                batch.lay(layout.kind.form, layout.kind.readings, numbers, layout.read(block))
+                batch.add_block(layout.kind.form, layout.kind.readings, numbers, layout.read(block))
         return True
 
-    def _by_shape(self, batch: Building, rest: Indices) -> bool:
+    def _by_shape(self, batch: BatchBuilder, rest: Indices) -> bool:
         """Parse these lines of the batch unless one of them changes the meaning of other lines: then parse
         none."""
         digits = Digits(batch.lines.chosen(rest))
@@ -81,10 +81,10 @@ class Columns:
         for number in np.flatnonzero(kinds == _NEW).tolist():
             kinds[number] = self._kind(digits.shapes[number], digits.line(number))
         present = np.flatnonzero(np.bincount(kinds, minlength=len(self._templates))).tolist()
-        found = [(self._templates[kind], np.flatnonzero(kinds == kind)) for kind in present if kind != _LONG]
-        if any(template == _STEERS for template, _ in found):
+        groups = [(self._templates[kind], np.flatnonzero(kinds == kind)) for kind in present if kind != _LONG]
+        if any(template == _STEERS for template, _ in groups):
             return False
-        for template, lines in found:
+        for template, lines in groups:
             if isinstance(template, str):
                 batch.say(template, len(lines))
             elif template is None:
@@ -117,14 +117,14 @@ class Columns:
         if not line.isascii() or b"\r" in line:
             return None
         text, columns = visible(line.decode("ascii"))
-        spotted = spot(text, self._scan.formats)
+        spotted = match_line(text, self._scan.formats)
         if spotted:
             return Template(text, columns, line, spotted)
         if self._side.may_want(text):
             return None
         return "?" if text.strip() else ""
 
-    def _one_by_one(self, batch: Building, numbers: Iterable[int]) -> None:
+    def _one_by_one(self, batch: BatchBuilder, numbers: Iterable[int]) -> None:
         for number in numbers:
             raw = last_state(batch.lines.line(number)).decode("utf-8", "replace")
             repeats = self._scan.repeats
@@ -142,7 +142,7 @@ class Columns:
                 batch.say(kind or ("?" if raw.strip() else ""), 1)
 
 
-def _lay_out(batch: Building, template: Template, digits: Digits, lines: Indices, rest: Indices) -> list[int]:
+def _lay_out(batch: BatchBuilder, template: Template, digits: Digits, lines: Indices, rest: Indices) -> list[int]:
     """Parse lines of one shape; return the numbers of lines that turn out to be of another kind."""
     values = template.read(digits, lines)
     odd = template.odd(values)
@@ -151,7 +151,7 @@ def _lay_out(batch: Building, template: Template, digits: Digits, lines: Indices
         left = [int(number) for number in lines[odd]]
         values = values.without(odd)
     if len(values.lines):
-        batch.lay(template.form, template.readings, rest[values.lines], values)
+        batch.add_block(template.form, template.readings, rest[values.lines], values)
     return left
 
 

@@ -78,7 +78,7 @@ class Digits:
 def joined_digits(words: Words) -> Words:
     """Convert words of eight digit values, first digit in the lowest byte, to integers, in place."""
     # Combines single digits, then pairs, then groups of four: each step multiplies and adds the upper
-    # neighbour.
+    # neighbor.
     words *= np.uint64(10 * 256 + 1)
     words >>= np.uint64(8)
     words &= np.uint64(0x00FF00FF00FF00FF)

@@ -26,7 +26,7 @@ _ALL = (1 << 64) - 1
 
 
 class Layout:
-    """Recognises and reads the lines of one layout.
+    """Recognizes and reads the lines of one layout.
 
     Args:
         kind: how lines of this shape are read: by this template; if it is a text, not at all.
@@ -186,22 +186,22 @@ class Layouts:
         lengths = lines.ends - lines.starts
         counts = np.bincount(lengths)
         left = np.ones(len(lengths), np.bool_)
-        several: list[Found] = []
+        all_matches: list[Found] = []
         for length, layouts in self._known.items():
             if length >= len(counts) or counts[length] < WORTH:
                 continue
-            found = self._told_apart(layouts, lines, np.flatnonzero(lengths == length), length)
-            for one in found:
-                left[one.lines] = False
+            matches = self._assign_lines(layouts, lines, np.flatnonzero(lengths == length), length)
+            for match in matches:
+                left[match.lines] = False
             # Layouts with the most lines are tried first in the next chunk.
-            often = {one.layout: len(one.lines) for one in found}
+            often = {match.layout: len(match.lines) for match in matches}
             layouts.sort(key=lambda layout: often.get(layout, 0), reverse=True)
-            several += found
-        return several, np.flatnonzero(left)
+            all_matches += matches
+        return all_matches, np.flatnonzero(left)
 
-    def _told_apart(self, layouts: list[Layout], lines: Lines, numbers: Indices, length: int) -> list[Found]:
+    def _assign_lines(self, layouts: list[Layout], lines: Lines, numbers: Indices, length: int) -> list[Found]:
         """Assign lines of one length to layouts."""
-        found = []
+        matches = []
         block = lines.block(numbers, length)
         for layout in layouts:
             if len(numbers) < WORTH:
@@ -212,11 +212,11 @@ class Layouts:
                 continue
             self._used[layout] = self._chunk
             if count == len(fits):
-                found.append(Found(layout, block, numbers))
+                matches.append(Found(layout, block, numbers))
                 break
-            found.append(Found(layout, block[fits], numbers[fits]))
+            matches.append(Found(layout, block[fits], numbers[fits]))
             numbers, block = numbers[~fits], block[~fits]
-        return found
+        return matches
 
     def learn(self, kind: Template | str, lines: Lines, numbers: Indices) -> None:
         """Store the layouts of these lines, which all have one shape, where worthwhile."""
@@ -230,16 +230,18 @@ class Layouts:
                 continue
             if len(self._used) >= _MOST or len(self._known.get(length, ())) >= _MOST_OF_A_LENGTH:
                 self._forget()
-            known = self._known.setdefault(length, [])
-            if any(one.fits(lines.block(number, length)).all() for one in known):
+            layouts = self._known.setdefault(length, [])
+            if any(candidate.fits(lines.block(number, length)).all() for candidate in layouts):
                 continue
-            if len(known) < _MOST_OF_A_LENGTH and len(self._used) < _MOST:
+            if len(layouts) < _MOST_OF_A_LENGTH and len(self._used) < _MOST:
                 layout = Layout(kind, raw)
-                known.append(layout)
+                layouts.append(layout)
                 self._used[layout] = self._chunk
 
     def _forget(self) -> None:
         """Drop layouts not seen recently: most layouts do not recur, because numbers grow."""
-        self._used = {one: used for one, used in self._used.items() if used > self._chunk - _A_WHILE}
-        kept = {length: [one for one in some if one in self._used] for length, some in self._known.items()}
-        self._known = {length: some for length, some in kept.items() if some}
+        self._used = {layout: used for layout, used in self._used.items() if used > self._chunk - _A_WHILE}
+        remaining = {
+            length: [layout for layout in some if layout in self._used] for length, some in self._known.items()
+        }
+        self._known = {length: some for length, some in remaining.items() if some}

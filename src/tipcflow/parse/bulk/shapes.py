@@ -12,7 +12,7 @@ import numpy as np
 
 from tipcflow.parse.bulk.digits import MOST_DIGITS, Bools, Digits, Floats, Indices, Ints
 from tipcflow.parse.rules.reading import Span, number_of
-from tipcflow.parse.training.scan import Spotted
+from tipcflow.parse.training.scan import MatchedLine
 
 # Numbers of up to 15 digits, and the powers of ten that divide them, are exact in a double: the quotient equals
 # `float` of the text (both are correctly rounded).
@@ -50,24 +50,24 @@ class Template:
     """Reads lines of one shape in bulk.
 
     Args:
-        line: one line of the shape, without colours.
+        line: one line of the shape, without colors.
         columns: of each of its characters, the position in the line as in the log.
         raw: the line as in the log.
 
     Attributes:
-        numbers: position of each number, by its span in the line without colours.
+        numbers: position of each number, by its span in the line without colors.
         names: runs of digits that are part of names.
     """
 
-    def __init__(self, line: str, columns: Sequence[int], raw: bytes, spotted: Spotted) -> None:
+    def __init__(self, line: str, columns: Sequence[int], raw: bytes, spotted: MatchedLine) -> None:
         self.form = spotted.form
         self.readings = spotted.readings
         runs = runs_of(raw)
         of_column = {column: run for run, (start, end) in enumerate(runs) for column in range(start, end)}
         at = [of_column.get(column, -1) for column in columns]
         fields = [field for reading in spotted.readings for field in reading.fields]
-        names = sorted({at[place] for one in fields for place in range(*one.name)} - {-1})
-        spans = dict.fromkeys(one.number for one in fields)
+        names = sorted({at[place] for field in fields for place in range(*field.name)} - {-1})
+        spans = dict.fromkeys(field.number for field in fields)
         for reading in spotted.readings:
             spans |= dict.fromkeys(span for span in (reading.epoch, reading.iteration, reading.rank) if span)
         wanted = dict.fromkeys(names)
@@ -122,12 +122,12 @@ class Values:
             return np.full(len(self.lines), number_of(number.text))
         if number.whole < 0:
             return self._texts(number, np.arange(len(self.lines)))
-        found = self.integers[number.whole]
+        whole = self.integers[number.whole]
         if number.part < 0:
-            values = found.astype(np.float64)
+            values = whole.astype(np.float64)
         else:
             decimals = self.lengths[number.part]
-            values = (found * _TENS[decimals] + self.integers[number.part]) / _SCALES[decimals]
+            values = (whole * _TENS[decimals] + self.integers[number.part]) / _SCALES[decimals]
             long = np.flatnonzero(self.lengths[number.whole] + decimals > EXACT)
             if len(long):
                 values[long] = np.abs(self._texts(number, long))

@@ -1,4 +1,4 @@
-"""Summary of one whole log in bounded memory: recognised lines, statistics of every metric, and other reports."""
+"""Summary of one whole log in bounded memory: recognized lines, statistics of every metric, and other reports."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -15,11 +15,11 @@ from tipcflow.parse.reports.autolog import AutologBlock
 from tipcflow.parse.reports.results import ResultLine
 from tipcflow.parse.training.formats import AUTO
 from tipcflow.parse.training.kinds import readers_of
-from tipcflow.parse.training.side import SIDES, Side
+from tipcflow.parse.training.side import AUXILIARY_KINDS, AuxiliaryLine
 
 
 @dataclass
-class Account:
+class LogSummary:
     """The summary of a log.
 
     Attributes:
@@ -49,13 +49,13 @@ class Account:
     @property
     def format(self) -> str:
         """Return the line format of most lines, otherwise the most frequent other kind; '' if no line was
-        recognised."""
+        recognized."""
         kinds = [kind for kind, _ in self.kinds.most_common()]
-        return next((kind for kind in kinds if kind not in SIDES), kinds[0] if kinds else "")
+        return next((kind for kind in kinds if kind not in AUXILIARY_KINDS), kinds[0] if kinds else "")
 
 
-def account_of(pieces: Iterable[bytes], log_format: str = AUTO, *, rank: int = -1) -> Account:
-    """Summarise a log that arrives in pieces of any size.
+def summarize_log(pieces: Iterable[bytes], log_format: str = AUTO, *, rank: int = -1) -> LogSummary:
+    """Summarize a log that arrives in pieces of any size.
 
     Args:
         log_format: a line format, `auto`, or one of `SIDES`.
@@ -65,11 +65,11 @@ def account_of(pieces: Iterable[bytes], log_format: str = AUTO, *, rank: int = -
         ConfigError: the format does not exist.
     """
     formats, sides = readers_of(log_format)
-    side = Side(sides)
-    account = Account()
+    side = AuxiliaryLine(sides)
+    account = LogSummary()
     for batch in batches(_counted(pieces, account), Columns(formats, side)):
         _add(account, batch, rank)
-    for sample in (*(one for block in side.autolog for one in block.samples), *side.benchmark):
+    for sample in (*(block_sample for block in side.autolog for block_sample in block.samples), *side.benchmark):
         key = SeriesKey(sample.metric, sample.phase, rank, sample.unit)
         account.series.setdefault(key, SeriesSummary()).add(np.array([sample.value]))
     if side.benchmark:
@@ -79,25 +79,25 @@ def account_of(pieces: Iterable[bytes], log_format: str = AUTO, *, rank: int = -
     return account
 
 
-def _counted(pieces: Iterable[bytes], account: Account) -> Iterable[bytes]:
+def _counted(pieces: Iterable[bytes], account: LogSummary) -> Iterable[bytes]:
     for piece in pieces:
         account.bytes += len(piece)
         yield piece
 
 
-def _add(account: Account, batch: Batch, rank: int) -> None:
+def _add(account: LogSummary, batch: Batch, rank: int) -> None:
     account.lines += batch.lines
     account.blank += batch.blank
     account.kinds.update(batch.kinds)
     # Metrics of the same lines share one array of ranks.
     ranks: dict[int, list[int]] = {}
     for (metric, phase, unit), column in batch.columns.items():
-        told = ranks.get(id(column.rank))
-        if told is None:
+        column_ranks = ranks.get(id(column.rank))
+        if column_ranks is None:
             first = int(column.rank[0])
-            told = [first] if (column.rank == first).all() else np.unique(column.rank).tolist()
-            ranks[id(column.rank)] = told
-        for one in told:
-            values = column.values if len(told) == 1 else column.values[column.rank == one]
-            key = SeriesKey(metric, phase, rank if one < 0 else one, unit)
+            column_ranks = [first] if (column.rank == first).all() else np.unique(column.rank).tolist()
+            ranks[id(column.rank)] = column_ranks
+        for rank_value in column_ranks:
+            values = column.values if len(column_ranks) == 1 else column.values[column.rank == rank_value]
+            key = SeriesKey(metric, phase, rank if rank_value < 0 else rank_value, unit)
             account.series.setdefault(key, SeriesSummary()).add(values)

@@ -1,1 +1,4 @@
-"""Classification of failures from logs."""
+"""Classification of failures from logs.
+
+Public: `excerpt`, `failure`, `hang_evidence`, `preparation`.
+"""

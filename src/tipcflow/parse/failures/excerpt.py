@@ -3,6 +3,7 @@
 import re
 
 from tipcflow.domain.masking import mask
+from tipcflow.parse.failures.failure import innermost
 from tipcflow.parse.failures.launch import REPEATS_FROM
 from tipcflow.parse.text import strip_ansi
 
@@ -17,6 +18,8 @@ _DUMP = re.compile(
     r"^\s*(?:env \{|(?:declare -x|export) \w+=|[A-Z][A-Z0-9_]{2,}=|LAUNCH (?:INFO|ERROR|WARNING) |"
     r".*(?i:password|passwd|secret|credential|api_?key|(?:access|auth|github|hf)_token|bearer ))"
 )
+# The message of an exception without a message of its own is below it.
+_BELOW = 30
 _PROGRESS = re.compile(r"(?i:\b(?:epoch|iter|step)\b.*\bloss\b)")
 
 
@@ -35,6 +38,12 @@ def error_excerpt(text: str) -> str:
     return "\n".join(line[:MAX_WIDTH] for line in mask("\n".join(chosen)).split("\n"))
 
 
+def ends_with_message(text: str) -> bool:
+    """Whether the last line of a log is neither progress of a training nor a dump of settings."""
+    lines = [line for line in strip_ansi(text).replace("\r", "\n").split("\n") if line.strip()]
+    return bool(lines) and not _PROGRESS.search(lines[-1]) and not _DUMP.match(lines[-1])
+
+
 def _traceback(lines: list[str]) -> list[str]:
     starts = [number for number, line in enumerate(lines) if line.endswith(_TRACEBACK)]
     if not starts:
@@ -43,6 +52,9 @@ def _traceback(lines: list[str]) -> list[str]:
         if _EXCEPTION.match(lines[end]):
             frames = [line for line in lines[starts[-1] + 1 : end] if line.strip(" ^~") and not _DUMP.match(line)]
             message = [line for line in lines[end : end + 3] if line and not _DUMP.match(line)]
+            inner = innermost(lines[end : end + _BELOW])
+            if inner and inner not in message:
+                message = [*message[:2], inner]
             return [*frames[-2:], *message[:3]][-MAX_LINES:]
     return []
 

@@ -20,6 +20,10 @@ _BELOW = 30
 # Without an exception: messages that a script printed long before its end are not the reason for its end.
 _LAST_LINES = 20
 _ABORT_LINES = 300
+# Frames of a helper process that multiprocessing started: it fails because its parent has ended.
+_CHILD = re.compile(r'File "[^"]*multiprocessing[/\\](?:spawn|forkserver|resource_tracker|synchronize)\.py"')
+# An exception named within a message: Paddle quotes the innermost one below "In transformed code:".
+_INNER = re.compile(r"^\s*(?:[A-Za-z_][\w.]*(?:Error|Exception)|\(\w+\))(?::\s*\S|\s*\(\w+\))")
 _ENDED = re.compile(r"^(?:SystemExit|KeyboardInterrupt)\b")
 _PROGRESS = re.compile(r"(?i:\b(?:epoch|iter|step)\b.*\bloss\b)")
 # Longer lines are data, not messages.
@@ -29,7 +33,7 @@ _SAID = 300
 _PEER = re.compile(r"\bpair_rank = (\d+)")
 
 
-class Trouble(Frozen):
+class LogFailure(Frozen):
     """The failure in the log of one process.
 
     Attributes:
@@ -48,7 +52,7 @@ class Trouble(Frozen):
     rule: str = ""
 
 
-def trouble_of(text: str) -> Trouble | None:
+def find_failure(text: str) -> LogFailure | None:
     """Classify the failure at the end of a log; None if no line indicates one.
 
     Lines that name a cause regardless of their position (memory, disk) come first; then the exception that
@@ -56,20 +60,22 @@ def trouble_of(text: str) -> Trouble | None:
     rule is a code error.
     """
     lines = _lines(text)
-    found = _first(
+    failure = first_of(
         (rule for rule in RULES if rule.anywhere and rule.failure_class is not FailureClass.CODE_ERROR), lines
     )
-    if found is not None:
-        return found
+    if failure is not None:
+        return failure
     block = _exception(lines)
     if block:
-        known = _first(RULES, block)
-        return known or Trouble(failure_class=FailureClass.CODE_ERROR, said=mask(block[0].strip())[:_SAID])
-    found = _first(RULES, lines[-_LAST_LINES:])
-    if found is not None and found.rule == ABORT:
+        failure = first_of(RULES, block)
+        return failure or LogFailure(
+            failure_class=FailureClass.CODE_ERROR, said=mask(innermost(block) or block[0].strip())[:_SAID]
+        )
+    failure = first_of(RULES, lines[-_LAST_LINES:])
+    if failure is not None and failure.rule == ABORT:
         # C++ code that fails because a peer ended aborts, with its own message above a long stack.
-        return _first((rule for rule in RULES if rule.victim), lines[-_ABORT_LINES:]) or found
-    return found
+        return first_of((rule for rule in RULES if rule.victim), lines[-_ABORT_LINES:]) or failure
+    return failure
 
 
 def _lines(text: str) -> list[str]:
@@ -82,31 +88,51 @@ def _lines(text: str) -> list[str]:
 
 
 def _exception(lines: list[str]) -> list[str]:
-    """Return the last Python exception of a log with its message; [] if there is none."""
+    """Return the last Python exception of a log with its message; [] if there is none.
+
+    A traceback of a helper process of multiprocessing counts only if there is no other one.
+    """
     starts = [number for number, line in enumerate(lines) if _TRACEBACK.search(line)]
+    secondary: list[str] = []
     for start in reversed(starts):
         for number in range(start + 1, len(lines)):
             if _EXCEPTION.match(lines[number]) and not _ENDED.match(lines[number]):
-                return lines[number : number + (_BELOW if lines[number].endswith(":") else 1)]
-    return []
+                block = lines[number : number + (_BELOW if lines[number].endswith(":") else 1)]
+                if not any(_CHILD.search(line) for line in lines[start:number]):
+                    return block
+                secondary = secondary or block
+                break
+    return secondary
 
 
-def _first(rules: Iterable[Rule], lines: list[str]) -> Trouble | None:
+def innermost(block: list[str]) -> str:
+    """Return the innermost exception that the message of an exception quotes; '' if it quotes none.
+
+    Args:
+        block: the line of the exception and the lines below it.
+    """
+    inner = [line.strip() for line in block[1:] if _INNER.match(line)] if block[0].endswith(":") else []
+    return inner[-1] if inner else ""
+
+
+def first_of(rules: Iterable[Rule], lines: list[str]) -> LogFailure | None:
     """Return the failure of the first matching rule, with the last line that matches it."""
     for rule in rules:
-        said = next((line for line in reversed(lines) if rule.pattern.search(line)), None)
-        if said is not None:
-            return Trouble(
+        matched_line = next(
+            (matched_line for matched_line in reversed(lines) if rule.pattern.search(matched_line)), None
+        )
+        if matched_line is not None:
+            return LogFailure(
                 failure_class=rule.failure_class,
-                said=mask(said.strip())[:_SAID],
+                said=mask(matched_line.strip())[:_SAID],
                 victim=rule.victim,
                 waited=rule.waited,
-                peer=_peer(said) if rule.victim else -1,
+                peer=_peer(matched_line) if rule.victim else -1,
                 rule=rule.name,
             )
     return None
 
 
-def _peer(said: str) -> int:
-    found = _PEER.search(said)
-    return int(found[1]) if found else -1
+def _peer(line: str) -> int:
+    match = _PEER.search(line)
+    return int(match[1]) if match else -1

@@ -48,7 +48,7 @@ def behind(evidence: Mapping[str, Mapping[str, Any]]) -> Behind | None:
     return _by_iteration(evidence) or _by_stack(evidence) or _by_silence(evidence)
 
 
-def stood_still(evidence: Mapping[str, Mapping[str, Any]], seconds: float) -> bool:
+def was_silent(evidence: Mapping[str, Mapping[str, Any]], seconds: float) -> bool:
     """Return whether a rank's log had been silent for `seconds` when the evidence was collected."""
     logs = [log for seen in evidence.values() for log in seen.get("logs") or []]
     return any(_rank(log) >= 0 and float(log.get("idle_s") or 0.0) >= seconds for log in logs)
@@ -65,20 +65,26 @@ def hardware(evidence: Mapping[str, Mapping[str, Any]]) -> str:
 
 def _by_iteration(evidence: Mapping[str, Mapping[str, Any]]) -> Behind | None:
     reached: dict[tuple[str, int], tuple[int, int]] = {}
+    ended: list[tuple[int, int]] = []  # ranks without a process are not identified by the evidence
     for node, seen in evidence.items():
         for log in seen.get("logs") or []:
             rank = _rank(log)
-            if rank >= 0 and log.get("iteration") is not None:
+            is_ended = rank < 0 and "workerlog." in str(log.get("log"))
+            if (rank >= 0 or is_ended) and log.get("iteration") is not None:
                 # Many suites restart the iteration count in every epoch.
                 epoch = _EPOCH.search(str(log.get("last_line") or ""))
-                reached[node, rank] = (int(epoch[1]) if epoch else 0, int(log["iteration"]))
-    if len(reached) < 2:
+                point = (int(epoch[1]) if epoch else 0, int(log["iteration"]))
+                if is_ended:
+                    ended.append(point)
+                else:
+                    reached[node, rank] = point
+    if not reached:
         return None
-    (node, rank), least = min(reached.items(), key=lambda one: one[1])
-    others = [count for who, count in reached.items() if who != (node, rank)]
-    if min(others) == least:
+    (node, rank), least = min(reached.items(), key=lambda entry: entry[1])
+    others = [count for who, count in reached.items() if who != (node, rank)] or ended
+    if not others or min(others) <= least:
         return None
-    why = f"rank {rank} on node {node} stands at {_point(least)}, others at {_point(max(others))}"
+    why = f"rank {rank} on node {node} is at {_point(least)}, other ranks at {_point(max(others))}"
     return Behind(node=node, rank=rank, why=why)
 
 
@@ -120,7 +126,7 @@ def _by_silence(evidence: Mapping[str, Mapping[str, Any]]) -> Behind | None:
     longest = sorted(silence.values())[-2:]
     if len(longest) < 2 or longest[1] - longest[0] < _CLEARLY_S:
         return None
-    (node, rank), idle = max(silence.items(), key=lambda one: one[1])
+    (node, rank), idle = max(silence.items(), key=lambda entry: entry[1])
     return Behind(node=node, rank=rank, why=f"rank {rank} on node {node} is silent for longest, {idle:.0f} s")
 
 
@@ -130,12 +136,12 @@ def innermost(stack: str) -> str:
     frame = ""
     first = True
     for line in stack.splitlines():
-        found = _FRAME.match(line)
-        if not found:
+        match = _FRAME.match(line)
+        if not match:
             first = True
         elif first:
-            spy = found["spy"]
-            frame = spy or f"{found['file'].rpartition('/')[2]}:{found['line']} ({found['name'] or '?'})"
+            spy = match["spy"]
+            frame = spy or f"{match['file'].rpartition('/')[2]}:{match['line']} ({match['name'] or '?'})"
             first = False
     return frame
 

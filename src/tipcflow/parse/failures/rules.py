@@ -122,6 +122,14 @@ RULES = (
         "the operating system: a disk that had errors is mounted read-only",
     ),
     Rule(
+        "package not installed",
+        Is.ENVIRONMENT,
+        re(r"^pip (?:cannot install|installed another build)|^\S+\.whl is missing or damaged"),
+        "pip cannot install paddlepaddle 3.9.9",
+        "the step `environment` of a run",
+        anywhere=True,
+    ),
+    Rule(
         "package missing",
         Is.ENVIRONMENT,
         re(rf"ModuleNotFoundError: No module named '(?:{_PACKAGES})(?:\.[\w.]+)?'"),
@@ -149,6 +157,16 @@ RULES = (
         "OSError: (External) CUDA error(35), CUDA driver version is insufficient for CUDA runtime version.",
         "the CUDA runtime",
         anywhere=True,
+    ),
+    Rule(
+        "framework without cuda",
+        Is.ENVIRONMENT,
+        re(
+            r"(?i:not compiled with (?:CUDA|GPU|NCCL|BKCL|XPU|npu|MKLDNN|TensorRT)\b)|"
+            r"Torch not compiled with CUDA enabled"
+        ),
+        "ValueError: The device should not be 'gpu', since PaddlePaddle is not compiled with CUDA",
+        "Paddle 3.3.1 for CPUs, whose scripts ask for a GPU; PyTorch has `Torch not compiled with CUDA enabled`",
     ),
     Rule(
         "broken gpu",
@@ -200,6 +218,13 @@ RULES = (
         re(r"FileNotFoundError|\[Errno 2\]|No such file or directory"),
         "FileNotFoundError: [Errno 2] No such file or directory: '/data/ILSVRC2012/train/n01440764_10026.JPEG'",
         "Python, from a process of Paddle's DataLoader",
+    ),
+    Rule(
+        "path missing",
+        Is.DATA_MISSING,
+        re(r"\b(?i:path|file|folder|directory|dataset)\b.{0,300}(?:does not exist|doesn't exist|not exists?\b)"),
+        "AssertionError: path ./dataset/ILSVRC2012/train_list.txt does not exist.",
+        "PaddleClas; other suites check their paths with similar words",
     ),
     Rule(
         "archive broken",

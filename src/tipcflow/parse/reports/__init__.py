@@ -1,1 +1,4 @@
-"""Parsers of reports other than the training log: AutoLog, inference, engine, predictions, resources."""
+"""Parsers of reports other than the training log: AutoLog, inference, engine, predictions, resources.
+
+Public: nothing.
+"""

@@ -74,7 +74,7 @@ class AutologBlock(Frozen):
     @property
     def timed(self) -> bool:
         """Return whether the report contains a duration."""
-        return any(one.unit in ("s", "ms") for one in self.samples)
+        return any(sample.unit in ("s", "ms") for sample in self.samples)
 
     @property
     def samples(self) -> tuple[Sample, ...]:
@@ -112,7 +112,7 @@ class AutologReader:
         self._how = self._section = self._last = ""
 
     def line(self, offset: int, line: str) -> bool:
-        """Process the next line, without colours; return whether it is part of a report."""
+        """Process the next line, without colors; return whether it is part of a report."""
         how, body = _body(line)
         title = _TITLE.match(body)
         if title:
@@ -163,9 +163,9 @@ class AutologReader:
 
 def _stamp(line: str) -> float:
     """Return the time of a line, with its date and time read as UTC; -1 for lines without a date."""
-    found = _DATE.match(line)
+    match = _DATE.match(line)
     try:
-        return datetime.strptime(found[1], "%Y/%m/%d %H:%M:%S").replace(tzinfo=UTC).timestamp() if found else -1.0
+        return datetime.strptime(match[1], "%Y/%m/%d %H:%M:%S").replace(tzinfo=UTC).timestamp() if match else -1.0
     except ValueError:
         return -1.0
 
@@ -194,9 +194,9 @@ def _field(part: str) -> tuple[str, str] | None:
 def _body(line: str) -> tuple[str, str]:
     """Return (prefix form, rest of the line)."""
     for how, prefix in _PREFIXES.items():
-        found = prefix.match(line)
-        if found:
-            return how, found[1]
+        match = prefix.match(line)
+        if match:
+            return how, match[1]
     return _BARE, line
 
 
@@ -217,4 +217,4 @@ def _continues(line: str) -> bool:
 def real_autolog_spoke(text: str) -> bool:
     """Return whether the `auto_log` package itself printed the report: the second copy of its lines names its
     source file."""
-    return any(found[1] == "autolog.py" for found in map(_FOREIGN.match, strip_ansi(text).splitlines()) if found)
+    return any(match[1] == "autolog.py" for match in map(_FOREIGN.match, strip_ansi(text).splitlines()) if match)

@@ -56,8 +56,8 @@ def read_inference(lines: Iterable[tuple[int, str]]) -> InferenceLog:
             reader.line(offset, line)
             if "engine:" in line:
                 engine = parse_engine(line) or engine
-            if "reporter:" in line and (found := _REPORTER.match(line)):
-                signed = found[1]
+            if "reporter:" in line and (match := _REPORTER.match(line)):
+                signed = match[1]
             spoke = spoke or ("autolog.py" in line and real_autolog_spoke(line))
             yield offset, raw
 

@@ -21,10 +21,10 @@ def parse_predictions(text: str | bytes) -> dict[str, tuple[float, ...]]:
 
 def read_predictions(lines: Iterable[tuple[int, str]]) -> dict[str, tuple[float, ...]]:
     """`parse_predictions` for a log that arrives line by line, with byte offsets."""
-    found: dict[str, tuple[float, ...]] = {}
+    predictions: dict[str, tuple[float, ...]] = {}
     for _, raw in lines:
-        found |= _prediction(raw)
-    return found
+        predictions |= _prediction(raw)
+    return predictions
 
 
 def _prediction(raw: str) -> dict[str, tuple[float, ...]]:

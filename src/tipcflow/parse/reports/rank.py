@@ -24,7 +24,7 @@ def parse_ranks(text: str | bytes, *, node: str = "") -> tuple[RankReport, ...]:
     The launcher's log holds the line of local rank 0; `workerlog.N` holds those of one process (and, if the
     launcher appended to an older file, of its predecessors: the last line is the one of the process).
     """
-    found: dict[RankReport, None] = {}
+    reports: dict[RankReport, None] = {}
     for _, raw in lines_of(text):
         match = _LINE.match(strip_ansi(raw))
         if match:
@@ -38,6 +38,6 @@ def parse_ranks(text: str | bytes, *, node: str = "") -> tuple[RankReport, ...]:
                 precision=match["precision"] or "",
                 seed=None if seed in (None, "None") else int(seed),
             )
-            found.pop(line, None)
-            found[line] = None
-    return tuple(found)
+            reports.pop(line, None)
+            reports[line] = None
+    return tuple(reports)

@@ -44,23 +44,23 @@ def parse_resources(lines: Iterable[tuple[int, str]]) -> Iterator[ResourceSample
     """Yield the samples of a file; a line that is incomplete or not a sample is skipped."""
     for offset, line in lines:
         try:
-            told = json.loads(line)
+            sample = json.loads(line)
             yield ResourceSample(
                 offset=offset,
-                at=float(told["t"]),
-                leg=str(told.get("leg", "")),
-                rss=_ranks(told.get("rss", {})),
-                gpu=_ranks(told.get("gpu", {})),
-                total=int(told.get("total", 0)),
-                cpu_s=float(told.get("cpu_s", 0.0)),
-                processes=int(told.get("procs", 0)),
+                at=float(sample["t"]),
+                leg=str(sample.get("leg", "")),
+                rss=_ranks(sample.get("rss", {})),
+                gpu=_ranks(sample.get("gpu", {})),
+                total=int(sample.get("total", 0)),
+                cpu_s=float(sample.get("cpu_s", 0.0)),
+                processes=int(sample.get("procs", 0)),
             )
         except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
             continue
 
 
-def _ranks(told: Mapping[str, int]) -> dict[int, int]:
-    return {int(rank) if rank.isdecimal() else -1: int(size) for rank, size in told.items() if rank != _TOTAL}
+def _ranks(values: Mapping[str, int]) -> dict[int, int]:
+    return {int(rank) if rank.isdecimal() else -1: int(size) for rank, size in values.items() if rank != _TOTAL}
 
 
 def probe_measurements(record: ExitRecord) -> list[Measurement]:

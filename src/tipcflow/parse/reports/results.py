@@ -12,7 +12,7 @@ import re
 from tipcflow.domain import Frozen
 
 # Documents that quote such lines drop their first characters: `un successfully with command - …`, or the ESC of
-# their colours: `[33m Run …! [0m`.
+# their colors: `[33m Run …! [0m`.
 _LINE = re.compile(r"\s*(?:\[\d+m\s*)?(?:R?un) (successfully|failed) with command - (.*)")
 
 
@@ -24,9 +24,9 @@ class ResultLine(Frozen):
 
 
 def parse_result(line: str) -> ResultLine | None:
-    """Parse a line without colours; None if it is not a line of a results log."""
-    found = _LINE.match(line) if " with command - " in line else None
-    if found is None:
+    """Parse a line without colors; None if it is not a line of a results log."""
+    match = _LINE.match(line) if " with command - " in line else None
+    if match is None:
         return None
-    command = found[2].rstrip().removesuffix("[0m").rstrip().removesuffix("!").rstrip()
-    return ResultLine(ok=found[1] == "successfully", command=command)
+    command = match[2].rstrip().removesuffix("[0m").rstrip().removesuffix("!").rstrip()
+    return ResultLine(ok=match[1] == "successfully", command=command)

@@ -1,1 +1,4 @@
-"""Rules that extract names and values from log lines."""
+"""Rules that extract names and values from log lines.
+
+Public: `line_format`.
+"""

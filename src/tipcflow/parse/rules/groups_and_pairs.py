@@ -59,8 +59,8 @@ class PairsRule:
         else:
             ends = [*(head.start() for head in heads[1:]), len(line)]
             bounds = [(head, head.end(), end) for head, end in zip(heads, ends, strict=True)]
-        found = (self._reading(line, head, start, end) for head, start, end in bounds)
-        return [one for one in found if one is not None]
+        readings = (self._reading(line, head, start, end) for head, start, end in bounds)
+        return [reading for reading in readings if reading is not None]
 
     def _reading(self, line: str, head: re.Match[str], start: int, end: int) -> Reading | None:
         groups = head.re.groupindex
@@ -69,7 +69,7 @@ class PairsRule:
             for name in ("epoch", "iteration", "rank")
         }
         fields = tuple(_fields(line, (start, end), places, self))
-        names = {one.metric for one in fields}
+        names = {value.metric for value in fields}
         if not fields or not all(needed & names for needed in self.needs):
             return None
         return Reading(self.phase, fields, places["epoch"], places["iteration"], places["rank"])
@@ -121,7 +121,7 @@ class GroupsRule:
             metric. With `name`, only the group `value` is a metric.
         units: metric -> unit if it differs from the registry's.
         name: returns the metric name of a match; '' excludes it.
-        empty: a matching line is recognised even if it has no value.
+        empty: a matching line is recognized even if it has no value.
         listed: the line belongs to a list whose title may exclude it (`LineFormat.mutes`).
     """
 
@@ -137,8 +137,8 @@ class GroupsRule:
         """Parse the line; an empty list if it does not match."""
         if self.needle not in line:
             return []
-        found = (self._reading(match) for match in self.pattern.finditer(line))
-        return [one for one in found if one.fields or self.empty]
+        readings = (self._reading(match) for match in self.pattern.finditer(line))
+        return [reading for reading in readings if reading.fields or self.empty]
 
     def _reading(self, match: re.Match[str]) -> Reading:
         places: dict[str, Span | None] = dict.fromkeys(("epoch", "iteration", "rank"))

@@ -7,7 +7,7 @@ from tipcflow.parse.rules.reading import Reading
 
 
 @dataclass(frozen=True)
-class Mutes:
+class MutedSection:
     """Titles between which list lines (`GroupsRule.listed`) are ignored."""
 
     begin: str
@@ -28,7 +28,7 @@ class LineFormat:
     name: str
     training: tuple[Rule, ...] = ()
     evaluation: tuple[Rule, ...] = ()
-    mutes: Mutes | None = None
+    mutes: MutedSection | None = None
     steady: bool = True
 
     def recognises(self, line: str) -> bool:
@@ -39,17 +39,17 @@ class LineFormat:
         """Parse the line with all rules in order; evaluation rules come first because they are more specific.
 
         Args:
-            line: without colours and without a rank prefix.
+            line: without colors and without a rank prefix.
             muted: the line is in a list that is ignored.
         """
         taken: set[tuple[int, int]] = set()
-        found: list[Reading] = []
+        readings: list[Reading] = []
         for rule in (*self.evaluation, *self.training):
             if muted and getattr(rule, "listed", False):
                 continue
             for reading in rule.read(line):
-                places = {one.number for one in reading.fields}
+                places = {field.number for field in reading.fields}
                 if not places & taken:
                     taken |= places
-                    found.append(reading)
-        return found
+                    readings.append(reading)
+        return readings

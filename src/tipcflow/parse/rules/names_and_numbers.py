@@ -31,12 +31,12 @@ class WordsRule:
             return []
         fields = tuple(
             Field(
-                normalised(found["name"]),
-                self.unit or unit_of(normalised(found["name"])),
-                found.span("number"),
-                found.span("name"),
+                normalised(match["name"]),
+                self.unit or unit_of(normalised(match["name"])),
+                match.span("number"),
+                match.span("name"),
             )
-            for found in self.word.finditer(line, head.end())
+            for match in self.word.finditer(line, head.end())
         )
         groups = head.re.groupindex
         epoch, iteration = (head.span(name) if name in groups else None for name in ("epoch", "iteration"))

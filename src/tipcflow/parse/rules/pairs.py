@@ -1,4 +1,4 @@
-"""Finds `name: number unit` pairs in a recognised line, in any order, separated by commas or spaces."""
+"""Finds `name: number unit` pairs in a recognized line, in any order, separated by commas or spaces."""
 
 import re
 from collections.abc import Iterator
@@ -35,8 +35,8 @@ def pairs(text: str, start: int = 0, end: int | None = None) -> Iterator[Pair]:
 
     A value that is not a plain number (a date, `0:01:40`, a word, `3.3.1`) is skipped.
     """
-    for found in _PAIR.finditer(text, start, len(text) if end is None else end):
-        yield Pair(found["name"], found["unit"] or "", found.span("number"), found.span("name"))
+    for match in _PAIR.finditer(text, start, len(text) if end is None else end):
+        yield Pair(match["name"], match["unit"] or "", match.span("number"), match.span("name"))
 
 
 # Values of a pair that are not numbers: Python's and JSON's null values, tensors, and empty values.
@@ -54,11 +54,11 @@ def unreadable(text: str, start: int, end: int) -> Iterator[tuple[str, Span, Spa
 
     The value of a tensor that is on the same line is its number. A value without a number is read as nan.
     """
-    for found in _UNREADABLE.finditer(text, start, end):
-        value = found.span("word")
-        if found["word"] is None:
-            value = found.span("sign")
-        if found["tensor"]:
-            inner = _IN_TENSOR.search(text, found.end(), end)
-            value = inner.span("number") if inner else found.span("tensor")
-        yield found["name"], value, found.span("name")
+    for match in _UNREADABLE.finditer(text, start, end):
+        value = match.span("word")
+        if match["word"] is None:
+            value = match.span("sign")
+        if match["tensor"]:
+            inner = _IN_TENSOR.search(text, match.end(), end)
+            value = inner.span("number") if inner else match.span("tensor")
+        yield match["name"], value, match.span("name")

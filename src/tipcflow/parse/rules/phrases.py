@@ -23,7 +23,7 @@ _WORDS = re.compile(
 _BEFORE = re.compile(rf"\b{_WHO}[ _]\Z")
 _IN_FRONT = re.compile(rf"{_WHO}_(?=[A-Za-z])")
 # A line without any of these metrics is an ordinary sentence that contains numbers.
-_TELLING = frozenset({name for name, one in METRICS.items() if one.family == "quality"} | {"epoch_time"})
+_TELLING = frozenset({name for name, metric in METRICS.items() if metric.family == "quality"} | {"epoch_time"})
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,8 @@ class PhrasesRule:
         """Parse the line's values of the phase; an empty list if it does not match."""
         heads = list(self.head.finditer(line)) if self.needle in line else []
         ends = [*(head.start() for head in heads[1:]), len(line)]
-        found = (self._reading(line, head, end) for head, end in zip(heads, ends, strict=False))
-        return [one for one in found if one is not None]
+        readings = (self._reading(line, head, end) for head, end in zip(heads, ends, strict=False))
+        return [reading for reading in readings if reading is not None]
 
     def _reading(self, line: str, head: re.Match[str], end: int) -> Reading | None:
         groups = head.re.groupindex

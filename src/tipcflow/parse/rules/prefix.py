@@ -20,13 +20,13 @@ _TITLE = re.compile(rf"==> (?:\S*/)?workerlog\.(?P<rank>{INDEX}) <==\s*$")
 
 def rank_prefix(line: str) -> tuple[Span | None, int]:
     """Return the span of the rank in the line (None if it names none), and the position after the prefix."""
-    found = _PREFIX.match(line)
-    if found is None or found.lastgroup is None:
+    match = _PREFIX.match(line)
+    if match is None or match.lastgroup is None:
         return None, 0
-    return found.span(found.lastgroup), found.end()
+    return match.span(match.lastgroup), match.end()
 
 
 def rank_title(line: str) -> int | None:
     """Return the rank to which all lines after this one belong; None for any other line."""
-    found = _TITLE.match(line) if line.startswith("==> ") else None
-    return int(found["rank"]) if found else None
+    match = _TITLE.match(line) if line.startswith("==> ") else None
+    return int(match["rank"]) if match else None

@@ -17,25 +17,29 @@ def chosen(speeds: Sequence[Speed], batch: int) -> tuple[list[Speed], list[str]]
     value would distort average and median.
     """
     notes: list[str] = []
-    kept = [one for one in speeds if _is_speed(one)]
-    bad = dict.fromkeys(f"{_what(one)}: left out, {one.speed} is no speed" for one in speeds if not _is_speed(one))
+    used = [speed for speed in speeds if _is_speed(speed)]
+    bad = dict.fromkeys(
+        f"{_what(speed)}: skipped: invalid speed {speed.speed}" for speed in speeds if not _is_speed(speed)
+    )
     notes += _listed(bad)
-    told = sorted({one.batch for one in kept} - {0, batch})
-    sizes = ", ".join(map(str, told))
-    if told and any(one.batch == batch for one in kept):
-        others = {one.source for one in kept if one.batch in told}
-        kept = [one for one in kept if one.batch not in told]
+    batches = sorted({speed.batch for speed in used} - {0, batch})
+    sizes = ", ".join(map(str, batches))
+    if batches and any(speed.batch == batch for speed in used):
+        others = {speed.source for speed in used if speed.batch in batches}
+        used = [speed for speed in used if speed.batch not in batches]
         files = "1 file" if len(others) == 1 else f"{len(others)} files"
-        notes.append(f"{files} of another batch size per device ({sizes}) left out")
-    elif told:
-        notes.append(f"the names tell a batch size per device of {sizes}; {batch} was given")
-    return kept, [*notes, *_listed(_clashes(kept))]
+        notes.append(f"{files} of another batch size per device ({sizes}) skipped")
+    elif batches:
+        notes.append(f"file names give a batch size per device of {sizes}; {batch} was given")
+    return used, [*notes, *_listed(_clashes(used))]
 
 
-def short(speeds: Sequence[Speed], take: int) -> list[str]:
+def short_log_messages(speeds: Sequence[Speed], take: int) -> list[str]:
     """Return messages about logs that ended before the end of the window of counted iterations."""
     return _listed(
-        f"{one.source}: only {one.iterations} of {take} iterations" for one in speeds if 0 < one.iterations < take
+        f"{speed.source}: only {speed.iterations} of {take} iterations"
+        for speed in speeds
+        if 0 < speed.iterations < take
     )
 
 
@@ -43,10 +47,10 @@ def _clashes(speeds: Sequence[Speed]) -> list[str]:
     """Return messages about repeats with conflicting throughput. DLPerf prints each repeat several times; equal
     values are not reported."""
     repeats: dict[tuple[str, str, str, int], dict[float, None]] = {}
-    for one in speeds:
-        key = (one.model, one.precision, one.topology.name, one.repeat)
+    for speed in speeds:
+        key = (speed.model, speed.precision, speed.topology.name, speed.repeat)
         values = repeats.setdefault(key, {})
-        value = round(one.speed, PLACES)
+        value = round(speed.speed, PLACES)
         values.pop(value, None)
         values[value] = None
     return [
@@ -56,12 +60,12 @@ def _clashes(speeds: Sequence[Speed]) -> list[str]:
     ]
 
 
-def _is_speed(one: Speed) -> bool:
-    return math.isfinite(one.speed) and one.speed > 0
+def _is_speed(speed: Speed) -> bool:
+    return math.isfinite(speed.speed) and speed.speed > 0
 
 
-def _what(one: Speed) -> str:
-    return f"{one.source or one.model} repeat {one.repeat}"
+def _what(speed: Speed) -> str:
+    return f"{speed.source or speed.model} repeat {speed.repeat}"
 
 
 def _listed(notes: Iterable[str]) -> list[str]:

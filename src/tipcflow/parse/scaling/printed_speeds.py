@@ -34,25 +34,25 @@ class PrintedSpeeds:
         self._objects = ObjectReader()
 
     def line(self, offset: int, line: str) -> None:
-        """Process the next line, without colours."""
+        """Process the next line, without colors."""
         whole = self._objects.line(offset, line)
-        found = list(_result(line)) or _benchmark(whole or line)
-        self.speeds += found
-        if not found:
+        speeds = list(_result(line)) or _benchmark(whole or line)
+        self.speeds += speeds
+        if not speeds:
             like = _LIKE_A_RESULT.match(line)
             if like and topology_in(like["path"]):
                 self.odd.append(line.strip())
 
 
 def _result(line: str) -> Iterator[Speed]:
-    found = _RESULT.match(line)
-    topology = topology_in(found["path"]) if found else None
-    if found and topology:
-        model, precision, batch, _ = named(found["path"])
-        for repeat, speed in _REPEAT.findall(found["speeds"]):
+    match = _RESULT.match(line)
+    topology = topology_in(match["path"]) if match else None
+    if match and topology:
+        model, precision, batch, _ = named(match["path"])
+        for repeat, speed in _REPEAT.findall(match["speeds"]):
             yield Speed(
                 model=model, precision=precision, topology=topology, repeat=int(repeat), speed=float(speed),
-                batch=batch, source=found["path"],
+                batch=batch, source=match["path"],
             )  # fmt: skip
 
 
@@ -60,15 +60,15 @@ def _benchmark(line: str) -> list[Speed]:
     if not line.lstrip().startswith("{") or '"ips"' not in line:
         return []
     try:
-        told = json.loads(line)
-        device = str(told["device_num"])
+        record = json.loads(line)
+        device = str(record["device_num"])
         topology = topology_in(device)
-        model = re.sub(r"_bs\d+_.*", "", str(told["model_name"]))
+        model = re.sub(r"_bs\d+_.*", "", str(record["model_name"]))
         if not topology:
             return []
         return [
-            Speed(model=model, precision=str(told.get("fp_item", "")), topology=topology, repeat=0,
-                  speed=float(told["ips"]), batch=int(told.get("batch_size", 0)), source=f"{model} {device}")
+            Speed(model=model, precision=str(record.get("fp_item", "")), topology=topology, repeat=0,
+                  speed=float(record["ips"]), batch=int(record.get("batch_size", 0)), source=f"{model} {device}")
         ]  # fmt: skip
     except (ValueError, TypeError, KeyError, RecursionError, OverflowError):
         return []

@@ -84,9 +84,9 @@ class Scaled(Frozen):
 
 def topology_in(text: str) -> Topology | None:
     """Return the last topology in a path or a name; None if it contains none."""
-    found = _NODES_GPUS.findall(text)
-    if found:
-        nodes, gpus = map(int, found[-1])
+    topologies = _NODES_GPUS.findall(text)
+    if topologies:
+        nodes, gpus = map(int, topologies[-1])
     else:
         cards = _NODES_CARDS.findall(text)
         if not cards:
@@ -99,9 +99,9 @@ def topology_in(text: str) -> Topology | None:
 def named(path: str) -> tuple[str, str, int, int]:
     """Return (model, precision, batch size per device, repeat) from a log's path; '' and 0 if not part of it."""
     name = path.rsplit("/", 1)[-1]
-    found = _NAME.match(name)
-    if found:
-        return found["model"], found["precision"], int(found["batch"]), int(found["repeat"] or 0)
+    match = _NAME.match(name)
+    if match:
+        return match["model"], match["precision"], int(match["batch"]), int(match["repeat"] or 0)
     repeat = _REPEAT.search(name)
     return "", "", 0, int(repeat["repeat"]) if repeat else 0
 
@@ -109,11 +109,13 @@ def named(path: str) -> tuple[str, str, int, int]:
 def scaled(speeds: Iterable[Speed], batch_size_per_device: int) -> list[Scaled]:
     """Return the table, sorted by model and number of devices."""
     models: defaultdict[str, dict[Topology, dict[int, float]]] = defaultdict(dict)
-    several = list(speeds)
-    mixed = {one.model for one in several} - {model for model, count in _precisions(several).items() if count == 1}
-    for one in several:
-        model = f"{one.model}_{one.precision}" if one.model in mixed and one.precision else one.model
-        models[model].setdefault(one.topology, {})[one.repeat] = round(one.speed, PLACES)
+    all_speeds = list(speeds)
+    mixed = {speed.model for speed in all_speeds} - {
+        model for model, count in _precisions(all_speeds).items() if count == 1
+    }
+    for speed in all_speeds:
+        model = f"{speed.model}_{speed.precision}" if speed.model in mixed and speed.precision else speed.model
+        models[model].setdefault(speed.topology, {})[speed.repeat] = round(speed.speed, PLACES)
     table = []
     for model, topologies in sorted(models.items()):
         alone = topologies.get(Topology(nodes=1, gpus=1))
@@ -124,10 +126,10 @@ def scaled(speeds: Iterable[Speed], batch_size_per_device: int) -> list[Scaled]:
 
 
 def _precisions(speeds: list[Speed]) -> dict[str, int]:
-    found: defaultdict[str, set[str]] = defaultdict(set)
-    for one in speeds:
-        found[one.model].add(one.precision)
-    return {model: len(precisions) for model, precisions in found.items()}
+    by_model: defaultdict[str, set[str]] = defaultdict(set)
+    for speed in speeds:
+        by_model[speed.model].add(speed.precision)
+    return {model: len(precisions) for model, precisions in by_model.items()}
 
 
 def _row(model: str, topology: Topology, repeats: dict[int, float], base: float | None, batch: int) -> Scaled:

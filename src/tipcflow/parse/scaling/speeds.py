@@ -78,7 +78,7 @@ def steps_in(lines: Iterable[tuple[int, str]], log_format: str = AUTO) -> Iterat
     for offset, raw in lines:
         line, spotted = scan.line(raw)
         samples = [] if spotted is None else list(scan.samples_in(line, spotted, offset=offset))
-        values = {one.metric: one.value for one in samples if one.phase is Phase.TRAIN}
+        values = {sample.metric: sample.value for sample in samples if sample.phase is Phase.TRAIN}
         if not values or not {*SPEEDS, "batch_cost", "loss"} & set(values):
             continue
         yield Step(counter.at(samples[0].iteration), _stamp(line), values)
@@ -107,7 +107,7 @@ def speed_of(steps: Sequence[Step], *, rule: str, batch: int, devices: int, wind
     if not steps:
         raise ConfigError("has no training line", file=source, expected="a training log, or printed results")
     first = steps[0].iteration
-    chosen = [one for one in steps if window.skip <= one.iteration - first < window.skip + window.take]
+    chosen = [step for step in steps if window.skip <= step.iteration - first < window.skip + window.take]
     if not chosen:
         raise ConfigError(
             f"has {steps[-1].iteration - first + 1} iterations, and the first {window.skip} do not count",
@@ -115,7 +115,7 @@ def speed_of(steps: Sequence[Step], *, rule: str, batch: int, devices: int, wind
             expected="a longer log, or a smaller --skip",
         )
     iterations = covered(chosen, first + window.skip, window.take)
-    name = next((name for name in SPEEDS if any(name in one.values for one in chosen)), "")
+    name = next((name for name in SPEEDS if any(name in step.values for step in chosen)), "")
     if rule == PRINTED:
         printed = _finite(chosen, name)
         if not printed:
@@ -124,26 +124,28 @@ def speed_of(steps: Sequence[Step], *, rule: str, batch: int, devices: int, wind
                 file=source,
                 expected=f"one of {', '.join(SPEEDS)}, or --rule time",
             )
-        return Found(sum(printed) / len(printed), PRINTED, iterations, _told(chosen, name) - len(printed))
+        return Found(sum(printed) / len(printed), PRINTED, iterations, _count_printed(chosen, name) - len(printed))
     costs = _finite(chosen, "batch_cost")
     if costs and sum(costs) > 0:
         speed = batch * devices * len(costs) / sum(costs)
-        return Found(speed, "batch_cost", iterations, _told(chosen, "batch_cost") - len(costs))
-    stamped = [one for one in chosen if one.at is not None]
+        return Found(speed, "batch_cost", iterations, _count_printed(chosen, "batch_cost") - len(costs))
+    stamped = [step for step in chosen if step.at is not None]
     seconds = (stamped[-1].at or 0.0) - (stamped[0].at or 0.0) if stamped else 0.0
     if seconds <= 0:
-        raise ConfigError("tells no time", file=source, expected="batch_cost or time stamps, or --rule printed")
+        raise ConfigError(
+            "contains no timing", file=source, expected="batch_cost or time stamps, or --rule printed"
+        )
     speed = batch * devices * (stamped[-1].iteration - stamped[0].iteration) / seconds
     return Found(speed, "timestamps", iterations)
 
 
 def _finite(steps: Sequence[Step], name: str) -> list[float]:
     """Return the finite values of that name."""
-    return [one.values[name] for one in steps if math.isfinite(one.values.get(name, math.nan))]
+    return [step.values[name] for step in steps if math.isfinite(step.values.get(name, math.nan))]
 
 
-def _told(steps: Sequence[Step], name: str) -> int:
-    return sum(name in one.values for one in steps)
+def _count_printed(steps: Sequence[Step], name: str) -> int:
+    return sum(name in step.values for step in steps)
 
 
 def covered(chosen: Sequence[Step], begin: int, take: int) -> int:
@@ -155,12 +157,12 @@ def covered(chosen: Sequence[Step], begin: int, take: int) -> int:
 
 def _stamp(line: str) -> float | None:
     """Return the time stamp of a line, seconds since an arbitrary origin; None if it has none."""
-    found = _STAMP.search(line[:60])
-    if found is None:
+    match = _STAMP.search(line[:60])
+    if match is None:
         return None
-    date = found["date"].replace("/", "-")
+    date = match["date"].replace("/", "-")
     try:
-        at = datetime.fromisoformat(f"{date if len(date) == 10 else f'2000-{date}'}T{found['time']}+00:00")
+        at = datetime.fromisoformat(f"{date if len(date) == 10 else f'2000-{date}'}T{match['time']}+00:00")
     except ValueError:
         return None
-    return at.timestamp() + float(f"0.{found['part'] or 0}")
+    return at.timestamp() + float(f"0.{match['part'] or 0}")

@@ -2,4 +2,6 @@
 
 Names without a prefix are per iteration in training and per evaluation in evaluation. Other values have a
 prefix: `epoch.` (mean of a training epoch), `batch.` (one batch of an evaluation), `best.` (best so far).
+
+Public: nothing.
 """

@@ -43,10 +43,10 @@ class SpeedRule:
         printed, at = (unit["unit"], unit.span("unit")) if unit else ("", (0, 0))
         fields = []
         for member, metric in _MEASURED.items():
-            found = _PATTERNS[member].search(line)
-            if found:
+            match = _PATTERNS[member].search(line)
+            if match:
                 own = _UNITS.get(member, unit_of(metric, printed))
-                fields.append(Field(metric, own, found.span("value"), at if member == "ips" else (0, 0)))
+                fields.append(Field(metric, own, match.span("value"), at if member == "ips" else (0, 0)))
         return [Reading(Phase.TRAIN, tuple(fields))]
 
 

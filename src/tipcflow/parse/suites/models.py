@@ -1,4 +1,4 @@
-"""Line format of the `models` repository (plain prints without time stamps and colours).
+"""Line format of the `models` repository (plain prints without time stamps and colors).
 
     [Epoch 1, iter: 4780] top1: 0.10312, top5: 0.27344, lr: 0.01000, loss: 5.34719, avg_reader_cost: 0.03644 sec,
     avg_batch_cost: 0.05536 sec, avg_samples: 64.0, avg_ips: 1156.08863 images/sec.

@@ -19,7 +19,7 @@ import re
 
 from tipcflow.domain import Phase
 from tipcflow.parse.rules.groups_and_pairs import GroupsRule, PairsRule
-from tipcflow.parse.rules.line_format import LineFormat, Mutes
+from tipcflow.parse.rules.line_format import LineFormat, MutedSection
 from tipcflow.parse.rules.pairs import NUMBER
 from tipcflow.parse.rules.reading import INDEX
 
@@ -46,5 +46,5 @@ FORMAT = LineFormat(
             listed=True,
         ),
     ),
-    mutes=Mutes(begin="metric in ckpt ***", end="metric eval ***"),
+    mutes=MutedSection(begin="metric in ckpt ***", end="metric eval ***"),
 )

@@ -1,4 +1,4 @@
-"""Line format of PaddleVideo; colour codes are removed before parsing.
+"""Line format of PaddleVideo; color codes are removed before parsing.
 
     [05/01 10:00:00] epoch:[  1/1  ] train step:100  loss: 5.31382 lr: 0.000250 top1: 0.00000 top5: 0.00000
     batch_cost: 0.73082 sec, reader_cost: 0.38075 sec, ips: 5.47330 instance/sec, eta: 0:01:02,

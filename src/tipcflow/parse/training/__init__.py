@@ -1,1 +1,4 @@
-"""Training log parsers: formats, scanning, streaming."""
+"""Training log parsers: formats, scanning, streaming.
+
+Public: `formats`, `kinds`, `progress`, `side`, `stream`.
+"""

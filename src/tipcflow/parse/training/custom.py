@@ -38,16 +38,16 @@ class CustomRule:
         if self._slow >= _TOO_SLOW:
             return []
         try:
-            found = self._pattern.search(line, timeout=LINE_LIMIT_S)
+            match = self._pattern.search(line, timeout=LINE_LIMIT_S)
         except TimeoutError:
             self._slow += 1
             return []
-        if found is None:
+        if match is None:
             return []
         places: dict[str, Span | None] = dict.fromkeys(_PLACES)
         fields: list[Field] = []
         for group in self._pattern.groupindex:
-            text, span = found[group], found.span(group)
+            text, span = match[group], match.span(group)
             if text is None:
                 continue
             if group in places:
@@ -56,8 +56,8 @@ class CustomRule:
                 metric = normalised(group)
                 fields.append(Field(metric, self._units.get(group) or unit_of(metric), span, (0, 0)))
         if self._pairs:
-            taken = {one.metric for one in fields}
-            for name, unit, number, at in pairs(line, found.end()):
+            taken = {field.metric for field in fields}
+            for name, unit, number, at in pairs(line, match.end()):
                 metric = normalised(name)
                 if metric not in taken:
                     fields.append(Field(metric, self._units.get(name) or unit_of(metric, unit), number, at))
@@ -85,10 +85,10 @@ def custom_format(text: str) -> LineFormat:
     Raises:
         ConfigError: the definition is invalid.
     """
-    told = defined(text)
-    rules = [(rule.phase, CustomRule(rule)) for rule in told.rules]
+    definition = defined(text)
+    rules = [(rule.phase, CustomRule(rule)) for rule in definition.rules]
     return LineFormat(
-        told.name,
+        definition.name,
         training=tuple(rule for phase, rule in rules if phase == "train"),
         evaluation=tuple(rule for phase, rule in rules if phase == "eval"),
         steady=False,

@@ -46,7 +46,7 @@ def line_format(name: str) -> LineFormat:
         )
     if name not in FORMATS:
         raise ConfigError(
-            "is no format of training logs",
+            "is not a format of training logs",
             key="log_format",
             found=name,
             expected=f"one of {', '.join(FORMATS)}, auto, or a format of your own in configs/formats/",

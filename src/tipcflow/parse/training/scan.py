@@ -15,18 +15,18 @@ MAX_LINE = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Spotted:
+class MatchedLine:
     """The values of a line and their format."""
 
     form: str
     readings: tuple[Reading, ...]
 
 
-def spot(line: str, formats: tuple[LineFormat, ...], *, muted: bool = False) -> Spotted | None:
+def match_line(line: str, formats: tuple[LineFormat, ...], *, muted: bool = False) -> MatchedLine | None:
     """Parse a line with the first format that matches; None if none matches.
 
     Args:
-        line: without colours; a rank prefix is removed.
+        line: without colors; a rank prefix is removed.
         muted: the line is in a list that is ignored.
     """
     rank, start = rank_prefix(line)
@@ -36,7 +36,7 @@ def spot(line: str, formats: tuple[LineFormat, ...], *, muted: bool = False) -> 
         if readings:
             if start:
                 readings = [reading.moved(start, rank) for reading in readings]
-            return Spotted(form.name, tuple(readings))
+            return MatchedLine(form.name, tuple(readings))
     return None
 
 
@@ -67,14 +67,14 @@ class Scan:
         """Return the texts of which every line that affects later lines contains at least one."""
         return (REPEATS_FROM, "==> ", *(mutes.begin for mutes in self._mutes))
 
-    def line(self, raw: str) -> tuple[str, Spotted | None]:
-        """Return the next line of the log without colours, and its values that count."""
+    def line(self, raw: str) -> tuple[str, MatchedLine | None]:
+        """Return the next line of the log without colors, and its values that count."""
         if len(raw) > MAX_LINE:
             return "", None
         line = strip_ansi(raw)
         if self._steered(line):
             return line, None
-        return line, spot(line, self.formats, muted=self.muted)
+        return line, match_line(line, self.formats, muted=self.muted)
 
     def samples(self, offset: int, raw: str) -> Iterator[Sample]:
         """Yield the samples of the next line."""
@@ -82,7 +82,7 @@ class Scan:
         if spotted:
             yield from self.samples_in(line, spotted, offset=offset)
 
-    def samples_in(self, line: str, spotted: Spotted, *, offset: int) -> Iterator[Sample]:
+    def samples_in(self, line: str, spotted: MatchedLine, *, offset: int) -> Iterator[Sample]:
         """Yield the samples of a parsed line."""
         for reading in spotted.readings:
             yield from samples_of(reading, line, offset=offset, rank=self.rank)

@@ -14,7 +14,7 @@ from tipcflow.parse.rules.reading import samples_of
 from tipcflow.parse.sample import Sample
 from tipcflow.parse.suites.dlperf import SpeedRule
 
-SIDES = ("autolog", "launch", "results", "rank", "engine", "benchmark")
+AUXILIARY_KINDS = ("autolog", "launch", "results", "rank", "engine", "benchmark")
 
 # The launcher of Paddle 2.3 and later, and the older one, which prints its settings in a box.
 _LAUNCH = re.compile(
@@ -26,14 +26,14 @@ _LAUNCH = re.compile(
 _MOST = 10_000
 
 
-class Side:
+class AuxiliaryLine:
     """Collects the `wanted` kinds from single lines.
 
     Attributes:
         benchmark: values of benchmark objects, which span `benchmark_lines` lines.
     """
 
-    def __init__(self, wanted: tuple[str, ...] = SIDES) -> None:
+    def __init__(self, wanted: tuple[str, ...] = AUXILIARY_KINDS) -> None:
         self._wanted = frozenset(wanted)
         self._autolog = AutologReader()
         self._launch: list[str] = []

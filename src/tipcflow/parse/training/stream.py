@@ -7,13 +7,13 @@ from tipcflow.parse.sample import Sample
 from tipcflow.parse.text import last_state
 from tipcflow.parse.training.kinds import readers_of
 from tipcflow.parse.training.scan import Scan
-from tipcflow.parse.training.side import Side
+from tipcflow.parse.training.side import AuxiliaryLine
 
 
 def samples_of(pieces: Iterable[bytes], log_format: str) -> Iterator[tuple[str, Sample]]:
     """Yield (format, sample) of a log; AutoLog reports and benchmark objects come last."""
     formats, sides = readers_of(log_format)
-    scan, side = Scan(formats), Side(sides)
+    scan, side = Scan(formats), AuxiliaryLine(sides)
     for offset, raw in numbered_lines(pieces):
         line, spotted = scan.line(last_state(raw).decode("utf-8", "replace"))
         if spotted:

@@ -1,1 +1,4 @@
-"""Plans identical to what a suite's bash scripts run."""
+"""Plans identical to what a suite's bash scripts run.
+
+Public: nothing.
+"""

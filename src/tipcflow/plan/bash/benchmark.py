@@ -10,7 +10,7 @@ from tipcflow.params import Dialect, read_params
 from tipcflow.params.lines import read_lines
 from tipcflow.params.modes import BENCHMARK
 from tipcflow.params.specs import BenchmarkSpec
-from tipcflow.params.values import split_line, split_list
+from tipcflow.params.values import is_number, split_line, split_list
 from tipcflow.plan.bash.script_loops import BashScript
 from tipcflow.plan.source.call import Call
 from tipcflow.plan.source.files import FileView
@@ -38,7 +38,7 @@ class _Case:
     def ids(self) -> str:
         """Return the GPU ids of a device word `N<nodes>C<GPUs on all nodes>`."""
         nodes, _, cards = self.device[1:].partition("C")
-        last = (int(cards) - 1) // int(nodes) if cards.isdecimal() and nodes.isdecimal() else 0
+        last = (int(cards) - 1) // int(nodes) if is_number(cards) and is_number(nodes) else 0
         return ",".join(str(number) for number in range(last + 1))
 
 
@@ -110,8 +110,8 @@ class _Benchmark:
         text = edited_script(text, spec, self.values)
         self.lines = text.split("\n")
         self.model = self.model_once = self._model()
-        kept = [line.text for line in read_lines(text)]
-        self.last = kept[-1] if kept else ""
+        texts = [line.text for line in read_lines(text)]
+        self.last = texts[-1] if texts else ""
 
     def _section(self, text: str) -> tuple[dict[str, str], str]:
         """Return section name -> value, and the profiler line with its key.
@@ -127,11 +127,11 @@ class _Benchmark:
                 expected="=====train_benchmark_params===== and its lines",
             )
         lines = [line.text for line in read_lines(text)]
-        found = {
+        pairs = {
             name: split_line(lines[title + place], "first") if title + place < len(lines) else ("", "")
             for place, name in enumerate(self.spec.section)
         }
-        return {name: pair[1] for name, pair in found.items()}, ":".join(found["profiler"])
+        return {name: pair[1] for name, pair in pairs.items()}, ":".join(pairs["profiler"])
 
     def _model(self) -> str:
         named = [line for line in self.lines if line != ""]
@@ -222,18 +222,20 @@ class _Benchmark:
     def _append(self, case: _Case) -> None:
         """Append a model's own text to its line; every case appends it again."""
         cards = case.device.partition("C")[2]
-        for each in self.spec.model_append:
-            if each.model == self.model_once and case.batch.isdecimal() and cards.isdecimal():
-                scaled = int(case.batch) * int(cards) * each.factor
-                self._extend(each.line, each.text.format(scaled=scaled))
+        for addition in self.spec.model_append:
+            if addition.model in self.model_once and is_number(case.batch) and is_number(cards):
+                scaled = int(case.batch) * int(cards) * addition.factor
+                self._extend(addition.line, addition.text.format(scaled=scaled))
 
     def _epoch(self, case: _Case) -> str:
         epoch, spec = self.values["epoch"], self.spec
         nodes, _, cards = case.device[1:].partition("C")
-        if not (epoch.isdecimal() and nodes.isdecimal() and cards.isdecimal()):
+        if not (is_number(epoch) and is_number(nodes) and is_number(cards)):
             return epoch
-        if self.model_once in spec.scale_models:
+        if spec.scales(self.model_once):
             return str(int(epoch) * int(cards))
+        if spec.other_epochs:
+            return spec.other_epochs
         if spec.scale_epoch and self.word:
             return str(int(epoch) * int(nodes) * int(cards))
         return epoch

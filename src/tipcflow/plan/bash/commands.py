@@ -12,6 +12,9 @@ def plan_commands(
     """Return every command of the script's run over a params file, in order.
 
     The file is not validated: for misplaced lines the result is what the script would run, possibly nothing.
+
+    Raises:
+        ConfigError: the file's lists exceed a bound (`tipcflow.params.limits`).
     """
     calls = script_calls(text, file=file, dialect=dialect.for_mode(mode), mode=mode, files=files or NoFiles())
     return [call.as_command() for call in calls]

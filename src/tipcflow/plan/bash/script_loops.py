@@ -6,6 +6,7 @@ from posixpath import dirname, normpath
 
 from tipcflow.domain import Compat, StepKind
 from tipcflow.params import Dialect, ParamsFile
+from tipcflow.params.limits import check_lists
 from tipcflow.params.specs import SequenceSpec, StepSpec
 from tipcflow.params.values import NOTHING
 from tipcflow.plan.source.call import Call, Point
@@ -30,6 +31,7 @@ class BashScript:
     """One run of a dialect's script over one params file in one mode."""
 
     def __init__(self, params: ParamsFile, dialect: Dialect, *, mode: str, files: FileView) -> None:
+        check_lists(params, dialect)
         self.dialect = dialect
         self.files = files
         self.mode = mode
@@ -59,7 +61,7 @@ class BashScript:
                 for words in product(*(self.reader.items(slot) for slot in spec.loops)):
                     if spec.by_word and words[0] not in spec.by_word:
                         return
-                    yield self._one(spec, words, scope, count)
+                    yield self._build_call(spec, words, scope, count)
 
     def _rounds(self, scope: Scope) -> Iterator[Scope]:
         """Yield the scope of each iteration of a sequence; an unknown word ends the script."""
@@ -72,7 +74,7 @@ class BashScript:
         if loop is None:
             yield scope
 
-    def _one(self, spec: SequenceSpec, words: tuple[str, ...], scope: Scope, count: int) -> Call:
+    def _build_call(self, spec: SequenceSpec, words: tuple[str, ...], scope: Scope, count: int) -> Call:
         inner = scope.within(**dict(zip(spec.loops, words, strict=True)))
         command = spec.by_word[words[0]] if spec.by_word else spec.command
         self.cuda = None if not words or self.reader.value("use_gpu") == "False" else spec.cuda.get(words[-1])
@@ -234,12 +236,13 @@ class BashScript:
     def _once(self) -> Iterator[Call]:
         """Yield one export, then inference."""
         spec = self.dialect.whole_infer
-        yield self._call(StepKind.EXPORT, spec.export, self.scope)
+        if not spec.export_not_run:
+            yield self._call(StepKind.EXPORT, spec.export, self.scope)
         scope = self.scope.within(model_path=self.scope.render(spec.model_dir), data=self.scope.render(spec.data))
         yield from self._infer(scope, self.dialect.quant)
 
     def _quantised(self) -> Iterator[Call]:
-        """Yield one quantisation, then inference in a folder entered by two relative `cd` commands."""
+        """Yield one quantization, then inference in a folder entered by two relative `cd` commands."""
         spec = self.dialect.whole_infer
         if self.reader.value("export1") in (*NOTHING, "False"):
             return

@@ -1,1 +1,4 @@
-"""Quirks: named deviations of a suite's scripts from its params files."""
+"""Quirks: named deviations of a suite's scripts from its params files.
+
+Public: nothing.
+"""

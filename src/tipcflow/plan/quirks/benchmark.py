@@ -14,12 +14,12 @@ _FIELDS = {"epoch": "epochs", "_": ""}
 
 
 def find_benchmark(
-    reader: Reader, section: BenchmarkSection, *, asked: bool, fps: list[str], groups: list[Group], count: int
+    reader: Reader, section: BenchmarkSection, *, selected: bool, fps: list[str], groups: list[Group], count: int
 ) -> Iterator[Found]:
     """Yield every quirk of a benchmark of this file.
 
     Args:
-        asked: whether a word selects one case.
+        selected: whether a word selects one case.
         fps, groups: precisions and devices of all cases.
         count: number of cases.
     """
@@ -37,13 +37,13 @@ def find_benchmark(
     yield from find_texts(reader)
     yield from _lines(reader, section)
     yield from _lost(reader)
-    yield from _epochs(reader, section, groups, asked)
+    yield from _epochs(reader, section, groups, selected)
     unknown = [fp for fp in fps if fp in spec.precision_word]
-    if unknown and not asked:
+    if unknown and not selected:
         yield Found(
             "benchmark-precision", section.line, {"fp": unknown[0], "word": spec.precision_word[unknown[0]]}
         )
-    if count > 1 and any(each.model == reader.value("model") for each in spec.model_append):
+    if count > 1 and any(addition.model in reader.value("model") for addition in spec.model_append):
         yield Found("benchmark-appends", reader.line("norm_train"))
     if spec.loses_model and count > 1:
         yield Found("benchmark-names", section.line)
@@ -58,15 +58,15 @@ def _lines(reader: Reader, section: BenchmarkSection) -> Iterator[Found]:
     shifted = next((line for line in lines if line.number != line.index + 1), None)
     if shifted:
         yield Found("benchmark-empty-line", shifted.number - 1)
-    found = find_section(lines, BENCHMARK)
-    if spec is None or found is None:
+    text_section = find_section(lines, BENCHMARK)
+    if spec is None or text_section is None:
         return
     for place, name in enumerate(spec.section):
         field = _FIELDS.get(name, name)
-        missing = place >= len(found.lines)
+        missing = place >= len(text_section.lines)
         if field and (missing or (field in ("workers", "iters", "models") and not getattr(section, field))):
-            said = "nothing" if missing else found.lines[place].text
-            yield Found("benchmark-section", section.line, {"name": name, "said": said})
+            text = "nothing" if missing else text_section.lines[place].text
+            yield Found("benchmark-section", section.line, {"name": name, "said": text})
             return
 
 
@@ -74,12 +74,12 @@ def _lost(reader: Reader) -> Iterator[Found]:
     """Yield the head line that the script overwrites with the profiler options, then with null."""
     spec = reader.dialect.benchmark
     place = spec.profile_line - 1 if spec else -1
-    slot = next((each for each in reader.params.slots.values() if each.index == place and each.present), None)
+    slot = next((entry for entry in reader.params.slots.values() if entry.index == place and entry.present), None)
     if slot and slot.key != "null" and not is_null(slot.full.strip()):
         yield Found("benchmark-param-lost", slot.line, {"key": slot.key, "value": slot.full.strip()})
 
 
-def _epochs(reader: Reader, section: BenchmarkSection, groups: list[Group], asked: bool) -> Iterator[Found]:
+def _epochs(reader: Reader, section: BenchmarkSection, groups: list[Group], selected: bool) -> Iterator[Found]:
     spec, model = reader.dialect.benchmark, reader.value("model")
     if spec is None or section.epochs is None:
         return
@@ -88,7 +88,7 @@ def _epochs(reader: Reader, section: BenchmarkSection, groups: list[Group], aske
         yield Found("epochs-ignored", reader.line("epochs"), {"bash": always, "spec": section.epochs})
     for group in groups:
         cards = len(group.ids) * group.nodes
-        factor = cards if model in spec.scale_models else group.nodes * cards if spec.scale_epoch and asked else 1
+        factor = cards if spec.scales(model) else group.nodes * cards if spec.scale_epoch and selected else 1
         if factor > 1:
             values = {"bash": section.epochs * factor, "spec": section.epochs, "device": group.text}
             yield Found("benchmark-epochs", section.line, values)

@@ -5,24 +5,25 @@ from functools import cache
 from importlib import resources
 from typing import Literal
 
-from tipcflow.config.own_yaml import own_yaml
+from tipcflow.config.yaml_text.shipped import own_yaml
 from tipcflow.domain import Frozen, Quirk
 from tipcflow.plan.quirks.match import Found
 
 
-def as_quirks(found: Iterable[Found]) -> tuple[Quirk, ...]:
+def as_quirks(matches: Iterable[Found]) -> tuple[Quirk, ...]:
     """Return quirks with their texts, one per id and line, sorted by line."""
-    once = {(each.id, each.line): each for each in found}
+    once = {(match.id, match.line): match for match in matches}
     return tuple(sorted(map(_quirk, once.values()), key=lambda quirk: (quirk.line, quirk.id)))
 
 
-def _quirk(found: Found) -> Quirk:
-    entry = catalogue()[found.id]
+def _quirk(match: Found) -> Quirk:
+    entry = catalogue()[match.id]
     return Quirk(
-        id=found.id,
-        line=found.line,
-        bash=entry.bash.format(**found.values),
-        spec=entry.spec.format(**found.values),
+        id=match.id,
+        line=match.line,
+        bash=entry.bash.format(**match.values),
+        spec=entry.spec.format(**match.values),
+        words=tuple(word.format(**match.values).strip() for word in entry.words),
     )
 
 
@@ -33,12 +34,14 @@ class Entry(Frozen):
         bash, spec: what the script does and what a tipcflow run does, with placeholders.
         steps: kinds of steps whose commands show it.
         by: which differing words identify it, see quirks.yaml.
+        words: keys and values of the file that differ, with placeholders.
     """
 
     bash: str
     spec: str
     steps: tuple[str, ...] = ()
     by: tuple[Literal["key", "launch", "gpu"], ...] = ()
+    words: tuple[str, ...] = ()
 
 
 @cache

@@ -58,7 +58,7 @@ def _gpu_unset(reader: Reader, group: Group) -> Iterator[Found]:
 def _is_set(step: str, before: tuple[str, ...]) -> bool:
     """Whether CUDA_VISIBLE_DEVICES is set at a step, by that step or by an earlier one."""
     order = ("eval", "export", "infer")
-    return any(each in before for each in order[: order.index(step) + 1])
+    return any(earlier in before for earlier in order[: order.index(step) + 1])
 
 
 def _cpu_entry(reader: Reader, group: Group) -> Iterator[Found]:

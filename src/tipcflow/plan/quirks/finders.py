@@ -66,8 +66,8 @@ def _listed(reader: Reader) -> Iterator[Found]:
 def _one_folder(reader: Reader) -> Iterator[Found]:
     """Yield the quirk of several exports by word into the one folder that the file names."""
     loop, spec = reader.dialect.sequence_loop, reader.dialect.whole_infer
-    known = set(loop.scripts) if loop else set(spec.words.get(reader.mode, ())) if spec.by_word else set()
-    words = [word for word in reader.items(loop.slot if loop else "infer_export") if word in known]
+    scripts = set(loop.scripts) if loop else set(spec.words.get(reader.mode, ())) if spec.by_word else set()
+    words = [word for word in reader.items(loop.slot if loop else "infer_export") if word in scripts]
     if len(words) > 1:
         values = {"words": ", ".join(words), "folder": reader.value("save_infer")}
         yield Found("exports-overwrite", reader.line("infer_export"), values)
@@ -79,6 +79,6 @@ def _legs(reader: Reader, points: list[Point]) -> Iterator[Found]:
         if device is None:
             continue
         for quant in quants:
-            said = list(combinations(reader, device, quant, keep_defects=False))
-            if len(said) > len(list(combinations(reader, device, quant, keep_defects=True))):
+            spec_legs = list(combinations(reader, device, quant, keep_defects=False))
+            if len(spec_legs) > len(list(combinations(reader, device, quant, keep_defects=True))):
                 yield Found("legs-skipped", reader.line("precision"))

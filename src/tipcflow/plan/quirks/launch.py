@@ -41,7 +41,7 @@ def _rendezvous(host: Host, hosts: tuple[Host, ...], options: PlanOptions) -> li
     if options.launch is Launch.MASTER:
         master = f"--master={hosts[0].address}:{options.start_port}"
         return [master, f"--nnodes={len(hosts)}", f"--rank={hosts.index(host)}", own]
-    return ["--ips=" + ",".join(each.address for each in hosts), own, f"--start_port={options.start_port}"]
+    return ["--ips=" + ",".join(peer.address for peer in hosts), own, f"--start_port={options.start_port}"]
 
 
 def _torchrun(group: Group, host: Host, hosts: tuple[Host, ...], options: PlanOptions) -> str:

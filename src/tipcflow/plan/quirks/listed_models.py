@@ -22,7 +22,7 @@ class ListedModel:
         export: the export command, '' if the model is already exported.
         folder: folder of the exported model, relative to the suite's root.
         path: the same folder as passed to inference.
-        quant: the word that declares whether the model is quantised.
+        quant: the word that declares whether the model is quantized.
     """
 
     name: str
@@ -74,8 +74,8 @@ def _by_word(scope: Scope, spec: WholeInferSpec) -> Iterator[ListedModel]:
     for count, word in enumerate(words):
         if word not in spec.words.get(reader.mode, ()):
             continue
-        mine = [each for each in words if each in spec.words.get(reader.mode, ())]
-        inner = own_folder(scope, word, mine).within(script=reader.value(spec.by_word[word]))
+        own_words = [candidate for candidate in words if candidate in spec.words.get(reader.mode, ())]
+        inner = own_folder(scope, word, own_words).within(script=reader.value(spec.by_word[word]))
         path = inner.render(spec.model_dir)
         quant = quants[count] if count < len(quants) else "False"
         yield ListedModel(

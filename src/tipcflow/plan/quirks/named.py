@@ -10,7 +10,7 @@ from tipcflow.plan.source.call import Point
 from tipcflow.plan.source.groups import Group
 from tipcflow.plan.source.legs import combinations, devices
 from tipcflow.plan.source.reader import Reader
-from tipcflow.plan.source.scope import Scope, base_variables
+from tipcflow.plan.source.scope import Scope, amp_variables, base_variables
 
 Finder = Callable[[Reader, list[Group], list[Point]], Iterator[Found]]
 
@@ -60,7 +60,7 @@ def _weights_fallback(reader: Reader, _: list[Group], points: list[Point]) -> It
 
 
 def _quant_unread(reader: Reader, _: list[Group], points: list[Point]) -> Iterator[Found]:
-    """Yield legs that a quantisation word removes or adds, and that the script does not read."""
+    """Yield legs that a quantization word removes or adds, and that the script does not read."""
     if points:
         return
     for word in reader.items("infer_quant"):
@@ -74,29 +74,47 @@ def _quant_unread(reader: Reader, _: list[Group], points: list[Point]) -> Iterat
 
 
 def _quant_misaligned(reader: Reader, _: list[Group], points: list[Point]) -> Iterator[Found]:
-    """Yield misaligned quantisation words: the script indexes them by executed exports, not by list position."""
+    """Yield misaligned quantization words: the script indexes them by executed exports, not by list position."""
     spec, quants = reader.dialect.whole_infer, reader.items("infer_quant")
     words = reader.items("infer_export")
     taken = 0
     for count, word in enumerate(words):
         if points or word not in spec.words.get(reader.mode, ()):
             continue
-        mine, theirs = (quants[place] if place < len(quants) else "" for place in (count, taken))
+        spec_quant, bash_quant = (quants[place] if place < len(quants) else "" for place in (count, taken))
         taken += 1
-        if mine != theirs:
+        if spec_quant != bash_quant:
             yield Found(
-                "quant-misaligned", reader.line("infer_quant"), {"word": word, "bash": theirs, "spec": mine}
+                "quant-misaligned",
+                reader.line("infer_quant"),
+                {"word": word, "bash": bash_quant, "spec": spec_quant},
             )
             return
 
 
 def _quant_folder(reader: Reader, _: list[Group], points: list[Point]) -> Iterator[Found]:
-    """Yield wrong folders of quantised models: the script's relative `cd` commands fit one path only."""
+    """Yield wrong folders of quantized models: the script's relative `cd` commands fit one path only."""
     cwd, model = reader.dialect.infer_cwd, reader.value("infer_model")
     folder = normpath(f"{model}/quant_post_static_model")
     fits = not folder.startswith("../") and normpath(f"{folder}/../../{cwd}") == cwd
     if not points and reader.value("export1") not in NO_SCRIPT and not fits:
         yield Found("quant-folder", reader.line("infer_model"), {"model": model, "cwd": cwd})
+
+
+def _amp_off(reader: Reader, _: list[Group], points: list[Point]) -> Iterator[Found]:
+    """Yield trainings with arguments for AMP, to which the suite's script appends one against it."""
+    for point in points:
+        added = amp_variables(reader, point.autocast)["amp"]
+        if "AMP." in point.trainer.script and "use_amp=False" in added:
+            yield Found(
+                "amp-off", reader.line(point.trainer.slot), {"trainer": point.trainer.name, "added": added}
+            )
+
+
+def _null_passed(reader: Reader, _: list[Group], points: list[Point]) -> Iterator[Found]:
+    key = reader.key("param1")
+    if points and "lite_train_lite" in reader.mode and is_null(reader.value("param1")) and key not in NOTHING:
+        yield Found("null-passed", reader.line("param1"), {"key": key, "value": reader.value("param1")})
 
 
 def _always(quirk: str, slot: str) -> Finder:
@@ -122,10 +140,13 @@ _FINDERS: dict[str, Finder] = {
     "multi-not-trained": _multi_not_trained,
     "device-clobbered": _device_clobbered,
     "weights-fallback": _weights_fallback,
+    "amp-off": _amp_off,
+    "null-passed": _null_passed,
     "quant-unread": _quant_unread,
     "quant-misaligned": _quant_misaligned,
     "quant-folder": _quant_folder,
     "onnx-status": _of_script("onnx-status", "inference"),
+    "export-not-run": _of_script("export-not-run", "ptq"),
     "pipeline-background": _of_script("pipeline-background", "inference"),
     "train-status": _always("train-status", "trainers"),
     "time-limit": _always("time-limit", "trainers"),

@@ -10,6 +10,7 @@ from tipcflow.plan.quirks.match import Found
 from tipcflow.plan.source.call import Point
 from tipcflow.plan.source.reader import Reader, is_mode_table, sister_mode
 from tipcflow.plan.source.scope import model_name
+from tipcflow.plan.source.texts import slot_acts
 
 _QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
 
@@ -52,9 +53,9 @@ def _section(reader: Reader) -> Iterator[Found]:
     section = find_section(lines, STATIC)
     title = next((line for line in lines if section and line.number == section.line), None)
     if title and section and section.lines and title.number != title.index + 1:
-        said = section.lines[0]
+        first_line = section.lines[0]
         wrong = lines[title.number].text if title.number < len(lines) else "nothing"
-        yield Found("section-by-line", said.number, {"said": said.text, "wrong": wrong})
+        yield Found("section-by-line", first_line.number, {"said": first_line.text, "wrong": wrong})
 
 
 def find_texts(reader: Reader) -> Iterator[Found]:
@@ -71,6 +72,14 @@ def find_texts(reader: Reader) -> Iterator[Found]:
         bare = _QUOTED.sub("", slot.full)
         if kind == "plain" and "|" in bare and name != "use_gpu" and not is_mode_table(slot.value):
             yield Found("pipe-in-value", slot.line, {"key": slot.key, "value": slot.full.strip()})
+    yield from _shell(reader)
+
+
+def _shell(reader: Reader) -> Iterator[Found]:
+    """Yield effects of the shell: in spec, values that break a command are refused before."""
+    for slot, act in slot_acts(reader):
+        values = {"what": act.what, "value": slot.full.strip(), "does": act.does}
+        yield Found("shell-breaks" if act.breaks else "shell-expands", slot.line, values)
 
 
 def _cut(reader: Reader) -> Iterator[Found]:

@@ -1,1 +1,4 @@
-"""Planner input: groups, options, variants and legs of a params file."""
+"""Planner input: groups, options, variants and legs of a params file.
+
+Public: `files`, `hosts`, `options`.
+"""

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from tipcflow.domain import ConfigError
 from tipcflow.params import Dialect, ParamsFile, load_dialect, parse_params
 from tipcflow.params.blocks import split_blocks
-from tipcflow.params.dialect import family_dialects
 from tipcflow.params.kinds import FileKind, recognise
 from tipcflow.params.lines import read_lines
+from tipcflow.params.registry.names import family_dialects
 
 # Kinds of files that no training and inference dialect can read.
 _ALONE = ("paddle2onnx", "pipeline", "dy2static")
@@ -39,7 +39,7 @@ def choose_dialect(text: str, *, file: str, dialects: Sequence[str], mode: str) 
             continue
         if mode in dialect.run_modes:
             return dialect, params
-        other_modes += [each for each in dialect.run_modes if each not in other_modes]
+        other_modes += [other for other in dialect.run_modes if other not in other_modes]
     if other_modes:
         raise ConfigError(
             f"a file of {kind.what} does not run in this mode",
@@ -48,7 +48,7 @@ def choose_dialect(text: str, *, file: str, dialects: Sequence[str], mode: str) 
             found=mode,
             expected=", ".join(other_modes),
         )
-    _, _, name, nearest = min(failed, key=lambda each: each[:2])
+    _, _, name, nearest = min(failed, key=lambda failure: failure[:2])
     if len(names) > 1:
         nearest.hint = f"read as '{name}', the nearest of {', '.join(names)}; {nearest.hint}"
     raise nearest
@@ -66,7 +66,7 @@ def file_modes(text: str, *, file: str, dialects: Sequence[str]) -> tuple[str, .
 
 
 def _refuse(kind: FileKind, text: str, file: str) -> None:
-    """Raise ConfigError for a recognised but unsupported kind; an unknown kind may still match a dialect."""
+    """Raise ConfigError for a recognized but unsupported kind; an unknown kind may still match a dialect."""
     if kind.refused and kind.kind != "other":
         raise ConfigError(
             f"files of kind '{kind.kind}' are read but not run: {kind.refused}",
@@ -84,8 +84,8 @@ def _candidates(kind: FileKind, dialects: Sequence[str], file: str) -> list[str]
     Raises:
         ConfigError: the suite does not have the file's script.
     """
-    mine = list(dict.fromkeys(name for listed in dialects for name in family_dialects(listed, kind.kind)))
-    if kind.kind in _ALONE and not mine:
+    family = list(dict.fromkeys(name for listed in dialects for name in family_dialects(listed, kind.kind)))
+    if kind.kind in _ALONE and not family:
         raise ConfigError(
             f"the suite has no script for {kind.what}",
             file=file,
@@ -94,7 +94,7 @@ def _candidates(kind: FileKind, dialects: Sequence[str], file: str) -> list[str]
             found=kind.title,
             expected="a file of training and inference, or another suite",
         )
-    return mine if kind.kind in _ALONE else list(dict.fromkeys([*mine, *dialects]))
+    return family if kind.kind in _ALONE else list(dict.fromkeys([*family, *dialects]))
 
 
 def _parsed(text: str, file: str, dialect: Dialect) -> ParamsFile:

@@ -30,8 +30,8 @@ def runs_python(text: str) -> bool:
 
 def _program(command: str) -> bool:
     """Whether the first word that is neither an assignment nor a wrapper is a Python interpreter."""
-    for found in _WORD.finditer(command):
-        word = found[0]
+    for match in _WORD.finditer(command):
+        word = match[0]
         if not ("=" in word or _DURATION.fullmatch(word) or _name(word) in ("env", "timeout")):
             return _PYTHON.fullmatch(_name(word.strip("\"'"))) is not None
     return False

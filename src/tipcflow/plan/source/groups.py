@@ -5,6 +5,8 @@ from typing import Literal
 
 from tipcflow.domain import ConfigError
 from tipcflow.params import Dialect
+from tipcflow.params.limits import MAX_DEVICES
+from tipcflow.params.values import is_host, is_id
 
 # The scripts distinguish the forms of an entry by the length of its text.
 _ONE_ID, _IDS_OF_ONE_NODE, _PLAIN_LAUNCH = 1, 15, 2
@@ -92,10 +94,11 @@ def classify_spec(index: int, text: str, *, file: str, line: int) -> Group:
     ips = tuple(part.strip() for part in addresses.split(",")) if semicolon else ()
     ids = tuple(part.strip() for part in ids_text.split(","))
     cpu = ids == ("-1",) and not semicolon
-    fine = cpu or all(part.isdecimal() for part in ids)
+    fine = cpu or all(is_id(part) for part in ids)
     if (
         not fine
-        or any(part.isdecimal() or not part for part in ips)
+        or not all(is_host(part) for part in ips)
+        or max(len(ids), len(ips)) > MAX_DEVICES
         or len(set(ids)) < len(ids)
         or len(set(ips)) < len(ips)
     ):
@@ -104,7 +107,7 @@ def classify_spec(index: int, text: str, *, file: str, line: int) -> Group:
             file=file,
             line=line,
             key="gpu_list",
-            found=text or "nothing",
+            found=text[:120] or "nothing",
             expected="-1, ids such as 0,1, or addresses and ids such as 192.168.0.1,192.168.0.2;0,1",
         )
     form: Literal["single", "multi", "nodes"] = "nodes" if ips else "multi" if len(ids) > 1 else "single"

@@ -94,9 +94,9 @@ def substitutions(
     because = f"cluster '{cluster.name}'"
     made: dict[tuple[str, str], Substitution] = {}
 
-    def note(what: str, found: str, used: str, why: str) -> None:
-        if found != used:
-            made[what, found] = Substitution(what=what, found=found, used=used, because=why)
+    def note(what: str, value: str, used: str, why: str) -> None:
+        if value != used:
+            made[what, value] = Substitution(what=what, found=value, used=used, because=why)
 
     for group in groups:
         nodes = cluster.nodes[: group.nodes]
@@ -109,9 +109,9 @@ def substitutions(
             )
             note("gpus", group.gpus, used, f"the nodes of {because} have no GPU")
     for node in cluster.nodes[: max((group.nodes for group in groups), default=1)]:
-        found = Host(node.name, node.address, node).python(python)
+        interpreter = Host(node.name, node.address, node).python(python)
         made["python", node.name] = Substitution(
-            what="python", found=python, used=found, because=f"the interpreter of node '{node.name}'"
+            what="python", found=python, used=interpreter, because=f"the interpreter of node '{node.name}'"
         )
         if node.container:
             note("container", "none", node.container.image, f"the steps of node '{node.name}' run in it")

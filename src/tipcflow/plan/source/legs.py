@@ -20,7 +20,7 @@ def combinations(reader: Reader, device: Device, quant: str, *, keep_defects: bo
     Args:
         reader: the reader whose slots contain the words.
         device: the device of the product.
-        quant: the word that declares whether the model is quantised (`True`, `False`, or any text).
+        quant: the word that declares whether the model is quantized (`True`, `False`, or any text).
         keep_defects: whether rules that are defects of the script apply (bash) or not (spec).
     """
     dialect = reader.dialect

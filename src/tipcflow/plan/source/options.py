@@ -2,7 +2,9 @@
 
 from pydantic import ConfigDict, Field
 
+from tipcflow.config.needs import Needs
 from tipcflow.domain import Frozen, Launch
+from tipcflow.domain.build import FrameworkBuild
 from tipcflow.plan.source.files import FileView, NoFiles
 
 
@@ -23,6 +25,10 @@ class PlanOptions(Frozen):
         step_deadline_s: time limit of a step in seconds.
         files: the suite's checkout.
         prepare: the suite's preparation script, relative to the suite's root; '' for none.
+        needs: what the suite file needs on the nodes, in this mode and on these devices.
+        own_environment: whether the run has a Python environment of its own.
+        build: framework build that this environment gets; None for none.
+        interpreters: node name -> interpreter of the node's environment, which makes that of the run.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
@@ -40,3 +46,7 @@ class PlanOptions(Frozen):
     step_deadline_s: float = Field(default=900.0, gt=0)
     files: FileView = NoFiles()
     prepare: str = "test_tipc/prepare.sh"
+    needs: Needs = Needs()
+    own_environment: bool = False
+    build: FrameworkBuild | None = None
+    interpreters: dict[str, str] = {}

@@ -25,7 +25,7 @@ def sister_mode(mode: str) -> str:
 
 def is_mode_table(value: str) -> bool:
     """Whether every alternative of a value is an entry for a mode."""
-    return "=" in value and all(each.partition("=")[0].strip() in TABLE_MODES for each in split_list(value))
+    return "=" in value and all(entry.partition("=")[0].strip() in TABLE_MODES for entry in split_list(value))
 
 
 class Reader:
@@ -65,10 +65,10 @@ class Reader:
     def value(self, slot: str) -> str:
         """Return the value of a slot; '' if the layout has no such slot."""
         if slot not in self._values:
-            found = self.params.slots.get(slot)
-            if found is None:
+            entry = self.params.slots.get(slot)
+            if entry is None:
                 return ""
-            self._values[slot] = self._echo(found.value) if self.bash else found.full.strip()
+            self._values[slot] = self._echo(entry.value) if self.bash else entry.full.strip()
         return self._values[slot]
 
     def items(self, slot: str) -> list[str]:

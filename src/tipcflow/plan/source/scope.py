@@ -2,7 +2,7 @@
 
 `{name}` is the variable of that name, otherwise the slot's value; `{slot=}` is `key=value` of the slot;
 `{slot=name}` its key with another value; `{!slot=name}` the same even if key or value is null; `{?slot=name}`
-the same even if the value is null; `{slot@}` the key alone.
+the same even if the value is null, in the script's semantics only; `{slot@}` the key alone.
 """
 
 import re
@@ -35,16 +35,16 @@ def _tokens(template: str) -> tuple[tuple[str, str, str, str], ...]:
 def base_variables(reader: Reader) -> dict[str, str]:
     """Return the variables of a whole run: those of the mode, and the model's file name."""
     dialect, mode = reader.dialect, reader.mode
-    found = {"mode": mode, "launch": "", "root": ROOT if reader.bash else ".", "model": model_name(reader)}
+    variables = {"mode": mode, "launch": "", "root": ROOT if reader.bash else ".", "model": model_name(reader)}
     choosers = {**dialect.by_mode, **(dialect.bash_vars if reader.bash else {})}
     for name, choices in choosers.items():
         match = next((part for part in choices if part != "*" and _applies(part, reader)), "*")
         if match in choices:
-            found[name] = Scope(reader, found).render(choices[match])
-    model = found["model"]
+            variables[name] = Scope(reader, variables).render(choices[match])
+    model = variables["model"]
     for old, new in dialect.model_replace.items():
         model = model.replace(old, new)
-    return {**found, "model_file": model}
+    return {**variables, "model_file": model}
 
 
 def model_name(reader: Reader) -> str:
@@ -61,7 +61,7 @@ def amp_variables(reader: Reader, word: str) -> dict[str, str]:
         for name, choices in dialect.amp_vars.items()
     }
     model = reader.value("model")
-    extra = [each.text for each in dialect.model_args if each.model == model and word in each.words]
+    extra = [rule.text for rule in dialect.model_args if rule.model in model and word in rule.words]
     return {
         "amp": dialect.amp.get(word, dialect.amp.get("*", "")),
         "model_args": " ".join(extra),
@@ -102,8 +102,8 @@ class Scope:
 
     def get(self, name: str) -> str:
         """Return the variable, or the slot's value by its kind; '' if neither exists."""
-        found = self.variables.get(name)
-        return self.reader.meant(name, self.group) if found is None else found
+        value = self.variables.get(name)
+        return self.reader.meant(name, self.group) if value is None else value
 
     def key(self, slot: str) -> str:
         """Return the slot's key, or the dialect's replacement in this mode (variable `slot@`)."""
@@ -122,9 +122,9 @@ class Scope:
             key = self.key(name)
             if value == "@":
                 parts.append(key)
-            elif forced == "!" or (forced == "?" and key != "null"):
+            elif forced == "!" or (forced == "?" and key != "null" and self.reader.bash):
                 parts.append(f"{key}={self.get(value)}")
-            elif not forced and (key or self.reader.bash):
+            elif forced != "!" and (key or self.reader.bash):
                 parts.append(argument(key, self.get(value)))
         return "".join(parts)
 

@@ -31,8 +31,8 @@ def spec_trainers(reader: Reader) -> list[Trainer]:
     Raises:
         ConfigError: a name has no line in the file, or no listed trainer has a script.
     """
-    found = [resolve_trainer(reader, name) for name in reader.items("trainers")]
-    for trainer in found:
+    trainers = [resolve_trainer(reader, name) for name in reader.items("trainers")]
+    for trainer in trainers:
         if not trainer.known:
             slots = [spec.train for spec in reader.dialect.trainers.values()]
             names = [key for key in (reader.key(slot) for slot in slots) if key not in NOTHING]
@@ -44,7 +44,7 @@ def spec_trainers(reader: Reader) -> list[Trainer]:
                 found=trainer.name or "nothing",
                 expected="one of " + ", ".join(names),
             )
-    usable = [trainer for trainer in found if trainer.script not in NOTHING]
+    usable = [trainer for trainer in trainers if trainer.script not in NOTHING]
     if not usable:
         _empty(reader, "trainers", "at least one trainer that has a script")
     return usable

@@ -1,1 +1,4 @@
-"""Plans in spec semantics: steps, legs, containers, feasibility."""
+"""Plans in spec semantics: steps, legs, containers, feasibility.
+
+Public: `container`, `feasible`.
+"""

@@ -93,13 +93,13 @@ class BashPlanner:
             if call.leg:
                 continue
             group = call.point.group if call.point and call.kind is StepKind.TRAIN else None
-            mine = hosts[: group.nodes] if group else (first,)
+            group_hosts = hosts[: group.nodes] if group else (first,)
             step = self._step(
                 id=f"{name}/{_step_name(calls, place)}",
                 kind=call.kind,
-                nodes=tuple(host.name for host in mine),
+                nodes=tuple(host.name for host in group_hosts),
                 slots=max(1, len(group.ids)) if group else 1,
-                commands={host.name: self._command(runs[host.name][place], host) for host in mine},
+                commands={host.name: self._command(runs[host.name][place], host) for host in group_hosts},
                 expects=tuple(path.replace(ROOT, ".") for path in call.expects),
                 artefacts=("log/workerlog.*",) if call.kind is StepKind.TRAIN else (),
                 world_size=world_size(group) if group else 0,

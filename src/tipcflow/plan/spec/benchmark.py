@@ -105,8 +105,8 @@ class BenchmarkPlanner(SpecPlanner):
 
     def _cases(self) -> Iterator[Case]:
         if self.word and self.word != STATIC_WORD:
-            asked = _WORD.fullmatch(self.word)
-            if asked is None:
+            match = _WORD.fullmatch(self.word)
+            if match is None:
                 raise ConfigError(
                     "this names no training to measure",
                     key="mode",
@@ -114,10 +114,10 @@ class BenchmarkPlanner(SpecPlanner):
                     expected=f"{BENCHMARK}:<kind>_bs<batch>_<precision>_<run mode>_N<nodes>C<cards>, for instance "
                     f"{BENCHMARK}:dynamic_bs8_fp32_DP_N1C1",
                 )
-            static = asked["kind"] == STATIC_WORD
-            fp = "fp32" if asked["fp"] == "null" else asked["fp"]
+            static = match["kind"] == STATIC_WORD
+            fp = "fp32" if match["fp"] == "null" else match["fp"]
             for trainer in self._trainers(static)[:1]:
-                yield Case(trainer, int(asked["batch"]), fp, asked["run_mode"], asked["device"])
+                yield Case(trainer, int(match["batch"]), fp, match["run_mode"], match["device"])
             return
         fps = ["fp32" if fp == "null" else fp for fp in self.section.fp]
         trainers = self._trainers(self.word == STATIC_WORD)
@@ -129,8 +129,8 @@ class BenchmarkPlanner(SpecPlanner):
         if not static and not self.section.models:
             return spec_trainers(self.reader)
         names = [_STATIC] if static else self.section.models
-        found = [resolve_trainer(self.reader, name) for name in names]
-        for trainer in found:
+        trainers = [resolve_trainer(self.reader, name) for name in names]
+        for trainer in trainers:
             if not trainer.known or trainer.script in NOTHING:
                 raise ConfigError(
                     "no trainer of this name has a script in the file",
@@ -140,7 +140,7 @@ class BenchmarkPlanner(SpecPlanner):
                     found=trainer.name,
                     expected="a trainer of the file's head; a static one needs its own line or section",
                 )
-        return found
+        return trainers
 
     def _precision(self, fp: str) -> str:
         return self.spec.precision_word.get(fp, fp)
@@ -182,9 +182,9 @@ class BenchmarkPlanner(SpecPlanner):
         for extra in spec.append.values():
             script = (script + extra.format(**values)).replace("--validate", "", 1)
         cards = len(case.group.ids) * case.group.nodes
-        for each in spec.model_append:
-            if each.model == self.reader.value("model"):
-                script += each.text.format(scaled=case.batch * cards * each.factor)
+        for addition in spec.model_append:
+            if addition.model in self.reader.value("model"):
+                script += addition.text.format(scaled=case.batch * cards * addition.factor)
         return script
 
     def find_quirks(self) -> Iterator[Found]:
@@ -194,7 +194,7 @@ class BenchmarkPlanner(SpecPlanner):
         yield from find_benchmark(
             self.reader,
             self.section,
-            asked=bool(self.word),
+            selected=bool(self.word),
             fps=list(dict.fromkeys(case.fp for case in cases)),
             groups=self.groups,
             count=len(cases),

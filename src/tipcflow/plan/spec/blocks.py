@@ -82,7 +82,7 @@ class BlockPlanner(SpecPlanner):
             scope = self.variant_scope(point, host, name)
             folders.append(scope.get("S"))
             step = self.train_step(point, (host,), scope, name)
-            commands = {host.name: self._kept(step.commands[host.name], folders[-1])}
+            commands = {host.name: self._with_log(step.commands[host.name], folders[-1])}
             step = step.model_copy(update={"commands": commands, "expects": (), "artefacts": ()})
             step = step.model_copy(update={"variant": point.folder, "repeat": repeat})
             after.append(step.id)
@@ -97,7 +97,7 @@ class BlockPlanner(SpecPlanner):
             expects=tuple(f"{folder}/{_LOSSES}" for folder in folders),
         )
 
-    def _kept(self, command: Command, folder: str) -> Command:
+    def _with_log(self, command: Command, folder: str) -> Command:
         """Return the training command with its output also written to a file for the comparison."""
         text = f"mkdir -p {folder} && set -o pipefail && {command.text} 2>&1 | tee {folder}/{_LOG}"
         return command.model_copy(update={"text": text, "env": {**command.env, **self.spec.env}})
@@ -150,9 +150,9 @@ class BlocksPlanner(SpecPlanner):
         yield from self.parts[0].found_on_nodes()
         yield Found("losses-as-text", self.parts[0].block.params.lines[0].number)
         for part in self.parts:
-            for found in find_all(part.reader, part.groups, part.points):
-                if found.id not in ("no-abort", "train-status"):
-                    yield found
+            for quirk in find_all(part.reader, part.groups, part.points):
+                if quirk.id not in ("no-abort", "train-status"):
+                    yield quirk
             listed = part.reader.value("gpu_list")
             if listed != "0":
                 yield Found("blocks-one-gpu", part.reader.line("gpu_list"), {"text": listed})

@@ -9,13 +9,13 @@ NO_GPU = "node {node} has no GPU"
 _NEEDS = {"int8": ("avx512_vnni", "amx_int8"), "bf16": ("avx512_bf16", "amx_bf16")}
 
 
-def why_not(device: str, precision: str, host: Host, options: PlanOptions) -> str:
+def unsupported_reason(device: str, precision: str, host: Host, options: PlanOptions) -> str:
     """Return why a leg cannot run on a host; '' if it can."""
     if device == "gpu":
         return NO_GPU.format(node=host.name) if host.device == "cpu" else ""
     needed = next((flags for word, flags in _NEEDS.items() if word in precision.lower()), ())
-    known = (options.cpu_flags or {}).get(host.name)
-    if not needed or known is None or known.intersection(needed):
+    available = (options.cpu_flags or {}).get(host.name)
+    if not needed or available is None or available.intersection(needed):
         return ""
     return f"the CPU of node {host.name} has neither {' nor '.join(needed)}, which {precision} needs"
 

@@ -4,13 +4,14 @@ import re
 
 from tipcflow.domain import Command, ConfigError, Leg
 from tipcflow.params.specs import Device
+from tipcflow.params.values import is_number
 from tipcflow.plan.quirks.launch import single_env
 from tipcflow.plan.source.groups import Group
 from tipcflow.plan.source.hosts import Host
 from tipcflow.plan.source.legs import combinations, devices
 from tipcflow.plan.source.options import PlanOptions
 from tipcflow.plan.source.scope import Scope, leg_scope, with_infer_vars
-from tipcflow.plan.spec.feasible import why_not
+from tipcflow.plan.spec.feasible import unsupported_reason
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
 # Quoted and escaped text is kept; spaces are collapsed and bare pipes are replaced.
@@ -79,7 +80,7 @@ def make_leg(device: Device, words: dict[str, str], command: Command, host: Host
         precision=precision,
         threads=_number(words.get("threads", "")),
         batch_size=_number(words.get("infer_batch", "")),
-        not_run=why_not(device, precision, host, options),
+        not_run=unsupported_reason(device, precision, host, options),
     )
 
 
@@ -87,7 +88,7 @@ def leg_id(device: str, words: dict[str, str]) -> str:
     """Return a leg's id, for example `cpu_onednn_True_threads_6_batch_1_precision_fp32`, without empty axes."""
     parts = [device]
     for axis, word in words.items():
-        if _said(word):
+        if _without_null(word):
             parts += [_NAMES.get(axis, axis), _UNSAFE.sub("_", word)]
     return "_".join(parts)
 
@@ -96,10 +97,10 @@ def tidy(text: str) -> str:
     """Return a command for the shell: repeated spaces of missing arguments collapsed, bare `|` replaced."""
     if '"' not in text and "'" not in text and "|" not in text:
         return " ".join(text.split())
-    return _OUTSIDE.sub(lambda found: found[1] or ("\\|" if found[0] == "|" else " "), text).strip()
+    return _OUTSIDE.sub(lambda match: match[1] or ("\\|" if match[0] == "|" else " "), text).strip()
 
 
-def _said(word: str) -> str:
+def _without_null(word: str) -> str:
     return "" if word == "null" else word
 
 
@@ -108,4 +109,4 @@ def _flag(word: str) -> bool | None:
 
 
 def _number(word: str) -> int | None:
-    return int(word) if word.isdecimal() else None
+    return int(word) if is_number(word) else None

@@ -28,7 +28,8 @@ class SpecPlanner:
         self.reader = reader
         self.cluster = cluster
         self.options = options
-        output = f"./test_tipc/output/{model_name(reader)}/{reader.mode}"
+        variables = {**base_variables(reader), "model": model_name(reader)}
+        output = Scope(reader, variables).render(reader.dialect.spec_output)
         self.scope = Scope(reader, {**base_variables(reader), "LP": output})
         self.groups: list[Group] = []
         self.points: list[Point] = []
@@ -70,7 +71,7 @@ class SpecPlanner:
         yield line("python"), f"{reader.key('python')}:{host.python(reader.value('python'))}"
         entries = []
         for group in self.groups:
-            addresses = ",".join(each.address for each in hosts_of(group, self.cluster))
+            addresses = ",".join(node.address for node in hosts_of(group, self.cluster))
             entries.append(f"{addresses};{group.gpus}" if group.ips else group.text)
         if entries:
             yield line("gpu_list"), f"{reader.key('gpu_list')}:{'|'.join(entries)}"

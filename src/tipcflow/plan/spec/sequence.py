@@ -37,7 +37,7 @@ class SequencePlanner(SpecPlanner):
             return
         words = self.reader.items(loop.slot)
         for word in words:
-            inner = own_folder(scope, word, [each for each in words if each in loop.scripts])
+            inner = own_folder(scope, word, [other for other in words if other in loop.scripts])
             if word == "null":
                 yield inner
             elif word in loop.scripts:
@@ -86,12 +86,12 @@ class SequencePlanner(SpecPlanner):
             device: Device = "gpu" if kind is StepKind.INFER_GPU else "cpu"
             yield make_leg(device, leg, command, host, self.options)
 
-    def _unknown(self, slot: str, word: str, known: tuple[str, ...]) -> ConfigError:
+    def _unknown(self, slot: str, word: str, valid: tuple[str, ...]) -> ConfigError:
         return ConfigError(
             "the suite's script knows no such word",
             file=self.reader.params.file,
             line=self.reader.line(slot),
             key=self.reader.key(slot),
             found=word or "nothing",
-            expected="one of " + ", ".join(known),
+            expected="one of " + ", ".join(valid),
         )

@@ -23,15 +23,15 @@ def infer_steps(
 ) -> Iterator[Step]:
     """Yield one step per device with legs; a step is `not_run` if all of its legs are."""
     for kind, device in ((StepKind.INFER_CPU, "cpu"), (StepKind.INFER_GPU, "gpu")):
-        mine = tuple(leg for leg in legs if leg.device == device)
-        if not mine:
+        device_legs = tuple(leg for leg in legs if leg.device == device)
+        if not device_legs:
             continue
-        reasons = {leg.not_run for leg in mine}
+        reasons = {leg.not_run for leg in device_legs}
         yield step(
             id=f"{name}/{kind.value}",
             kind=kind,
             nodes=(host.name,),
-            legs=mine,
+            legs=device_legs,
             after=after,
             not_run="; ".join(sorted(reasons)) if "" not in reasons else "",
             **common,

@@ -1,1 +1,4 @@
-"""Plan views: tables and differences."""
+"""Plan views: tables and differences.
+
+Public: `diff`.
+"""

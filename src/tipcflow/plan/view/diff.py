@@ -36,8 +36,8 @@ class Difference:
 
     def as_json(self) -> dict[str, object]:
         """Return the difference for --json."""
-        said = {"step": self.step, "leg": self.leg, "node": self.node, "bash": self.bash, "spec": self.spec}
-        return {**said, "quirks": [quirk.id for quirk in self.reasons]}
+        document = {"step": self.step, "leg": self.leg, "node": self.node, "bash": self.bash, "spec": self.spec}
+        return {**document, "quirks": [quirk.id for quirk in self.reasons]}
 
 
 def differences(bash: Plan, spec: Plan) -> list[Difference]:
@@ -45,58 +45,58 @@ def differences(bash: Plan, spec: Plan) -> list[Difference]:
     left, right = _commands(bash), _commands(spec)
     _drop_renamed(left, right)
     return [
-        found
+        difference
         for key in dict.fromkeys([*right, *left])
-        if (found := _difference(key, left.get(key), right.get(key), spec.quirks))
+        if (difference := _difference(key, left.get(key), right.get(key), spec.quirks))
     ]
 
 
 def _difference(key: Key, here: str | None, there: str | None, quirks: Sequence[Quirk]) -> Difference | None:
-    mine, theirs = _only(here, there)
-    if here is not None and there is not None and not mine and not theirs:
+    here_only, there_only = _only(here, there)
+    if here is not None and there is not None and not here_only and not there_only:
         return None
     step, leg, node = key
     one_sided = here is None or there is None
-    reasons = tuple(quirk for quirk in quirks if _explains(quirk, step, f"{mine} {theirs}", one_sided))
+    reasons = tuple(quirk for quirk in quirks if _explains(quirk, step, f"{here_only} {there_only}", one_sided))
     if there is not None:
         reasons = tuple(quirk for quirk in reasons if quirk.id != "every-node-infers")
     return Difference(
-        step, leg, int(node), None if here is None else mine, None if there is None else theirs, reasons
+        step, leg, int(node), None if here is None else here_only, None if there is None else there_only, reasons
     )
 
 
 def _drop_renamed(left: dict[Key, str], right: dict[Key, str]) -> None:
     """Remove commands that both sides have under different names."""
-    mine: dict[str, list[Key]] = {}
+    keys_by_text: dict[str, list[Key]] = {}
     for key, text in left.items():
         if right.get(key) != text:
-            mine.setdefault(text, []).append(key)
+            keys_by_text.setdefault(text, []).append(key)
     for key in [key for key, text in right.items() if left.get(key) != text]:
-        others = mine.get(right[key])
+        others = keys_by_text.get(right[key])
         if others:
             del left[others.pop(0)], right[key]
 
 
 def _commands(plan: Plan) -> dict[Key, str]:
     """Return commands by step (without the number of nodes in its name), leg, and node index in the step."""
-    found: dict[Key, str] = {}
+    commands: dict[Key, str] = {}
     renamed = plan.mode.startswith("benchmark_train") or plan.dialect.endswith("/dy2static")
     for step in plan.steps:
         name = re.sub(r"_nodes_\d+(?=/|$)", "", step.id)
         for place, node in enumerate(step.nodes):
             if node in step.commands:
                 text = plain_text(step.commands[node])
-                found[name, "", str(place)] = one_folder(text, step) if renamed else text
-        found.update(
+                commands[name, "", str(place)] = one_folder(text, step) if renamed else text
+        commands.update(
             {(name, leg.id, "0"): plain_text(leg.command, on_gpu=leg.device == "gpu") for leg in step.legs}
         )
-    return found
+    return commands
 
 
 def _only(here: str | None, there: str | None) -> tuple[str, str]:
     """Return the words of each side that the other lacks, in order."""
-    mine, theirs = Counter((here or "").split()), Counter((there or "").split())
-    return _words(here, mine - theirs), _words(there, theirs - mine)
+    here_words, there_words = Counter((here or "").split()), Counter((there or "").split())
+    return _words(here, here_words - there_words), _words(there, there_words - here_words)
 
 
 def _words(text: str | None, wanted: "Counter[str]") -> str:
@@ -121,17 +121,16 @@ def _explains(quirk: Quirk, step: str, words: str, one_sided: bool) -> bool:
         return True
     if "launch" in entry.by:
         return one_sided or any(word in words for word in ("--ips", "--gpus", "--devices", "launch"))
-    if "model_name'" in quirk.bash and quirk.id.startswith("mode-entry"):
+    if quirk.id.startswith("mode-entry") and any(word.endswith("model_name") for word in quirk.words):
         return kind != "train" and not one_sided  # the name of weights, whose key is in no command
     if quirk.id == "trailing-blank" and one_sided:
         return True
     if "key" not in entry.by:
         return True
-    said = [text.strip() for text in re.findall(r"'([^']+)'", quirk.bash + quirk.spec)]
-    names = [*said, *(text.rpartition(" ")[2] for text in said)]  # only `a.b` of the key `-o a.b` differs
+    names = [*quirk.words, *(word.rpartition(" ")[2] for word in quirk.words)]  # only `a.b` of `-o a.b` differs
     return not one_sided and any(part and part in words for name in names for part in (name, name.split("=")[0]))
 
 
-def compared(bash: Plan, spec: Plan) -> int:
+def count_compared(bash: Plan, spec: Plan) -> int:
     """Return the number of commands to compare on both sides."""
     return len({**_commands(bash), **_commands(spec)})

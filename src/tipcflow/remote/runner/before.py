@@ -42,7 +42,7 @@ class Before:
         if self._files and time.monotonic() >= self._next:
             self._next = time.monotonic() + LOOK_S
             for path, known in self._files.items():
-                look_at(os.path.join(self._root, path), known)
+                update_record(os.path.join(self._root, path), known)
 
     def end(self) -> None:
         """Record the final state of the logs; called after the last command."""
@@ -90,7 +90,7 @@ def recorded(path: str) -> Json:
     }
 
 
-def look_at(path: str, known: Json) -> None:
+def update_record(path: str, known: Json) -> None:
     """Update the record of a log: overwritten or not."""
     try:
         stat = os.stat(path)

@@ -37,18 +37,24 @@ def own_group() -> str:
 
 def scope_of_own(name: str) -> None:
     """Move this process into a scope of its own through the user's service manager, like `systemd-run --user
-    --scope`: the user may create groups below it. No effect without a service manager."""
-    from .said import said, tool
+    --scope`: the user may create groups below it. No effect without a service manager.
+
+    The service manager answers before it has moved the process, so this waits, at most `USER_MANAGER_S`.
+    """
+    from .programs import find_program, run_program
 
     home = os.environ.get("XDG_RUNTIME_DIR") or f"/run/user/{os.getuid()}"
-    program = tool("busctl")
+    program = find_program("busctl")
     if not program or not os.path.exists(os.path.join(home, "systemd", "private")):
         return
     manager = ["org.freedesktop.systemd1", "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager"]
     properties = ["3", "PIDs", "au", "1", str(os.getpid()), "Delegate", "b", "true"]
     properties += ["CollectMode", "s", "inactive-or-failed"]
     words = ["StartTransientUnit", "ssa(sv)a(sa(sv))", f"{name}.scope", "fail", *properties, "0"]
-    said([program, "--user", "call", *manager, *words], USER_MANAGER_S, {"XDG_RUNTIME_DIR": home})
+    before, until = own_group(), time.monotonic() + USER_MANAGER_S
+    code, _ = run_program([program, "--user", "call", *manager, *words], USER_MANAGER_S, {"XDG_RUNTIME_DIR": home})
+    while code == 0 and own_group() == before and time.monotonic() < until:
+        time.sleep(0.01)
 
 
 class Group:

@@ -6,12 +6,12 @@ import os
 import time
 
 from .files import Json, job_id, load
-from .said import said, tool
+from .programs import find_program, run_program
 
 LIMIT_S = 20.0  # time limit for the engine's response
 MARK = "container"  # the file in a job folder that marks a possible container
-WANTED = ("DOCKER_", "CONTAINER_")  # variables that an engine reads
-GONE = ("no such container", "no container with", "not found in database")
+ENGINE_VARIABLES = ("DOCKER_", "CONTAINER_")  # variables that an engine reads
+MISSING_MESSAGES = ("no such container", "no container with", "not found in database")
 
 
 def remove(spec: Json) -> str:
@@ -21,14 +21,14 @@ def remove(spec: Json) -> str:
         spec: the job's, or only its `container` and `container_engine`.
     """
     engine, env = spec.get("container_engine") or "docker", spec.get("env") or {}
-    program = engine if "/" in engine else tool(engine, *env.get("PATH", "").split(":"))
+    program = engine if "/" in engine else find_program(engine, *env.get("PATH", "").split(":"))
     if not program:
         return f"{engine} is not on this node"
-    own = {name: value for name, value in env.items() if name == "PATH" or name.startswith(WANTED)}
+    own = {name: value for name, value in env.items() if name == "PATH" or name.startswith(ENGINE_VARIABLES)}
     until = time.monotonic() + LIMIT_S
     while True:
-        code, text = said([program, "rm", "-f", spec["container"]], max(1.0, until - time.monotonic()), own)
-        if code == 0 or any(words in text.lower() for words in GONE):
+        code, text = run_program([program, "rm", "-f", spec["container"]], max(1.0, until - time.monotonic()), own)
+        if code == 0 or any(words in text.lower() for words in MISSING_MESSAGES):
             return ""
         if "in progress" not in text or time.monotonic() > until:  # docker's own --rm was faster
             return (text.strip().splitlines() or [f"{engine} rm ended with {code}"])[-1]

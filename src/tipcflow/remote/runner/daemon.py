@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import signal
@@ -47,6 +48,7 @@ def daemon(folder: str, lock: int, writer: int, guard: int) -> None:
     except (Refused, OSError) as error:
         reason = "lost" if job.begin else "refused"
         message = str(error)
+        job.disk_full |= getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT)
     except BaseException:
         import traceback
 

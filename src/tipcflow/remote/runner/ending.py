@@ -6,7 +6,7 @@ import json
 import os
 
 from .files import PIECE, Json
-from .start import refused
+from .start import refusal
 
 DISK_FULL = 4 * 1024 * 1024  # if less disk space than this is free, bytes, the disk counts as the cause
 
@@ -15,7 +15,7 @@ def job_record(spec: Json, records: list[Json], reason: str, message: str) -> Js
     """Combine the records of the commands: the first failed one, otherwise the last; `reason` is set if the job
     was ended early."""
     bad = [one for one in records if one.get("exit_code") != 0]
-    chosen = (bad or records[-1:] or [refused(spec, "")])[0]
+    chosen = (bad or records[-1:] or [refusal(spec, "")])[0]
     record = dict(chosen, leg="", message=message, reason=reason or chosen["reason"])
     if reason and chosen["reason"] != reason:  # the job was ended for another reason than that command
         record = {key: value for key, value in record.items() if key not in ("exit_code", "signal")}

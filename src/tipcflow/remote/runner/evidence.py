@@ -9,19 +9,19 @@ import time
 from typing import Callable
 
 from .files import Json, describe, job_id, load, log_name, save
-from .kin import family
-from .kmsg import telling
+from .kmsg import kernel_messages
+from .membership import job_processes
 from .processes import Proc, scan
+from .programs import find_program, run_program
 from .progress import last_line
 from .ranks import rank_of, rank_of_log
-from .said import said, tool
 from .sockets import sockets
 from .stacks import stacks
 
-ALL = 240 * 1024  # limit of the whole JSON, bytes; complete stacks are in files
-INLINE = 6 * 1024  # limit of one process's stacks in the JSON, characters
+MAX_BYTES = 240 * 1024  # limit of the whole JSON, bytes; complete stacks are in files
+MAX_STACK = 6 * 1024  # limit of one process's stacks in the JSON, characters
 PROCESSES, THREADS = 64, 24
-LIVING = ("staging", "staged", "running")
+RUNNING_STATES = ("staging", "staged", "running")
 RUNNER_S = 20.0  # time limit for the runner's own evidence, while another process requests it
 
 
@@ -29,19 +29,19 @@ def logs_of(folder: str, spec: Json, beat: Json, procs: list[Proc]) -> list[Json
     """Return every log with its rank, progress and last line, longest silence first."""
     found = []
     for name, known in (beat.get("progress") or {}).items():
-        path = place_of(folder, spec, beat, name)
+        path = log_path(folder, spec, beat, name)
         found.append(dict(known, log=name, rank=rank_of_log(procs, path), last_line=last_line(path)))
     return sorted(found, key=lambda one: -one["idle_s"])
 
 
-def place_of(folder: str, spec: Json, beat: Json, name: str) -> str:
+def log_path(folder: str, spec: Json, beat: Json, name: str) -> str:
     """Return the path of a log that the heartbeat names."""
     if name == log_name(beat.get("leg", "")) or not os.path.exists(os.path.join(spec["root"], name)):
         return os.path.join(folder, name)
     return os.path.join(spec["root"], name)
 
 
-def small(path: str) -> str:
+def kernel_value(path: str) -> str:
     """Return the text of a kernel file with one value, '' if it cannot be read."""
     try:
         with open(path, "rb") as handle:
@@ -50,11 +50,11 @@ def small(path: str) -> str:
         return ""
 
 
-def thread_of(base: str) -> str:
+def thread_state(base: str) -> str:
     """Return name, state and kernel wait channel of a process or thread, in one line."""
-    state = re.search(r"^State:\s+(.*)$", small(f"{base}/status"), re.M)
-    words = [small(f"{base}/comm"), state.group(1) if state else "", small(f"{base}/wchan")]
-    call = small(f"{base}/syscall").split(" ")[0]
+    state = re.search(r"^State:\s+(.*)$", kernel_value(f"{base}/status"), re.M)
+    words = [kernel_value(f"{base}/comm"), state.group(1) if state else "", kernel_value(f"{base}/wchan")]
+    call = kernel_value(f"{base}/syscall").split(" ")[0]
     return ", ".join(word for word in words if word not in ("", "0")) + (f", system call {call}" if call else "")
 
 
@@ -67,18 +67,18 @@ def process(proc: Proc) -> Json:
         tasks = []
     return {
         "pid": proc.pid, "ppid": proc.ppid, "rank": rank_of(proc), "rss": proc.rss, "cpu_s": round(proc.cpu, 2),
-        "cmdline": small(f"{base}/cmdline")[:200],
-        "state": thread_of(base),
-        "threads": [f"{task}: {thread_of(f'{base}/task/{task}')}" for task in tasks[1 : THREADS + 1]],
+        "cmdline": kernel_value(f"{base}/cmdline")[:200],
+        "state": thread_state(base),
+        "threads": [f"{task}: {thread_state(f'{base}/task/{task}')}" for task in tasks[1 : THREADS + 1]],
         "count": len(tasks),
-        "kernel": small(f"{base}/stack").splitlines()[:12],
+        "kernel": kernel_value(f"{base}/stack").splitlines()[:12],
     }  # fmt: skip
 
 
 def machine(spec: Json) -> Json:
     """Return load, memory, and free space where a step may need it, in bytes."""
     found: Json = {"load": [round(load, 2) for load in os.getloadavg()], "disk": {}}
-    memory = dict(re.findall(r"^(Mem\w+|Swap\w+|Shmem):\s+(\d+) kB$", small("/proc/meminfo"), re.M))
+    memory = dict(re.findall(r"^(Mem\w+|Swap\w+|Shmem):\s+(\d+) kB$", kernel_value("/proc/meminfo"), re.M))
     found["memory"] = {name: int(size) * 1024 for name, size in memory.items()}
     for place in (spec["root"], spec["workspace"], "/dev/shm", "/tmp"):
         try:
@@ -91,8 +91,8 @@ def machine(spec: Json) -> Json:
 
 def gpus() -> str:
     """Return the output of nvidia-smi, '' without nvidia-smi."""
-    path = tool("nvidia-smi")
-    return said([path], 5.0)[1] if path else ""
+    path = find_program("nvidia-smi")
+    return run_program([path], 5.0)[1] if path else ""
 
 
 class Evidence:
@@ -101,9 +101,11 @@ class Evidence:
     def __init__(self, folder: str, spec: Json, why: str, message: str) -> None:
         self.folder, self.spec = folder, spec
         told = describe(folder)
-        runner = told["pid"] if told["state"] in LIVING else -1  # the pid of a dead runner may have been reused
+        runner = (
+            told["pid"] if told["state"] in RUNNING_STATES else -1
+        )  # the pid of a dead runner may have been reused
         self.beat: Json = told["heartbeat"] or {}
-        found = [proc for proc in family(scan({os.getpid()}), runner, spec) if proc.pid != runner]
+        found = [proc for proc in job_processes(scan({os.getpid()}), runner, spec) if proc.pid != runner]
         self.ranks = {proc.pid: rank_of(proc) for proc in found}
         self.procs = sorted(found, key=lambda proc: (not rank_of(proc), not self.main(proc), proc.pid))
         self.found: Json = {
@@ -128,7 +130,7 @@ class Evidence:
     def keep(self) -> None:
         """Write the evidence collected so far; a full disk must not prevent that it is printed."""
         for one, name in ((one, name) for name in ("threads", "stack") for one in self.found["processes"][::-1]):
-            if len(json.dumps(self.found)) <= ALL:
+            if len(json.dumps(self.found)) <= MAX_BYTES:
                 break
             one.pop(name, None)  # the most important processes come first
         try:
@@ -154,7 +156,7 @@ class Evidence:
         self.take("processes", lambda: [dict(process(one), main=self.main(one)) for one in procs[:PROCESSES]])
         self.take("sockets", lambda: sockets(procs, self.ranks))
         self.take("machine", lambda: machine(spec))
-        self.take("kernel", telling)
+        self.take("kernel", kernel_messages)
         self.take("stacks", self.python)
         self.take("gpus", self.gpus)
         self.found["complete"] = True
@@ -163,13 +165,13 @@ class Evidence:
 
     def python(self) -> int:
         """Add Python stacks to their processes; return the number of processes with stacks."""
-        logs = [place_of(self.folder, self.spec, self.beat, one["log"]) for one in self.found["logs"]]
+        logs = [log_path(self.folder, self.spec, self.beat, one["log"]) for one in self.found["logs"]]
         known = stacks(self.procs, logs)
         for one in self.found["processes"]:
             if one["pid"] in known:
                 how, text = known[one["pid"]]
                 name = self.file(f"stack.{one['pid']}.txt", text)
-                one.update(stack_by=how, stack=text[:INLINE], stack_file=name)
+                one.update(stack_by=how, stack=text[:MAX_STACK], stack_file=name)
         return len(known)
 
     def gpus(self) -> str:
@@ -177,7 +179,7 @@ class Evidence:
         text = gpus()
         if text:
             self.file("nvidia-smi.txt", text)
-        return text[:INLINE]
+        return text[:MAX_STACK]
 
 
 def evidence(folder: str, why: str, message: str) -> Json:
@@ -202,5 +204,5 @@ def evidence(folder: str, why: str, message: str) -> Json:
     told = describe(folder)
     if told["state"] in ("ended", "absent"):
         known = load(os.path.join(folder, "evidence.json"))
-        return known or dict(told, message="the job is over, and there is no evidence of it")
+        return known or dict(told, message="job has ended; no evidence was collected")
     return Evidence(folder, spec, "asked", "").collect()

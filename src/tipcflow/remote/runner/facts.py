@@ -20,7 +20,7 @@ PEER_S = 2.0
 GPU_FIELDS = ("name", "uuid", "memory.total", "driver_version", "compute_cap")
 
 
-def text(path: str, limit: int = 1 << 20) -> str:
+def read_text(path: str, limit: int = 1 << 20) -> str:
     """Return a small file's text, '' if it cannot be read."""
     try:
         with open(path, "rb") as handle:
@@ -51,11 +51,11 @@ def output(*command: str) -> str:
 
 def machine(workspace: str) -> Json:
     """Return names, kernel, CPU, memory, disk, container."""
-    release = dict(re.findall(r'^(\w+)="?([^"\n]*)"?$', text("/etc/os-release"), re.M))
-    cpu = text("/proc/cpuinfo")
+    release = dict(re.findall(r'^(\w+)="?([^"\n]*)"?$', read_text("/etc/os-release"), re.M))
+    cpu = read_text("/proc/cpuinfo")
     model = re.search(r"^(?:model name|Model|cpu model)\s*: (.*)$", cpu, re.M)
     flags = re.search(r"^(?:flags|Features)\s*: (.*)$", cpu, re.M)
-    memory = re.search(r"^MemTotal:\s+(\d+) kB$", text("/proc/meminfo"), re.M)
+    memory = re.search(r"^MemTotal:\s+(\d+) kB$", read_text("/proc/meminfo"), re.M)
     place = workspace
     while not os.path.isdir(place):
         place = os.path.dirname(place)
@@ -79,7 +79,7 @@ def container() -> str:
         return "docker"
     if os.path.exists("/run/.containerenv"):
         return "podman"
-    found = re.search(r"(docker|containerd|kubepods|lxc|libpod)", text("/proc/1/cgroup"))
+    found = re.search(r"(docker|containerd|kubepods|lxc|libpod)", read_text("/proc/1/cgroup"))
     return found.group(1) if found else ""
 
 

@@ -67,6 +67,15 @@ def special(path: str) -> str:
     return "" if kind in ("", "folder") else f"not a regular file ({kind})"
 
 
+def is_replaced(path: str) -> bool:
+    """Return whether anything but a regular file is at the path of a log: a link, too, may lead to any file of the
+    node."""
+    try:
+        return bool(kind_of(os.lstat(path).st_mode))
+    except OSError:
+        return False
+
+
 def open_regular(path: str, *, follow: bool = True) -> BinaryIO:
     """Open a file for reading; never blocks.
 
@@ -168,7 +177,7 @@ def lines(path: str, offset: int = 0, *, last: int = 1 << 62) -> tuple[list[Json
     return found, offset + len(data)
 
 
-def say(event: Json) -> None:
+def print_event(event: Json) -> None:
     """Print one JSON line on stdout."""
     sys.stdout.write(json.dumps(event) + "\n")
     sys.stdout.flush()

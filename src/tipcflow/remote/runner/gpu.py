@@ -1,4 +1,4 @@
-"""Monitors GPU memory and utilisation, through two nvidia-smi processes that print once a second."""
+"""Monitors GPU memory and utilization, through two nvidia-smi processes that print once a second."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Gpu:
         return {reader.pid for reader in self.readers}
 
     def read(self) -> tuple[dict[int, int], list[dict[str, Any]]]:
-        """Return pid -> bytes of GPU memory, and the GPUs with utilisation in percent and bytes used."""
+        """Return pid -> bytes of GPU memory, and the GPUs with utilization in percent and bytes used."""
         now = time.monotonic()
         for index, reader in enumerate(self.readers):
             stdout: Any = reader.stdout

@@ -14,7 +14,7 @@ import time
 from . import container
 from .files import Json, job_id, load, locked
 from .helpers import end_stopped
-from .kin import OfJob
+from .membership import OrphanedJob
 from .processes import UNKILLABLE_S, Proc, end_all, marks
 
 # The runner ends every job in time. The guard's own, later deadline covers a stopped runner; reading large
@@ -76,7 +76,7 @@ class Guard:
 
     def end(self) -> None:
         """End all remaining processes, and log it."""
-        look = OfJob(marks(self.spec), self.folder, parent=os.getpid())
+        look = OrphanedJob(marks(self.spec), self.folder, parent=os.getpid())
         seen: dict[int, Proc] = {}
 
         def find() -> list[Proc]:

@@ -10,9 +10,9 @@ import time
 
 from .files import Json
 from .processes import Proc
+from .programs import unmarked_environment
 from .progress import Progress
 from .ranks import holders, rank_of_log
-from .said import unmarked
 from .workers import Workers
 
 LOOK_S = 1.0
@@ -96,7 +96,8 @@ class Hang:
         this = [sys.executable, "-I", "-S", "-X", "utf8", os.path.abspath(sys.argv[0])]
         try:
             self.collector = subprocess.Popen(
-                [*this, "evidence", self.folder, f"--{why}", message], env=unmarked(), start_new_session=True,
+                [*this, "evidence", self.folder, f"--{why}", message], env=unmarked_environment(),
+                start_new_session=True,
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             )  # fmt: skip
         except OSError:

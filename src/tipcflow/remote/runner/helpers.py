@@ -41,7 +41,7 @@ def place_of(proc: Proc) -> str:
     return proc.var("TIPCFLOW_FOR") if proc.var("TIPCFLOW_HELPER") else ""
 
 
-def above(table: Iterable[Proc]) -> set[int]:
+def ancestors(table: Iterable[Proc]) -> set[int]:
     """Return this process and its ancestors."""
     parents = {proc.pid: proc.ppid for proc in table}
     found, pid = {os.getpid()}, os.getppid()
@@ -53,7 +53,7 @@ def above(table: Iterable[Proc]) -> set[int]:
 
 def helpers(workspace: str, table: list[Proc]) -> list[Json]:
     """Return all helpers of a workspace except this process and its ancestors; and the guards."""
-    mine = above(table)
+    mine = ancestors(table)
     found = []
     for proc in table:
         guard = bool(proc.var(MARK_GUARD)) and proc.var("TIPCFLOW_WORKSPACE") == workspace

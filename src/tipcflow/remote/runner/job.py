@@ -10,7 +10,7 @@ import signal
 import subprocess
 import time
 
-from . import container, oom
+from . import container, oom, stack_signal
 from .before import Before
 from .cgroup import group_name, make_group
 from .ending import DISK_FULL, job_record, write_record
@@ -20,8 +20,7 @@ from .outputs import examine, expected, matches
 from .probe import probes
 from .progress import Progress
 from .slots import Refused, take_cpus, take_host_slot, take_slot
-from .stack_signal import prepare
-from .start import refused
+from .start import refusal
 from .workers import Workers
 
 GRACE_S = 0.3  # time for a finished command's helpers (tee, a launcher's workers) to end by themselves
@@ -44,6 +43,7 @@ class Job:
         self.room, self.ooms, self.since_ns = 1 << 62, oom.kills(), 0
         self.records: list[Json] = []
         self.probes: list[Json] = []
+        self.disk_full = False
 
     def path(self, name: str) -> str:
         """Return the path of a file in the job folder."""
@@ -62,6 +62,7 @@ class Job:
         for place in (self.spec["workspace"], self.spec["root"]):
             disk, least = os.statvfs(place), self.spec["min_free_bytes"]
             if disk.f_bavail * disk.f_frsize < least:
+                self.disk_full = True
                 raise Refused(f"{place} has {disk.f_bavail * disk.f_frsize} bytes free, the step needs {least}")
         for number in sorted(self.spec["slots"]):
             self.slots.append(take_slot(self.spec, number))
@@ -183,6 +184,7 @@ class Job:
                 os.read(self.wake, 4096)
             self.workers.reap()
             self.workers.ends.look()
+            self.workers.observer.look()
             reason = self.end_reason()
             if not reason and self.hang.over():
                 self.why, reason = self.hang.message, "hang"
@@ -203,8 +205,8 @@ class Job:
         root = self.spec["root"]
         env = {name: value for name, value in os.environ.items() if name != "TIPCFLOW_RUNNER"}
         env.update({**self.spec["env"], **command["env"]})
-        if self.spec.get("hang_s") and self.spec.get("hang_signal"):
-            prepare(env, self.folder)
+        stacks = bool(self.spec.get("hang_s") and self.spec.get("hang_signal"))
+        stack_signal.prepare(env, self.folder, stacks=stacks, probe=bool(self.spec.get("framework_probe")))
         if self.spec.get("container"):
             save(self.path(container.MARK), self.spec["container"])
         name = self.path(log_name(self.leg))
@@ -222,6 +224,7 @@ class Job:
         self.leg = command["leg"]
         self.workers.forget()
         self.hang.begin()
+        stack_signal.clear(self.folder)
         started_at, begin = time.time(), time.monotonic()
         child = self.launch(command)
         self.progress.begin(log_name(self.leg), self.since_ns)
@@ -254,7 +257,9 @@ class Job:
             schema_version=1, leg=self.leg, pid=child.pid,
             started_at=started_at, ended_at=started_at + time.monotonic() - begin,
             peak_rss_bytes=self.workers.peak, peak_gpu_bytes=self.workers.gpu_peak, world_size=self.workers.world,
-            killed=0 if reason else len(sent), ranks=ends, **self.stopped_by(reason), **values,
+            killed=0 if reason else len(sent), ranks=ends, observed=self.workers.observer.told(),
+            probed=bool(self.spec.get("framework_probe")), processes=stack_signal.collect(self.folder),
+            **self.stopped_by(reason), **values,
         )  # fmt: skip
 
     def stopped_by(self, reason: str) -> Json:
@@ -290,7 +295,7 @@ class Job:
             try:
                 record = self.command(command)
             except OSError as error:
-                record = refused(self.spec, f"cannot start: {error.filename or '/bin/bash'}: {error.strerror}")
+                record = refusal(self.spec, f"cannot start: {error.filename or '/bin/bash'}: {error.strerror}")
                 record["leg"] = command["leg"]
                 # Processes that the failed launch has started must not disturb the next command.
                 self.workers.end(self.beat, grace_s=0.0)
@@ -320,9 +325,11 @@ class Job:
         record = job_record(self.spec, self.records, reason, (message + self.end_container()).lstrip("; "))
         record.update(self.stopped_by(record["reason"]))
         if record["reason"] != "refused" and record.get("exit_code") != 0:
-            record["oom"] = oom.killed(self.ooms, self.workers.seen)
+            record["oom"], record["oom_named"] = oom.killed(self.ooms, self.workers.seen), oom.is_named()
             if self.room < DISK_FULL:
+                self.disk_full = True
                 record["message"] += f"; the disk of {self.spec['root']} is full"
+        record["disk_full"] = self.disk_full
         self.before.end()
         root, since = self.spec["root"], self.since_ns
         record["outputs"] = []

@@ -6,7 +6,7 @@ import os
 import re
 from typing import Iterator
 
-from .said import said, tool
+from .programs import find_program, run_program
 
 # GPU errors (Xid), memory, hung tasks, disks, network cards.
 TELLING = re.compile(
@@ -39,11 +39,11 @@ def read(log: int) -> Iterator[bytes]:
         os.close(log)
 
 
-def telling(most: int = 50) -> list[str]:
+def kernel_messages(most: int = 50) -> list[str]:
     """Return the last lines about hardware, drivers and memory, each with its age in seconds."""
     known = records()
     if known is None:
-        code, text = said([tool("dmesg") or "dmesg"], 3.0)
+        code, text = run_program([find_program("dmesg") or "dmesg"], 3.0)
         return [line for line in text.splitlines() if code == 0 and TELLING.search(line)][-most:]
     with open("/proc/uptime") as handle:
         up = float(handle.read().split()[0])

@@ -9,7 +9,7 @@ import signal
 import sys
 import time
 
-from .files import ask_to_stop, describe, save, say, touch_lease
+from .files import ask_to_stop, describe, print_event, save, touch_lease
 
 # Subcommand -> operands and options; not argparse, whose import takes longer than most calls.
 USAGE: dict[str, tuple[list[str], dict[str, str]]] = {
@@ -24,10 +24,12 @@ USAGE: dict[str, tuple[list[str], dict[str, str]]] = {
     "guard": (["JOB", "RUNNER", "READY"], {}),
     "list": (["WORKSPACE"], {}),
     "reap": (["WORKSPACE"], {"--job": "", "--living": "", "--helpers": "", "--by": "controller"}),
+    "environment": (["RUN", "CACHE", "PACKAGES"], {"--build": ""}),
+    "data": (["TO", "SOURCE", "CACHE"], {"--sha256": "", "--unpack": "", "--copy": ""}),
     "facts": (["WORKSPACE"], {"--python": "", "--peers": "", "--port": "22"}),
 }
 
-FLAGS = ("--living", "--helpers", "--files")  # without a value
+FLAGS = ("--living", "--helpers", "--files", "--unpack", "--copy")  # without a value
 
 
 def arguments(words: list[str]) -> tuple[str, list[str], dict[str, str]]:
@@ -81,11 +83,26 @@ def sweep(do: str, place: str, options: dict[str, str]) -> None:
     from .sweep import reap, reap_helpers, survey
 
     if do == "list":
-        say(survey(place))
+        print_event(survey(place))
     elif options["--helpers"]:
-        say(reap_helpers(place))
+        print_event(reap_helpers(place))
     else:
-        say(reap(place, options["--job"], bool(options["--living"]), options["--by"]))
+        print_event(reap(place, options["--job"], bool(options["--living"]), options["--by"]))
+
+
+def meet_needs(do: str, operands: list[str], options: dict[str, str]) -> None:
+    """Provide what a suite file needs, as a step of a run; its output is the step's log."""
+    from .cache import Unusable, provide
+
+    try:
+        if do == "data":
+            unpack, copy = bool(options["--unpack"]), bool(options["--copy"])
+            return provide(*operands, sha256=options["--sha256"], unpack=unpack, copy=copy)
+        from .own_python import own_environment
+
+        own_environment(operands[0], operands[1], json.loads(operands[2]), json.loads(options["--build"] or "{}"))
+    except Unusable as error:
+        sys.exit(str(error))
 
 
 def limit(do: str) -> None:
@@ -109,6 +126,10 @@ def limit(do: str) -> None:
 
 def main() -> None:
     """Run one subcommand."""
+    if sys.argv[1:2] == ["wget"]:
+        from .wget import wget
+
+        sys.exit(wget(sys.argv[2:]))
     do, operands, options = arguments(sys.argv[1:])
     limit(do)
     try:
@@ -125,12 +146,12 @@ def run(do: str, operands: list[str], options: dict[str, str]) -> None:
     if do == "start":
         from .start import start
 
-        say(start(place))
+        print_event(start(place))
     elif do == "begin":
         from .start import describe_job, start
 
         describe_job(place, sys.stdin.read())
-        say(dict(start(place), event="answer"))
+        print_event(dict(start(place), event="answer"))
         watch(place, options)
     elif do in ("daemon", "guard"):  # called only by `start`
         daemon(do, place, [int(number) for number in operands[1:]])
@@ -138,23 +159,25 @@ def run(do: str, operands: list[str], options: dict[str, str]) -> None:
         watch(place, options)
     elif do == "poll":
         touch_lease(place)
-        say(describe(place))
+        print_event(describe(place))
     elif do == "evidence":
         from .evidence import evidence
 
         why = next((name for name in ("hang", "deadline") if options[f"--{name}"]), "")
         if not why:  # otherwise the caller is the runner, not a controller
             touch_lease(place)
-        say(evidence(place, why, options.get(f"--{why}", "")))
+        print_event(evidence(place, why, options.get(f"--{why}", "")))
     elif do == "go":
         save(os.path.join(place, do), "")
-        say(describe(place))
+        print_event(describe(place))
     elif do == "stop":
         ask_to_stop(place, operands[1], options["--by"])
-        say(describe(place))
+        print_event(describe(place))
     elif do == "facts":
         from .facts import facts
 
-        say(facts(place, options["--python"], options["--peers"], int(options["--port"])))
+        print_event(facts(place, options["--python"], options["--peers"], int(options["--port"])))
+    elif do in ("environment", "data"):
+        meet_needs(do, operands, options)
     else:
         sweep(do, place, options)

@@ -32,6 +32,11 @@ def victims() -> set[int] | None:
     return {int(match.group(1)) for match in found if match}
 
 
+def is_named() -> bool:
+    """Return whether the kernel names its victims by pids that are comparable here; not inside a container."""
+    return victims() is not None
+
+
 def killed(before: int, pids: set[int]) -> bool:
     """Return whether the OOM killer was active since `before` was counted, and killed one of these pids if the
     kernel names them."""

@@ -37,11 +37,11 @@ def matches(root: str, pattern: str) -> list[str]:
     return [os.path.relpath(path, root) for path in found if not is_secret(path)]
 
 
-def nothing() -> None:
+def do_nothing() -> None:
     """Default for the work between two pieces of a large file: none."""
 
 
-def examine(root: str, path: str, since_ns: int, meanwhile: Callable[[], None] = nothing) -> Json:
+def examine(root: str, path: str, since_ns: int, meanwhile: Callable[[], None] = do_nothing) -> Json:
     """Return an output (tipcflow.domain.OutputFile); `skipped` is the reason why an existing file was not read.
 
     Args:
@@ -51,7 +51,8 @@ def examine(root: str, path: str, since_ns: int, meanwhile: Callable[[], None] =
         meanwhile: called repeatedly while a large file is read.
     """
     whole = os.path.join(root, path)
-    why = special(whole)
+    is_link = os.path.basename(path).startswith("workerlog.") and os.path.islink(whole)
+    why = "not a regular file (link)" if is_link else special(whole)
     if why:
         return {"path": path, "exists": True, "fresh": True, "size": 0, "sha256": "", "skipped": why}
     try:
@@ -97,7 +98,7 @@ def _sha256_if_readable(path: str, meanwhile: Callable[[], None]) -> str:
         return ""
 
 
-def sha256(path: str, meanwhile: Callable[[], None] = nothing) -> str:
+def sha256(path: str, meanwhile: Callable[[], None] = do_nothing) -> str:
     """Return the file's hash, in hexadecimal.
 
     Raises:
@@ -114,7 +115,7 @@ def sha256(path: str, meanwhile: Callable[[], None] = nothing) -> str:
 
 
 def expected(
-    root: str, patterns: list[str], since_ns: int, meanwhile: Callable[[], None] = nothing
+    root: str, patterns: list[str], since_ns: int, meanwhile: Callable[[], None] = do_nothing
 ) -> tuple[list[Json], str]:
     """Return every expected output, and messages about those that are not files.
 

@@ -35,7 +35,7 @@ class Proc(NamedTuple):
         return found.group(1).decode("utf-8", "surrogateescape") if found else ""
 
 
-def words(proc: Proc) -> str:
+def describe_process(proc: Proc) -> str:
     """Describe a process for users: pid, command, user."""
     return f"{proc.pid} ({command_of(proc.pid)[:60] or 'no command'}, user {user_of(proc.pid)})"
 
@@ -92,8 +92,8 @@ def scan(skip: AbstractSet[int] = frozenset()) -> Iterator[Proc]:
             yield Proc(int(entry), int(field[1]), cpu, int(field[21]) * PAGE, env, start, sid, field[0] == b"T")
 
 
-def nothing() -> None:
-    """Default for `kill`: nothing besides single signals."""
+def do_nothing() -> None:
+    """Default for `kill`: nothing except single signals."""
 
 
 def end_all(
@@ -102,7 +102,7 @@ def end_all(
     grace_s: float,
     kill_after_s: float,
     give_up_s: float = UNKILLABLE_S,
-    kill: Callable[[], None] = nothing,
+    kill: Callable[[], None] = do_nothing,
 ) -> dict[int, str]:
     """Send TERM, later KILL, to all processes that `find` returns, until it returns none.
 

@@ -8,7 +8,7 @@ import re
 import time
 from typing import Iterable
 
-from .files import Json, open_regular
+from .files import Json, is_replaced, open_regular
 from .outputs import is_secret
 
 LOOK_S = 1.0
@@ -123,7 +123,7 @@ class Progress:
                 if self.old.setdefault(path, stat.st_size) == stat.st_size:
                     continue  # clocks jump: a log that grows is not an old one
             # A log may have two names.
-            if os.path.isfile(path) and (stat.st_dev, stat.st_ino) not in known:
+            if not is_replaced(path) and (stat.st_dev, stat.st_ino) not in known:
                 self.logs[name] = Log(path, stat)
                 known.add(self.logs[name].key)
 
@@ -132,6 +132,8 @@ class Progress:
         passed = time.monotonic() - self.looked
         if self.own and passed >= LOOK_S:
             self.looked = time.monotonic()
+            # The silence of a log that another program has replaced is not the silence of its rank.
+            self.logs = {name: log for name, log in self.logs.items() if not is_replaced(log.path)}
             for log in self.logs.values():
                 log.look(passed)
             self.find()

@@ -12,8 +12,8 @@ import time
 
 from . import container
 from .files import Json, job_folder, job_id, load
-from .kin import OfJob
-from .processes import end_all, words
+from .membership import OrphanedJob
+from .processes import describe_process, end_all
 
 SLOT_WAIT_S = 5.0  # time for the previous job to end
 SLOT_BYTES = 4096
@@ -173,9 +173,9 @@ def end_last(spec: Json, last: str, number: int) -> None:
         Refused: some processes remain.
     """
     wanted = {"TIPCFLOW_WORKSPACE": spec["workspace"], "TIPCFLOW_JOB": last}
-    look = OfJob(wanted, job_folder(spec["workspace"], last))
+    look = OrphanedJob(wanted, job_folder(spec["workspace"], last))
     end_all(look.find, grace_s=0.0, kill_after_s=spec["kill_after_s"], give_up_s=GIVE_UP_S, kill=look.kill)
-    left = ", ".join(words(proc) for proc in look.find())
+    left = ", ".join(describe_process(proc) for proc in look.find())
     if left:
         raise Refused(f"slot {number} of {spec['node']} is still used by {last}: SIGKILL has not ended pid {left}")
     look.forget()

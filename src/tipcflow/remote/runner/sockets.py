@@ -28,8 +28,12 @@ def address(text: str) -> str:
     return f"[{socket.inet_ntop(socket.AF_INET6, packed)}]:{int(port, 16)}"
 
 
-def table(pid: int) -> dict[str, Json]:
-    """Return inode -> socket, for the network namespace of the process."""
+def table(pid: int, *, closed: bool = False) -> dict[str, Json]:
+    """Return inode -> socket, for the network namespace of the process.
+
+    Args:
+        closed: return instead those of ended connections, which have no inode and are numbered.
+    """
     found: dict[str, Json] = {}
     for name in ("tcp", "tcp6"):
         try:
@@ -41,7 +45,9 @@ def table(pid: int) -> dict[str, Json]:
             cells = row.split()
             sent, _, received = cells[4].partition(":")
             state = int(cells[3], 16)
-            found[cells[9]] = {
+            if closed != (cells[9] == "0"):
+                continue
+            found[str(len(found)) if closed else cells[9]] = {
                 "local": address(cells[1]),
                 "peer": address(cells[2]),
                 "state": STATES[state] if state < len(STATES) else cells[3],

@@ -9,7 +9,7 @@ import time
 
 from .files import open_regular
 from .processes import Proc
-from .said import said, tool
+from .programs import find_program, run_program
 from .stack_signal import NUMBER, can_be_asked
 
 MOST = 32  # limit of processes
@@ -42,12 +42,12 @@ def stacks(procs: list[Proc], logs: list[str]) -> dict[int, tuple[str, str]]:
             os.path.dirname(os.readlink(f"/proc/{proc.pid}/exe")) if os.path.exists(f"/proc/{proc.pid}") else ""
         )
         virtual = os.path.join(proc.var("VIRTUAL_ENV"), "bin")
-        spy = tool("py-spy", beside, virtual, *proc.var("PATH").split(":"))
+        spy = find_program("py-spy", beside, virtual, *proc.var("PATH").split(":"))
         if spy and time.monotonic() < until:
-            code, text = said([spy, "dump", "--pid", str(proc.pid)], ONE_S)
+            code, text = run_program([spy, "dump", "--pid", str(proc.pid)], ONE_S)
             if code == 0 and text.strip():
                 found[proc.pid] = ("py-spy", text[:SIZE])
-    found.update(asked([proc.pid for proc in wanted if proc.pid not in found], logs))
+    found.update(request_stacks([proc.pid for proc in wanted if proc.pid not in found], logs))
     return found
 
 
@@ -59,10 +59,12 @@ def spy_for(proc: Proc) -> str:
             program = os.fsdecode(handle.read().split(b"\0")[0])
     except OSError:
         return ""
-    return tool("py-spy", *[os.path.dirname(program)][: program.startswith("/")], *proc.var("PATH").split(":"))
+    return find_program(
+        "py-spy", *[os.path.dirname(program)][: program.startswith("/")], *proc.var("PATH").split(":")
+    )
 
 
-def asked(pids: list[int], logs: list[str]) -> dict[int, tuple[str, str]]:
+def request_stacks(pids: list[int], logs: list[str]) -> dict[int, tuple[str, str]]:
     """Signal processes to write their stacks to stderr, and read the response there.
 
     Processes that write to the same file are signalled one after the other, different files in parallel.
@@ -75,7 +77,7 @@ def asked(pids: list[int], logs: list[str]) -> dict[int, tuple[str, str]]:
 
     def group(members: list[int]) -> None:
         for pid in members:
-            text = answer(pid, logs)
+            text = request_stack(pid, logs)
             if text:
                 found[pid] = ("signal", text)
 
@@ -97,7 +99,7 @@ def output_of(pid: int) -> tuple[int, int]:
     return (stat.st_dev, stat.st_ino) if os.path.isfile(f"/proc/{pid}/fd/2") else (0, 0)
 
 
-def answer(pid: int, logs: list[str]) -> str:
+def request_stack(pid: int, logs: list[str]) -> str:
     """Return the response of a process to the signal, '' without one: a stopped process cannot respond."""
     places = [f"/proc/{pid}/fd/2"] if os.path.isfile(f"/proc/{pid}/fd/2") else logs
     before = {place: size_of(place) for place in places}

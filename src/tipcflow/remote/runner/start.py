@@ -19,7 +19,7 @@ FOREIGN = re.compile(
 )
 
 
-def refused(spec: Json, message: str) -> Json:
+def refusal(spec: Json, message: str) -> Json:
     """Return the exit record of a job that did not start."""
     now = time.time()
     keys = {key: spec[key] for key in ("run", "step", "attempt", "node")}
@@ -58,7 +58,7 @@ def start(folder: str) -> Json:
     try:
         lock = os.open(os.path.join(folder, "lock"), os.O_RDWR | os.O_CREAT, 0o644)
     except OSError as error:
-        return dict(describe(folder), state="ended", record=refused(spec, f"{folder}: {error.strerror}"))
+        return dict(describe(folder), state="ended", record=refusal(spec, f"{folder}: {error.strerror}"))
     until = time.monotonic() + PATIENCE_S
     while True:
         try:
@@ -100,7 +100,7 @@ def launch(folder: str, spec: Json, lock: int) -> Json:
         said += piece
     told = describe(folder)
     if said:  # a refusal whose record could perhaps not be written
-        return dict(told, state="ended", record=told["record"] or refused(spec, said.decode("utf-8", "replace")))
+        return dict(told, state="ended", record=told["record"] or refusal(spec, said.decode("utf-8", "replace")))
     return told
 
 

@@ -11,11 +11,11 @@ from . import container
 from .cgroup import NAME, group_of
 from .files import Json, ask_to_stop, describe, job_folder, job_id, load, locked
 from .helpers import end_helpers, helpers
-from .kin import SEEN, OfJob, seen_in
+from .membership import PROCESSES_FILE, OrphanedJob, recorded_pids
 from .processes import MARK_GUARD, Proc, command_of, end_all, scan, user_of
 from .slots import host_slots
 
-LIVING = ("staging", "staged", "running")
+RUNNING_STATES = ("staging", "staged", "running")
 
 
 def is_runner(proc: Proc) -> bool:
@@ -23,7 +23,7 @@ def is_runner(proc: Proc) -> bool:
     return proc.var("TIPCFLOW_RUNNER") == "1"
 
 
-def told(proc: Proc, job: str) -> Json:
+def describe_process(proc: Proc, job: str) -> Json:
     """Describe a process for users."""
     return {
         "pid": proc.pid, "ppid": proc.ppid, "job": job, "node": proc.var("TIPCFLOW_NODE"),
@@ -42,10 +42,10 @@ def owners(workspace: str, table: Iterable[Proc]) -> dict[int, str]:
     """Return pid -> job: by marks, by the list of its runner, by control group; children follow their parent."""
     table = [proc for proc in table if not proc.var(MARK_GUARD)]
     found: dict[int, str] = {}
-    for folder in sorted({*folders(workspace, SEEN), *folders(workspace, NAME)}):
+    for folder in sorted({*folders(workspace, PROCESSES_FILE), *folders(workspace, NAME)}):
         spec, group = load(os.path.join(folder, "job.json")), group_of(folder)
         if spec:
-            pids = seen_in(folder, table) | (group.pids() if group else set())
+            pids = recorded_pids(folder, table) | (group.pids() if group else set())
             found.update({pid: job_id(spec) for pid in pids})
     for proc in table:
         if proc.var("TIPCFLOW_WORKSPACE") == workspace:
@@ -65,7 +65,7 @@ def survey(workspace: str) -> Json:
     host's slots."""
     table = list(scan({os.getpid()}))
     known = owners(workspace, table)
-    processes = [told(proc, known[proc.pid]) for proc in table if proc.pid in known]
+    processes = [describe_process(proc, known[proc.pid]) for proc in table if proc.pid in known]
     jobs = []
     for folder in folders(workspace, "job.json"):
         spec, state = load(os.path.join(folder, "job.json")), describe(folder)
@@ -101,7 +101,7 @@ class Reaping:
                 continue
             found.append(proc)
             self.jobs[proc.pid, proc.start] = name
-            self.seen.setdefault(proc.pid, told(proc, name))
+            self.seen.setdefault(proc.pid, describe_process(proc, name))
         return found
 
     def kill(self) -> None:
@@ -114,7 +114,7 @@ class Reaping:
     def forget(self) -> None:
         """Remove groups and lists of the jobs found, because no process is left."""
         for job in set(self.jobs.values()) - {""}:
-            OfJob({}, job_folder(self.workspace, job)).forget()
+            OrphanedJob({}, job_folder(self.workspace, job)).forget()
 
 
 def reap(workspace: str, job: str, living: bool, by: str = "controller") -> Json:
@@ -124,7 +124,7 @@ def reap(workspace: str, job: str, living: bool, by: str = "controller") -> Json
         by: initiator: `stopped_by` of their exit records.
     """
     before = survey(workspace)
-    alive = {item["job"] for item in before["jobs"] if item["state"] in LIVING}
+    alive = {item["job"] for item in before["jobs"] if item["state"] in RUNNING_STATES}
     alive |= {item["job"] for item in before["processes"] if item["runner"]}
     named = alive if living else alive & {job}
     for name in named:

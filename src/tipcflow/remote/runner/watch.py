@@ -7,7 +7,7 @@ import select
 import time
 from typing import BinaryIO
 
-from .files import PIECE, Json, describe, lines, load, locked, log_name, open_regular, say, touch_lease
+from .files import PIECE, Json, describe, lines, load, locked, log_name, open_regular, print_event, touch_lease
 
 TICK_S, LOOK_S, ALIVE_S = 0.02, 0.1, 1.0
 STALE_S = 3.0  # an older heartbeat is reported even while logs grow
@@ -72,7 +72,7 @@ class Watch:
     def say(self, event: Json) -> None:
         """Print an event."""
         self.said = time.monotonic()
-        say(event)
+        print_event(event)
 
     def logs(self, final: bool) -> bool:
         """Print new bytes of all logs; return whether there may be more."""
@@ -159,9 +159,9 @@ class Watch:
         """Print the inline files for a controller that requests them."""
         spec = load(self.path("job.json"))
         if self.files and spec:
-            from .parcel import parcel
+            from .inline_files import pack_inline_files
 
-            self.say(dict(parcel(self.folder, spec), event="files"))
+            self.say(dict(pack_inline_files(self.folder, spec), event="files"))
 
     def run(self, seconds: float) -> None:
         """Print events until the job has ended or is lost, the reader disconnects, or `seconds` have passed."""

@@ -10,12 +10,12 @@ from typing import AbstractSet, Callable
 from .cgroup import Group
 from .files import Json
 from .gpu import Gpu
-from .kin import Seen, family
-from .processes import Proc, end_all, nothing, scan
-from .rank_ends import RankEnds
-from .ranks import rank_of, world_of
+from .membership import RecordedProcesses, job_processes
+from .observer import Observer
+from .processes import Proc, do_nothing, end_all, scan
+from .ranks import RankEnds, rank_of, world_of
 
-STRANGE_S = 2.0
+FOREIGN_S = 2.0
 
 
 class Workers:
@@ -33,14 +33,14 @@ class Workers:
 
     def __init__(self, folder: str, spec: Json) -> None:
         self.spec, self.gpu = spec, Gpu()
-        self.on_file = Seen(folder)
+        self.on_file = RecordedProcesses(folder)
         self.group: Group | None = None
         self.statuses: dict[int, int] = {}
         self.seen: set[int] = set()
         self.helpers: set[int] = set()
         self.strangers: set[int] = set()
         self.strange = 0.0  # until when the list of other processes is valid, for a job with a container
-        self.ends = RankEnds()
+        self.ends, self.observer = RankEnds(), Observer(spec)
         self.peak: dict[str, int] = {}
         self.gpu_peak: dict[str, int] = {}
         self.world = 0
@@ -49,6 +49,7 @@ class Workers:
         """Reset for a new command."""
         self.statuses, self.peak, self.gpu_peak, self.ends = {}, {}, {}, RankEnds()
         self.world = 0
+        self.observer.begin()
 
     def forget_all(self) -> None:
         """Delete the list of processes and the control group after the job, unless processes are left."""
@@ -78,7 +79,7 @@ class Workers:
         """Return the job's living processes; those in `skip` are not inspected."""
         self.reap()
         table = list(scan({os.getpid()} | self.gpu.pids | self.helpers | skip))
-        ours = family(table, os.getpid(), self.spec, self.group.pids() if self.group else frozenset())
+        ours = job_processes(table, os.getpid(), self.spec, self.group.pids() if self.group else frozenset())
         self.on_file.keep(ours)
         pids = {proc.pid for proc in ours}
         self.strangers = set(skip) | ({proc.pid for proc in table} - pids)
@@ -93,8 +94,9 @@ class Workers:
         known = self.strangers if not self.spec.get("container") or time.monotonic() < self.strange else set()
         procs = self.find({pid for pid in known if str(pid) in alive})
         if not known:
-            self.strange = time.monotonic() + STRANGE_S
+            self.strange = time.monotonic() + FOREIGN_S
         self.ends.learn(procs)
+        self.observer.learn(procs)
         if not procs:
             return None
         apps, gpus = self.gpu.read()
@@ -119,5 +121,5 @@ class Workers:
             meanwhile()
             return self.find()
 
-        kill = self.group.kill if self.group else nothing
+        kill = self.group.kill if self.group else do_nothing
         return end_all(find, grace_s=grace_s, kill_after_s=self.spec["kill_after_s"], kill=kill)

@@ -1,1 +1,4 @@
-"""Leases as rows: queue, requests, holders."""
+"""Leases as rows: queue, requests, holders.
+
+Public: nothing.
+"""

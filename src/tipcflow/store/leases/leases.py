@@ -8,16 +8,20 @@ from collections.abc import Iterable, Sequence
 from sqlalchemy import Connection, delete, select, update
 
 from tipcflow.domain import priority_of
-from tipcflow.store.base import clock, upsert
-from tipcflow.store.leases.queue import LeaseQueueMixin
+from tipcflow.store.base import Database, Part, clock, upsert
+from tipcflow.store.leases.queue import LeaseQueue
 from tipcflow.store.leases.rows import Lease, LeaseRequest, Slot, all_leases, all_requests, before, lock
 from tipcflow.store.schema import fences, lease_requests, leases, runs
 
 
-class LeasesMixin(LeaseQueueMixin):
-    """Tables leases and fences."""
+class Leases(Part):
+    """Tables leases and fences; a lease ends its run's request in table lease_requests in the same transaction."""
 
-    def acquire_leases(
+    def __init__(self, database: Database, queue: LeaseQueue) -> None:
+        super().__init__(database)
+        self._queue = queue
+
+    def acquire(
         self,
         run_id: str,
         slots: Sequence[Slot],
@@ -31,7 +35,7 @@ class LeasesMixin(LeaseQueueMixin):
         """Lease slots, all or none, in one transaction; ends the run's request in the queue.
 
         A run that holds all of them keeps its fence and gets `ttl_s` from now; its own expired leases do not block
-        it, because its steps check their own jobs first. Another run's expired lease does: find it in `leases()`,
+        it, because its steps check their own jobs first. Another run's expired lease does: find it in `all()`,
         list its node, and if nothing of that run is there, `drop_expired` it and retry.
 
         Args:
@@ -50,7 +54,7 @@ class LeasesMixin(LeaseQueueMixin):
         """
         if not slots:
             raise ValueError("no slots to lease")
-        rise_s = self.queue_rise_s if rise_s is None else rise_s
+        rise_s = self._queue.rise_s if rise_s is None else rise_s
         wanted = sorted(set(slots))
         with self._write() as connection:
             last = lock(connection)
@@ -60,9 +64,9 @@ class LeasesMixin(LeaseQueueMixin):
                 return None
             if len(held) < len(wanted) and _goes_after_others(connection, run_id, wanted, now, rise_s):
                 return None
-            mine = [lease for lease in held if lease.live(now)]
-            if len(mine) == len(wanted) and len({lease.fence for lease in mine}) == 1:
-                fence = mine[0].fence
+            live_leases = [lease for lease in held if lease.live(now)]
+            if len(live_leases) == len(wanted) and len({lease.fence for lease in live_leases}) == 1:
+                fence = live_leases[0].fence
             else:
                 fence = max(last, above) + 1
                 connection.execute(update(fences).values(last=fence))
@@ -75,7 +79,7 @@ class LeasesMixin(LeaseQueueMixin):
             connection.execute(delete(lease_requests).where(lease_requests.c.run == run_id))
         return fence
 
-    def renew_leases(self, run_id: str, ttl_s: float, now: float | None = None) -> bool:
+    def renew(self, run_id: str, ttl_s: float, now: float | None = None) -> bool:
         """Extend a run's leases to `ttl_s` seconds from now.
 
         Returns:
@@ -84,25 +88,31 @@ class LeasesMixin(LeaseQueueMixin):
         with self._write() as connection:
             lock(connection)
             now = clock(connection) if now is None else now
-            mine = [lease for lease in all_leases(connection) if lease.run == run_id]
-            if not mine or not all(lease.live(now) for lease in mine):
+            own_leases = [lease for lease in all_leases(connection) if lease.run == run_id]
+            if not own_leases or not all(lease.live(now) for lease in own_leases):
                 return False
             renewed = update(leases).where(leases.c.run == run_id).values(expires_at=now + ttl_s)
             connection.execute(renewed)
         return True
 
-    def release_leases(self, run_id: str, *, keep: Iterable[str] = ()) -> int:
+    def release(self, run_id: str, *, keep: Iterable[str] = (), keep_s: float | None = None) -> int:
         """Release a run's slots and its request, if any; return the number of released slots.
 
         Args:
             keep: addresses of nodes that could not be listed: their slots stay until the lease has expired and the
                 node was found empty.
+            keep_s: the kept leases expire within this time; None: they keep their expiry, which in Airflow can be
+                hours away.
         """
-        mine = delete(leases).where(leases.c.run == run_id, leases.c.node.not_in(list(keep)))
+        deletion = delete(leases).where(leases.c.run == run_id, leases.c.node.not_in(list(keep)))
         with self._write() as connection:
             lock(connection)
             connection.execute(delete(lease_requests).where(lease_requests.c.run == run_id))
-            return connection.execute(mine).rowcount
+            if keep_s is not None:
+                until = clock(connection) + keep_s
+                late = (leases.c.run == run_id, leases.c.expires_at > until)
+                connection.execute(update(leases).where(*late).values(expires_at=until))
+            return connection.execute(deletion).rowcount
 
     def drop_expired(self, expired: Lease | Iterable[Lease], now: float | None = None) -> int:
         """Delete leases whose nodes were listed and found empty; leases that were renewed or granted since stay.
@@ -120,7 +130,7 @@ class LeasesMixin(LeaseQueueMixin):
                 dropped += connection.execute(stale).rowcount
         return dropped
 
-    def leases(self) -> list[Lease]:
+    def all(self) -> list[Lease]:
         """Return all leases including expired ones, by node and slot."""
         with self._read() as connection:
             return all_leases(connection)
@@ -129,10 +139,10 @@ class LeasesMixin(LeaseQueueMixin):
 def _goes_after_others(connection: Connection, run_id: str, wanted: list[Slot], now: float, rise_s: float) -> bool:
     """Whether a request ahead in the queue wants one of these slots."""
     requests = all_requests(connection)
-    mine = next((one for one in requests if one.run == run_id), None)
-    if mine is None:
+    own_request = next((request for request in requests if request.run == run_id), None)
+    if own_request is None:
         trigger = connection.execute(select(runs.c.trigger).where(runs.c.id == run_id)).scalar() or ""
-        mine = LeaseRequest(
+        own_request = LeaseRequest(
             run=run_id, slots=(), owner="", priority=priority_of(trigger), created_at=now, expires_at=now
         )
-    return bool(before(mine.model_copy(update={"slots": tuple(wanted)}), requests, now, rise_s))
+    return bool(before(own_request.model_copy(update={"slots": tuple(wanted)}), requests, now, rise_s))

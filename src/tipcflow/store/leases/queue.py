@@ -10,7 +10,7 @@ from sqlalchemy import delete, insert, select, update
 
 from tipcflow.config.settings import settings
 from tipcflow.domain import Frozen, priority_of
-from tipcflow.store.base import StoreBase, clock
+from tipcflow.store.base import Part, clock
 from tipcflow.store.leases.rows import Lease, LeaseRequest, Slot, all_leases, all_requests, before, in_order, lock
 from tipcflow.store.schema import lease_requests, runs
 
@@ -51,19 +51,19 @@ class Place(Frozen):
         return not self.held and not self.ahead
 
 
-class LeaseQueueMixin(StoreBase):
+class LeaseQueue(Part):
     """Table lease_requests."""
 
     _rise_s: float | None = None
 
     @property
-    def queue_rise_s(self) -> float:
+    def rise_s(self) -> float:
         """Time after which a request rises by one priority, seconds; read from the settings once."""
         if self._rise_s is None:
             self._rise_s = settings().queue_rise_s
         return self._rise_s
 
-    def queue_for_leases(
+    def join(
         self,
         run_id: str,
         slots: Sequence[Slot],
@@ -81,56 +81,56 @@ class LeaseQueueMixin(StoreBase):
             rise_s: time after which a request rises by one priority; None: the settings' value.
 
         Returns:
-            What blocks the request. If nothing does, `acquire_leases` gets the slots.
+            What blocks the request. If nothing does, `Leases.acquire` gets the slots.
 
         Raises:
             ValueError: when no slot is named.
         """
         if not slots:
             raise ValueError("no slots to wait for")
-        rise_s = self.queue_rise_s if rise_s is None else rise_s
+        rise_s = self.rise_s if rise_s is None else rise_s
         with self._write() as connection:
             lock(connection)
             now = clock(connection) if now is None else now
             connection.execute(delete(lease_requests).where(lease_requests.c.expires_at < now - FORGET_S))
-            known = {one.run: one for one in all_requests(connection)}
+            requests = {request.run: request for request in all_requests(connection)}
             trigger = connection.execute(select(runs.c.trigger).where(runs.c.id == run_id)).scalar_one()
             request = LeaseRequest(
                 run=run_id,
                 slots=tuple(sorted(set(slots))),
                 owner=owner,
                 priority=priority_of(trigger),
-                created_at=known[run_id].created_at if run_id in known else now,
+                created_at=requests[run_id].created_at if run_id in requests else now,
                 expires_at=now + ttl_s,
             )
-            if run_id in known:
+            if run_id in requests:
                 same = lease_requests.c.run == run_id
                 connection.execute(update(lease_requests).where(same).values(**request.model_dump()))
             else:
                 connection.execute(insert(lease_requests), request.model_dump())
-            return _place(request, all_leases(connection), list(known.values()), now, rise_s)
+            return _place(request, all_leases(connection), list(requests.values()), now, rise_s)
 
-    def leave_queue(self, run_id: str) -> bool:
+    def leave(self, run_id: str) -> bool:
         """Drop a run's request; return whether there was one."""
         with self._write() as connection:
             lock(connection)
             gone = connection.execute(delete(lease_requests).where(lease_requests.c.run == run_id))
         return bool(gone.rowcount)
 
-    def lease_queue(self, now: float | None = None, rise_s: float | None = None) -> list[Place]:
+    def places(self, now: float | None = None, rise_s: float | None = None) -> list[Place]:
         """Return all waiting runs in queue order, without expired requests."""
-        rise_s = self.queue_rise_s if rise_s is None else rise_s
+        rise_s = self.rise_s if rise_s is None else rise_s
         with self._read() as connection:
             now = clock(connection) if now is None else now
             held, requests = all_leases(connection), all_requests(connection)
-        return [_place(one, held, requests, now, rise_s) for one in in_order(requests, now, rise_s)]
+        return [_place(request, held, requests, now, rise_s) for request in in_order(requests, now, rise_s)]
 
-    def drop_dead_requests(self, now: float | None = None) -> list[str]:
+    def drop_dead(self, now: float | None = None) -> list[str]:
         """Delete expired requests; return their runs."""
         with self._write() as connection:
             lock(connection)
             now = clock(connection) if now is None else now
-            dead = sorted(one.run for one in all_requests(connection) if not one.live(now))
+            dead = sorted(request.run for request in all_requests(connection) if not request.live(now))
             connection.execute(delete(lease_requests).where(lease_requests.c.run.in_(dead)))
         return dead
 
@@ -139,13 +139,13 @@ def _place(
     request: LeaseRequest, held: Sequence[Lease], requests: Sequence[LeaseRequest], now: float, rise_s: float
 ) -> Place:
     wanted = set(request.slots)
-    others = [one for one in requests if one.run != request.run and one.live(now)]
+    others = [other for other in requests if other.run != request.run and other.live(now)]
     # Slots that the run still leases, expired or not, are unavailable to others: it gets them whatever the queue.
-    has_all = wanted <= {(one.node, one.slot) for one in held if one.run == request.run}
+    has_all = wanted <= {(lease.node, lease.slot) for lease in held if lease.run == request.run}
     return Place.model_construct(
         request=request,
-        held=tuple(one for one in held if (one.node, one.slot) in wanted and one.run != request.run),
+        held=tuple(lease for lease in held if (lease.node, lease.slot) in wanted and lease.run != request.run),
         ahead=() if has_all else tuple(before(request, others, now, rise_s)),
-        of=1 + sum(one.wants_one_of(wanted) for one in others),
+        of=1 + sum(other.wants_one_of(wanted) for other in others),
         at=now,
     )

@@ -1,4 +1,4 @@
-"""Leases and requests as rows, and the lock that serialises their changes."""
+"""Leases and requests as rows, and the lock that serializes their changes."""
 
 from collections.abc import Iterable
 
@@ -93,17 +93,19 @@ def all_requests(connection: Connection) -> list[LeaseRequest]:
 
 def in_order(requests: Iterable[LeaseRequest], now: float, rise_s: float) -> list[LeaseRequest]:
     """Return the unexpired requests in queue order."""
-    return sorted((one for one in requests if one.live(now)), key=lambda one: one.rank(now, rise_s))
+    return sorted(
+        (request for request in requests if request.live(now)), key=lambda request: request.rank(now, rise_s)
+    )
 
 
 def before(
     request: LeaseRequest, requests: Iterable[LeaseRequest], now: float, rise_s: float
 ) -> list[LeaseRequest]:
     """Return the unexpired requests ahead of `request` that want one of its slots, which it must not take."""
-    mine, wanted = request.rank(now, rise_s), set(request.slots)
-    found = [
-        one
-        for one in requests
-        if one.run != request.run and one.rank(now, rise_s) < mine and one.wants_one_of(wanted)
+    rank, wanted = request.rank(now, rise_s), set(request.slots)
+    ahead = [
+        other
+        for other in requests
+        if other.run != request.run and other.rank(now, rise_s) < rank and other.wants_one_of(wanted)
     ]
-    return in_order(found, now, rise_s)
+    return in_order(ahead, now, rise_s)

@@ -1,1 +1,4 @@
-"""Alembic migrations, one linear chain."""
+"""Alembic migrations, one linear chain.
+
+Public: nothing.
+"""

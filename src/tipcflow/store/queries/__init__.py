@@ -1,1 +1,4 @@
-"""Queries for pages, history and baselines."""
+"""Queries for pages, history and baselines.
+
+Public: `pages`, `readonly`.
+"""

@@ -1,14 +1,13 @@
-"""Queries over many runs: which exist, which have no status yet, and how long finished runs took."""
+"""Queries over finished runs: how long they took, and which came before a run."""
 
 from collections import defaultdict
-from collections.abc import Collection
 from statistics import median
 
 from sqlalchemy import func, select
 
 from tipcflow.domain import Run, Status
 from tipcflow.domain.numbers.environment import unlike_before
-from tipcflow.store.base import StoreBase
+from tipcflow.store.base import Part
 from tipcflow.store.schema import attempts, runs
 
 # Complete runs: a run that crashed early says nothing about the duration of the chain.
@@ -17,28 +16,10 @@ _WHOLE = (Status.PASS, Status.IMPROVEMENT, Status.UNCONFIRMED, Status.REGRESSION
 _JUDGED = (*_WHOLE, Status.FAILED)
 # The newest runs of a chain, because frameworks and nodes get faster.
 _RECENT = 5
-# Databases limit the number of values in a query.
-_AT_ONCE = 500
 
 
-class FinishedMixin(StoreBase):
-    """Table runs, many rows at once."""
-
-    def known_runs(self, run_ids: Collection[str]) -> dict[str, Run]:
-        """Return the existing runs of these ids."""
-        wanted, found = sorted(run_ids), {}
-        with self._read() as connection:
-            for start in range(0, len(wanted), _AT_ONCE):
-                query = select(runs).where(runs.c.id.in_(wanted[start : start + _AT_ONCE]))
-                for row in connection.execute(query).mappings():
-                    found[row["id"]] = Run.model_validate(dict(row))
-        return found
-
-    def unfinished_runs(self) -> list[Run]:
-        """Return all runs without a status, oldest first."""
-        query = select(runs).where(runs.c.status.is_(None)).order_by(runs.c.created_at, runs.c.id)
-        with self._read() as connection:
-            return [Run.model_validate(dict(row)) for row in connection.execute(query).mappings()]
+class Finished(Part):
+    """Table runs, rows of ended runs."""
 
     def durations(self, mode: str) -> dict[str, float]:
         """Return chain -> median duration of its newest complete runs in a mode, seconds from the first attempt
@@ -59,15 +40,15 @@ class FinishedMixin(StoreBase):
             for chain, seconds in connection.execute(query):
                 if len(took[chain]) < _RECENT:
                     took[chain].append(float(seconds))
-        return {chain: median(several) for chain, several in took.items()}
+        return {chain: median(values) for chain, values in took.items()}
 
     def unlike_before(self, run: Run) -> str:
         """Describe how a run's environment differs from that of the previous run of its chain in that mode; ''
         if it does not differ, or there is no previous run."""
-        before = next(iter(self.earlier_runs(run, 1)), None)
+        before = next(iter(self.earlier(run, 1)), None)
         return "" if before is None else unlike_before(run.environment, before.environment, before.id)
 
-    def earlier_runs(self, run: Run, limit: int) -> list[Run]:
+    def earlier(self, run: Run, limit: int) -> list[Run]:
         """Return runs of the same chain and mode that began before a run and completed enough to be evaluated,
         newest first."""
         query = (

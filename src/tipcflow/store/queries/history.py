@@ -1,79 +1,167 @@
 """Facts of a run for the checks, and the past runs for comparison."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Mapping
 from statistics import median
 from typing import Any
 
 from sqlalchemy import ColumnElement, exists, func, not_, or_, select
 
-from tipcflow.domain import Compat, Facts, Measurement, PastRun, Phase, Plan, Run, Status, losses_of, numbers_of
+from tipcflow.domain import (
+    Compat,
+    Facts,
+    LegKey,
+    LossKey,
+    Measurement,
+    MetricKey,
+    PastRun,
+    Phase,
+    Plan,
+    Run,
+    Status,
+    numbers_of,
+)
 from tipcflow.domain.numbers.changes import origin_of
-from tipcflow.domain.numbers.history import INCOMPARABLE
 from tipcflow.domain.numbers.metrics import PROBES, is_loss
-from tipcflow.domain.run.failure import FAILURES, failures_of
-from tipcflow.store.documents import DocumentsMixin
-from tipcflow.store.runs import RunsMixin
+from tipcflow.domain.priority import BISECT
+from tipcflow.domain.run_documents import (
+    AutologDocument,
+    CutDocument,
+    EngineDocument,
+    FailuresDocument,
+    FoundDocument,
+    IncomparableDocument,
+    LinesDocument,
+    MergeBaseDocument,
+    NumbersDocument,
+    PredictionsDocument,
+    ProgressDocument,
+    RanksDocument,
+    ReporterDocument,
+    ReportersDocument,
+    ReportsDocument,
+    Root,
+)
+from tipcflow.store.base import Database
+from tipcflow.store.queries.finished import Finished
+from tipcflow.store.results.documents import Documents
+from tipcflow.store.results.nodes import Nodes
+from tipcflow.store.run.attempts import Attempts
+from tipcflow.store.run.plans import Plans
+from tipcflow.store.run.runs import Runs
+from tipcflow.store.run.steps import Steps
 from tipcflow.store.schema import documents, runs, series
-from tipcflow.store.series.measurements import MeasurementsMixin, measurements_of
+from tipcflow.store.series.curves import curves_of
+from tipcflow.store.series.measurements import measurements_of
 from tipcflow.store.series.summaries import last_attempts
-from tipcflow.store.steps import StepsMixin
 
 _ACCEPTED = (Status.PASS, Status.IMPROVEMENT)
+# Triggers of runs that are not part of a chain's sequence of runs.
+_OTHERS = ("confirm", BISECT)
+_JUDGED = (*_ACCEPTED, Status.FAILED, Status.REGRESSION, Status.UNCONFIRMED)
 # Limits of samples used to evaluate a run: spread over each series, plus all samples that are not finite.
 # Losses have their own limit: curves of two runs are compared, regardless of the other metrics that the runs
 # logged.
 LOSSES, OTHERS = 50_000, 100_000
-# The document of a run's metrics, and the version of the rule by which `numbers_of` computes them.
-NUMBERS, RULE = "numbers", 2
-_DOCUMENTS = ("predictions", "autolog", "engine", "ranks", "lines", "cut", "reports")
+# The version of the rule by which `numbers_of` computes a run's metrics.
+RULE = 3
+_FACTS: tuple[type[Root[Any]], ...] = (
+    PredictionsDocument,
+    AutologDocument,
+    EngineDocument,
+    RanksDocument,
+    LinesDocument,
+    ProgressDocument,
+    CutDocument,
+    ReportsDocument,
+)
 
 
-class HistoryMixin(RunsMixin, StepsMixin, MeasurementsMixin, DocumentsMixin):
-    """Combines the data of the other mixins."""
+class History(Finished):
+    """Reads what other parts store, and compares runs."""
 
-    def facts(self, run_id: str) -> Facts:
+    def __init__(
+        self,
+        database: Database,
+        *,
+        runs: Runs,
+        plans: Plans,
+        steps: Steps,
+        attempts: Attempts,
+        nodes: Nodes,
+        documents: Documents,
+    ) -> None:
+        super().__init__(database)
+        self._runs, self._plans, self._steps, self._attempts = runs, plans, steps, attempts
+        self._nodes, self._documents = nodes, documents
+
+    def facts(self, run_id: str, *, losses: Collection[str] = ()) -> Facts:
         """Return all facts of a run; records and measurements of the last attempt of each step.
 
         A run that ended before it had a plan gets an empty plan: it executed nothing.
 
-        `predictions`, `autolog`, `reports`, `engine`, `ranks`, `lines` and `cut` come from the documents of these
-        names, `reporter` from `reporters`.
+        Args:
+            losses: patterns of names that the suite declares to be losses.
 
         Raises:
             ConfigError: when there is no such run.
         """
-        run = self.get_run(run_id)
-        plan = self.plan_or_none(run_id) or _nothing_planned(run)
-        last = {attempt.step: attempt for attempt in self.attempts(run_id)}
-        records = {(r.step, r.node, r.leg): r for attempt in last.values() for r in attempt.records}
-        records |= {(r.step, r.node, r.leg): r for r in self.leg_records(run_id)}
-        said = self.step_statuses(run_id)
-        said_of_legs = self.leg_statuses(run_id)
-        failures = failures_of(self.document(run_id, FAILURES), last.values())
-        return Facts(
-            run=run_id,
-            plan=plan,
-            records=tuple(records.values()),
-            node_facts=tuple(self.node_facts(run_id)),
-            measurements=tuple(self._last_measurements(run_id)),
-            step_status={step: status for step, (status, _) in said.items()},
-            leg_status={leg: status for leg, (status, _) in said_of_legs.items()},
-            step_reason={key: reason for key, (_, reason) in {**said, **said_of_legs}.items() if reason},
-            failures={step: failure for (step, _), failure in failures.items()},
-            **self._fact_documents(run_id),
+        run = self._runs.get(run_id)
+        return self._facts(
+            run,
+            self._plans.get_or_none(run_id),
+            measurements=tuple(self._last_measurements(run_id, losses)),
+            **self._contents(run_id, _FACTS),
         )
 
-    def _fact_documents(self, run_id: str) -> dict[str, Any]:
-        return {**self.several_documents(run_id, _DOCUMENTS), "reporter": self.reporter(run_id)}
+    def facts_without_samples(self, run: Run, plan: Plan | None, medians: Mapping[MetricKey, float]) -> Facts:
+        """Return the facts of a run for display: one median latency per leg instead of all measurements, and of
+        the documents only `engine`.
+
+        Args:
+            plan: the run's plan; None for none, or if this version cannot read it.
+            medians: `leg_medians` of the run.
+        """
+        return self._facts(
+            run,
+            plan,
+            measurements=tuple(_latencies(run.id, medians)),
+            **self._contents(run.id, (EngineDocument,)),
+        )
+
+    def _facts(self, run: Run, plan: Plan | None, **contents: Any) -> Facts:
+        last = {attempt.step: attempt for attempt in self._attempts.of(run.id)}
+        records = {(r.step, r.node, r.leg): r for attempt in last.values() for r in attempt.records}
+        records |= {(r.step, r.node, r.leg): r for r in self._steps.leg_records(run.id)}
+        step_statuses = self._steps.statuses(run.id)
+        leg_statuses = self._steps.leg_statuses(run.id)
+        all_statuses = {**{LegKey(step): pair for step, pair in step_statuses.items()}, **leg_statuses}
+        failures = (self._documents.get(run.id, FailuresDocument) or FailuresDocument()).of(last.values())
+        return Facts(
+            run=run.id,
+            plan=plan or _nothing_planned(run),
+            records=tuple(records.values()),
+            node_facts=tuple(self._nodes.facts(run.id)),
+            step_status={step: status for step, (status, _) in step_statuses.items()},
+            leg_status={leg: status for leg, (status, _) in leg_statuses.items()},
+            step_reason={key: reason for key, (_, reason) in all_statuses.items() if reason},
+            failures={step: failure for (step, _), failure in failures.items()},
+            reporter=self.reporter(run.id),
+            **contents,
+        )
+
+    def _contents(self, run_id: str, kinds: tuple[type[Root[Any]], ...]) -> dict[str, Any]:
+        loaded = self._documents.several(run_id, kinds)
+        return {kind.NAME: document.root for kind in kinds if (document := loaded.get(kind)) is not None}
 
     def reporter(self, run_id: str) -> str:
         """Return the AutoLog version of the reports of the last attempts of a run's legs; '' without one."""
-        kept = self.several_documents(run_id, ("reporters", "reporter"))
-        known = kept.get("reporters")
-        # Until 2026-11-22, the reporter was one document of the run, `reporter`.
-        return str(kept.get("reporter", "")) if known is None else ", ".join(dict.fromkeys(known.values()))
+        kept = self._documents.several(run_id, (ReportersDocument, ReporterDocument))
+        if known := kept.get(ReportersDocument):
+            return ", ".join(dict.fromkeys(known.root.values()))
+        whole = kept.get(ReporterDocument)
+        return whole.root if whole else ""
 
-    def accepted_runs(
+    def accepted(
         self,
         chain: str,
         mode: str,
@@ -87,8 +175,8 @@ class HistoryMixin(RunsMixin, StepsMixin, MeasurementsMixin, DocumentsMixin):
         limit: int = 20,
     ) -> list[str]:
         """Return the ids of runs that are valid for comparison, newest first: accepted, with the same chain, mode,
-        semantics (`bash` trains other epochs than `spec`) and environment. Confirmation runs and runs with the
-        document `INCOMPARABLE` are excluded.
+        semantics (`bash` trains other epochs than `spec`) and environment. Confirm runs and runs with the
+        document `IncomparableDocument` are excluded.
 
         Args:
             commits: only runs of these commits of the suite, whatever their purpose. None: runs of changes (with a
@@ -96,9 +184,9 @@ class HistoryMixin(RunsMixin, StepsMixin, MeasurementsMixin, DocumentsMixin):
             seeds: only runs with one of these seeds.
             ended_by: only runs that had ended by then, seconds since the epoch.
         """
-        change = exists().where(documents.c.run == runs.c.id, documents.c.name == "base")
+        change = exists().where(documents.c.run == runs.c.id, documents.c.name == MergeBaseDocument.NAME)
         wanted = [~change if commits is None else runs.c.suite_commit.in_(commits)]
-        wanted.append(~exists().where(documents.c.run == runs.c.id, documents.c.name == INCOMPARABLE))
+        wanted.append(~exists().where(documents.c.run == runs.c.id, documents.c.name == IncomparableDocument.NAME))
         if seeds is not None:
             wanted.append(or_(runs.c.seed.in_([seed for seed in seeds if seed is not None]), *_unseeded(seeds)))
         if ended_by is not None:
@@ -114,22 +202,51 @@ class HistoryMixin(RunsMixin, StepsMixin, MeasurementsMixin, DocumentsMixin):
         with self._read() as connection:
             return list(connection.execute(query).scalars())
 
-    def elsewhere(self, run: Run) -> tuple[str, int]:
+    def planned_before(
+        self, run: Run, *, commits: Collection[str] | None = None, ended_by: float | None = None
+    ) -> list[str]:
+        """Return at most three judged runs before a run, newest first: of its chain, mode and semantics, of any
+        status and environment. They show what was declared, not how fast it was.
+
+        Args:
+            commits, ended_by: as for `accepted`.
+        """
+        change = exists().where(documents.c.run == runs.c.id, documents.c.name == MergeBaseDocument.NAME)
+        wanted = [~change if commits is None else runs.c.suite_commit.in_(commits)]
+        if ended_by is not None:
+            wanted.append(func.coalesce(runs.c.ended_at, runs.c.created_at) <= ended_by)
+        query = (
+            select(runs.c.id)
+            .where(runs.c.chain == run.chain, runs.c.mode == run.mode, runs.c.compat == run.compat, *wanted)
+            .where(runs.c.status.in_(_JUDGED), runs.c.id != run.id, runs.c.trigger.not_in(_OTHERS))
+            .where(runs.c.created_at < run.created_at)
+            .order_by(runs.c.created_at.desc(), runs.c.id.desc())
+            .limit(3)
+        )
+        with self._read() as connection:
+            return list(connection.execute(query).scalars())
+
+    def elsewhere(self, run: Run, *, enough: int = 1) -> tuple[str, int]:
         """Return (the environment class with most accepted runs of a run's chain, mode and semantics, their
-        number); ('', 0) if the run's own class has any."""
+        number); ('', 0) if the run's own class has as many as needed, or no class has more.
+
+        Args:
+            enough: number of accepted runs with which a run is compared.
+        """
         query = (
             select(runs.c.environment, func.count())
             .where(runs.c.chain == run.chain, runs.c.mode == run.mode, runs.c.compat == run.compat)
-            .where(runs.c.status.in_(_ACCEPTED), runs.c.id != run.id, runs.c.trigger != "confirm")
+            .where(runs.c.status.in_(_ACCEPTED), runs.c.id != run.id, runs.c.trigger.not_in(_OTHERS))
             .where(runs.c.created_at < run.created_at)
             .group_by(runs.c.environment)
         )
         with self._read() as connection:
             counts = {environment: int(count) for environment, count in connection.execute(query).all()}
-        if not counts or run.environment in counts:
+        own = counts.pop(run.environment, 0)
+        if not counts or own >= enough:
             return "", 0
         other = max(sorted(counts), key=lambda environment: counts[environment])
-        return other, counts[other]
+        return (other, counts[other]) if counts[other] > own else ("", 0)
 
     def node_probes(self, run: Run, *, limit: int = 20) -> dict[str, dict[str, tuple[float, ...]]]:
         """Return node -> probe -> median in the last accepted runs of any chain on this cluster before the run.
@@ -150,57 +267,55 @@ class HistoryMixin(RunsMixin, StepsMixin, MeasurementsMixin, DocumentsMixin):
                 series.c.run.in_(ids), series.c.metric.in_(PROBES), series.c.node.in_(run.nodes)
             )
             rows = connection.execute(query).all()
-        found: dict[tuple[str, str], dict[str, list[float]]] = {}
-        for one, node, name, value in rows:
+        values: dict[tuple[str, str], dict[str, list[float]]] = {}
+        for run_id, node, name, value in rows:
             if value is not None:
-                found.setdefault((node, name), {}).setdefault(one, []).append(value)
+                values.setdefault((node, name), {}).setdefault(run_id, []).append(value)
         probes: dict[str, dict[str, tuple[float, ...]]] = {}
-        for (node, name), by_run in found.items():
-            newest = [one for one in ids if one in by_run][:limit]
-            probes.setdefault(node, {})[name] = tuple(median(by_run[one]) for one in reversed(newest))
+        for (node, name), by_run in values.items():
+            newest = [run_id for run_id in ids if run_id in by_run][:limit]
+            probes.setdefault(node, {})[name] = tuple(median(by_run[run_id]) for run_id in reversed(newest))
         return probes
 
-    def suite_commits(self, chain: str) -> set[str]:
-        """Return the commits of the suite that the chain was run at."""
-        query = select(runs.c.suite_commit).where(runs.c.chain == chain).distinct()
-        with self._read() as connection:
-            return set(connection.execute(query).scalars()) - {""}
-
-    def past_run(self, run_id: str) -> PastRun:
+    def past_run(self, run_id: str, *, losses: Collection[str] = ()) -> PastRun:
         """Return the metrics of a run for comparison with later runs.
+
+        Args:
+            losses: patterns of names that the suite declares to be losses.
 
         Raises:
             ConfigError: when there is no such run.
         """
-        run = self.get_run(run_id)
+        run = self._runs.get(run_id)
+        kept = self._documents.several(run_id, (FoundDocument, LinesDocument))
         return PastRun(
             run=run.id,
             seed=run.seed,
             framework=run.framework,
             suite_sha256=run.suite_sha256,
-            origin=origin_of(run, self.node_facts(run_id)),
+            origin=origin_of(run, self._nodes.facts(run_id)),
             medians=self._numbers(run),
-            found=tuple(self.document(run_id, "found") or ()),
-            lines=self.document(run_id, "lines") or {},
-            losses=losses_of(self._last_losses(run_id)),
+            found=(kept.get(FoundDocument) or FoundDocument()).root,
+            lines=(kept.get(LinesDocument) or LinesDocument()).root,
+            losses=self._curves(run_id, losses),
         )
 
-    def _numbers(self, run: Run) -> dict[str, float]:
+    def _numbers(self, run: Run) -> dict[MetricKey, float]:
         """Return `numbers_of` a run. Those of an ended run are cached, because every later run of its chain needs
         them."""
         with self._read() as connection:
-            mine = last_attempts(select(func.coalesce(func.sum(series.c.n), 0)), run.id)
-            samples = int(connection.execute(mine).scalar_one())
-        kept = self.document(run.id, NUMBERS)
-        if kept and (kept.get("rule"), kept.get("samples")) == (RULE, samples):
-            return dict(kept["numbers"])
+            count_query = last_attempts(select(func.coalesce(func.sum(series.c.n), 0)), run.id)
+            samples = int(connection.execute(count_query).scalar_one())
+        kept = self._documents.get(run.id, NumbersDocument)
+        if kept and (kept.rule, kept.samples) == (RULE, samples):
+            return kept.numbers
         numbers = numbers_of(self._last_measurements(run.id))
         if run.status is not None:
-            self.put_document(run.id, NUMBERS, {"rule": RULE, "samples": samples, "numbers": numbers})
+            self._documents.put(run.id, NumbersDocument(rule=RULE, samples=samples, numbers=numbers))
         return numbers
 
-    def _last_measurements(self, run_id: str) -> list[Measurement]:
-        losses = self._is_loss(run_id)
+    def _last_measurements(self, run_id: str, listed: Collection[str] = ()) -> list[Measurement]:
+        losses = self._is_loss(run_id, listed)
         with self._read() as connection:
             others = last_attempts(select(series), run_id).where(not_(losses))
             return [
@@ -208,21 +323,35 @@ class HistoryMixin(RunsMixin, StepsMixin, MeasurementsMixin, DocumentsMixin):
                 *measurements_of(connection, others, OTHERS),
             ]
 
-    def _last_losses(self, run_id: str) -> list[Measurement]:
-        losses = self._is_loss(run_id)
+    def _curves(self, run_id: str, listed: Collection[str]) -> dict[LossKey, tuple[float, ...]]:
+        losses = self._is_loss(run_id, listed)
         with self._read() as connection:
-            return measurements_of(connection, last_attempts(select(series), run_id).where(losses), LOSSES)
+            return curves_of(connection, last_attempts(select(series), run_id).where(losses), LOSSES)
 
-    def _is_loss(self, run_id: str) -> ColumnElement[bool]:
+    def _is_loss(self, run_id: str, listed: Collection[str]) -> ColumnElement[bool]:
         """Select the series of a run that are training losses."""
         train = series.c.phase == Phase.TRAIN.value
         with self._read() as connection:
             names = connection.execute(last_attempts(select(series.c.metric).distinct(), run_id).where(train))
-            return train & series.c.metric.in_([name for name in names.scalars() if is_loss(name)])
+            return train & series.c.metric.in_([name for name in names.scalars() if is_loss(name, listed)])
 
 
 def _unseeded(seeds: Collection[int | None]) -> list[ColumnElement[bool]]:
     return [runs.c.seed.is_(None)] if None in seeds else []
+
+
+def _latencies(run_id: str, medians: Mapping[MetricKey, float]) -> Iterator[Measurement]:
+    for key, value in medians.items():
+        if key.metric == "inference_time":
+            yield Measurement(
+                run=run_id,
+                step=key.step,
+                leg=key.leg,
+                node="median",
+                metric=key.metric,
+                phase=Phase.INFER,
+                value=value,
+            )
 
 
 def _nothing_planned(run: Run) -> Plan:

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, FromClause, RowMapping, Select, and_, bindparam, func, or_, select
 
 from tipcflow.domain import Run, Status
-from tipcflow.store.base import StoreBase
+from tipcflow.store.base import Part
 from tipcflow.store.schema import runs, series
 from tipcflow.store.series.packing import packed_of, value_of
 from tipcflow.store.series.summaries import last_attempts
@@ -19,7 +19,7 @@ _SEARCHED = ("chain", "id", "reason", "suite_commit", "framework", "cluster", "m
 
 
 @dataclass(frozen=True)
-class Wanted:
+class RunFilter:
     """Filter of a list of runs; '' matches any. `status` is a status word, or `running` for runs without a
     status."""
 
@@ -30,7 +30,7 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Past:
+class EarlierRun:
     """One earlier run of a chain, as shown in its history strip."""
 
     id: str
@@ -44,7 +44,7 @@ class ChainRow:
 
     chain: str
     latest: Run
-    history: tuple[Past, ...]
+    history: tuple[EarlierRun, ...]
 
 
 @dataclass(frozen=True)
@@ -69,48 +69,37 @@ class LossPoint:
     iteration: int
 
 
-class PagesMixin(StoreBase):
+class Pages(Part):
     """Read-only queries; only `losses` loads raw samples of a run."""
 
-    def chains_page(self, wanted: Wanted, *, limit: int, offset: int = 0, history: int = 20) -> Listed:
+    def chains(self, wanted: RunFilter, *, limit: int, offset: int = 0, history: int = 20) -> Listed:
         """Return chains by their newest run, newest first: rows are `ChainRow`, counts are of newest runs."""
         with self._read() as connection:
-            found = connection.execute(_latest(wanted)).all()
-            matching = [row for row in found if not wanted.status or _word(row[2]) == wanted.status]
+            latest = connection.execute(_latest(wanted)).all()
+            matching = [row for row in latest if not wanted.status or _word(row[2]) == wanted.status]
             page = matching[offset : offset + limit]
-            ids = [one[0] for one in page]
+            ids = [row[0] for row in page]
             newest = {row["id"]: row for row in connection.execute(_shown(ids)).mappings()}
-            strips: dict[str, list[Past]] = {}
+            strips: dict[str, list[EarlierRun]] = {}
             for run_id, chain, status, at in connection.execute(_strips(history), {"ids": ids}).all():
                 strip = strips.setdefault(chain, [])
                 if len(strip) < history:
-                    strip.append(Past(run_id, _STATUS[status], at))
+                    strip.append(EarlierRun(run_id, _STATUS[status], at))
         rows = tuple(
             ChainRow(chain, _run(newest[run_id]), tuple(reversed(strips[chain]))) for run_id, chain, _ in page
         )
-        return Listed(rows, len(matching), _counts(found))
+        return Listed(rows, len(matching), _counts(latest))
 
-    def runs_page(self, wanted: Wanted, *, limit: int, offset: int = 0) -> Listed:
+    def runs(self, wanted: RunFilter, *, limit: int, offset: int = 0) -> Listed:
         """Return runs, newest first: rows are `Run` with the start of their reason."""
         match = _match(wanted)
-        said = select(runs.c.status, func.count()).where(*match).group_by(runs.c.status)
+        count_query = select(runs.c.status, func.count()).where(*match).group_by(runs.c.status)
         query = select(*_COLUMNS).where(*match, *_of_status(wanted.status)).order_by(*_NEWEST)
         with self._read() as connection:
-            counts = {_word(status): number for status, number in connection.execute(said)}
+            counts = {_word(status): number for status, number in connection.execute(count_query)}
             rows = tuple(_run(row) for row in connection.execute(query.limit(limit).offset(offset)).mappings())
         total = counts.get(wanted.status, 0) if wanted.status else sum(counts.values())
         return Listed(rows, total, counts)
-
-    def suites(self) -> list[str]:
-        """Return the names of all suites with runs."""
-        with self._read() as connection:
-            return sorted(connection.execute(select(runs.c.suite).distinct()).scalars())
-
-    def run_or_none(self, run_id: str) -> Run | None:
-        """Return the run with exactly that id, None if it does not exist."""
-        with self._read() as connection:
-            row = connection.execute(select(runs).where(runs.c.id == run_id)).mappings().first()
-        return None if row is None else _run(row)
 
     def losses(self, run_id: str) -> list[LossPoint]:
         """Return training losses of each step's last attempt, by step, node, rank and in the order they were
@@ -127,9 +116,9 @@ class PagesMixin(StoreBase):
         )
         with self._read() as connection:
             return [
-                LossPoint(step, node, rank, ordinal, value_of(told), epoch, iteration)
+                LossPoint(step, node, rank, ordinal, value_of(encoded), epoch, iteration)
                 for step, node, rank, samples in connection.execute(query.order_by(*columns[:3]))
-                for ordinal, told, epoch, iteration, *_ in packed_of(samples)
+                for ordinal, encoded, epoch, iteration, *_ in packed_of(samples)
             ]
 
 
@@ -146,16 +135,16 @@ _NEWEST = _newest(runs)
 _STATUS: dict[str | None, Status | None] = {None: None} | {status.value: status for status in Status}
 
 
-def _match(wanted: Wanted) -> list[ColumnElement[bool]]:
+def _match(wanted: RunFilter) -> list[ColumnElement[bool]]:
     """Return all filters except the status."""
-    found: list[ColumnElement[bool]] = []
+    conditions: list[ColumnElement[bool]] = []
     if wanted.suite:
-        found.append(runs.c.suite == wanted.suite)
+        conditions.append(runs.c.suite == wanted.suite)
     if wanted.chain:
-        found.append(runs.c.chain == wanted.chain)
+        conditions.append(runs.c.chain == wanted.chain)
     for word in wanted.text.split():
-        found.append(or_(*(runs.c[name].icontains(word, autoescape=True) for name in _SEARCHED)))
-    return found
+        conditions.append(or_(*(runs.c[name].icontains(word, autoescape=True) for name in _SEARCHED)))
+    return conditions
 
 
 def _of_status(status: str) -> list[ColumnElement[bool]]:
@@ -164,7 +153,7 @@ def _of_status(status: str) -> list[ColumnElement[bool]]:
     return [runs.c.status.is_(None) if status == "running" else runs.c.status == status]
 
 
-def _latest(wanted: Wanted) -> Select[Any]:
+def _latest(wanted: RunFilter) -> Select[Any]:
     """Select the newest run of each chain, if it matches; the text filter applies to newest runs only.
 
     The query steps through an index from chain to chain, so its cost is proportional to the number of
@@ -200,8 +189,8 @@ def _word(status: str | None) -> str:
     return status or "running"
 
 
-def _counts(found: Iterable[Sequence[Any]]) -> dict[str, int]:
-    return dict(Counter(_word(status) for _, _, status in found))
+def _counts(rows: Iterable[Sequence[Any]]) -> dict[str, int]:
+    return dict(Counter(_word(status) for _, _, status in rows))
 
 
 def _run(row: RowMapping) -> Run:

@@ -10,20 +10,24 @@ from sqlalchemy.engine import URL
 from tipcflow.config.settings import safe_url
 from tipcflow.domain import ConfigError, InfraError
 from tipcflow.store import migrate
-from tipcflow.store.engine import normal_url, reachable
-from tipcflow.store.queries.pages import PagesMixin
+from tipcflow.store.engine import SERVER, normal_url, reachable
+from tipcflow.store.queries.pages import Pages
 from tipcflow.store.repository import Store
 
 # Query timeout of the pages, seconds; the database then cancels the query.
 WAIT_S = 10
 
 
-class ReadonlyStore(PagesMixin, Store):
+class ReadonlyStore(Store):
     """A store whose connections cannot write.
 
     SQLite is opened with `mode=ro` and `query_only`, one connection per use, so that a replaced file is
     detected; PostgreSQL with `default_transaction_read_only=on` and a limit per statement.
     """
+
+    def __init__(self, engine: Engine, url: str) -> None:
+        super().__init__(engine, url)
+        self.pages = Pages(self.database)
 
     @classmethod
     def of(cls, url: str) -> Self:
@@ -42,7 +46,7 @@ class ReadonlyStore(PagesMixin, Store):
             ConfigError: the database is older or newer than this code.
             InfraError: the database does not exist yet, or cannot be reached or read.
         """
-        where = self._engine.url
+        where = self.database.engine.url
         if where.get_backend_name() == "sqlite" and not Path(where.database or "").is_file():
             raise InfraError(
                 f"there is no metrics database yet at {where.database}",
@@ -50,7 +54,7 @@ class ReadonlyStore(PagesMixin, Store):
                 "TIPCFLOW_DATABASE_URL and TIPCFLOW_HOME say where it is",
             )
         with reachable(self.url):
-            revision = migrate.engine_revision(self._engine)
+            revision = migrate.engine_revision(self.database.engine)
         if revision == migrate.HEAD:
             return
         migrate.refuse_newer(self.url, revision)
@@ -64,9 +68,9 @@ class ReadonlyStore(PagesMixin, Store):
 
 def _postgresql(url: URL) -> Engine:
     own = url.query.get("options", "")
-    said = own if isinstance(own, str) else " ".join(own)
-    options = f"{said} -c default_transaction_read_only=on -c statement_timeout={WAIT_S}s".strip()
-    connect = {"connect_timeout": WAIT_S, "application_name": "tipcflow pages", "options": options}
+    own_options = own if isinstance(own, str) else " ".join(own)
+    options = f"{own_options} -c default_transaction_read_only=on -c statement_timeout={WAIT_S}s".strip()
+    connect = {**SERVER, "connect_timeout": WAIT_S, "application_name": "tipcflow pages", "options": options}
     without = url.difference_update_query(["options"])
     engine = create_engine(without, pool_pre_ping=True, hide_parameters=True, connect_args=connect)
     return engine.execution_options(tipcflow_waits=False)

@@ -1,1 +1,4 @@
-"""Storage of sample series: packing, summaries, retention."""
+"""Storage of sample series: packing, summaries, retention.
+
+Public: nothing.
+"""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection
 
 from tipcflow.domain import Measurement, Series
-from tipcflow.store.base import StoreBase
+from tipcflow.store.base import Part
 from tipcflow.store.series.measurements import BATCH, KEY, Key, Known, Row, extend, insert, known_series, lock_runs
 from tipcflow.store.types import storable
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 _PORTION = 8 << 20
 
 
-class SeriesMixin(StoreBase):
+class SeriesPart(Part):
     """Table series."""
 
-    def add_series(self, items: Iterable[Series]) -> int:
+    def add(self, items: Iterable[Series]) -> int:
         """Store series of one step, all of them or none; samples whose key is already stored are unchanged.
 
         The series are consumed one by one: only one of them is in memory at a time.
@@ -37,9 +37,9 @@ class SeriesMixin(StoreBase):
         added = 0
         with self._write() as connection:
             writer = _Writer(connection)
-            for one in items:
-                if len(one):
-                    added += writer.add(one)
+            for series in items:
+                if len(series):
+                    added += writer.add(series)
             writer.flush()
         return added
 
@@ -59,31 +59,31 @@ class _Writer:
         self._size = 0
         self._places: Places | None = None
 
-    def add(self, one: Series) -> int:
+    def add(self, series: Series) -> int:
         """Add a series; return the number of its new samples."""
         from tipcflow.store.series.columns import Places, pack_series
 
-        step = (storable(one.run), storable(one.step))
+        step = (storable(series.run), storable(series.step))
         if step not in self._steps:
             lock_runs(self._connection, {step[0]})
             self._known |= known_series(self._connection, {step})
             self._steps.add(step)
-        key = _key(one)
+        key = _key(series)
         if key in self._known:
-            return self._extend(key, one)
+            return self._extend(key, series)
         self._places = self._places or Places()
-        text, summary = pack_series(one, self._places)
-        self._rows.append((*key, storable(one.unit), storable(one.source), *summary, text))
+        text, summary = pack_series(series, self._places)
+        self._rows.append((*key, storable(series.unit), storable(series.source), *summary, text))
         self._size += len(text)
         if self._size > _PORTION or len(self._rows) >= BATCH:
             self.flush()
-        return len(one)
+        return len(series)
 
-    def _extend(self, key: Key, one: Series) -> int:
+    def _extend(self, key: Key, series: Series) -> int:
         known = self._known[key]
-        if known["last_ordinal"] == known["n"] - 1 and len(one) <= known["n"]:
+        if known["last_ordinal"] == known["n"] - 1 and len(series) <= known["n"]:
             return 0
-        return extend(self._connection, key, list(_measurements(one)), known)
+        return extend(self._connection, key, list(_measurements(series)), known)
 
     def flush(self) -> None:
         """Write the pending series."""
@@ -92,25 +92,25 @@ class _Writer:
         self._rows, self._size = [], 0
 
 
-def _key(one: Series) -> Key:
-    parts: tuple[Any, ...] = tuple(getattr(one, name) for name in KEY)
+def _key(series: Series) -> Key:
+    parts: tuple[Any, ...] = tuple(getattr(series, name) for name in KEY)
     return tuple(storable(str(part)) if isinstance(part, str) else part for part in parts)
 
 
-def _measurements(one: Series) -> "Iterator[Measurement]":
+def _measurements(series: Series) -> "Iterator[Measurement]":
     """Yield the samples one by one: series rarely grow after they were stored."""
-    key = {name: getattr(one, name) for name in KEY}
-    changes = dict(one.units)
-    unit = one.unit
-    for ordinal, value in enumerate(one.values.tolist()):
+    key = {name: getattr(series, name) for name in KEY}
+    changes = dict(series.units)
+    unit = series.unit
+    for ordinal, value in enumerate(series.values.tolist()):
         unit = changes.get(ordinal, unit)
         yield Measurement(
             **key,
             ordinal=ordinal,
             value=value,
             unit=unit,
-            epoch=int(one.epoch[ordinal]),
-            iteration=int(one.iteration[ordinal]),
-            source=one.source,
-            offset=int(one.offset[ordinal]),
+            epoch=int(series.epoch[ordinal]),
+            iteration=int(series.iteration[ordinal]),
+            source=series.source,
+            offset=int(series.offset[ordinal]),
         )

@@ -21,13 +21,14 @@ import numpy as np
 import numpy.typing as npt
 
 from tipcflow.domain import Series
-from tipcflow.store.series.packing import Packed, summary, text_of
+from tipcflow.store.series.packing import Packed, chosen_of, summary, text_of
 from tipcflow.store.types import storable
 
 # Shorter series remain rows of JSON, which SQL can read one by one (view `measurements`).
 LONG = 2000
 _DECIMALS = (0, 1, 2, 3, 4, 5, 6, 8)
 _PROBE = 512
+_BLOCK = 1 << 16
 _INTEGERS = ("<i1", "<i2", "<i4", "<i8")
 _INFINITE = {math.inf: "Infinity", -math.inf: "-Infinity"}
 Floats = npt.NDArray[np.float64]
@@ -46,21 +47,13 @@ class Columns:
     units: tuple[tuple[int, str], ...]
     source: str
 
-    @property
-    def not_finite(self) -> list[int]:
-        """Return the ordinals of nan and inf."""
-        found: list[int] = np.flatnonzero(~np.isfinite(self.values)).tolist()
-        return found
-
-    def rows(self, chosen: Sequence[int] | None = None) -> Iterator[list[Any]]:
-        """Yield rows in the form of packing.py, with unit and source: all, or those of these ordinals."""
-        numbers = range(len(self.values)) if chosen is None else chosen
-        at = slice(None) if chosen is None else np.asarray(chosen, dtype=np.intp)
-        columns = [column[at].tolist() for column in (self.values, self.epoch, self.iteration, self.offset)]
+    def rows(self) -> Iterator[list[Any]]:
+        """Yield rows in the form of packing.py, with unit and source."""
+        columns = [column.tolist() for column in (self.values, self.epoch, self.iteration, self.offset)]
         starts = [start for start, _ in self.units]
-        several = np.searchsorted(starts, np.asarray(numbers), side="right").tolist()
-        for number, value, epoch, iteration, offset, unit in zip(numbers, *columns, several, strict=True):
-            yield [number, _told(value), epoch, iteration, offset, self.units[unit - 1][1], self.source]
+        segments = np.searchsorted(starts, np.arange(len(self.values)), side="right").tolist()
+        for number, (value, *place, unit) in enumerate(zip(*columns, segments, strict=True)):
+            yield [number, _encoded(value), *place, self.units[unit - 1][1], self.source]
 
 
 class Places:
@@ -73,27 +66,35 @@ class Places:
     def texts(self, name: str, column: Array) -> list[str]:
         """Return the packed column; it is packed again only if it differs from that of the last series."""
         known = self._last.get(name)
-        if known is None or not np.array_equal(known[0], column):
+        if known is None or not (known[0] is column or np.array_equal(known[0], column)):
             known = self._last[name] = (column, _differences(column))
         return known[1]
 
 
-def pack_series(one: Series, places: Places | None = None) -> tuple[str, tuple[Any, ...]]:
+def pack_series(series: Series, places: Places | None = None) -> tuple[str, tuple[Any, ...]]:
     """Return the text of a series and the columns of SUMMARY.
 
     Args:
         places: shared by consecutive series of a log.
     """
-    units = ((0, storable(one.unit)), *((start, storable(unit)) for start, unit in one.units))
-    if len(one) <= LONG:
-        columns = (one.values.tolist(), one.epoch.tolist(), one.iteration.tolist(), one.offset.tolist())
-        rows: Packed = [[number, _told(row[0]), *row[1:]] for number, row in enumerate(zip(*columns, strict=True))]
+    units = ((0, storable(series.unit)), *((start, storable(unit)) for start, unit in series.units))
+    if len(series) <= LONG:
+        columns = (
+            series.values.tolist(),
+            series.epoch.tolist(),
+            series.iteration.tolist(),
+            series.offset.tolist(),
+        )
+        rows: Packed = [
+            [number, _encoded(row[0]), *row[1:]] for number, row in enumerate(zip(*columns, strict=True))
+        ]
         ends = [*(start for start, _ in units[1:]), len(rows)]
         for (start, unit), end in zip(units, ends, strict=True):
             if unit != units[0][1]:
-                rows[start:end] = [[*row, unit, storable(one.source)] for row in rows[start:end]]
+                rows[start:end] = [[*row, unit, storable(series.source)] for row in rows[start:end]]
         return text_of(rows), summary(rows)
-    return _text(one, units, places or Places()), _summary(one.values)
+    facts = _summary(series.values)  # first: its sorted copy is gone before the text is made
+    return _text(series, units, places or Places()), facts
 
 
 def columns_of(row: Sequence[Any]) -> Columns:
@@ -104,22 +105,55 @@ def columns_of(row: Sequence[Any]) -> Columns:
     return Columns(_floats(packed["value"]), epoch, iteration, offset, units, str(row[6]))
 
 
-def _told(value: float) -> float | str | None:
+def floats_of(row: Sequence[Any]) -> list[float]:
+    """Unpack the values only."""
+    values: list[float] = _floats(row[7]["value"]).tolist()
+    return values
+
+
+def some_rows(row: Sequence[Any], most: int) -> Iterator[list[Any]]:
+    """Yield a sample of a packed series like `Columns.rows`: at most `most` + 1, and as many that are not finite.
+
+    One column after the other is unpacked: a long series takes 8 bytes per sample instead of 32.
+    """
+    packed = row[7]
+    values = _floats(packed["value"])
+    chosen = np.asarray(chosen_of(len(values), np.flatnonzero(~np.isfinite(values)).tolist(), most), dtype=np.intp)
+    values = values[chosen]
+    places = [_summed(packed[name])[chosen] for name in ("epoch", "iteration", "offset")]
+    units = tuple((int(start), str(unit)) for start, unit in packed["units"])
+    segments = np.searchsorted([start for start, _ in units], chosen, side="right").tolist()
+    columns = [column.tolist() for column in (chosen, values, *places)]
+    for number, value, epoch, iteration, offset, unit in zip(*columns, segments, strict=True):
+        yield [number, _encoded(value), epoch, iteration, offset, units[unit - 1][1], str(row[6])]
+
+
+def _encoded(value: float) -> float | str | None:
     return value if math.isfinite(value) else _INFINITE.get(value)
 
 
-def _text(one: Series, units: Sequence[tuple[int, str]], places: Places) -> str:
-    last = len(one) - 1
-    head = [last, _told(float(one.values[-1])), int(one.epoch[-1]), int(one.iteration[-1]), int(one.offset[-1])]
-    packed = {"n": len(one), "units": units}
-    row = [*head, units[-1][1], storable(one.source), packed]
+def _text(series: Series, units: Sequence[tuple[int, str]], places: Places) -> str:
+    last = len(series) - 1
+    head = [
+        last,
+        _encoded(float(series.values[-1])),
+        int(series.epoch[-1]),
+        int(series.iteration[-1]),
+        int(series.offset[-1]),
+    ]
+    packed = {"n": len(series), "units": units}
+    row = [*head, units[-1][1], storable(series.source), packed]
     # The columns are joined by hand: Base64 needs no escapes, and an encoder would search for them.
-    texts = [f'"value":"{_packed_floats(one.values)}"']
+    # One join of all pieces: each column is megabytes long, and a copy of it would be, too.
+    pieces = [json.dumps([row], separators=(",", ":"), allow_nan=False)[: -len("}]]")], ',"value":"']
+    pieces += [_packed_floats(series.values), '"']
     for name in ("epoch", "iteration", "offset"):
-        texts.append(
-            f'"{name}":[' + ",".join(f'"{text}"' for text in places.texts(name, getattr(one, name))) + "]"
-        )
-    return json.dumps([row], separators=(",", ":"), allow_nan=False)[: -len("}]]")] + f",{','.join(texts)}}}]]"
+        pieces.append(f',"{name}":[')
+        for number, text in enumerate(places.texts(name, getattr(series, name))):
+            pieces += [',"' if number else '"', text, '"']
+        pieces.append("]")
+    pieces.append("}]]")
+    return "".join(pieces)
 
 
 def _base64(array: Array, kind: str) -> str:
@@ -145,13 +179,18 @@ def _packed_floats(values: Floats) -> str:
 
 def _scaled(values: Floats, scale: float) -> Ints | None:
     """Return the values as integers that give exactly these values after division by `scale`; None if inexact."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        scaled = np.rint(values * scale)
-        if not (np.abs(scaled) < 2**53).all():  # also false for nan
-            return None
-        whole = scaled.astype(np.int64)
-        again = whole / scale
-    return whole if (again.view(np.int64) == values.view(np.int64)).all() else None
+    whole = np.empty(len(values), np.int64)
+    for start in range(0, len(values), _BLOCK):  # the temporary arrays of a whole series would be large
+        part = values[start : start + _BLOCK]
+        with np.errstate(over="ignore", invalid="ignore"):
+            scaled = np.rint(part * scale)
+            if not (np.abs(scaled) < 2**53).all():  # also false for nan
+                return None
+            integers = scaled.astype(np.int64)
+            if not ((integers / scale).view(np.int64) == part.view(np.int64)).all():
+                return None
+        whole[start : start + _BLOCK] = integers
+    return whole
 
 
 def _floats(text: str) -> Floats:
@@ -184,7 +223,7 @@ def _summed(packed: Sequence[str]) -> Ints:
     steps = _unpacked(packed[0])[0].astype(np.int64)
     if len(packed) > 1:
         steps = np.repeat(steps, _unpacked(packed[1])[0])
-    return np.cumsum(steps)
+    return np.cumsum(steps, out=steps)
 
 
 def _summary(values: Floats) -> tuple[Any, ...]:

@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING, Any
 
-from tipcflow.domain import Measurement, Phase
-from tipcflow.store.series.measurements import MeasurementsMixin
-from tipcflow.store.series.summaries import Asked, SummariesMixin
-from tipcflow.store.steps import StepsMixin
+from tipcflow.domain import Measurement, MetricKey, Phase
+from tipcflow.store.run.steps import Steps
+from tipcflow.store.series.measurements import Measurements
+from tipcflow.store.series.summaries import Summaries, SummaryQuery
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -25,8 +25,11 @@ _PROCESS = {
 }
 
 
-class FramesMixin(StepsMixin, MeasurementsMixin, SummariesMixin):
+class Frames:
     """Read-only queries that return DataFrames."""
+
+    def __init__(self, steps: Steps, measurements: Measurements, summaries: Summaries) -> None:
+        self._steps, self._measurements, self._summaries = steps, measurements, summaries
 
     def history(
         self,
@@ -55,30 +58,33 @@ class FramesMixin(StepsMixin, MeasurementsMixin, SummariesMixin):
                 the finite samples), rolled_up (percentiles are then those of the processes' medians). Covers
                 the last attempt of each step.
         """
-        asked = Asked(chain, step, metric, environment, leg, str(phase), mode, since)
+        query = SummaryQuery(chain, step, metric, environment, leg, str(phase), mode, since)
         names = _PROCESS if each else _HISTORY
-        rows = [{name: row[kept] for name, kept in names.items()} for row in self.history_rows(asked, each=each)]
+        rows = [
+            {name: row[column] for name, column in names.items()}
+            for row in self._summaries.history_rows(query, each=each)
+        ]
         return _frame(rows, list(names), time="at")
 
     def samples(self, run_id: str) -> "DataFrame":
         """Return all measurements of a run, including all attempts: one row each, with the fields of
         `Measurement`.
 
-        A row with `stands_for` above 1 is the median of samples that were rolled up (`Store.measurements`).
+        A row with `stands_for` above 1 is the median of samples that were rolled up (`Measurements.of`).
         """
-        rows = [dict(item) | {"phase": item.phase.value} for item in self.measurements(run_id)]
+        rows = [dict(item) | {"phase": item.phase.value} for item in self._measurements.of(run_id)]
         return _frame(rows, list(Measurement.model_fields))
 
     def legs(self, run_id: str) -> "DataFrame":
         """Return the inference legs of a run, in the plan's order: step, leg, status, reason, node, exit_code,
         duration_s (NaN if the leg never started), and the median of every metric that any leg of the run
         has."""
-        medians = self.leg_medians(run_id)
-        metrics = sorted({metric for _, _, metric in medians})
+        medians = self._summaries.leg_medians(run_id)
+        metrics = sorted({key.metric for key in medians})
         rows = [
             {name: row[name] for name in _LEGS}
-            | {metric: medians.get((row["step"], row["leg"], metric)) for metric in metrics}
-            for row in self._last_legs(run_id).values()
+            | {metric: medians.get(MetricKey(row["step"], row["leg"], metric)) for metric in metrics}
+            for row in self._steps.last_legs(run_id).values()
         ]
         return _frame(rows, [*_LEGS, *metrics])
 

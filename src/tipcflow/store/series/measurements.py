@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Select, select, update
 from sqlalchemy.exc import DBAPIError
 
 from tipcflow.domain import Measurement
-from tipcflow.store.base import StoreBase
+from tipcflow.store.base import Part
 from tipcflow.store.schema import series
 from tipcflow.store.series.packing import SUMMARY, pack, packed_of, summary, text_of, unpack
 from tipcflow.store.types import storable
@@ -27,10 +27,10 @@ Known = Mapping[str, Any]
 _key = attrgetter(*KEY)
 
 
-class MeasurementsMixin(StoreBase):
+class Measurements(Part):
     """Table series."""
 
-    def add_measurements(self, items: Iterable[Measurement]) -> int:
+    def add(self, items: Iterable[Measurement]) -> int:
         """Store measurements, all of them or none; measurements whose key is already stored are unchanged.
 
         Concurrent calls for the same run wait for each other, so that two calls with the same measurements
@@ -49,16 +49,16 @@ class MeasurementsMixin(StoreBase):
         with self._write() as connection:
             lock_runs(connection, {key[0] for key in groups})
             known = known_series(connection, {key[:2] for key in groups})
-            fresh = [_row(key, found) for key, found in groups.items() if key not in known]
+            fresh = [_row(key, group) for key, group in groups.items() if key not in known]
             for start in range(0, len(fresh), BATCH):
                 insert(connection, fresh[start : start + BATCH])
             added = sum(int(row[_N]) for row in fresh)
-            for key, found in groups.items():
+            for key, group in groups.items():
                 if key in known:
-                    added += extend(connection, key, found, known[key])
+                    added += extend(connection, key, group, known[key])
         return added
 
-    def measurements(
+    def of(
         self,
         run_id: str,
         *,
@@ -95,47 +95,47 @@ def measurements_of(connection: Connection, query: Select[Any], most: int = 0) -
         most: limit for all series together; the longest series are thinned (`packing.unpack`); 0: no limit.
     """
     counts = connection.execute(query.with_only_columns(series.c.n)).scalars().all() if most else []
-    each = _most_each(counts, most)
+    limit = limit_of_each(counts, most)
     # Texts of long series are not held in memory together.
-    how: dict[str, Any] = {"yield_per": 2} if each else {}
+    how: dict[str, Any] = {"yield_per": 2} if limit else {}
     ordered = query.order_by(*(series.c[name] for name in KEY))
     rows = connection.execute(ordered, execution_options=how).mappings()
-    return [item for row in rows for item in unpack(dict(row), each)]
+    return [item for row in rows for item in unpack(dict(row), limit)]
 
 
-def _most_each(counts: Sequence[int], most: int) -> int:
+def limit_of_each(counts: Sequence[int], most: int) -> int:
     """Return how many samples of one series may be read, so that all series together have about `most`; 0 for
     all."""
     if sum(counts) <= most:
         return 0
-    each = LEAST
-    while sum(min(count, 2 * each) for count in counts) <= most:
-        each *= 2
-    return each
+    limit = LEAST
+    while sum(min(count, 2 * limit) for count in counts) <= most:
+        limit *= 2
+    return limit
 
 
 def _grouped(items: Iterable[Measurement]) -> Groups:
     """Group by series, with keys in the databases' form."""
-    asked: Groups = {}
+    unconverted: Groups = {}
     for item in items:
         key = _key(item)
-        if (found := asked.get(key)) is None:
-            asked[key] = found = []
-        found.append(item)
-    kept: dict[Any, Any] = {}
+        if (group := unconverted.get(key)) is None:
+            unconverted[key] = group = []
+        group.append(item)
+    converted: dict[Any, Any] = {}
     groups: Groups = {}
-    for key, found in asked.items():
+    for key, group in unconverted.items():
         for part in key:
-            if part not in kept:
-                kept[part] = storable(str(part)) if isinstance(part, str) else part
-        groups.setdefault(tuple(kept[part] for part in key), []).extend(found)
+            if part not in converted:
+                converted[part] = storable(str(part)) if isinstance(part, str) else part
+        groups.setdefault(tuple(converted[part] for part in key), []).extend(group)
     return groups
 
 
-def _row(key: Key, found: list[Measurement]) -> Row:
+def _row(key: Key, group: list[Measurement]) -> Row:
     """Return a new series, in the order of the columns, in the drivers' form."""
-    unit, source = found[0].unit, found[0].source
-    packed = pack(found, unit, source)
+    unit, source = group[0].unit, group[0].source
+    packed = pack(group, unit, source)
     return (*key, storable(unit), storable(source), *summary(packed), text_of(packed))
 
 
@@ -149,30 +149,30 @@ def lock_runs(connection: Connection, runs: set[str]) -> None:
 def known_series(connection: Connection, steps: set[tuple[str, str]]) -> dict[Key, Known]:
     """Return the stored series of these (run, step)."""
     query = _KNOWN.replace("?", "%s") if connection.dialect.name == "postgresql" else _KNOWN
-    found: dict[Key, Known] = {}
+    stored: dict[Key, Known] = {}
     for step in sorted(steps):
         for row in connection.exec_driver_sql(query, step):
-            found[tuple(row[: len(KEY)])] = dict(zip(_FOUND, row, strict=True))
-    return found
+            stored[tuple(row[: len(KEY)])] = dict(zip(_FOUND, row, strict=True))
+    return stored
 
 
-def extend(connection: Connection, key: Key, found: list[Measurement], known: Known) -> int:
+def extend(connection: Connection, key: Key, items: list[Measurement], known: Known) -> int:
     """Add the new samples to a series; return their number."""
     whole = known["last_ordinal"] == known["n"] - 1
-    if whole and all(0 <= item.ordinal <= known["last_ordinal"] for item in found):
+    if whole and all(0 <= item.ordinal <= known["last_ordinal"] for item in items):
         return 0
     if known["rolled_up_at"] is not None:
         raise ValueError(
             f"the samples of {known['metric']} of run {known['run']} were rolled up: none can be added"
         )
-    mine = [series.c[name] == part for name, part in zip(KEY, key, strict=True)]
-    before = packed_of(connection.execute(select(series.c.samples).where(*mine)).scalar_one())
+    conditions = [series.c[name] == part for name, part in zip(KEY, key, strict=True)]
+    before = packed_of(connection.execute(select(series.c.samples).where(*conditions)).scalar_one())
     there = {row[0] for row in before}
-    new = [row for row in pack(found, known["unit"], known["source"]) if row[0] not in there]
+    new = [row for row in pack(items, known["unit"], known["source"]) if row[0] not in there]
     if new:
         packed = sorted([*before, *new], key=lambda row: row[0])
         fields: Mapping[str, Any] = dict(zip(SUMMARY, summary(packed), strict=True))
-        connection.execute(update(series).where(*mine).values(**fields, samples=text_of(packed)))
+        connection.execute(update(series).where(*conditions).values(**fields, samples=text_of(packed)))
     return len(new)
 
 

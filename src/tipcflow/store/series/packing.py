@@ -40,18 +40,18 @@ def pack(items: Iterable[Measurement], unit: str, source: str) -> Packed:
     Raises:
         ValueError: an ordinal is negative, or a value is not a raw sample.
     """
-    several = list(items)
-    if set(map(_OWN, several)) == {(unit, source, 1)}:
-        rows: Packed = list(map(_ROW, several))
+    measurements = list(items)
+    if set(map(_OWN, measurements)) == {(unit, source, 1)}:
+        rows: Packed = list(map(_ROW, measurements))
         if [row[0] for row in rows] == list(range(len(rows))) and all(isfinite(row[1]) for row in rows):
             return rows
-    return _packed_one_by_one(several, unit, source)
+    return _packed_one_by_one(measurements, unit, source)
 
 
 def _packed_one_by_one(items: Iterable[Measurement], unit: str, source: str) -> Packed:
     """The same for the exceptional series; nearly all series start at 0, have no gaps, are all finite, and are
     from one log."""
-    found: dict[int, Sequence[Any]] = {}
+    rows: dict[int, Sequence[Any]] = {}
     for item in items:
         if item.ordinal < 0 or item.stands_for != 1:
             raise ValueError(f"{item.metric}: an ordinal counts from 0, and only raw samples are stored")
@@ -59,8 +59,8 @@ def _packed_one_by_one(items: Iterable[Measurement], unit: str, source: str) -> 
         row[1] = row[1] if isfinite(row[1]) else _INFINITE.get(row[1])
         if item.unit != unit or item.source != source:
             row += [storable(item.unit), storable(item.source)]
-        found.setdefault(item.ordinal, row)
-    return [found[ordinal] for ordinal in sorted(found)]
+        rows.setdefault(item.ordinal, row)
+    return [rows[ordinal] for ordinal in sorted(rows)]
 
 
 def text_of(packed: Packed) -> str:
@@ -83,20 +83,24 @@ def is_long(packed: Packed) -> bool:
     return len(packed) == 1 and len(packed[0]) > _ROW_LENGTH
 
 
-def value_of(told: float | str | None) -> float:
+def value_of(encoded: float | str | None) -> float:
     """Convert a value from its JSON form."""
-    return math.nan if told is None else float(told)
+    return math.nan if encoded is None else float(encoded)
 
 
 def values_of(text: str) -> list[float]:
     """Return the values of a series in order, including nan and inf."""
     packed: Packed = json.loads(text)
     if is_long(packed):
-        from tipcflow.store.series.columns import columns_of
+        from tipcflow.store.series.columns import floats_of
 
-        values: list[float] = columns_of(packed[0]).values.tolist()
-        return values
+        return floats_of(packed[0])
     return [value_of(row[1]) for row in packed]
+
+
+def some_values(text: str, most: int) -> list[float]:
+    """Return the values of a series in order, all or some (`unpack`), including nan and inf."""
+    return [value_of(row[1]) for row in _some(text, most)] if most else values_of(text)
 
 
 def summary(packed: Packed) -> tuple[Any, ...]:
@@ -104,8 +108,8 @@ def summary(packed: Packed) -> tuple[Any, ...]:
     percentile (linear interpolation), minimum and maximum; None if a series has none. `last` may be nan or
     inf."""
     values = sorted(row[1] for row in packed if isinstance(row[1], int | float))
-    told = packed[-1][1]
-    last = None if told is None else value_of(told)
+    encoded = packed[-1][1]
+    last = None if encoded is None else value_of(encoded)
     head = (len(packed), packed[-1][0], len(values))
     if not values:
         return (*head, None, None, None, None, None, None, last)
@@ -118,18 +122,17 @@ def _some(text: str, most: int) -> Iterable[Sequence[Any]]:
     """Yield the rows of a series, all or some (`unpack`)."""
     packed: Packed = json.loads(text)
     if is_long(packed):
-        from tipcflow.store.series.columns import columns_of
+        from tipcflow.store.series.columns import columns_of, some_rows
 
-        columns = columns_of(packed[0])
-        n = len(columns.values)
-        return columns.rows(_chosen(n, columns.not_finite, most)) if most and n > most else columns.rows()
+        return some_rows(packed[0], most) if 0 < most < packed[0][7]["n"] else columns_of(packed[0]).rows()
     if not most or len(packed) <= most:
         return packed
     broken = [number for number, row in enumerate(packed) if not isinstance(row[1], int | float)]
-    return [packed[number] for number in _chosen(len(packed), broken, most)]
+    return [packed[number] for number in chosen_of(len(packed), broken, most)]
 
 
-def _chosen(n: int, broken: Sequence[int], most: int) -> Sequence[int]:
+def chosen_of(n: int, broken: Sequence[int], most: int) -> Sequence[int]:
+    """Return the ordinals that represent n samples (`spread`), with some of those that are not finite."""
     return sorted({*spread(n, most), *broken[:most]})
 
 
@@ -175,14 +178,14 @@ def unpack(row: Mapping[str, Any], most: int = 0) -> Iterator[Measurement]:
             value = math.nan if row["last"] is None else row["last"]
             yield Measurement(**key, ordinal=row["last_ordinal"], value=value, unit=unit, source=source)
         return
-    for ordinal, told, epoch, iteration, offset, *own in _some(row["samples"], most):
+    for ordinal, encoded, epoch, iteration, offset, *own in _some(row["samples"], most):
         # Measurements were validated before they were stored; a field set for each would double the memory.
         yield Measurement.model_construct(
             _FIELDS,
             **key,
             stands_for=1,
             ordinal=ordinal,
-            value=value_of(told),
+            value=value_of(encoded),
             unit=own[0] if own else unit,
             epoch=epoch,
             iteration=iteration,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import exists, func, select, update
 
-from tipcflow.store.base import StoreBase
+from tipcflow.store.base import Part
 from tipcflow.store.schema import runs, series
 from tipcflow.store.series.packing import KEPT
 
@@ -24,10 +24,10 @@ class RolledUp:
     samples: int = 0
 
 
-class RollupMixin(StoreBase):
+class Rollup(Part):
     """Table series."""
 
-    def roll_up(self, *, older_than_s: float = RAW_SAMPLES_DAYS * DAY_S, now: float | None = None) -> RolledUp:
+    def apply(self, *, older_than_s: float = RAW_SAMPLES_DAYS * DAY_S, now: float | None = None) -> RolledUp:
         """Reduce the series of old runs to n, mean, median, p10, p90, smallest, largest and last.
 
         Short series stay unchanged, because their summary would not be smaller. So do runs without a status. Uses
@@ -43,18 +43,16 @@ class RollupMixin(StoreBase):
         for run in self._rollable(at - older_than_s):
             with self._write() as connection:
                 # Also locks the rows: of two concurrent calls, the second finds none.
-                mine = (series.c.run == run, series.c.samples.is_not(None), series.c.n > KEPT)
-                held = select(series.c.n).where(*mine).with_for_update()
+                conditions = (series.c.run == run, series.c.samples.is_not(None), series.c.n > KEPT)
+                held = select(series.c.n).where(*conditions).with_for_update()
                 counts = connection.execute(held).scalars().all()
                 if counts:
-                    connection.execute(update(series).where(*mine).values(samples=None, rolled_up_at=at))
+                    connection.execute(update(series).where(*conditions).values(samples=None, rolled_up_at=at))
                     done = RolledUp(done.runs + 1, done.series + len(counts), done.samples + sum(counts))
         return done
 
-    def would_roll_up(
-        self, *, older_than_s: float = RAW_SAMPLES_DAYS * DAY_S, now: float | None = None
-    ) -> RolledUp:
-        """Return what `roll_up` would reduce, without changes."""
+    def preview(self, *, older_than_s: float = RAW_SAMPLES_DAYS * DAY_S, now: float | None = None) -> RolledUp:
+        """Return what `apply` would reduce, without changes."""
         at = time.time() if now is None else now
         query = (
             select(func.count(series.c.run.distinct()), func.count(), func.coalesce(func.sum(series.c.n), 0))

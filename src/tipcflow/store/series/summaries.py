@@ -8,7 +8,8 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Select, and_, func, or_, select
 
-from tipcflow.store.base import StoreBase
+from tipcflow.domain import MetricKey
+from tipcflow.store.base import Part
 from tipcflow.store.schema import attempts, runs, series
 from tipcflow.store.series.packing import percentile, values_of
 
@@ -18,7 +19,7 @@ _STATISTICS = ("mean", "median", "p10", "p90", "lowest", "highest")
 
 
 @dataclass(frozen=True)
-class Asked:
+class SummaryQuery:
     """Filter of a history; '' or None matches any value.
 
     Attributes:
@@ -37,26 +38,21 @@ class Asked:
     since: float | None = None
 
 
-class SummariesMixin(StoreBase):
+class Summaries(Part):
     """Reads table series through its summaries."""
 
-    def leg_medians(self, run_id: str) -> dict[tuple[str, str, str], float]:
-        """Return (step, leg, metric) -> median over the samples of the step's last attempt; nan and inf are
+    def leg_medians(self, run_id: str) -> dict[MetricKey, float]:
+        """Return key -> median over the samples of the step's last attempt; nan and inf are
         excluded."""
         columns = [series.c[name] for name in ("step", "leg", "metric", "finite", *_STATISTICS, "samples")]
         query = last_attempts(select(*columns), run_id).where(series.c.leg != "", series.c.finite > 0)
-        found: dict[tuple[str, str, str], list[Mapping[str, Any]]] = {}
+        rows_by_key: dict[MetricKey, list[Mapping[str, Any]]] = {}
         with self._read() as connection:
             for row in connection.execute(query).mappings():
-                found.setdefault((row["step"], row["leg"], row["metric"]), []).append(dict(row))
-        return {key: pooled(several)["median"] for key, several in found.items()}
+                rows_by_key.setdefault(MetricKey(row["step"], row["leg"], row["metric"]), []).append(dict(row))
+        return {key: pooled(rows)["median"] for key, rows in rows_by_key.items()}
 
-    def chains(self) -> list[str]:
-        """Return the names of all chains with runs, sorted."""
-        with self._read() as connection:
-            return sorted(connection.execute(select(runs.c.chain).distinct()).scalars())
-
-    def history_rows(self, asked: Asked, *, each: bool = False) -> list[dict[str, Any]]:
+    def history_rows(self, wanted: SummaryQuery, *, each: bool = False) -> list[dict[str, Any]]:
         """Return a metric in each run of a chain, oldest run first: one row per run, step, leg and phase.
 
         Args:
@@ -65,7 +61,7 @@ class SummariesMixin(StoreBase):
         own = [runs.c[name] for name in _OF_RUN]
         columns = [series.c[name] for name in (*_OF_SERIES, *_STATISTICS, "rolled_up_at")]
         raw = [] if each else [series.c.samples]
-        query = select(*own, *columns, *raw).join(series, series.c.run == runs.c.id).where(*_match(asked))
+        query = select(*own, *columns, *raw).join(series, series.c.run == runs.c.id).where(*_match(wanted))
         order = (
             runs.c.created_at,
             runs.c.id,
@@ -84,68 +80,68 @@ def last_attempts(query: Select[Any], run_id: str) -> Select[Any]:
     return query.join(own, same).where(series.c.run == run_id)
 
 
-def pooled(several: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+def pooled(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     """Pool several series: the statistics over all their finite samples.
 
     If samples were rolled up, the percentiles are those of the series' medians, each weighted by its number
     of samples; all other statistics are exact.
     """
-    known = [one for one in several if one["finite"]]
-    if not known:
+    finite = [row for row in rows if row["finite"]]
+    if not finite:
         return dict.fromkeys(_STATISTICS, math.nan)
-    if len(known) == 1:
-        return {name: known[0][name] for name in _STATISTICS}
+    if len(finite) == 1:
+        return {name: finite[0][name] for name in _STATISTICS}
     values: list[float] = []
-    for one in known:
-        raw = one["samples"]
-        values += [one["median"]] * one["finite"] if raw is None else filter(math.isfinite, values_of(raw))
+    for row in finite:
+        raw = row["samples"]
+        values += [row["median"]] * row["finite"] if raw is None else filter(math.isfinite, values_of(raw))
     values.sort()
-    count = sum(one["finite"] for one in known)
+    count = sum(row["finite"] for row in finite)
     return {
-        "mean": sum(one["mean"] * one["finite"] for one in known) / count,
+        "mean": sum(row["mean"] * row["finite"] for row in finite) / count,
         "median": median(values),
         "p10": percentile(values, 0.1),
         "p90": percentile(values, 0.9),
-        "lowest": min(one["lowest"] for one in known),
-        "highest": max(one["highest"] for one in known),
+        "lowest": min(row["lowest"] for row in finite),
+        "highest": max(row["highest"] for row in finite),
     }
 
 
-def _match(asked: Asked) -> list[ColumnElement[bool]]:
+def _match(query: SummaryQuery) -> list[ColumnElement[bool]]:
     later = attempts.alias()
     last = select(func.max(later.c.attempt)).where(later.c.run == series.c.run, later.c.step == series.c.step)
-    found = [
-        runs.c.chain == asked.chain,
-        series.c.metric == asked.metric,
-        or_(series.c.step == asked.step, series.c.step.endswith(f"/{asked.step}", autoescape=True)),
+    conditions = [
+        runs.c.chain == query.chain,
+        series.c.metric == query.metric,
+        or_(series.c.step == query.step, series.c.step.endswith(f"/{query.step}", autoescape=True)),
         series.c.attempt == last.scalar_subquery(),
     ]
-    if asked.environment:
+    if query.environment:
         # A class contains a slash, a word of a class does not.
-        whole = "/" in asked.environment
+        whole = "/" in query.environment
         own = runs.c.environment
-        found.append(own == asked.environment if whole else own.icontains(asked.environment, autoescape=True))
-    if asked.leg is not None:
-        found.append(series.c.leg == asked.leg)
-    if asked.phase:
-        found.append(series.c.phase == asked.phase)
-    if asked.mode:
-        found.append(runs.c.mode == asked.mode)
-    if asked.since is not None:
-        found.append(runs.c.created_at >= asked.since)
-    return found
+        conditions.append(own == query.environment if whole else own.icontains(query.environment, autoescape=True))
+    if query.leg is not None:
+        conditions.append(series.c.leg == query.leg)
+    if query.phase:
+        conditions.append(series.c.phase == query.phase)
+    if query.mode:
+        conditions.append(runs.c.mode == query.mode)
+    if query.since is not None:
+        conditions.append(runs.c.created_at >= query.since)
+    return conditions
 
 
 def _by_run(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return one row per run, step, leg and phase."""
-    found: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for row in rows:
-        found.setdefault((row["id"], row["step"], row["leg"], row["phase"]), []).append(row)
-    return [_one(several) for several in found.values()]
+        groups.setdefault((row["id"], row["step"], row["leg"], row["phase"]), []).append(row)
+    return [_run_row(group) for group in groups.values()]
 
 
-def _one(several: list[dict[str, Any]]) -> dict[str, Any]:
-    shared = {name: several[0][name] for name in (*_OF_RUN, "step", "leg", "phase", "unit")}
-    counts = {"processes": len(several), "n": sum(one["n"] for one in several)}
-    rolled = any(one["rolled_up_at"] is not None for one in several)
-    return {**shared, **counts, **pooled(several), "rolled_up": rolled}
+def _run_row(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    shared = {name: rows[0][name] for name in (*_OF_RUN, "step", "leg", "phase", "unit")}
+    counts = {"processes": len(rows), "n": sum(row["n"] for row in rows)}
+    rolled = any(row["rolled_up_at"] is not None for row in rows)
+    return {**shared, **counts, **pooled(rows), "rolled_up": rolled}

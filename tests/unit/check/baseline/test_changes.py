@@ -6,10 +6,10 @@ from tipcflow.check import CheckContext, Confirmation
 from tipcflow.check.baseline.baseline import against_baseline
 from tipcflow.check.baseline.changes import changed_since
 from tipcflow.config.policy import Floors, Policy
-from tipcflow.domain import PastRun, Status
+from tipcflow.domain import MetricKey, PastRun, Status
 from tipcflow.domain.numbers.changes import Origin
 
-KEY = "v/train||batch_cost"
+KEY = MetricKey("v/train", "", "batch_cost")
 BEFORE = Origin(framework="paddlepaddle 3.3.0", suite_commit="a1b2c3d4e5", nodes=("alpha", "beta"))
 
 
@@ -49,4 +49,4 @@ def test_a_change_that_began_earlier_names_the_run_before_it_and_the_first_bad_o
     context = _context(build, past, 0.2)
     assert changed_since(KEY, build.facts(), context, 4) == "since run r3: framework 3.3.0 -> 3.3.9"
     assert changed_since(KEY, build.facts(), context, 6).startswith("since run r5: framework 3.3.0 -> 3.4.0")
-    assert changed_since("other||x", build.facts(), context) == ""
+    assert changed_since(MetricKey("other", "", "x"), build.facts(), context) == ""

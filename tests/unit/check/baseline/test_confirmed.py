@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tipcflow.check.baseline.comparison import Confirm, Question
+from tipcflow.check.baseline.comparison import BaselineComparison, Confirm
 from tipcflow.config.loader import load_yaml
 from tipcflow.config.policy import Policy
 from tipcflow.domain import Status
@@ -20,9 +20,10 @@ def judged(
     rules = SHIPPED[policy]
     rule = rules.rule_of(name)
     assert rule
-    return Question(name, value, past, rule, rules, Confirm(confirm, missing)).answer()
+    return BaselineComparison(name, value, past, rule, rules, Confirm(confirm, missing)).answer()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("runs", [5, 6, 7, 8, 10, 15, 16, 18, 20, 22, 24, 40])
 @pytest.mark.parametrize(
     ("policy", "name", "noise", "change"),

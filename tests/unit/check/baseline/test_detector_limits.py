@@ -7,15 +7,15 @@ from itertools import count
 from tipcflow.check.baseline.detector_limits import YEARS, gate_limits, gate_section
 from tipcflow.check.baseline.level import level_of
 from tipcflow.config.policy import Policy
-from tipcflow.domain import PastRun
+from tipcflow.domain import MetricKey, PastRun
 
 POLICY = Policy(name="p")
 
 
 def history(runs: int, numbers: int = 3) -> tuple[PastRun, ...]:
     source = random.Random(1)
-    names = [f"v/infer|leg{n}|inference_time" for n in range(numbers)]
-    still = {"v/train||epoch_time": 1.0, "v/eval||eval.top1": 0.7}
+    names = [MetricKey("v/infer", f"leg{n}", "inference_time") for n in range(numbers)]
+    still = {MetricKey("v/train", "", "epoch_time"): 1.0, MetricKey("v/eval", "", "eval.top1"): 0.7}
     return tuple(
         PastRun(run=f"r{at}", medians={name: 5 + source.gauss(0, 0.05) for name in names} | still)
         for at in range(runs)
@@ -52,7 +52,7 @@ def test_when_time_is_up_the_rest_is_said_to_be_cut() -> None:
     assert cut == [False, False, True, True, True]
     assert all(row["smallest"] is not None for row in made["numbers"]), "what costs no time is known all the same"
     assert [row["false_per_year"] is None for row in made["numbers"]] == cut
-    assert made["cut"] == "false alerts of 3 of 5 numbers were not counted: the 2.5 s for it were over"
+    assert made["cut"] == "false-alert rate unknown for 3 of 5 metrics (time limit 2.5 s)"
     assert made["false_per_year"] is not None
 
 
@@ -64,7 +64,7 @@ def test_many_numbers_share_the_time() -> None:
 
 def test_it_looks_at_the_runs_that_the_checks_look_at() -> None:
     """The last `history` runs of the level that a next run is compared with, by the number's own floor."""
-    key, source = "v/train||batch_cost", random.Random(3)
+    key, source = MetricKey("v/train", "", "batch_cost"), random.Random(3)
     values = [10 + source.gauss(0, 0.05) for _ in range(40)] + [5 + source.gauss(0, 0.02) for _ in range(14)]
     past = tuple(PastRun(run=f"r{at}", medians={key: value}) for at, value in enumerate(values))
     for runs in (30, 52):

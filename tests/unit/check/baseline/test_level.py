@@ -10,9 +10,9 @@ from tipcflow.check import CheckContext, Confirmation
 from tipcflow.check.baseline.baseline import against_baseline
 from tipcflow.config.loader import load_yaml
 from tipcflow.config.policy import Floors, Policy
-from tipcflow.domain import CheckResult, PastRun, Status
+from tipcflow.domain import CheckResult, MetricKey, PastRun, Status
 
-KEY = "v/train||batch_cost"
+KEY = MetricKey("v/train", "", "batch_cost")
 CONFIGS = Path(__file__).parents[4] / "configs" / "policies"
 
 
@@ -38,7 +38,7 @@ def test_a_usual_run_passes(build: ModuleType) -> None:
 def test_a_slow_run_is_a_question_first(build: ModuleType) -> None:
     result = judged(build, 0.055)
     assert (result.status, result.values["confirm"]) == (Status.UNCONFIRMED, True)
-    assert result.reason.endswith("would be noise: run again to confirm or refute it")
+    assert result.reason.endswith("limit 5.3%: run again to confirm or refute it")
 
 
 def test_the_confirm_run_decides(build: ModuleType) -> None:
@@ -52,9 +52,11 @@ def test_the_confirm_run_decides(build: ModuleType) -> None:
 
 
 def test_a_confirm_run_that_says_nothing_leaves_the_question(build: ModuleType) -> None:
-    result = judged(build, 0.055, confirmation=Confirmation(run="c1", medians={}, missing="has not ended in time"))
+    result = judged(
+        build, 0.055, confirmation=Confirmation(run="c1", medians={}, missing="did not finish before its deadline")
+    )
     assert result.status is Status.UNCONFIRMED
-    assert result.reason.endswith("not confirmed: the confirm run c1 has not ended in time")
+    assert result.reason.endswith("not confirmed: the confirm run c1 did not finish before its deadline")
 
 
 def test_two_slow_runs_confirm_each_other(build: ModuleType) -> None:

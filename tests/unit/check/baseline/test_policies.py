@@ -11,7 +11,7 @@ from tipcflow.check.numeric.reproducible import loss_reproducible
 from tipcflow.config.loader import load_yaml, parse_yaml
 from tipcflow.config.policy import Policy
 from tipcflow.config.references import References
-from tipcflow.domain import ConfigError, PastRun, Status, losses_of
+from tipcflow.domain import ConfigError, MetricKey, PastRun, Status, losses_of
 
 CONFIGS = Path(__file__).parents[4] / "configs"
 
@@ -39,8 +39,8 @@ def test_references(path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "line", "words"),
     [
-        ("name: x\nmetrics:\n  batchcost: {}\n", 3, "'batchcost' is no metric that can be judged"),
-        ("name: x\nmetrics:\n  lr: {}\n", 3, "'lr' is no metric that can be judged"),
+        ("name: x\nmetrics:\n  batchcost: {}\n", 3, "metric 'batchcost' cannot be evaluated"),
+        ("name: x\nmetrics:\n  lr: {}\n", 3, "metric 'lr' cannot be evaluated"),
         ("name: x\nmin_history: 1\n", 2, "greater than or equal to 2"),
         ("name: x\nfloors: {speed: 0}\n", 2, "greater than 0"),
         ("name: x\nfloor: {speed: 0.2}\n", 2, "not permitted"),
@@ -108,7 +108,7 @@ overrides:
     ],
 )
 def test_overrides_change_what_they_name(suite: str, model: str, floor: float, z: float, atol: float) -> None:
-    policy = parse_yaml(OVERRIDES, Policy, file="p.yaml").settled(suite, model)
+    policy = parse_yaml(OVERRIDES, Policy, file="p.yaml").for_model(suite, model)
     assert (policy.metrics["batch_cost"].floor, policy.z, policy.parity.atol) == (floor, z, atol)
     assert (policy.metrics["loss"].floor, policy.parity.rtol, policy.overrides) == (None, 1e-4, ())
 
@@ -117,7 +117,7 @@ def test_overrides_change_what_they_name(suite: str, model: str, floor: float, z
     ("wrong", "words"),
     [
         ("{nonsense: 1}", "override 1: nonsense: Extra inputs are not permitted"),
-        ("{metrics: {lr: {}}}", "'lr' is no metric that can be judged"),
+        ("{metrics: {lr: {}}}", "metric 'lr' cannot be evaluated"),
         ("{name: y}", "cannot set name"),
         ("{z: -1}", "override 1: z: Input should be greater than 0"),
     ],
@@ -146,8 +146,10 @@ def test_overrides_change_answers(
 ) -> None:
     """Per suite, per model and per metric: what a run is told, not only what the policy says."""
     whole = {"name": "x", "floors": {"speed": 0.1}, "overrides": [{"because": "so", **override}]}
-    policy = Policy.model_validate(whole).settled(suite, model)
-    past = tuple(PastRun(run=f"r{n}", medians={"v/train||batch_cost": 1 + n / 50}) for n in range(5))
+    policy = Policy.model_validate(whole).for_model(suite, model)
+    past = tuple(
+        PastRun(run=f"r{n}", medians={MetricKey("v/train", "", "batch_cost"): 1 + n / 50}) for n in (2, 0, 4, 1, 3)
+    )
     facts = build.facts(measurements=tuple(build.series((1.35,), "batch_cost")))
     (result,) = against_baseline(facts, CheckContext(policy=policy, history=past))
     assert result.status is status, result.reason
@@ -164,7 +166,7 @@ def test_reproducibility_is_exact_or_within_a_tolerance_by_model(build: ModuleTy
     nearly = {key: tuple(one * 1.001 for one in curve) for key, curve in losses_of(build.measurements()).items()}
     past = PastRun(run="r", seed=2026, framework="paddlepaddle 3.3.1", suite_sha256="12" * 32, losses=nearly)
     for model, status in (("resnet", Status.FAILED), ("gan_large", Status.PASS)):
-        context = CheckContext(policy=policy.settled("s", model), history=(past,), run=build.run())
+        context = CheckContext(policy=policy.for_model("s", model), history=(past,), run=build.run())
         assert loss_reproducible(build.facts(), context)[0].status is status
 
 

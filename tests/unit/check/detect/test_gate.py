@@ -117,7 +117,7 @@ def test_confirm_runs_are_looked_at_only_when_asked_for() -> None:
     for at, value in enumerate(values):
         gate.judge(at, value, lambda at=at: looked.append(at) or 100.0)
     assert 30 in looked
-    assert len(looked) == gate.asked < 5
+    assert len(looked) == gate.requests < 5
 
 
 @given(

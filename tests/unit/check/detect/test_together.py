@@ -11,6 +11,8 @@ from tipcflow.check.detect import Alert, Gate, Point, Series, judge_series
 from tipcflow.check.detect.together import moved_together
 from tipcflow.config.policy import DetectRule
 
+pytestmark = pytest.mark.slow
+
 PR = DetectRule(ask=2.2)
 
 
@@ -43,7 +45,7 @@ def before(series: Series, end: int) -> Series:
 
 
 def test_runs_of_others_say_nothing() -> None:
-    """The last run of one fleet and the first of the next are no neighbours."""
+    """The last run of one fleet and the first of the next are no neighbors."""
     first, second = fleet("x", {39: "bad"}, 1), fleet("y", {8: "other"}, 2)
     assert [sorted(one) for one in moved_together(second)] == [[8]] * 4
     assert moved_together(first + second) == moved_together(first) + moved_together(second)
@@ -51,7 +53,7 @@ def test_runs_of_others_say_nothing() -> None:
 
 
 def test_a_metric_that_misses_a_run_changes_no_order() -> None:
-    """The first series lacks the run in between: two slow runs on two nodes are no neighbours all the same."""
+    """The first series lacks the run in between: two slow runs on two nodes are no neighbors all the same."""
     slow = fleet("x", {20: "bad", 22: "other"}, 3, metrics=5)
     slow[0] = replace(slow[0], points=tuple(point for at, point in enumerate(slow[0].points) if at != 21))
     assert [sorted(one) for one in moved_together(slow)] == [[20], *[[20, 22]] * 4]

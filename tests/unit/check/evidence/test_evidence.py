@@ -19,6 +19,7 @@ from tipcflow.domain import (
     Facts,
     PastRun,
     Phase,
+    PrintedProgress,
     Source,
     Status,
     numbers_of,
@@ -111,7 +112,7 @@ def test_evidence_that_runs_kept_is_expected_again(build: ModuleType) -> None:
     found = tuple(sorted(found_in(build.facts(), Prints())))
     history = tuple(PastRun(run=f"r{n}", found=found) for n in range(5))
     pieces = expected(build.plan(), Prints(), history)
-    assert len({piece.id for piece in pieces}) == len(pieces)
+    assert len({piece.key for piece in pieces}) == len(pieces)
     predictions = [piece for piece in pieces if piece.kind is Evidence.PREDICTIONS]
     assert {piece.source for piece in predictions} == {Source.HISTORY}
     result = judged(build.facts(predictions={}), history=history)
@@ -131,7 +132,7 @@ def test_a_network_that_answers_the_same_for_every_image(build: ModuleType) -> N
     legs = {f"{build.INFER}/{leg}": scores for leg in (build.ON, build.OFF)}
     result = judged(build.facts(predictions=legs))
     assert result.status is FAILED
-    assert "all images have the same scores" in result.reason
+    assert "all images have identical scores" in result.reason
     alike = {"a.png": (0.9, 0.1), "b.png": (0.91, 0.09), "c.png": (0.92, 0.08)}
     assert judged(build.facts(predictions=dict.fromkeys(legs, alike))).status is PASS, "one class, other scores"
 
@@ -152,8 +153,8 @@ def silent(build: ModuleType, *ranks: tuple[str, int], world: int = 4) -> Facts:
         ([("alpha", 0)], ""),
         ([("alpha", 0), ("beta", 2)], ""),
         ([("alpha", 0), ("alpha", 1), ("beta", 2), ("beta", 3)], ""),
-        ([("alpha", 0), ("alpha", 1)], "rank 2 on node beta logged no iteration; 2 other ranks did"),
-        ([("alpha", 0), ("alpha", 1), ("beta", 2)], "rank 3 on node beta logged no iteration; 3 other ranks did"),
+        ([("alpha", 0), ("alpha", 1)], "rank 2 on node beta logged no iteration (logged by 2 other ranks)"),
+        ([("alpha", 0), ("alpha", 1), ("beta", 2)], "rank 3 on node beta logged no iteration (logged by 3 "),
         ([("alpha", 1)], "rank 0 on node alpha logged no iteration"),
     ],
 )
@@ -169,7 +170,22 @@ def test_a_rank_that_logs_iterations_without_a_loss(build: ModuleType) -> None:
     mute = [one for one in build.measurements() if one.rank != 1]
     speed = build.series((0.5,) * 8, "batch_cost", node="beta", rank=1)
     result = judged(build.facts(measurements=(*mute, *speed)))
-    assert (result.status, result.reason) == (FAILED, "rank 1 on node beta logged no loss; 1 other ranks did")
+    said = "rank 1 on node beta logged no loss (logged by 1 other ranks)"
+    assert (result.status, result.reason) == (FAILED, said)
+
+
+@pytest.mark.parametrize("trainer", ["pact_train", "fpgm_train"])
+def test_a_quantised_or_pruned_training_must_leave_what_any_training_must(build: ModuleType, trainer: str) -> None:
+    plan = build.plan()
+    (variant,) = plan.variants
+    slim = plan.model_copy(update={"variants": (variant.model_copy(update={"trainer": trainer}),)})
+    assert expected(slim, Prints()) == expected(plan, Prints())
+    mute = judge(build.facts(plan=slim, measurements=without(build, "loss")), CheckContext())
+    assert {one.check: one.status for one in mute}["loss.finite"] is FAILED
+    nan = (*without(build, "loss"), *build.series((math.nan,) * 8))
+    assert {one.check: one.status for one in judge(build.facts(plan=slim, measurements=nan), CheckContext())}[
+        "loss.finite"
+    ] is FAILED
 
 
 def trained(build: ModuleType, alpha: list[tuple[int, int]], beta: list[tuple[int, int]], **length: int) -> Facts:
@@ -238,6 +254,39 @@ def test_trained_as_declared(
     benchmark = trained(build, alpha, beta, **length)
     plan = benchmark.plan.model_copy(update={"mode": "benchmark_train"})
     assert judged(benchmark.model_copy(update={"plan": plan})).status is PASS
+
+
+@pytest.mark.parametrize(
+    ("alpha", "total", "missing"),
+    [
+        (places(1, 6), 10, "rank 0 on node alpha logged iterations up to 5 of 10 in the last epoch"),
+        (places(2, 9), 10, "logged iterations up to 8 of 10 in the last epoch"),
+        ([(-1, 10), (-1, 20), (-1, 30)], 100, "rank 0 on node alpha logged iterations up to 30 of 100"),
+        (places(1, 10), 10, ""),
+        (places(1, 10, every=4), 10, ""),
+        ([(-1, 50), (-1, 100)], 100, ""),
+        # One line per epoch does not show how often a line is printed.
+        ([(1, 0), (2, 0)], 10, ""),
+    ],
+)
+def test_a_training_reaches_the_number_of_iterations_that_it_prints(
+    build: ModuleType, alpha: list[tuple[int, int]], total: int, missing: str
+) -> None:
+    """All ranks leave early in the only epoch: neither peers nor earlier epochs show it."""
+    epochs = len({epoch for epoch, _ in alpha}) if alpha[0][0] >= 0 else 1
+    facts = trained(build, alpha, alpha, epochs=epochs)
+    printed = tuple(
+        PrintedProgress(node=node, rank=rank, iteration=alpha[-1][1], total=total)
+        for rank, node in enumerate(("alpha", "beta"))
+    )
+    result = judged(facts.model_copy(update={"progress": {build.TRAIN: printed}}))
+    assert (result.status is FAILED) is bool(missing), result.reason
+    assert missing in result.reason
+    # Another counter, and a training that a time limit or `max_iters` ends.
+    other = tuple(one.model_copy(update={"iteration": one.iteration + 500}) for one in printed)
+    assert judged(facts.model_copy(update={"progress": {build.TRAIN: other}})).status is PASS
+    limited = trained(build, alpha, alpha).model_copy(update={"progress": {build.TRAIN: printed}})
+    assert judged(limited).status is PASS
 
 
 def test_what_our_side_lost_is_not_the_models_fault(build: ModuleType) -> None:

@@ -1,4 +1,4 @@
-"""Training lines that earlier runs had and that are not recognised any more are no good news."""
+"""Training lines that earlier runs had and that are not recognized any more are no good news."""
 
 from types import ModuleType
 
@@ -32,7 +32,7 @@ def judged(build: ModuleType, now: LogLines, *before: LogLines, runs: int = 5) -
 def test_lines_that_moved(build: ModuleType, recognised: int, unknown: int, status: Status, gating: bool) -> None:
     (result,) = judged(build, LogLines(recognised=recognised, unknown=unknown))
     assert (result.status, result.gating, result.step) == (status, gating, build.TRAIN)
-    assert f"{recognised} of {recognised + unknown} log lines are recognised" in result.reason
+    assert f"{recognised} of {recognised + unknown} log lines are recognized" in result.reason
 
 
 def test_such_a_run_is_not_green(build: ModuleType) -> None:
@@ -41,7 +41,7 @@ def test_such_a_run_is_not_green(build: ModuleType) -> None:
     status, reason = verdict(facts, judge(facts, CheckContext(history=history)))
     assert status is Status.UNCONFIRMED
     assert (
-        "10 of 150 log lines are recognised (7%); each of the last 5 accepted runs has at least 100 (67%)"
+        "10 of 150 log lines are recognized (7%); each of the last 5 accepted runs has at least 100 (67%)"
         in reason
     )
 

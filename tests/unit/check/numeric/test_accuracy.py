@@ -10,7 +10,8 @@ from tipcflow.check.baseline.baseline import against_baseline
 from tipcflow.check.numeric.accuracy import accuracy_final
 from tipcflow.config.policy import AccuracyRule, Floors, MetricRule, Policy
 from tipcflow.config.references import Reference, References
-from tipcflow.domain import CheckResult, Facts, PastRun, Phase, Status
+from tipcflow.config.suite import Prints
+from tipcflow.domain import CheckResult, Facts, MetricKey, PastRun, Phase, Status
 
 
 def judged(facts: Facts, **changes: object) -> CheckResult:
@@ -70,8 +71,7 @@ def test_per_cent_without_the_sign(
 def test_the_reason_has_the_numbers(build: ModuleType) -> None:
     assert judged(build.facts(), target=0.95).reason == "top1 0.85, target 0.95 ± 0.05: too low"
     assert judged(build.facts(), model="x").reason == (
-        "no target stands in the references for mobilenet_v3_small in lite_train_lite_infer: "
-        "1 is missing, for one of top1"
+        "no accuracy target configured for mobilenet_v3_small in lite_train_lite_infer (metrics evaluated: top1)"
     )
 
 
@@ -109,7 +109,7 @@ def test_inference_only_modes_have_no_accuracy(build: ModuleType) -> None:
 def test_a_target_of_a_variant_that_is_not_trained_is_said(build: ModuleType) -> None:
     result = judged(build.facts(), variant="v_renamed")
     assert (result.status, result.metric) == (Status.INSUFFICIENT_DATA, "top1")
-    assert result.reason == "the target of top1 is for variant 'v_renamed'; trained are v"
+    assert result.reason == "target for top1 applies to variant v_renamed; trained variants: v"
     assert judged(build.facts(), variant="v").status is Status.PASS
 
 
@@ -135,7 +135,8 @@ def beside(
     """`accuracy.history` of a run after others."""
     facts = build.facts(measurements=tuple(build.series((value,), metric, step=build.EVAL, phase=Phase.EVAL)))
     history = tuple(
-        PastRun(run=f"r{n}", medians={f"{build.EVAL}||eval.{metric}": one}) for n, one in enumerate(past)
+        PastRun(run=f"r{n}", medians={MetricKey(build.EVAL, "", f"eval.{metric}"): one})
+        for n, one in enumerate(past)
     )
     policy = Policy(**{"name": "x", "floors": Floors(quality=0.02), **rules})
     alone = Confirmation(run="child", medians={}, missing="is not waited for")
@@ -172,7 +173,7 @@ def test_accuracy_has_a_history(
 
 
 def test_a_young_accuracy_says_how_many_runs_are_missing(build: ModuleType) -> None:
-    assert beside(build, 0.7, ()).reason == "0.7; no earlier run to compare with, 5 are missing"
+    assert beside(build, 0.7, ()).reason == "0.7; 0 of 5 earlier runs"
     result = beside(build, 0.7, USUAL[:2])
     assert (result.status, result.reason) == (
         Status.INSUFFICIENT_DATA,
@@ -192,6 +193,42 @@ def test_without_a_target_it_is_said_what_was_evaluated(build: ModuleType) -> No
     (result,) = accuracy_final(build.facts(), CheckContext(references=References(suite="sample")))
     assert (result.status, result.values["evaluated"]) == (Status.INSUFFICIENT_DATA, ["top1"])
     assert result.reason == (
-        "no target stands in the references for mobilenet_v3_small in lite_train_lite_infer: "
-        "1 is missing, for one of top1"
+        "no accuracy target configured for mobilenet_v3_small in lite_train_lite_infer (metrics evaluated: top1)"
     )
+
+
+def declared(facts: Facts, accuracy: str, **changes: object) -> CheckResult:
+    values = {"model": "mobilenet_v3_small", "metric": "top1", "tolerance": 0.06, "because": "measured"}
+    target = Reference(**{**values, **changes})
+    references = References(suite="sample", references=(target,))
+    prints = Prints(accuracy=accuracy)  # type: ignore[arg-type]
+    (result,) = accuracy_final(facts, CheckContext(references=references, prints=prints))
+    return result
+
+
+def printed(build: ModuleType, value: float, unit: str) -> Facts:
+    logged = build.series((value,), "top1", step=build.EVAL, rank=-1, phase=Phase.EVAL, epoch=-1, unit=unit)
+    return build.facts(measurements=tuple(logged))
+
+
+@pytest.mark.parametrize("unit", ["%", ""])
+def test_declared_share_is_a_share_whatever_the_format_assumes(build: ModuleType, unit: str) -> None:
+    """`Acc@1 0.0625` of 16 images is 1 of 16; the format of the suite `models` assumes per cent."""
+    facts = printed(build, 0.0625, unit)
+    assert declared(facts, "1", target=0.0625).status is Status.PASS
+    assert declared(facts, "1", target=6.25, unit="%", tolerance=1).status is Status.PASS
+    assert declared(facts, "%", target=0.0625, unit="%").status is Status.PASS
+    if unit == "%":
+        assert declared(facts, "", target=0.0625).status is Status.FAILED
+
+
+@pytest.mark.parametrize(("value", "unit"), [(62.5, "1"), (1.01, "1"), (101.0, "%")])
+def test_value_outside_the_declared_unit_fails(build: ModuleType, value: float, unit: str) -> None:
+    result = declared(printed(build, value, ""), unit, target=value, unit=unit)
+    assert result.status is Status.FAILED
+    assert f"{value:g} is not in the declared unit" in result.reason
+
+
+@pytest.mark.parametrize(("value", "unit"), [(1.0, "1"), (100.0, "%"), (0.5, "%")])
+def test_value_at_the_end_of_the_range_is_accepted(build: ModuleType, value: float, unit: str) -> None:
+    assert declared(printed(build, value, ""), unit, target=value, unit=unit).status is Status.PASS

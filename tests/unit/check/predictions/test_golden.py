@@ -9,14 +9,14 @@ from tipcflow.check import CheckContext
 from tipcflow.check.predictions.golden import golden_results
 from tipcflow.config.goldens import GoldenAnswers, Goldens
 from tipcflow.config.policy import GoldenRule, Policy, Tolerance
-from tipcflow.domain import CheckResult, Status
+from tipcflow.domain import CheckResult, GoldenKey, Status
 
 PASS, FAILED, OPEN = Status.PASS, Status.FAILED, Status.INSUFFICIENT_DATA
 
 
 def goldens(build: ModuleType, **changes: Any) -> Goldens:
     scores = build.predictions()[f"{build.INFER}/{build.OFF}"]
-    answers = {f"{build.INFER}|fp32": GoldenAnswers(leg=build.OFF, scores=scores)}
+    answers = {GoldenKey(build.INFER, "fp32"): GoldenAnswers(leg=build.OFF, scores=scores)}
     values = {"chain": "c", "mode": "m", "seed": build.run().seed, "run": "r0", "who": "mia", "because": "looked"}
     return Goldens(**{**values, "at": "2026-11-21T00:00:00+00:00", "answers": answers, **changes})
 
@@ -51,19 +51,19 @@ def test_other_images_fail(build: ModuleType) -> None:
     on, _ = judged(build, goldens(build), build.facts(predictions=both))
     assert (on.status, on.reason) == (
         FAILED,
-        "other images than the golden's: 1 images were judged by one side only, first b.png",
+        "other images than the golden's: 1 images have predictions on one side only, first b.png",
     )
 
 
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        (None, "no goldens are stored for this chain in lite_train_lite_infer: look at the predictions, then"),
+        (None, "no goldens are stored for this chain in lite_train_lite_infer: review the predictions, then run"),
         ({"seed": 5}, "the goldens come from a training with seed 5, this run has 2026"),
         ({"compat": "bash"}, "the goldens come from a `bash` run, this is `spec`"),
         (
             {"answers": {"x|int8": GoldenAnswers(leg="x", scores={"a": (1.0,)})}},
-            "no golden is stored for fp32: look",
+            "no golden is stored for fp32: review",
         ),
     ],
 )
@@ -86,7 +86,7 @@ def test_a_leg_without_predictions_does_not_escape_its_golden(build: ModuleType)
     assert on.reason == f"the leg printed no predictions; a golden of {build.OFF} is stored"
     (nothing,) = judged(build, None, build.facts(predictions={}))
     assert (nothing.status, nothing.step) == (OPEN, build.INFER)
-    assert nothing.reason == "its legs printed no predictions: there is nothing to store or to compare"
+    assert nothing.reason == "legs printed no predictions; no golden to store or compare"
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_a_leg_without_predictions_does_not_escape_its_golden(build: ModuleType)
 )
 def test_every_precision_has_its_own_tolerance(build: ModuleType, precision: str, status: Status) -> None:
     scores = build.predictions()[f"{build.INFER}/{build.OFF}"]
-    kept = goldens(build, answers={f"{build.INFER}|{precision}": GoldenAnswers(leg="x", scores=scores)})
+    kept = goldens(build, answers={GoldenKey(build.INFER, precision): GoldenAnswers(leg="x", scores=scores)})
     off = {name: tuple(one * 1.004 for one in row) for name, row in scores.items()}
     infer = next(step for step in build.plan().steps if step.id == build.INFER)
     legs = tuple(leg.model_copy(update={"precision": precision}) for leg in infer.legs)

@@ -39,7 +39,7 @@ def test_equal_within_tolerance(build: ModuleType) -> None:
         ((0.1, 0.2, 0.7), "class 2 against class 1 (image b.png"),
         ((0.1, math.nan, 0.2), "scores are not finite (image b.png"),
         ((0.1, 0.9), "2 scores against 3 (image b.png"),
-        (None, "1 images were judged by one side only, first b.png"),
+        (None, "1 images have predictions on one side only, first b.png"),
     ],
 )
 def test_different(build: ModuleType, row: tuple[float, ...] | None, words: str) -> None:

@@ -7,7 +7,7 @@ import pytest
 from tipcflow.check import CheckContext
 from tipcflow.check.predictions.parity_chain import parity_chain
 from tipcflow.config.policy import Policy, Tolerance
-from tipcflow.domain import CheckResult, Facts, Status
+from tipcflow.domain import CheckResult, Facts, LegKey, Status
 
 PASS, FAILED, OPEN = Status.PASS, Status.FAILED, Status.INSUFFICIENT_DATA
 
@@ -52,9 +52,9 @@ def test_other_images(build: ModuleType) -> None:
 
 def test_one_leg_that_judged_other_images_than_its_sister(build: ModuleType) -> None:
     facts = with_network(build, build.EXPORT)
-    scores = facts.predictions[f"{build.INFER}/{build.ON}"]
+    scores = facts.predictions[LegKey(build.INFER, build.ON)]
     other = {f"other_{name}": row for name, row in scores.items()}
-    facts = facts.model_copy(update={"predictions": {**facts.predictions, f"{build.INFER}/{build.ON}": other}})
+    facts = facts.model_copy(update={"predictions": {**facts.predictions, LegKey(build.INFER, build.ON): other}})
     assert {one.leg: one.status for one in judged(facts)} == {build.ON: FAILED, build.OFF: PASS}
 
 
@@ -66,13 +66,15 @@ def test_a_network_that_printed_nothing_is_said_once(build: ModuleType) -> None:
 
 def test_evaluation_export_and_legs_are_one_chain(build: ModuleType) -> None:
     facts = with_network(build, build.EXPORT)
-    scores = facts.predictions[build.EXPORT]
-    same = facts.model_copy(update={"predictions": {**facts.predictions, build.EVAL: scores}})
+    scores = facts.predictions[LegKey(build.EXPORT)]
+    same = facts.model_copy(update={"predictions": {**facts.predictions, LegKey(build.EVAL): scores}})
     export, *legs = judged(same)
     assert (export.step, export.leg, export.status) == (build.EXPORT, "", PASS)
     assert (export.values["compared_with"], len(legs)) == (build.EVAL, 2)
     other = {**scores, "b.png": (0.7, 0.1, 0.2)}
-    export, *legs = judged(facts.model_copy(update={"predictions": {**facts.predictions, build.EVAL: other}}))
+    export, *legs = judged(
+        facts.model_copy(update={"predictions": {**facts.predictions, LegKey(build.EVAL): other}})
+    )
     assert (export.status, [leg.status for leg in legs]) == (FAILED, [PASS, PASS])
     assert "image b.png, against the network in v/eval" in export.reason
 
@@ -96,17 +98,18 @@ def test_each_repeat_is_compared_with_its_own_network(build: ModuleType) -> None
             step.model_copy(update={"repeat": 2, "id": f"again/{step.id}"}),
         )
     )
-    other = {name: tuple(reversed(row)) for name, row in facts.predictions[build.EXPORT].items()}
+    other = {name: tuple(reversed(row)) for name, row in facts.predictions[LegKey(build.EXPORT)].items()}
     second = {
-        f"again/{build.EXPORT}": other,
-        **{f"again/{build.INFER}/{leg}": other for leg in (build.ON, build.OFF)},
+        LegKey(f"again/{build.EXPORT}"): other,
+        **{LegKey(f"again/{build.INFER}", leg): other for leg in (build.ON, build.OFF)},
     }
     facts = facts.model_copy(
         update={
             "plan": facts.plan.model_copy(update={"steps": steps}),
             "predictions": {**facts.predictions, **second},
             "step_status": {**facts.step_status, f"again/{build.EXPORT}": PASS},
-            "leg_status": facts.leg_status | {f"again/{build.INFER}/{leg}": PASS for leg in (build.ON, build.OFF)},
+            "leg_status": facts.leg_status
+            | {LegKey(f"again/{build.INFER}", leg): PASS for leg in (build.ON, build.OFF)},
         }
     )
     assert [one.status for one in judged(facts)] == [PASS] * 4

@@ -1,11 +1,12 @@
 """A lost or a new environment class is named, and is not silently a new history."""
 
+from dataclasses import replace
 from types import ModuleType
 
 from tipcflow.check import CheckContext, judge, verdict
 from tipcflow.check.proof.environment import environment_class
 from tipcflow.config.policy import ComparisonRule, Policy
-from tipcflow.domain import Status
+from tipcflow.domain import PastRun, Status
 
 OTHER = "cpu/amd-epyc-2/2-nodes/2-ranks"
 NOW = "cpu/amd-epyc-0/2-nodes/2-ranks"
@@ -32,15 +33,18 @@ def test_a_history_that_was_left_behind_is_the_first_thing_said(build: ModuleTyp
     facts, context = build.facts(), _context(build, 5)
     (result,) = environment_class(facts, context)
     assert result.status is Status.INSUFFICIENT_DATA
-    said = "new environment, nothing is compared with the 5 accepted runs in another one: hardware amd-epyc-0"
+    said = "new environment; not compared with 5 accepted runs of another one: hardware amd-epyc-0"
     status, reason = verdict(facts, judge(facts, context))
     assert status is Status.PASS
     assert reason.startswith(said)
 
 
 def test_a_policy_may_refuse_a_new_environment(build: ModuleType) -> None:
-    (result,) = environment_class(build.facts(), _context(build, 5, "fail"))
+    context = _context(build, 5, "fail")
+    (result,) = environment_class(build.facts(), context)
     assert result.status is Status.INFRA_FAILURE
+    (result,) = environment_class(build.facts(), replace(context, history=(PastRun(run="first"),)))
+    assert result.status is Status.INSUFFICIENT_DATA, "its first run was accepted"
 
 
 def test_a_young_chain_has_left_nothing_behind(build: ModuleType) -> None:

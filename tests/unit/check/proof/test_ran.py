@@ -8,7 +8,7 @@ from tipcflow.check import CheckContext
 from tipcflow.check.proof.engine import ran_engine
 from tipcflow.check.proof.steps import ran_steps
 from tipcflow.check.proof.world import ran_world_size
-from tipcflow.domain import CheckResult, EndReason, Facts, OutputFile, RankReport, Status
+from tipcflow.domain import CheckResult, EndReason, Facts, LegKey, OutputFile, RankReport, Status
 
 CONTEXT = CheckContext()
 FAILED, PASS, OPEN, INFRA = Status.FAILED, Status.PASS, Status.INSUFFICIENT_DATA, Status.INFRA_FAILURE
@@ -28,7 +28,7 @@ def test_a_good_run(build: ModuleType) -> None:
     result = one(ran_steps(build.facts(), CONTEXT))
     assert (result.status, result.reason) == (
         PASS,
-        "every planned step and leg is accounted for (7 pass, 2 not_run)",
+        "all planned steps and legs have a status (7 pass, 2 not_run)",
     )
 
 
@@ -36,14 +36,14 @@ def test_a_step_without_a_trace(build: ModuleType) -> None:
     facts = build.facts(step_status=with_status(build, EXPORT=None))
     result = one(ran_steps(facts, CONTEXT))
     assert result.status is FAILED
-    assert "v/export was planned and left no trace" in result.reason
+    assert "v/export was planned and did not run" in result.reason
 
 
 def test_a_leg_without_a_trace(build: ModuleType) -> None:
     facts = build.facts(leg_status={f"{build.INFER}/{build.ON}": PASS})
     result = one(ran_steps(facts, CONTEXT))
     assert result.status is FAILED
-    assert f"leg {build.INFER}/{build.OFF} was planned and left no trace of having run" in result.reason
+    assert f"leg {build.INFER}/{build.OFF} was planned and did not run" in result.reason
 
 
 def test_what_could_not_start_is_no_missing_work_of_its_own(build: ModuleType) -> None:
@@ -92,7 +92,7 @@ def test_exit_code_0_without_one_iteration_is_no_training(build: ModuleType) -> 
     facts = build.facts(measurements=tuple(m for m in build.measurements() if m.step != build.TRAIN))
     result = one(ran_steps(facts, CONTEXT))
     assert result.status is FAILED
-    assert "v/train ended with 0 but logged no training iteration" in result.reason
+    assert "v/train exited with 0 but logged no training iteration" in result.reason
 
 
 def test_a_training_mode_that_did_not_train(build: ModuleType) -> None:
@@ -129,12 +129,12 @@ def test_blocked_by_nothing_is_missing_work(build: ModuleType) -> None:
     """A leg that the runner forgot, and a step that is blocked although all that it waits for went well."""
     legs = {**build.facts().leg_status, f"{build.INFER}/{build.ON}": Status.BLOCKED}
     forgotten = one(ran_steps(build.facts(leg_status=legs), CONTEXT))
-    assert (forgotten.status, "left no trace of having run" in forgotten.reason) == (FAILED, True)
+    assert (forgotten.status, "planned and did not run" in forgotten.reason) == (FAILED, True)
     alone = one(
         ran_steps(build.facts(leg_status=legs, step_status=with_status(build, INFER=Status.BLOCKED)), CONTEXT)
     )
     assert alone.status is FAILED
-    assert "v/infer_cpu was planned and was blocked by nothing that went wrong" in alone.reason
+    assert "v/infer_cpu was planned and was blocked although nothing before it failed" in alone.reason
 
 
 def test_what_waits_for_a_step_that_went_wrong_may_be_blocked(build: ModuleType) -> None:
@@ -150,14 +150,14 @@ def ranks(*told: tuple[str, int, int]) -> tuple[RankReport, ...]:
 @pytest.mark.parametrize(
     ("told", "words"),
     [
-        ([("alpha", 0, 1), ("beta", 0, 1)], "rank 0 on alpha says that it is one of 1; 2 were declared"),
+        ([("alpha", 0, 1), ("beta", 0, 1)], "rank 0 on alpha reported world size 1; declared: 2"),
         (
             [("alpha", 0, 2), ("beta", 0, 2)],
             "rank 0 ran on alpha and on beta: the nodes did not train as one group",
         ),
         ([("alpha", 0, 2)], "rank 1 of 2 never reported itself"),
         ([("beta", 0, 2), ("alpha", 1, 2)], "rank 0 ran on beta; it belongs on alpha"),
-        ([("alpha", 0, 2), ("beta", 1, 2), ("beta", 2, 2)], "there is a rank 2; only 2 ranks were declared"),
+        ([("alpha", 0, 2), ("beta", 1, 2), ("beta", 2, 2)], "unexpected rank 2; declared world size: 2"),
     ],
 )
 def test_a_wrong_world(build: ModuleType, told: list[tuple[str, int, int]], words: str) -> None:
@@ -168,7 +168,7 @@ def test_a_wrong_world(build: ModuleType, told: list[tuple[str, int, int]], word
 def test_another_seed_than_declared(build: ModuleType) -> None:
     reports = (ranks(("alpha", 0, 2))[0].model_copy(update={"seed": 7}), *ranks(("beta", 1, 2)))
     result = one(ran_world_size(build.facts(ranks={build.TRAIN: reports}), CONTEXT))
-    assert (result.status, result.reason) == (FAILED, "rank 0 on alpha used seed 7; 2026 was declared")
+    assert (result.status, result.reason) == (FAILED, "rank 0 on alpha used seed 7; declared: 2026")
 
 
 def test_a_rank_that_logged_nothing(build: ModuleType) -> None:
@@ -186,7 +186,7 @@ def test_suites_that_print_no_rank_are_judged_by_logs_and_processes(build: Modul
     result = one(ran_world_size(facts, CONTEXT))
     assert (result.status, result.reason) == (
         OPEN,
-        "no process reported its rank, and rank 1 of 2 left no trace",
+        "no process reported its rank; no log or process of rank 1 of 2 was found",
     )
 
 
@@ -201,7 +201,7 @@ def test_suites_that_print_no_rank_are_judged_by_what_launchers_told(
     result = one(ran_world_size(build.facts(ranks={}, records=records), CONTEXT))
     assert result.status is status
     if status is FAILED:
-        words = f"the launcher on alpha started processes for a world of {world} ranks; 2 were declared"
+        words = f"the launcher on alpha set world size {world}; declared: 2"
         assert result.reason == words
     assert one(ran_world_size(build.facts(records=records), CONTEXT)).status is PASS, (
         "the processes say it themselves"
@@ -221,13 +221,13 @@ def engines(build: ModuleType, **changes: str) -> Facts:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"onednn": "False"}, "declared onednn=True, really False"),
-        ({"onednn": "0"}, "declared onednn=True, really 0"),
-        ({"precision": "fp16"}, "declared precision=fp32, really fp16"),
-        ({"threads": "2"}, "declared threads=1, really 2"),
+        ({"onednn": "False"}, "declared onednn=True, ran with onednn=False"),
+        ({"onednn": "0"}, "declared onednn=True, ran with onednn=0"),
+        ({"precision": "fp16"}, "declared precision=fp32, ran with precision=fp16"),
+        ({"threads": "2"}, "declared threads=1, ran with threads=2"),
         (
             {"batch_size": "4", "device": "gpu:0"},
-            "declared device=cpu, really gpu:0; declared batch_size=1, really 4",
+            "declared device=cpu, ran with device=gpu:0; declared batch_size=1, ran with batch_size=4",
         ),
     ],
 )
@@ -252,7 +252,7 @@ def test_a_leg_that_printed_nothing_did_not_prove_that_it_ran(build: ModuleType)
     silent = build.facts(engine={}, autolog={}, predictions={})
     for leg, result in zip((build.ON, build.OFF), ran_engine(silent, CONTEXT), strict=True):
         assert (result.status, result.step, result.leg) == (FAILED, build.INFER, leg)
-        assert result.reason == f"leg {leg} printed nothing that proves that it ran"
+        assert result.reason == f"leg {leg}: log contains no evidence of execution"
     empty = {f"{build.INFER}/{leg}": {} for leg in (build.ON, build.OFF)}
     assert len(ran_engine(build.facts(engine=empty, autolog=empty, predictions=empty), CONTEXT)) == 2
 
@@ -264,7 +264,7 @@ def test_any_evidence_shows_that_a_leg_ran(build: ModuleType, kept: str) -> None
 
 
 def test_a_silent_leg_among_others(build: ModuleType) -> None:
-    key = f"{build.INFER}/{build.OFF}"
+    key = LegKey(build.INFER, build.OFF)
     left = {
         name: {at: said for at, said in getattr(build.facts(), name).items() if at != key}
         for name in ("engine", "autolog", "predictions")
@@ -287,7 +287,7 @@ def test_autolog_speaks_where_there_is_no_engine_line(build: ModuleType) -> None
     }  # fmt: skip
     keys = [f"{build.INFER}/{leg}" for leg in (build.ON, build.OFF)]
     wrong, good = ran_engine(build.facts(engine={}, autolog=dict.fromkeys(keys, fields)), CONTEXT)
-    assert (wrong.leg, wrong.reason) == (build.OFF, "declared onednn=False, really True")
+    assert (wrong.leg, wrong.reason) == (build.OFF, "declared onednn=False, ran with onednn=True")
     assert good.values["legs"] == [build.ON]
 
 
@@ -326,7 +326,7 @@ def test_tensorrt_must_really_be_active(build: ModuleType) -> None:
     assert gpu_leg(build).status is PASS
     assert gpu_leg(build, onednn="True").status is PASS, "oneDNN is nothing to a GPU"
     wrong = gpu_leg(build, tensorrt="False")
-    assert (wrong.status, wrong.reason) == (FAILED, "declared tensorrt=True, really False")
-    assert gpu_leg(build, device="cpu").reason == "declared device=gpu, really cpu"
+    assert (wrong.status, wrong.reason) == (FAILED, "declared tensorrt=True, ran with tensorrt=False")
+    assert gpu_leg(build, device="cpu").reason == "declared device=gpu, ran with device=cpu"
     silent = gpu_leg(build, tensorrt="")
     assert (silent.status, "(tensorrt)" in silent.reason) == (OPEN, True)

@@ -36,16 +36,16 @@ CPU, GPU = {"device": "cpu"}, {"device": "gpu:0"}
     [
         ((CPU, CPU), "cpu", "", PASS, "trained with device cpu"),
         ((GPU, {"device": "cuda:1"}), "gpu", "", PASS, "trained with device gpu"),
-        ((GPU, CPU), "gpu", "", FAILED, "rank 1 on beta trained with device cpu; gpu was declared"),
+        ((GPU, CPU), "gpu", "", FAILED, "rank 1 on beta trained with device cpu; declared: gpu"),
         (({**CPU, "precision": "amp"},) * 2, "cpu", "amp", PASS, "trained with device cpu and precision amp"),
         (
             ({**CPU, "precision": "amp"}, {**CPU, "precision": "fp32"}),
             "cpu",
             "amp",
             FAILED,
-            "rank 1 on beta trained with precision fp32; amp was declared",
+            "rank 1 on beta trained with precision fp32; declared: amp",
         ),
-        ((CPU, CPU), "cpu", "amp", OPEN, "nothing shows the precision (amp was declared)"),
+        ((CPU, CPU), "cpu", "amp", OPEN, "precision (declared: amp) not reported"),
     ],
 )
 def test_what_processes_say(
@@ -68,11 +68,11 @@ def test_silent_processes_are_seen_from_outside(build: ModuleType) -> None:
     on_gpu = {"node_facts": with_gpus(build), "ranks": {}}
     assert judged(build, build.facts(records=busy, **on_gpu), "gpu").status is PASS
     result = judged(build, build.facts(records=busy, **on_gpu), "cpu")
-    assert (result.status, result.reason) == (FAILED, f"{EACH.format('gpu')}; cpu was declared")
+    assert (result.status, result.reason) == (FAILED, f"{EACH.format('gpu')}; declared: cpu")
     result = judged(build, build.facts(**on_gpu), "gpu")
-    assert (result.status, result.reason) == (OPEN, "nothing shows the device (gpu was declared)")
+    assert (result.status, result.reason) == (OPEN, "device (declared: gpu) not reported")
     result = judged(build, build.facts(ranks={}), "gpu")
-    assert (result.status, result.reason) == (FAILED, f"{EACH.format('cpu')}; gpu was declared")
+    assert (result.status, result.reason) == (FAILED, f"{EACH.format('cpu')}; declared: gpu")
     assert judged(build, build.facts(ranks={}), "cpu").status is PASS
 
 
@@ -85,18 +85,18 @@ def test_every_process_counts(build: ModuleType) -> None:
     result = judged(build, build.facts(records=half, node_facts=with_gpus(build), ranks={}), "gpu")
     assert (result.status, result.reason) == (
         OPEN,
-        "nothing shows the device of rank 1 on beta (gpu was declared)",
+        "device of rank 1 on beta (declared: gpu) not reported",
     )
     result = judged(build, told(build, GPU, {}, node_facts=with_gpus(build)), "gpu")
     assert (result.status, result.reason) == (
         OPEN,
-        "nothing shows the device of rank 1 on beta (gpu was declared)",
+        "device of rank 1 on beta (declared: gpu) not reported",
     )
     assert judged(build, told(build, GPU, {}), "gpu").status is FAILED, "beta has no GPU"
     result = judged(build, told(build, {**CPU, "precision": "amp"}, CPU, precision="amp"))
     assert (result.status, result.reason) == (
         OPEN,
-        "nothing shows the precision of rank 1 on beta (amp was declared)",
+        "precision of rank 1 on beta (declared: amp) not reported",
     )
 
 

@@ -5,9 +5,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from devcluster.signals import GATE
+from devcluster.signals import interrupt_guard
 from tipcflow.cli.demo import airflow as demo_airflow
-from tipcflow.cli.demo.airflow import DemoOptions, shipped, stay, where_to_look
+from tipcflow.cli.demo.airflow import DemoOptions, keep_running, login_lines, shipped
 from tipcflow.cli.demo.command import PARAMS, SUITE
 from tipcflow.domain import InfraError
 
@@ -22,19 +22,19 @@ def stack() -> SimpleNamespace:
 
 
 def test_the_password_is_for_terminals_alone(stack: SimpleNamespace) -> None:
-    assert where_to_look(stack, secret=False) == [
+    assert login_lines(stack, secret=False) == [
         "  address    http://127.0.0.1:8080",
         "  user       admin",
         "  password   in /h/p",
     ]
-    assert where_to_look(stack, secret=True)[-1] == f"  password   {SECRET}  (stored in /h/p)"
+    assert login_lines(stack, secret=True)[-1] == f"  password   {SECRET}  (stored in /h/p)"
 
 
 def test_without_a_terminal_no_password_is_said(stack: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
     monkeypatch.setattr(demo_airflow.time, "sleep", lambda _: _raise_once())
-    with GATE.installed():
-        stay(stack, "r1", said.append)
+    with interrupt_guard.installed():
+        keep_running(stack, "r1", said.append)
     assert "  this run   http://127.0.0.1:8080/certification/runs/r1" in said
     assert said[-1] == "stopping Airflow and the nodes"
     assert SECRET not in "\n".join(said)
@@ -52,7 +52,7 @@ def test_a_part_that_dies_while_it_stays_up_is_an_error(stack: SimpleNamespace) 
 
     stack.check = dead
     with pytest.raises(InfraError, match="triggerer"):
-        stay(stack, "r1", lambda _: None)
+        keep_running(stack, "r1", lambda _: None)
 
 
 def test_the_chain_of_a_params_file() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -95,7 +96,7 @@ def test_the_logs_of_a_suite_are_tried(tmp_path: Path) -> None:
     (tmp_path / "results" / "train.log").write_text(
         "[2022/05/01 10:00:00] ppcls INFO: [Train][Epoch 1/2][Iter: 0/12]lr: 0.1, top1: 0.0, loss: 7.05\nhello\n\n"
     )
-    assert measured_format(tmp_path) == "recognises 1 clas of 2 lines in 1 log of the suite"
+    assert measured_format(tmp_path) == "recognizes 1 clas of 2 lines in 1 log of the suite"
 
 
 def test_a_second_import_changes_nothing(bring: Import, tmp_path: Path) -> None:
@@ -129,7 +130,7 @@ def test_what_the_suite_no_longer_has_is_told_and_kept(bring: Import, repo: Path
 
 STUB = '''"""The chains of suite PaddleOCR: one Airflow DAG per params file in configs/chains/PaddleOCR."""
 
-from operators.chain.dag import chain_dags
+from tipcflow_operators.chain.dag import chain_dags
 
 globals().update(chain_dags("PaddleOCR"))
 '''
@@ -152,7 +153,7 @@ def test_a_suites_name_becomes_a_modules_name_that_no_other_suite_takes(tmp_path
     path, state = write_dags("my-suite.v2", tmp_path / "configs")
     assert (path, state) == (tmp_path / "dags" / "chains_my_suite_v2.py", "new")
     calls: list[str] = []
-    code = path.read_text().replace("from operators.chain.dag import chain_dags", "")
+    code = path.read_text().replace("from tipcflow_operators.chain.dag import chain_dags", "")
     exec(compile(code, str(path), "exec"), {"chain_dags": lambda name: calls.append(name) or {}})
     assert calls == ["my-suite.v2"]
     with pytest.raises(ConfigError, match="the name of another suite's") as told:
@@ -191,6 +192,7 @@ def test_two_files_of_one_name_are_not_mixed_up(bring: Import, repo: Path, tmp_p
     page = json.loads(bring("--json").out)
     (refused,) = (f for f in page["files"] if f["file"] == "test_tipc/configs/other/m/train_infer_python.txt")
     assert "same folder and file name" in refused["reason"]
+    assert refused["cause"] == "duplicate"
     assert (tmp_path / CHAIN).read_text() == good_text()
 
 
@@ -208,7 +210,8 @@ def test_json_gives_every_file_its_kind_and_reason(bring: Import) -> None:
         "train_infer_python.txt": "train",
         "train_ptq_infer_python.txt": "ptq",
     }
-    assert all(file["reason"] for file in page["files"] if file["state"] == "refused")
+    assert all(file["reason"] and file["cause"] for file in page["files"] if file["state"] == "refused")
+    assert Counter(file["cause"] for file in page["files"]) == {"": 1, "encoding": 1, "kind": 4, "plan": 3}
     (runs,) = (file for file in page["files"] if file["state"] == "new")
     assert runs["chain"] == "PaddleOCR/m/train_infer_python"
     assert "lite_train_lite_infer" in runs["modes"]

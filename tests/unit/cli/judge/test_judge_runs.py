@@ -12,10 +12,13 @@ from tests.support.two_nodes import NODES, TRAIN, Number, stored
 
 from tipcflow.config.policy import Floors, Policy
 from tipcflow.config.references import References
+from tipcflow.config.run_documents import PolicyDocument
 from tipcflow.domain import Status
-from tipcflow.execute.verdict import confirm
+from tipcflow.domain.run_documents import ConfirmationDocument
 from tipcflow.execute.verdict import judge as judgement
 from tipcflow.store import Store
+
+pytestmark = pytest.mark.slow
 
 WIDE = Policy(name="wide", floors=Floors(speed=0.5))
 STRICT = "name: strict\nfloors: {speed: 0.1}\n"
@@ -33,9 +36,9 @@ def strict(database: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> st
     with Store.open() as store:
         for week in range(8):
             run = stored(store, week, slower if week == SLOW else lambda _: 1.0, NODES)
-            store.put_document(run, "policy", WIDE.model_dump(mode="json"))
+            store.documents.put(run, PolicyDocument(WIDE))
             said = judgement.judge_run(store, run, rules=WIDE, references=References(suite="sample"))
-            store.finish_run(run, said.status, said.reason, T0 + week * 100 + 50)
+            store.runs.finish(run, said.status, said.reason, T0 + week * 100 + 50)
             assert said.status is Status.PASS, said.reason
     path = tmp_path / "strict.yaml"
     path.write_text(STRICT)
@@ -47,20 +50,18 @@ def dump(database: Path) -> list[str]:
         return list(connection.iterdump())
 
 
-def test_a_stricter_policy_would_have_doubted_the_slow_run(
-    strict: str, database: Path, tipcflow: Callable[..., Any]
-) -> None:
+def test_a_stricter_policy_finds_the_slow_run(strict: str, database: Path, tipcflow: Callable[..., Any]) -> None:
     before = dump(database)
     said = tipcflow("judge", "--since", "2026-01-01", "--policy", strict, "--json")
     assert said.code == 0, said.err
     found = {one["run"]: one for one in json.loads(said.out)}
     assert sorted(found) == [f"run-{week:02}" for week in range(8)]
     slow = found[f"run-{SLOW:02}"]
-    assert (slow["stored"]["status"], slow["now"]["status"], slow["policy"]) == ("pass", "unconfirmed", "strict")
+    assert (slow["stored"]["status"], slow["now"]["status"], slow["policy"]) == ("pass", "regression", "strict")
     (check,) = [one for one in slow["differs"] if one["check"] == "speed.batch_cost"]
     assert (check["step"], check["metric"]) == (TRAIN, "batch_cost")
-    assert (check["stored"]["status"], check["now"]["status"]) == ("pass", "unconfirmed")
-    assert "would be noise" in check["now"]["reason"]
+    assert (check["stored"]["status"], check["now"]["status"]) == ("pass", "regression")
+    assert "limit 10.0%; more than 20.0% needs no confirm run (no confirm run was made)" in check["now"]["reason"]
     for name in {*found} - {slow["run"]}:
         assert found[name]["now"]["status"] == "pass", found[name]
         assert found[name]["differs"] == [], "a run is judged by the runs before it, never by later ones"
@@ -70,8 +71,8 @@ def test_a_stricter_policy_would_have_doubted_the_slow_run(
 def test_the_table_has_both_reasons(strict: str, tipcflow: Callable[..., Any]) -> None:
     said = tipcflow("judge", f"run-{SLOW:02}", "--policy", strict)
     assert said.code == 0, said.err
-    assert f"run-{SLOW:02}  pass    unconfirmed  speed.batch_cost ({TRAIN}): stored pass: " in said.out
-    assert "; now unconfirmed: " in said.out
+    assert f"run-{SLOW:02}  pass    regression  speed.batch_cost ({TRAIN}): stored pass: " in said.out
+    assert "; now regression: " in said.out
     assert "1 runs, 1 with another status now; nothing was changed" in said.out
 
 
@@ -85,14 +86,14 @@ def test_by_its_own_policy_nothing_differs(strict: str, tipcflow: Callable[..., 
 
 def test_a_status_that_no_check_gave_stays(strict: str, tipcflow: Callable[..., Any]) -> None:
     with Store.open() as store:
-        store.finish_run("run-05", Status.CANCELLED, "a user stopped it", T0 + 550)
+        store.runs.finish("run-05", Status.CANCELLED, "a user stopped it", T0 + 550)
     (found,) = json.loads(tipcflow("judge", "run-05", "--policy", strict, "--json").out)
     assert found["now"] == found["stored"] == {"status": "cancelled", "reason": "a user stopped it"}
 
 
 def test_a_run_that_has_not_ended(strict: str, tipcflow: Callable[..., Any]) -> None:
     with Store.open() as store:
-        store.create_run(a_run("run-99", created_at=T0 + 9999))
+        store.runs.create(a_run("run-99", created_at=T0 + 9999))
     said = tipcflow("judge", "run-99")
     assert (said.code, "run run-99 has not ended" in said.err) == (2, True)
 
@@ -108,7 +109,20 @@ def test_a_confirm_run_counts_as_it_did(strict: str, tipcflow: Callable[..., Any
             "mode": "",
             "alone": False,
         }
-        store.put_document(f"run-{SLOW:02}", confirm.DOCUMENT, wish)
+        store.documents.put(f"run-{SLOW:02}", ConfirmationDocument.model_validate(wish))
     (found,) = json.loads(tipcflow("judge", f"run-{SLOW:02}", "--policy", strict, "--json").out)
     (check,) = [one for one in found["differs"] if one["check"] == "speed.batch_cost"]
     assert "no node was free" in check["now"]["reason"]
+
+
+def test_the_numbers_of_a_confirm_run_are_evaluated_by_the_run_that_it_confirms(
+    strict: str, tipcflow: Callable[..., Any]
+) -> None:
+    with Store.open() as store:
+        run = stored(store, 8, slower, NODES, trigger="confirm")
+        said = judgement.judge_run(store, run, rules=WIDE, references=References(suite="sample"))
+        store.runs.finish(run, said.status, said.reason, T0 + 850)
+        store.documents.put(run, PolicyDocument(WIDE))
+        assert said.status is Status.PASS, said.reason
+    (found,) = json.loads(tipcflow("judge", run, "--policy", strict, "--json").out)
+    assert found["now"]["status"] == "pass", found

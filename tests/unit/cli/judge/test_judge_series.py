@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tipcflow.check import CheckContext, Confirmation
-from tipcflow.check.baseline.comparison import Confirm, Question
+from tipcflow.check.baseline.comparison import BaselineComparison, Confirm
 from tipcflow.config.loader import load_yaml
 from tipcflow.config.policy import Policy
 
@@ -137,10 +137,10 @@ def test_the_answers_are_those_of_the_checks(judge: Callable[..., Any]) -> None:
     for point, value in zip(found, values, strict=True):
         context = CheckContext(policy=policy, confirmation=Confirmation(run="c", medians={}))
         past = accepted[-context.policy.history :]
-        question = Question("batch_cost", value, past, rule, policy, Confirm())
+        question = BaselineComparison("batch_cost", value, past, rule, policy, Confirm())
         answer = question.answer()
         if question.values.get("confirm"):
-            answer = Question("batch_cost", value, past, rule, policy, Confirm(1.0)).answer()
+            answer = BaselineComparison("batch_cost", value, past, rule, policy, Confirm(1.0)).answer()
         assert (point["status"], point["reason"]) == (answer[0].value, answer[1])
         if point["status"] in ("pass", "improvement", "insufficient_data"):
             accepted.append(value)
@@ -156,10 +156,13 @@ def test_the_answers_are_those_of_the_checks(judge: Callable[..., Any]) -> None:
         (["--series", "FILE", "--policy", "nosuch", "--metric", "loss"], "nosuch"),
         (
             ["--series", "FILE", "--policy", "pr", "--metric", "lr"],
-            "--metric: policy pr does not judge",
+            "--metric: policy pr does not evaluate",
         ),
         (["--series", "none.jsonl", "--policy", "pr", "--metric", "loss"], "cannot be read"),
-        (["--series", "BAD", "--policy", "pr", "--metric", "loss"], "2: points[1].samples[0]: is no number"),
+        (
+            ["--series", "BAD", "--policy", "pr", "--metric", "loss"],
+            "2: points[1].samples[0]: is not a JSON number",
+        ),
         (["run-1", "--metric", "loss"], "--metric: is valid only with --series"),
         (["--since", "yesterday"], "--since: is not a date; found 'yesterday'"),
     ],
@@ -177,6 +180,7 @@ def test_wrong_input_is_one_error(
     assert len([line for line in said.err.splitlines() if not line.startswith("  ")]) == 1
 
 
+@pytest.mark.process
 @pytest.mark.process
 def test_as_a_process(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"

@@ -52,23 +52,23 @@ def view(tmp_path: Path) -> Iterator[View]:
     ]
     with Store.open(f"sqlite:///{tmp_path / 'tipcflow.db'}") as store:
         for name, trigger in ((WEEKLY, "weekly"), (CHANGE, "ci"), (DESK, "cli"), (LEFT, "manual")):
-            store.create_run(a_run(name, trigger=trigger))
+            store.runs.create(a_run(name, trigger=trigger))
         owners = {WEEKLY: "airflow clas.resnet50.train_infer_python weekly__x", LEFT: "airflow a manual__y"}
 
         def slots(node: Node, count: int) -> list[tuple[str, int]]:
             return [(node.address, slot) for slot in range(count)]
 
-        store.acquire_leases(WEEKLY, slots(one, 4), owner=owners[WEEKLY], ttl_s=90000, now=T0 - 22000)
-        store.acquire_leases(LEFT, slots(two, 2), owner=owners[LEFT], ttl_s=60, now=T0 - 90000)
+        store.leases.acquire(WEEKLY, slots(one, 4), owner=owners[WEEKLY], ttl_s=90000, now=T0 - 22000)
+        store.leases.acquire(LEFT, slots(two, 2), owner=owners[LEFT], ttl_s=60, now=T0 - 90000)
         for run, owner, wanted, at in (
             (CHANGE, "airflow ocr.m.t ci__55", slots(one, 2) + slots(two, 2), T0 - 120),
             (DESK, "ann@desk pid 4242", slots(one, 1), T0 - 2000),
         ):
-            store.queue_for_leases(run, wanted, owner=owner, ttl_s=9999, now=at, rise_s=3600)
-        runs = store.known_runs([WEEKLY, CHANGE, DESK, LEFT])
+            store.queue.join(run, wanted, owner=owner, ttl_s=9999, now=at, rise_s=3600)
+        runs = store.runs.known([WEEKLY, CHANGE, DESK, LEFT])
         clusters = (Cluster(name="gpu", nodes=(one, two, three, four)), Cluster(name="cpu", nodes=(small,)))
-        queue = store.lease_queue(T0, 3600)
-        yield View(clusters=clusters, looks=looks, leases=store.leases(), queue=queue, runs=runs, now=T0)
+        queue = store.queue.places(T0, 3600)
+        yield View(clusters=clusters, looks=looks, leases=store.leases.all(), queue=queue, runs=runs, now=T0)
 
 
 def golden(name: str, text: str) -> None:
@@ -83,7 +83,7 @@ def test_the_tables(view: View, width: int | None) -> None:
     lines = list(lines_of(view, width=width))
     golden(
         f"nodes-{width}.txt",
-        "".join(f"{'!' if line.colour else ' '}{line.text}".rstrip() + "\n" for line in lines),
+        "".join(f"{'!' if line.color else ' '}{line.text}".rstrip() + "\n" for line in lines),
     )
     assert all(len(line.text) <= (width or 1000) for line in lines)
     text = "\n".join(line.text for line in lines)

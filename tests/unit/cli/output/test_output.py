@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tipcflow.cli.output.output import columns, print_json, size, took, when
+from tipcflow.cli.output.output import columns, print_json
 
 CELL = st.text(alphabet="abc-_/", min_size=1, max_size=30)
 
@@ -47,23 +47,3 @@ def test_json_is_strict(capsys: pytest.CaptureFixture[str]) -> None:
     printed = capsys.readouterr().out
     assert json.loads(printed) == {"a": ["NaN", "Infinity", "-Infinity", 0.5], "b": ["ü", None]}
     assert "ü" in printed
-
-
-def test_times_and_sizes() -> None:
-    assert when(1_795_000_000) == "2026-11-18 11:06:40"
-    assert [took(seconds) for seconds in (None, 0, 59.94, 60, 3599.6, 3661)] == [
-        "",
-        "0.0 s",
-        "59.9 s",
-        "1:00",
-        "1:00:00",
-        "1:01:01",
-    ]
-    assert [size(count) for count in (0, 1023, 1024, 5000, 3 << 20, 5 << 30)] == [
-        "0 B",
-        "1023 B",
-        "1.0 KiB",
-        "4.9 KiB",
-        "3.0 MiB",
-        "5.0 GiB",
-    ]

@@ -1,6 +1,5 @@
 """`tipcflow plan --diff`: every difference that matters, none that does not, each with its reason."""
 
-import gzip
 import json
 import os
 import re
@@ -9,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.oracle import Oracle
 
 from tipcflow.domain import Compat, ConfigError, Plan
 from tipcflow.plan import build_plan, differences
@@ -81,19 +81,16 @@ def test_folder_and_gpu_are_part_of_a_command() -> None:
 MODES = {"paddle2onnx": "paddle2onnx_infer", "pipeline": "pipeline_infer", "dy2static": "lite_train_lite_infer"}
 
 
-def looked_at(oracle: Path, *, whole: bool) -> Iterator[dict[str, Any]]:
+def chosen(oracle: Oracle, *, whole: bool) -> Iterator[dict[str, Any]]:
     """Records of all scripts, or some of every file of records: a third of the mutated ones."""
-    for path in sorted(oracle.glob("*.jsonl.gz")):
-        if "more_files" in path.name:
-            continue
-        with gzip.open(path, "rt", encoding="utf-8") as lines:
-            records = [json.loads(line) for line in lines]
+    for name, every in oracle.files():
+        records = [each for each in every if "commands" in each]
         few = [each for each in records if each["mode"] in ("lite_train_lite_infer", "benchmark_train")][
             :PER_DIALECT
         ]
-        if whole or "other_families" in path.name:
+        if whole or not oracle.is_whole or "other_families" in name:
             yield from records
-        elif "synthetic" in path.name:
+        elif "synthetic" in name:
             yield from records[::3]
         else:
             yield from few
@@ -115,27 +112,17 @@ def unexplained(records: Iterator[dict[str, Any]]) -> tuple[list[str], int]:
     return wrong, planned
 
 
-def test_differences_of_the_suites_files_and_of_mangled_ones_have_reasons(oracle: Path) -> None:
+@pytest.mark.slow
+def test_differences_of_the_suites_files_and_of_mangled_ones_have_reasons(oracle: Oracle) -> None:
     """No difference is left without a quirk that explains it."""
-    wrong, planned = unexplained(looked_at(oracle, whole=False))
+    wrong, planned = unexplained(chosen(oracle, whole=False))
     assert wrong == []
-    assert planned > 300
+    assert planned > (300 if oracle.is_whole else 60)
 
 
 @pytest.mark.full
 @pytest.mark.timeout(1800)
-def test_all_differences_have_reasons(oracle: Path) -> None:
-    wrong, planned = unexplained(looked_at(oracle, whole=True))
+def test_all_differences_have_reasons(oracle: Oracle) -> None:
+    wrong, planned = unexplained(chosen(oracle, whole=True))
     assert wrong == []
-    assert planned > 2500
-
-
-@pytest.fixture(scope="session")
-def oracle() -> Path:
-    """The folder with records of the suites' real scripts."""
-    folder = os.environ.get("TIPC_ORACLE", "")
-    if not folder:
-        if os.environ.get("CI", "").lower() == "true":
-            pytest.fail("TIPC_ORACLE names no folder with records of the suites' scripts")
-        pytest.skip("TIPC_ORACLE names no folder with records of the suites' scripts")
-    return Path(folder)
+    assert planned > (2500 if oracle.is_whole else 60)

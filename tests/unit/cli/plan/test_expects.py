@@ -8,7 +8,8 @@ from tests.support.stories import T0, a_run
 from typer.testing import CliRunner
 
 from tipcflow.cli.main import app
-from tipcflow.domain import Status
+from tipcflow.domain import EvidenceKey, Status
+from tipcflow.domain.run_documents import FoundDocument
 from tipcflow.store import Store
 
 TOY = Path(__file__).parents[3] / "support/toy_suite"
@@ -56,9 +57,9 @@ def test_how_many_runs_make_a_history_is_the_policys(config: Path) -> None:
     with Store.open() as store:
         for number in range(3):
             run = a_run(f"r{number}", chain=plan["chain"], mode=plan["mode"], created_at=T0 + number)
-            store.create_run(run)
-            store.put_document(run.id, "found", [f"metric|{train}||ips"])
-            store.finish_run(run.id, Status.PASS, "", T0 + number)
+            store.runs.create(run)
+            store.documents.put(run.id, FoundDocument((EvidenceKey("metric", train, "", "ips"),)))
+            store.runs.finish(run.id, Status.PASS, "", T0 + number)
 
     def metrics(*more: str) -> list[str]:
         done = CliRunner().invoke(app, ["plan", PARAMS, "--suite", "toy", "--expects", "--json", *more])

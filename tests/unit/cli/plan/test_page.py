@@ -42,11 +42,11 @@ def remember(plan: Plan, minutes: float, name: str, status: Status = Status.PASS
         "created_at": 0.0,
     }
     with Store.open() as store:
-        store.create_run(Run.model_validate(run | fields), plan)
+        store.runs.create(Run.model_validate(run | fields), plan)
         for step in plan.steps:
-            attempt = store.open_attempt(name, step.id, step.nodes, 100.0)
-            store.close_attempt(name, step.id, attempt, status, "", (), 100.0 + 60 * minutes)
-        store.finish_run(name, status, "", 9999.0)
+            attempt = store.attempts.open(name, step.id, step.nodes, 100.0)
+            store.attempts.close(name, step.id, attempt, status, "", (), 100.0 + 60 * minutes)
+        store.runs.finish(name, status, "", 9999.0)
 
 
 def golden(name: str, text: str) -> None:

@@ -11,6 +11,8 @@ from tests.support.stories import a_plan, a_run
 from tipcflow.domain import Command, Measurement, Phase, Plan, Step, StepKind, Variant
 from tipcflow.store import Store
 
+pytestmark = pytest.mark.slow
+
 Tipcflow = Callable[..., Any]
 B = ("--batch-size-per-device", "128")
 # Topology -> repeats -> speed of all devices.
@@ -53,10 +55,10 @@ def samples(
 
 
 def kept(store: Store, run_id: str, plan: Plan, speeds: Iterable[float], **fields: Any) -> None:
-    store.create_run(a_run(run_id, nodes=plan.nodes), plan)
+    store.runs.create(a_run(run_id, nodes=plan.nodes), plan)
     for step, speed in zip(plan.steps, speeds, strict=True):
-        store.open_attempt(run_id, step.id, step.nodes, 1_795_000_000.0)
-        store.add_measurements(samples(run_id, step, speed, **fields))
+        store.attempts.open(run_id, step.id, step.nodes, 1_795_000_000.0)
+        store.measurements.add(samples(run_id, step, speed, **fields))
 
 
 def rows(said: Any) -> dict[str, Any]:

@@ -9,9 +9,11 @@ from tests.support.bad_day import tell_failure
 from tests.support.stories import T0, a_run, tell
 
 from tipcflow.cli.runs import run_lines
-from tipcflow.cli.show.command import _story
 from tipcflow.cli.show.page import page
+from tipcflow.config.settings import settings
 from tipcflow.domain import Status
+from tipcflow.execute.verdict.run_data import load_run
+from tipcflow.report.run.data import RunData
 from tipcflow.store import Store
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "cli"
@@ -22,6 +24,13 @@ def failed(home: Path, database: Path) -> str:
     with Store.open() as store:
         tell(store)
         return tell_failure(store, home).id
+
+
+def shown(wanted: str) -> tuple[RunData, Path]:
+    """A run and the folder of its logs."""
+    with Store.open() as store:
+        data = load_run(store, store.runs.find(wanted))
+    return data, settings().runs_dir / data.run.id
 
 
 def _golden(name: str, text: str, home: Path) -> None:
@@ -36,12 +45,12 @@ def _golden(name: str, text: str, home: Path) -> None:
 @pytest.mark.parametrize("width", [80, 200])
 @pytest.mark.parametrize("which", ["20261121", "20261122"])
 def test_the_page(failed: str, home: Path, which: str, width: int) -> None:
-    lines = page(_story(which), width=width)
+    lines = page(*shown(which), width=width)
     _golden(f"show-{which}-{width}.txt", "\n".join(lines) + "\n", home)
 
 
 def test_ids_and_commands_are_never_broken(failed: str, home: Path) -> None:
-    lines = page(_story(failed), width=80)
+    lines = page(*shown(failed), width=80)
     assert any(line.endswith(failed) for line in lines)
     assert next(line for line in lines if line.startswith("tipcflow run ")).endswith(
         f"--suite-ref {'a' * 40} --seed 0"
@@ -53,8 +62,8 @@ def test_ids_and_commands_are_never_broken(failed: str, home: Path) -> None:
 @pytest.mark.parametrize("width", [80, 200, None])
 def test_the_list_of_runs(failed: str, home: Path, width: int | None) -> None:
     with Store.open() as store:
-        store.create_run(a_run("20261123t093005-mobilenet-0000", created_at=T0 + 90000))
-        lines = run_lines(store.runs(), width=width)
+        store.runs.create(a_run("20261123t093005-mobilenet-0000", created_at=T0 + 90000))
+        lines = run_lines(store.runs.newest(), width=width)
     _golden(f"runs-{width}.txt", "\n".join(lines) + "\n", home)
 
 
@@ -89,8 +98,8 @@ def test_latest_is_the_newest(failed: str, tipcflow: Callable[..., Any]) -> None
 
 def test_a_run_without_a_plan_is_shown(home: Path, tipcflow: Callable[..., Any]) -> None:
     with Store.open() as store:
-        store.create_run(a_run())
-        store.finish_run(a_run().id, Status.CONFIG_ERROR, "no such mode: lite", T0 + 1)
+        store.runs.create(a_run())
+        store.runs.finish(a_run().id, Status.CONFIG_ERROR, "no such mode: lite", T0 + 1)
     said = tipcflow("show", "latest")
     assert said.code == 0
     assert said.out.startswith(f"config_error  {a_run().id}\nno such mode: lite\n")

@@ -1,12 +1,12 @@
-"""A command of a step that ran in a container, as a person pastes it in the suite's root."""
+"""A command of a step that ran in a container, as a user pastes it in the suite's root."""
 
 import os
 import subprocess
 from pathlib import Path
 
-from tipcflow.cli.show.page import command_line
 from tipcflow.domain import Command, Container, Node
 from tipcflow.plan.spec.container import container_words
+from tipcflow.report.text.jobs import command_line
 
 
 def test_it_runs_without_a_job_around_it(tmp_path: Path) -> None:

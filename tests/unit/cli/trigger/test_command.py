@@ -20,6 +20,8 @@ from tests.support.trigger import (
     told,
 )
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_run_is_made_and_not_waited_for(tipcflow: Tipcflow, airflow: FakeAirflow) -> None:
     airflow.add(DAG)

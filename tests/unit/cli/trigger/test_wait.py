@@ -10,6 +10,8 @@ from tests.support.trigger import CHAIN, COMMIT, DAG, Tipcflow, facts, passing
 
 from tipcflow.cli.trigger import wait as trigger_wait
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_green_dag_run_without_a_run_of_ours_is_not_green(tipcflow: Tipcflow, airflow: FakeAirflow) -> None:
     airflow.add(DAG, ("success", None))
@@ -45,7 +47,7 @@ def test_who_waits_is_told_that_it_is_measured_once_more(tipcflow: Tipcflow, air
     )
     said = tipcflow("trigger", CHAIN, "--wait")
     assert said.code == 0
-    assert said.err.count("no verdict yet: measuring once more: norm_train/train (confirm run again)") == 1
+    assert said.err.count("no verdict yet: re-measuring: norm_train/train (confirm run again)") == 1
 
 
 def test_who_stops_a_run_stops_its_confirm_run_too(tipcflow: Tipcflow, airflow: FakeAirflow) -> None:
@@ -77,7 +79,7 @@ def test_out_of_time(tipcflow: Tipcflow, airflow: FakeAirflow, stop: list[str]) 
     airflow.add(DAG, ("running", facts(None)))
     said = tipcflow("trigger", CHAIN, "--wait", "--timeout", "0.005", *stop)
     assert said.code == 2
-    assert "not finished after 0.005 min; the DAG run is" in said.out
+    assert "not finished after 0.3 s; the DAG run is" in said.out
     assert next(iter(airflow.runs.values()))["state"] == ("failed" if stop else "running")
     assert ("stop requested" if stop else "the run continues in Airflow") in said.err
     assert ("; stop requested" in said.out) == bool(stop)
@@ -124,7 +126,7 @@ def test_cancelled_by_a_signal(
     ("name", "value", "words"),
     [
         ("URL", "", "TIPCFLOW_AIRFLOW_URL: is not set"),
-        ("URL", "airflow", "not the address of Airflow"),
+        ("URL", "airflow", "not an Airflow URL"),
         ("USER", "", "TIPCFLOW_AIRFLOW_USER: is not set"),
         ("PASSWORD", "", "TIPCFLOW_AIRFLOW_PASSWORD: is not set"),
         ("PASSWORD", "an0ther-word", "refuses the login of 'ci'"),

@@ -86,7 +86,7 @@ def test_a_setting_has_the_comment_right_above_it(tmp_path: Path) -> None:
         ("# why\nAIRFLOW__CORE__PARALLELISM = 3", "not a setting"),
         ('# why\nAIRFLOW__CORE__PARALLELISM="3"', "not a setting"),
         ("# why\n\nAIRFLOW__CORE__PARALLELISM=3", "airflow.env:3: AIRFLOW__CORE__PARALLELISM: no reason given"),
-        ("# a\nAIRFLOW__CORE__X=3\n# b\nAIRFLOW__CORE__X=3", "airflow.env:4: AIRFLOW__CORE__X: stands twice"),
+        ("# a\nAIRFLOW__CORE__X=3\n# b\nAIRFLOW__CORE__X=3", "airflow.env:4: AIRFLOW__CORE__X: duplicate key"),
     ],
 )
 def test_a_wrong_line_is_named(tmp_path: Path, text: str, message: str) -> None:

@@ -23,9 +23,9 @@ CONFIGS = Path(__file__).resolve().parents[4] / "configs"
 OWNER = """
 import sys, time
 from pathlib import Path
-from devcluster.airflow.stack import beginning_airflow
+from devcluster.airflow.stack import starting_airflow
 home = Path(sys.argv[1])
-with beginning_airflow(home, dags=home, configs=Path(sys.argv[2])) as stack:
+with starting_airflow(home, dags=home, configs=Path(sys.argv[2])) as stack:
     stack.start({})
     while len(stack.pids) < 4:
         time.sleep(0.05)

@@ -1,12 +1,12 @@
 """The same stack with PostgreSQL, Redis and a Celery worker: what differs comes through the environment."""
 
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.support import postgres
+from tests.support.programs import need
 
 from devcluster.airflow.health import free_port
 from devcluster.airflow.stack import COMPONENTS, airflow_stack
@@ -31,9 +31,7 @@ with DAG("one", schedule=None, is_paused_upon_creation=False):
 
 @pytest.fixture
 def redis(tmp_path: Path) -> Iterator[str]:
-    program = shutil.which("redis-server")
-    if program is None:
-        pytest.skip("redis-server is not installed")
+    program = need("redis-server")
     port = free_port()
     argv = [program, "--port", str(port), "--bind", "127.0.0.1", "--dir", str(tmp_path), "--save", ""]
     server = subprocess.Popen(argv, stdout=subprocess.DEVNULL)
@@ -60,9 +58,15 @@ def test_a_task_runs_on_a_celery_worker(tmp_path: Path, redis: str) -> None:
             airflow_stack(tmp_path, dags=dags, configs=CONFIGS, env=env, components=components) as stack,
             Airflow(stack.url, user=stack.user, password=stack.password) as airflow,
         ):
-            wait_until(lambda: any(dag.dag_id == "one" for dag in airflow.dags()), "the DAG", deadline_s=120)
+            wait_until(
+                lambda: any(dag.dag_id == "one" for dag in airflow.dags()),
+                "the DAG was not listed",
+                deadline_s=120,
+            )
             run = airflow.trigger("one", {}, "test__1")
-            wait_until(lambda: airflow.dag_run("one", run.run_id).state.ended, "the run's end", deadline_s=180)
+            wait_until(
+                lambda: airflow.dag_run("one", run.run_id).state.ended, "the run did not end", deadline_s=180
+            )
             assert [task.state for task in airflow.task_instances("one", run.run_id)] == ["success"]
             assert not (stack.airflow_home / "airflow.db").exists()
             stack.check()

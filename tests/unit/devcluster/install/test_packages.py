@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from devcluster.install import packages
-from devcluster.install.packages import PING, SSHD, Need, ensure, where_is
+from devcluster.install.packages import PING, SSHD, Need, ensure, find_program
 from tipcflow.domain import InfraError
 
 MISSING = Need("no-such-program", "no-such-package", "does nothing")
@@ -51,6 +51,12 @@ def test_without_apt_one_line_says_what_to_install(bin_dir: Path) -> None:
     )
 
 
+def test_an_optional_program_is_reported_and_not_required(bin_dir: Path) -> None:
+    told: list[str] = []
+    ensure([MISSING._replace(optional=True)], told.append)
+    assert told == ["no-such-program (does nothing) is not installed: install what Debian calls no-such-package"]
+
+
 def test_root_installs_and_no_service_starts_meanwhile(
     bin_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -89,5 +95,5 @@ def test_the_administrators_policy_stays(bin_dir: Path, tmp_path: Path, monkeypa
 
 
 def test_sshd_is_found_outside_of_path(bin_dir: Path) -> None:
-    assert where_is(SSHD).endswith("sshd")
-    assert where_is(PING._replace(program="no-such-ping")) == ""
+    assert find_program(SSHD).endswith("sshd")
+    assert find_program(PING._replace(program="no-such-ping")) == ""

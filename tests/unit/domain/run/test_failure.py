@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tipcflow.domain import Failure, FailureClass, Status
-from tipcflow.domain.run.failure import REMEDIES, failure_key, failures_of
+from tipcflow.domain import Attempt, Failure, FailureClass, Status
+from tipcflow.domain.run.failure import REMEDIES
+from tipcflow.domain.run_documents import FailuresDocument
 
 DOC = Path(__file__).parents[4] / "docs" / "reference" / "failures.md"
 ROW = re.compile(r"^\| `(\w+)` \| (.*?) \| `(\w+)` \| (no|once.*?) \| ", re.MULTILINE)
@@ -40,9 +41,10 @@ def test_culprits_in_words() -> None:
 
 
 def test_only_failures_of_known_attempts_are_read() -> None:
-    kept = {
-        failure_key("v/train", 1): {"failure_class": "hang"},
-        failure_key("other", 1): {"failure_class": "disk"},
-    }
-    assert failures_of(kept, []) == {}
-    assert failures_of(None, []) == {}
+    hang = Failure(failure_class=FailureClass.HANG)
+    tried = Attempt(run="r", step="v/train", attempt=1, nodes=("a",), started_at=1.0)
+    kept = FailuresDocument({FailuresDocument.key("v/train", 1): hang, FailuresDocument.key("other", 1): hang})
+    assert kept.of([]) == {}
+    assert kept.of([tried]) == {("v/train", 1): hang}
+    assert FailuresDocument().of([tried]) == {}
+    assert (kept.before, FailuresDocument({FailuresDocument.BEFORE: hang}).before) == (None, hang)

@@ -6,11 +6,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.stories import INFER, T0, TRAIN, a_plan, a_run
+from tests.support.stories import INFER, T0, TRAIN, a_plan, a_run, open_store
 
 from tipcflow.check import CheckContext
 from tipcflow.check.proof.engine import ran_engine
-from tipcflow.domain import EndReason, ExitRecord, JobCommand, JobSpec, Node, SshTarget, Status
+from tipcflow.domain import (
+    EndReason,
+    ExitRecord,
+    FailureClass,
+    JobCommand,
+    JobSpec,
+    LegKey,
+    Node,
+    SshTarget,
+    Status,
+)
+from tipcflow.domain.run_documents import FailuresDocument
 from tipcflow.execute.attempt.finalize import StepCloser
 from tipcflow.execute.job.member import Member
 from tipcflow.execute.node.fetch import Fetched
@@ -27,6 +38,7 @@ class Ended:
     """A node whose job has ended well; one of its logs cannot be read, another path leads nowhere."""
 
     node = Node(name=NODE, address=NODE, ssh=SshTarget(alias=NODE), workspace="/w", python="/usr/bin/python3")
+    exit_code = 0
 
     def begin(self, spec: JobSpec, resume: dict[str, int], seconds: float) -> Iterator[dict[str, Any]]:
         yield {"event": "answer", "state": "running"}
@@ -34,8 +46,9 @@ class Ended:
 
     def watch(self, spec: JobSpec, resume: dict[str, int], seconds: float) -> Iterator[dict[str, Any]]:
         record = ExitRecord(
-            run=RUN, step=TRAIN, node=NODE, reason=EndReason.EXITED, exit_code=0, started_at=T0, ended_at=T0 + 1
-        )
+            run=RUN, step=TRAIN, node=NODE, reason=EndReason.EXITED, exit_code=self.exit_code,
+            started_at=T0, ended_at=T0 + 1,
+        )  # fmt: skip
         artefacts = [
             {"path": "log/workerlog.0", "exists": True, "fresh": True, "size": 4, "sha256": ""},
             {"path": "log/workerlog.1", "exists": False},
@@ -49,25 +62,49 @@ class Ended:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    with Store.open(f"sqlite:///{tmp_path}/metrics.db") as opened:
+    with open_store(tmp_path / "metrics.db") as opened:
         yield opened
 
 
-def test_what_could_not_be_had_is_said(store: Store, tmp_path: Path) -> None:
+class Failed(Ended):
+    """The same node with a job that failed."""
+
+    exit_code = 1
+
+
+@pytest.mark.parametrize(
+    ("node", "ended"),
+    [
+        (Ended(), (Status.INFRA_FAILURE, SPOILED)),
+        (Failed(), (Status.FAILED, f"exit code 1 on node {NODE}; {SPOILED}")),
+    ],
+)
+def test_what_could_not_be_had_is_said(store: Store, tmp_path: Path, node: Any, ended: tuple[Status, str]) -> None:
     step = next(one for one in a_plan().steps if one.id == TRAIN).model_copy(update={"nodes": (NODE,)})
-    store.create_run(a_run(), a_plan())
-    attempt = store.open_attempt(RUN, TRAIN, [NODE], T0)
+    store.runs.create(a_run(), a_plan())
+    attempt = store.attempts.open(RUN, TRAIN, [NODE], T0)
     spec = JobSpec(
         run=RUN, step=TRAIN, attempt=attempt, node=NODE, fence=1, workspace="/w", root="/w",
         commands=(JobCommand(text="true", cwd="."),),
     )  # fmt: skip
-    node: Any = Ended()
     member = Member(node, spec, listener=lambda _: None, reconnect_s=0)
     member.follow(1.0)
     said: list[Event] = []
     closer = StepCloser(store, run=RUN, home=tmp_path / "home", log_format="models", say=said.append)
-    assert closer.close(step, attempt, [member], node) == (Status.INFRA_FAILURE, SPOILED)
+    assert closer.close(step, attempt, [member], node) == ended
+    kept = store.documents.get(RUN, FailuresDocument)
+    assert kept
+    kind = FailureClass.EVIDENCE_LOST if ended[0] is Status.INFRA_FAILURE else FailureClass.CODE_ERROR
+    assert [(one.failure_class, one.node) for one in kept.root.values()] == [(kind, NODE)]
     assert SPOILED in [event.text for event in said if event.kind is Kind.NOTE]
+
+
+def ended_with_0(spec: JobSpec, leg: str = "") -> dict[str, Any]:
+    """The exit record of a job of the inference step, or of one of its legs."""
+    record = ExitRecord(
+        run=RUN, step=INFER, attempt=spec.attempt, leg=leg, node=NODE, reason=EndReason.EXITED, exit_code=0
+    )
+    return record.model_dump(mode="json")
 
 
 class TriedTwice(Ended):
@@ -78,10 +115,9 @@ class TriedTwice(Ended):
 
     def watch(self, spec: JobSpec, resume: dict[str, int], seconds: float) -> Iterator[dict[str, Any]]:
         for leg in spec.commands:
-            record = ExitRecord(run=RUN, step=INFER, leg=leg.leg, node=NODE, reason=EndReason.EXITED, exit_code=0)
-            yield {"event": "leg", "record": record.model_dump(mode="json")}
-        record = ExitRecord(run=RUN, step=INFER, node=NODE, reason=EndReason.EXITED, exit_code=0)
-        yield {"event": "end", "record": record.model_dump(mode="json"), "artefacts": []}
+            yield {"event": "leg", "record": ended_with_0(spec, leg.leg)}
+        record = ended_with_0(spec)
+        yield {"event": "end", "record": record, "artefacts": []}
 
     def fetch(self, spec: JobSpec, artefacts: dict[str, int], folder: Path, **__: object) -> Fetched:
         for leg in spec.commands:
@@ -93,12 +129,12 @@ class TriedTwice(Ended):
 
 def test_an_earlier_attempt_proves_nothing_of_a_later_one(store: Store, tmp_path: Path) -> None:
     step = next(one for one in a_plan().steps if one.id == INFER)
-    store.create_run(a_run(), a_plan())
+    store.runs.create(a_run(), a_plan())
     node: Any = TriedTwice()
     report = (GOLDEN / "autolog_plain.log").read_text() + "reporter: auto_log\n"
     for prints in (node.prints + report, ""):
         node.prints = prints
-        attempt = store.open_attempt(RUN, INFER, [NODE], T0)
+        attempt = store.attempts.open(RUN, INFER, [NODE], T0)
         spec = JobSpec(
             run=RUN, step=INFER, attempt=attempt, node=NODE, fence=1, workspace="/w", root="/w",
             commands=tuple(JobCommand(leg=leg.id, text="true", cwd=".") for leg in step.legs),
@@ -107,10 +143,10 @@ def test_an_earlier_attempt_proves_nothing_of_a_later_one(store: Store, tmp_path
         member.follow(1.0)
         closer = StepCloser(store, run=RUN, home=tmp_path / "home", log_format="models", say=lambda _: None)
         assert closer.close(step, attempt, [member], node)[0] is Status.PASS
-        facts = store.facts(RUN)
+        facts = store.history.facts(RUN)
         assert bool(facts.engine) == bool(facts.predictions) == bool(prints)
         assert facts.reporter == ("auto_log" if prints else "")
-        silent = [one for one in ran_engine(facts, CheckContext()) if "printed nothing" in one.reason]
+        silent = [one for one in ran_engine(facts, CheckContext()) if "no evidence of execution" in one.reason]
         assert [one.status for one in silent] == ([] if prints else [Status.FAILED, Status.FAILED])
 
 
@@ -136,8 +172,8 @@ class Garbled(TriedTwice):
 
 def closed(store: Store, tmp_path: Path, node: Any) -> tuple[Status, str]:
     step = next(one for one in a_plan().steps if one.id == INFER)
-    store.create_run(a_run(), a_plan())
-    attempt = store.open_attempt(RUN, INFER, [NODE], T0)
+    store.runs.create(a_run(), a_plan())
+    attempt = store.attempts.open(RUN, INFER, [NODE], T0)
     spec = JobSpec(
         run=RUN, step=INFER, attempt=attempt, node=NODE, fence=1, workspace="/w", root="/w",
         commands=tuple(JobCommand(leg=leg.id, text="true", cwd=".") for leg in step.legs),
@@ -167,9 +203,9 @@ def test_a_garbled_leg_record_is_an_infra_failure_and_the_others_count(
     assert status is Status.INFRA_FAILURE, reason
     assert f"node {NODE}: legs.jsonl line 2 is not an exit record: found " in reason
     assert "validation error" not in reason
-    known = store.facts(RUN).leg_status
+    known = store.history.facts(RUN).leg_status
     legs = next(one for one in a_plan().steps if one.id == INFER).legs
-    assert [known[f"{INFER}/{leg.id}"] for leg in legs] == [Status.PASS, Status.BLOCKED]
+    assert [known[LegKey(INFER, leg.id)] for leg in legs] == [Status.PASS, Status.BLOCKED]
 
 
 def test_a_garbled_line_beside_all_leg_records_is_an_infra_failure_too(store: Store, tmp_path: Path) -> None:
@@ -186,4 +222,23 @@ def test_a_leg_that_failed_has_failed_beside_a_garbled_line(store: Store, tmp_pa
 def test_a_garbled_exit_record_of_the_job_names_the_node(store: Store, tmp_path: Path) -> None:
     status, reason = closed(store, tmp_path, Garbled(*leg_records(0, 0), end={"reason": "?"}))
     said = f'node {NODE}: exit.json is not an exit record: found \'{{"reason": "?"}}\''
+    assert (status, reason) == (Status.INFRA_FAILURE, said)
+
+
+@pytest.mark.parametrize("other", [{"run": "20250101-000000-other"}, {"step": TRAIN}, {"attempt": 7}])
+def test_exit_records_of_another_job_are_not_stored_as_this_ones(
+    store: Store, tmp_path: Path, other: dict[str, object]
+) -> None:
+    """The database has no such attempt: metrics of it would violate a foreign key."""
+    (field, value), *_ = other.items()
+    end = {**leg_records(0)[0], "leg": "", **other, "peak_rss_bytes": {"total": 5}}
+    status, reason = closed(store, tmp_path, Garbled(*leg_records(0, 0), end=end))
+    said = f"node {NODE}: exit.json is the exit record of another job: found {field} '{value}', expected "
+    assert (status, reason.startswith(said)) == (Status.INFRA_FAILURE, True), reason
+
+
+def test_a_leg_record_of_another_job_is_a_garbled_line(store: Store, tmp_path: Path) -> None:
+    other = {**leg_records(0)[0], "attempt": 7, "peak_rss_bytes": {"total": 5}}
+    status, reason = closed(store, tmp_path, Garbled(*leg_records(0, 0), other))
+    said = f"node {NODE}: legs.jsonl line 3 is the exit record of another job: found attempt '7', expected '1'"
     assert (status, reason) == (Status.INFRA_FAILURE, said)

@@ -4,11 +4,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.stories import INFER, T0, TRAIN, a_plan, a_run
+from tests.support.stories import INFER, T0, TRAIN, a_plan, a_run, open_store
 
 from tipcflow.config.policy import Policy
 from tipcflow.domain import Failure, FailureClass, InfraError, Status
-from tipcflow.domain.run.failure import FAILURES, REMEDIES, failure_key
+from tipcflow.domain.run.failure import REMEDIES
+from tipcflow.domain.run_documents import FailuresDocument
 from tipcflow.execute.attempt.retry import Retries
 from tipcflow.execute.job.hang import hang_limit
 from tipcflow.store import Store
@@ -38,8 +39,8 @@ class Listed:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
-    made = Store.open(f"sqlite:///{tmp_path}/tipcflow.db")
-    made.create_run(a_run(), a_plan())
+    made = open_store(tmp_path / "tipcflow.db")
+    made.runs.create(a_run(), a_plan())
     return made
 
 
@@ -55,9 +56,11 @@ def decide(store: Store, rules: Policy, failure: Failure = LOST, *, nodes: Any =
 
 def tried(store: Store, failure: Failure) -> None:
     """An attempt that ended so."""
-    number = store.open_attempt(a_run().id, TRAIN, ("node-a", "node-b"), T0)
-    store.merge_document(a_run().id, FAILURES, {failure_key(TRAIN, number): failure.model_dump(mode="json")})
-    store.close_attempt(a_run().id, TRAIN, number, Status.INFRA_FAILURE, "", [], T0 + 1)
+    number = store.attempts.open(a_run().id, TRAIN, ("node-a", "node-b"), T0)
+    store.documents.merge(
+        a_run().id, FailuresDocument, {FailuresDocument.key(TRAIN, number): failure.model_dump(mode="json")}
+    )
+    store.attempts.close(a_run().id, TRAIN, number, Status.INFRA_FAILURE, "", [], T0 + 1)
 
 
 def test_the_policy_says_how_often(store: Store) -> None:
@@ -85,7 +88,7 @@ def test_a_step_that_was_begun_anew_counts_from_there(store: Store) -> None:
 
 def test_not_when_the_budget_has_no_room(store: Store) -> None:
     said = decide(store, policy(communication=1), took_s=60, left_s=59)
-    assert said.then == "not retried: 59 s are left of the run's budget, and the attempt took 60 s"
+    assert said.then == "not retried: 59 s of the run's budget left; last attempt took 60 s"
 
 
 def test_not_before_every_node_is_empty_of_it(store: Store) -> None:
@@ -105,10 +108,10 @@ def test_silence_is_measured_by_what_earlier_trainings_took(
 ) -> None:
     if took is not None:
         past = a_run("20261120t093005-mobilenet-0000", created_at=T0 - 86400)
-        store.create_run(past, a_plan())
-        number = store.open_attempt(past.id, TRAIN, ("node-a", "node-b"), T0)
-        store.close_attempt(past.id, TRAIN, number, Status.PASS, "", [], T0 + took)
-        store.finish_run(past.id, Status.PASS, "", T0 + took)
+        store.runs.create(past, a_plan())
+        number = store.attempts.open(past.id, TRAIN, ("node-a", "node-b"), T0)
+        store.attempts.close(past.id, TRAIN, number, Status.PASS, "", [], T0 + took)
+        store.runs.finish(past.id, Status.PASS, "", T0 + took)
     assert hang_limit(store, a_run().id, a_plan(), policy()) == limit
     assert hang_limit(store, a_run().id, a_plan(), Policy(name="p", hang_s=7)) == 7
     assert hang_limit(store, a_run().id, a_plan(), Policy(name="p", hang_s=0)) == 0

@@ -80,7 +80,7 @@ def test_one_that_died_within_a_line_is_left_out(folder: Path) -> None:
 
 
 def test_an_iteration_in_two_lines_goes_on(folder: Path) -> None:
-    """The earlier log ends between them; it was written anew, not appended to."""
+    """The earlier log ends between them; it was overwritten, not appended to."""
     lines = _log(FIRST[:1]), "[Epoch 1, iter: 0] ips: 7.0\n", _log(FIRST[1:])
     _earlier(folder).write_text(lines[0])
     assert _losses(folder, "".join(lines)) == [2.5, 2.4, 2.3]
@@ -104,7 +104,7 @@ def test_epochs_tell_where_there_are_no_iterations(folder: Path) -> None:
     _earlier(folder).write_text("1 2.5\n2 2.4\n")
     assert samples("1 2.5\n2 2.4\n1 2.6\n2 2.2\n") == [2.6, 2.2]
     assert samples("1 2.5\n2 2.4\n2 2.6\n") == [2.6], "resumed"
-    assert samples("1 2.5\n2 2.4\n3 2.3\n") == [2.5, 2.4, 2.3], "written anew"
+    assert samples("1 2.5\n2 2.4\n3 2.3\n") == [2.5, 2.4, 2.3], "overwritten"
 
 
 class Lines:
@@ -148,7 +148,7 @@ def test_two_ranks_in_one_log_that_was_appended_to(folder: Path, cut: int) -> No
 @pytest.mark.parametrize("cut", range(1, 12))
 def test_several_lines_an_epoch_and_no_iterations(folder: Path, cut: int) -> None:
     rows = [(epoch, -1, -1) for epoch in range(3) for _ in range(4)]
-    assert Lines(folder).own(rows[:cut], rows) == 12, "written anew"
+    assert Lines(folder).own(rows[:cut], rows) == 12, "overwritten"
     if cut > 4:
         assert Lines(folder).own(rows[:cut], rows[:cut] + rows) == 12, "appended to"
     else:
@@ -164,7 +164,7 @@ def test_two_earlier_attempts_in_one_log(folder: Path) -> None:
 
 
 def test_a_log_that_was_written_anew_counts_whole(folder: Path) -> None:
-    """It is deterministic: it begins like the one before, and goes on."""
+    """It is deterministic: it begins like the one before, and continues."""
     assert _losses(folder, "header\n" + _log([*FIRST, (1, 30, 2.2)])) == [2.5, 2.4, 2.3, 2.2]
     assert _losses(folder, "header\n" + _log(FIRST) + EVAL + _log([(2, 0, 2.2)])) == [2.5, 2.4, 2.3, 2.2]
     assert _losses(folder, "header\n" + _log(FIRST)) == [2.5, 2.4, 2.3]

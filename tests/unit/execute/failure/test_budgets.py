@@ -1,35 +1,35 @@
 """Every step and every gang has a deadline, and what is cut is said."""
 
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.stories import a_plan, a_run
-from tests.unit.execute.attempt.test_gang import ToldNode, members
+from tests.support.stories import a_plan, a_run, open_store
+from tests.unit.execute.attempt.test_drive import ToldNode, driver, members
 from tests.unit.execute.resolve.test_planning import PARAMS, TOY
 
 from tipcflow.config.policy import Policy
+from tipcflow.config.run_documents import PolicyDocument, SuiteDocument
 from tipcflow.config.suite import Suite
 from tipcflow.domain import Command, EndReason, ExitRecord, FailureClass, InfraError, Leg, Node, Status
-from tipcflow.execute.attempt import gang
-from tipcflow.execute.attempt.gang import Gang
-from tipcflow.execute.attempt.steps import StepRunner
-from tipcflow.execute.failure.diagnosis import Telling
+from tipcflow.execute.failure.diagnosis import LogDiagnosis
 from tipcflow.execute.failure.outcome import leg_outcome, legs_outcome, whole_job
 from tipcflow.execute.job.spec import job_spec
 from tipcflow.execute.progress import silent
-from tipcflow.execute.request import RunRequest
+from tipcflow.execute.request import RequestDocument, RunRequest
 from tipcflow.execute.resolve.planning import make_plan
+from tipcflow.execute.run.context import TaskContext
+from tipcflow.execute.run.phases import run_steps
 from tipcflow.execute.source.snapshot import take_snapshot
-from tipcflow.store import Store
 
 
 @pytest.mark.parametrize("compat", ["spec", "bash"])
 def test_every_job_of_a_plan_has_the_policys_deadline(tmp_path: Path, compat: str) -> None:
     suite = Suite(name="toy", folder=str(TOY), dialects=("models/template",), seed_argument="--seed={seed}")
-    wishes: dict[str, Any] = {"mode": "lite_train_lite_infer", "cluster": "", "config_dir": tmp_path}
-    request = RunRequest(params=PARAMS, suite="toy", compat=compat, **wishes)  # type: ignore[arg-type]
+    fields: dict[str, Any] = {"mode": "lite_train_lite_infer", "cluster": "", "config_dir": tmp_path}
+    request = RunRequest(params=PARAMS, suite="toy", compat=compat, **fields)  # type: ignore[arg-type]
     snapshot = take_snapshot(suite, PARAMS, None, cache=tmp_path)
     plan = make_plan(request, suite, None, snapshot, run="r", step_deadline_s=77.0)
     kinds = {step.kind for step in plan.steps}
@@ -47,29 +47,25 @@ def test_the_policies_deadlines_are_finite() -> None:
                 Policy.model_validate({"name": "p", key: wrong})
 
 
-def test_what_comes_after_the_runs_budget_is_not_started_and_said(tmp_path: Path) -> None:
-    plan = a_plan()
-    with Store.open(f"sqlite:///{tmp_path}/tipcflow.db") as store:
+def test_steps_after_the_end_of_the_runs_budget_are_not_started(tmp_path: Path) -> None:
+    plan, policy = a_plan(), Policy(name="p", budget_minutes=1)
+    suite = Suite(name="toy", folder=str(TOY), dialects=("models/template",))
+    with open_store(tmp_path / "tipcflow.db") as store:
         run = a_run()
-        store.create_run(run, plan)
-        StepRunner(
-            plan,
-            nodes=None,  # type: ignore[arg-type]
-            store=store,
-            run=run.id,
-            home=tmp_path,
-            fence=1,
-            listener=silent,
-            cancel=threading.Event(),
-            budget_s=0.0,
-            log_format="models",
-            policy=Policy(name="p"),
-        ).run()
-        said = store.step_statuses(run.id)
+        store.runs.create(run, plan)
+        fields: dict[str, Any] = {"mode": "m", "cluster": "", "config_dir": tmp_path, "ends_at": 1.0}
+        request = RunRequest(params=PARAMS, suite="toy", **fields)
+        for document in (RequestDocument(request), PolicyDocument(policy), SuiteDocument(suite)):
+            store.documents.put(run.id, document)
+        context = TaskContext(run.id, store, tmp_path, connect=None, say=silent)  # type: ignore[arg-type]
+        run_steps(context, None, cancel=threading.Event())  # type: ignore[arg-type]
+        said = store.steps.statuses(run.id)
+        failures = store.history.facts(run.id).failures
     assert set(said) == {step.id for step in plan.steps}
     first = [step.id for step in plan.steps if not step.after]
+    assert {step: one.failure_class for step, one in failures.items()} == dict.fromkeys(first, FailureClass.BUDGET)
     assert {said[step] for step in first} == {
-        (Status.INFRA_FAILURE, "not started: the run's budget of 0 min is used up")
+        (Status.INFRA_FAILURE, "not started: the run's budget of 1 min is used up")
     }
     assert {said[step.id][0] for step in plan.steps if step.after} <= {Status.BLOCKED, Status.NOT_RUN}
 
@@ -81,9 +77,16 @@ class Silent(ToldNode):
         super().__init__(name)
         self.stages = stages
 
+    def begin(self, spec: Any, resume: Any, seconds: float) -> Any:
+        yield {"event": "answer", "state": "staged" if self.stages else "staging"}
+        yield from self.watch(spec, resume, seconds)
+
+    def poll(self, spec: Any) -> dict[str, Any]:
+        if not self.stopped.is_set():
+            return {"state": "staged" if self.stages else "staging"}
+        return {"state": "ended", "record": self.end(spec, reason=EndReason.STOPPED)["record"]}
+
     def watch(self, spec: Any, resume: Any, seconds: float) -> Any:
-        if self.stages:
-            yield {"event": "state", "state": "staged"}
         assert self.stopped.wait(60)
         yield self.end(spec, reason=EndReason.STOPPED)
 
@@ -95,22 +98,26 @@ def short(*nodes: ToldNode) -> Any:
     return made
 
 
-def test_a_gang_whose_nodes_keep_no_deadline_is_looked_at_and_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gang, "SLACK_S", 0.2)
+def test_a_gang_whose_nodes_keep_no_deadline_is_inspected_and_ended() -> None:
     nodes = (Silent("a"), Silent("b"))
     looked: list[bool] = []
-    Gang(
-        short(*nodes), threading.Event(), look=lambda: looked.append(any(node.stopped.is_set() for node in nodes))
-    ).run()
+    until = time.monotonic() + 0.4
+    driven = driver(
+        short(*nodes),
+        is_late=lambda: time.monotonic() > until,
+        gather=lambda: looked.append(any(node.stopped.is_set() for node in nodes)),
+    )
+    driven.start_gang(60)
+    assert driven.watch(60)
     assert {node.reason for node in nodes} == {"no exit record in time"}
     assert looked == [False]
 
 
 def test_a_gang_that_is_not_staged_in_time_never_starts() -> None:
     ready, late = Silent("a"), Silent("b", stages=False)
-    with pytest.raises(InfraError, match=r"node b was not ready within 0 s"):
-        Gang(short(ready, late), threading.Event()).run()
-    assert (ready.reason, ready.went.is_set()) == ("node b was not staged in time", False)
+    with pytest.raises(InfraError, match=r"node b was not ready within 0.2 s"):
+        driver(short(ready, late)).start_gang(60)
+    assert (ready.reason, ready.went.is_set()) == ("a peer could not be staged", False)
 
 
 def test_legs_that_a_deadline_has_cut_are_said() -> None:
@@ -124,7 +131,7 @@ def test_legs_that_a_deadline_has_cut_are_said() -> None:
         "cut": ExitRecord(leg="cut", **late, **known),
     }
     member.record = ExitRecord(**late, **known)
-    said = [leg_outcome(leg, member, Telling(), cancelled=False) for leg in legs]
+    said = [leg_outcome(leg, member, LogDiagnosis(), cancelled=False) for leg in legs]
     assert [one.status for one in said] == [Status.PASS, Status.FAILED, Status.BLOCKED]
     assert said[1].reason == "not done within 600 s on node a"
     assert said[2].reason == "not started: not done within 600 s"

@@ -8,14 +8,14 @@ from tests.unit.execute.failure.test_root_cause import member
 
 from tipcflow.domain import EndReason, ExitRecord, FailureClass, RankEnd, Status
 from tipcflow.execute.failure.classify import class_of
-from tipcflow.execute.failure.diagnosis import Telling, telling
+from tipcflow.execute.failure.diagnosis import LogDiagnosis, diagnose_logs
 from tipcflow.execute.failure.outcome import Outcome, step_outcome
 from tipcflow.parse.failures.rules import RULES
 
 LOGS = Path(__file__).parents[3] / "golden" / "parse" / "failures"
 
 
-def read(what: str, *, blamed: str = "", ends: tuple[RankEnd, ...] = ()) -> Telling:
+def read(what: str, *, blamed: str = "", ends: tuple[RankEnd, ...] = ()) -> LogDiagnosis:
     """`blamed`: whom the launcher blames instead: it depends on whose end it notices first."""
     folder = LOGS / what
     output = (folder / "output.log").read_text()
@@ -24,7 +24,7 @@ def read(what: str, *, blamed: str = "", ends: tuple[RankEnd, ...] = ()) -> Tell
         found = next(line for line in lines if line.startswith("Container rank"))
         output = output.replace(found, f"Container rank 0 status failed cmd ['x'] code 1 log {blamed}\n")
     workers = {rank: (folder / f"workerlog.{rank}").read_text() for rank in (0, 1)}
-    return telling(output, {2 + rank: text for rank, text in workers.items()}, 2, ends)
+    return diagnose_logs(output, {2 + rank: text for rank, text in workers.items()}, 2, ends)
 
 
 def two_nodes(what: str, ends: dict[str, tuple[RankEnd, ...]] | None = None, *, blamed: str = "") -> Outcome:
@@ -44,7 +44,7 @@ def two_nodes(what: str, ends: dict[str, tuple[RankEnd, ...]] | None = None, *, 
         made = member(node, exit_code=1, ended_at=10.0 + first, ranks=(ends or {}).get(node, ()))
         assert made.record is not None
         members.append(made)
-        told[node] = telling(output, workers, first, made.record.ranks)
+        told[node] = diagnose_logs(output, workers, first, made.record.ranks)
     return step_outcome(members, told, cancelled=False)
 
 
@@ -82,7 +82,7 @@ def test_a_rank_that_its_peers_wait_for_in_vain_hangs(ends: dict[str, tuple[Rank
     assert said.failure
     assert (said.failure.culprit, said.failure.failure_class) == ("node b, rank 3", FailureClass.HANG)
     assert said.status is Status.FAILED
-    assert said.reason.startswith("no progress on node b, rank 3: its peers timed out waiting for it")
+    assert said.reason.startswith("no progress on node b, rank 3: peers timed out waiting for this rank")
 
 
 def test_without_the_runners_word_the_launchers_code_tells_how_a_rank_left() -> None:
@@ -95,11 +95,11 @@ def test_without_the_runners_word_the_launchers_code_tells_how_a_rank_left() -> 
 
 def test_a_rank_of_nccl_that_its_peers_wait_for_hangs() -> None:
     waits = next(rule.sample for rule in RULES if rule.name == "peer is behind") + "\n"
-    told = telling("", {0: waits, 1: "iter 3\n"}, 0, (RankEnd(rank=0, signal=6), RankEnd(rank=1, signal=15)))
+    told = diagnose_logs("", {0: waits, 1: "iter 3\n"}, 0, (RankEnd(rank=0, signal=6), RankEnd(rank=1, signal=15)))
     assert (told.silent, kind_of(told)) == (1, FailureClass.HANG)
 
 
-def kind_of(told: Telling, code: int = 1) -> FailureClass | None:
+def kind_of(told: LogDiagnosis, code: int = 1) -> FailureClass | None:
     record = ExitRecord(run="r", step="s", node="b", reason=EndReason.EXITED, exit_code=code)
     return class_of(record, told)
 
@@ -124,13 +124,30 @@ def test_the_rank_that_failed_by_itself_is_told_whomever_the_launcher_blames(
 
 def test_a_node_whose_ranks_all_say_that_a_peer_went_away_is_a_victim() -> None:
     victim = (LOGS / "kill" / "workerlog.0").read_text()
-    told = telling("LAUNCH INFO 2026-11-21 16:04:36,220 Pod failed\n", {0: victim, 1: victim})
+    told = diagnose_logs("LAUNCH INFO 2026-11-21 16:04:36,220 Pod failed\n", {0: victim, 1: victim})
     assert told.victim
     for code in (1, 250, 241):
         assert kind_of(told, code) is FailureClass.COMMUNICATION
 
 
 def test_without_workers_the_output_tells() -> None:
-    told = telling("loading\nOSError: [Errno 28] No space left on device\n", {})
+    told = diagnose_logs("loading\nOSError: [Errno 28] No space left on device\n", {})
     assert (told.rank, kind_of(told)) == (-1, FailureClass.DISK)
-    assert telling("", {}) == Telling()
+    assert diagnose_logs("", {}) == LogDiagnosis()
+
+
+@pytest.mark.parametrize("ends", [(), (RankEnd(rank=2, exit_code=0), RankEnd(rank=3, exit_code=1))])
+def test_a_launcher_that_names_no_worker_does_not_hide_the_message(ends: tuple[RankEnd, ...]) -> None:
+    """Both workers end between two polls of the launcher, which then prints nothing."""
+    progress = "[Epoch 1, iter: 2] lr: 0.01, loss: 1.2\n"
+    workers = {2: progress * 5, 3: progress + "training went wrong: the data is broken\n"}
+    told = diagnose_logs("", workers, 2, ends)
+    assert (told.rank, told.text) == (3, workers[3])
+    member_b = member("b", exit_code=1, ended_at=1.0)
+    said = step_outcome([member_b], {"b": told}, cancelled=False)
+    assert said.reason.startswith("exit code 1 on node b, rank 3: training went wrong: the data is broken")
+
+
+def test_without_any_message_no_rank_is_named() -> None:
+    told = diagnose_logs("", {2: "[Epoch 1, iter: 2] loss: 1.2\n", 3: ""}, 2)
+    assert (told.rank, told.text) == (-1, "")

@@ -1,20 +1,35 @@
 """Exit records become the right status word and a reason that names the node."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from tipcflow.domain import EndReason, ExitRecord, Failure, FailureClass, InfraError, OutputFile, Status
-from tipcflow.execute.failure.diagnosis import Telling, telling
+from tipcflow.domain import (
+    EndReason,
+    ExitRecord,
+    Failure,
+    FailureClass,
+    InfraError,
+    JobCommand,
+    JobSpec,
+    OutputFile,
+    Status,
+)
+from tipcflow.execute.failure.classify import class_of
+from tipcflow.execute.failure.diagnosis import LogDiagnosis, diagnose_logs
 from tipcflow.execute.failure.outcome import (
     Outcome,
     before_the_first_step,
     failure_of,
     legs_outcome,
+    reason_of,
     status_of,
+    unready,
     with_evidence,
 )
+from tipcflow.execute.job.member import Member
 
 
 def record(**values: object) -> ExitRecord:
@@ -39,6 +54,13 @@ def record(**values: object) -> ExitRecord:
         ),
         ({"reason": "deadline", "message": "ran longer than 5 s"}, "", Status.FAILED, "longer than 5 s on node b"),
         ({"reason": "refused", "message": "slot 0 is held by x"}, "", Status.INFRA_FAILURE, "slot 0 is held"),
+        (
+            {"reason": "refused", "message": "1 bytes free, 2 needed", "disk_full": True},
+            "",
+            Status.INFRA_FAILURE,
+            "1 bytes free, 2 needed on node b",
+        ),
+        ({"exit_code": 1, "disk_full": True}, "", Status.INFRA_FAILURE, "disk is full"),
         ({"reason": "lease_expired"}, "", Status.INFRA_FAILURE, "lease expired on node b"),
         ({"reason": "stopped", "message": "cancelled"}, "", Status.CANCELLED, "cancelled"),
         ({"exit_code": 1}, "OSError: [Errno 28] No space left on device", Status.INFRA_FAILURE, "disk is full"),
@@ -51,7 +73,7 @@ def record(**values: object) -> ExitRecord:
     ],
 )
 def test_status_of(values: dict[str, object], tail: str, status: Status, words: str) -> None:
-    found, reason = status_of(record(**values), telling(tail, {}))
+    found, reason = status_of(record(**values), diagnose_logs(tail, {}))
     assert found is status
     assert words in reason
 
@@ -116,14 +138,19 @@ def seen(node: str, rank: int, iteration: int, idle_s: float) -> dict[str, Any]:
     ("kind", "idle_s", "blamed", "reason"),
     [
         (FailureClass.TIMEOUT, 0.2, "a", "late"),
-        (FailureClass.TIMEOUT, 45.0, "b", "rank 1 on node b stands at iteration 40, others at iteration 41; late"),
-        (FailureClass.HANG, 6.0, "b", "rank 1 on node b stands at iteration 40, others at iteration 41; late"),
+        (
+            FailureClass.TIMEOUT,
+            45.0,
+            "b",
+            "rank 1 on node b is at iteration 40, other ranks at iteration 41; late",
+        ),
+        (FailureClass.HANG, 6.0, "b", "rank 1 on node b is at iteration 40, other ranks at iteration 41; late"),
     ],
 )
 def test_who_only_was_late_has_nobody_behind(
     tmp_path: Path, kind: FailureClass, idle_s: float, blamed: str, reason: str
 ) -> None:
-    """Ranks that go on are an iteration apart at any moment."""
+    """Ranks that continue are an iteration apart at any moment."""
     said = Outcome(Status.FAILED, "late", Failure(failure_class=kind, node="a"))
     evidence = {"a": seen("a", 0, 41, 0.1), "b": seen("b", 1, 40, idle_s)}
     files = [tmp_path / "train" / "b" / "evidence.json"]
@@ -154,7 +181,7 @@ def test_who_ended_a_job_decides_its_status_not_the_message(
     message = "reaped" if by == "operator" else "the runner got SIGTERM"
     ended = record(reason="stopped", message=message, stopped_by=by)
     found, reason = status_of(ended)
-    failure = failure_of(ended, Telling(), node="b")
+    failure = failure_of(ended, LogDiagnosis(), node="b")
     assert (found, failure and failure.failure_class) == (status, kind)
     assert words in reason
 
@@ -172,3 +199,41 @@ def test_a_rank_that_stood_still_until_the_budgets_end_hangs(tmp_path: Path) -> 
     told = with_evidence(said, evidence, [], root=tmp_path)
     assert told.failure
     assert (told.status, told.failure.failure_class, told.failure.node) == (Status.FAILED, FailureClass.HANG, "b")
+
+
+def test_the_class_of_a_full_disk_does_not_depend_on_the_message() -> None:
+    refused = record(reason="refused", message="any words", disk_full=True)
+    assert class_of(refused, diagnose_logs("", {})) is FailureClass.DISK
+    assert (
+        class_of(record(reason="refused", message="/w is full"), diagnose_logs("", {}))
+        is FailureClass.NODE_UNREADY
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "kind"),
+    [
+        ("No space left on device", FailureClass.DISK),  # no bytes or no inodes: the error is the same
+        ("Disk quota exceeded", FailureClass.DISK),
+        ("Read-only file system", FailureClass.DISK),
+        ("Permission denied", FailureClass.NODE_UNREADY),
+    ],
+)
+def test_a_disk_that_is_full_at_the_start_of_a_job_is_the_disk(words: str, kind: FailureClass) -> None:
+    """The error comes from the runner as a record, or from a command that cannot even store the job."""
+    refused = record(reason="refused", message=f"/w/jobs/r/v%2Ftrain/1: {words}")
+    assert class_of(refused, diagnose_logs("", {})) is kind
+    spec = JobSpec(
+        run="r", step="v/train", node="b", fence=1, workspace="/w", root="/w",
+        commands=(JobCommand(text="true", cwd="."),),
+    )  # fmt: skip
+    node: Any = SimpleNamespace(node=SimpleNamespace(name="b"))
+    member = Member(node, spec, listener=lambda _: None, reconnect_s=0)
+    error = InfraError(f"node b could not start v/train: cannot write job.json: {words}", node="b")
+    ended = unready([member], error)
+    assert ended.failure
+    assert (ended.status, ended.failure.failure_class, ended.failure.node) == (Status.INFRA_FAILURE, kind, "b")
+    member.apply_refusal({"state": "ended", "record": refused.model_dump(mode="json")})
+    ended = unready([member], InfraError(reason_of(member), node="b"))
+    assert ended.failure
+    assert (ended.failure.failure_class, ended.failure.node) == (kind, "b")

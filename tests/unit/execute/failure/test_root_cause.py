@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from tipcflow.domain import EndReason, ExitRecord, FailureClass, JobCommand, JobSpec, Node, SshTarget, Status
-from tipcflow.execute.failure.diagnosis import Telling, telling
+from tipcflow.execute.failure.diagnosis import LogDiagnosis, diagnose_logs
 from tipcflow.execute.failure.outcome import step_outcome
 from tipcflow.execute.failure.root_cause import culprit, is_culprit
 from tipcflow.execute.job.member import Member
@@ -147,7 +147,7 @@ HANGS = {"reason": "hang", "exit_code": None, "message": "no progress for 120 s"
 def test_who_and_what(
     members: list[Member], logs: Mapping[str, str], name: str, kind: FailureClass, status: Status
 ) -> None:
-    told = {node: telling(text, {}) for node, text in logs.items()}
+    told = {node: diagnose_logs(text, {}) for node, text in logs.items()}
     said = step_outcome(members, told, cancelled=False)
     assert said.failure is not None
     assert (said.failure.node, said.failure.failure_class, said.status) == (name, kind, status)
@@ -157,9 +157,34 @@ def test_who_and_what(
     assert backwards.failure.node == name
 
 
+# The end of an export of PaddleRec wide_deep with paddlepaddle 3.3.1 on CPU (`tools/to_static.py`), shortened.
+CONVERSION = """Traceback (most recent call last):
+  File "/suite/tools/to_static.py", line 101, in main
+    save_jit_model(dy_model_class.dy_model, model_save_path)
+  File "/env/paddle/jit/dy2static/error.py", line 454, in raise_new_exception
+    raise new_exception from None
+TypeError: In transformed code:
+
+    File "/suite/models/rank/wide_deep/net.py", line 100, in forward
+        pred = F.sigmoid(prediction)
+        ~~~~~~~~~~~~~~~~~~~~~~~~~~~~ <--- HERE
+
+    TypeError: (InvalidType) sigmoid(): argument (position 1) must be Value, but got Variable
+"""
+
+
+def test_the_reason_begins_with_the_error_itself() -> None:
+    told = {"b": diagnose_logs(CONVERSION, {})}
+    first, *below = step_outcome([member("b", ended_at=1)], told, cancelled=False).reason.splitlines()
+    error = "TypeError: (InvalidType) sigmoid(): argument (position 1) must be Value, but got Variable"
+    assert first == f"exit code 1 on node b: {error}"
+    assert not [line for line in below if "InvalidType" in line]
+    assert any("net.py" in line for line in below)
+
+
 def test_a_clock_that_is_off_does_not_make_a_node_the_first() -> None:
     members = [member("a", ended_at=1000.0), member("b", ended_at=402.0)]
-    told = {name: Telling(VALUE, -1, telling(VALUE, {}).trouble) for name in ("a", "b")}
+    told = {name: LogDiagnosis(VALUE, -1, diagnose_logs(VALUE, {}).trouble) for name in ("a", "b")}
     blamed = culprit(members, told, {"b": -600.0})
     assert blamed is not None
     assert blamed.name == "a"
@@ -188,7 +213,7 @@ def test_a_member_whose_log_shows_a_peers_end_is_not_taken_for_the_culprit_while
 
 def test_the_followers_are_named() -> None:
     members = [member("a", exit_code=250), member("b", ended_at=2), member("c", exit_code=250)]
-    said = step_outcome(members, {"b": telling(VALUE, {})}, cancelled=False)
+    said = step_outcome(members, {"b": diagnose_logs(VALUE, {})}, cancelled=False)
     assert said.failure is not None
     assert said.failure.followers == ("a", "c")
     assert said.failure.culprit == "node b"

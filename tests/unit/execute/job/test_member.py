@@ -49,7 +49,7 @@ def running(up: float) -> dict[str, Any]:
 def test_a_runner_is_ended_unless_it_has_written_a_heartbeat_since(up: float, lost: str) -> None:
     node = Still(running(up))
     one = member(node)
-    one.end_if_still(STOOD)
+    one.end_if_stalled(STOOD)
     assert (one.lost, node.ended) == (lost, bool(lost))
 
 
@@ -57,14 +57,14 @@ def test_a_job_that_has_ended_meanwhile_keeps_its_exit_record() -> None:
     record = ExitRecord(run="r", step="v/train", node="b", reason=EndReason.EXITED, exit_code=0)
     node = Still({**running(5.0), "state": "ended", "record": record.model_dump(mode="json")})
     one = member(node)
-    one.end_if_still(STOOD)
+    one.end_if_stalled(STOOD)
     assert (one.record, one.lost, node.ended) == (record, "", 0)
 
 
 def test_a_node_that_does_not_answer_is_left_to_the_watch() -> None:
     node = Still({})
     one = member(node)
-    one.end_if_still(STOOD)
+    one.end_if_stalled(STOOD)
     assert (one.lost, node.ended) == ("", 0)
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.stories import a_run
+from tests.support.stories import a_run, open_store
 
-from tipcflow.domain import InfraError
+from tipcflow.domain import DatabaseLostError, InfraError
 from tipcflow.execute.leases import keeper as module
 from tipcflow.execute.leases.keeper import LeaseKeeper
 from tipcflow.store import Store
@@ -37,9 +37,9 @@ class Claims:
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
     monkeypatch.setattr(module, "ASK_EVERY_S", 0.01)
-    with Store.open(f"sqlite:///{tmp_path / 'tipcflow.db'}") as made:
+    with open_store(tmp_path / "tipcflow.db") as made:
         for name, trigger in (("holder", "weekly"), ("mine", "cli"), ("change", "ci")):
-            made.create_run(a_run(name, trigger=trigger))
+            made.runs.create(a_run(name, trigger=trigger))
         yield made
 
 
@@ -54,29 +54,29 @@ def keeper(store: Store) -> Callable[..., LeaseKeeper]:
 
 
 def hold(store: Store, *slots: Slot, run: str = "holder", ttl_s: float = 600, ago: float = 0) -> None:
-    assert store.acquire_leases(run, slots, owner="somebody", ttl_s=ttl_s, now=time.time() - ago)
+    assert store.leases.acquire(run, slots, owner="somebody", ttl_s=ttl_s, now=time.time() - ago)
 
 
 def test_free_slots_are_had_and_given_back(store: Store, keeper: Callable[..., LeaseKeeper]) -> None:
     with keeper() as held:
         assert held.fence > 0
-        assert {(lease.node, lease.slot) for lease in store.leases()} == {A0, A1}
-    assert (store.leases(), store.lease_queue()) == ([], [])
+        assert {(lease.node, lease.slot) for lease in store.leases.all()} == {A0, A1}
+    assert (store.leases.all(), store.queue.places()) == ([], [])
 
 
 def test_who_waits_is_told_for_whom_and_goes_on_when_it_is_its_turn(
     store: Store, keeper: Callable[..., LeaseKeeper]
 ) -> None:
     hold(store, A0, A1)
-    store.queue_for_leases("change", [A0], owner="ci", ttl_s=600)
+    store.queue.join("change", [A0], owner="ci", ttl_s=600)
     said: list[str] = []
 
     def say(line: str) -> None:
         said.append(line)
         if len(said) == 1:
-            store.release_leases("holder")
+            store.leases.release("holder")
         elif len(said) == 2:
-            store.leave_queue("change")
+            store.queue.leave("change")
 
     with keeper(say=say):
         pass
@@ -90,11 +90,11 @@ def test_who_waits_is_told_for_whom_and_goes_on_when_it_is_its_turn(
 def test_a_wait_has_an_end_and_leaves_no_request(store: Store, keeper: Callable[..., LeaseKeeper]) -> None:
     hold(store, A1)
     with pytest.raises(
-        InfraError, match=r"^no free slots within 0 s: waiting for node-1 slot 1: held by"
+        InfraError, match=r"^no free slots within 0.05 s: waiting for node-1 slot 1: held by"
     ) as error:
         keeper(wait_s=0.05).__enter__()
     assert "tipcflow nodes" in error.value.hint
-    assert store.lease_queue() == []
+    assert store.queue.places() == []
 
 
 def test_a_person_ends_the_wait(store: Store, keeper: Callable[..., LeaseKeeper]) -> None:
@@ -102,7 +102,7 @@ def test_a_person_ends_the_wait(store: Store, keeper: Callable[..., LeaseKeeper]
     cancel = threading.Event()
     with pytest.raises(InfraError, match="stopped while waiting"):
         keeper(cancel=cancel, say=lambda line: cancel.set()).__enter__()
-    assert store.lease_queue() == []
+    assert store.queue.places() == []
 
 
 def test_an_expired_lease_is_had_only_when_its_node_was_listed_and_found_empty(
@@ -118,7 +118,7 @@ def test_an_expired_lease_is_had_only_when_its_node_was_listed_and_found_empty(
         return len(asked) == 3
 
     with keeper(empty=empty, say=said.append):
-        assert {lease.run for lease in store.leases()} == {"mine"}
+        assert {lease.run for lease in store.leases.all()} == {"mine"}
     assert asked == [("192.0.2.1", "holder")] * 3
     assert len(said) == 1
     assert "slots 0-1: held by run holder (weekly) since " in said[0]
@@ -127,7 +127,7 @@ def test_an_expired_lease_is_had_only_when_its_node_was_listed_and_found_empty(
 
 def test_only_the_first_in_line_looks_at_nodes(store: Store, keeper: Callable[..., LeaseKeeper]) -> None:
     hold(store, A0, ttl_s=60, ago=3600)
-    store.queue_for_leases("change", [A0], owner="ci", ttl_s=600)
+    store.queue.join("change", [A0], owner="ci", ttl_s=600)
 
     def empty(node: str, run: str) -> bool:
         raise AssertionError("it is not its turn")
@@ -142,7 +142,7 @@ def test_another_controllers_run_is_waited_for(
     claims = Claims({"192.0.2.1": {"theirs"}}, {"192.0.2.1": {"theirs"}}, {})
     said: list[str] = []
     with keeper(claims=claims, say=said.append):
-        assert len(store.leases()) == 2
+        assert len(store.leases.all()) == 2
     assert said == [
         "waiting for node-1: run theirs has no lease in this database: other controller or leftover "
         "(see `tipcflow nodes`)"
@@ -166,27 +166,40 @@ def test_a_claim_is_given_back_when_the_slots_are_lost_in_the_same_moment(
 def test_asking_without_the_queue_leaves_no_request(store: Store, keeper: Callable[..., LeaseKeeper]) -> None:
     hold(store, A0)
     assert keeper().try_once(queue=False)[0] is None
-    assert store.lease_queue() == []
+    assert store.queue.places() == []
     keeper().try_once()
-    assert [place.request.run for place in store.lease_queue()] == ["mine"]
+    assert [place.request.run for place in store.queue.places()] == ["mine"]
 
 
 def test_a_run_gets_its_own_expired_lease_back_whoever_waits(
     store: Store, keeper: Callable[..., LeaseKeeper]
 ) -> None:
     hold(store, A0, A1, run="mine", ttl_s=60, ago=3600)
-    store.queue_for_leases("change", [A0], owner="ci", ttl_s=600)
+    store.queue.join("change", [A0], owner="ci", ttl_s=600)
     fence, why = keeper().try_once(queue=False)
     assert (fence is not None, why) == (True, "")
-    assert all(lease.live(time.time()) for lease in store.leases())
+    assert all(lease.live(time.time()) for lease in store.leases.all())
 
 
 def test_a_lease_that_ran_out_is_taken_again(store: Store, keeper: Callable[..., LeaseKeeper]) -> None:
     with keeper(ttl_s=0.3) as held:
         first = held.fence
-        assert store.renew_leases("mine", ttl_s=-5)
+        assert store.leases.renew("mine", ttl_s=-5)
         deadline = time.monotonic() + 60
-        while not all(lease.live(time.time()) for lease in store.leases()):
+        while not all(lease.live(time.time()) for lease in store.leases.all()):
             assert time.monotonic() < deadline
             time.sleep(0.02)
-        assert all(lease.fence > first for lease in store.leases())
+        assert all(lease.fence > first for lease in store.leases.all())
+
+
+def test_a_lost_database_ends_the_run_at_the_next_renewal(
+    store: Store, keeper: Callable[..., LeaseKeeper], tmp_path: Path
+) -> None:
+    cancel, said = threading.Event(), list[str]()
+    held = keeper(cancel=cancel, say=said.append, ttl_s=0.3)
+    held.__enter__()
+    (tmp_path / "tipcflow.db").unlink()
+    assert cancel.wait(20)
+    with pytest.raises(DatabaseLostError):
+        held.__exit__()
+    assert said == []

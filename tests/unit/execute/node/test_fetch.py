@@ -203,7 +203,7 @@ def test_one_that_died_is_gone_on_with_by_the_next(folder: FolderFetch, folders:
 def test_what_is_not_its_beginning_is_fetched_anew(
     folder: FolderFetch, folders: tuple[Path, Path], here_already: bytes
 ) -> None:
-    """The file was written anew meanwhile, or is shorter now."""
+    """The file was overwritten meanwhile, or is shorter now."""
     there, here = folders
     (there / "log").write_bytes(b"x" * 2 * EACH)
     (here / ".log.part").write_bytes(here_already)

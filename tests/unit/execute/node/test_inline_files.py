@@ -10,7 +10,7 @@ import pytest
 
 from tipcflow.domain import InfraError
 from tipcflow.execute.node.fetch import FolderFetch
-from tipcflow.execute.node.inline_files import Sent, unpack
+from tipcflow.execute.node.inline_files import InlineFiles, unpack
 from tipcflow.remote.fetching import Listed
 
 
@@ -28,12 +28,12 @@ def fetch(local: Path, sent: dict[str, bytes | None], *, limit: int = 100) -> Fo
 
 def test_what_was_sent_is_unpacked() -> None:
     message = {"event": "files", "job": {"a": packed(b"\x00\xff"), "b": None}, "root": {"c/d": packed(b"")}}
-    assert unpack(message) == Sent(job={"a": b"\x00\xff", "b": None}, root={"c/d": b""})
+    assert unpack(message) == InlineFiles(job={"a": b"\x00\xff", "b": None}, root={"c/d": b""})
 
 
 def test_what_did_not_arrive_as_it_was_was_not_sent() -> None:
     wrong = [binascii.crc32(b"x"), base64.b64encode(b"y").decode()]
-    assert unpack({"job": {"a": wrong, "b": [0, "no base 64!"]}}) == Sent()
+    assert unpack({"job": {"a": wrong, "b": [0, "no base 64!"]}}) == InlineFiles()
 
 
 def test_sent_files_are_kept_without_asking_the_node(tmp_path: Path) -> None:

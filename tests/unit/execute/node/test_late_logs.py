@@ -5,13 +5,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from tests.support.stories import T0, TRAIN, a_plan, a_run
+from tests.support.stories import T0, TRAIN, a_plan, a_run, open_store
 
 from tipcflow.domain import InfraError, JobCommand, JobSpec, Node, SshTarget, Status
 from tipcflow.execute.attempt.finalize import StepCloser
 from tipcflow.execute.job.member import Member
 from tipcflow.execute.node.fetch import Fetched, listed_artefacts
-from tipcflow.store import Store
 
 RUN = a_run().id
 NODE = "node-a"
@@ -44,12 +43,12 @@ def line(at: int) -> str:
 def test_late_logs_are_stored_as_the_attempts_that_wrote_them(tmp_path: Path) -> None:
     step = next(one for one in a_plan().steps if one.id == TRAIN).model_copy(update={"nodes": (NODE,)})
     node: Any = Away()
-    with Store.open(f"sqlite:///{tmp_path}/metrics.db") as store:
-        store.create_run(a_run(), a_plan())
+    with open_store(tmp_path / "metrics.db") as store:
+        store.runs.create(a_run(), a_plan())
         closer = StepCloser(store, run=RUN, home=tmp_path / "home", log_format="models", say=lambda _: None)
 
         def attempt() -> Member:
-            number = store.open_attempt(RUN, TRAIN, [NODE], T0)
+            number = store.attempts.open(RUN, TRAIN, [NODE], T0)
             spec = JobSpec(
                 run=RUN, step=TRAIN, attempt=number, node=NODE, fence=1, workspace="/w", root="/w",
                 commands=(JobCommand(text="true", cwd="."),),
@@ -64,10 +63,10 @@ def test_late_logs_are_stored_as_the_attempts_that_wrote_them(tmp_path: Path) ->
         node.log = line(1) + line(2)
         attempt()
         closer.fetch_late(step, 1, [first], node)
-        assert {(one.attempt, one.iteration) for one in store.measurements(RUN)} == {(1, 1), (1, 2)}
+        assert {(one.attempt, one.iteration) for one in store.measurements.of(RUN)} == {(1, 1), (1, 2)}
         assert node.asked == [None, None], "it is not known what a lost job wrote"
         closer.fetch_late(step, 1, [first], node)
-        assert len(store.measurements(RUN)) == 2, "once, whoever asks"
+        assert len(store.measurements.of(RUN)) == 2, "once, whoever asks"
 
 
 def test_what_a_runner_listed_at_its_end(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from tipcflow.config.waits import Waits
 from tipcflow.domain import Attempt, Cluster, InfraError, Node
-from tipcflow.execute.node.nodes import Nodes, stayed_of
+from tipcflow.execute.node.nodes import Nodes, remaining_messages
 
 RUN, JOB = "r1", "r1/v/train/1"
 MINE = {"pid": 7, "job": JOB, "cmdline": "python train.py", "user": "trainer"}
@@ -113,5 +113,5 @@ def test_a_node_that_cannot_be_listed_keeps_its_slots(node: Node) -> None:
 
 
 def test_a_runner_that_knows_no_containers() -> None:
-    assert stayed_of({"left": [MINE]}) == ["pid 7 (python train.py, user trainer)"]
-    assert stayed_of({"left": [], "containers": [CONTAINER | {"removed": True}]}) == []
+    assert remaining_messages({"left": [MINE]}) == ["pid 7 (python train.py, user trainer)"]
+    assert remaining_messages({"left": [], "containers": [CONTAINER | {"removed": True}]}) == []

@@ -50,7 +50,12 @@ def test_a_clock_that_is_off_is_shown_not_fatal() -> None:
         ({"framework_version": "3.2.0"}, {}, "", "different paddlepaddle versions: a has 3.3.1, b has 3.2.0"),
         ({}, {}, "paddlepaddle==2.6.2", "node a has paddlepaddle 3.3.1, the run requires paddlepaddle==2.6.2"),
         ({}, {}, "torch", "node a has no torch, the run requires torch"),
-        ({"disk_free_bytes": 2**20}, {}, "", "node b: the disk of /var/tmp/w is full: 1 MiB free, 256 MiB needed"),
+        (
+            {"disk_free_bytes": 2**20},
+            {},
+            "",
+            "node b: the disk of /var/tmp/w is full: 1.0 MiB free, 256.0 MiB needed",
+        ),
         ({}, {"device": "gpu", "slots": 2}, "", "node a is declared with 2 GPUs but shows 0"),
     ],
 )

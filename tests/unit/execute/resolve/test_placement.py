@@ -3,11 +3,11 @@
 from pathlib import Path
 from typing import Any
 
-from tests.support.stories import a_run
+from tests.support.stories import a_run, open_store
 
 from tipcflow.domain import Cluster, Node, Status
-from tipcflow.execute.resolve.placement import load_of, placed
-from tipcflow.store import Store
+from tipcflow.domain.run_documents import ClusterDocument
+from tipcflow.execute.resolve.placement import load_of, place_nodes
 
 
 def cluster(*kinds: str) -> Cluster:
@@ -24,33 +24,42 @@ def names(found: Cluster) -> list[str]:
 
 def test_the_least_wanted_come_first_and_others_keep_their_order() -> None:
     three = cluster("cpu", "cpu", "cpu")
-    assert names(placed(three, 1, {})) == ["n0", "n1", "n2"]
-    assert names(placed(three, 1, {"n0": 1})) == ["n1", "n2", "n0"]
-    assert names(placed(three, 2, {"n0": 2, "n1": 1, "n2": 1})) == ["n1", "n2", "n0"]
+    assert names(place_nodes(three, 1, {})) == ["n0", "n1", "n2"]
+    assert names(place_nodes(three, 1, {"n0": 1})) == ["n1", "n2", "n0"]
+    assert names(place_nodes(three, 2, {"n0": 2, "n1": 1, "n2": 1})) == ["n1", "n2", "n0"]
 
 
 def test_who_needs_all_gets_them_as_they_are() -> None:
-    assert names(placed(cluster("cpu", "cpu"), 2, {"n0": 5})) == ["n0", "n1"]
+    assert names(place_nodes(cluster("cpu", "cpu"), 2, {"n0": 5})) == ["n0", "n1"]
 
 
 def test_nodes_change_places_only_with_their_like() -> None:
     mixed = cluster("gpu", "cpu", "gpu", "cpu")
-    assert names(placed(mixed, 1, {"n0": 1, "n1": 1})) == ["n2", "n3", "n0", "n1"]
+    assert names(place_nodes(mixed, 1, {"n0": 1, "n1": 1})) == ["n2", "n3", "n0", "n1"]
 
 
 def test_only_living_runs_of_the_cluster_count(tmp_path: Path) -> None:
-    with Store.open(f"sqlite:///{tmp_path}/t.db") as store:
+    with open_store(tmp_path / "t.db") as store:
         fields: dict[str, Any]
         for number, fields in enumerate(({}, {}, {"cluster": "other"}, {"nodes": ("n1",)})):
-            store.create_run(a_run(f"run-{number}", **({"cluster": "lab", "nodes": ("n0",)} | fields)))
-        store.finish_run("run-1", Status.PASS, "", 1.0)
-        assert dict(load_of(store, "lab", "run-9")) == {"n0": 1, "n1": 1}
-        assert dict(load_of(store, "lab", "run-0")) == {"n1": 1}
+            store.runs.create(a_run(f"run-{number}", **({"cluster": "lab", "nodes": ("n0",)} | fields)))
+        store.runs.finish("run-1", Status.PASS, "", 1.0)
+        assert dict(load_of(store, cluster("cpu", "cpu"), "run-9")) == {"n0": 1, "n1": 1}
+        assert dict(load_of(store, cluster("cpu", "cpu"), "run-0")) == {"n1": 1}
+
+
+def test_a_run_of_another_cluster_counts_on_the_addresses_that_both_name(tmp_path: Path) -> None:
+    twin = cluster("cpu", "cpu").model_copy(update={"name": "twin"})
+    renamed = tuple(node.model_copy(update={"name": f"other-{node.name}"}) for node in twin.nodes)
+    with open_store(tmp_path / "t.db") as store:
+        store.runs.create(a_run("run-0", cluster="twin", nodes=("other-n1",)))
+        store.documents.put("run-0", ClusterDocument(twin.model_copy(update={"nodes": renamed})))
+        assert dict(load_of(store, cluster("cpu", "cpu"), "run-9")) == {"n1": 1}
 
 
 def test_sixteen_runs_share_eight_nodes_evenly() -> None:
     load: dict[str, int] = {}
     for _ in range(16):
-        first = placed(cluster(*["cpu"] * 8), 1, load).nodes[0].name
+        first = place_nodes(cluster(*["cpu"] * 8), 1, load).nodes[0].name
         load[first] = load.get(first, 0) + 1
     assert set(load.values()) == {2}

@@ -1,4 +1,4 @@
-"""A wish that a run would silently ignore is refused; an unseeded run is seeded where that is possible."""
+"""A request that a run would silently ignore is refused; an unseeded run is seeded where that is possible."""
 
 from pathlib import Path
 from typing import Any
@@ -15,10 +15,10 @@ TOY = Path(__file__).parents[3] / "support" / "toy_suite"
 PARAMS = "test_tipc/configs/toy/train_infer_python.txt"
 
 
-def made(tmp_path: Path, *, seed_argument: str = "--seed={seed}", **wishes: Any) -> Plan:
+def made(tmp_path: Path, *, seed_argument: str = "--seed={seed}", **fields: Any) -> Plan:
     suite = Suite(name="toy", folder=str(TOY), dialects=("models/template",), seed_argument=seed_argument)
     request = RunRequest(
-        params=PARAMS, suite="toy", mode="lite_train_lite_infer", cluster="", config_dir=tmp_path, **wishes
+        params=PARAMS, suite="toy", mode="lite_train_lite_infer", cluster="", config_dir=tmp_path, **fields
     )
     snapshot = take_snapshot(suite, PARAMS, None, cache=tmp_path)
     return make_plan(request, suite, None, snapshot, run="r")

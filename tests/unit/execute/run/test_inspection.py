@@ -7,7 +7,7 @@ from tipcflow.execute.run.inspection import _older_runs
 
 def older(run: str, *leases: tuple[str, int]) -> list[str]:
     rows = [SimpleNamespace(run=name, fence=fence) for name, fence in leases]
-    return _older_runs(SimpleNamespace(leases=lambda: rows), run)  # type: ignore[arg-type]
+    return _older_runs(SimpleNamespace(leases=SimpleNamespace(all=lambda: rows)), run)  # type: ignore[arg-type]
 
 
 def test_only_runs_with_older_leases_choose_before() -> None:

@@ -3,24 +3,23 @@
 import os
 from pathlib import Path
 
-from tests.support.stories import a_plan, a_run
+from tests.support.stories import a_plan, a_run, open_store
 
 from tipcflow.domain import Status
 from tipcflow.execute.run import status_spool as spool
-from tipcflow.store import Store
 
 
 def test_a_kept_status_is_given_to_its_run_once(tmp_path: Path) -> None:
     run = a_run().model_copy(update={"status": None, "ended_at": None})
-    with Store.open(f"sqlite:///{tmp_path}/tipcflow.db") as store:
-        store.create_run(run, a_plan())
+    with open_store(tmp_path / "tipcflow.db") as store:
+        store.runs.create(run, a_plan())
         assert spool.keep(tmp_path, run.id, Status.INFRA_FAILURE, "the database is locked")
         assert spool.keep(tmp_path, "of-another-database", Status.INFRA_FAILURE, "x")
         assert spool.apply(tmp_path, store) == [run.id]
-        assert store.get_run(run.id).status is Status.INFRA_FAILURE
-        store.finish_run(run.id, Status.PASS, "judged since", 1.0)
+        assert store.runs.get(run.id).status is Status.INFRA_FAILURE
+        store.runs.finish(run.id, Status.PASS, "judged since", 1.0)
         assert spool.apply(tmp_path, store) == []
-        assert store.get_run(run.id).status is Status.PASS
+        assert store.runs.get(run.id).status is Status.PASS
     assert [path.stem for path in (tmp_path / spool.FOLDER).iterdir()] == ["of-another-database"]
 
 
@@ -41,12 +40,28 @@ def test_a_status_is_kept_in_the_room_that_its_run_has_reserved(tmp_path: Path) 
 
 def test_reserved_room_of_ended_and_of_forgotten_runs_is_given_back(tmp_path: Path) -> None:
     living, ended = (a_run().model_copy(update={"id": name}) for name in ("living", "ended"))
-    with Store.open(f"sqlite:///{tmp_path}/tipcflow.db") as store:
-        store.create_run(living.model_copy(update={"status": None, "ended_at": None}), a_plan())
-        store.create_run(ended.model_copy(update={"status": None, "ended_at": None}), a_plan())
-        store.finish_run("ended", Status.PASS, "", 1.0)
+    with open_store(tmp_path / "tipcflow.db") as store:
+        store.runs.create(living.model_copy(update={"status": None, "ended_at": None}), a_plan())
+        store.runs.create(ended.model_copy(update={"status": None, "ended_at": None}), a_plan())
+        store.runs.finish("ended", Status.PASS, "", 1.0)
         for run in ("living", "ended", "unknown", "old"):
             spool.reserve(tmp_path, run)
         os.utime(tmp_path / spool.FOLDER / "old.reserved", (0, 0))
         assert spool.apply(tmp_path, store) == []
     assert {path.stem for path in (tmp_path / spool.FOLDER).iterdir()} == {"living", "unknown"}
+
+
+def test_the_run_of_a_lost_database_is_stored_in_the_new_one_at_the_same_place(tmp_path: Path) -> None:
+    began = a_run().model_copy(update={"status": None, "ended_at": None, "reason": ""})
+    with open_store(tmp_path / "tipcflow.db") as store:
+        lost = store.url, began
+        spool.reserve(tmp_path, began.id)
+        assert spool.keep(tmp_path, began.id, Status.INFRA_FAILURE, "it was deleted", lost=lost)
+    with open_store(tmp_path / "another.db") as another:
+        assert spool.apply(tmp_path, another) == []
+    (tmp_path / "tipcflow.db").unlink()
+    with open_store(tmp_path / "tipcflow.db") as store:
+        assert spool.apply(tmp_path, store) == [began.id]
+        stored = store.runs.get(began.id)
+    assert (stored.status, stored.reason, stored.chain) == (Status.INFRA_FAILURE, "it was deleted", began.chain)
+    assert list((tmp_path / spool.FOLDER).iterdir()) == []

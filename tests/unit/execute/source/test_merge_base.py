@@ -1,17 +1,22 @@
 """A change is compared with what its branch's target measured up to where it begins, with real repositories."""
 
+import copy
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.stories import T0, a_run, tell
+from tests.support.stories import T0, a_run, open_store, tell
 
 from tipcflow.config.suite import Suite
 from tipcflow.domain import ConfigError, Run, Status
+from tipcflow.domain.run_documents import MergeBaseDocument
 from tipcflow.execute.source import merge_base
 from tipcflow.execute.verdict.check_context import past_runs
 from tipcflow.store import Store
+
+pytestmark = pytest.mark.slow
 
 MODE = "lite_train_lite_infer"
 
@@ -36,6 +41,12 @@ class Repository:
         self.git("checkout", "-q", "main")
         self.commit("3")
 
+    def copy(self, root: Path) -> "Repository":
+        shutil.copytree(self.root, root)
+        made = copy.copy(self)
+        made.root, made.commits = root, dict(self.commits)
+        return made
+
     def git(self, *args: str) -> str:
         who = ["-c", "user.name=t", "-c", "user.email=t@example.invalid", "-c", "commit.gpgsign=false"]
         command = ["git", "-C", str(self.root), *who, *args]
@@ -51,9 +62,14 @@ class Repository:
         return "".join(sorted(name for name, commit in self.commits.items() if commit in commits))
 
 
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Repository:
+    return Repository(tmp_path_factory.mktemp("template") / "repository")
+
+
 @pytest.fixture
-def repository(tmp_path: Path) -> Repository:
-    return Repository(tmp_path / "repository")
+def repository(template: Repository, tmp_path: Path) -> Repository:
+    return template.copy(tmp_path / "repository")
 
 
 @pytest.fixture(params=["folder", "git"])
@@ -66,7 +82,7 @@ def found(suite: Suite, repository: Repository, base: str, tested: str) -> tuple
     cache = repository.root.parent / "cache"
     cache.mkdir(exist_ok=True)
     told = merge_base.merge_base(suite, base, repository.commits[tested], cache=cache, measured=everything)
-    return repository.names([told["commit"]]), repository.names(told["commits"])
+    return repository.names([told.commit]), repository.names(told.commits)
 
 
 @pytest.mark.parametrize(
@@ -91,8 +107,8 @@ def test_only_what_was_measured_and_the_merge_base_itself(repository: Repository
     told = merge_base.merge_base(
         suite, "main", f"{repository.commits['c']}+local", cache=tmp_path, measured=measured
     )
-    assert repository.names(told["commits"]) == "1M"
-    assert "0" * 40 not in told["commits"]
+    assert repository.names(told.commits) == "1M"
+    assert "0" * 40 not in told.commits
 
 
 @pytest.mark.parametrize(
@@ -127,7 +143,7 @@ def test_a_shallow_clone_would_lose_history_silently(
         assert "fetch-depth: 0" in str(error.value)
     else:
         told = merge_base.merge_base(suite, "origin/main", commit, cache=tmp_path, measured=everything)
-        assert repository.names(told["commits"]) == "12M"
+        assert repository.names(told.commits) == "12M"
 
 
 def test_a_folder_without_git_has_no_base(tmp_path: Path) -> None:
@@ -141,12 +157,21 @@ def test_a_folder_without_git_has_no_base(tmp_path: Path) -> None:
 @pytest.fixture
 def store(tmp_path: Path) -> Any:
     """Runs of main at 1, M and 3, of another change, and an earlier one of this change's commit, in that order."""
-    with Store.open(f"sqlite:///{tmp_path}/t.db") as opened:
+    with open_store(tmp_path / "t.db") as opened:
         for number, (commit, change) in enumerate([("1", ""), ("M", ""), ("3", ""), ("o", "o"), ("c", "c")]):
             run = a_run(f"at-{commit}", suite_commit=commit, created_at=T0 + number, status=None, ended_at=None)
             tell(opened, run, status=Status.PASS)
             if change:
-                opened.put_document(run.id, merge_base.DOCUMENT, {"commit": "M", "commits": ["1", "M"]})
+                opened.documents.put(
+                    run.id,
+                    MergeBaseDocument(
+                        commit="M",
+                        commits=(
+                            "1",
+                            "M",
+                        ),
+                    ),
+                )
         yield opened
 
 
@@ -157,13 +182,22 @@ def past(store: Store, run: Run) -> dict[str, bool]:
 
 def test_a_change_is_compared_with_its_merge_bases_history(store: Store) -> None:
     run = a_run("again", suite_commit="c", created_at=T0 + 9)
-    store.create_run(run)
-    store.put_document(run.id, merge_base.DOCUMENT, {"commit": "M", "commits": ["1", "M"]})
+    store.runs.create(run)
+    store.documents.put(
+        run.id,
+        MergeBaseDocument(
+            commit="M",
+            commits=(
+                "1",
+                "M",
+            ),
+        ),
+    )
     # Its own earlier run tells whether the losses can be had again, not what is slow.
     assert past(store, run) == {"at-1": True, "at-M": True, "at-c": False}
 
 
 def test_what_is_no_change_is_not_compared_with_changes(store: Store) -> None:
     run = a_run("weekly", suite_commit="4", created_at=T0 + 9)
-    store.create_run(run)
+    store.runs.create(run)
     assert past(store, run) == {"at-1": True, "at-M": True, "at-3": True}

@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.stories import a_run
+from tests.support.documents import request_document
+from tests.support.stories import a_run, open_store
 
 from tipcflow.domain import Cluster, InfraError, Node, Run, Status
+from tipcflow.domain.run_documents import AirflowDocument, ClusterDocument, SourceDocument
 from tipcflow.execute.events import events_path
 from tipcflow.execute.sweeps.leases import expired_leases
 from tipcflow.execute.sweeps.leftovers import leftovers
@@ -21,9 +23,9 @@ from tipcflow.execute.sweeps.maintenance import (
     Owner,
     Upkeep,
 )
-from tipcflow.execute.sweeps.node_folders import may_go, node_folders
+from tipcflow.execute.sweeps.node_folders import is_removable, node_folders
 from tipcflow.execute.sweeps.retention import retention
-from tipcflow.execute.sweeps.runs import runs_without_status, why_abandoned
+from tipcflow.execute.sweeps.runs import abandoned_reason, runs_without_status
 from tipcflow.store import Store
 from tipcflow.transport import Transport
 
@@ -60,15 +62,15 @@ class Deployment:
 
     def run(self, name: str, *, hours: float = 0.0, dag_run: str = "", owner: Owner | None = None) -> Run:
         run = a_run(name, created_at=NOW - hours * 3600)
-        self.store.create_run(run)
+        self.store.runs.create(run)
         if dag_run:
-            self.store.put_document(name, "airflow", {"dag_id": "toy", "run_id": dag_run})
+            self.store.documents.put(name, AirflowDocument(dag_id="toy", run_id=dag_run))
         if owner is not None:
             self.owners[f"toy {dag_run}"] = owner
         return run
 
     def lease(self, run: Run, *, ttl_s: float, node: str = "192.0.2.2", slot: int = 0) -> None:
-        self.store.acquire_leases(run.id, [(node, slot)], owner="test", ttl_s=ttl_s, now=NOW)
+        self.store.leases.acquire(run.id, [(node, slot)], owner="test", ttl_s=ttl_s, now=NOW)
 
     def cluster(self, name: str, *nodes: dict[str, object]) -> None:
         folder = self.home / "configs" / "clusters"
@@ -80,7 +82,7 @@ class Deployment:
 
 @pytest.fixture
 def here(tmp_path: Path) -> Iterator[Deployment]:
-    with Store.open(f"sqlite:///{tmp_path / 'tipcflow.db'}") as store:
+    with open_store(tmp_path / "tipcflow.db") as store:
         yield Deployment(tmp_path, store)
 
 
@@ -93,11 +95,11 @@ def test_a_run_goes_on_as_long_as_somebody_may_be_at_it(here: Deployment) -> Non
         here.run("patient", hours=47),
     ]
     here.lease(living[3], ttl_s=1.0)
-    here.store.put_document("patient", "request", {"wait_s": 48 * 3600.0})
-    assert [why_abandoned(here.upkeep, run) for run in living] == [""] * 5
+    here.store.documents.put("patient", request_document(wait_s=48 * 3600.0))
+    assert [abandoned_reason(here.upkeep, run) for run in living] == [""] * 5
     assert runs_without_status(here.upkeep) == "5 runs without a status: 0 got one, 5 are still running"
-    assert [run.status for run in here.store.unfinished_runs()] == [None] * 5
-    assert len(here.store.leases()) == 1
+    assert [run.status for run in here.store.runs.unfinished()] == [None] * 5
+    assert len(here.store.leases.all()) == 1
 
 
 def test_a_run_that_nobody_goes_on_with_gets_a_status_and_a_reason(here: Deployment) -> None:
@@ -106,16 +108,16 @@ def test_a_run_that_nobody_goes_on_with_gets_a_status_and_a_reason(here: Deploym
     here.run("deleted", hours=26, dag_run="gone", owner=Owner.UNKNOWN)
     here.run("living", hours=99, dag_run="two", owner=Owner.LIVING)
     # The tasks that would have released it died: its lease does not protect it.
-    here.lease(here.store.get_run("ended"), ttl_s=900.0)
+    here.lease(here.store.runs.get("ended"), ttl_s=900.0)
     assert runs_without_status(here.upkeep) == "4 runs without a status: 3 got one, 1 are still running"
     for name in ("ended", "desk", "deleted"):
-        run = here.store.get_run(name)
+        run = here.store.runs.get(name)
         assert run.status is Status.INFRA_FAILURE
         assert any(line.startswith(f"{name}: infra_failure: ") for line in here.said)
-    why = "it ended before it had a plan; its DAG run ended without giving it a status"
-    assert here.store.get_run("ended").reason == why
-    assert "no lease, started 25 h ago" in here.store.get_run("desk").reason
-    assert here.store.leases() == []
+    why = "run ended before planning; DAG run ended without a run status"
+    assert here.store.runs.get("ended").reason == why
+    assert "no lease, started 25 h ago" in here.store.runs.get("desk").reason
+    assert here.store.leases.all() == []
     assert runs_without_status(here.upkeep) == "1 runs without a status: 0 got one, 1 are still running"
 
 
@@ -127,10 +129,10 @@ def test_leases_of_nodes_that_cannot_be_listed_stay(here: Deployment) -> None:
     here.lease(runs[2], ttl_s=5, slot=1)
     assert expired_leases(here.upkeep) == "2 leases expired: 0 were dropped"
     assert sorted(here.said) == [
-        "run expired: its 1 leases stay, because its node cannot be listed: node b does not answer",
-        "run lost: its 1 leases stay, because no cluster file has a node at 198.51.100.9",
+        "run expired: 1 leases kept: node cannot be listed: node b does not answer",
+        "run lost: 1 leases kept: no cluster file lists 198.51.100.9",
     ]
-    assert len(here.store.leases()) == 3
+    assert len(here.store.leases.all()) == 3
     assert here.asked == ["b"]
 
 
@@ -138,17 +140,19 @@ def test_who_waits_for_slots_is_not_abandoned_and_requests_of_dead_waiters_are_f
     here.cluster("local", NODE)
     waiting, dead = here.run("waiting", hours=99), here.run("dead", hours=99)
     for run, ttl_s in ((waiting, 60.0), (dead, -60.0)):
-        here.store.queue_for_leases(run.id, [("192.0.2.2", 0)], owner="test", ttl_s=ttl_s, now=NOW)
-    assert [bool(why_abandoned(here.upkeep, run)) for run in (waiting, dead)] == [False, True]
+        here.store.queue.join(run.id, [("192.0.2.2", 0)], owner="test", ttl_s=ttl_s, now=NOW)
+    assert [bool(abandoned_reason(here.upkeep, run)) for run in (waiting, dead)] == [False, True]
     assert leftovers(here.upkeep) == ("0 nodes checked: leftovers of 0 runs ended; 1 expired requests dropped")
     assert here.asked == ["b"]
-    assert [place.request.run for place in here.store.lease_queue(NOW)] == ["waiting"]
+    assert [place.request.run for place in here.store.queue.places(NOW)] == ["waiting"]
 
 
 def test_a_run_knows_its_own_nodes(here: Deployment) -> None:
     here.cluster("local", {**NODE, "name": "newer"})
-    here.store.put_document(here.run("expired").id, "cluster", {"name": "own", "nodes": [NODE | {"name": "own"}]})
-    here.lease(here.store.get_run("expired"), ttl_s=-5)
+    here.store.documents.put(
+        here.run("expired").id, ClusterDocument.model_validate({"name": "own", "nodes": [NODE | {"name": "own"}]})
+    )
+    here.lease(here.store.runs.get("expired"), ttl_s=-5)
     expired_leases(here.upkeep)
     assert here.asked == ["own"]
 
@@ -168,7 +172,7 @@ def test_a_run_knows_its_own_nodes(here: Deployment) -> None:
 )
 def test_when_a_folder_on_a_node_may_go(status: Status | None, age: float, keep: bool, goes: bool) -> None:
     run = a_run(status=status, ended_at=status and NOW - age)
-    assert may_go(run, NOW, keep=keep) is goes
+    assert is_removable(run, NOW, keep=keep) is goes
 
 
 def test_nodes_that_cannot_be_asked_are_said(here: Deployment) -> None:
@@ -204,7 +208,7 @@ def test_what_nobody_used_for_long_is_removed(here: Deployment) -> None:
         aged(archives / ".d1.names.5", new),
     ]
     here.run("unfinished")
-    here.store.put_document("unfinished", "source", {"sha256": "c1"})
+    here.store.documents.put("unfinished", SourceDocument(sha256="c1"))
     for name, age in (("ended", EVENTS_S + 60), ("unfinished", EVENTS_S + 60), ("new", EVENTS_S - 60)):
         path = aged(events_path(here.home, name), age)
         (gone if name == "ended" else stay).append(path)
@@ -225,3 +229,16 @@ def test_an_empty_deployment_has_nothing_to_do(here: Deployment) -> None:
     for sweep in (runs_without_status, expired_leases, leftovers, node_folders, retention):
         assert sweep(here.upkeep).count("0") >= 2
     assert here.said == []
+
+
+def test_old_deliveries_lose_their_event_data(here: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
+    outbox = here.store.outbox
+    for number in range(2):
+        name = {"delivery": f"d{number}", "body_sha256": str(number), "connection": "c", "repository": "o/r"}
+        outbox.add(**name, event="push", body={})
+    outbox.done("d0", "started")
+    retention(here.upkeep)
+    assert {row.delivery: row.body for row in outbox.rows()} == {"d0": {}, "d1": {}}
+    monkeypatch.setattr("tipcflow.store.outbox.BODY_DAYS", -1.0)
+    retention(here.upkeep)
+    assert {row.delivery: row.body for row in outbox.rows()} == {"d0": None, "d1": {}}

@@ -4,31 +4,35 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.stories import T0, TRAIN, a_run, losses, tell
+from tests.support.stories import T0, TRAIN, a_run, losses, open_store, tell
 
-from tipcflow.domain import Run, Status
-from tipcflow.domain.numbers.history import INCOMPARABLE
-from tipcflow.execute.verdict.check_context import depends_on_seed, past_runs
+from tipcflow.config.policy import Policy
+from tipcflow.config.references import References
+from tipcflow.config.run_documents import SuiteDocument
+from tipcflow.config.suite import Prints, Suite
+from tipcflow.domain import MetricKey, Run, Status
+from tipcflow.domain.run_documents import IncomparableDocument, MergeBaseDocument
+from tipcflow.execute.verdict.check_context import build_check_context, depends_on_seed, past_runs
 from tipcflow.store import Store
 
-LOSS, SPEED = f"{TRAIN}||loss", f"{TRAIN}||batch_cost"
+LOSS, SPEED, MARGIN = (MetricKey(TRAIN, "", name) for name in ("loss", "batch_cost", "margin"))
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Any:
-    with Store.open(f"sqlite:///{tmp_path}/t.db") as opened:
+    with open_store(tmp_path / "t.db") as opened:
         yield opened
 
 
 def _passed(store: Store, number: int, **fields: Any) -> Run:
     run = tell(store, a_run(f"run-{number}", created_at=T0 + number, **fields), status=Status.PASS)
-    store.add_measurements(losses(run.id, [0.05], metric="batch_cost", unit="s"))
+    store.measurements.add(losses(run.id, [0.05], metric="batch_cost", unit="s"))
     return run
 
 
 def _now(store: Store, **fields: Any) -> Run:
     run = a_run("now", created_at=T0 + 99, **fields)
-    store.create_run(run)
+    store.runs.create(run)
     return run
 
 
@@ -43,6 +47,17 @@ def test_losses_are_compared_with_the_same_seed_and_speeds_with_any(store: Store
     run = _now(store, seed=7)
     assert _with(store, run, LOSS) == ["run-5"]
     assert _with(store, run, SPEED) == [f"run-{number}" for number in range(6)]
+
+
+def test_a_loss_that_only_the_suite_names_depends_on_the_seed(store: Store) -> None:
+    for number, seed in enumerate((0, 7)):
+        past = _passed(store, number, seed=seed)
+        store.measurements.add(losses(past.id, [3.0, 2.0], metric="margin"))
+    run = _now(store, seed=7)
+    assert _with(store, run, MARGIN) == ["run-0", "run-1"]
+    prints = Prints(losses=("marg*",))
+    store.documents.put(run.id, SuiteDocument(Suite(name="s", folder="/s", dialects=("tipc",), prints=prints)))
+    assert _with(store, run, MARGIN) == ["run-1"]
 
 
 def test_losses_are_compared_with_other_seeds_once_there_are_enough_of_them(store: Store) -> None:
@@ -69,10 +84,10 @@ def test_runs_of_the_same_seed_are_found_behind_many_others(store: Store) -> Non
 def test_a_diagnose_run_is_compared_with_nothing_and_joins_no_history(store: Store) -> None:
     for number in range(2):
         _passed(store, number)
-    store.put_document("run-1", INCOMPARABLE, {"why": "--diagnose"})
+    store.documents.put("run-1", IncomparableDocument(why="--diagnose"))
     run = _now(store)
     assert _with(store, run, SPEED) == ["run-0"]
-    store.put_document(run.id, INCOMPARABLE, {"why": "--diagnose"})
+    store.documents.put(run.id, IncomparableDocument(why="--diagnose"))
     assert past_runs(store, run, {}, limit=20) == ()
 
 
@@ -80,11 +95,38 @@ def test_a_diagnose_run_is_compared_with_nothing_and_joins_no_history(store: Sto
     ("key", "depends"),
     [
         (LOSS, True),
-        (f"{TRAIN}||G_loss", True),
-        ("eval||eval.top1", True),
+        (MetricKey(TRAIN, "", "G_loss"), True),
+        (MetricKey("eval", "", "eval.top1"), True),
         (SPEED, False),
-        (f"{TRAIN}||peak_rss.rank0", False),
+        (MetricKey(TRAIN, "", "peak_rss.rank0"), False),
     ],
 )
 def test_losses_and_accuracies_depend_on_the_seed(key: str, depends: bool) -> None:
     assert depends_on_seed(key) is depends
+
+
+def _before(store: Store, run: Run) -> str:
+    context = build_check_context(store, run, rules=Policy(name="x"), references=References(suite="s"))
+    return context.before.run if context.before else ""
+
+
+def test_what_was_declared_does_not_depend_on_a_run_that_passed(store: Store) -> None:
+    """A leg that has failed in each run of the base can be removed, too."""
+    tell(store, a_run("failed", created_at=T0), status=Status.FAILED)
+    tell(store, a_run("elsewhere", created_at=T0 + 1, environment="gpu"), status=Status.UNCONFIRMED)
+    tell(store, a_run("stopped", created_at=T0 + 2), status=Status.CANCELLED)
+    tell(store, a_run("confirmed", created_at=T0 + 3, trigger="confirm"), status=Status.PASS)
+    tell(store, a_run("later", created_at=T0 + 200), status=Status.FAILED)
+    assert _before(store, _now(store)) == "elsewhere"
+    _passed(store, -1)
+    assert _before(store, store.runs.get("now")) == "run--1", "an accepted run comes first, however old"
+
+
+def test_a_change_is_compared_with_what_its_base_declared(store: Store) -> None:
+    tell(store, a_run("base", created_at=T0, suite_commit="b" * 40), status=Status.FAILED)
+    tell(store, a_run("other", created_at=T0 + 1, suite_commit="c" * 40), status=Status.FAILED)
+    run = _now(store, suite_commit="d" * 40)
+    store.documents.put(run.id, MergeBaseDocument(commit="b" * 40, commits=("b" * 40,)))
+    assert _before(store, run) == "base"
+    store.documents.put(run.id, IncomparableDocument(why="no merge base"))
+    assert _before(store, run) == ""

@@ -5,11 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.stories import INFER, TRAIN, tell
+from tests.support.stories import INFER, TRAIN, open_store, tell
 
 from tipcflow.config.policy import Policy
+from tipcflow.config.run_documents import PolicyDocument
 from tipcflow.domain import CheckResult, Status
-from tipcflow.execute.verdict.conclusion import exit_code_of, is_neutral
+from tipcflow.domain.run_documents import LeftoversDocument
+from tipcflow.execute.verdict.conclusion import exit_code_of, is_neutral, run_status
 from tipcflow.store import Store
 
 DOUBT = CheckResult(check="speed.ips", status=Status.UNCONFIRMED, reason="slower", step=TRAIN)
@@ -17,15 +19,15 @@ DOUBT = CheckResult(check="speed.ips", status=Status.UNCONFIRMED, reason="slower
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    with Store.open(f"sqlite:///{tmp_path}/t.db") as opened:
+    with open_store(tmp_path / "t.db") as opened:
         yield opened
 
 
 def ended(store: Store, status: Status = Status.UNCONFIRMED, *, rule: Any = "neutral") -> Any:
     run = tell(store, status=status)
-    policy = Policy(name="p", unconfirmed=rule) if rule else None
-    store.put_document(run.id, "policy", policy and policy.model_dump(mode="json"))
-    store.set_check_results(run.id, [DOUBT])
+    if rule:
+        store.documents.put(run.id, PolicyDocument(Policy(name="p", unconfirmed=rule)))
+    store.checks.replace(run.id, [DOUBT])
     return run
 
 
@@ -33,7 +35,7 @@ def test_a_neutral_doubt_does_not_block(store: Store) -> None:
     run = ended(store)
     assert is_neutral(store, run)
     assert exit_code_of(store, run) == 0
-    assert store.accepted_runs(run.chain, run.mode, run.environment) == [], "and joins no history"
+    assert store.history.accepted(run.chain, run.mode, run.environment) == [], "and joins no history"
 
 
 @pytest.mark.parametrize(("rule", "code"), [("fail", 4), (None, 4)])
@@ -61,17 +63,17 @@ def test_no_other_status_is_neutral(store: Store, status: Status, code: int) -> 
 
 def test_what_else_is_wrong_blocks(store: Store) -> None:
     run = ended(store)
-    store.put_document(run.id, "leftovers", ["2 processes were left on node-a"])
+    store.documents.put(run.id, LeftoversDocument(("2 processes were left on node-a",)))
     assert exit_code_of(store, run) == 4
-    store.put_document(run.id, "leftovers", [])
+    store.documents.put(run.id, LeftoversDocument())
     assert exit_code_of(store, run) == 0
-    store.set_step(run.id, INFER, Status.INFRA_FAILURE, "node-a was lost")
+    store.steps.set(run.id, INFER, Status.INFRA_FAILURE, "node-a was lost")
     assert exit_code_of(store, run) == 4
-    store.set_step(run.id, INFER, Status.PASS)
+    store.steps.set(run.id, INFER, Status.PASS)
     sick = CheckResult(check="node_health", status=Status.INFRA_FAILURE, reason="node-a was slow")
-    store.set_check_results(run.id, [DOUBT, sick])
+    store.checks.replace(run.id, [DOUBT, sick])
     assert exit_code_of(store, run) == 4
-    store.set_check_results(run.id, [DOUBT, sick.model_copy(update={"gating": False})])
+    store.checks.replace(run.id, [DOUBT, sick.model_copy(update={"gating": False})])
     assert exit_code_of(store, run) == 0
 
 
@@ -84,3 +86,21 @@ def test_a_policy_never_maps_a_doubt_to_a_pass(word: Any) -> None:
 def test_less_than_a_minute_is_no_time_to_confirm() -> None:
     with pytest.raises(ValueError, match="0 for no confirm runs, or at least 1"):
         Policy(name="p", confirm_minutes=0.5)
+
+
+def test_a_stopped_run_names_the_step_in_which_it_was_stopped() -> None:
+    steps = {"prepare": Status.PASS, "train": Status.CANCELLED, "eval": Status.CANCELLED}
+    assert run_status(Status.CANCELLED, "2 steps cancelled", steps=steps, leftovers=[]) == (
+        Status.CANCELLED,
+        "stopped by a user in train",
+    )
+    assert run_status(Status.CANCELLED, "", steps={}, leftovers=[]) == (Status.CANCELLED, "stopped by a user")
+
+
+@pytest.mark.parametrize("status", [Status.PASS, Status.REGRESSION, Status.FAILED, Status.UNCONFIRMED])
+def test_a_run_that_left_processes_on_a_node_is_not_green(status: Status) -> None:
+    left = ["still on node b after SIGKILL: pid 7"]
+    worse = status.severity >= Status.INFRA_FAILURE.severity
+    expected = (status, "as judged") if worse else (Status.INFRA_FAILURE, left[0])
+    assert run_status(status, "as judged", steps={}, leftovers=left) == expected
+    assert run_status(status, "as judged", steps={}, leftovers=[]) == (status, "as judged")

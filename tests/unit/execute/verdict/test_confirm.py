@@ -5,16 +5,19 @@ from typing import Any
 
 import pytest
 from tests.support.confirmations import told
-from tests.support.stories import INFER, T0, TRAIN, a_plan, a_run, tell
+from tests.support.stories import INFER, T0, TRAIN, a_plan, a_run, open_store, tell
 
 from tipcflow.config.policy import Policy
 from tipcflow.config.references import References
-from tipcflow.domain import CheckResult, Cluster, Measurement, Node, Phase, Status, Step, StepKind
+from tipcflow.domain import CheckResult, Cluster, Measurement, MetricKey, Node, Phase, Status, Step, StepKind
+from tipcflow.domain.run_documents import ConfirmationDocument
 from tipcflow.execute.request import RunRequest
-from tipcflow.execute.resolve.placement import turned
+from tipcflow.execute.resolve.placement import rotated
 from tipcflow.execute.verdict import confirm
-from tipcflow.execute.verdict.check_context import context_of
+from tipcflow.execute.verdict.check_context import build_check_context
 from tipcflow.store import Store
+
+pytestmark = pytest.mark.slow
 
 LEG = "cpu_onednn_on"
 POLICY = Policy(name="p")
@@ -23,7 +26,7 @@ WHOLE, LITE = "whole_train_whole_infer", "lite_train_lite_infer"
 
 @pytest.fixture
 def store(tmp_path: Path) -> Any:
-    with Store.open(f"sqlite:///{tmp_path}/t.db") as opened:
+    with open_store(tmp_path / "t.db") as opened:
         yield opened
 
 
@@ -31,7 +34,7 @@ def answer(step: str = TRAIN, leg: str = "", *, asks: bool = True, gating: bool 
     return CheckResult(
         check="speed.batch_cost",
         status=Status.INSUFFICIENT_DATA,
-        reason="slower; it is measured once more",
+        reason="slower; it is measured again",
         step=step,
         leg=leg,
         metric="batch_cost",
@@ -42,13 +45,13 @@ def answer(step: str = TRAIN, leg: str = "", *, asks: bool = True, gating: bool 
 
 def in_doubt(store: Store, *answers: CheckResult) -> Any:
     run = tell(store, a_run(created_at=T0), status=None)
-    store.set_check_results(run.id, answers)
+    store.checks.replace(run.id, answers)
     return run
 
 
 def test_what_is_in_doubt() -> None:
     answers = [answer(), answer(), answer(INFER, LEG), answer(asks=False), answer(INFER, "x", gating=False)]
-    assert confirm.doubted(answers) == (f"{INFER}/{LEG}", TRAIN)
+    assert confirm.suspected(answers) == (f"{INFER}/{LEG}", TRAIN)
 
 
 def test_asked_for_once_beyond_the_budget(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,24 +59,24 @@ def test_asked_for_once_beyond_the_budget(store: Store, monkeypatch: pytest.Monk
     late = T0 + 60 * POLICY.budget_minutes + 5
     monkeypatch.setattr(confirm.time, "time", lambda: late)
     run = in_doubt(store, answer())
-    asked = confirm.ask(store, run, POLICY, "child")
-    assert asked == confirm.Asked("child", (TRAIN,), late + 15 * 60, mode=run.mode)
-    assert confirm.asked_of(store, run.id) == asked
-    assert confirm.ask(store, run, POLICY, "other") is None
-    confirm.forget(store, run.id)
-    assert confirm.ask(store, run, POLICY, "other")
+    asked = confirm.request_confirmation(store, run, POLICY, "child")
+    assert asked == ConfirmationDocument(run="child", keys=(TRAIN,), until=late + 15 * 60, mode=run.mode)
+    assert confirm.confirm_request_of(store, run.id) == asked
+    assert confirm.request_confirmation(store, run, POLICY, "other") is None
+    confirm.drop_request(store, run.id)
+    assert confirm.request_confirmation(store, run, POLICY, "other")
 
 
 def test_a_policy_without_confirm_runs_is_told_by_the_checks(store: Store) -> None:
     run = in_doubt(store, answer())
-    assert confirm.ask(store, run, Policy(name="p", confirm_minutes=0), "child") is None
-    assert not confirm.open_question(store, run.id)
+    assert confirm.request_confirmation(store, run, Policy(name="p", confirm_minutes=0), "child") is None
+    assert not confirm.is_awaited(store, run.id)
     assert told(store, run) == ("child", {}, f"is not waited for: {confirm.NONE}", "")
 
 
 def test_a_confirm_run_is_not_confirmed(store: Store) -> None:
     run = in_doubt(store, answer()).model_copy(update={"trigger": "confirm"})
-    assert confirm.ask(store, run, POLICY, "child") is None
+    assert confirm.request_confirmation(store, run, POLICY, "child") is None
     assert told(store, run) is None
 
 
@@ -87,15 +90,15 @@ def test_only_what_is_in_doubt_and_what_it_needs() -> None:
 
 def test_the_nodes_change_places() -> None:
     nodes = tuple(Node(name=n, address=n, python="/p", workspace="/w") for n in "abc")
-    assert [node.name for node in turned(Cluster(name="c", nodes=nodes)).nodes] == ["b", "c", "a"]
+    assert [node.name for node in rotated(Cluster(name="c", nodes=nodes)).nodes] == ["b", "c", "a"]
     mixed = (nodes[0], nodes[1].model_copy(update={"device": "gpu"}), nodes[2])
-    assert [node.name for node in turned(Cluster(name="c", nodes=mixed)).nodes] == ["c", "b", "a"]
+    assert [node.name for node in rotated(Cluster(name="c", nodes=mixed)).nodes] == ["c", "b", "a"]
 
 
 @pytest.mark.parametrize(("ref", "expected"), [(None, None), ("main", "abc")])
 def test_the_same_commit_in_the_mode_that_was_asked_for(ref: str | None, expected: str | None) -> None:
     request = RunRequest("f.txt", "s", WHOLE, "c", Path("/x"), suite_ref=ref, repeats=3)
-    asked = confirm.Asked("child", (TRAIN,), T0, mode=LITE)
+    asked = ConfirmationDocument(run="child", keys=(TRAIN,), until=T0, mode=LITE)
     made = confirm.request_for(request, a_run(suite_commit="abc"), asked, T0)
     assert (made.mode, made.suite_ref) == (LITE, expected)
     assert (made.trigger, made.confirms, made.only, made.repeats) == ("confirm", a_run().id, (TRAIN,), 1)
@@ -104,9 +107,9 @@ def test_the_same_commit_in_the_mode_that_was_asked_for(ref: str | None, expecte
 def on_all_data(store: Store, *answers: CheckResult, took_s: float) -> Any:
     """A run on all data whose training took so long, and that waits for its judge."""
     run = tell(store, a_run(mode=WHOLE, created_at=T0), status=None)
-    number = store.open_attempt(run.id, TRAIN, run.nodes, T0)
-    store.close_attempt(run.id, TRAIN, number, Status.PASS, "", [], T0 + took_s)
-    store.set_check_results(run.id, answers)
+    number = store.attempts.open(run.id, TRAIN, run.nodes, T0)
+    store.attempts.close(run.id, TRAIN, number, Status.PASS, "", [], T0 + took_s)
+    store.checks.replace(run.id, answers)
     return run
 
 
@@ -127,7 +130,7 @@ def test_only_speeds_are_confirmed_on_a_little_data(
     monkeypatch.setattr(confirm.time, "time", lambda: T0)
     answers = [answer().model_copy(update={"metric": name}) for name in metrics]
     run = on_all_data(store, *answers, took_s=takes_s)
-    asked = confirm.ask(store, run, POLICY, "child")
+    asked = confirm.request_confirmation(store, run, POLICY, "child")
     assert (asked and asked.mode) == expected
 
 
@@ -136,10 +139,10 @@ def test_what_a_little_data_says_nothing_about_is_judged_alone(store: Store) -> 
     run = on_all_data(store, answer(), took_s=300)
     assert confirm.unconfirmable(store, run, long) == ""
     assert confirm.unconfirmable(store, run, short) == "a full run takes 5 min, confirm_minutes is 4"
-    store.put_document(run.id, confirm.DOCUMENT, {"run": "c", "keys": [TRAIN], "until": T0, "mode": LITE})
+    store.documents.put(run.id, ConfirmationDocument(run="c", keys=(TRAIN,), until=T0, mode=LITE))
     assert confirm.unconfirmable(store, run, long) == f"not measurable in {LITE}"
     assert confirm.unconfirmable(store, run.model_copy(update={"mode": LITE}), short) == ""
-    context = context_of(store, run, rules=long, references=References(suite="s"))
+    context = build_check_context(store, run, rules=long, references=References(suite="s"))
     assert context.unconfirmable == f"not measurable in {LITE}"
 
 
@@ -150,12 +153,12 @@ def evaluated(store: Store, *answers: CheckResult, train_s: float, eval_s: float
     """(a run on all data with an evaluation, what is asked for it)."""
     run, plan = a_run(mode=WHOLE, created_at=T0), a_plan()
     one = Step(id=EVAL, kind=StepKind.EVAL, nodes=("node-a",), after=(TRAIN,), variant="norm_train_cpu")
-    store.create_run(run, plan.model_copy(update={"steps": (plan.steps[0], one, *plan.steps[1:])}))
+    store.runs.create(run, plan.model_copy(update={"steps": (plan.steps[0], one, *plan.steps[1:])}))
     for step, took_s in ((TRAIN, train_s), (EVAL, eval_s)):
-        number = store.open_attempt(run.id, step, run.nodes, T0)
-        store.close_attempt(run.id, step, number, Status.PASS, "", [], T0 + took_s)
-    store.set_check_results(run.id, answers)
-    return run, confirm.ask(store, run, POLICY, "child")
+        number = store.attempts.open(run.id, step, run.nodes, T0)
+        store.attempts.close(run.id, step, number, Status.PASS, "", [], T0 + took_s)
+    store.checks.replace(run.id, answers)
+    return run, confirm.request_confirmation(store, run, POLICY, "child")
 
 
 TOP1 = answer(EVAL).model_copy(update={"check": "accuracy.history", "metric": "top1"})
@@ -180,7 +183,7 @@ def test_what_an_evaluation_says_is_confirmed_by_the_evaluation_alone(
 ) -> None:
     monkeypatch.setattr(confirm.time, "time", lambda: T0)
     _, asked = evaluated(store, *answers, train_s=train_s)
-    assert asked == confirm.Asked("child", keys, T0 + 900, mode=mode, alone=alone)
+    assert asked == ConfirmationDocument(run="child", keys=keys, until=T0 + 900, mode=mode, alone=alone)
 
 
 def test_an_evaluation_that_takes_too_long_is_judged_alone(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,7 +196,9 @@ def test_an_evaluation_that_takes_too_long_is_judged_alone(store: Store, monkeyp
 
 def test_the_evaluation_alone_is_planned_with_the_weights_of_each_repeat(store: Store) -> None:
     request = RunRequest("f.txt", "s", WHOLE, "c", Path("/x"), repeats=2)
-    made = confirm.request_for(request, a_run(), confirm.Asked("child", (EVAL,), T0, mode=WHOLE, alone=True), T0)
+    made = confirm.request_for(
+        request, a_run(), ConfirmationDocument(run="child", keys=(EVAL,), until=T0, mode=WHOLE, alone=True), T0
+    )
     assert (made.repeats, made.evaluates, made.only) == (2, True, (EVAL,))
     steps = [
         Step(id=f"norm_train_cpu_repeat_{n}/{kind.value}", kind=kind, nodes=("a",), after=("prepare",))
@@ -211,10 +216,10 @@ def test_where_what_was_trained_is_gone_the_number_is_judged_alone(
     run, _ = evaluated(store, TOP1, train_s=300)
     assert confirm.evaluable(store, run, POLICY) == {EVAL}
     assert confirm.unconfirmable(store, run, POLICY) == ""
-    store.create_run(a_run("child", trigger="confirm", mode=WHOLE, created_at=T0 + 1))
-    store.finish_run("child", Status.INFRA_FAILURE, "weights are not there any more", T0 + 2)
+    store.runs.create(a_run("child", trigger="confirm", mode=WHOLE, created_at=T0 + 1))
+    store.runs.finish("child", Status.INFRA_FAILURE, "weights are not there any more", T0 + 2)
     why = "confirm run child is infra_failure: weights are not there any more"
-    context = context_of(store, run, rules=POLICY, references=References(suite="s"))
+    context = build_check_context(store, run, rules=POLICY, references=References(suite="s"))
     assert (context.unconfirmable, context.evaluable) == (why, frozenset())
 
 
@@ -223,7 +228,7 @@ def test_in_another_mode_only_speeds_of_like_batches_count(store: Store, ips: fl
     run = tell(store, a_run(mode=WHOLE, created_at=T0), status=None)
     child = tell(store, a_run("child", trigger="confirm", mode=LITE, created_at=T0 + 1))
     known: dict[str, Any] = {"step": TRAIN, "node": "node-a", "unit": ""}
-    store.add_measurements(
+    store.measurements.add(
         [
             *(
                 Measurement(run=of.id, metric=name, phase=Phase.TRAIN, value=value, **known)
@@ -235,40 +240,43 @@ def test_in_another_mode_only_speeds_of_like_batches_count(store: Store, ips: fl
             Measurement(run=child.id, metric="wall_time", phase=Phase.RESOURCE, value=9.0, **known),
         ]
     )
-    store.put_document(run.id, confirm.DOCUMENT, {"run": "child", "keys": [TRAIN], "until": T0, "mode": LITE})
+    store.documents.put(run.id, ConfirmationDocument(run="child", keys=(TRAIN,), until=T0, mode=LITE))
     by, medians, missing, _ = told(store, run) or ("", {}, "", "")
-    assert (by, sorted(key.rpartition("|")[2] for key in medians)) == ("child", speeds)
+    assert (by, sorted(key.metric for key in medians)) == ("child", speeds)
     assert missing == ("is pass" if speeds else f"different batch size in {TRAIN}")
 
 
 def test_waited_for_until_it_has_ended_or_is_late(store: Store) -> None:
     run = in_doubt(store, answer())
-    store.put_document(run.id, confirm.DOCUMENT, {"run": "child", "keys": [TRAIN], "until": T0 + 60})
-    assert confirm.open_question(store, run.id, T0)
-    assert not confirm.open_question(store, run.id, T0 + 60)
-    store.create_run(a_run("child", trigger="confirm", created_at=T0))
-    assert confirm.open_question(store, run.id, T0)
-    store.finish_run("child", Status.FAILED, "it fell", T0 + 9)
-    assert not confirm.open_question(store, run.id, T0 + 10)
+    store.documents.put(run.id, ConfirmationDocument(run="child", keys=(TRAIN,), until=T0 + 60))
+    assert confirm.is_awaited(store, run.id, T0)
+    assert not confirm.is_awaited(store, run.id, T0 + 60)
+    store.runs.create(a_run("child", trigger="confirm", created_at=T0))
+    assert confirm.is_awaited(store, run.id, T0)
+    store.runs.finish("child", Status.FAILED, "it fell", T0 + 9)
+    assert not confirm.is_awaited(store, run.id, T0 + 10)
 
 
 def test_what_it_measured_counts_for_the_confirmed_run_alone(store: Store) -> None:
     run = in_doubt(store, answer())
     child = tell(store, a_run("child", trigger="confirm", created_at=T0 + 1))
     known = {"run": "child", "step": TRAIN, "node": "node-b", "metric": "batch_cost", "unit": "s"}
-    store.add_measurements([Measurement(**known, phase=Phase.TRAIN, value=0.25)])
+    store.measurements.add([Measurement(**known, phase=Phase.TRAIN, value=0.25)])
     assert told(store, run) is None
-    store.put_document(run.id, confirm.DOCUMENT, {"run": child.id, "keys": [TRAIN], "until": T0 + 60})
-    context = context_of(store, store.get_run(run.id), rules=POLICY, references=References(suite="s"))
+    store.documents.put(run.id, ConfirmationDocument(run=child.id, keys=(TRAIN,), until=T0 + 60))
+    context = build_check_context(store, store.runs.get(run.id), rules=POLICY, references=References(suite="s"))
     assert context.confirmation
-    assert (context.confirmation.run, context.confirmation.medians[f"{TRAIN}||batch_cost"]) == ("child", 0.25)
+    assert (context.confirmation.run, context.confirmation.medians[MetricKey(TRAIN, "", "batch_cost")]) == (
+        "child",
+        0.25,
+    )
     later = a_run("later", created_at=T0 + 9)
-    assert context_of(store, later, rules=POLICY, references=References(suite="s")).history == ()
+    assert build_check_context(store, later, rules=POLICY, references=References(suite="s")).history == ()
 
 
 def test_one_that_never_began_says_why(store: Store) -> None:
     run = tell(store, a_run(created_at=T0, environment="cpu/x/2-nodes"), status=None)
-    store.create_run(a_run("child", trigger="confirm", created_at=T0 + 1))
-    store.put_document(run.id, confirm.DOCUMENT, {"run": "child", "keys": [TRAIN], "until": T0 + 60})
-    store.finish_run("child", Status.CANCELLED, "stopped by a user", T0 + 9)
+    store.runs.create(a_run("child", trigger="confirm", created_at=T0 + 1))
+    store.documents.put(run.id, ConfirmationDocument(run="child", keys=(TRAIN,), until=T0 + 60))
+    store.runs.finish("child", Status.CANCELLED, "stopped by a user", T0 + 9)
     assert told(store, run) == ("child", {}, "is cancelled: stopped by a user", "")

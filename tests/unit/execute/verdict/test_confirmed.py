@@ -5,26 +5,29 @@ from pathlib import Path
 
 import pytest
 from tests.support.confirmations import told
-from tests.support.stories import INFER, T0, TRAIN, a_plan, a_run, tell
+from tests.support.stories import INFER, T0, TRAIN, a_plan, a_run, open_store, tell
 
 from tipcflow.check import verdict
 from tipcflow.config.policy import Policy
 from tipcflow.config.references import References
-from tipcflow.domain import CheckResult, Measurement, Phase, Run, Status
-from tipcflow.domain.run.failure import FAILURES, REMEDIES, Failure, FailureClass, failure_key
+from tipcflow.domain import CheckResult, Measurement, MetricKey, Phase, Run, Status
+from tipcflow.domain.run.failure import REMEDIES, Failure, FailureClass
+from tipcflow.domain.run_documents import ConfirmationDocument, FailuresDocument
 from tipcflow.execute.verdict import confirm
 from tipcflow.execute.verdict import judge as judgement
 from tipcflow.store import Store
 
+pytestmark = pytest.mark.slow
+
 POLICY = Policy(name="p")
 UNTIL = T0 + 60
-KEY = f"{TRAIN}||batch_cost"
+KEY = MetricKey(TRAIN, "", "batch_cost")
 CRASH, CUT = FailureClass.CODE_ERROR, FailureClass.BUDGET
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    with Store.open(f"sqlite:///{tmp_path}/t.db") as opened:
+    with open_store(tmp_path / "t.db") as opened:
         yield opened
 
 
@@ -32,32 +35,32 @@ def in_doubt(store: Store) -> Run:
     """A run without a status that waits for the confirm run `child` until `UNTIL`."""
     run = tell(store, a_run(created_at=T0, environment="cpu/x"), status=None)
     doubt = {"check": "speed.batch_cost", "reason": "slower", "step": TRAIN, "metric": "batch_cost"}
-    store.set_check_results(run.id, [CheckResult(status=Status.UNCONFIRMED, values={"confirm": True}, **doubt)])
-    store.put_document(run.id, confirm.DOCUMENT, {"run": "child", "keys": [TRAIN], "until": UNTIL})
+    store.checks.replace(run.id, [CheckResult(status=Status.UNCONFIRMED, values={"confirm": True}, **doubt)])
+    store.documents.put(run.id, ConfirmationDocument(run="child", keys=(TRAIN,), until=UNTIL))
     return run
 
 
 def a_child(store: Store, environment: str = "cpu/x") -> Run:
     """A confirm run that has begun."""
     child = a_run("child", trigger="confirm", created_at=T0 + 1, environment=environment)
-    store.create_run(child, a_plan())
+    store.runs.create(child, a_plan())
     return child
 
 
 def step(store: Store, name: str, *, ended_at: float, failure: FailureClass | None = None) -> None:
     """A step of the confirm run that ended then, failed for that reason or passed."""
     status = REMEDIES[failure].status if failure else Status.PASS
-    number = store.open_attempt("child", name, ["node-a"], T0 + 2)
+    number = store.attempts.open("child", name, ["node-a"], T0 + 2)
     if failure:
         kept = Failure(failure_class=failure).model_dump(mode="json")
-        store.merge_document("child", FAILURES, {failure_key(name, number): kept})
-    store.close_attempt("child", name, number, status, "", [], ended_at)
-    store.set_step("child", name, status)
+        store.documents.merge("child", FailuresDocument, {FailuresDocument.key(name, number): kept})
+    store.attempts.close("child", name, number, status, "", [], ended_at)
+    store.steps.set("child", name, status)
 
 
 def measured(store: Store) -> None:
     known = {"run": "child", "step": TRAIN, "node": "node-b", "metric": "batch_cost", "unit": "s"}
-    store.add_measurements([Measurement(**known, phase=Phase.TRAIN, value=0.25)])
+    store.measurements.add([Measurement(**known, phase=Phase.TRAIN, value=0.25)])
 
 
 @pytest.mark.parametrize("status", [Status.INFRA_FAILURE, Status.CANCELLED, Status.CONFIG_ERROR])
@@ -66,7 +69,7 @@ def test_nothing_counts_of_a_confirm_run_that_was_lost_or_stopped(store: Store, 
     a_child(store)
     step(store, TRAIN, ended_at=T0 + 20)
     measured(store)
-    store.finish_run("child", status, "node b was lost", T0 + 30)
+    store.runs.finish("child", status, "node b was lost", T0 + 30)
     assert told(store, run) == ("child", {}, f"is {status.value}: node b was lost", "")
 
 
@@ -76,7 +79,7 @@ def test_a_crash_is_a_finding_and_what_was_measured_before_it_counts(store: Stor
     step(store, TRAIN, ended_at=T0 + 20)
     measured(store)
     step(store, INFER, ended_at=T0 + 25, failure=CRASH)
-    store.finish_run("child", Status.FAILED, "leg x: signal 11", T0 + 30)
+    store.runs.finish("child", Status.FAILED, "leg x: signal 11", T0 + 30)
     assert told(store, run) == ("child", {KEY: 0.25}, "is failed: leg x: signal 11", "leg x: signal 11")
 
 
@@ -86,8 +89,8 @@ def test_a_step_that_was_cut_at_the_end_of_the_confirm_run_is_no_finding(store: 
     run = in_doubt(store)
     a_child(store)
     step(store, TRAIN, ended_at=UNTIL + 1, failure=CUT)
-    store.finish_run("child", status, "train: the run's budget of 1 min is used up", UNTIL + 2)
-    late = "has not ended in time: train: the run's budget of 1 min is used up"
+    store.runs.finish("child", status, "train: the run's budget of 1 min is used up", UNTIL + 2)
+    late = "did not finish before its deadline: train: the run's budget of 1 min is used up"
     assert told(store, run) == ("child", {}, late, "")
 
 
@@ -96,9 +99,9 @@ def test_a_step_that_was_not_started_in_time_is_no_finding(store: Store) -> None
     a_child(store)
     step(store, TRAIN, ended_at=UNTIL - 1)
     measured(store)
-    store.set_step("child", INFER, Status.INFRA_FAILURE, "not started: the run's budget of 1 min is used up")
-    store.finish_run("child", Status.INFRA_FAILURE, "infer: not started", UNTIL + 1)
-    assert told(store, run) == ("child", {}, "has not ended in time: infer: not started", "")
+    store.steps.set("child", INFER, Status.INFRA_FAILURE, "not started: the run's budget of 1 min is used up")
+    store.runs.finish("child", Status.INFRA_FAILURE, "infer: not started", UNTIL + 1)
+    assert told(store, run) == ("child", {}, "did not finish before its deadline: infer: not started", "")
 
 
 @pytest.mark.parametrize("failure", [FailureClass.HANG, FailureClass.TIMEOUT, FailureClass.OOM_HOST])
@@ -107,7 +110,7 @@ def test_a_hang_and_a_step_beyond_its_own_deadline_are_findings(store: Store, fa
     a_child(store)
     step(store, TRAIN, ended_at=UNTIL - 20, failure=failure)
     step(store, INFER, ended_at=UNTIL + 1, failure=CUT)
-    store.finish_run("child", Status.FAILED, "train: rank 1 hangs", UNTIL + 2)
+    store.runs.finish("child", Status.FAILED, "train: rank 1 hangs", UNTIL + 2)
     assert told(store, run) == ("child", {}, "is failed: train: rank 1 hangs", "train: rank 1 hangs")
 
 
@@ -115,7 +118,7 @@ def test_checks_that_fail_in_the_confirm_run_are_a_finding(store: Store) -> None
     run = in_doubt(store)
     a_child(store)
     step(store, TRAIN, ended_at=T0 + 20)
-    store.finish_run("child", Status.FAILED, "loss.finite: loss is nan", T0 + 30)
+    store.runs.finish("child", Status.FAILED, "loss.finite: loss is nan", T0 + 30)
     assert (told(store, run) or ())[3] == "loss.finite: loss is nan"
 
 
@@ -123,14 +126,14 @@ def test_another_environment_says_nothing(store: Store) -> None:
     run = in_doubt(store)
     a_child(store, environment="gpu/y")
     step(store, TRAIN, ended_at=T0 + 20, failure=CRASH)
-    store.finish_run("child", Status.FAILED, "no such device", T0 + 30)
+    store.runs.finish("child", Status.FAILED, "no such device", T0 + 30)
     assert told(store, run) == ("child", {}, "ran in another environment: gpu/y", "")
 
 
 def judged(store: Store, run: Run) -> list[CheckResult]:
     """What the judged run says of its confirm run."""
     judgement.judge_run(store, run.id, rules=POLICY, references=References(suite="s"))
-    return [one for one in store.check_results(run.id) if one.check == "confirm.run"]
+    return [one for one in store.checks.results(run.id) if one.check == "confirm.run"]
 
 
 def test_a_run_whose_confirm_run_crashed_is_not_green(store: Store) -> None:
@@ -138,12 +141,12 @@ def test_a_run_whose_confirm_run_crashed_is_not_green(store: Store) -> None:
     a_child(store)
     assert judged(store, run) == []
     step(store, TRAIN, ended_at=T0 + 20, failure=CRASH)
-    store.finish_run("child", Status.FAILED, "train: exit code 1 on node a", T0 + 30)
+    store.runs.finish("child", Status.FAILED, "train: exit code 1 on node a", T0 + 30)
     (result,) = judged(store, run)
     assert (result.status, result.gating) == (Status.FAILED, True)
     assert result.reason == "confirm run child of the same code failed: train: exit code 1 on node a"
     # Whatever else is said of the run.
-    assert verdict(store.facts(run.id), [result]) == (Status.FAILED, f"confirm.run: {result.reason}")
+    assert verdict(store.history.facts(run.id), [result]) == (Status.FAILED, f"confirm.run: {result.reason}")
 
 
 def test_numbers_of_a_confirm_run_do_not_count_for_the_confirm_run_itself(store: Store) -> None:
@@ -151,11 +154,11 @@ def test_numbers_of_a_confirm_run_do_not_count_for_the_confirm_run_itself(store:
     past = {"step": TRAIN, "node": "node-a", "metric": "batch_cost", "unit": "s", "phase": Phase.TRAIN}
     for number in range(6):
         before = tell(store, a_run(f"before-{number}", created_at=T0 - 100 + number, environment="cpu/x"))
-        store.add_measurements([Measurement(run=before.id, value=0.05, **past)])
+        store.measurements.add([Measurement(run=before.id, value=0.05, **past)])
     child = tell(store, a_run("child", trigger="confirm", created_at=T0 + 1, environment="cpu/x"), status=None)
     measured(store)
     judgement.judge_run(store, child.id, rules=POLICY, references=References(suite="s"))
-    (result,) = [one for one in store.check_results(child.id) if one.check == "speed.batch_cost"]
+    (result,) = [one for one in store.checks.results(child.id) if one.check == "speed.batch_cost"]
     assert result.values["ratio"] == pytest.approx(5.0)
     assert not result.gating
-    assert not confirm.doubted([result])
+    assert not confirm.suspected([result])

@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.stories import T0
+from tests.support.stories import T0, open_store
 from tests.support.two_nodes import NODES, TRAIN, Number, stored
 
 from tipcflow.config.references import References
 from tipcflow.domain import CheckResult, Status
 from tipcflow.execute.verdict import judge as judgement
-from tipcflow.store import Store
+
+pytestmark = pytest.mark.slow
 
 CONFIGS = Path(__file__).parents[4] / "configs"
 
@@ -25,10 +26,10 @@ def usual_weeks(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int, tupl
     @cache
     def database(weeks: int, nodes: tuple[str, ...]) -> Path:
         path = tmp_path_factory.mktemp("weeks") / "tipcflow.db"
-        with Store.open(f"sqlite:///{path}") as store:
+        with open_store(path) as store:
             for week in range(weeks):
                 run = stored(store, week, lambda _: 1.0, nodes)
-                store.finish_run(run, Status.PASS, "", T0 + week * 100 + 50)
+                store.runs.finish(run, Status.PASS, "", T0 + week * 100 + 50)
         return path
 
     return database
@@ -45,12 +46,12 @@ def judged(
     def judge(
         slower: Callable[[Number], float], *, weeks: int = 9, nodes: tuple[str, ...] = NODES
     ) -> tuple[Status, str, dict[str, list[CheckResult]]]:
-        path = shutil.copy(usual_weeks(weeks, nodes), tmp_path)
-        with Store.open(f"sqlite:///{path}") as store:
+        path = Path(shutil.copy(usual_weeks(weeks, nodes), tmp_path))
+        with open_store(path) as store:
             run = stored(store, weeks, slower, nodes)
             said = judgement.judge_run(store, run, rules=policy, references=References(suite="sample"))
             answers: dict[str, list[CheckResult]] = {}
-            for one in store.check_results(run):
+            for one in store.checks.results(run):
                 answers.setdefault(one.check, []).append(one)
         return said.status, said.reason, answers
 
@@ -84,7 +85,7 @@ def test_one_of_two_nodes_is_slow(judged: Any) -> None:
         )
 
     status, reason, answers = judged(slow)
-    assert (status, "node node-b itself was " in reason) == (Status.INFRA_FAILURE, True), reason
+    assert (status, "node node-b degraded: " in reason) == (Status.INFRA_FAILURE, True), reason
     (health,) = answers["node_health"]
     assert (health.status, health.values["sick"]) == (Status.INFRA_FAILURE, ["node-b"])
     explained = [one for check in SPEEDS[:2] for one in answers[check]]
@@ -95,13 +96,13 @@ def test_one_of_two_nodes_is_slow(judged: Any) -> None:
 
 def test_the_node_that_infers_is_slow(judged: Any) -> None:
     status, reason, answers = judged(lambda one: 3.0 if one[2] == "node-a" and one[4] != "peak_rss" else 1.0)
-    assert (status, "node node-a itself was " in reason) == (Status.INFRA_FAILURE, True), reason
+    assert (status, "node node-a degraded: " in reason) == (Status.INFRA_FAILURE, True), reason
     assert statuses(answers, "speed.batch_cost", "speed.inference_time") == {Status.INSUFFICIENT_DATA}
 
 
 def test_the_only_node_is_slow(judged: Any) -> None:
     status, reason, answers = judged(lambda one: 3.0 if one[4] != "peak_rss" else 1.0, nodes=("node-a",))
-    assert (status, "node node-a itself was " in reason) == (Status.INFRA_FAILURE, True), reason
+    assert (status, "node node-a degraded: " in reason) == (Status.INFRA_FAILURE, True), reason
     assert statuses(answers, *SPEEDS) == {Status.INSUFFICIENT_DATA}
 
 
@@ -142,7 +143,7 @@ def test_a_slower_input_pipeline_is_not_a_slow_node(judged: Any, nodes: tuple[st
 def test_a_node_with_slow_probes_and_usual_numbers_is_shown(judged: Any) -> None:
     status, reason, answers = judged(lambda one: 1.4 if one[4].startswith("probe.") else 1.0)
     assert status is Status.PASS, reason
-    assert answers["node_health"][0].reason.startswith("the probes of node-a, node-b were slow, what was")
+    assert answers["node_health"][0].reason.startswith("probes on node-a, node-b were slow; the metrics")
 
 
 @pytest.mark.parametrize("metric", ["batch_cost", "reader_cost", "wall_time", "inference_time"])

@@ -2,8 +2,8 @@ import re
 
 import pytest
 
-from operators.airflow.child_runs import MOST_RUNS, Move, Seen, child_run_id, next_move
 from tipcflow.domain import InfraError, Status
+from tipcflow_operators.airflow.child_runs import MOST_RUNS, ChildRun, Move, child_run_id, next_move
 
 PARENT = "scheduled__2026-11-21T20:00:00+00:00"
 FIRST = f"weekly__{PARENT}"
@@ -25,9 +25,9 @@ def test_long_parents_that_begin_alike_have_children_of_their_own() -> None:
     assert child_run_id("x" * 250) != child_run_id("x" * 249)
 
 
-def move(*seen: Seen) -> tuple[Move, str]:
+def move(*seen: ChildRun) -> tuple[Move, str]:
     known = {child_run_id(PARENT, number): one for number, one in enumerate(seen, 1)}
-    return next_move(PARENT, lambda run_id: known.get(run_id, Seen()))
+    return next_move(PARENT, lambda run_id: known.get(run_id, ChildRun()))
 
 
 def test_nothing_there_yet() -> None:
@@ -37,33 +37,33 @@ def test_nothing_there_yet() -> None:
 @pytest.mark.parametrize("status", ["pass", "improvement", "regression", "failed", "config_error"])
 @pytest.mark.parametrize("state", ["success", "failed", None])
 def test_a_verdict_stays_also_when_its_dag_run_was_deleted(status: str, state: str | None) -> None:
-    assert move(Seen(state, True, Status(status))) == (Move.KEEP, FIRST)
+    assert move(ChildRun(state, True, Status(status))) == (Move.KEEP, FIRST)
 
 
 @pytest.mark.parametrize("state", ["queued", "running"])
 @pytest.mark.parametrize("status", [None, Status.PASS, Status.CANCELLED])
 def test_what_goes_on_is_waited_for_also_when_a_person_cleared_it(state: str, status: Status | None) -> None:
-    assert move(Seen(state, True, status)) == (Move.WAIT, FIRST)
+    assert move(ChildRun(state, True, status)) == (Move.WAIT, FIRST)
 
 
 @pytest.mark.parametrize(
     "seen",
     [
-        Seen("failed", True, Status.CANCELLED),
-        Seen("failed", True, Status.INFRA_FAILURE),
-        Seen("failed", True, None),
-        Seen("failed", False, None),
-        Seen(None, True, None),
-        Seen(None, True, Status.CANCELLED),
+        ChildRun("failed", True, Status.CANCELLED),
+        ChildRun("failed", True, Status.INFRA_FAILURE),
+        ChildRun("failed", True, None),
+        ChildRun("failed", False, None),
+        ChildRun(None, True, None),
+        ChildRun(None, True, Status.CANCELLED),
     ],
 )
-def test_without_a_verdict_there_is_another_one(seen: Seen) -> None:
+def test_without_a_verdict_there_is_another_one(seen: ChildRun) -> None:
     assert move(seen) == (Move.START, f"{FIRST}~2")
     assert move(seen, seen) == (Move.START, f"{FIRST}~3")
-    assert move(seen, Seen("running", True)) == (Move.WAIT, f"{FIRST}~2")
-    assert move(seen, Seen("success", True, Status.PASS)) == (Move.KEEP, f"{FIRST}~2")
+    assert move(seen, ChildRun("running", True)) == (Move.WAIT, f"{FIRST}~2")
+    assert move(seen, ChildRun("success", True, Status.PASS)) == (Move.KEEP, f"{FIRST}~2")
 
 
 def test_it_is_not_started_for_ever() -> None:
     with pytest.raises(InfraError, match=f"was started {MOST_RUNS} times"):
-        move(*[Seen("failed", True, Status.INFRA_FAILURE)] * MOST_RUNS)
+        move(*[ChildRun("failed", True, Status.INFRA_FAILURE)] * MOST_RUNS)

@@ -3,10 +3,10 @@
 import pytest
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from operators.airflow.errors import airflow_error, tipcflow_errors_fail_task
 from tipcflow.domain import ConfigError, InfraError
 from tipcflow.store.engine import UnreachableError
 from tipcflow.store.migrate import WrongSchemaError
+from tipcflow_operators.airflow.errors import airflow_error, tipcflow_errors_fail_task
 
 
 def test_what_a_task_says_is_final() -> None:

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from operators.airflow.events import TaskLog, listener
 from tipcflow.domain import Status
 from tipcflow.execute.events import read_events
 from tipcflow.execute.progress import Event, Kind
+from tipcflow_operators.airflow.events import TaskLog, listener
 
 
 class Lines:

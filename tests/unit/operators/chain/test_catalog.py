@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from operators.chain import catalog
-from operators.chain.catalog import chain_of, chains_of, group_ids
 from tipcflow.domain import ConfigError, dag_id_of
+from tipcflow_operators.chain import catalog
+from tipcflow_operators.chain.catalog import chain_of, chains_of, group_ids
 
 ROOT = Path(__file__).parents[4]
 SUITE = "mobilenet_v3_small"

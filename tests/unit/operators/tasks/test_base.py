@@ -7,10 +7,10 @@ from types import SimpleNamespace
 import pytest
 from tests.support.stories import a_plan, a_run
 
-from operators.tasks.base import RunOperator
 from tipcflow.domain import Status
 from tipcflow.execute.run import status_spool as spool
 from tipcflow.store import Store
+from tipcflow_operators.tasks.base import RunOperator
 
 
 def test_a_task_stores_the_statuses_that_another_process_had_to_keep(
@@ -21,11 +21,11 @@ def test_a_task_stores_the_statuses_that_another_process_had_to_keep(
     monkeypatch.setenv("TIPCFLOW_DATABASE_URL", url)
     killed = a_run().model_copy(update={"status": None, "ended_at": None})
     with Store.open(url) as store:
-        store.create_run(killed, a_plan())
+        store.runs.create(killed, a_plan())
     assert spool.keep(tmp_path, killed.id, Status.INFRA_FAILURE, "the disk was full")
     at = datetime(2026, 11, 22, tzinfo=UTC)
     dag_run = SimpleNamespace(dag_id="chain", run_id=f"manual__{at.isoformat()}", run_after=at)
-    with RunOperator(task_id="judge").opened({"dag_run": dag_run}) as run:  # type: ignore[typeddict-item]
-        found = run.store.get_run(killed.id)
+    with RunOperator(task_id="judge").opened({"dag_run": dag_run}) as task:  # type: ignore[typeddict-item]
+        found = task.store.runs.get(killed.id)
     assert (found.status, found.reason) == (Status.INFRA_FAILURE, "the disk was full")
     assert list((tmp_path / spool.FOLDER).iterdir()) == []

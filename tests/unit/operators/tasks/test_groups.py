@@ -3,8 +3,8 @@
 import pytest
 from tests.support.stories import a_plan
 
-from operators.tasks.groups import steps_of, why_nothing
 from tipcflow.domain import Plan, Step, StepKind, Variant
+from tipcflow_operators.tasks.groups import no_steps_reason, steps_of
 
 
 def plan_of(*variants: str, more: tuple[Step, ...] = (), repeats: int = 1) -> Plan:
@@ -74,22 +74,22 @@ def test_every_step_is_done_by_exactly_one_group(planned: tuple[str, ...], in_gr
 
 def test_a_node_without_a_part_is_told_from_a_variant_without_steps() -> None:
     plan = plan_of("one", "two")
-    said = why_nothing(plan, StepKind.TRAIN, 0, ("one", "two"), "node-c")
+    said = no_steps_reason(plan, StepKind.TRAIN, 0, ("one", "two"), "node-c")
     assert said == "node node-c takes no part in this variant"
-    assert "no part" not in why_nothing(plan, StepKind.EXPORT, 0, ("one", "two"), "node-a")
+    assert "no part" not in no_steps_reason(plan, StepKind.EXPORT, 0, ("one", "two"), "node-a")
 
 
 def test_a_variant_that_is_gone_is_named() -> None:
-    said = why_nothing(plan_of("one"), StepKind.TRAIN, 1, ("one", "two"), None)
+    said = no_steps_reason(plan_of("one"), StepKind.TRAIN, 1, ("one", "two"), None)
     assert said == "the params file at this ref no longer has variant two"
 
 
 def test_a_mode_without_such_steps_says_so() -> None:
     # The variant is still in the file, or the mode has none at all.
-    assert why_nothing(plan_of("one"), StepKind.EXPORT, 0, ("one",), None) == (
+    assert no_steps_reason(plan_of("one"), StepKind.EXPORT, 0, ("one",), None) == (
         "mode lite_train_lite_infer has no export step in this variant"
     )
     whole = plan_of(more=(Step(id="model/infer_cpu", kind=StepKind.INFER_CPU, nodes=("node-a",)),))
-    assert why_nothing(whole, StepKind.TRAIN, 1, ("one", "two"), None) == (
+    assert no_steps_reason(whole, StepKind.TRAIN, 1, ("one", "two"), None) == (
         "mode lite_train_lite_infer has no train step in this variant"
     )

@@ -1,12 +1,12 @@
-"""What a DAG run may be asked for, and what a person is told who asks for something else."""
+"""What a DAG run may be asked for, and what a user is told who asks for something else."""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from operators.tasks.request import CHAIN_PARAMS, RUN_PARAMS, Conf, read_conf, request_of, trigger_of
 from tipcflow.domain import ConfigError, Status
+from tipcflow_operators.tasks.request import CHAIN_PARAMS, RUN_PARAMS, Conf, read_conf, request_of, trigger_of
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "operators" / "params.txt"
 GOOD: dict[str, Any] = {"mode": "lite_train_lite_infer", "cluster": "local"}

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from operators.weekly.choice import all_chains, chosen_chains, longest_first
 from tipcflow.domain import ConfigError
+from tipcflow_operators.weekly.choice import all_chains, chosen_chains, longest_first
 
 NAMES = ["clas/mobilenet_v3/train_infer", "clas/resnet50/train_infer", "ocr/det_r50/train_infer"]
 

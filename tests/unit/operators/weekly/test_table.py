@@ -2,8 +2,8 @@ from pathlib import Path
 
 from tests.support.stories import T0, a_run
 
-from operators.weekly.table import Row, accuracies, counted, markdown, values_of
 from tipcflow.domain import CheckResult, Run, Status
+from tipcflow_operators.weekly.table import Row, accuracies, counted, markdown, values_of
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "operators" / "weekly.md"
 

@@ -1,6 +1,6 @@
 import pytest
 
-from operators.airflow.child_runs import ahead_of
+from tipcflow_operators.airflow.child_runs import ahead_of
 
 
 def states(*words: str | None) -> dict[str, str | None]:

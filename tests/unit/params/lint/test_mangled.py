@@ -37,6 +37,24 @@ PIECES = [
     '"',
     "Fasle",
     "é",
+    " #",
+    "~/",
+    "$(x)",
+    "`",
+    "> f",
+    "(",
+    "\\",
+    "{a,b}",
+    "\0",
+    "\x1b",
+    "\u200b",
+    "\u202e",
+    "\ufeff",
+    "١",
+    "007",
+    "../",
+    "-rf",
+    "|a" * 300,
 ]
 # Texts of fewer characters come from the 32-line file.
 SHORT = 1200
@@ -95,6 +113,7 @@ def run(count: int, seed: int) -> Counter[str]:
     return said
 
 
+@pytest.mark.slow
 def test_what_cannot_be_planned_is_never_clean() -> None:
     said = run(150, 1)
     assert said["refused"] > 50

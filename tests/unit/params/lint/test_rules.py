@@ -214,7 +214,7 @@ def test_every_rule_is_tried_here() -> None:
     tried = {change[0] for change in CHANGES} | {
         "cut-off", "epochs-ignored", "whole-infer-nothing", "export-weights-lost", "multi-gpu-untrained",
         "first-epoch-weights", "quant-unread", "precision-word", "cpu-precision", "image-dropped",
-        "section-form", "section-shifted",
+        "section-form", "section-shifted", "invisible-character", "list-length",
     }  # fmt: skip
     assert {rule.id for rule in all_rules()} == tried
 

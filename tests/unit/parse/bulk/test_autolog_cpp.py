@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tipcflow.parse import engine_from_autolog, parse_autolog
-from tipcflow.parse.bulk.summary import account_of
+from tipcflow.parse.bulk.summary import summarize_log
 from tipcflow.parse.reports.autolog import AutologBlock
 from tipcflow.parse.training.stream import samples_of
 
@@ -59,7 +59,7 @@ def test_one_report(prefix: str, conf: str) -> None:
 @pytest.mark.parametrize("prefix", [LOGGED, GLOG, LITE], ids=["logged", "glog", "lite"])
 def test_in_bulk_and_line_by_line(prefix: str) -> None:
     text = f"loading\n{log(prefix)}key: value\n{log(prefix)}threads: 3\n".encode()
-    account = account_of([text])
+    account = summarize_log([text])
     assert (account.kinds["autolog"], account.unrecognised) == (30, 3)
     assert times(account.autolog) == [TIMES, TIMES]
     assert [one.value for form, one in samples_of([text], "auto") if form == "autolog"] == [

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tipcflow.parse import Sample, lines_of, parse_training
-from tipcflow.parse.bulk.summary import account_of
+from tipcflow.parse.bulk.summary import summarize_log
 from tipcflow.parse.training.stream import samples_of
 
 OBJECT: dict[str, Any] = {
@@ -29,17 +29,17 @@ def read(text: str) -> list[tuple[str, float, str]]:
 def test_what_an_object_says(indent: int | str | None) -> None:
     text = json.dumps(OBJECT, indent=indent)
     assert read(text) == SAID
-    account = account_of([text.encode()])
+    account = summarize_log([text.encode()])
     assert account.unrecognised == 0
     assert [(key.metric, one.first, key.unit) for key, one in account.series.items()] == SAID
-    assert len(account_of([text.encode()], "dlperf").series) == 3
+    assert len(summarize_log([text.encode()], "dlperf").series) == 3
 
 
 @pytest.mark.parametrize("piece", [1, 7, 10_000])
 def test_pieces_of_any_size_and_lines_around(piece: int) -> None:
     whole = json.dumps(OBJECT, indent=4)
     data = f"noise\n{whole}\n[\n{whole},\n{whole}\n]\nloss: 1.0, ips: 3 images/s\n".encode()
-    account = account_of(data[at : at + piece] for at in range(0, len(data), piece))
+    account = summarize_log(data[at : at + piece] for at in range(0, len(data), piece))
     assert dict(account.kinds) == {"benchmark": 3 * len(whole.splitlines()), "nlp": 1}
     assert account.unrecognised == 3
     found = [one for form, one in samples_of([data], "auto") if form == "benchmark"]

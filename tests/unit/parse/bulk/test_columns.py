@@ -8,6 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.support.bulk import EXACT, LINES, counted, interleaved, quickly, redrawn, same
 
+pytestmark = pytest.mark.slow
+
 
 def mix(rng: random.Random, piece: int) -> None:
     chosen = rng.choices(LINES, k=rng.randint(1, 6))

@@ -6,8 +6,10 @@ from collections.abc import Callable
 import pytest
 
 from tipcflow.parse import parse_inference
-from tipcflow.parse.bulk.summary import account_of
+from tipcflow.parse.bulk.summary import summarize_log
 from tipcflow.parse.reports.results import parse_result
+
+pytestmark = pytest.mark.slow
 
 LONG = 19_500
 
@@ -23,7 +25,7 @@ def test_blank_floods(unit: bytes) -> None:
     """100,000 blank lines before a report: the pattern of its signature took time by their square (9 s)."""
     data = unit * 100_000 + b"reporter: me\n"
     assert seconds(lambda: parse_inference(data)) < 4
-    assert seconds(lambda: account_of([data])) < 4
+    assert seconds(lambda: summarize_log([data])) < 4
 
 
 @pytest.mark.parametrize(
@@ -35,12 +37,12 @@ def test_floods_within_a_line(head: bytes, unit: bytes) -> None:
     report = b"[2022/03/22 06:15:51] root INFO: ----------- Perf info -----------\n"
     data = report + (head + unit * (LONG // len(unit)) + b"x\n") * 3
     assert seconds(lambda: parse_inference(data)) < 0.5
-    assert seconds(lambda: account_of([data])) < 0.5
+    assert seconds(lambda: summarize_log([data])) < 0.5
 
 
 def test_a_progress_bar_of_many_states() -> None:
     data = b"".join(b"\r%7d/1000000 [==>...]" % at for at in range(200_000)) + b"\n"
-    assert seconds(lambda: account_of([data[at : at + 4096] for at in range(0, len(data), 4096)])) < 4
+    assert seconds(lambda: summarize_log([data[at : at + 4096] for at in range(0, len(data), 4096)])) < 4
 
 
 def test_a_result_line_with_many_blanks() -> None:

@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 from tests.support.bulk import EXACT, LINES, counted, quickly, redrawn, same
 
 from tipcflow.parse.bulk import layouts
-from tipcflow.parse.bulk.summary import account_of
+from tipcflow.parse.bulk.summary import summarize_log
 from tipcflow.parse.chunks import Lines, chunks, newlines
 from tipcflow.parse.text import last_state
 from tipcflow.parse.training.stream import numbered_lines
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(autouse=True)
@@ -80,7 +82,7 @@ def test_layouts_are_what_is_read_by(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(layouts.Layouts, "split", watched)
     line = b"[Epoch 10, iter: 1000] loss: 0.25, lr: 0.5, batch_cost: 0.25 sec\n"
-    account = account_of(line * 100 for _ in range(10))
+    account = summarize_log(line * 100 for _ in range(10))
     assert account.kinds == {"models": 1000}
     assert told == {"others": 100, "known": 900}
 
@@ -140,7 +142,7 @@ def test_a_line_without_end_is_kept_no_longer_than_needed(long: bytes, read: byt
     parts = [after, long, b"\n", after, b"\n", after]
     kept = list(chunks(endless(parts, 1 << 17)))
     assert sum(len(chunk) for _, chunk in kept) < 1_500_000
-    account = account_of(endless(parts, 1 << 17))
+    account = summarize_log(endless(parts, 1 << 17))
     assert (account.lines, account.kinds["models"], account.blank) == (5, 3 + bool(read), 1)
     starts = [offset for offset, line in numbered_lines(endless(parts, 1 << 17)) if last_state(line) == after[:-1]]
     assert starts == [0, len(after) + len(long) + 1, 2 * len(after) + len(long) + 2]

@@ -41,7 +41,18 @@ def test_the_rank_whose_log_ends_first() -> None:
     found = behind(seen)
     assert found is not None
     assert (found.node, found.rank) == ("b", 1)
-    assert found.why == "rank 1 on node b stands at epoch 1 iteration 40, others at epoch 1 iteration 41"
+    assert found.why == "rank 1 on node b is at epoch 1 iteration 40, other ranks at epoch 1 iteration 41"
+
+
+def test_the_only_running_rank_is_behind_the_ranks_that_have_ended() -> None:
+    ended = log("", 5, epoch=2)
+    found = behind({"a": {"logs": [log(0, 1), ended]}, "b": {}})
+    assert found is not None
+    assert (found.node, found.rank) == ("a", 0)
+    assert found.why == "rank 0 on node a is at epoch 1 iteration 1, other ranks at epoch 2 iteration 5"
+    assert behind({"a": {"logs": [log(0, 5, epoch=2), log("", 1)]}}) is None, "the other rank left early"
+    output = {**ended, "log": "logs/main.log"}
+    assert behind({"a": {"logs": [log(0, 1), output]}}) is None, "the launcher's output belongs to no rank"
 
 
 def test_iterations_that_begin_anew_in_every_epoch() -> None:

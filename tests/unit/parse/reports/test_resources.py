@@ -52,4 +52,5 @@ def test_samples_of_the_runner() -> None:
 
 def test_what_is_known_of_metrics() -> None:
     assert (metric("ips").unit, metric("ips").better, metric("ips").family) == ("images/s", "higher", "speed")
-    assert (metric("CELoss").unit, metric("CELoss").better) == ("", "none")
+    assert (metric("CELoss").better, metric("CELoss").family) == ("lower", "quality"), "a loss by its name"
+    assert (metric("loss_scale").unit, metric("loss_scale").better) == ("", "none")

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from tipcflow.remote.runner.parcel import ALL, parcel
+from tipcflow.remote.runner.inline_files import MAX_BYTES, pack_inline_files
 
 pytestmark = pytest.mark.process
 
@@ -81,11 +81,11 @@ def test_what_is_sent_along_is_small_regular_and_no_secret(bench):
     for name in ("small", "envlog.0", "next"):
         (bench.root / name).write_text(name)
     (bench.root / "link").symlink_to(bench.root / "small")
-    (bench.root / "large").write_bytes(b"x" * ALL)
+    (bench.root / "large").write_bytes(b"x" * MAX_BYTES)
     listed = [{"path": name, "exists": True, "fresh": True} for name in names]
     (job / "artefacts.json").write_text(json.dumps([*listed, {"path": "old", "exists": True, "fresh": False}]))
     (bench.root / "old").write_text("old")
-    packed = parcel(str(job), spec)
+    packed = pack_inline_files(str(job), spec)
     assert {name: file and base64.b64decode(file[1]) for name, file in packed["root"].items()} == {
         "small": b"small",
         "gone": None,

@@ -9,7 +9,7 @@ import pytest
 from tipcflow.remote.runner import container, files, processes
 from tipcflow.remote.runner.job import Job
 
-pytestmark = [pytest.mark.process, pytest.mark.skipif(os.getuid() != 0, reason="mounting needs root")]
+pytestmark = [pytest.mark.process, pytest.mark.root]
 
 
 @pytest.fixture

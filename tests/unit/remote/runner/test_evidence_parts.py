@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tipcflow.remote.runner import evidence, kmsg, ranks, stacks
-from tipcflow.remote.runner.kmsg import TELLING, telling
+from tipcflow.remote.runner.kmsg import TELLING, kernel_messages
 from tipcflow.remote.runner.processes import Proc
-from tipcflow.remote.runner.said import said, tool, unmarked
+from tipcflow.remote.runner.programs import find_program, run_program, unmarked_environment
 from tipcflow.remote.runner.sockets import address, sockets
 
 ME = Proc(os.getpid(), os.getppid(), 0.0, 0, b"RANK=3\0PATH=/bin")
@@ -56,27 +56,27 @@ def test_kernel_messages_with_their_age(monkeypatch):
     up = float(Path("/proc/uptime").read_text().split()[0])
     records = [b"6,1,%d,-;NVRM: Xid 79\n SUBSYSTEM=pci" % int((up - 60) * 1e6), b"6,2,0,-;harmless", b"torn"]
     monkeypatch.setattr(kmsg, "records", lambda: iter(records))
-    (line,) = telling()
+    (line,) = kernel_messages()
     assert line.split(": ", 1)[1] == "NVRM: Xid 79"
     assert 59 <= int(line.split(" ")[0]) <= 70
 
 
 def test_a_program_that_does_not_answer_is_left(tmp_path):
-    assert said([sys.executable, "-c", "import time; time.sleep(300)"], 0.2) == (
+    assert run_program([sys.executable, "-c", "import time; time.sleep(300)"], 0.2) == (
         None,
         f"{Path(sys.executable).name} did not answer within 0.2 s",
     )
-    assert said([str(tmp_path / "none")], 1.0) == (None, f"{tmp_path}/none: No such file or directory")
-    assert said(["/bin/sh", "-c", "echo out; echo err >&2; exit 3"], 10.0) == (3, "out\nerr\n")
+    assert run_program([str(tmp_path / "none")], 1.0) == (None, f"{tmp_path}/none: No such file or directory")
+    assert run_program(["/bin/sh", "-c", "echo out; echo err >&2; exit 3"], 10.0) == (3, "out\nerr\n")
 
 
 def test_tools_and_marks(tmp_path, monkeypatch):
     (tmp_path / "tool").write_text("")
-    assert tool("tool", str(tmp_path)) == ""
+    assert find_program("tool", str(tmp_path)) == ""
     (tmp_path / "tool").chmod(0o755)
-    assert tool("tool", str(tmp_path)) == str(tmp_path / "tool")
+    assert find_program("tool", str(tmp_path)) == str(tmp_path / "tool")
     monkeypatch.setenv("TIPCFLOW_JOB", "x")
-    assert "TIPCFLOW_JOB" not in unmarked()
+    assert "TIPCFLOW_JOB" not in unmarked_environment()
 
 
 def test_only_so_much_is_printed(tmp_path, monkeypatch):
@@ -105,7 +105,7 @@ def test_nobody_answers_for_a_process_that_is_gone(tmp_path):
     process.wait()
     gone = Proc(process.pid, 1, 0.0, 0, b"")
     assert stacks.stacks([gone], [str(tmp_path)]) == {}
-    assert stacks.answer(process.pid, []) == ""
+    assert stacks.request_stack(process.pid, []) == ""
     assert evidence.process(gone)["state"] == ""
     assert ranks.holders([gone], (0, 0)) == []
 
@@ -118,7 +118,7 @@ def test_a_ranks_own_process_comes_before_its_helpers(tmp_path, monkeypatch):
         Proc(11, 10, 0.0, 0, ranked),
         Proc(21, 10, 0.0, 0, b"RANK=1"),
     ]
-    monkeypatch.setattr(evidence, "family", lambda *_: table)
+    monkeypatch.setattr(evidence, "job_processes", lambda *_: table)
     spec = {"workspace": str(tmp_path), "root": str(tmp_path), "run": "r", "step": "s", "attempt": 1, "node": "a"}
     made = evidence.Evidence(str(tmp_path), spec, "asked", "")
     assert [(proc.pid, made.main(proc)) for proc in made.procs] == [
@@ -129,7 +129,7 @@ def test_a_ranks_own_process_comes_before_its_helpers(tmp_path, monkeypatch):
     ]
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="mounting needs root")
+@pytest.mark.root
 def test_evidence_on_a_full_disk_is_told_all_the_same(tmp_path):
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k", "tmpfs", str(tmp_path)], check=True)
     try:

@@ -42,6 +42,7 @@ def smi(tmp_path):
     return folder
 
 
+@pytest.mark.process
 def test_memory_by_rank_and_use_by_gpu(bench, smi, wait):
     job = bench.job("PADDLE_TRAINER_ID=1 sleep 300")
     bench.ask("start", job, env={"PATH": f"{smi}:{os.environ['PATH']}"})

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tipcflow.domain import EndReason
-from tipcflow.remote.runner import cgroup, kin
+from tipcflow.remote.runner import cgroup, membership
 from tipcflow.remote.runner.processes import scan
 
 pytestmark = pytest.mark.process
@@ -157,13 +157,13 @@ def test_a_pid_that_is_somebody_elses_by_now_is_left_alone(tmp_path):
     child = subprocess.Popen(["sleep", "300"], start_new_session=True)
     try:
         proc = next(one for one in scan() if one.pid == child.pid)
-        seen = kin.Seen(str(tmp_path))
+        seen = membership.RecordedProcesses(str(tmp_path))
         seen.keep([proc])
-        assert kin.seen_in(str(tmp_path), scan()) == {child.pid}
+        assert membership.recorded_pids(str(tmp_path), scan()) == {child.pid}
         told = json.loads((tmp_path / "processes.json").read_text())
         for changed in (dict(told, boot="another"), dict(told, processes=[[child.pid, proc.start + 1]])):
             (tmp_path / "processes.json").write_text(json.dumps(changed))
-            assert kin.seen_in(str(tmp_path), scan()) == set()
+            assert membership.recorded_pids(str(tmp_path), scan()) == set()
     finally:
         child.kill()
         child.wait()

@@ -14,7 +14,7 @@ from tipcflow.domain import EndReason
 pytestmark = pytest.mark.process
 ours = pytest.mark.parametrize("bench", ["ours"], indirect=True)
 
-# Rank 0 goes on; rank 1 waits for a peer that never answers.
+# Rank 0 continues; rank 1 waits for a peer that never answers.
 WORKER = """
 import os, socket, sys, time
 rank, port = os.environ["PADDLE_TRAINER_ID"], int(sys.argv[1])
@@ -119,7 +119,7 @@ def test_evidence_of_a_job_that_is_well(bench, wait):
     python = f"{sys.executable} -I -c 'import time; print(1, flush=True); time.sleep(300)'"
     job = bench.job(python)
     bench.ask("start", job)
-    wait(lambda: (job / "logs/main.log").read_text(), "its first word")
+    wait(lambda: bench.log(job), "its first output")
     seen = bench.ask("evidence", job)
     assert (seen["why"], seen["message"], seen["state"]) == ("asked", "", "running")
     assert [one for one in seen["processes"] if sys.executable in one["cmdline"] and "stack" not in one]
@@ -142,7 +142,7 @@ def test_py_spy_and_nvidia_smi_where_they_are(bench, wait):
         f"{sys.executable} -c 'print(1, flush=True); import time; time.sleep(300)'", env={"PATH": path}
     )
     bench.ask("start", job)
-    wait(lambda: (job / "logs/main.log").read_text(), "its first word")
+    wait(lambda: bench.log(job), "its first output")
     seen = bench.ask("evidence", job, env={"PATH": path})
     assert seen["gpus"] == (job / "evidence" / "nvidia-smi.txt").read_text() == "| NVIDIA-SMI | 87% |\n"
     python = next(one for one in seen["processes"] if "stack" in one)
@@ -153,10 +153,11 @@ def test_py_spy_and_nvidia_smi_where_they_are(bench, wait):
 
 @ours
 def test_evidence_of_what_is_not_there(bench, wait):
-    job = bench.job("sleep 300")
-    assert bench.ask("evidence", job)["message"] == "the job is over, and there is no evidence of it"
+    job = bench.job("echo 1; exec sleep 300")
+    assert bench.ask("evidence", job)["message"] == "job has ended; no evidence was collected"
     assert bench.ask("evidence", bench.root)["message"].endswith("job.json is missing or not JSON")
     pid = bench.ask("start", job)["pid"]
+    wait(lambda: bench.log(job), "its first output")
     bench.kill_runner(pid)
     wait(lambda: not Path(f"/proc/{pid}").exists(), "the runner's end")
     seen = bench.ask("evidence", job)

@@ -192,7 +192,7 @@ class Busy:
 
 
 def test_processes_are_looked_at_once_a_second_while_a_rank_is_silent(progress, monkeypatch):
-    """It has done its part, and stays silent for as long as the others go on."""
+    """It has done its part, and stays silent for as long as the others continue."""
     workers = Busy()
     found = Hang("/nowhere", {}, workers, progress)
     monkeypatch.setattr(found, "held", lambda procs, name: False)

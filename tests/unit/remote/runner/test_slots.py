@@ -14,7 +14,7 @@ import pytest
 from tipcflow.domain import EndReason, ExitRecord, Status
 from tipcflow.domain.run.failure import FailureClass
 from tipcflow.execute.failure.classify import class_of
-from tipcflow.execute.failure.diagnosis import Telling
+from tipcflow.execute.failure.diagnosis import LogDiagnosis
 from tipcflow.execute.failure.outcome import status_of
 from tipcflow.remote.runner import slots
 
@@ -66,7 +66,7 @@ def test_the_run_says_which_node_and_processes() -> None:
     now = {"run": "r2", "step": "train", "attempt": 1, "node": "a", "started_at": 1.0, "ended_at": 1.0}
     record = ExitRecord(reason=EndReason.REFUSED, message=text, **now)
     assert status_of(record) == (Status.INFRA_FAILURE, f"{text} on node a")
-    assert class_of(record, Telling()) is FailureClass.NODE_UNREADY
+    assert class_of(record, LogDiagnosis()) is FailureClass.NODE_UNREADY
 
 
 def test_a_job_whose_slot_another_run_has_claimed_since_is_refused(bench):

@@ -19,6 +19,7 @@ OURS = pytest.mark.parametrize("bench", ["ours"], indirect=True)
 def test_artefacts_that_are_no_files_are_named_and_not_read(bench):
     make = (
         f'mkdir log; mkfifo log/fifo; ln -s /dev/zero log/zero; {sys.executable} -c "{SOCKET}"; echo 1 > log/file'
+        "; ln -s file log/workerlog.0; ln -s nowhere log/workerlog.1; ln -s file log/best"
     )
     job = bench.job(make, artefacts=("log",))
     bench.ask("start", job)
@@ -29,7 +30,11 @@ def test_artefacts_that_are_no_files_are_named_and_not_read(bench):
         "log/zero": "not a regular file (device)",
         "log/socket": "not a regular file (socket)",
         "log/file": "",
+        "log/best": "",
+        "log/workerlog.0": "not a regular file (link)",
+        "log/workerlog.1": "not a regular file (link)",
     }
+    assert all(one["fresh"] for one in listed.values()), "an old target does not make a link an earlier log"
     assert listed["log/fifo"]["exists"]
     assert listed["log/fifo"]["sha256"] == ""
 
@@ -58,11 +63,24 @@ def test_a_worker_log_that_is_no_file_holds_up_neither_runner_nor_evidence(bench
 
 
 @OURS
+@pytest.mark.parametrize("put", ["mkfifo", "ln -s ../old"])
+def test_a_worker_log_that_is_replaced_counts_neither_as_silent_nor_as_progress(bench, wait, put):
+    text = "echo iter: 99 > old; mkdir log; for i in 1 2 3; do echo iter: $i >> log/workerlog.0; sleep 1.2; done"
+    text += f"; rm log/workerlog.0; {put} log/workerlog.0; for i in 1 2 3 4 5 6; do echo line; sleep 1; done"
+    job = bench.job(text, progress=("log/workerlog.*",), hang_s=2.5)
+    bench.ask("start", job)
+    wait(lambda: "log/workerlog.0" in heartbeat(job)["progress"], "its progress")
+    record = bench.ended(job)
+    assert record.ok, record.message
+    assert list(heartbeat(job)["progress"]) == ["logs/main.log"]
+
+
+@OURS
 def test_the_files_of_the_job_folder_may_be_anything(bench, wait):
     """What a careless command does to its own log and to the runner's files is seen, not waited for."""
     job = bench.job("echo up; sleep 2; echo later >> $PWD/../../../own; sleep 300")
     bench.ask("start", job)
-    wait(lambda: (job / "logs/main.log").read_text() == "up\n", "the log")
+    wait(lambda: bench.log(job) == "up\n", "the log")
     for name in ("logs/main.log", "samples.jsonl", "lease", "artefacts.json"):
         (job / name).unlink(missing_ok=True)
         os.mkfifo(job / name)

@@ -96,7 +96,7 @@ def test_what_is_there_stays(tmp_path):
     assert env["PYTHONFAULTHANDLER"] == "0"
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="mounting needs root")
+@pytest.mark.root
 def test_a_full_disk_is_no_reason_not_to_start(tmp_path):
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k", "tmpfs", str(tmp_path)], check=True)
     try:

@@ -126,6 +126,7 @@ def test_too_little_room_is_refused(bench):
     assert record.reason is EndReason.REFUSED
     assert f"{bench.workspace} has " in record.message
     assert record.message.endswith(f" bytes free, the step needs {1 << 60}")
+    assert record.disk_full
 
 
 def test_impossible_cpus_are_refused(bench):
@@ -140,7 +141,7 @@ def test_cpus_bind_the_commands(bench):
     assert (job / "logs/main.log").read_text().strip().endswith(": 0")
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="mounting needs root")
+@pytest.mark.root
 class TestFullDisk:
     """A job folder on a tiny file system."""
 

@@ -75,6 +75,8 @@ def test_a_living_job_whose_folder_is_gone_is_still_found(bench, wait):
 
     job = bench.job("sleep 306")
     bench.ask("start", job)
+    # A runner without its job's folder before the command begins ends at once.
+    wait(lambda: len(bench.ask("list", bench.workspace)["processes"]) >= 2, "the job's command")
     shutil.rmtree(bench.workspace / "jobs")
     assert len(bench.ask("list", bench.workspace)["processes"]) >= 2
     bench.ask("reap", bench.workspace, "--living")

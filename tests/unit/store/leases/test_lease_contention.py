@@ -26,6 +26,8 @@ from tipcflow.execute.leases.keeper import LeaseKeeper
 from tipcflow.store import Store
 from tipcflow.store.leases.rows import LeaseRequest
 
+pytestmark = pytest.mark.slow
+
 NODES = ("a", "b", "c", "d")
 TRIGGERS = ("ci", "manual", "weekly", "cli")
 RISE_S = 100.0
@@ -58,52 +60,52 @@ def ten_runs(store: Store) -> None:
     chance = random.Random(7)
     runs = {f"run-{number}": some_slots(chance) for number in range(10)}
     for number, name in enumerate(runs):
-        store.create_run(a_run(name, trigger=TRIGGERS[number % 4]))
+        store.runs.create(a_run(name, trigger=TRIGGERS[number % 4]))
     began = {name: chance.randint(0, 20) for name in runs}
     ends: dict[str, int] = {}
     done: list[str] = []
     for tick in range(400):
         now = 1e9 + tick
         for name in [name for name, at in ends.items() if at <= tick]:
-            store.release_leases(name)
+            store.leases.release(name)
             done.append(name)
             del ends[name]
         asking = [name for name in runs if began[name] <= tick and name not in ends and name not in done]
         chance.shuffle(asking)
         for name in asking:
-            place = store.queue_for_leases(name, runs[name], owner=name, ttl_s=5, now=now, rise_s=RISE_S)
-            before = store.lease_queue(now, RISE_S)
-            got = store.acquire_leases(name, runs[name], owner=name, ttl_s=1e6, now=now, rise_s=RISE_S)
+            place = store.queue.join(name, runs[name], owner=name, ttl_s=5, now=now, rise_s=RISE_S)
+            before = store.queue.places(now, RISE_S)
+            got = store.leases.acquire(name, runs[name], owner=name, ttl_s=1e6, now=now, rise_s=RISE_S)
             assert (got is not None) is place.free
             if got is not None:
                 ends[name] = tick + chance.randint(1, 15)
                 ahead = [one.request for one in before[: [p.request.run for p in before].index(name)]]
                 assert not [one.run for one in ahead if one.wants_one_of(runs[name])], "overtaken"
-        held = [(lease.node, lease.slot) for lease in store.leases()]
+        held = [(lease.node, lease.slot) for lease in store.leases.all()]
         assert sorted(held) == sorted(slot for name in ends for slot in runs[name])
         if len(done) == len(runs):
             break
     assert sorted(done) == sorted(runs)
-    assert store.lease_queue(1e9, RISE_S) == []
+    assert store.queue.places(1e9, RISE_S) == []
 
 
 def test_a_weekly_run_gets_in_although_there_is_always_a_change(lite: Store) -> None:
     """Every five seconds another pull request wants the node that each holds for ten."""
     store, rise_s = lite, 20.0
-    store.create_run(a_run("weekly", trigger="weekly"))
+    store.runs.create(a_run("weekly", trigger="weekly"))
     ends: dict[str, float] = {}
     waiting: list[str] = []
     for tick in range(0, 1000, 5):
         now = 1e9 + tick
-        store.create_run(a_run(f"change-{tick}", trigger="ci"))
+        store.runs.create(a_run(f"change-{tick}", trigger="ci"))
         waiting.append(f"change-{tick}")
         for name in [name for name, at in ends.items() if at <= now]:
-            store.release_leases(name)
+            store.leases.release(name)
             del ends[name]
         for name in [*waiting, "weekly"]:
-            store.queue_for_leases(name, [("a", 0)], owner=name, ttl_s=20, now=now, rise_s=rise_s)
+            store.queue.join(name, [("a", 0)], owner=name, ttl_s=20, now=now, rise_s=rise_s)
         for name in [*waiting, "weekly"]:
-            if store.acquire_leases(name, [("a", 0)], owner=name, ttl_s=1e6, now=now, rise_s=rise_s):
+            if store.leases.acquire(name, [("a", 0)], owner=name, ttl_s=1e6, now=now, rise_s=rise_s):
                 if name == "weekly":
                     # At the top after two rises, then behind those that are older: half of what came until then.
                     assert 2 * rise_s <= tick <= 5 * rise_s
@@ -120,8 +122,8 @@ def test_ten_threads_never_share_a_slot_and_go_in_the_order_of_the_queue(
     chance = random.Random(11)
     wanted = {f"run-{number}": some_slots(chance) for number in range(10)}
     everything = [(node, slot) for node in NODES for slot in (0, 1)]
-    store.create_run(a_run("holder"))
-    assert store.acquire_leases("holder", everything, owner="holder", ttl_s=600)
+    store.runs.create(a_run("holder"))
+    assert store.leases.acquire("holder", everything, owner="holder", ttl_s=600)
     inside: set[Slot] = set()
     order: list[str] = []
     mistakes: list[str] = []
@@ -148,20 +150,20 @@ def test_ten_threads_never_share_a_slot_and_go_in_the_order_of_the_queue(
                 inside.difference_update(wanted[name])
 
     for number, name in enumerate(wanted):
-        store.create_run(a_run(name, trigger=TRIGGERS[number % 4]))
+        store.runs.create(a_run(name, trigger=TRIGGERS[number % 4]))
     threads = [threading.Thread(target=live, args=(name,), daemon=True) for name in wanted]
     for thread in threads:
         thread.start()
     deadline = time.monotonic() + 60
-    while len(queue := store.lease_queue()) < len(wanted):
+    while len(queue := store.queue.places()) < len(wanted):
         assert time.monotonic() < deadline
         time.sleep(0.02)
-    store.release_leases("holder")
+    store.leases.release("holder")
     for thread in threads:
         thread.join(120)
     assert sorted(order) == sorted(wanted), "somebody did not get in"
     assert mistakes == []
-    assert (store.leases(), store.lease_queue()) == ([], [])
+    assert (store.leases.all(), store.queue.places()) == ([], [])
     by_right = [place.request.run for place in queue]
     for first in wanted:
         for second in wanted:
@@ -181,9 +183,9 @@ class QueueMachine(RuleBasedStateMachine):
         self.now = 1e9
         self.runs = {f"run-{QueueMachine.count}-{number}": trigger for number, trigger in enumerate(TRIGGERS)}
         for name, trigger in self.runs.items():
-            self.store.create_run(a_run(name, trigger=trigger))
-        self.store.drop_dead_requests(1e12)
-        self.store.drop_expired(self.store.leases(), 1e12)
+            self.store.runs.create(a_run(name, trigger=trigger))
+        self.store.queue.drop_dead(1e12)
+        self.store.leases.drop_expired(self.store.leases.all(), 1e12)
         self.fences: list[int] = []
 
     names = st.integers(0, len(TRIGGERS) - 1)
@@ -200,17 +202,17 @@ class QueueMachine(RuleBasedStateMachine):
     def wait(self, number: int, slots: list[Slot]) -> None:
         run = self.name(number)
         known = {place.request.run: place.request for place in self.queue()}
-        place = self.store.queue_for_leases(run, slots, owner=run, ttl_s=60, now=self.now, rise_s=RISE_S)
+        place = self.store.queue.join(run, slots, owner=run, ttl_s=60, now=self.now, rise_s=RISE_S)
         if run in known:
             assert place.request.created_at == known[run].created_at
 
     @rule(number=names, slots=slots)
     def take(self, number: int, slots: list[Slot]) -> None:
         run = self.name(number)
-        before, held = self.queue(), self.store.leases()
+        before, held = self.queue(), self.store.leases.all()
         mine = [place.request for place in before if place.request.run == run]
         request = mine[0] if mine else self.newcomer(run)
-        got = self.store.acquire_leases(run, slots, owner=run, ttl_s=60, now=self.now, rise_s=RISE_S)
+        got = self.store.leases.acquire(run, slots, owner=run, ttl_s=60, now=self.now, rise_s=RISE_S)
         others = [one for one in held if (one.node, one.slot) in slots and one.run != run]
         has_all = len([one for one in held if (one.node, one.slot) in slots and one.run == run]) == len(slots)
         rank = request.rank(self.now, RISE_S)
@@ -229,46 +231,46 @@ class QueueMachine(RuleBasedStateMachine):
 
     def dead(self, run: str) -> LeaseRequest | None:
         """Its request, although nobody was heard of for long."""
-        early = self.store.lease_queue(0.0, RISE_S)
+        early = self.store.queue.places(0.0, RISE_S)
         return next((place.request for place in early if place.request.run == run), None)
 
     @rule(number=names)
     def renew(self, number: int) -> None:
-        mine = [lease for lease in self.store.leases() if lease.run == self.name(number)]
-        renewed = self.store.renew_leases(self.name(number), ttl_s=60, now=self.now)
+        mine = [lease for lease in self.store.leases.all() if lease.run == self.name(number)]
+        renewed = self.store.leases.renew(self.name(number), ttl_s=60, now=self.now)
         assert renewed is bool(mine and all(lease.live(self.now) for lease in mine))
 
     @rule(number=names)
     def release(self, number: int) -> None:
-        self.store.release_leases(self.name(number))
-        assert self.name(number) not in {lease.run for lease in self.store.leases()}
+        self.store.leases.release(self.name(number))
+        assert self.name(number) not in {lease.run for lease in self.store.leases.all()}
         assert self.name(number) not in [place.request.run for place in self.queue()]
 
     @rule(number=names)
     def leave(self, number: int) -> None:
-        self.store.leave_queue(self.name(number))
+        self.store.queue.leave(self.name(number))
         assert self.name(number) not in [place.request.run for place in self.queue()]
 
     @rule()
     def nodes_are_found_empty(self) -> None:
-        live = [lease for lease in self.store.leases() if lease.live(self.now)]
-        self.store.drop_expired(self.store.leases(), self.now)
-        assert self.store.leases() == live
+        live = [lease for lease in self.store.leases.all() if lease.live(self.now)]
+        self.store.leases.drop_expired(self.store.leases.all(), self.now)
+        assert self.store.leases.all() == live
 
     @precondition(lambda self: bool(self.queue()))
     @rule()
     def the_first_of_the_queue_gets_in_once_its_slots_are_free(self) -> None:
         first = self.queue()[0]
         for lease in first.held:
-            self.store.release_leases(lease.run)
+            self.store.leases.release(lease.run)
         # Releasing takes a run's request back too.
         now_first = self.queue()[0]
         run, slots = now_first.request.run, now_first.request.slots
         if not now_first.held:
-            assert self.store.acquire_leases(run, slots, owner=run, ttl_s=60, now=self.now, rise_s=RISE_S)
+            assert self.store.leases.acquire(run, slots, owner=run, ttl_s=60, now=self.now, rise_s=RISE_S)
 
     def queue(self) -> list:  # type: ignore[type-arg]
-        return self.store.lease_queue(self.now, RISE_S)
+        return self.store.queue.places(self.now, RISE_S)
 
     @invariant()
     def the_queue_is_in_order(self) -> None:

@@ -15,18 +15,18 @@ NOW = 1_795_000_000.0
 @pytest.fixture
 def two(store: Store) -> Store:
     for name in ("run-1", "run-2"):
-        store.create_run(a_run(name))
+        store.runs.create(a_run(name))
     return store
 
 
 def _take(store: Store, run: str, *slots: tuple[str, int], now: float = NOW, ttl_s: float = 60) -> int | None:
-    return store.acquire_leases(run, slots, owner=f"owner of {run}", ttl_s=ttl_s, now=now)
+    return store.leases.acquire(run, slots, owner=f"owner of {run}", ttl_s=ttl_s, now=now)
 
 
 def test_a_lease_is_had_by_one_run(two: Store) -> None:
     fence = _take(two, "run-1", A0, B0)
     assert fence
-    assert two.leases() == [
+    assert two.leases.all() == [
         Lease(
             node=node,
             slot=0,
@@ -39,16 +39,16 @@ def test_a_lease_is_had_by_one_run(two: Store) -> None:
         for node in ("node-a", "node-b")
     ]
     assert _take(two, "run-2", A0) is None
-    assert two.leases()[0].describe(NOW + 20) == (
+    assert two.leases.all()[0].describe(NOW + 20) == (
         "slot 0 of node node-a is held by run run-1 (owner of run-1), for another 40 s"
     )
-    assert two.leases()[0].describe(NOW + 70).endswith("expired 10 s ago")
+    assert two.leases.all()[0].describe(NOW + 70).endswith("expired 10 s ago")
 
 
 def test_all_slots_or_none(two: Store) -> None:
     assert _take(two, "run-1", B0)
     assert _take(two, "run-2", A0, A1, B0) is None
-    assert [(lease.node, lease.slot) for lease in two.leases()] == [B0]
+    assert [(lease.node, lease.slot) for lease in two.leases.all()] == [B0]
     assert _take(two, "run-2", A0, A1)
 
 
@@ -56,7 +56,7 @@ def test_fences_only_grow_also_when_the_clock_goes_back_and_nothing_is_held(two:
     fences = []
     for now in (NOW, NOW, NOW - 1000, NOW + 1):
         fences.append(_take(two, "run-1", A0, now=now))
-        assert two.release_leases("run-1") == 1
+        assert two.leases.release("run-1") == 1
     assert fences == sorted(set(fences))
     assert fences[1:] == [fences[0] + 1, fences[0] + 2, fences[0] + 3], "no clock is in a fence"
 
@@ -64,7 +64,7 @@ def test_fences_only_grow_also_when_the_clock_goes_back_and_nothing_is_held(two:
 def test_a_run_that_asks_again_keeps_its_fence(two: Store) -> None:
     fence = _take(two, "run-1", A0, B0)
     assert _take(two, "run-1", B0, A0, A0, now=NOW + 30) == fence
-    assert {lease.expires_at for lease in two.leases()} == {NOW + 90}
+    assert {lease.expires_at for lease in two.leases.all()} == {NOW + 90}
     more = _take(two, "run-1", A0, A1, now=NOW + 30)
     assert more is not None
     assert more > fence
@@ -81,39 +81,52 @@ def test_an_expired_lease_is_given_to_others_only_after_it_was_dropped(two: Stor
     _take(two, "run-1", A0, B0)
     later = NOW + 61
     assert _take(two, "run-2", A0, now=later) is None
-    a, b = two.leases()
+    a, b = two.leases.all()
     assert not a.live(later)
-    assert two.drop_expired(a, now=later) == 1
-    assert two.leases() == [b]
+    assert two.leases.drop_expired(a, now=later) == 1
+    assert two.leases.all() == [b]
     assert _take(two, "run-2", A0, now=later)
     assert _take(two, "run-2", A0, B0, now=later) is None
 
 
 def test_only_what_was_seen_expired_is_dropped(two: Store) -> None:
     _take(two, "run-1", A0)
-    seen = two.leases()
-    assert two.drop_expired(seen, now=NOW + 59) == 0
+    seen = two.leases.all()
+    assert two.leases.drop_expired(seen, now=NOW + 59) == 0
     renewed = _take(two, "run-1", A0, now=NOW + 61)
-    assert two.drop_expired(seen, now=NOW + 200) == 0
-    assert [lease.fence for lease in two.leases()] == [renewed]
-    assert two.drop_expired(two.leases(), now=NOW + 200) == 1
+    assert two.leases.drop_expired(seen, now=NOW + 200) == 0
+    assert [lease.fence for lease in two.leases.all()] == [renewed]
+    assert two.leases.drop_expired(two.leases.all(), now=NOW + 200) == 1
 
 
 def test_a_lease_is_renewed_while_it_lives(two: Store) -> None:
     _take(two, "run-1", A0, B0)
-    assert two.renew_leases("run-1", 60, now=NOW + 50)
-    assert {lease.expires_at for lease in two.leases()} == {NOW + 110}
-    assert not two.renew_leases("run-1", 60, now=NOW + 110)
-    assert {lease.expires_at for lease in two.leases()} == {NOW + 110}
-    assert not two.renew_leases("run-2", 60, now=NOW)
+    assert two.leases.renew("run-1", 60, now=NOW + 50)
+    assert {lease.expires_at for lease in two.leases.all()} == {NOW + 110}
+    assert not two.leases.renew("run-1", 60, now=NOW + 110)
+    assert {lease.expires_at for lease in two.leases.all()} == {NOW + 110}
+    assert not two.leases.renew("run-2", 60, now=NOW)
 
 
 def test_release_leaves_others_alone(two: Store) -> None:
     _take(two, "run-1", A0)
     _take(two, "run-2", B0)
-    assert two.release_leases("run-1") == 1
-    assert two.release_leases("run-1") == 0
-    assert [lease.run for lease in two.leases()] == ["run-2"]
+    assert two.leases.release("run-1") == 1
+    assert two.leases.release("run-1") == 0
+    assert [lease.run for lease in two.leases.all()] == ["run-2"]
+
+
+def test_kept_slots_expire_soon_after_the_release(two: Store) -> None:
+    """In Airflow a lease can be hours long; the node of a run that has ended must not be held that long."""
+    now = time.time()
+    _take(two, "run-1", A0, B0, now=now, ttl_s=7200)
+    _take(two, "run-2", A1, now=now, ttl_s=7200)
+    assert two.leases.release("run-1", keep=["node-b"], keep_s=120) == 1
+    until = {lease.node: lease.expires_at for lease in two.leases.all()}
+    assert until["node-b"] == pytest.approx(now + 120, abs=30)
+    assert until["node-a"] == now + 7200
+    two.leases.release("run-1", keep=["node-b"], keep_s=3600)
+    assert {lease.node: lease.expires_at for lease in two.leases.all()} == until
 
 
 def test_nothing_to_lease_is_a_mistake(two: Store) -> None:
@@ -124,7 +137,7 @@ def test_nothing_to_lease_is_a_mistake(two: Store) -> None:
 def test_threads_never_share_a_slot(store: Store) -> None:
     runs = [f"run-{number}" for number in range(12)]
     for name in runs:
-        store.create_run(a_run(name))
+        store.runs.create(a_run(name))
     wanted = [(A0, B0), (B0, A1), (A1, A0)]
 
     def try_it(number: int) -> int | None:
@@ -133,19 +146,20 @@ def test_threads_never_share_a_slot(store: Store) -> None:
     with ThreadPoolExecutor(12) as pool:
         fences = [fence for fence in pool.map(try_it, range(12)) if fence is not None]
     assert len(fences) == 1
-    assert len({lease.run for lease in store.leases()}) == 1
+    assert len({lease.run for lease in store.leases.all()}) == 1
 
 
+@pytest.mark.process
 def test_processes_never_share_a_slot_nor_a_fence(
     store: Store, database_url: str, at_once: Callable[..., list[Any]]
 ) -> None:
     for number in range(3):
-        store.create_run(a_run(f"run-{number}"))
+        store.runs.create(a_run(f"run-{number}"))
     slots = (["a:0", "b:0"], ["b:0", "a:0"], ["d:0"])
     answers = at_once(*[["lease", database_url, f"run-{n}", "me", *slots[n]] for n in range(3)])
     assert answers[2] is not None
     assert len([answer for answer in answers[:2] if answer is not None]) == 1
-    granted = {lease.run: lease.fence for lease in store.leases()}
+    granted = {lease.run: lease.fence for lease in store.leases.all()}
     assert granted == {f"run-{n}": answer for n, answer in enumerate(answers) if answer is not None}
     assert len(set(granted.values())) == 2
 
@@ -154,11 +168,11 @@ def test_a_fence_is_larger_than_what_the_nodes_have_seen(two: Store) -> None:
     fence = _take(two, "run-1", A0)
     assert fence
     seen = fence + 10**12
-    assert two.acquire_leases("run-2", [B0], owner="", ttl_s=60, now=NOW, above=seen) == seen + 1
-    assert two.acquire_leases("run-2", [B0], owner="", ttl_s=60, now=NOW, above=seen) == seen + 1, (
+    assert two.leases.acquire("run-2", [B0], owner="", ttl_s=60, now=NOW, above=seen) == seen + 1
+    assert two.leases.acquire("run-2", [B0], owner="", ttl_s=60, now=NOW, above=seen) == seen + 1, (
         "it keeps its own"
     )
-    assert two.release_leases("run-1") == 1
+    assert two.leases.release("run-1") == 1
     assert _take(two, "run-1", A0) == seen + 2
 
 
@@ -169,20 +183,20 @@ def test_the_servers_clock_decides_what_has_expired(
 ) -> None:
     with Store.open(postgres_server.create(postgres_template)) as right:
         for name in ("run-1", "run-2"):
-            right.create_run(a_run(name))
-        assert right.acquire_leases("run-1", [A0], owner="", ttl_s=120)
+            right.runs.create(a_run(name))
+        assert right.leases.acquire("run-1", [A0], owner="", ttl_s=120)
         # From here on this process is a controller whose clock is wrong.
         wrong = time.time
         monkeypatch.setattr(time, "time", lambda: wrong() + off_s)
-        place = right.queue_for_leases("run-2", [A0], owner="", ttl_s=60)
+        place = right.queue.join("run-2", [A0], owner="", ttl_s=60)
         assert place.held[0].live(place.at)
         assert not place.for_nodes_to_say
-        assert right.drop_expired(right.leases()) == 0
-        assert right.drop_dead_requests() == []
-        assert right.renew_leases("run-1", 120)
-        (lease,) = right.leases()
+        assert right.leases.drop_expired(right.leases.all()) == 0
+        assert right.queue.drop_dead() == []
+        assert right.leases.renew("run-1", 120)
+        (lease,) = right.leases.all()
         assert abs(lease.expires_at - (wrong() + 120)) < 30
-        assert right.renew_leases("run-1", -1)
-        place = right.queue_for_leases("run-2", [A0], owner="", ttl_s=60)
+        assert right.leases.renew("run-1", -1)
+        place = right.queue.join("run-2", [A0], owner="", ttl_s=60)
         assert place.for_nodes_to_say
-        assert right.drop_expired(right.leases()) == 1
+        assert right.leases.drop_expired(right.leases.all()) == 1

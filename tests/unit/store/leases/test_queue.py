@@ -19,20 +19,20 @@ class Queue:
         self.now = NOW
 
     def run(self, name: str, trigger: str = "cli") -> str:
-        self.store.create_run(a_run(name, trigger=trigger))
+        self.store.runs.create(a_run(name, trigger=trigger))
         return name
 
     def wait(self, run: str, *slots: Slot, ttl_s: float = 60) -> Place:
         self.now += 1
-        return self.store.queue_for_leases(run, slots, owner="test", ttl_s=ttl_s, now=self.now, rise_s=RISE_S)
+        return self.store.queue.join(run, slots, owner="test", ttl_s=ttl_s, now=self.now, rise_s=RISE_S)
 
     def take(self, run: str, *slots: Slot, ttl_s: float = 1e6) -> int | None:
         self.now += 1
-        return self.store.acquire_leases(run, slots, owner="test", ttl_s=ttl_s, now=self.now, rise_s=RISE_S)
+        return self.store.leases.acquire(run, slots, owner="test", ttl_s=ttl_s, now=self.now, rise_s=RISE_S)
 
     @property
     def order(self) -> list[str]:
-        return [place.request.run for place in self.store.lease_queue(self.now, RISE_S)]
+        return [place.request.run for place in self.store.queue.places(self.now, RISE_S)]
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_equals_go_by_age_and_asking_again_keeps_the_place(queue: Queue) -> None
     place = queue.wait("first", A0)
     assert (place.position, place.of, place.request.created_at) == (1, 2, NOW + 2)
     assert [lease.run for lease in place.held] == ["holder"]
-    queue.store.release_leases("holder")
+    queue.store.leases.release("holder")
     assert queue.take("second", A0) is None
     assert queue.take("third", A0) is None, "who does not even wait goes last"
     assert queue.take("first", A0)
@@ -84,7 +84,7 @@ def test_what_comes_free_is_kept_for_who_is_first_but_not_left_idle(queue: Queue
     assert queue.take("second", A0) is None
     queue.wait("third", A1)
     assert queue.take("third", A1)
-    queue.store.release_leases("holder")
+    queue.store.leases.release("holder")
     assert queue.take("second", A0) is None
     assert queue.take("first", A0, B0)
     assert queue.order == ["second"]
@@ -106,7 +106,7 @@ def test_a_request_rises_with_time_so_that_nobody_starves(queue: Queue) -> None:
     queue.wait("first", A0, ttl_s=9 * RISE_S)
     assert queue.order == ["first", "weekly-1"]
     queue.now = began + RISE_S
-    assert queue.order == ["weekly-1", "first"], "as urgent as a person's, and older"
+    assert queue.order == ["weekly-1", "first"], "as urgent as a user's, and older"
     queue.wait("change", A0, ttl_s=9 * RISE_S)
     assert queue.order == ["change", "weekly-1", "first"]
     queue.now = began + 2 * RISE_S
@@ -114,7 +114,7 @@ def test_a_request_rises_with_time_so_that_nobody_starves(queue: Queue) -> None:
     # However many come now, it is the next.
     queue.run("another", "ci")
     queue.wait("another", A0)
-    queue.store.release_leases("holder")
+    queue.store.leases.release("holder")
     assert queue.take("another", A0) is None
     assert queue.take("weekly-1", A0)
 
@@ -128,20 +128,20 @@ def test_a_dead_waiter_blocks_nobody_and_one_that_comes_back_keeps_its_place(que
     place = queue.wait("first", A0)
     assert (place.position, place.request.created_at) == (1, NOW + 2)
     queue.now += 60
-    queue.store.release_leases("holder")
+    queue.store.leases.release("holder")
     assert queue.take("second", A0)
-    assert queue.store.drop_dead_requests(queue.now) == ["first"]
-    assert queue.store.drop_dead_requests(queue.now) == []
-    assert not queue.store.leave_queue("first")
+    assert queue.store.queue.drop_dead(queue.now) == ["first"]
+    assert queue.store.queue.drop_dead(queue.now) == []
+    assert not queue.store.queue.leave("first")
 
 
 def test_who_leaves_the_queue_or_is_released_waits_no_more(queue: Queue) -> None:
     queue.take("holder", A0)
     for run in ("first", "second"):
         queue.wait(run, A0)
-    assert queue.store.leave_queue("first")
+    assert queue.store.queue.leave("first")
     assert queue.order == ["second"]
-    assert queue.store.release_leases("second") == 0
+    assert queue.store.leases.release("second") == 0
     assert queue.order == []
 
 
@@ -155,7 +155,7 @@ def test_a_run_gets_its_own_expired_lease_again_whoever_waits_for_it(queue: Queu
     # Once it was dropped, it is last in line.
     queue.now += 2e6
     queue.wait("change", A0)
-    queue.store.drop_expired(queue.store.leases(), queue.now)
+    queue.store.leases.drop_expired(queue.store.leases.all(), queue.now)
     assert queue.take("holder", A0) is None
     assert queue.take("change", A0)
 

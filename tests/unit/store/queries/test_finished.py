@@ -13,15 +13,15 @@ def ended(
 ) -> Run:
     """A run that began at T0 + number, waited 100 s for slots and took so many seconds; None: it never began."""
     run = a_run(f"run-{number}", **({"chain": CHAIN, "mode": MODE, "created_at": T0 + number} | fields))
-    store.create_run(run, a_plan())
+    store.runs.create(run, a_plan())
     if seconds is not None:
         begun = T0 + number + 100
         for late in (0, 3):
-            attempt = store.open_attempt(run.id, TRAIN, ["node-a"], begun + late)
-            store.close_attempt(run.id, TRAIN, attempt, Status.PASS, "", [], begun + late + 1)
+            attempt = store.attempts.open(run.id, TRAIN, ["node-a"], begun + late)
+            store.attempts.close(run.id, TRAIN, attempt, Status.PASS, "", [], begun + late + 1)
     if status is not None:
-        store.finish_run(run.id, status, "", T0 + number + 100 + (seconds or 0))
-    return store.get_run(run.id)
+        store.runs.finish(run.id, status, "", T0 + number + 100 + (seconds or 0))
+    return store.runs.get(run.id)
 
 
 def test_durations_are_medians_of_the_newest_whole_runs(store: Store) -> None:
@@ -34,14 +34,14 @@ def test_durations_are_medians_of_the_newest_whole_runs(store: Store) -> None:
     for number, status in enumerate([Status.FAILED, Status.CANCELLED, Status.INFRA_FAILURE, None], 20):
         ended(store, number, 1, status, chain="crashed/early/train")
     ended(store, 30, None, Status.CONFIG_ERROR, chain="never/began/train")
-    assert store.durations(MODE) == pytest.approx({CHAIN: 30.0, other: 8.0})
-    assert store.durations("whole_infer") == {}
+    assert store.history.durations(MODE) == pytest.approx({CHAIN: 30.0, other: 8.0})
+    assert store.history.durations("whole_infer") == {}
 
 
 def test_known_runs_are_those_that_there_are(store: Store) -> None:
     one, two = ended(store, 1, 5), ended(store, 2, None, None)
-    assert store.known_runs([two.id, "nobody", one.id]) == {one.id: one, two.id: two}
-    assert store.known_runs([]) == {}
+    assert store.runs.known([two.id, "nobody", one.id]) == {one.id: one, two.id: two}
+    assert store.runs.known([]) == {}
 
 
 def test_earlier_runs_are_of_the_same_chain_and_mode_and_say_something_of_it(store: Store) -> None:
@@ -50,5 +50,5 @@ def test_earlier_runs_are_of_the_same_chain_and_mode_and_say_something_of_it(sto
     ended(store, -1, None, None)
     ended(store, 2.5, 5, Status.INFRA_FAILURE)
     ended(store, -2, 5, mode="lite_train_lite_infer")
-    assert store.earlier_runs(runs[3], 2) == [runs[2], runs[1]]
-    assert store.earlier_runs(runs[0], 9) == []
+    assert store.history.earlier(runs[3], 2) == [runs[2], runs[1]]
+    assert store.history.earlier(runs[0], 9) == []

@@ -5,9 +5,9 @@ import math
 import pytest
 from tests.support.stories import INFER, T0, TRAIN, a_plan, a_run, losses, tell
 
-from tipcflow.domain import Measurement, Phase, Status
+from tipcflow.domain import Measurement, MetricKey, Phase, Status
 from tipcflow.store import Store
-from tipcflow.store.queries.pages import REASON, ChainRow, Wanted, _latest, _strips
+from tipcflow.store.queries.pages import REASON, ChainRow, RunFilter, _latest, _strips
 from tipcflow.store.queries.readonly import ReadonlyStore
 
 
@@ -19,7 +19,7 @@ def pages(store: Store, database_url: str) -> ReadonlyStore:
 def put(store: Store, number: int, chain: str, status: Status | None = Status.PASS, **fields: object) -> str:
     known = {"reason": "", "ended_at": T0 + number + 5 if status else None, "status": status}
     run = a_run(f"r{number:03}", chain=chain, created_at=T0 + number, **(known | fields))
-    store.create_run(run)
+    store.runs.create(run)
     return run.id
 
 
@@ -34,8 +34,8 @@ def three_chains(store: Store) -> None:
     put(store, 6, "t/gamma_100%/a", None, suite="other")
 
 
-def shown(pages: ReadonlyStore, wanted: Wanted, **options: int) -> list[tuple[str, str, list[str]]]:
-    rows: tuple[ChainRow, ...] = pages.chains_page(wanted, **({"limit": 50} | options)).rows
+def shown(pages: ReadonlyStore, wanted: RunFilter, **options: int) -> list[tuple[str, str, list[str]]]:
+    rows: tuple[ChainRow, ...] = pages.pages.chains(wanted, **({"limit": 50} | options)).rows
     return [(row.chain, row.latest.id, [past.id for past in row.history]) for row in rows]
 
 
@@ -47,61 +47,60 @@ GAMMA = ("t/gamma_100%/a", "r006", ["r006"])
 @pytest.mark.parametrize(
     ("wanted", "expected"),
     [
-        (Wanted(), [GAMMA, BETA, ALPHA]),
-        (Wanted(status="running"), [GAMMA]),
-        (Wanted(status="failed"), [BETA]),
-        (Wanted(status="pass", suite="sample"), [ALPHA]),
-        (Wanted(suite="nothing"), []),
-        (Wanted(text="BETA exit"), [BETA]),
-        (Wanted(text="nan"), []),
-        (Wanted(text="0%"), [GAMMA]),
-        (Wanted(text="_100"), [GAMMA]),
-        (Wanted(text="'; DROP TABLE runs; --"), []),
+        (RunFilter(), [GAMMA, BETA, ALPHA]),
+        (RunFilter(status="running"), [GAMMA]),
+        (RunFilter(status="failed"), [BETA]),
+        (RunFilter(status="pass", suite="sample"), [ALPHA]),
+        (RunFilter(suite="nothing"), []),
+        (RunFilter(text="BETA exit"), [BETA]),
+        (RunFilter(text="nan"), []),
+        (RunFilter(text="0%"), [GAMMA]),
+        (RunFilter(text="_100"), [GAMMA]),
+        (RunFilter(text="'; DROP TABLE runs; --"), []),
     ],
 )
-def test_chains(three_chains: None, pages: ReadonlyStore, wanted: Wanted, expected: list[object]) -> None:
+def test_chains(three_chains: None, pages: ReadonlyStore, wanted: RunFilter, expected: list[object]) -> None:
     assert shown(pages, wanted) == expected
 
 
 def test_a_page_at_a_time(three_chains: None, pages: ReadonlyStore) -> None:
-    assert shown(pages, Wanted(), limit=2) == [GAMMA, BETA]
-    assert shown(pages, Wanted(), limit=2, offset=2) == [ALPHA]
-    assert shown(pages, Wanted(), limit=2, offset=99) == []
-    assert shown(pages, Wanted(), history=2)[2] == ("s/alpha/a", "r004", ["r003", "r004"])
+    assert shown(pages, RunFilter(), limit=2) == [GAMMA, BETA]
+    assert shown(pages, RunFilter(), limit=2, offset=2) == [ALPHA]
+    assert shown(pages, RunFilter(), limit=2, offset=99) == []
+    assert shown(pages, RunFilter(), history=2)[2] == ("s/alpha/a", "r004", ["r003", "r004"])
 
 
 def test_counts_are_those_before_the_status_filter(three_chains: None, pages: ReadonlyStore) -> None:
-    listed = pages.chains_page(Wanted(status="failed"), limit=50)
+    listed = pages.pages.chains(RunFilter(status="failed"), limit=50)
     assert (listed.total, listed.counts) == (1, {"running": 1, "failed": 1, "pass": 1})
-    listed = pages.runs_page(Wanted(status="failed"), limit=50)
+    listed = pages.pages.runs(RunFilter(status="failed"), limit=50)
     assert (listed.total, listed.counts) == (2, {"running": 1, "failed": 2, "pass": 3})
     assert [run.id for run in listed.rows] == ["r005", "r003"]
 
 
 def test_runs(three_chains: None, pages: ReadonlyStore) -> None:
-    listed = pages.runs_page(Wanted(chain="s/alpha/a"), limit=2, offset=1)
+    listed = pages.pages.runs(RunFilter(chain="s/alpha/a"), limit=2, offset=1)
     assert ([run.id for run in listed.rows], listed.total) == (["r003", "r001"], 3)
-    assert pages.suites() == ["other", "sample"]
+    assert pages.runs.suites() == ["other", "sample"]
 
 
 def test_two_runs_of_a_chain_in_the_same_instant(store: Store, pages: ReadonlyStore) -> None:
     for run_id in ("a", "b"):
-        store.create_run(a_run(run_id))
-    assert shown(pages, Wanted()) == [(a_run().chain, "b", ["a", "b"])]
+        store.runs.create(a_run(run_id))
+    assert shown(pages, RunFilter()) == [(a_run().chain, "b", ["a", "b"])]
 
 
 def test_several_runs_in_the_same_instant_are_no_more_than_asked_for(store: Store, pages: ReadonlyStore) -> None:
     for run_id in ("d", "a", "c", "b"):
-        store.create_run(a_run(run_id))
-    assert shown(pages, Wanted(), history=2) == [(a_run().chain, "d", ["c", "d"])]
+        store.runs.create(a_run(run_id))
+    assert shown(pages, RunFilter(), history=2) == [(a_run().chain, "d", ["c", "d"])]
 
 
+@pytest.mark.parametrize("kind", ["sqlite"])  # PostgreSQL reads all of so few rows, whatever indexes exist
 def test_no_question_about_chains_reads_all_runs(three_chains: None, pages: ReadonlyStore) -> None:
     """It costs as much as there are chains: with 26,000 runs that is the difference."""
-    if pages._engine.dialect.name != "sqlite":
-        pytest.skip("of so few rows PostgreSQL reads all, whatever indexes there are")
-    with pages._read() as connection:
-        for query in (_latest(Wanted()), _strips(20).params(ids=["r004", "r005"])):
+    with pages.database.read() as connection:
+        for query in (_latest(RunFilter()), _strips(20).params(ids=["r004", "r005"])):
             text = query.compile(connection.engine, compile_kwargs={"literal_binds": True})
             plan = [row[-1] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {text}")]
             assert any("ix_runs_chain_created_at_id" in line for line in plan)
@@ -110,38 +109,38 @@ def test_no_question_about_chains_reads_all_runs(three_chains: None, pages: Read
 
 def test_a_huge_reason_stays_where_it_is(store: Store, pages: ReadonlyStore) -> None:
     put(store, 1, "s/alpha/a", Status.FAILED, reason="x" * 2_000_000)
-    assert len(pages.chains_page(Wanted(), limit=5).rows[0].latest.reason) == REASON
-    assert len(pages.runs_page(Wanted(), limit=5).rows[0].reason) == REASON
-    run = pages.run_or_none("r001")
+    assert len(pages.pages.chains(RunFilter(), limit=5).rows[0].latest.reason) == REASON
+    assert len(pages.pages.runs(RunFilter(), limit=5).rows[0].reason) == REASON
+    run = pages.runs.get_or_none("r001")
     assert run is not None
     assert len(run.reason) == 2_000_000
 
 
 def test_an_empty_database(store: Store, pages: ReadonlyStore) -> None:
-    assert pages.chains_page(Wanted(), limit=5).rows == ()
-    assert pages.runs_page(Wanted(), limit=5).rows == ()
-    assert pages.run_or_none("nothing") is None
+    assert pages.pages.chains(RunFilter(), limit=5).rows == ()
+    assert pages.pages.runs(RunFilter(), limit=5).rows == ()
+    assert pages.runs.get_or_none("nothing") is None
 
 
 def test_losses_and_medians_are_of_the_last_attempt(store: Store, pages: ReadonlyStore) -> None:
     run = a_run()
-    store.create_run(run, a_plan())
+    store.runs.create(run, a_plan())
     for attempt, values in ((1, [9.0]), (2, [2.0, math.nan, math.inf])):
-        number = store.open_attempt(run.id, TRAIN, run.nodes, T0)
-        store.add_measurements(losses(run.id, values, attempt=number))
-        store.close_attempt(run.id, TRAIN, attempt, Status.FAILED, "", (), T0 + 1)
-    store.open_attempt(run.id, INFER, ["node-a"], T0)
-    store.add_measurements(
+        number = store.attempts.open(run.id, TRAIN, run.nodes, T0)
+        store.measurements.add(losses(run.id, values, attempt=number))
+        store.attempts.close(run.id, TRAIN, attempt, Status.FAILED, "", (), T0 + 1)
+    store.attempts.open(run.id, INFER, ["node-a"], T0)
+    store.measurements.add(
         Measurement(
             run=run.id, step=INFER, leg="l", node="node-a", metric="inference_time", phase=Phase.INFER,
             ordinal=ordinal, value=value,
         )
         for ordinal, value in enumerate([5.0, 7.0, 100.0, math.nan])
     )  # fmt: skip
-    assert [repr(one.value) for one in pages.losses(run.id)] == ["2.0", "nan", "inf"]
-    assert pages.leg_medians(run.id) == {(INFER, "l", "inference_time"): 7.0}
+    assert [repr(one.value) for one in pages.pages.losses(run.id)] == ["2.0", "nan", "inf"]
+    assert pages.summaries.leg_medians(run.id) == {MetricKey(INFER, "l", "inference_time"): 7.0}
 
 
 def test_a_whole_story(store: Store, pages: ReadonlyStore) -> None:
     run = tell(store)
-    assert [one.value for one in pages.losses(run.id)] == [2.0, 1.0, 0.5]
+    assert [one.value for one in pages.pages.losses(run.id)] == [2.0, 1.0, 0.5]

@@ -12,6 +12,7 @@ from tests.support.postgres import Server
 from tests.support.stories import T0, TRAIN, a_run, tell
 
 from tipcflow.domain import ConfigError, InfraError, Status, TipcflowError
+from tipcflow.domain.run_documents import CertificateDocument
 from tipcflow.store import Store
 from tipcflow.store.queries.readonly import ReadonlyStore
 
@@ -24,24 +25,24 @@ def pages(store: Store, database_url: str) -> ReadonlyStore:
 def test_it_reads(store: Store, pages: ReadonlyStore) -> None:
     run = tell(store)
     pages.refuse_unusable()
-    assert pages.get_run(run.id) == run
+    assert pages.runs.get(run.id) == run
 
 
 def test_no_method_writes(store: Store, pages: ReadonlyStore) -> None:
     run = tell(store)
-    before = store.get_run(run.id)
+    before = store.runs.get(run.id)
     for write in (
-        lambda: pages.create_run(a_run("other")),
-        lambda: pages.finish_run(run.id, Status.FAILED, "forged", T0),
-        lambda: pages.update_run(run.id, framework="forged"),
-        lambda: pages.put_document(run.id, "certificate", {}),
-        lambda: pages.set_check_results(run.id, ()),
-        lambda: pages.set_step(run.id, TRAIN, Status.FAILED),
+        lambda: pages.runs.create(a_run("other")),
+        lambda: pages.runs.finish(run.id, Status.FAILED, "forged", T0),
+        lambda: pages.runs.update(run.id, framework="forged"),
+        lambda: pages.documents.put(run.id, CertificateDocument({})),
+        lambda: pages.checks.replace(run.id, ()),
+        lambda: pages.steps.set(run.id, TRAIN, Status.FAILED),
     ):
         with pytest.raises(DBAPIError, match=r"(?i)read-?only"):
             write()
-    assert [one.id for one in store.runs()] == [run.id]
-    assert store.get_run(run.id) == before
+    assert [one.id for one in store.runs.newest()] == [run.id]
+    assert store.runs.get(run.id) == before
 
 
 @pytest.mark.parametrize(
@@ -50,17 +51,17 @@ def test_no_method_writes(store: Store, pages: ReadonlyStore) -> None:
 )
 def test_no_statement_writes(store: Store, pages: ReadonlyStore, statement: str) -> None:
     tell(store)
-    with pytest.raises(DBAPIError, match=r"(?i)read-?only"), pages._write() as connection:
+    with pytest.raises(DBAPIError, match=r"(?i)read-?only"), pages.database.write() as connection:
         connection.execute(text(statement))
-    assert store.runs()[0].reason == ""
+    assert store.runs.newest()[0].reason == ""
 
 
 def test_it_sees_what_another_process_commits_meanwhile(store: Store, pages: ReadonlyStore) -> None:
     first = tell(store)
-    with store._write() as connection:
+    with store.database.write() as connection:
         connection.execute(text("UPDATE runs SET reason = 'not yet'"))
-        assert pages.get_run(first.id).reason == "", "a writer does not stop readers"
-    assert pages.get_run(first.id).reason == "not yet"
+        assert pages.runs.get(first.id).reason == "", "a writer does not stop readers"
+    assert pages.runs.get(first.id).reason == "not yet"
 
 
 def test_the_writer_has_gone(tmp_path: Path, sqlite_template: Path) -> None:
@@ -72,7 +73,7 @@ def test_the_writer_has_gone(tmp_path: Path, sqlite_template: Path) -> None:
         run = tell(store)
     pages = ReadonlyStore.of(url)
     pages.refuse_unusable()
-    assert pages.get_run(run.id) == run
+    assert pages.runs.get(run.id) == run
 
 
 def said(url: str) -> TipcflowError:
@@ -90,7 +91,7 @@ def test_there_is_none_yet(tmp_path: Path) -> None:
 
 def test_older_and_newer(store: Store, database_url: str) -> None:
     for revision, word, hint in (("", "older", "tipcflow db upgrade"), ("9999", "newer", "install the tipcflow")):
-        with store._write() as connection:
+        with store.database.write() as connection:
             connection.execute(text("UPDATE alembic_version SET version_num = :to"), {"to": revision})
         error = said(database_url)
         assert isinstance(error, ConfigError)
@@ -124,13 +125,13 @@ def test_an_account_that_may_only_select(postgres_server: Server, postgres_templ
     url = postgres_server.create(postgres_template)
     with Store.open(url, migrate=False) as store:
         run = tell(store)
-        with store._write() as connection:
+        with store.database.write() as connection:
             connection.execute(text("CREATE ROLE reader LOGIN"))
             connection.execute(text("GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader"))
     pages = ReadonlyStore.of(url.replace("tipcflow@", "reader@"))
     try:
         pages.refuse_unusable()
-        assert pages.get_run(run.id) == run
+        assert pages.runs.get(run.id) == run
     finally:
         pages.close()
         postgres_server.drop(url)

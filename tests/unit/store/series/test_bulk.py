@@ -18,6 +18,8 @@ from tipcflow.store import Store
 from tipcflow.store.series.columns import LONG, columns_of, pack_series
 from tipcflow.store.series.packing import packed_of, summary, value_of, values_of
 
+pytestmark = pytest.mark.slow
+
 RUN = a_run().id
 KEY: dict[str, Any] = {
     "run": RUN,
@@ -57,10 +59,10 @@ def exactly(items: list[Measurement]) -> list[object]:
 
 @pytest.fixture
 def begun(store: Store) -> Store:
-    store.create_run(a_run(), a_plan())
+    store.runs.create(a_run(), a_plan())
     for number in (1, 2):
-        store.open_attempt(RUN, TRAIN, ["node-a"], T0)
-        store.close_attempt(RUN, TRAIN, number, Status.FAILED, "", [], T0 + 1)
+        store.attempts.open(RUN, TRAIN, ["node-a"], T0)
+        store.attempts.close(RUN, TRAIN, number, Status.FAILED, "", [], T0 + 1)
     return store
 
 
@@ -79,9 +81,9 @@ def test_as_one_by_one(begun: Store, length: int, kind: str) -> None:
         a_series(values, source="a.log", unit="nat"),
         a_series(values, attempt=2, source="a.log", unit="nat"),
     )
-    assert begun.add_series([bulk]) == length
-    assert begun.add_measurements(one_by_one(single)) == length
-    first, second = (begun.measurements(RUN, attempt=attempt) for attempt in (1, 2))
+    assert begun.series.add([bulk]) == length
+    assert begun.measurements.add(one_by_one(single)) == length
+    first, second = (begun.measurements.of(RUN, attempt=attempt) for attempt in (1, 2))
     assert exactly(first) == exactly(one_by_one(bulk))
     assert exactly([one.model_copy(update={"attempt": 1}) for one in second]) == exactly(first)
 
@@ -89,20 +91,20 @@ def test_as_one_by_one(begun: Store, length: int, kind: str) -> None:
 def test_a_unit_that_changes_stays_with_its_samples(begun: Store) -> None:
     for rank, length in enumerate((5, 2 * LONG)):
         one = a_series([1.0] * length, unit="s", units=((2, "ms"), (4, "s")), rank=rank, source="x")
-        begun.add_series([one])
-        assert [item.unit for item in begun.measurements(RUN, rank=rank)][:5] == ["s", "s", "ms", "ms", "s"]
+        begun.series.add([one])
+        assert [item.unit for item in begun.measurements.of(RUN, rank=rank)][:5] == ["s", "s", "ms", "ms", "s"]
 
 
 def test_stored_once(begun: Store) -> None:
     values = [float(at) for at in range(2 * LONG)]
-    assert begun.add_series([a_series(values[:LONG])]) == LONG
-    assert begun.add_series([a_series(values[:LONG])]) == 0
-    assert begun.add_series([a_series(values[: LONG - 1])]) == 0, "less than is there"
-    assert begun.add_series([a_series(values)]) == LONG, "the rest of a log that had not arrived whole"
-    assert begun.add_measurements(one_by_one(a_series(values))) == 0
-    assert [one.value for one in begun.measurements(RUN)] == values
-    assert begun.add_series([a_series([*values, 0.25])]) == 1, "a packed series grows too"
-    assert begun.measurements(RUN)[-1].value == 0.25
+    assert begun.series.add([a_series(values[:LONG])]) == LONG
+    assert begun.series.add([a_series(values[:LONG])]) == 0
+    assert begun.series.add([a_series(values[: LONG - 1])]) == 0, "less than is there"
+    assert begun.series.add([a_series(values)]) == LONG, "the rest of a log that had not arrived whole"
+    assert begun.measurements.add(one_by_one(a_series(values))) == 0
+    assert [one.value for one in begun.measurements.of(RUN)] == values
+    assert begun.series.add([a_series([*values, 0.25])]) == 1, "a packed series grows too"
+    assert begun.measurements.of(RUN)[-1].value == 0.25
 
 
 def test_all_or_none(begun: Store) -> None:
@@ -111,17 +113,17 @@ def test_all_or_none(begun: Store) -> None:
         raise RuntimeError("the log cannot be read")
 
     with pytest.raises(RuntimeError):
-        begun.add_series(broken())
-    assert begun.measurements(RUN) == []
+        begun.series.add(broken())
+    assert begun.measurements.of(RUN) == []
 
 
 def test_sql_reads_a_packed_series(begun: Store) -> None:
     """The view has one row of it: the last sample."""
-    begun.add_series(
+    begun.series.add(
         [a_series([float(at) for at in range(LONG + 5)], unit="nat", source="w"), a_series([1.0], rank=1)]
     )
     query = "SELECT ordinal, value, unit FROM measurements WHERE run = :run ORDER BY rank, ordinal"
-    with begun._read() as connection:
+    with begun.database.read() as connection:
         rows = [tuple(row) for row in connection.execute(text(query), {"run": RUN})]
     assert rows == [(LONG + 4, LONG + 4.0, "nat"), (0, 1.0, "")]
 
@@ -167,11 +169,11 @@ def test_what_a_run_and_a_later_one_read_of_its_losses_is_the_same(begun: Store)
     """However many other numbers there are: a curve that is cut another way would differ from itself."""
     source = np.random.default_rng(1)
     for metric in ("loss", "ips", "lr", "top1", "batch_cost", "reader_cost", "top5"):
-        begun.add_series([a_series(source.random(40_000), metric=metric, attempt=2)])
-    begun.finish_run(RUN, Status.PASS, "", T0 + 9)
-    facts = begun.facts(RUN)
+        begun.series.add([a_series(source.random(40_000), metric=metric, attempt=2)])
+    begun.runs.finish(RUN, Status.PASS, "", T0 + 9)
+    facts = begun.history.facts(RUN)
     curves = losses_of(facts.measurements)
-    assert curves == begun.past_run(RUN).losses
+    assert curves == begun.history.past_run(RUN).losses
     assert [len(curve) for curve in curves.values()] == [40_000], "they are few enough to be read whole"
     assert 50_000 < len(facts.measurements) < 150_000
-    assert begun.past_run(RUN).medians == numbers_of(facts.measurements)
+    assert begun.history.past_run(RUN).medians == numbers_of(facts.measurements)

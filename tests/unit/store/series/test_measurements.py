@@ -22,9 +22,9 @@ RUN = a_run().id
 
 @pytest.fixture
 def begun(store: Store) -> Store:
-    store.create_run(a_run(), a_plan())
-    store.open_attempt(RUN, TRAIN, ["node-a", "node-b"], T0)
-    store.open_attempt(RUN, INFER, ["node-a"], T0)
+    store.runs.create(a_run(), a_plan())
+    store.attempts.open(RUN, TRAIN, ["node-a", "node-b"], T0)
+    store.attempts.open(RUN, INFER, ["node-a"], T0)
     return store
 
 
@@ -41,8 +41,8 @@ def test_the_key_is_the_agreed_one() -> None:
 
 def test_nan_and_inf_are_values(begun: Store) -> None:
     values = [1.5, math.nan, math.inf, -math.inf, -0.0, 5e-324, 1.7976931348623157e308, 0.1 + 0.2]
-    assert begun.add_measurements(losses(RUN, values)) == len(values)
-    assert [repr(item.value) for item in begun.measurements(RUN)] == [repr(value) for value in values]
+    assert begun.measurements.add(losses(RUN, values)) == len(values)
+    assert [repr(item.value) for item in begun.measurements.of(RUN)] == [repr(value) for value in values]
 
 
 def test_people_with_a_database_client_see_every_sample(begun: Store) -> None:
@@ -52,9 +52,9 @@ def test_people_with_a_database_client_see_every_sample(begun: Store) -> None:
         other,
         other.model_copy(update={"ordinal": 3, "unit": "images/s", "source": "b.log", "offset": 2**40}),
     ]
-    begun.add_measurements([*losses(RUN, values, unit="nat", source="a.log"), *others])
+    begun.measurements.add([*losses(RUN, values, unit="nat", source="a.log"), *others])
     query = "SELECT * FROM measurements WHERE run = :run ORDER BY metric DESC, ordinal"
-    with begun._read() as connection:
+    with begun.database.read() as connection:
         rows = [dict(row) for row in connection.execute(text(query), {"run": RUN}).mappings()]
     assert set(rows[0]) == set(Measurement.model_fields) - {"stands_for"}
     assert [row["value"] for row in rows] == [1.5, None, math.inf, -math.inf, 0.25, 7.0, 7.0]
@@ -65,20 +65,20 @@ def test_people_with_a_database_client_see_every_sample(begun: Store) -> None:
 
 def test_storing_again_adds_nothing_and_changes_nothing(begun: Store) -> None:
     rows = losses(RUN, [3.0, 2.0, 1.0])
-    assert begun.add_measurements(rows) == 3
-    assert begun.add_measurements(rows) == 0
-    assert begun.add_measurements([item.model_copy(update={"value": 9.0}) for item in rows]) == 0
-    assert begun.add_measurements([*rows, *losses(RUN, [3.0, 2.0, 1.0, 0.5])]) == 1
-    assert [item.value for item in begun.measurements(RUN)] == [3.0, 2.0, 1.0, 0.5]
+    assert begun.measurements.add(rows) == 3
+    assert begun.measurements.add(rows) == 0
+    assert begun.measurements.add([item.model_copy(update={"value": 9.0}) for item in rows]) == 0
+    assert begun.measurements.add([*rows, *losses(RUN, [3.0, 2.0, 1.0, 0.5])]) == 1
+    assert [item.value for item in begun.measurements.of(RUN)] == [3.0, 2.0, 1.0, 0.5]
 
 
 def test_nothing_to_store(begun: Store) -> None:
-    assert begun.add_measurements([]) == 0
+    assert begun.measurements.add([]) == 0
 
 
 def test_each_part_of_the_key_tells_measurements_apart(begun: Store) -> None:
-    begun.close_attempt(RUN, TRAIN, 1, a_status(), "", [], T0)
-    begun.open_attempt(RUN, TRAIN, ["node-a"], T0)
+    begun.attempts.close(RUN, TRAIN, 1, a_status(), "", [], T0)
+    begun.attempts.open(RUN, TRAIN, ["node-a"], T0)
     one = losses(RUN, [1.0])[0]
     others: dict[str, Any] = {
         "step": INFER,
@@ -90,13 +90,13 @@ def test_each_part_of_the_key_tells_measurements_apart(begun: Store) -> None:
         "phase": Phase.EVAL,
         "ordinal": 1,
     }
-    assert begun.add_measurements([one, *(one.model_copy(update={k: v}) for k, v in others.items())]) == 9
+    assert begun.measurements.add([one, *(one.model_copy(update={k: v}) for k, v in others.items())]) == 9
     for name, value in others.items():
         if name != "ordinal":
-            found = begun.measurements(RUN, **{name: value})
+            found = begun.measurements.of(RUN, **{name: value})
             assert [getattr(item, name) for item in found] == [value], name
-    assert len(begun.measurements(RUN, metric=["ips", "loss"])) == 9
-    assert begun.measurements("nobody") == []
+    assert len(begun.measurements.of(RUN, metric=["ips", "loss"])) == 9
+    assert begun.measurements.of("nobody") == []
 
 
 def a_status() -> Any:
@@ -110,23 +110,23 @@ def test_all_or_none(begun: Store) -> None:
     good = [losses(RUN, [1.0], metric=f"m{number}")[0] for number in range(BATCH + 1)]
     bad = good[-1].model_copy(update={"rank": -2})
     with pytest.raises(IntegrityError):
-        begun.add_measurements([*good, bad])
-    assert begun.measurements(RUN) == []
-    assert begun.add_measurements(good) == BATCH + 1
+        begun.measurements.add([*good, bad])
+    assert begun.measurements.of(RUN) == []
+    assert begun.measurements.add(good) == BATCH + 1
 
 
 def test_an_ordinal_that_cannot_be_is_refused(begun: Store) -> None:
     with pytest.raises(ValueError, match="counts from 0"):
-        begun.add_measurements([losses(RUN, [1.0])[0].model_copy(update={"ordinal": -1})])
+        begun.measurements.add([losses(RUN, [1.0])[0].model_copy(update={"ordinal": -1})])
 
 
 def test_late_samples_find_their_place(begun: Store) -> None:
     """Parts of a series, in any order, with gaps between."""
     whole = losses(RUN, [float(number) for number in range(9)], source="a", unit="s")
     for chosen in ([7, 3], [3, 4, 0], [8, 7], list(range(9))):
-        begun.add_measurements([whole[number] for number in chosen])
-    assert begun.measurements(RUN) == whole
-    with begun._read() as connection:
+        begun.measurements.add([whole[number] for number in chosen])
+    assert begun.measurements.of(RUN) == whole
+    with begun.database.read() as connection:
         row = connection.execute(select(series)).mappings().one()
     assert (row["n"], row["last_ordinal"], row["finite"], row["mean"], row["median"]) == (9, 8, 9, 4.0, 4.0)
     assert (row["lowest"], row["highest"], row["last"]) == (0.0, 8.0, 8.0)
@@ -138,24 +138,25 @@ def test_late_samples_find_their_place(begun: Store) -> None:
 )
 def test_what_belongs_to_no_attempt_is_refused(begun: Store, change: dict[str, Any]) -> None:
     with pytest.raises(IntegrityError):
-        begun.add_measurements([losses(RUN, [1.0])[0].model_copy(update=change)])
+        begun.measurements.add([losses(RUN, [1.0])[0].model_copy(update=change)])
 
 
 def test_threads_that_store_the_same_rows_store_them_once(begun: Store) -> None:
     rows = losses(RUN, [float(n) for n in range(3000)])
     with ThreadPoolExecutor(4) as pool:
-        added = list(pool.map(begun.add_measurements, [rows, rows[::-1], rows, rows[::-1]]))
+        added = list(pool.map(begun.measurements.add, [rows, rows[::-1], rows, rows[::-1]]))
     assert sum(added) == 3000
-    assert len(begun.measurements(RUN)) == 3000
+    assert len(begun.measurements.of(RUN)) == 3000
 
 
+@pytest.mark.process
 def test_processes_that_store_the_same_rows_store_them_once(
     begun: Store, database_url: str, at_once: Callable[..., list[Any]]
 ) -> None:
     rows = 2 * BATCH + 7
     added = at_once(*[["measure", database_url, RUN, TRAIN, str(rows), order] for order in ("up", "down")])
     assert sum(added) == rows
-    found = begun.measurements(RUN)
+    found = begun.measurements.of(RUN)
     assert [item.ordinal for item in found] == list(range(rows))
 
 
@@ -175,10 +176,10 @@ FRESH = count()
 )
 def test_any_measurement_comes_back(begun: Store, **fields: Any) -> None:
     item = losses(RUN, [0.0])[0].model_copy(update={**fields, "ordinal": next(FRESH)})
-    assert begun.add_measurements([item]) == 1
-    assert begun.add_measurements([item]) == 0
+    assert begun.measurements.add([item]) == 1
+    assert begun.measurements.add([item]) == 0
     texts = {name: storable(fields[name]) for name in ("metric", "leg", "source", "unit")}
-    found = begun.measurements(RUN, rank=item.rank, metric=texts["metric"], leg=texts["leg"])
+    found = begun.measurements.of(RUN, rank=item.rank, metric=texts["metric"], leg=texts["leg"])
     (same,) = [one for one in found if one.ordinal == item.ordinal]
     assert _same(same.value, item.value)
     assert same.model_copy(update={"value": 0.0}) == item.model_copy(update={**texts, "value": 0.0})

@@ -43,8 +43,8 @@ class Training:
     def __init__(self, store: Store, home: Path) -> None:
         self.store, self.home = store, home
         self.step = next(step for step in a_plan().steps if step.id == TRAIN).model_copy(update={"nodes": (NODE,)})
-        store.create_run(a_run(), a_plan())
-        self.attempt = store.open_attempt(RUN, TRAIN, [NODE], T0)
+        store.runs.create(a_run(), a_plan())
+        self.attempt = store.attempts.open(RUN, TRAIN, [NODE], T0)
         self.folder = step_folder(home, RUN, TRAIN) / NODE
 
     def write(self, values: list[float], name: str = LOG, *, before: str = "") -> str:
@@ -66,21 +66,21 @@ class Training:
         added = []
         told = collect(
             self.step, [member], node, home=self.home, attempt=self.attempt, log_format="models",
-            keep=lambda found: added.append(self.store.add_series(found)),
+            keep=lambda found: added.append(self.store.series.add(found)),
         )  # fmt: skip
-        return sum(added) + self.store.add_measurements(told.measurements)
+        return sum(added) + self.store.measurements.add(told.measurements)
 
     def again(self) -> None:
         """Another attempt; the files of this one are put aside."""
-        self.store.close_attempt(RUN, TRAIN, self.attempt, Status.FAILED, "", [], T0 + 1)
+        self.store.attempts.close(RUN, TRAIN, self.attempt, Status.FAILED, "", [], T0 + 1)
         step = self.folder.parent
         step.rename(step.with_name(f"{step.name}~{self.attempt}"))
-        self.attempt = self.store.open_attempt(RUN, TRAIN, [NODE], T0 + 2)
+        self.attempt = self.store.attempts.open(RUN, TRAIN, [NODE], T0 + 2)
 
     def stored(self) -> dict[int, list[float]]:
         """Attempt -> losses."""
         found: dict[int, list[float]] = {}
-        for one in self.store.measurements(RUN, metric="loss"):
+        for one in self.store.measurements.of(RUN, metric="loss"):
             found.setdefault(one.attempt, []).append(one.value)
         return found
 
@@ -109,7 +109,7 @@ def test_a_log_that_an_earlier_attempt_had_begun(training: Training, compressed:
     training.write([4.0, 3.5, 1.5], before=text)
     assert training.close() == 3
     assert training.stored() == {1: [3.0, 2.0], 2: [4.0, 3.5, 1.5]}
-    sample = training.store.measurements(RUN, attempt=2)[0]
+    sample = training.store.measurements.of(RUN, attempt=2)[0]
     assert (sample.source, sample.offset) == (f"{NODE}/{LOG}", len(text))
 
 
@@ -151,13 +151,13 @@ def test_one_that_is_killed_while_it_stores_leaves_nothing(training: Training, d
     child = _child("die", database_url, RUN, TRAIN, str(BATCH + 10))
     _, said = child.communicate("go\n", timeout=60)
     assert child.returncode == -signal.SIGKILL, said
-    assert training.store.measurements(RUN) == []
+    assert training.store.measurements.of(RUN) == []
     rows = [
         one for number in range(BATCH + 10) for one in losses(RUN, [float(number)] * 2, metric=f"m{number:05}")
     ]
-    assert training.store.add_measurements(rows) == 2 * (BATCH + 10)
-    assert training.store.add_measurements(rows) == 0
-    assert training.store.measurements(RUN) == sorted(rows, key=lambda one: (one.metric, one.ordinal))
+    assert training.store.measurements.add(rows) == 2 * (BATCH + 10)
+    assert training.store.measurements.add(rows) == 0
+    assert training.store.measurements.of(RUN) == sorted(rows, key=lambda one: (one.metric, one.ordinal))
 
 
 @pytest.mark.full
@@ -169,11 +169,11 @@ def test_a_server_that_crashes_has_all_that_was_stored(tmp_path: Path) -> None:
         with Store.open(url) as store:
             training = Training(store, tmp_path)
             rows: list[Measurement] = losses(RUN, [float(number) for number in range(500)])
-            store.add_measurements(rows)
+            store.measurements.add(rows)
             server.stop()
             server.start()
-            store.close_attempt(RUN, TRAIN, training.attempt, Status.PASS, "", [], T0 + 1)
-            assert store.measurements(RUN) == rows
+            store.attempts.close(RUN, TRAIN, training.attempt, Status.PASS, "", [], T0 + 1)
+            assert store.measurements.of(RUN) == rows
 
 
 def test_folders_of_other_steps_are_not_earlier_attempts(training: Training) -> None:

@@ -26,38 +26,47 @@ TABLES = (
 
 
 def words(*names: str) -> list[sa.Column[Any]]:
+    """Return text columns."""
     return [sa.Column(name, sa.Text(), nullable=False) for name in names]
 
 
 def whole(*names: str) -> list[sa.Column[Any]]:
+    """Return integer columns."""
     return [sa.Column(name, sa.Integer(), autoincrement=False, nullable=False) for name in names]
 
 
 def times(*names: str) -> list[sa.Column[Any]]:
+    """Return columns of times, seconds since the epoch."""
     return [sa.Column(name, sa.Double(), nullable=False) for name in names]
 
 
 def status(null: bool) -> sa.Column[Any]:
+    """Return the column of a status."""
     return sa.Column("status", sa.Text(), nullable=null)
 
 
 def ended_at() -> sa.Column[Any]:
+    """Return the column of an end, seconds since the epoch."""
     return sa.Column("ended_at", sa.Double(), nullable=True)
 
 
 def check(table: str, name: str, condition: str) -> sa.CheckConstraint:
+    """Return a named check constraint."""
     return sa.CheckConstraint(condition, name=op.f(f"ck_{table}_{name}"))
 
 
 def key(table: str, *columns: str) -> sa.PrimaryKeyConstraint:
+    """Return a named primary key."""
     return sa.PrimaryKeyConstraint(*columns, name=op.f(f"pk_{table}"))
 
 
 def refers(table: str, columns: list[str], target: list[str]) -> sa.ForeignKeyConstraint:
+    """Return a named foreign key."""
     return sa.ForeignKeyConstraint(columns, target, name=op.f(f"fk_{table}_{'_'.join(columns)}"))
 
 
 def upgrade() -> None:
+    """Create the first tables."""
     runs_and_plans()
     steps_and_attempts()
     results()
@@ -67,6 +76,7 @@ def upgrade() -> None:
 
 
 def runs_and_plans() -> None:
+    """Create the tables of runs and their plans."""
     op.create_table(
         "runs",
         *words("id"),
@@ -98,6 +108,7 @@ def runs_and_plans() -> None:
 
 
 def steps_and_attempts() -> None:
+    """Create the tables of steps and attempts."""
     op.create_table(
         "steps",
         *words("run", "step"),
@@ -131,6 +142,7 @@ def steps_and_attempts() -> None:
 
 
 def results() -> None:
+    """Create the tables of environments, inference legs and documents."""
     op.create_table(
         "environments",
         *words("run", "node", "hostname", "os", "kernel", "cpu_model", "gpu_model", "driver"),
@@ -166,6 +178,7 @@ def results() -> None:
 
 
 def measurements() -> None:
+    """Create the table of measurements, one row per sample."""
     op.create_table(
         "measurements",
         *words("run", "step", "leg"),
@@ -192,6 +205,7 @@ def measurements() -> None:
 
 
 def judgement() -> None:
+    """Create the tables of check results and baselines."""
     op.create_table(
         "check_results",
         *words("run", "name", "step", "leg", "metric"),
@@ -220,6 +234,7 @@ def judgement() -> None:
 
 
 def leases() -> None:
+    """Create the tables of leases and fences."""
     op.create_table(
         "leases",
         *words("node"),
@@ -243,5 +258,6 @@ def leases() -> None:
 
 
 def downgrade() -> None:
+    """Remove all tables."""
     for table in TABLES:
         op.drop_table(table)

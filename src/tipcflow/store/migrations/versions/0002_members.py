@@ -12,6 +12,7 @@ depends_on = None
 
 
 def upgrade() -> None:
+    """Create the table of members."""
     keys: list[sa.Column[Any]] = [
         *(sa.Column(name, sa.Text(), nullable=False) for name in ("run", "step")),
         sa.Column("attempt", sa.Integer(), autoincrement=False, nullable=False),
@@ -33,4 +34,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
+    """Remove the table of members."""
     op.drop_table("members")

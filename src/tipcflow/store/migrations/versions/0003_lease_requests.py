@@ -10,6 +10,7 @@ depends_on = None
 
 
 def upgrade() -> None:
+    """Create the table of requests for leases."""
     op.create_table(
         "lease_requests",
         sa.Column("run", sa.Text(), nullable=False),
@@ -24,4 +25,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
+    """Remove the table of requests for leases."""
     op.drop_table("lease_requests")

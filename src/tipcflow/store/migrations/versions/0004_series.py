@@ -53,6 +53,7 @@ FROM series AS s, json_array_elements(s.samples::json) AS e(value)
 
 
 def upgrade() -> None:
+    """Convert samples in rows to series."""
     make_series()
     convert("measurements", "series", pack)
     op.drop_table("measurements")
@@ -60,6 +61,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
+    """Convert series back to samples in rows."""
     op.execute("DROP VIEW measurements")
     make_measurements()
     convert("series", "measurements", unpack)
@@ -67,6 +69,7 @@ def downgrade() -> None:
 
 
 def column(name: str) -> sa.Column[Any]:
+    """Return a column by its name."""
     kind: sa.types.TypeEngine[Any] = sa.Text()
     if name in WHOLE:
         kind = sa.Integer()
@@ -78,10 +81,11 @@ def column(name: str) -> sa.Column[Any]:
 
 
 def make(table: str, names: Sequence[str], key: Sequence[str], checks: dict[str, str]) -> None:
+    """Create a table with its primary key, checks and foreign key."""
     op.create_table(
         table,
         *(column(name) for name in names),
-        *(sa.CheckConstraint(said, name=op.f(f"ck_{table}_{name}")) for name, said in checks.items()),
+        *(sa.CheckConstraint(condition, name=op.f(f"ck_{table}_{name}")) for name, condition in checks.items()),
         sa.ForeignKeyConstraint(
             ["run", "step", "attempt"],
             ["attempts.run", "attempts.step", "attempts.attempt"],
@@ -93,6 +97,7 @@ def make(table: str, names: Sequence[str], key: Sequence[str], checks: dict[str,
 
 
 def make_series() -> None:
+    """Create the table of series."""
     checks = {
         "counts": "rank >= -1 AND n >= 1 AND last_ordinal >= n - 1",
         "named": "node <> '' AND metric <> ''",
@@ -102,12 +107,13 @@ def make_series() -> None:
 
 
 def make_measurements() -> None:
+    """Create the table of single samples."""
     checks = {"named": "node <> '' AND metric <> ''", "counts": "rank >= -1 AND ordinal >= 0"}
     make("measurements", ROW, (*KEY, "ordinal"), checks)
 
 
 def convert(source: str, target: str, change: Any) -> None:
-    """A run at a time, so that memory stays bounded."""
+    """Copy one run at a time, which bounds the memory."""
     connection = op.get_bind()
     tables = {name: sa.Table(name, sa.MetaData(), autoload_with=connection) for name in (source, target)}
     old, new = tables[source], tables[target]
@@ -121,8 +127,9 @@ def convert(source: str, target: str, change: Any) -> None:
 
 
 def pack(rows: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    for key, found in groupby(rows, key=lambda row: tuple(row[name] for name in KEY)):
-        own = list(found)
+    """Yield one row per series from the rows of its samples, which are ordered by key."""
+    for key, group in groupby(rows, key=lambda row: tuple(row[name] for name in KEY)):
+        own = list(group)
         unit, source = own[0]["unit"], own[0]["source"]
         packed = [
             [
@@ -135,11 +142,11 @@ def pack(rows: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
             + ([row["unit"], row["source"]] if (row["unit"], row["source"]) != (unit, source) else [])
             for row in own
         ]
-        told = dict(zip(SUMMARY, summary([row["value"] for row in own], own[-1]["ordinal"]), strict=True))
+        columns = dict(zip(SUMMARY, summary([row["value"] for row in own], own[-1]["ordinal"]), strict=True))
         samples = json.dumps(packed, separators=(",", ":"))
         yield (
             dict(zip(KEY, key, strict=True))
-            | told
+            | columns
             | {
                 "unit": unit,
                 "source": source,
@@ -149,16 +156,18 @@ def pack(rows: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         )
 
 
-def summary(told: list[float | None], last_ordinal: int) -> tuple[Any, ...]:
-    values = sorted(value for value in told if value is not None and math.isfinite(value))
-    head = (len(told), last_ordinal, len(values))
+def summary(samples: list[float | None], last_ordinal: int) -> tuple[Any, ...]:
+    """Return the columns of a series that summarize its finite samples."""
+    values = sorted(value for value in samples if value is not None and math.isfinite(value))
+    head = (len(samples), last_ordinal, len(values))
     if not values:
-        return (*head, *[None] * 6, told[-1])
+        return (*head, *[None] * 6, samples[-1])
     shares = (percentile(values, 0.1), percentile(values, 0.9))
-    return (*head, sum(values) / len(values), median(values), *shares, values[0], values[-1], told[-1])
+    return (*head, sum(values) / len(values), median(values), *shares, values[0], values[-1], samples[-1])
 
 
 def percentile(ordered: list[float], share: float) -> float:
+    """Return a percentile of ascending values, with linear interpolation."""
     position = share * (len(ordered) - 1)
     low = math.floor(position)
     part = position - low
@@ -166,6 +175,7 @@ def percentile(ordered: list[float], share: float) -> float:
 
 
 def unpack(rows: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield the rows of the samples of each series."""
     for row in rows:
         key = {name: row[name] for name in KEY}
         own = {"unit": row["unit"], "source": row["source"]}

@@ -17,12 +17,14 @@ NEW, OLD = "unconfirmed", "regression"
 
 
 def upgrade() -> None:
+    """Allow the status `unconfirmed`."""
     for table, words in (("runs", RUN_WORDS), ("check_results", CHECK_WORDS)):
         place = words.index(OLD)
         allow(table, (*words[:place], NEW, *words[place:]))
 
 
 def downgrade() -> None:
+    """Write `regression` for `unconfirmed`, then disallow it."""
     for table, words in (("runs", RUN_WORDS), ("check_results", CHECK_WORDS)):
         known = sa.table(table, sa.column("status"))
         op.execute(known.update().where(known.c.status == NEW).values(status=OLD))

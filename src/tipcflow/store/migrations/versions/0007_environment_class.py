@@ -25,6 +25,7 @@ INCOMPARABLE = "incomparable"
 
 
 def upgrade() -> None:
+    """Rewrite environment classes without the framework."""
     connection = op.get_bind()
     runs, documents = table("runs"), table("documents")
     rewrite(new_key)
@@ -54,6 +55,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
+    """Rewrite environment classes as older versions form them."""
     documents = table("documents")
     op.get_bind().execute(sa.delete(documents).where(documents.c.name == INCOMPARABLE))
     rewrite(old_key)
@@ -81,8 +83,8 @@ def rewrite(change: Callable[[str, sa.RowMapping], str]) -> None:
         groups[tuple(mine[name] for name in KEY)].append(mine | {"before": baseline["environment"]})
     made = []
     for group in groups.values():
-        group.sort(key=lambda one: (one["accepted_at"], one["ordinal"], one.pop("before")))
-        made += [one | {"ordinal": number} for number, one in enumerate(group)]
+        group.sort(key=lambda entry: (entry["accepted_at"], entry["ordinal"], entry.pop("before")))
+        made += [entry | {"ordinal": number} for number, entry in enumerate(group)]
     if made:
         connection.execute(sa.delete(baselines))
         connection.execute(sa.insert(baselines), made)
@@ -95,7 +97,7 @@ def new_key(key: str, run: sa.RowMapping) -> str:
     if ranks is None:
         return key
     parts = parts[: ranks + 1] + [part for part in parts[ranks + 1 :] if part.startswith("driver-")]
-    cuda = sorted({".".join(one.split(".")[:2]) for one in facts_of(run, "cuda") if one})
+    cuda = sorted({".".join(version.split(".")[:2]) for version in facts_of(run, "cuda") if version})
     if parts[0] == "gpu" and cuda:
         parts.append(f"cuda-{'+'.join(cuda)}")
     images = sorted({image_name(image) for image in images_of(run) if image})
@@ -135,11 +137,11 @@ def images_of(run: sa.RowMapping) -> list[str]:
     query = sa.select(documents.c.body).where(documents.c.run == run["id"], documents.c.name == "cluster")
     cluster = json.loads(op.get_bind().execute(query).scalar() or "null") or {}
     used = set(json.loads(run["nodes"] or "[]"))
-    found = [node.get("container") for node in cluster.get("nodes", ()) if node.get("name") in used]
-    return [str(container["image"]) for container in found if container]
+    containers = [node.get("container") for node in cluster.get("nodes", ()) if node.get("name") in used]
+    return [str(container["image"]) for container in containers if container]
 
 
 def table_once(name: str) -> sa.Table:
     """The columns that are read, without a look at the database for each run."""
     columns = {"environments": ("run", "node", "facts"), "documents": ("run", "name", "body")}[name]
-    return sa.Table(name, sa.MetaData(), *(sa.Column(one, sa.Text()) for one in columns))
+    return sa.Table(name, sa.MetaData(), *(sa.Column(column, sa.Text()) for column in columns))

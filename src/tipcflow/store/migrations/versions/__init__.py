@@ -1,1 +1,4 @@
-"""One file per schema revision."""
+"""One file per schema revision.
+
+Public: nothing.
+"""

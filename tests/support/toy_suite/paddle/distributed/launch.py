@@ -29,7 +29,7 @@ def main() -> None:
         workers.append(subprocess.Popen(command, env=env, stdout=log, stderr=subprocess.STDOUT))
     with open(os.path.join(args.log_dir, "envlog.0"), "w") as dump:
         dump.write("\n".join(f"{key}={value}" for key, value in os.environ.items()))
-    while any(worker.poll() is None for worker in workers):
+    while True:
         codes = [worker.poll() for worker in workers]
         if any(codes):
             blamed = next(local for local, code in enumerate(codes) if code)
@@ -41,9 +41,9 @@ def main() -> None:
                 worker.terminate()
             bad = next(code for code in codes if code)
             sys.exit(256 + bad if bad < 0 else bad)
+        if all(code is not None for code in codes):
+            return
         time.sleep(0.02)
-    codes = [worker.wait() for worker in workers]
-    sys.exit(next((code % 256 for code in codes if code), 0))
 
 
 if __name__ == "__main__":

@@ -1,1 +1,0 @@
-"""Thin adapters from `tipcflow.execute` to Airflow's operators and triggers. Connections come from Airflow."""

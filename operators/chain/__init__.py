@@ -1,1 +1,0 @@
-"""The DAG of one model chain: its catalog, its parameters, its documentation."""

@@ -1,1 +1,0 @@
-"""The DAG `confirm`: measures suspected regressions again."""

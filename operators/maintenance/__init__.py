@@ -1,1 +1,0 @@
-"""The DAG `maintenance`: retention, sweeps and reconciliation."""

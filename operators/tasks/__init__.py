@@ -1,1 +1,0 @@
-"""The operators of a chain: resolve, preflight, step, judge, verdict and the confirmation request."""

@@ -1,0 +1,118 @@
+"""Connects to nodes through Airflow connections and the SSH provider's hook; host keys are always verified."""
+
+import logging
+from typing import TYPE_CHECKING
+
+from tipcflow.domain import InfraError, Node
+from tipcflow.transport import Transport
+from tipcflow.transport.ssh_errors import Route, patient_login
+
+if TYPE_CHECKING:
+    from airflow.providers.ssh.hooks.ssh import SSHHook
+
+TIMEOUT_S = 10
+# How long to retry the login while sshd drops connections before its banner (MaxStartups).
+PATIENCE_S = 30.0
+KEEPALIVE_S = 10
+# Paramiko logs every connection and login at level INFO, which would fill the task's log.
+logging.getLogger("paramiko").setLevel(logging.WARNING)
+
+
+def connect(node: Node, hook: "SSHHook | None" = None) -> Transport:
+    """Connect to a node by its Airflow connection.
+
+    Args:
+        node: its `connection` is the id of the connection.
+        hook: used instead of a new hook for the node's connection.
+
+    Raises:
+        InfraError: the connection does not exist or disables host key verification, or the login fails. The
+            message names the node and the connection.
+    """
+    from tipcflow.transport.paramiko_adapter import ParamikoTransport
+
+    hook = hook_of(node.connection, node.name) if hook is None else checked(hook, node.name)
+    route = connection_route(
+        node,
+        hook.ssh_conn_id or node.connection,
+        where=f"{hook.username or 'the default user'}@{hook.remote_host}:{hook.port or 22}",
+        host=hook.remote_host,
+        credentials=hook.key_file or "",
+    )
+    return patient_login(lambda: ParamikoTransport(hook.get_conn(), node), route, patience_s=PATIENCE_S)
+
+
+def connection_route(
+    node: Node, connection: str, *, where: str, host: str, credentials: str = "", timeout_s: float = TIMEOUT_S
+) -> Route:
+    """How a login by an Airflow connection reaches a node.
+
+    Args:
+        connection: the connection's id.
+        where, host, credentials, timeout_s: as in `Route`.
+    """
+    return Route(
+        node=node.name,
+        where=where,
+        host=host,
+        timeout_s=timeout_s,
+        known_in=f"Airflow connection {connection} or known_hosts",
+        credentials=credentials,
+        fix_address=f"see host of the Airflow connection {connection}",
+        fix_login=f"see login and key of the Airflow connection {connection}, and that user's authorized_keys",
+        fix_unknown_key=f"check the key on the node, then set it as `host_key` of connection {connection}",
+        fix_changed_key=f"find out why; if the node was reinstalled, put its new key into connection {connection}",
+    )
+
+
+def hook_of(connection: str, node: str) -> "SSHHook":
+    """The SSH provider's hook for a node's connection; it does not connect yet.
+
+    Args:
+        connection: the connection's id.
+        node: the node's name, for error messages.
+
+    Raises:
+        InfraError: the connection does not exist or disables host key verification.
+    """
+    from airflow.providers.ssh.hooks.ssh import SSHHook
+    from airflow.sdk.exceptions import AirflowException
+
+    if not connection:
+        raise InfraError(
+            f"node {node} has no Airflow connection",
+            node=node,
+            hint="set `connection` of the node in the cluster file to the id of an SSH connection",
+        )
+    try:
+        hook = SSHHook(
+            ssh_conn_id=connection,
+            conn_timeout=TIMEOUT_S,
+            # Shorter than the key exchange's timeout (`conn_timeout`), so that the error says what is missing.
+            banner_timeout=0.8 * TIMEOUT_S,
+            auth_timeout=TIMEOUT_S,
+            keepalive_interval=KEEPALIVE_S,
+            conn_retry_attempts=1,
+        )
+    except (AirflowException, ValueError, OSError) as error:
+        raise InfraError.of_node(
+            node,
+            f"Airflow connection {connection} is not usable: {error}",
+            hint="see Admin > Connections, or the variable AIRFLOW_CONN_" + connection.upper(),
+        ) from error
+    return checked(hook, node)
+
+
+def checked(hook: "SSHHook", node: str) -> "SSHHook":
+    """Return the hook after checking that it verifies host keys.
+
+    Raises:
+        InfraError: the hook or its connection disables host key verification.
+    """
+    if hook.no_host_key_check or hook.allow_host_key_change:
+        raise InfraError.of_node(
+            node,
+            f"Airflow connection {hook.ssh_conn_id} disables host key verification",
+            hint="remove no_host_key_check and allow_host_key_change, and set `host_key`",
+        )
+    return hook

@@ -1,0 +1,102 @@
+"""LocalExecutor that imports modules before it forks workers and tracks the tasks that it has started.
+
+A task is forked from a worker, and a worker from the scheduler. Modules not yet imported there are imported by
+every task, which cost half a second of CPU per task, and ten times as long while a training used the CPUs.
+
+Airflow's LocalExecutor does not record which tasks its workers have (`running` stays empty), and it cannot revoke
+one. The scheduler therefore fails a deferred task that resumes before its first process has ended (`has_task` is
+False), and a task whose worker died before the task began stays `queued` for good.
+"""
+
+import importlib
+import logging
+import pkgutil
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import tipcflow_operators
+from tipcflow import check, config, execute, parse, plan, remote, report, store, transport
+from tipcflow.config.settings import settings
+from tipcflow.params import known_dialects, load_dialect
+from tipcflow.store.rehearsal import rehearse
+from tipcflow_operators.airflow import internals
+
+_LOG = logging.getLogger(__name__)
+# Modules that tasks import inside functions.
+_LATE = (
+    *internals.PRELOADED,
+    "airflow.providers.ssh.hooks.ssh",
+    "asyncssh",
+    "paramiko",
+    "rich.table",
+)
+# Not imported: Alembic runs the first, nodes run the second.
+_NOT_HERE = ("tipcflow.store.migrations.", "tipcflow.remote.runner.")
+_ROOMS = (tipcflow_operators, check, config, execute, parse, plan, remote, report, store, transport)
+
+
+class LocalExecutor(internals.LocalExecutor):
+    """Airflow's LocalExecutor with preloaded modules; Airflow recognizes local executors by this class name."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        # Workloads that workers have. A deferred task that resumes before its first process has ended has two.
+        self._in_flight: Counter[Any] = Counter()
+
+    def start(self) -> None:
+        """Preload modules, then fork the workers."""
+        warm()
+        super().start()
+
+    def _process_workloads(self, workload_list: Sequence[Any]) -> None:
+        for workload in workload_list:
+            self._in_flight[workload.key] += 1
+            self.running.add(workload.key)
+        super()._process_workloads(workload_list)
+
+    def change_state(self, key: Any, state: Any, info: Any = None, remove_running: bool = True) -> None:
+        """Record the state of a workload; the end of a deferred task's first process does not end its second."""
+        if state == internals.TaskInstanceState.RUNNING:
+            super().change_state(key, state, info, remove_running=False)
+            return
+        self._in_flight[key] -= 1
+        if self._in_flight[key] > 0:
+            _LOG.info("%s ended with state %s; the task has been resumed in another process", key, state)
+            return
+        del self._in_flight[key]
+        super().change_state(key, state, info, remove_running)
+
+    def revoke_task(self, *, ti: Any) -> None:
+        """Release a task that is `queued` for longer than `[scheduler] task_queued_timeout`, to requeue it.
+
+        Its worker died before the task began, or its result was lost. The scheduler requeues only tasks of
+        executors that have this method.
+        """
+        self.queued_tasks.pop(ti.key, None)
+        self.running.discard(ti.key)
+        del self._in_flight[ti.key]
+
+
+def warm() -> None:
+    """Import the modules that tasks need; a failed import is logged here and raised again in the task."""
+    for name in _names():
+        try:
+            importlib.import_module(name)
+        except Exception as error:
+            _LOG.warning("cannot preload %s: %s", name, error)
+    try:
+        rehearse(settings().database_url)
+    except Exception as error:
+        _LOG.warning("cannot preload the database layer: %s", error)
+    # Every chain's graph needs a dialect; dialects are read once and cached.
+    for dialect in known_dialects():
+        load_dialect(dialect)
+
+
+def _names() -> Iterator[str]:
+    yield from _LATE
+    for room in _ROOMS:
+        for module in pkgutil.walk_packages(room.__path__, f"{room.__name__}."):
+            if not module.ispkg and not module.name.startswith(_NOT_HERE):
+                yield module.name

@@ -1,0 +1,86 @@
+"""The only module that imports names outside Airflow's public interface.
+
+`tests/unit/operators/airflow/test_internals.py` checks the names and fails first when Airflow changes.
+Public are `airflow.sdk`, `airflow.sdk.exceptions`, `airflow.triggers.base`, `airflow.plugins_manager`,
+`airflow.configuration` and providers. Each name here has a comment: its public replacement, or why there is none.
+The names are imported on first use, because a task needs none of the api-server's modules.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from airflow.api_fastapi.app import get_auth_manager
+    from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
+    from airflow.api_fastapi.core_api.security import GetUserDep
+    from airflow.executors.local_executor import LocalExecutor
+    from airflow.models.connection import Connection
+    from airflow.models.dagrun import DagRun
+    from airflow.sdk.definitions.mappedoperator import MappedOperator
+    from airflow.sdk.definitions.param import ParamsDict
+    from airflow.sdk.execution_time.comms import TriggerDagRun
+    from airflow.sdk.execution_time.task_runner import SUPERVISOR_COMMS, RuntimeTaskInstance
+    from airflow.utils.session import create_session
+    from airflow.utils.state import TaskInstanceState
+
+__all__ = [
+    "SUPERVISOR_COMMS",
+    "Connection",
+    "DagAccessEntity",
+    "DagRun",
+    "GetUserDep",
+    "LocalExecutor",
+    "MappedOperator",
+    "ParamsDict",
+    "RuntimeTaskInstance",
+    "TaskInstanceState",
+    "TriggerDagRun",
+    "create_session",
+    "get_auth_manager",
+    "tries_of",
+]
+
+_MODULES = {
+    # Pages. Public replacement: none; the documentation of plugins shows apps without a login.
+    "get_auth_manager": "airflow.api_fastapi.app",
+    "DagAccessEntity": "airflow.api_fastapi.auth.managers.models.resource_details",
+    "GetUserDep": "airflow.api_fastapi.core_api.security",
+    # Webhook: a connection's secret, read in the api-server. Public replacement: none, `BaseHook` is for tasks.
+    "Connection": "airflow.models.connection",
+    # Pages: DAG run of a run id. Public replacement: `GET /api/v2/dags/~/dagRuns` with a login of its own.
+    "DagRun": "airflow.models.dagrun",
+    "create_session": "airflow.utils.session",
+    # Return type of `.partial(...).expand(...)`. Public replacement: none, `airflow.sdk` has no name for it.
+    "MappedOperator": "airflow.sdk.definitions.mappedoperator",
+    # Params set after the tasks. Public replacement: `airflow.sdk.ParamsDict`, which Airflow's type stubs lack.
+    "ParamsDict": "airflow.sdk.definitions.param",
+    # Counts and states of DAG runs. Public replacement: the same methods of a task's `ti`; triggers have none.
+    "RuntimeTaskInstance": "airflow.sdk.execution_time.task_runner",
+    # Start of a DAG run. Public replacement: TriggerDagRunOperator, which has no deadline.
+    "SUPERVISOR_COMMS": "airflow.sdk.execution_time.task_runner",
+    "TriggerDagRun": "airflow.sdk.execution_time.comms",
+    # Executor with preloaded modules. Public replacement: BaseExecutor, and with it an executor of our own.
+    "LocalExecutor": "airflow.executors.local_executor",
+    "TaskInstanceState": "airflow.utils.state",
+}
+# Modules of Airflow that tasks import late; a missing one is logged by the executor.
+PRELOADED = (
+    "airflow.dag_processing.dagbag",
+    "airflow.sdk.execution_time.supervisor",
+    "airflow.sdk.execution_time.task_runner",
+)
+
+
+def __getattr__(name: str) -> Any:
+    """Import one of the names above."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_MODULES[name]), name)
+
+
+def tries_of(ti: Any) -> int:
+    """Return `max_tries` of a task: Airflow increases it when the task is cleared and keeps it when it is retried.
+
+    Public replacement: none; the documentation of `max_tries` does not mention clearing.
+    """
+    return int(ti.max_tries)

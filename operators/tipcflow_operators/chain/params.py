@@ -1,0 +1,162 @@
+"""Params of a chain's DAG, as a JSON schema from which the UI generates the form."""
+
+from pathlib import Path
+
+from airflow.sdk import Param
+
+from tipcflow.plan import ALL_MODES
+from tipcflow_operators.tasks.request import CHAIN_PARAMS, RUN_PARAMS
+
+DEFAULT_MODE = "lite_train_lite_infer"
+
+
+def run_params(config_dir: Path) -> dict[str, Param]:
+    """Params of every chain."""
+    clusters = _names(config_dir / "clusters")
+    return {
+        "mode": Param(
+            DEFAULT_MODE,
+            type="string",
+            enum=list(ALL_MODES),
+            title="Mode",
+            description="What to train and infer, on which data. `lite_train_lite_infer` takes minutes.",
+        ),
+        "cluster": Param(
+            _default_cluster(clusters),
+            type="string",
+            minLength=1,
+            examples=clusters,
+            title="Cluster",
+            description="Name of a cluster in configs/clusters.",
+        ),
+        **_source_params(),
+        **_framework_params(),
+        **_options(),
+        "policy": Param(
+            "pr",
+            type="string",
+            enum=_names(config_dir / "policies") or ["pr"],
+            title="Policy",
+            description="Tolerances of checks, and time limits.",
+        ),
+    }
+
+
+def _framework_params() -> dict[str, Param]:
+    """Params of the tested framework."""
+    return {
+        "framework": Param(
+            None,
+            type=["null", "string"],
+            title="Framework",
+            description="Required framework, for example `paddlepaddle>=3.3`; a release `paddlepaddle==3.3.1` "
+            "that a node does not have is installed for the run. Empty accepts any.",
+        ),
+        "framework_wheel": Param(
+            None,
+            type=["null", "string"],
+            title="Framework wheel",
+            description="Wheel that is installed for the run: an address, or a file in TIPCFLOW_HOME/wheels.",
+        ),
+        "framework_sha256": Param(
+            None,
+            type=["null", "string"],
+            title="Framework sha256",
+            description="Hash of the wheel.",
+        ),
+    }
+
+
+def _options() -> dict[str, Param]:
+    """Params of the steps."""
+    return {
+        "seed": Param(
+            None,
+            type=["null", "integer"],
+            title="Seed",
+            description="Training seed; equal seeds must give equal losses. Default: 0.",
+        ),
+        "repeats": Param(
+            1,
+            type="integer",
+            minimum=1,
+            maximum=20,
+            title="Repeats",
+            description="Number of training repeats (reproducibility).",
+        ),
+        "diagnose": Param(
+            False,
+            type="boolean",
+            title="Diagnose",
+            description="Verbose logs of framework and NCCL, for debugging; the run is not compared with others.",
+        ),
+        "drop": Param(
+            None,
+            type=["null", "array"],
+            items={"type": "string", "minLength": 1},
+            title="Drop",
+            description="Globs of inference legs (`step/leg`) that this run leaves out; they stay unproven.",
+        ),
+    }
+
+
+def _source_params() -> dict[str, Param]:
+    """Params of the tested commit and its base."""
+    return {
+        "suite_ref": Param(
+            None,
+            type=["null", "string"],
+            title="Suite ref",
+            description="Branch, tag or commit of the suite to test; empty for the working tree.",
+        ),
+        "base": Param(
+            None,
+            type=["null", "string"],
+            title="Base",
+            description="Target branch of a change, or a commit of it; results are compared up to the merge base. "
+            "Empty if not a change.",
+        ),
+    }
+
+
+def chain_params(config_dir: Path) -> dict[str, Param]:
+    """Additional params of the DAG `certify`."""
+    suites = _names(config_dir / "suites")
+    return {
+        "suite": Param(
+            _default_suite(suites, config_dir),
+            type="string",
+            minLength=1,
+            examples=suites,
+            title="Suite",
+            description="Name of a suite in configs/suites.",
+        ),
+        "params_file": Param(
+            "",
+            type="string",
+            title="Params file",
+            description="Path relative to the suite's root, or `<folder>/<name>`.",
+        ),
+    }
+
+
+def allowed(*, chain: bool) -> tuple[str, ...]:
+    """The param names that `resolve` accepts, with those of `chain_params` for the DAG `certify`."""
+    return RUN_PARAMS if chain else (*CHAIN_PARAMS, *RUN_PARAMS)
+
+
+def _names(folder: Path) -> list[str]:
+    return sorted(path.stem for path in folder.glob("*.yaml"))
+
+
+def _default_suite(suites: list[str], config_dir: Path) -> str | None:
+    """The first suite with chains in this deployment; the files of public suites are there for all deployments."""
+    with_chains = (name for name in suites if (config_dir / "chains" / name).is_dir())
+    return next(with_chains, suites[0] if suites else None)
+
+
+def _default_cluster(clusters: list[str]) -> str:
+    """Local nodes if they are running, otherwise the first cluster other than the template `example`."""
+    if "local" in clusters:
+        return "local"
+    return next((name for name in clusters if name != "example"), "example")

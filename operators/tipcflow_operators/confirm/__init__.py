@@ -1,0 +1,4 @@
+"""The DAG `confirm`: measures suspected regressions again.
+
+Public: `dag`.
+"""

@@ -1,0 +1,4 @@
+"""The DAG `maintenance`: retention, sweeps and reconciliation.
+
+Public: `dag`.
+"""

@@ -1,0 +1,4 @@
+"""The DAG `pull_request`: certifies changes on GitHub.
+
+Public: `dag`, `missed`.
+"""

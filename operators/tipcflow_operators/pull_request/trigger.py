@@ -1,0 +1,55 @@
+"""Trigger that waits for work of the DAG `pull_request`."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+from airflow.triggers.base import BaseTrigger, TriggerEvent
+
+from tipcflow_operators.triggers.waits import ASK_S, SETTLE_S
+
+LOOK_S = 2.0
+
+
+class PullRequestTrigger(BaseTrigger):
+    """Looks into the metrics database every two seconds; fires when there is work, or after `seconds`.
+
+    Args:
+        seconds: longest wait.
+        problem: why nothing can be done now; the trigger then only waits.
+    """
+
+    def __init__(self, *, seconds: float, problem: str = "") -> None:
+        super().__init__()
+        self.seconds = seconds
+        self.problem = problem
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        """Called by Airflow."""
+        return (
+            "tipcflow_operators.pull_request.trigger.PullRequestTrigger",
+            {"seconds": self.seconds, "problem": self.problem},
+        )
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        """Errors of the database are retried: deliveries wait in it."""
+        begun = time.monotonic()
+        await asyncio.sleep(SETTLE_S)
+        while time.monotonic() - begun < self.seconds:
+            try:
+                if not self.problem and await asyncio.wait_for(asyncio.to_thread(waits), ASK_S):
+                    break
+            except Exception as error:
+                self.log.warning("cannot read the metrics database: %r", error)
+            await asyncio.sleep(LOOK_S)
+        yield TriggerEvent({"problem": self.problem})
+
+
+def waits() -> bool:
+    """Whether there is work."""
+    from tipcflow.github.flow import work_waits
+    from tipcflow.store import Store
+
+    with Store.open_in_task(wait_s=0) as store:
+        return work_waits(store)

@@ -1,0 +1,118 @@
+"""One pass over all work; every part may be repeated."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from tipcflow.config.repository import Repositories, Repository
+from tipcflow.github.flow import deliver, handle, report
+from tipcflow.github.flow.waiting import STOPPED, changed, due
+from tipcflow.store import Store
+from tipcflow.store.github.attempts import NEW, PullAttempt
+from tipcflow_operators.pull_request.accept import accept
+from tipcflow_operators.pull_request.start import Runs, close_lost, start_attempt, stop_attempt
+
+
+@dataclass
+class Work:
+    """What a pass needs.
+
+    Attributes:
+        clients: repository -> client of GitHub.
+        site: address of Airflow's UI.
+        say: receives one line per action.
+        owner: this process, for the outbox.
+    """
+
+    store: Store
+    repositories: Repositories
+    clients: Callable[[Repository], Any]
+    runs: Runs
+    config_dir: Path
+    cache: Path
+    site: str
+    say: Callable[[str], None]
+    owner: str = ""
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def once(self) -> dict[str, int]:
+        """Handle deliveries, stop and start runs, write and send reports; returns numbers of actions.
+
+        Reports are sent before the chains are selected, because fetching a suite may take minutes.
+        """
+        self._deliveries()
+        self._stops()
+        self._reports()
+        self._send()
+        self._starts()
+        self._reports()
+        self._send()
+        return self.counts
+
+    def _deliveries(self) -> None:
+        for row in self.store.outbox.take(self.owner):
+            outcome, done = handle(row, self.store, self.repositories, self.clients, partial(accept, self.store))
+            self._count("deliveries" if done else "postponed deliveries")
+            self.say(f"delivery {row.delivery} ({row.event}, {row.repository}): {outcome}")
+
+    def _stops(self) -> None:
+        now = self.store.now()
+        for attempt in self.store.pulls.living():
+            if attempt.state != NEW and attempt.cancel and not attempt.body.get(STOPPED) and due(attempt, now):
+                self._count("stops")
+                self.say(f"{_name(attempt)}: {stop_attempt(attempt, self.store, self.runs)}")
+
+    def _starts(self) -> None:
+        now = self.store.now()
+        for attempt in self.store.pulls.living():
+            repository = self._repository(attempt)
+            if attempt.state != NEW or repository is None or not (attempt.cancel or due(attempt, now)):
+                continue
+            done = start_attempt(
+                attempt,
+                repository,
+                self.store,
+                self.runs,
+                partial(self.clients, repository),
+                config_dir=self.config_dir,
+                cache=self.cache,
+            )
+            self._count("starts")
+            self.say(f"{_name(attempt)}: {done}")
+        self._stops()
+
+    def _reports(self) -> None:
+        for attempt in self.store.pulls.living():
+            if attempt.state != NEW:
+                close_lost(attempt, self.store, self.runs)
+        for attempt in (*self.store.pulls.unreported(), *self.store.pulls.living()):
+            repository = self._repository(attempt)
+            if repository is None:
+                # Nothing can be shown any more, and nothing may wait for it.
+                self.store.pulls.saw(attempt, "the repository is no longer configured", ended=True)
+            elif attempt.ended_at is not None or changed(self.store, attempt):
+                report(self.store, attempt, repository, site=self.site)
+
+    def _send(self) -> None:
+        delivered = deliver(self.store, self.repositories, self.clients)
+        self._count("messages", delivered.sent)
+        if delivered.failed:
+            self._count("failed messages", delivered.failed)
+        for name, wait in delivered.paused.items():
+            self.say(f"{name}: GitHub does not take messages now, next try in {wait:.0f} s")
+
+    def _repository(self, attempt: PullAttempt) -> Repository | None:
+        return next(
+            (repository for repository in self.repositories if repository.name == attempt.repository), None
+        )
+
+    def _count(self, what: str, number: int = 1) -> None:
+        if number:
+            self.counts[what] = self.counts.get(what, 0) + number
+
+
+def _name(attempt: PullAttempt) -> str:
+    number = f"#{attempt.number}" if attempt.number else "push"
+    return f"{attempt.repository} {number} {attempt.head_sha[:8]} attempt {attempt.attempt}"

@@ -1,0 +1,86 @@
+"""Requests a confirm run: `judge` starts a run of DAG `confirm` and waits for it."""
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from airflow.sdk import Context
+
+from tipcflow.domain import InfraError, TipcflowError, run_id_of
+from tipcflow.execute.verdict import confirm
+from tipcflow_operators.airflow import dag_runs
+from tipcflow_operators.airflow.child_runs import child_run_id
+
+if TYPE_CHECKING:
+    from tipcflow.domain.run_documents import ConfirmationDocument
+    from tipcflow.execute.run.context import TaskContext
+
+# A separate DAG: as runs of the chain's DAG, confirm runs would queue behind runs that wait for them.
+DAG_ID = "confirm"
+# The only param: the run to confirm.
+CONFIRMS = "confirms"
+# Upper limit of confirm runs of one run.
+_MOST = 20
+
+
+def pending_confirmation(ctx: "TaskContext", context: Context) -> tuple[str, "ConfirmationDocument"] | None:
+    """Return (id of the confirm DAG run, its request) if the run must wait for it; start it if necessary.
+
+    If Airflow rejects the start, the run does not wait: the numbers stay unconfirmed, and checks give the reason.
+    """
+    asked = confirm.confirm_request_of(ctx.store, ctx.run_id) or _ask(ctx, context)
+    if asked is None or not confirm.is_awaited(ctx.store, ctx.run_id):
+        return None
+    if not asked.dag_run_id:
+        return None
+    child, at = asked.dag_run_id, datetime.fromisoformat(asked.run_after)
+    try:
+        # Repeated if this task died between the request and the start.
+        if dag_runs.state_of(DAG_ID, child) is None:
+            note = f"confirms {context['dag_run'].dag_id} {context['dag_run'].run_id}: {', '.join(asked.keys)}"
+            dag_runs.start(DAG_ID, child, run_after=at, conf={CONFIRMS: ctx.run_id}, note=note)
+    except TipcflowError as error:
+        ctx.note(f"could not start the confirm run: {error}")
+        confirm.cancel_request(ctx.store, ctx.run_id, str(error))
+        return None
+    ctx.note(
+        f"re-measuring {', '.join(asked.keys)}: the verdict waits for confirm run {asked.run} "
+        f"(DAG {DAG_ID}), for at most {asked.until - ctx.now():.0f} s"
+    )
+    return child, asked
+
+
+def request_early(ctx: "TaskContext", context: Context) -> None:
+    """Request the confirm run and queue for slots while the run still holds its own."""
+    from tipcflow.execute.leases.keeper import TASK_WAITER_S
+    from tipcflow.execute.run.confirmation import queue_confirmation
+    from tipcflow.execute.verdict import judge as judgement
+
+    store = ctx.store
+    if store.plans.get_or_none(ctx.run_id) is None or not store.attempts.of(ctx.run_id):
+        return
+    judgement.judge_run(store, ctx.run_id, rules=ctx.policy, references=ctx.references)
+    queue_confirmation(
+        store, ctx.run_id, ctx.request, ctx.slots, ttl_s=TASK_WAITER_S, ask=lambda: _ask(ctx, context)
+    )
+
+
+def _ask(ctx: "TaskContext", context: Context) -> "ConfirmationDocument | None":
+    child, at = _free_id(context["dag_run"].dag_id, context["dag_run"].run_id), datetime.now(UTC)
+    return confirm.request_confirmation(
+        ctx.store,
+        ctx.store.runs.get(ctx.run_id),
+        ctx.policy,
+        run_id_of(DAG_ID, child, at),
+        dag_run_id=child,
+        run_after=at.isoformat(),
+    )
+
+
+def _free_id(dag_id: str, run_id: str) -> str:
+    """Return an unused id for the confirm run; a cleared run gets another one."""
+    for number in range(1, _MOST + 1):
+        # The DAG id is part of it, because the chains of a weekly run share one run id.
+        child = child_run_id(f"{dag_id}.{run_id}", number, word=confirm.TRIGGER)
+        if dag_runs.state_of(DAG_ID, child) is None:
+            return child
+    raise InfraError(f"the run already has {_MOST} confirm runs")

@@ -1,0 +1,65 @@
+"""Base class of a run's tasks: run id, metrics database, error handling."""
+
+import contextlib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperator, Context
+
+from tipcflow.config.settings import settings
+from tipcflow.domain import TipcflowError, run_id_of
+from tipcflow_operators.airflow.connect import connect
+from tipcflow_operators.airflow.database import refuse_sqlite_between_machines
+from tipcflow_operators.airflow.errors import airflow_error
+from tipcflow_operators.airflow.events import TaskLog, listener
+
+if TYPE_CHECKING:
+    from tipcflow.domain import Node
+    from tipcflow.execute.run.context import TaskContext
+    from tipcflow.transport import Transport
+
+
+class RunOperator(BaseOperator):
+    """A task of a run. Subclasses implement `work`; a TipcflowError fails the task without retries.
+
+    Any other exception is a defect or a broken worker: Airflow may retry the task, which resumes its work.
+    """
+
+    def work(self, ctx: "TaskContext", context: Context) -> Any:
+        """Do the task's work; the result becomes the task's XCom."""
+        raise NotImplementedError
+
+    def connect(self, node: "Node") -> "Transport":
+        """Connect to a node; operators that have a connection of their own override this."""
+        return connect(node)
+
+    def execute(self, context: Context) -> Any:
+        """Called by Airflow."""
+        with self.opened(context) as ctx:
+            return self.work(ctx, context)
+
+    @contextlib.contextmanager
+    def opened(self, context: Context) -> "Iterator[TaskContext]":
+        """Open the database and yield the context of the task's run."""
+        from tipcflow.execute.run import status_spool as spool
+        from tipcflow.execute.run.context import TaskContext
+        from tipcflow.store import Store
+
+        home = settings().home
+        run_id = run_of(context)
+        task_log = TaskLog(self.log)
+        try:
+            refuse_sqlite_between_machines()
+            with Store.open_in_task() as store:
+                spool.apply(home, store)
+                yield TaskContext(run_id, store, home, self.connect, listener(home, run_id, task_log))
+        except TipcflowError as error:
+            raise airflow_error(error) from error
+        finally:
+            task_log.flush()
+
+
+def run_of(context: Context) -> str:
+    """Return the id of the tipcflow run that belongs to the task's DAG run."""
+    dag_run = context["dag_run"]
+    return run_id_of(dag_run.dag_id, dag_run.run_id, dag_run.run_after)

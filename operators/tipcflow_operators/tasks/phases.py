@@ -1,0 +1,228 @@
+"""Tasks of a run other than its steps: resolve, acquire, collect, release, judge."""
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import Context
+
+from tipcflow.domain import InfraError, Status, TipcflowError
+from tipcflow.domain.run_documents import AirflowDocument, JudgementDocument, MergeBaseDocument
+from tipcflow_operators.tasks.ask_confirm import DAG_ID, pending_confirmation, request_early
+from tipcflow_operators.tasks.base import RunOperator
+from tipcflow_operators.tasks.request import Conf, read_conf, request_of
+from tipcflow_operators.tasks.stopped import RESOLVE, stopped_by_user, was_stopped
+from tipcflow_operators.triggers.dag_run import DagRunTrigger
+from tipcflow_operators.triggers.lease import LeaseTrigger
+
+if TYPE_CHECKING:
+    from tipcflow.execute.request import RunRequest
+    from tipcflow.execute.run.context import TaskContext
+
+
+class ResolveOperator(RunOperator):
+    """Reads the suite at the tested ref, makes the plan and stores it for all later tasks.
+
+    Returns:
+        Names of the plan's nodes, over which prepare and train are mapped.
+    """
+
+    def __init__(self, *, suite: str, params_file: str, allowed: Sequence[str], **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.suite = suite
+        self.params_file = params_file
+        self.allowed = tuple(allowed)
+
+    def work(self, ctx: "TaskContext", context: Context) -> list[str]:
+        """Resolve the request; an invalid param or file is a `config_error`, before anything starts."""
+        from tipcflow.execute.run.phases import open_run, resolve_run
+
+        dag_run = context["dag_run"]
+        given = {**context["params"], **(dag_run.conf or {})}
+        try:
+            request = self.asked(ctx, context, given)
+            open_run(ctx.store, ctx.run_id, request)
+            ctx.store.documents.put(ctx.run_id, AirflowDocument(dag_id=dag_run.dag_id, run_id=dag_run.run_id))
+            plan = resolve_run(ctx.store, ctx.run_id, request, home=ctx.home)
+        except TipcflowError as error:
+            self._fail(ctx, self.fallback(ctx, context, given), error.status, str(error))
+            raise
+        except Exception as error:
+            self._fail(
+                ctx,
+                self.fallback(ctx, context, given),
+                Status.INFRA_FAILURE,
+                f"internal error in resolve: {error!r}",
+            )
+            raise
+        self.log.info("run %s: %s in %s on %s", ctx.run_id, plan.chain, plan.mode, ", ".join(plan.nodes))
+        if base := ctx.store.documents.get(ctx.run_id, MergeBaseDocument):
+            measured = ", ".join(commit[:12] for commit in base.commits)
+            self.log.info("compared with runs up to the merge base %s, of commits %s", base.commit[:12], measured)
+        for line in plan.substitutions:
+            self.log.info("%s: %s in the file, %s used: %s", line.what, line.found, line.used, line.because)
+        return list(plan.nodes)
+
+    def asked(self, ctx: "TaskContext", context: Context, given: Mapping[str, Any]) -> "RunRequest":
+        """Return the request of the DAG run.
+
+        Args:
+            given: the DAG's params, overridden by those of this run.
+
+        Raises:
+            ConfigError: a param is invalid.
+        """
+        conf = read_conf(given, allowed=self.allowed)
+        return self._request(context, conf, suite=self.suite, params_file=self.params_file)
+
+    def fallback(self, ctx: "TaskContext", context: Context, given: Mapping[str, Any]) -> "RunRequest":
+        """Return the request to store for a run that cannot be resolved."""
+        return self._request(
+            context,
+            Conf(mode=str(given.get("mode")), cluster=str(given.get("cluster"))),
+            suite=str(given.get("suite") or self.suite),
+            params_file=str(given.get("params_file") or self.params_file or "?"),
+        )
+
+    @staticmethod
+    def _request(context: Context, conf: Conf, *, suite: str, params_file: str) -> "RunRequest":
+        dag_run = context["dag_run"]
+        return request_of(
+            conf, suite=suite, params_file=params_file, dag_id=dag_run.dag_id, dag_run_id=dag_run.run_id
+        )
+
+    @staticmethod
+    def _fail(ctx: "TaskContext", fallback: "RunRequest", status: Status, reason: str) -> None:
+        from tipcflow.execute.run.phases import open_run
+
+        open_run(ctx.store, ctx.run_id, fallback)
+        ctx.store.runs.finish(ctx.run_id, status, reason, time.time())
+
+
+class AcquireOperator(RunOperator):
+    """Leases all slots of the run, all or none, inspects the nodes and copies the suite's code to them.
+
+    While another run holds a slot the task defers and stays in the queue without occupying a worker.
+    """
+
+    def work(self, ctx: "TaskContext", context: Context) -> None:
+        """Acquire the slots, or defer until they are free."""
+        from tipcflow.execute.run.phases import restart_run
+
+        restart_run(ctx.store, ctx.run_id)
+        self._try(ctx, since=ctx.now())
+
+    def resume(self, context: Context, event: dict[str, Any]) -> None:
+        """Called by Airflow when slots may be free."""
+        with self.opened(context) as ctx:
+            self._try(ctx, since=float(event["since"]))
+
+    def _try(self, ctx: "TaskContext", *, since: float) -> None:
+        from tipcflow.execute.leases.keeper import timeout_message
+        from tipcflow.execute.leases.messages import names_of
+        from tipcflow.execute.run.phases import prepare_nodes
+
+        held = ctx.acquire()
+        if not held:
+            prepare_nodes(ctx)
+            return
+        wait_s = ctx.request.waits_s(ctx.policy)
+        if since + wait_s <= ctx.now():
+            ctx.store.queue.leave(ctx.run_id)
+            reason = timeout_message(wait_s, held)
+            ctx.store.runs.finish(ctx.run_id, Status.INFRA_FAILURE, reason, time.time())
+            raise InfraError(reason, hint="`tipcflow nodes` shows which runs hold the slots")
+        ctx.note(held)
+        places = [place for place in ctx.store.queue.places() if place.request.run == ctx.run_id]
+        trigger = LeaseTrigger(
+            run=ctx.run_id,
+            slots=[list(slot) for slot in ctx.slots],
+            since=since,
+            until=since + wait_s,
+            owner=ctx.request.owner,
+            names=names_of(ctx.cluster),
+            said=held,
+            looked=any(place.for_nodes_to_say for place in places),
+        )
+        self.defer(trigger=trigger, method_name="resume", timeout=None)
+
+
+class CollectOperator(RunOperator):
+    """Gives every step a status: closes orphaned attempts and records why steps were not started."""
+
+    def work(self, ctx: "TaskContext", context: Context) -> None:
+        """Collect; always runs."""
+        from tipcflow.execute.run.phases import cancel_unresolved, collect_run
+
+        stopped = stopped_by_user(ctx, context)
+        if stopped and ctx.run_id not in ctx.store.runs.known([ctx.run_id]):
+            given = {**context["params"], **(context["dag_run"].conf or {})}
+            resolve = context["dag"].get_task(RESOLVE)
+            assert isinstance(resolve, ResolveOperator)
+            cancel_unresolved(ctx.store, ctx.run_id, resolve.fallback(ctx, context, given))
+        for line in collect_run(ctx, stopped=stopped) or ["every step has a stored status"]:
+            self.log.info("%s", line)
+
+
+class ReleaseOperator(RunOperator):
+    """Stops remaining processes of the run on every node and releases its slots."""
+
+    def work(self, ctx: "TaskContext", context: Context) -> None:
+        """Release; always runs."""
+        from tipcflow.execute.run.phases import release_run
+
+        if not was_stopped(context):
+            try:
+                request_early(ctx, context)
+            except Exception as error:
+                # Task `judge` decides this again; nothing may prevent the release of slots and processes.
+                self.log.warning("could not decide yet whether a confirm run is needed: %r", error)
+        for line in release_run(ctx):
+            self.log.warning("%s", line)
+
+
+class JudgeOperator(RunOperator):
+    """Evaluates all checks and stores the results. A failed check fails task `verdict`, not this task."""
+
+    def work(self, ctx: "TaskContext", context: Context) -> None:
+        """Judge; always runs."""
+        from tipcflow.execute.run.phases import collect_if_missing, judge_run
+        from tipcflow.execute.verdict.confirm import confirm_request_of
+
+        ctx.note("judging")
+        for line in collect_if_missing(ctx, stopped=lambda: stopped_by_user(ctx, context)):
+            self.log.info("%s", line)
+        judge_run(ctx)
+        waits = None if was_stopped(context) else pending_confirmation(ctx, context)
+        if waits:
+            child, asked = waits
+            self._tell_doubts(ctx)
+            trigger = DagRunTrigger(dag_id=DAG_ID, run_id=child, until=asked.until)
+            self.defer(trigger=trigger, method_name="resume", timeout=None)
+        if confirm_request_of(ctx.store, ctx.run_id):
+            judge_run(ctx)  # again: now the reason why there is no confirm run is known
+        self._tell(ctx)
+
+    def resume(self, context: Context, event: dict[str, Any]) -> None:
+        """Called by Airflow when the confirm run has ended or its deadline has passed."""
+        from tipcflow.execute.run.phases import judge_run
+
+        with self.opened(context) as ctx:
+            ctx.note("re-evaluating with the confirm run's results")
+            judge_run(ctx)
+            self._tell(ctx)
+
+    def _tell_doubts(self, ctx: "TaskContext") -> None:
+        for result in ctx.store.checks.results(ctx.run_id):
+            if result.values.get("confirm"):
+                self.log.info(
+                    "suspected regression: %s %s %s  %s", result.check, result.step, result.leg, result.reason
+                )
+
+    def _tell(self, ctx: "TaskContext") -> None:
+        judged = ctx.store.documents.get(ctx.run_id, JudgementDocument)
+        for result in sorted(ctx.store.checks.results(ctx.run_id), key=lambda check: -check.status.severity):
+            where = " ".join(word for word in (result.step, result.leg, result.metric) if word)
+            self.log.info("%-18s %-12s %s  %s", result.status.value, result.check, where, result.reason)
+        status = judged.status.value if judged else "no status yet"
+        self.log.info("%s%s", status, f": {judged.reason}" if judged and judged.reason else "")

@@ -1,0 +1,175 @@
+"""Validates the params of a DAG run and converts them to a run request."""
+
+import difflib
+import re
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from tipcflow.config.settings import settings
+from tipcflow.domain import ConfigError
+from tipcflow.execute.request import RunRequest
+from tipcflow.execute.source.wheel import check_source
+from tipcflow.plan import ALL_MODES
+
+# Params of a DAG run from any source: the UI's form, the weekly DAG, a pull request.
+RUN_PARAMS = (
+    "mode",
+    "suite_ref",
+    "base",
+    "framework",
+    "framework_wheel",
+    "framework_sha256",
+    "cluster",
+    "seed",
+    "repeats",
+    "diagnose",
+    "drop",
+    "policy",
+)
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+_DEMO_ID = re.compile(r"[0-9a-f]+")
+CHAIN_PARAMS = ("suite", "params_file")
+
+
+class Conf(BaseModel):
+    """Validated params of a DAG run."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    mode: str
+    cluster: str = Field(min_length=1)
+    suite_ref: str | None = None
+    base: str | None = None
+    framework: str | None = None
+    framework_wheel: str | None = None
+    framework_sha256: str | None = None
+    seed: int | None = None
+    repeats: int = Field(default=1, ge=1, le=20)
+    diagnose: bool = False
+    drop: list[str] | None = None
+    policy: str = "pr"
+    suite: str | None = None
+    params_file: str | None = None
+
+
+def read_conf(params: Mapping[str, Any], *, allowed: tuple[str, ...]) -> Conf:
+    """Return the validated params.
+
+    Args:
+        params: the DAG's params, overridden by those of this run, including unknown names.
+        allowed: param names of this DAG.
+
+    Raises:
+        ConfigError: an unknown name (the message lists the known ones) or an invalid value.
+    """
+    for name in params:
+        if name not in allowed:
+            near = difflib.get_close_matches(name, allowed, 1)
+            raise ConfigError(
+                "unknown param",
+                key=name,
+                expected=f"one of {', '.join(allowed)}",
+                hint=f"did you mean {near[0]}?" if near else "",
+            )
+    try:
+        conf = Conf.model_validate(dict(params))
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        raise ConfigError(first["msg"], key=key, found=repr(first.get("input"))[:80]) from error
+    if conf.mode not in ALL_MODES:
+        raise ConfigError("unknown mode", key="mode", found=conf.mode, expected=f"one of {', '.join(ALL_MODES)}")
+    check_source(conf.framework_wheel or "", conf.framework_sha256 or "", only_names=True)
+    check_names(suite=conf.suite, cluster=conf.cluster, policy=conf.policy)
+    _check_params_file(conf.params_file or "")
+    return conf
+
+
+def check_names(*, suite: str | None, cluster: str, policy: str) -> None:
+    """Reject configuration files outside TIPCFLOW_CONFIG_DIR, which only administrators can write.
+
+    A cluster file names the connections, interpreters and folders that a run uses, so a user who triggers a run
+    must not choose an arbitrary file: files fetched from nodes are also below TIPCFLOW_HOME.
+
+    Raises:
+        ConfigError: a suite, cluster or policy is given by path. The cluster file of a running demo is the
+            exception.
+    """
+    given = {"suite": suite, "cluster": cluster, "policy": policy}
+    for key, folder in (("suite", "suites"), ("cluster", "clusters"), ("policy", "policies")):
+        name = given[key]
+        if name is None or _is_name(name) or (key == "cluster" and _is_demo_cluster(name)):
+            continue
+        raise ConfigError(
+            "must be a name, not a path", key=key, found=name, expected=f"a name in configs/{folder}"
+        )
+
+
+def _is_name(text: str) -> bool:
+    """Whether the text can only be a name: a text like `x.yaml` would be opened from the current folder first."""
+    return _NAME.fullmatch(text) is not None and not text.endswith((".yaml", ".yml"))
+
+
+def _is_demo_cluster(path: str) -> bool:
+    """Whether the path is `<TIPCFLOW_HOME>/nodes/<id>/cluster.yaml`, without symbolic links or `..`."""
+    nodes = settings().home.resolve() / "nodes"
+    file = Path(path)
+    if file.name != "cluster.yaml" or not _DEMO_ID.fullmatch(file.parent.name):
+        return False
+    exact = nodes / file.parent.name / "cluster.yaml"
+    return ".." not in file.parts and file.parent.parent.resolve() == nodes and file.resolve() == exact
+
+
+def _check_params_file(given: str) -> None:
+    path = PurePosixPath(given)
+    if path.is_absolute() or ".." in path.parts:
+        raise ConfigError(
+            "must be a file of the suite",
+            key="params_file",
+            found=str(path),
+            expected="a path relative to the suite's root, or <folder>/<name>",
+        )
+
+
+def request_of(conf: Conf, *, suite: str, params_file: str, dag_id: str, dag_run_id: str) -> RunRequest:
+    """Return the request of a DAG run.
+
+    Args:
+        suite, params_file: of the chain; `conf` takes precedence (the DAG `certify` has no chain of its own).
+
+    Raises:
+        ConfigError: neither names a chain.
+    """
+    suite, params_file = conf.suite or suite, conf.params_file or params_file
+    for key, value in (("suite", suite), ("params_file", params_file)):
+        if not value:
+            raise ConfigError("required: this DAG has no chain of its own", key=key, expected="a name")
+    return RunRequest(
+        params=params_file,
+        suite=suite,
+        mode=conf.mode,
+        cluster=conf.cluster,
+        config_dir=settings().config_dir,
+        suite_ref=conf.suite_ref or None,
+        base=conf.base or None,
+        framework=conf.framework or "",
+        framework_wheel=conf.framework_wheel or "",
+        framework_sha256=conf.framework_sha256 or "",
+        seed=conf.seed,
+        repeats=conf.repeats,
+        diagnose=conf.diagnose,
+        drop=tuple(conf.drop or ()),
+        policy=conf.policy,
+        only_inside=True,
+        trigger=trigger_of(dag_run_id),
+        owner=f"airflow {dag_id} {dag_run_id}",
+    )
+
+
+def trigger_of(dag_run_id: str) -> str:
+    """Return what started a DAG run, from the first part of its id: `manual`, `weekly`, `ci`, `demo` …"""
+    first, separator, _ = dag_run_id.partition("__")
+    return first if separator else "airflow"

@@ -1,0 +1,60 @@
+"""Trigger that waits for another DAG run."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+from airflow.triggers.base import BaseTrigger, TriggerEvent
+from asgiref.sync import sync_to_async
+
+from tipcflow_operators.airflow import dag_runs
+from tipcflow_operators.airflow.child_runs import ACTIVE_STATES
+from tipcflow_operators.countdown import Countdown
+from tipcflow_operators.triggers.waits import SETTLE_S
+
+# Poll interval.
+LOOK_S = 5.0
+LATE = "late"
+
+
+class DagRunTrigger(BaseTrigger):
+    """Waits until a DAG run has ended or been deleted, or the deadline has passed.
+
+    Fires {"run_id", "state"}: Airflow's state, None for a deleted DAG run, LATE at the deadline. The DAG run keeps
+    running when the waiting task is stopped, and a repeated task waits for it again.
+
+    Args:
+        dag_id, run_id: the DAG run.
+        until: deadline by the database's clock.
+    """
+
+    def __init__(self, *, dag_id: str, run_id: str, until: float) -> None:
+        super().__init__()
+        self.dag_id = dag_id
+        self.run_id = run_id
+        self.until = until
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        """Called by Airflow."""
+        return (
+            "tipcflow_operators.triggers.dag_run.DagRunTrigger",
+            {"dag_id": self.dag_id, "run_id": self.run_id, "until": self.until},
+        )
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        """Poll every few seconds; errors of Airflow are retried."""
+        await asyncio.sleep(SETTLE_S)
+        state: str | None = LATE
+        end = Countdown(self.until)
+        while not await end.over():
+            try:
+                # As Airflow's own triggers do: the supervisor channel belongs to this process's event loop.
+                now = await sync_to_async(dag_runs.state_of)(self.dag_id, self.run_id)
+            except Exception as error:
+                self.log.warning("cannot read the state of DAG run %s: %r", self.run_id, error)
+            else:
+                if now not in ACTIVE_STATES:
+                    state = now
+                    break
+            await asyncio.sleep(LOOK_S)
+        yield TriggerEvent({"run_id": self.run_id, "state": state})

@@ -1,0 +1,202 @@
+"""Trigger that watches a job on a node."""
+
+import asyncio
+import json
+import random
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+from airflow.triggers.base import BaseTrigger, TriggerEvent
+
+from tipcflow.config.settings import settings
+from tipcflow.config.waits import Waits
+from tipcflow.domain import Node, StoppedBy
+from tipcflow.domain.run.job_event import JobEnd, JobGone, JobLog, LegEnd, RunnerAlive, decode
+from tipcflow.execute.job.listening import progress_event
+from tipcflow.execute.progress import Kind, Listener
+from tipcflow.remote import commands
+from tipcflow.remote.stillness import Stillness
+from tipcflow_operators.airflow.async_connect import connect_async
+from tipcflow_operators.airflow.events import TaskLog, listener
+from tipcflow_operators.countdown import Countdown
+from tipcflow_operators.triggers.waits import SETTLE_S
+
+WATCH_S = 60.0
+STOP_S = 20.0
+
+
+class JobTrigger(BaseTrigger):
+    """Watches a job on a node until it has ended, and writes its log lines into the task's log.
+
+    Fires {"step", "resume", "attempt", "stood"}: `resume` holds the log offsets of that attempt, `stood` the
+    argument of `Member.end_if_still` if the runner stopped responding, else None. The task queries the result.
+
+    Args:
+        run, step: run and step of the job.
+        node: the node (domain.Node as JSON; contains no secret).
+        job: the job's folder on the node.
+        peers: (node as JSON, job folder) of all members, which are stopped together when a user stops the task.
+        resume: leg -> bytes of its log already read.
+        until: deadline of the job by the database's clock, over all its deadlines.
+        lost_after_s: how long to retry a lost node.
+        silence_s: a connection without data for this time counts as broken; a runner without a heartbeat and CPU
+            use for this time has stopped responding.
+        peers_every_s: how often to renew the controller's lease on the other members' nodes, so that a node does
+            not end a member whose own task waits for a worker.
+    """
+
+    def __init__(
+        self,
+        *,
+        run: str,
+        step: str,
+        node: dict[str, Any],
+        job: str,
+        peers: list[list[Any]],
+        resume: dict[str, int],
+        until: float,
+        lost_after_s: float,
+        silence_s: float = Waits().silence_s,
+        peers_every_s: float = Waits().peers_every_s,
+    ) -> None:
+        super().__init__()
+        self.run_id = run
+        self.step = step
+        self.node = Node.model_validate(node)
+        self.job = job
+        self.peers = peers
+        self.resume = resume
+        self.until = until
+        self.lost_after_s = lost_after_s
+        self.silence_s = silence_s
+        self.peers_every_s = peers_every_s
+        self._stillness = Stillness(silence_s)
+        self._stood: dict[str, Any] | None = None
+        self._legs: set[str] = set()
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        """Called by Airflow."""
+        return (
+            "tipcflow_operators.triggers.JobTrigger",
+            {
+                "run": self.run_id,
+                "step": self.step,
+                "node": self.node.model_dump(mode="json"),
+                "job": self.job,
+                "peers": self.peers,
+                "resume": self.resume,
+                "until": self.until,
+                "lost_after_s": self.lost_after_s,
+                "silence_s": self.silence_s,
+                "peers_every_s": self.peers_every_s,
+            },
+        )
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        """Watch the job; fire when it has ended or is late, or when its runner or node is lost."""
+        begun = time.monotonic()
+        task_log = TaskLog(self.log)
+        listen = listener(settings().home, self.run_id, task_log)
+        lost_at: float | None = None
+        pause = 1.0
+        spoken, end = begun, Countdown(self.until)
+        while not await end.over():
+            try:
+                if await self._watch(listen, self._watch_s(time.monotonic() - spoken)):
+                    break
+                lost_at, pause = None, 1.0
+                if time.monotonic() - spoken >= self.peers_every_s:
+                    spoken = time.monotonic()
+                    await self._speak_for_peers()
+            except Exception as error:
+                now = time.monotonic()
+                lost_at = lost_at or now
+                self.log.warning("cannot watch node %s (%r); its job keeps running", self.node.name, error)
+                if now - lost_at > self.lost_after_s:
+                    break
+                # Not tenacity: the time since the loss is counted over watches, and the countdown ends the loop.
+                await asyncio.sleep(pause * random.uniform(0.7, 1.3))
+                pause = min(15.0, pause * 2)
+        task_log.flush()
+        await asyncio.sleep(max(0.0, SETTLE_S - (time.monotonic() - begun)))
+        attempt = int(self.job.rpartition("/")[2])
+        yield TriggerEvent({"step": self.step, "resume": self.resume, "attempt": attempt, "stood": self._stood})
+
+    async def on_kill(self) -> None:
+        """Stop all members of the attempt, because a user marked or cleared the task."""
+        tasks = [self._stop(Node.model_validate(node), job) for node, job in self.peers]
+        for (node, _), result in zip(
+            self.peers, await asyncio.gather(*tasks, return_exceptions=True), strict=True
+        ):
+            if isinstance(result, BaseException):
+                self.log.warning("could not send the stop request to node %s: %r", node["name"], result)
+
+    def _others(self) -> list[tuple[Node, str]]:
+        """Return (node, job folder) of the other members."""
+        return [(Node.model_validate(node), job) for node, job in self.peers if node["name"] != self.node.name]
+
+    def _watch_s(self, silent_s: float) -> float:
+        """Return how long to watch before the next renewal for the other members is due.
+
+        Args:
+            silent_s: seconds since the last renewal.
+        """
+        return max(1.0, min(WATCH_S, self.peers_every_s - silent_s)) if self._others() else WATCH_S
+
+    async def _speak_for_peers(self) -> None:
+        """Renew the controller's lease on the other members' nodes; unreachable nodes are left to their own tasks.
+
+        Takes no longer than the renewal interval: an unresponsive node costs the others one renewal at most, and a
+        lease outlives two.
+        """
+        within = min(STOP_S, max(1.0, self.peers_every_s))
+        await asyncio.gather(
+            *(self._ask(node, commands.poll(node, job), within) for node, job in self._others()),
+            return_exceptions=True,
+        )
+
+    @staticmethod
+    async def _ask(node: Node, command: str, within_s: float) -> None:
+        async with asyncio.timeout(within_s), await connect_async(node) as connection:
+            await connection.run(command)
+
+    async def _watch(self, listen: Listener, seconds: float) -> bool:
+        """Watch for `seconds`; return whether the job has ended."""
+        self._stillness.begin_watch()
+        command = commands.watch(self.node, self.job, seconds=seconds, resume=self.resume)
+        async with await connect_async(self.node) as connection:
+            process = await connection.create_process(command, stdin=-3, encoding=None)
+            async with process:
+                heard = False
+                while line := await asyncio.wait_for(process.stdout.readline(), self.silence_s):
+                    heard = True
+                    if self._take(json.loads(line), listen):
+                        return True
+                if not heard:
+                    raise ConnectionError("the node's runner sent no data")
+        return False
+
+    def _take(self, message: dict[str, Any], listen: Listener) -> bool:
+        """Handle one event of the runner; return whether it is the last."""
+        event = decode(message)
+        if isinstance(event, RunnerAlive):
+            if still_s := self._stillness.beyond(event.beat):
+                self._stood = {"up": event.beat["up"], "still_s": still_s}
+            return self._stood is not None
+        if isinstance(event, LegEnd) and event.record is not None:
+            if event.record.leg in self._legs:
+                return False  # every watch repeats all legs
+            self._legs.add(event.record.leg)
+        if isinstance(event, JobLog):
+            self.resume[event.leg] = event.end
+        shown = progress_event(event, step=self.step, node=self.node.name)
+        # The task's log and its display show the state of the task instead.
+        if shown is not None and shown.kind is not Kind.STATE:
+            listen(shown)
+        return isinstance(event, JobEnd | JobGone)
+
+    async def _stop(self, node: Node, job: str) -> None:
+        async with asyncio.timeout(STOP_S):
+            async with await connect_async(node) as connection:
+                await connection.run(commands.stop(node, job, "stopped from Airflow", StoppedBy.USER), check=True)

@@ -1,0 +1,107 @@
+"""Trigger that waits for slots held by other runs."""
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+from airflow.triggers.base import BaseTrigger, TriggerEvent
+
+from tipcflow_operators.countdown import Countdown
+from tipcflow_operators.triggers.waits import ASK_S, SETTLE_S
+
+# How often a task inspects nodes that block its lease.
+LOOK_AGAIN_S = 30.0
+
+
+class LeaseTrigger(BaseTrigger):
+    """Keeps a run's place in the queue until it is the next one or the deadline has passed.
+
+    Args:
+        run: run that requests the slots.
+        slots: [node address, slot index] of the requested slots.
+        since, until: start and end of the wait by the database's clock.
+        owner: owner named in the queue.
+        names: node address -> name, for messages.
+        said: message that the task has logged already.
+        looked: whether the task has just inspected the nodes and found them in use.
+    """
+
+    def __init__(
+        self,
+        *,
+        run: str,
+        slots: list[list[Any]],
+        since: float,
+        until: float,
+        owner: str,
+        names: dict[str, str],
+        said: str,
+        looked: bool = False,
+    ) -> None:
+        super().__init__()
+        self.run_id = run
+        self.slots = slots
+        self.since = since
+        self.until = until
+        self.owner = owner
+        self.names = names
+        self.said = said
+        self.looked = looked
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        """Called by Airflow."""
+        names = ("slots", "since", "until", "owner", "names", "said", "looked")
+        fields = {name: getattr(self, name) for name in names}
+        return "tipcflow_operators.triggers.LeaseTrigger", {"run": self.run_id, **fields}
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        """Renew the request every few seconds; fire when another attempt to acquire may succeed.
+
+        Conditions that only the task can check on nodes (expired leases, runs of other controllers) resume it
+        every half minute: each check occupies a worker for some seconds.
+        """
+        await asyncio.sleep(SETTLE_S)
+        begun, end = time.monotonic(), Countdown(self.until)
+        while not await end.over():
+            try:
+                held, for_task = await asyncio.wait_for(asyncio.to_thread(self._held), ASK_S)
+            except Exception as error:
+                self.log.warning("cannot read the slot queue: %r", error)
+            else:
+                if held and held != self.said:
+                    self.log.info("%s", held)
+                    self.said = held
+                if for_task and (not self.looked or time.monotonic() - begun > LOOK_AGAIN_S):
+                    break
+            await asyncio.sleep(SETTLE_S * random.uniform(0.7, 1.3))
+        yield TriggerEvent({"since": self.since})
+
+    async def on_kill(self) -> None:
+        """Remove the request, because a user marked or cleared the task."""
+        try:
+            await asyncio.wait_for(asyncio.to_thread(self._leave), ASK_S)
+        except Exception as error:
+            # A request that is not renewed expires.
+            self.log.warning("could not remove the slot request: %r", error)
+
+    def _held(self) -> tuple[str, bool]:
+        """Return (what the run waits for, as text; whether a check by the task may change that)."""
+        from tipcflow.execute.leases.keeper import TASK_WAITER_S
+        from tipcflow.execute.leases.messages import runs_in_the_way, triggers_of, waiting
+        from tipcflow.store import Store
+
+        slots = [(str(node), int(slot)) for node, slot in self.slots]
+        with Store.open_in_task(wait_s=0) as store:
+            place = store.queue.join(self.run_id, slots, owner=self.owner, ttl_s=TASK_WAITER_S)
+            if place.free:
+                return "", True
+            triggers = triggers_of(store, runs_in_the_way(place))
+        return waiting(place, triggers, self.names), place.for_nodes_to_say
+
+    def _leave(self) -> None:
+        from tipcflow.store import Store
+
+        with Store.open_in_task(wait_s=0) as store:
+            store.queue.leave(self.run_id)

@@ -1,0 +1,57 @@
+"""Trigger that waits for another step of the run."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from typing import Any
+
+from airflow.triggers.base import BaseTrigger, TriggerEvent
+
+from tipcflow_operators.countdown import Countdown
+from tipcflow_operators.triggers.waits import ASK_S, SETTLE_S
+
+
+class StepTrigger(BaseTrigger):
+    """Waits until another step of the run has ended. Fires {"step", "resume"}.
+
+    Args:
+        run: run of both steps.
+        step, awaited: the waiting step and the step it waits for.
+        until: deadline by the database's clock, after which the waiting step continues.
+    """
+
+    def __init__(self, *, run: str, step: str, awaited: str, until: float) -> None:
+        super().__init__()
+        self.run_id = run
+        self.step = step
+        self.awaited = awaited
+        self.until = until
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        """Called by Airflow."""
+        return (
+            "tipcflow_operators.triggers.StepTrigger",
+            {"run": self.run_id, "step": self.step, "awaited": self.awaited, "until": self.until},
+        )
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        """Poll every few seconds."""
+        await asyncio.sleep(SETTLE_S)
+        end = Countdown(self.until)
+        while not await end.over() and not await self._look():
+            await asyncio.sleep(SETTLE_S * random.uniform(0.3, 0.5))
+        yield TriggerEvent({"step": self.step, "resume": None})
+
+    async def _look(self) -> bool:
+        """Whether the step has ended; False if the database does not respond."""
+        try:
+            return await asyncio.wait_for(asyncio.to_thread(self._ended), ASK_S)
+        except Exception as error:
+            self.log.warning("cannot read whether %s has ended: %r", self.awaited, error)
+            return False
+
+    def _ended(self) -> bool:
+        from tipcflow.store import Store
+
+        with Store.open_in_task(wait_s=0) as store:
+            return self.awaited in store.steps.statuses(self.run_id)

@@ -1,0 +1,69 @@
+"""DAG `weekly`: certifies all chains on full data, once a week."""
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from airflow.sdk import DAG, CronTriggerTimetable, Param
+
+from tipcflow.config.settings import settings
+from tipcflow_operators.airflow.child_runs import CERTIFY
+from tipcflow_operators.chain.params import run_params
+from tipcflow_operators.limits import SHORT
+from tipcflow_operators.weekly.certify import CertifyOperator
+from tipcflow_operators.weekly.docs import DOC, TASKS
+from tipcflow_operators.weekly.select import CHAIN_RUN_PARAMS, CHAINS, SELECT, SelectOperator
+from tipcflow_operators.weekly.summary import SummaryOperator
+
+WEEKLY = "weekly"
+MODE = "whole_train_whole_infer"
+POLICY = "weekly"
+# A task that dies with its worker is retried and resumes its work. A failure that a task reports is final.
+_DEFAULTS = {"retries": 2, "retry_delay": timedelta(seconds=10), "owner": "tipcflow", "execution_timeout": SHORT}
+
+
+def weekly_dag(config_dir: Path | None = None) -> DAG:
+    """Return the DAG: select -> certify, mapped over the chains -> summary."""
+    known = settings()
+    dag = DAG(
+        dag_id=WEEKLY,
+        description="Certify all chains on full data",
+        doc_md=DOC,
+        # After unpausing, the first run is at the next scheduled time.
+        schedule=CronTriggerTimetable(known.weekly_cron, timezone="UTC", run_immediately=timedelta(0)),
+        catchup=False,
+        max_active_runs=1,
+        is_paused_upon_creation=True,
+        tags=["tipcflow"],
+        params=weekly_params(config_dir or known.config_dir),
+        default_args=_DEFAULTS,
+    )
+    with dag:
+        select = SelectOperator(task_id=SELECT, doc_md=TASKS[SELECT])
+        certify = CertifyOperator.partial(
+            task_id=CERTIFY, map_index_template="{{ task.chain }}", doc_md=TASKS[CERTIFY]
+        ).expand(chain=select.output)
+        summary = SummaryOperator(task_id="summary", trigger_rule="all_done", doc_md=TASKS["summary"])
+        select >> certify >> summary
+    return dag
+
+
+def weekly_params(config_dir: Path) -> dict[str, Param]:
+    """Return the params: the chains, and the params of each chain's run."""
+    own: dict[str, Any] = {"mode": MODE, "policy": POLICY}
+    asked = {name: param for name, param in run_params(config_dir).items() if name in CHAIN_RUN_PARAMS}
+    chains = Param(
+        ["*"],
+        type="array",
+        items={"type": "string", "minLength": 1},
+        minItems=1,
+        title="Chains",
+        description="Globs of chain names `<suite>/<model>/<file>`, one per line; `*` selects all.",
+    )
+    return {
+        CHAINS: chains,
+        **{
+            name: Param(own[name], param.description, schema=param.schema) if name in own else param
+            for name, param in asked.items()
+        },
+    }

@@ -1,0 +1,127 @@
+"""The weekly report in Markdown and HTML: what is new, accuracies with their trend, what did not run and why."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from html import escape
+
+from tipcflow.domain import Status
+from tipcflow.report.text.markdown_text import cell, table
+from tipcflow.report.text.plain import one_line
+from tipcflow_operators.weekly.table import Row, counted
+
+_BROKEN = (Status.REGRESSION, Status.FAILED)
+# The model was not proven, for reasons outside of it.
+_LOST = (Status.INFRA_FAILURE, Status.CANCELLED, Status.CONFIG_ERROR, Status.UNCONFIRMED)
+NOT_MEASURED = "not measured: this version does not record which regressions the selection would have missed"
+_STYLE = "border:1px solid #999;padding:2px 6px;text-align:left"
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """What is known of a chain's earlier runs in this mode, without those that were not evaluated.
+
+    Attributes:
+        status: of the newest one; None without an earlier run.
+        trends: metric -> accuracies, oldest first, the last one of this week.
+    """
+
+    status: Status | None = None
+    trends: dict[str, tuple[float, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Section:
+    """One table; `empty` is the text without rows."""
+
+    title: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    empty: str
+
+
+def sections(rows: Sequence[Row], earlier: dict[str, Earlier], left_out: Sequence[str]) -> list[Section]:
+    """The parts of the report.
+
+    Args:
+        earlier: chain -> its earlier runs.
+        left_out: chains whose kind of file does not support the mode.
+    """
+    broken = [row for row in rows if row.run is not None and row.run.status in _BROKEN]
+    new = [row for row in broken if earlier.get(row.chain, Earlier()).status not in _BROKEN]
+    old = [row for row in broken if row not in new]
+    reasons = ("chain", "status", "reason")
+    accuracy = tuple((row.chain, ", ".join(row.accuracy)) for row in rows if row.accuracy)
+    trends = tuple(
+        (row.chain, metric, " → ".join(f"{value:.6g}" for value in values))
+        for row in rows
+        for metric, values in earlier.get(row.chain, Earlier()).trends.items()
+    )
+    return [
+        Section("New regressions and failures", reasons, tuple(map(_reason, new)), "none"),
+        Section("Known regressions and failures", reasons, tuple(map(_reason, old)), "none"),
+        Section("Accuracy", ("chain", "accuracy"), accuracy, "no accuracy was evaluated"),
+        Section("Trend", ("chain", "metric", "oldest to newest"), trends, "no earlier accuracy"),
+        Section("Did not run, or proved nothing", reasons, tuple(_unproven(rows, left_out)), "none"),
+        Section("False-green rate of the selection", (), (), NOT_MEASURED),
+    ]
+
+
+def _reason(row: Row) -> tuple[str, str, str]:
+    return row.chain, row.word, row.run.reason if row.run else ""
+
+
+def _unproven(rows: Sequence[Row], left_out: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+    for row in rows:
+        if row.run is None:
+            yield row.chain, row.word, "see task `certify` of this chain"
+        elif row.run.status is None or row.run.status in _LOST:
+            yield _reason(row)
+    for chain in left_out:
+        yield chain, "skipped", "this kind of file does not support the mode"
+
+
+def headline(title: str, rows: Sequence[Row]) -> str:
+    """One line: title and counts."""
+    return one_line(f"{title}: {len(rows)} chains: {counted(rows)}")
+
+
+def as_markdown(parts: Sequence[Section]) -> str:
+    """The sections in Markdown."""
+    lines = []
+    for part in parts:
+        lines += [f"### {cell(part.title)}", "", table(part.head, part.rows) if part.rows else part.empty, ""]
+    return "\n".join(lines)
+
+
+def as_html(title: str, parts: Sequence[Section]) -> str:
+    """The report as a page without scripts and external files."""
+    body = [f"<h2>{escape(title)}</h2>"]
+    for part in parts:
+        body.append(f"<h3>{escape(part.title)}</h3>")
+        body.append(_html_table(part) if part.rows else f"<p>{escape(part.empty)}</p>")
+    return f'<!DOCTYPE html>\n<html><head><meta charset="utf-8"></head><body>\n{"".join(body)}\n</body></html>\n'
+
+
+def _html_table(part: Section) -> str:
+    head = "".join(f'<th style="{_STYLE}">{escape(header)}</th>' for header in part.head)
+    rows = "".join(f"<tr>{''.join(map(_html_cell, row))}</tr>\n" for row in part.rows)
+    return f'<table style="border-collapse:collapse"><tr>{head}</tr>\n{rows}</table>\n'
+
+
+def as_slack(title: str, parts: Sequence[Section], *, limit: int = 3000) -> str:
+    """Headline, new problems and what did not run, within Slack's limit of characters."""
+    lines = [f"*{_slack(title)}*"]
+    for part in (parts[0], parts[4]):
+        lines += [f"*{_slack(part.title)}*", *(f"• {_slack(': '.join(row))}" for row in part.rows)]
+        lines += [] if part.rows else [part.empty]
+    text = "\n".join(lines)
+    return text if len(text) <= limit else f"{text[: limit - 2]}\n…"
+
+
+def _slack(text: str) -> str:
+    """Escape Slack's special characters, so that text of logs cannot mention users or channels."""
+    return one_line(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _html_cell(text: str) -> str:
+    return f'<td style="{_STYLE}">{escape(one_line(text))}</td>'

@@ -1,0 +1,87 @@
+"""First task of the DAG `weekly`: selects and orders the chains."""
+
+from typing import Any
+
+from airflow.configuration import conf
+from airflow.sdk import BaseOperator, Context
+
+from tipcflow.config.cluster import load_cluster
+from tipcflow.config.settings import settings
+from tipcflow.domain import ConfigError
+from tipcflow_operators.airflow.database import refuse_sqlite_between_machines
+from tipcflow_operators.airflow.errors import tipcflow_errors_fail_task
+from tipcflow_operators.tasks.request import RUN_PARAMS, read_conf
+from tipcflow_operators.weekly.choice import all_chains, chosen_chains, longest_first, without_mode
+
+SELECT = "select"
+CHAINS = "chains"
+# XCom key of the skipped chains, read by the summary.
+LEFT_OUT = "left_out"
+# Params passed on to the chains: a weekly run tests no change, and verbose logs would disturb measurements.
+CHAIN_RUN_PARAMS = tuple(name for name in RUN_PARAMS if name not in ("base", "diagnose", "drop"))
+
+
+class SelectOperator(BaseOperator):
+    """Selects the chains and their order.
+
+    Skips chains whose kind of file does not support the mode; the summary lists them.
+
+    Returns:
+        Names of the chains, over which certify is mapped.
+    """
+
+    def execute(self, context: Context) -> list[str]:
+        """Called by Airflow. An invalid param is a `config_error`, before anything starts."""
+        with tipcflow_errors_fail_task():
+            refuse_sqlite_between_machines()
+            chosen, left_out = self._select(weekly_request(context))
+        context["ti"].xcom_push(key=LEFT_OUT, value=left_out)
+        return chosen
+
+    def _select(self, params: dict[str, Any]) -> tuple[list[str], list[str]]:
+        """Return (the chains in order, the skipped chains)."""
+        from tipcflow.execute.verdict.judge import load_policy
+        from tipcflow.store import Store
+
+        folder = settings().config_dir
+        globs = params.pop(CHAINS, None)
+        asked = read_conf(params, allowed=CHAIN_RUN_PARAMS)
+        load_cluster(asked.cluster, folder)
+        load_policy(asked.policy, folder)
+        fitting = chosen_chains(globs, all_chains(folder))
+        left_out = without_mode(fitting, asked.mode, folder)
+        names = [name for name in fitting if name not in left_out]
+        if not names:
+            raise ConfigError(
+                "no selected chain supports this mode",
+                key="mode",
+                found=asked.mode,
+                expected=f"a mode of {left_out[0]}",
+                hint="see its params in Airflow's form, or `tipcflow plan`",
+            )
+        _refuse_more_than_airflow_maps(len(names))
+        with Store.open_in_task() as store:
+            durations = store.history.durations(asked.mode)
+        ordered = longest_first(names, durations)
+        for name in ordered:
+            known = durations.get(name)
+            self.log.info("%s: %s", name, "no earlier run" if known is None else f"about {known / 60:.0f} min")
+        for name in left_out:
+            self.log.info("%s: skipped, this kind of file does not support mode %s", name, asked.mode)
+        return ordered, left_out
+
+
+def _refuse_more_than_airflow_maps(chains: int) -> None:
+    most = conf.getint("core", "max_map_length")
+    if chains > most:
+        raise ConfigError(
+            f"{chains} chains are selected, Airflow maps a task over {most} values at most",
+            key="AIRFLOW__CORE__MAX_MAP_LENGTH",
+            found=str(most),
+            expected=f"at least {chains}",
+        )
+
+
+def weekly_request(context: Context) -> dict[str, Any]:
+    """Return the DAG's params, overridden by those of this run, including unknown names."""
+    return {**context["params"], **(context["dag_run"].conf or {})}

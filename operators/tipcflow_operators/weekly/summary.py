@@ -1,0 +1,100 @@
+"""Last task of the DAG `weekly`: a summary of all chains."""
+
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from airflow.sdk import BaseOperator, Context
+from airflow.sdk.exceptions import AirflowFailException
+
+from tipcflow.config.settings import settings
+from tipcflow.domain import Run, Status, dag_id_of, run_id_of
+from tipcflow_operators.airflow.child_runs import MOST_RUNS, child_run_id
+from tipcflow_operators.airflow.errors import tipcflow_errors_fail_task
+from tipcflow_operators.tasks.verdict import set_note
+from tipcflow_operators.weekly.notify import send
+from tipcflow_operators.weekly.report import Earlier, as_html, as_markdown, as_slack, headline, sections
+from tipcflow_operators.weekly.select import LEFT_OUT, SELECT
+from tipcflow_operators.weekly.table import Row, accuracies, counted, markdown, values_of
+
+if TYPE_CHECKING:
+    from tipcflow.store import Store
+
+# How many earlier runs to search for one with an accuracy check.
+_LOOK_BACK = 10
+# Number of earlier runs in a trend.
+_TREND = 5
+
+
+class SummaryOperator(BaseOperator):
+    """Reports the status of every chain; fails if any of them failed."""
+
+    def execute(self, context: Context) -> str:
+        """Called by Airflow, always; returns the number of chains per status."""
+        from tipcflow.store import Store
+
+        dag_run = context["dag_run"]
+        chains = context["ti"].xcom_pull(task_ids=SELECT) or []
+        if not chains:
+            raise AirflowFailException(f"{Status.CONFIG_ERROR.value}: no chains were selected, see task `select`")
+        with tipcflow_errors_fail_task(), Store.open_in_task() as store:
+            rows = [_row(store, chain, dag_run.run_id, dag_run.run_after) for chain in chains]
+            earlier = {row.chain: _earlier(store, row.run) for row in rows if row.run is not None}
+        left_out = context["ti"].xcom_pull(task_ids=SELECT, key=LEFT_OUT) or []
+        title = f"weekly {dag_run.run_id}"
+        parts = sections(rows, earlier, left_out)
+        text = markdown(title, rows, left_out) + "\n" + as_markdown(parts)
+        path = summary_path(settings().home, dag_run.run_id)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        head = headline(title, rows)
+        page = path.with_suffix(".html")
+        page.write_text(as_html(head, parts), encoding="utf-8")
+        for line in text.splitlines():
+            self.log.info("%s", line)
+        self.log.info("written to %s", path)
+        message = f"{len(rows)} chains: {counted(rows)}"
+        sent = send(head, page, as_slack(head, parts), lambda line: self.log.info("%s", line))
+        failed = [line for line in sent if "was not sent" in line]
+        message = "; ".join([message, *failed])
+        set_note(context, message, self.log)
+        if any(row.red for row in rows):
+            raise AirflowFailException(message)
+        return message
+
+
+def summary_path(home: Path, dag_run_id: str) -> Path:
+    """Return the path of the summary of a weekly DAG run."""
+    return home / "weekly" / f"{child_run_id(dag_run_id).removeprefix('weekly__')}.md"
+
+
+def _row(store: "Store", chain: str, parent: str, run_after: datetime) -> Row:
+    from tipcflow.execute.verdict.conclusion import is_neutral
+
+    dag_id = dag_id_of(chain)
+    ids = [run_id_of(dag_id, child_run_id(parent, number), run_after) for number in range(1, MOST_RUNS + 1)]
+    known = store.runs.known(ids)
+    last = next((known[run] for run in reversed(ids) if run in known), None)
+    if last is None:
+        return Row(chain)
+    accuracy = accuracies(store.checks.results(last.id), _accuracies_before(store, last))
+    return Row(chain, last, accuracy, neutral=is_neutral(store, last))
+
+
+def _earlier(store: "Store", run: Run) -> Earlier:
+    """Return the status of the chain's last earlier run, and its accuracies of the last runs."""
+    runs = store.history.earlier(run, _TREND)
+    trends: dict[str, list[float]] = {}
+    for past_run in [*reversed(runs), run]:
+        for (step, metric), value in values_of(store.checks.results(past_run.id)).items():
+            trends.setdefault(f"{step} {metric}".strip(), []).append(value)
+    series = {name: tuple(values) for name, values in trends.items() if len(values) > 1}
+    return Earlier(runs[0].status if runs else None, series)
+
+
+def _accuracies_before(store: "Store", run: Run) -> dict[tuple[str, str], float]:
+    """Return the accuracies of the chain's last earlier run in this mode that has accuracy checks."""
+    for earlier in store.history.earlier(run, _LOOK_BACK):
+        if values := values_of(store.checks.results(earlier.id)):
+            return values
+    return {}

@@ -1,0 +1,127 @@
+"""Summary table of a weekly run: one row per chain."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from tipcflow.check.select import format_number
+from tipcflow.domain import CheckResult, Run, Status, exit_code
+from tipcflow.report.text.markdown_text import cell, table
+from tipcflow.report.text.units import duration
+
+_HEAD = ("chain", "status", "accuracy", "took", "run", "reason")
+
+
+@dataclass(frozen=True)
+class Row:
+    """The row of a chain.
+
+    Attributes:
+        run: the chain's last run of this week; None if none started.
+        accuracy: one phrase per accuracy check.
+        neutral: whether the run is `unconfirmed` and its policy does not block on that.
+    """
+
+    chain: str
+    run: Run | None = None
+    accuracy: tuple[str, ...] = ()
+    neutral: bool = False
+
+    @property
+    def red(self) -> bool:
+        """Whether the chain fails the weekly run; a chain without a status does."""
+        if self.run is None or self.run.status is None:
+            return True
+        return bool(exit_code(self.run.status, neutral=self.neutral))
+
+    @property
+    def word(self) -> str:
+        """Status word of the run, or a phrase if it has none."""
+        if self.run is None:
+            return "not started"
+        return self.run.status.value if self.run.status else "no status"
+
+
+def accuracies(
+    results: Iterable[CheckResult], before: Mapping[tuple[str, str], float], *, since: str = "previous"
+) -> tuple[str, ...]:
+    """Return one phrase per accuracy check: value, target, and change since an earlier run.
+
+    A comparison with the chain's history is included if it did not pass, or if the metric has no target.
+
+    Args:
+        results: check results of the run.
+        before: (step, metric) -> the value of an earlier run, as returned by `values_of`.
+        since: label of the earlier run.
+    """
+    judged = [result for result in results if _is_judged(result)]
+    aimed = {(result.step, result.metric) for result in judged if "target" in result.values}
+    phrases = []
+    for result in judged:
+        quiet = result.status in (Status.PASS, Status.INSUFFICIENT_DATA)
+        if "target" not in result.values and quiet and (result.step, result.metric) in aimed:
+            continue
+        value = result.values["value"]
+        compared = _against(result)
+        if (last := before.get((result.step, result.metric))) is not None:
+            change = format_number(value - last) if value < last else "+" + format_number(value - last)
+            compared.append(f"{since} {format_number(last)}, {change}")
+        shown = f"{format_number(value)} %" if result.values.get("unit") == "%" else format_number(value)
+        details = f" ({'; '.join(compared)})" if compared else ""
+        marked = "" if result.status in (Status.PASS, Status.IMPROVEMENT) else f" {result.status.value}"
+        phrases.append(f"{result.metric} {shown}{details}{marked}")
+    return tuple(phrases)
+
+
+def _is_judged(result: CheckResult) -> bool:
+    return result.check.startswith("accuracy.") and isinstance(result.values.get("value"), int | float)
+
+
+def _against(result: CheckResult) -> list[str]:
+    """Return what the value was compared with: a target or a baseline."""
+    values = result.values
+    if "target" in values:
+        return [f"target {format_number(values['target'])} ± {format_number(values['tolerance'])}"]
+    return [f"baseline {format_number(values['baseline'])}"] if "baseline" in values else []
+
+
+def values_of(results: Iterable[CheckResult]) -> dict[tuple[str, str], float]:
+    """Return the checked accuracies: (step, metric) -> value."""
+    return {
+        (result.step, result.metric): float(result.values["value"]) for result in results if _is_judged(result)
+    }
+
+
+def counted(rows: Sequence[Row]) -> str:
+    """Return the number of chains per status, worst first: `1 failed, 2 pass`."""
+    counts = Counter(row.word for row in rows)
+    severity = {status.value: status.severity for status in Status}
+    words = sorted(counts, key=lambda word: (-severity.get(word, len(severity)), word))
+    return ", ".join(f"{counts[word]} {word}" for word in words)
+
+
+def markdown(title: str, rows: Sequence[Row], left_out: Sequence[str] = ()) -> str:
+    """Return the summary in Markdown: the counts, then a table with the worst chains first.
+
+    Args:
+        left_out: chains whose kind of file does not support the mode.
+    """
+    severity = {status.value: status.severity for status in Status}
+    worst_first = sorted(rows, key=lambda row: -severity.get(row.word, len(severity)))
+    lines = [f"## {cell(title)}", "", f"{len(rows)} chains: {counted(rows)}", ""]
+    if left_out:
+        named = ", ".join(cell(name) for name in left_out)
+        lines += [f"{len(left_out)} skipped: mode not supported by this kind of file: {named}", ""]
+    lines.append(table(_HEAD, (_cells(row) for row in worst_first)))
+    return "\n".join(lines) + "\n"
+
+
+def _cells(row: Row) -> list[str]:
+    if row.run is None:
+        return [row.chain, row.word, "", "", "", "see task `certify` of this chain"]
+    return [row.chain, row.word, ", ".join(row.accuracy), duration(_spent_s(row.run)), row.run.id, row.run.reason]
+
+
+def _spent_s(run: Run) -> float | None:
+    """Return the seconds from creation to end, including the wait for slots."""
+    return None if run.ended_at is None else run.ended_at - run.created_at

@@ -1,0 +1,64 @@
+"""Limits the number of concurrent chains of a weekly run and starts them in order, the longest first.
+
+The lease queue assigns the slots in start order. Each waiting chain costs Airflow some polls per minute, so a
+thousand chains waiting for slots at once would overload it.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+from airflow.triggers.base import BaseTrigger, TriggerEvent
+from asgiref.sync import sync_to_async
+
+from tipcflow_operators.airflow import dag_runs
+from tipcflow_operators.airflow.child_runs import CERTIFY, ahead_of
+from tipcflow_operators.countdown import Countdown
+from tipcflow_operators.triggers.dag_run import LOOK_S
+from tipcflow_operators.triggers.waits import SETTLE_S
+
+# Upper limit of the factor by which chains far behind poll less often.
+SLOWEST = 12
+
+
+class TurnTrigger(BaseTrigger):
+    """Waits until a chain may start or the deadline has passed. Fires {"late"}.
+
+    Args:
+        dag_id, run_id: the weekly DAG run.
+        index: position of the chain in the start order.
+        at_once: maximum number of concurrent chains.
+        until: deadline by the database's clock.
+    """
+
+    def __init__(self, *, dag_id: str, run_id: str, index: int, at_once: int, until: float) -> None:
+        super().__init__()
+        self.dag_id = dag_id
+        self.run_id = run_id
+        self.index = index
+        self.at_once = at_once
+        self.until = until
+
+    def serialize(self) -> tuple[str, dict[str, Any]]:
+        """Called by Airflow."""
+        names = ("dag_id", "run_id", "index", "at_once", "until")
+        return "tipcflow_operators.weekly.turn.TurnTrigger", {name: getattr(self, name) for name in names}
+
+    def ahead(self) -> int:
+        """Return how many chains must end before this one may start; a task calls it before it defers."""
+        return ahead_of(self.index, dag_runs.task_states(self.dag_id, self.run_id, CERTIFY), self.at_once)
+
+    async def run(self) -> AsyncIterator[TriggerEvent]:
+        """Poll, less often the more chains are ahead; errors of Airflow are retried."""
+        await asyncio.sleep(SETTLE_S)
+        ahead, end = 1, Countdown(self.until)
+        while not await end.over():
+            try:
+                # As Airflow's own triggers do: the supervisor channel belongs to this process's event loop.
+                ahead = await sync_to_async(self.ahead)()
+            except Exception as error:
+                self.log.warning("cannot determine the queue position: %r", error)
+            if not ahead:
+                break
+            await asyncio.sleep(LOOK_S * min(ahead, SLOWEST))
+        yield TriggerEvent({"late": bool(ahead)})

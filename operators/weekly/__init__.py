@@ -1,1 +1,0 @@
-"""The DAG `weekly`: selects chains, certifies them one after the other, writes the summary."""

@@ -1,1 +1,0 @@
-"""What the pages read: one run, its files, its events, its DAG run; nothing is written."""

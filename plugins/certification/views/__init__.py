@@ -1,1 +1,0 @@
-"""A run as rows, texts and pictures that a template prints."""

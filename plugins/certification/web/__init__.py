@@ -1,1 +1,0 @@
-"""HTML, static files, access checks and error pages."""

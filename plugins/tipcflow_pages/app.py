@@ -1,0 +1,40 @@
+"""FastAPI app that Airflow mounts; every route requires a login."""
+
+from functools import cache
+
+from fastapi import Depends, FastAPI, HTTPException
+
+from tipcflow_pages import api, pages, run_files
+from tipcflow_pages.web import assets
+from tipcflow_pages.web.access import may_read
+from tipcflow_pages.web.errors import handlers
+
+_METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"]
+
+
+@cache
+def process_app() -> FastAPI:
+    """Return the app of this process."""
+    return create_app()
+
+
+def create_app() -> FastAPI:
+    """Create the app, without the OpenAPI routes, which would be public."""
+    app = FastAPI(
+        title="Certification",
+        dependencies=[Depends(may_read)],
+        docs_url=None,
+        redoc_url=None,
+        openapi_url=None,
+        redirect_slashes=False,
+        exception_handlers=handlers(),
+    )
+    for room in (pages, run_files, api, assets):
+        app.include_router(room.router)
+    app.add_api_route("/{path:path}", _nothing_here, methods=_METHODS, include_in_schema=False)
+    return app
+
+
+def _nothing_here(path: str) -> None:
+    """Handle unknown paths behind the login as well, so that they reveal nothing without one."""
+    raise HTTPException(404, f"page {path!r} does not exist")

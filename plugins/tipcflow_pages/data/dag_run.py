@@ -1,0 +1,38 @@
+"""Finds the Airflow DAG run of a run by the run's id."""
+
+import logging
+import re
+from datetime import UTC, datetime, timedelta
+from urllib.parse import quote
+
+from sqlalchemy import select
+from sqlalchemy.exc import SQLAlchemyError
+
+from tipcflow.domain import run_id_of
+from tipcflow_operators.airflow.internals import DagRun, create_session
+
+_FORM = re.compile(r"^(\d{8}t\d{6})-.+-[0-9a-f]{8}$")
+_log = logging.getLogger(__name__)
+
+
+def dag_run_path(run_id: str) -> str:
+    """Return the UI path of a run's DAG run; '' if there is none or Airflow has deleted it.
+
+    A run's id starts with the second of the DAG run's `run_after` and ends with a hash of DAG id and DAG run id.
+    """
+    form = _FORM.match(run_id)
+    if form is None:
+        return ""
+    second = datetime.strptime(form[1], "%Y%m%dt%H%M%S").replace(tzinfo=UTC)
+    query = select(DagRun.dag_id, DagRun.run_id, DagRun.run_after)
+    query = query.where(DagRun.run_after >= second, DagRun.run_after < second + timedelta(seconds=1))
+    try:
+        with create_session() as session:
+            candidates = session.execute(query).all()
+    except SQLAlchemyError as error:
+        _log.warning("cannot look up the DAG run of %s in Airflow's database: %s", run_id, error)
+        return ""
+    for dag_id, dag_run_id, run_after in candidates:
+        if run_id_of(dag_id, dag_run_id, run_after) == run_id:
+            return f"dags/{quote(dag_id)}/runs/{quote(dag_run_id)}"
+    return ""

@@ -1,0 +1,50 @@
+"""FastAPI dependencies: settings and metrics database of this process; a run by its id."""
+
+from functools import lru_cache
+from typing import Annotated
+
+from fastapi import Depends, HTTPException
+
+from tipcflow.config.settings import Settings, settings
+from tipcflow.execute.verdict.run_data import load_run
+from tipcflow.report.run.data import RunData
+from tipcflow.store.queries.readonly import ReadonlyStore
+
+
+def current_settings() -> Settings:
+    """Return tipcflow's settings; a dependency, so that tests can override it."""
+    return settings()
+
+
+SettingsDep = Annotated[Settings, Depends(current_settings)]
+
+
+@lru_cache(maxsize=4)
+def _store(url: str) -> ReadonlyStore:
+    return ReadonlyStore.of(url)
+
+
+def usable_store(chosen: SettingsDep) -> ReadonlyStore:
+    """Return the store after checking with two small queries that it is usable.
+
+    Raises:
+        ConfigError, InfraError: it is not usable; `app` shows the error as a page.
+    """
+    store = _store(chosen.database_url)
+    store.refuse_unusable()
+    return store
+
+
+StoreDep = Annotated[ReadonlyStore, Depends(usable_store)]
+
+
+def run_data(store: ReadonlyStore, run_id: str) -> RunData:
+    """Return the run with exactly this id.
+
+    Raises:
+        HTTPException: 404, there is none.
+    """
+    run = store.runs.get_or_none(run_id)
+    if run is None:
+        raise HTTPException(404, f"no such run: {run_id}")
+    return load_run(store, run)

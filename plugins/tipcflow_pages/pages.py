@@ -1,0 +1,86 @@
+"""The pages: chains, runs, one run."""
+
+import time
+from typing import Annotated
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, HTTPException, Query, Request
+from fastapi.responses import Response
+
+from tipcflow.store.queries.pages import Listed, RunFilter
+from tipcflow.store.schema import RUN_WORDS
+from tipcflow_pages.data.data import SettingsDep, StoreDep, run_data
+from tipcflow_pages.views.neighbours import collect_context
+from tipcflow_pages.views.run_view import RunView
+from tipcflow_pages.web.render import html
+
+router = APIRouter()
+PER_PAGE = 50
+_WORDS = ("running", *(word.value for word in sorted(RUN_WORDS, key=lambda word: -word.severity)))
+Page = Annotated[int, Query(ge=1, le=100_000)]
+
+
+@router.get("/")
+def chains(
+    request: Request, store: StoreDep, suite: str = "", status: str = "", text: str = "", page: Page = 1
+) -> Response:
+    """Return all chains with the latest run and the statuses of earlier runs."""
+    wanted = RunFilter(suite=suite, status=_known(status), text=text)
+    listed = store.pages.chains(wanted, limit=PER_PAGE, offset=(page - 1) * PER_PAGE)
+    return _list(request, store, "chains.html", listed=listed, wanted=wanted, page=page, view="")
+
+
+@router.get("/runs")
+def runs(
+    request: Request,
+    store: StoreDep,
+    suite: str = "",
+    status: str = "",
+    text: str = "",
+    chain: str = "",
+    page: Page = 1,
+) -> Response:
+    """Return the runs, newest first."""
+    wanted = RunFilter(suite=suite, status=_known(status), text=text, chain=chain)
+    listed = store.pages.runs(wanted, limit=PER_PAGE, offset=(page - 1) * PER_PAGE)
+    return _list(request, store, "runs.html", listed=listed, wanted=wanted, page=page, view="runs")
+
+
+@router.get("/runs/{run_id}")
+def run(request: Request, run_id: str, store: StoreDep, chosen: SettingsDep) -> Response:
+    """Return the page of a run."""
+    data = run_data(store, run_id)
+    return html(request, "run.html", title=run_id, view=RunView(data, collect_context(data, chosen.home)))
+
+
+def _known(status: str) -> str:
+    if status and status not in _WORDS:
+        raise HTTPException(422, f"status: found {status!r}, expected one of {', '.join(_WORDS)}")
+    return status
+
+
+def _list(
+    request: Request, store: StoreDep, template: str, *, listed: Listed, wanted: RunFilter, page: int, view: str
+) -> Response:
+    pages = max(1, -(-listed.total // PER_PAGE))
+    filters = {name: value for name, value in vars(wanted).items() if value}
+
+    def link(**changes: object) -> str:
+        """Return the URL of the list with changed filters; resets to page 1 unless the page changes."""
+        chosen = {key: value for key, value in (filters | changes).items() if value}
+        return f"{view}?{urlencode(chosen)}" if chosen else view or "?"
+
+    return html(
+        request,
+        template,
+        title="Certification",
+        listed=listed,
+        wanted=wanted,
+        page=page,
+        pages=pages,
+        link=link,
+        words=_WORDS,
+        suites=store.runs.suites(),
+        now=time.time(),
+        per_page=PER_PAGE,
+    )

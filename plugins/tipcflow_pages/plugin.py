@@ -1,0 +1,34 @@
+"""Registers the page "Certification" in Airflow's navigation; found by its entry point `airflow.plugins`."""
+
+from typing import Any
+
+from airflow.plugins_manager import AirflowPlugin
+
+PREFIX = "/certification"
+
+
+class TipcflowPlugin(AirflowPlugin):
+    """Airflow loads plugins in every process, so the app is created lazily: only the api-server requests it."""
+
+    name = "tipcflow"
+    external_views = [
+        {
+            "name": "Certification",
+            "href": f"{PREFIX.removeprefix('/')}/",
+            "url_route": "certification",
+            "destination": "nav",
+            "nav_top_level": True,
+            "icon": f"{PREFIX}/assets/icon.svg",
+        }
+    ]
+
+    @property
+    def fastapi_apps(self) -> list[dict[str, Any]]:  # type: ignore[override]
+        """Return the apps and their URL prefixes; the first matching prefix is used."""
+        from tipcflow_pages.app import process_app
+        from tipcflow_pages.webhook import the_webhook
+
+        return [
+            {"name": "certification webhook", "app": the_webhook(), "url_prefix": f"{PREFIX}/webhook"},
+            {"name": "certification", "app": process_app(), "url_prefix": PREFIX},
+        ]

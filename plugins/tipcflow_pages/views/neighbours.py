@@ -1,0 +1,67 @@
+"""Data of a run outside the metrics database: files, events, DAG run."""
+
+from itertools import islice
+from pathlib import Path
+
+from tipcflow.domain import EndReason, LegKey, Status
+from tipcflow.parse import error_excerpt
+from tipcflow.report.run.data import RunData
+from tipcflow_pages.data.dag_run import dag_run_path
+from tipcflow_pages.data.files import RunFile, readable, run_files, run_folder, step_folder, tail
+from tipcflow_pages.data.live import Progress, progress
+from tipcflow_pages.views.file_groups import file_groups
+from tipcflow_pages.views.run_view import PageContext
+
+_BAD = frozenset({Status.FAILED, Status.INFRA_FAILURE})
+_ENDED_BY_US = (EndReason.STOPPED, EndReason.BARRIER_TIMEOUT)
+_EXCERPTS = 4
+
+
+def collect_context(data: RunData, home: Path) -> PageContext:
+    """Collect the run's data that is not in the database; missing data is omitted."""
+    folder = run_folder(home, data.run.id)
+    files = run_files(folder) if folder else []
+    return PageContext(
+        progress=progress(home, data.run.id) if data.run.status is None else Progress(),
+        files=file_groups(data.plan, files),
+        excerpts=tuple(_excerpts(data, folder, files)) if folder else (),
+        airflow=dag_run_path(data.run.id),
+    )
+
+
+def _excerpts(data: RunData, folder: Path, files: list[RunFile]) -> list[tuple[str, str, str, str]]:
+    """Return the last log lines of failed steps and legs: (step id, node or leg, file, lines)."""
+    logs = []
+    for step in data.facts.plan.steps:
+        bad = data.facts.step_status.get(step.id) in _BAD
+        blamed = _blamed(data, step.id)
+        own = [file for file in files if file.step == step_folder(step.id) and file.readable]
+        for leg in step.legs:
+            if data.facts.leg_status.get(LegKey(step.id, leg.id)) in _BAD:
+                own_logs = [file for file in own if file.name == f"logs/{step_folder(leg.id)}.log"]
+                logs += [(step.id, leg.id, file) for file in own_logs]
+        if bad and not step.legs:
+            logs += [(step.id, file.node, file) for file in own if _telling(file) and file.node in blamed]
+    texts = ((step, about, file.path, _excerpt(folder, file)) for step, about, file in logs)
+    return list(islice((excerpt for excerpt in texts if excerpt[3]), _EXCERPTS))  # no further log is read
+
+
+def _blamed(data: RunData, step: str) -> set[str]:
+    """Return the nodes whose own job failed; all nodes if each was only stopped because of another."""
+    last = data.last.get(step)
+    records = [record for record in last.records if not record.leg] if last else []
+    culprits = {
+        record.node
+        for record in records
+        if not record.ok and not record.victim and record.reason not in _ENDED_BY_US
+    }
+    return culprits or set(last.nodes if last else ())
+
+
+def _telling(file: RunFile) -> bool:
+    return file.name == "logs/main.log" or "workerlog." in file.name
+
+
+def _excerpt(folder: Path, file: RunFile) -> str:
+    path = readable(folder, file.path)
+    return error_excerpt(tail(path)) if path else ""

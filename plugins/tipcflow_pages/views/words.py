@@ -1,0 +1,61 @@
+"""Template filters for times, sizes and texts."""
+
+import hashlib
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from markupsafe import Markup
+
+from tipcflow.domain import Status
+from tipcflow.parse import strip_ansi
+from tipcflow.report.text.units import clock, duration, iso, milliseconds, size, utc
+
+_CUT = 4000
+
+
+def word(status: Status | str | None) -> str:
+    """Return the status word; `running` without a status."""
+    return "running" if status is None else str(status)
+
+
+def text(value: object, most: int = _CUT) -> str:
+    """Return any text without control characters, truncated to `most` characters."""
+    plain = "".join(sign if sign.isprintable() or sign in "\n\t" else " " for sign in strip_ansi(str(value)))
+    return plain if len(plain) <= most else f"{plain[:most]} … ({len(plain) - most} more characters)"
+
+
+def number(value: object) -> str:
+    """A value of a check's evidence: numbers short, anything else as text."""
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key}: {number(item)}" for key, item in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(map(number, value))
+    return text(value, 1000)
+
+
+def breakable(value: object) -> Markup:
+    """Return a long name that may wrap after each `/` and `_`."""
+    return Markup("<wbr>").join(re.findall(r"[^/_]*[/_]|[^/_]+", text(value, 300)))
+
+
+def digest(html: str) -> str:
+    """Return a short hash of a part of a page."""
+    return hashlib.sha256(html.encode("utf-8", "backslashreplace")).hexdigest()[:12]
+
+
+FILTERS: dict[str, Callable[..., Any]] = {
+    "word": word,
+    "when": utc,
+    "iso": iso,
+    "took": duration,
+    "clock": clock,
+    "ms": milliseconds,
+    "size": size,
+    "plain": text,
+    "number": number,
+    "digest": digest,
+    "breaks": breakable,
+}

@@ -1,0 +1,9 @@
+"""Which commit changed a metric or broke a chain: a search that tolerates noise.
+
+Public: `__all__`.
+"""
+
+from tipcflow.bisect.likelihood import Levels, Noise, log_failures, log_levels
+from tipcflow.bisect.search import Answer, Candidate, Search
+
+__all__ = ["Answer", "Candidate", "Levels", "Noise", "Search", "log_failures", "log_levels"]

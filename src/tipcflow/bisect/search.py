@@ -1,0 +1,128 @@
+"""The search: posterior over versions, the next version to measure, and when the answer is certain enough.
+
+Noise makes plain bisection wrong: with a shift of three standard deviations, one wrong answer of seven loses the
+commit in 40 % of the searches. Each measurement is information about where the change is, no more; the posterior
+counts it, and a version near the middle of the posterior is measured next, again if necessary (Horstein 1963:
+probabilistic bisection).
+"""
+
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+
+Measured = Mapping[int, Sequence[float]]
+# Log likelihood of each hypothesis, given the measurements of numbered versions and the number of versions.
+Likelihood = Callable[[Measured, int], list[float]]
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Versions that cannot be told apart: one, or several of which all but the last cannot be measured.
+
+    Attributes:
+        versions: indices, in order.
+        probability: that one of them brought the change.
+    """
+
+    versions: tuple[int, ...]
+    probability: float
+
+
+@dataclass(frozen=True)
+class Answer:
+    """State of a search.
+
+    Attributes:
+        candidates: most probable first.
+        certain: whether the first candidate has the required probability.
+        next: versions to measure next, at most as many as requested; empty if certain.
+    """
+
+    candidates: tuple[Candidate, ...]
+    certain: bool
+    next: tuple[int, ...]
+
+    @property
+    def best(self) -> Candidate:
+        """The most probable candidate."""
+        return self.candidates[0]
+
+
+@dataclass(frozen=True)
+class Search:
+    """A search for the version that brought a change.
+
+    Attributes:
+        versions: number of versions; the first one is good, the last one is bad.
+        likelihood: of the measurements.
+        weights: prior weight of each version, e.g. larger for commits that touch the chain's files; empty for
+            equal weights.
+        confidence: required probability of the answer.
+    """
+
+    versions: int
+    likelihood: Likelihood
+    weights: tuple[float, ...] = ()
+    confidence: float = CONFIDENCE
+
+    def __post_init__(self) -> None:
+        if self.versions < 2:
+            raise ValueError("a search needs a good and a bad version")
+        if self.weights and (len(self.weights) != self.versions or min(self.weights) <= 0):
+            raise ValueError("weights: one above 0 for each version")
+
+    def answer(self, measured: Measured, *, skipped: Collection[int] = (), count: int = 1) -> Answer:
+        """Return what the measurements tell.
+
+        Args:
+            measured: version -> its measurements; the first and the last version have at least one each.
+            skipped: versions that cannot be measured.
+            count: number of measurements that can run at the same time.
+        """
+        last = self.versions - 1
+        if not measured.get(0) or not measured.get(last):
+            raise ValueError("the first and the last version must be measured")
+        places = [version for version in range(self.versions) if version not in skipped or version in (0, last)]
+        numbered = {
+            place: measured[version] for place, version in enumerate(places) if measured.get(version) is not None
+        }
+        groups = [tuple(range(before + 1, after + 1)) for before, after in pairwise(places)]
+        logs = self.likelihood(numbered, len(places))
+        weights = self.weights or (1.0,) * self.versions
+        logs = [
+            log + math.log(math.fsum(weights[version] for version in group))
+            for log, group in zip(logs, groups, strict=True)
+        ]
+        top = max(logs)
+        masses = [math.exp(log - top) for log in logs]
+        whole = math.fsum(masses)
+        posterior = [mass / whole for mass in masses]
+        ranked = sorted(zip(posterior, groups, strict=True), key=lambda pair: (-pair[0], pair[1]))
+        certain = ranked[0][0] >= self.confidence
+        candidates = tuple(Candidate(group, probability) for probability, group in ranked)
+        if certain:
+            return Answer(candidates, certain, ())
+        done = [len(numbered.get(place, ())) for place in range(len(places))]
+        return Answer(candidates, certain, tuple(places[place] for place in _next(posterior, done, count)))
+
+
+def _next(posterior: Sequence[float], done: Sequence[int], count: int) -> Iterator[int]:
+    """Yield the places at the quantiles of the posterior.
+
+    Measuring place `p` asks whether the change is at or before `p`; the answer tells most where both are equally
+    probable. A measurement is compared with the good and the bad level: a level that was measured no more often
+    than the place is the less certain one, and its end is measured instead.
+
+    Args:
+        done: number of measurements of each place.
+    """
+    before = [0.0, *accumulate(posterior)]  # before[p]: probability that place p is bad
+    change = max(range(len(posterior)), key=lambda place: posterior[place]) + 1
+    for number in range(1, count + 1):
+        quantile = number / (count + 1)
+        place = min(range(len(done)), key=lambda p: (abs(before[p] - quantile), p))
+        levels = {0: sum(done[:change]), len(done) - 1: sum(done[change:])}
+        end = min(levels, key=lambda one: levels[one])
+        yield end if levels[end] <= done[place] else place

@@ -1,0 +1,69 @@
+"""By how much the loss of a training falls, compared with accepted runs of the same chain."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import isfinite, sqrt
+from statistics import mean, median, stdev
+
+from tipcflow.check.context import CheckContext
+
+# An honest run is further below the mean of its predecessors in less than one of 10,000 cases.
+_SPREADS = 4.0
+# The spread of few runs may be small by chance: share of the loss.
+_LEAST_SPREAD = 0.005
+# Fewer points say little about their noise.
+_FOR_NOISE = 8
+
+
+@dataclass(frozen=True)
+class UsualFall:
+    """Falls of a loss in accepted runs, as shares of the loss at the start.
+
+    `spread` is the standard deviation: the noise of the seed.
+    """
+
+    runs: int
+    mean: float
+    spread: float
+
+    def is_below(self, share: float) -> bool:
+        """Whether a fall of `share` is less than noise explains."""
+        return share < self.mean - _SPREADS * self.spread
+
+    def __str__(self) -> str:
+        return f"{self.runs} earlier runs fell by {self.mean:.2%} ± {self.spread:.2%}"
+
+
+def fall_of(curve: Sequence[float]) -> float:
+    """Return the fall between the medians of the first and last quarter, as a share; negative for a rise."""
+    quarter = max(1, len(curve) // 4)
+    first, last = median(curve[:quarter]), median(curve[-quarter:])
+    return (first - last) / abs(first) if first else 0.0
+
+
+def noise_of(curve: Sequence[float]) -> float:
+    """Return the standard deviation of `fall_of` that the differences of successive points explain."""
+    if len(curve) < _FOR_NOISE or not curve[0]:
+        return 0.0
+    steps = [abs(later - earlier) for earlier, later in pairwise(curve)]
+    # Median of absolute differences -> standard deviation of a point; then that of a difference of medians.
+    point = median(steps) / 0.9539
+    return 1.2533 * point * sqrt(2 / max(1, len(curve) // 4)) / abs(curve[0])
+
+
+def usual_fall(context: CheckContext, step: str, name: str, length: int) -> UsualFall | None:
+    """Return the falls of one loss in accepted runs with as many iterations; None for too few runs."""
+    falls, noises = [], [_LEAST_SPREAD]
+    wanted = step, "" if name == "loss" else name
+    for past in context.history[-context.policy.history :]:
+        curves = [losses for key, losses in past.losses.items() if (key.step, key.curve.metric) == wanted]
+        if curves and all(len(losses) == length for losses in curves):
+            curve = [median(values) for values in zip(*curves, strict=True)]
+            fall = fall_of(curve)
+            if isfinite(fall):  # a first loss near 0 has no fall that can be compared
+                falls.append(fall)
+                noises.append(noise_of(curve))
+    if len(falls) < max(2, context.policy.min_history):
+        return None
+    return UsualFall(len(falls), mean(falls), max(stdev(falls), *noises))

@@ -1,0 +1,4 @@
+"""`tipcflow bisect`: the commit that made a chain worse.
+
+Public: nothing.
+"""

@@ -1,0 +1,138 @@
+"""`tipcflow bisect`: search for the commit that made a chain slower, worse, or fail."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tipcflow.cli.output.output import print_json
+from tipcflow.domain import Compat, Run, Status, exit_code
+
+if TYPE_CHECKING:
+    from tipcflow.execute.bisection.commits import Commit
+    from tipcflow.execute.bisection.subject import Subject
+    from tipcflow.execute.request import RunRequest
+
+_Params = Annotated[str, typer.Argument(help="Params file: a path, or relative to the suite's root.")]
+_Metric = Annotated[
+    str, typer.Argument(help="Metric that became worse, for example batch_cost; failure for a chain that fails.")
+]
+_Good = Annotated[str, typer.Option(help="Suite ref at which the chain was good.")]
+_Bad = Annotated[str, typer.Option(help="Later suite ref at which the chain is bad.")]
+_Suite = Annotated[str, typer.Option("--suite", "-s", help="Suite: a name in configs/suites, or a YAML file.")]
+_Mode = Annotated[str, typer.Option("--mode", "-m", help="TIPC mode, for example lite_train_lite_infer.")]
+_Cluster = Annotated[
+    str, typer.Option("--cluster", "-c", help="Cluster: a name in configs/clusters, or a YAML file.")
+]
+_Step = Annotated[str, typer.Option(help="Step with the metric: its ID or the last part of it (train).")]
+_Leg = Annotated[str, typer.Option(help="Leg with the metric.")]
+_Confidence = Annotated[float, typer.Option(min=0.5, max=0.999, help="Required probability of the answer.")]
+_MostRuns = Annotated[int, typer.Option("--max-runs", min=0, help="Maximum number of new runs; 0 for no limit.")]
+_Budget = Annotated[float, typer.Option(min=0, help="Maximum duration; 0 for no limit.")]
+
+
+def bisect(
+    params: _Params,
+    metric: _Metric,
+    good: _Good,
+    bad: _Bad,
+    suite: _Suite,
+    mode: _Mode,
+    cluster: _Cluster,
+    step: _Step = "",
+    leg: _Leg = "",
+    confidence: _Confidence = 0.95,
+    max_runs: _MostRuns = 40,
+    budget_minutes: _Budget = 0.0,
+    seed: Annotated[int | None, typer.Option(help="Training seed (default 0).")] = None,
+    compat: Annotated[
+        Compat, typer.Option(help="spec: what the params file specifies; bash: what the suite's script would run.")
+    ] = Compat.SPEC,
+    policy: Annotated[str, typer.Option(help="Policy: a name in configs/policies.")] = "pr",
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON to stdout.")] = False,
+) -> None:
+    """Find the commit of a suite that made a chain worse, by as few runs as the noise permits.
+
+    Commits are measured one after the other, again if necessary, until one has the required probability. Stored
+    runs of these commits count: the same command continues a bisection that was stopped. Exit code 0: the commit
+    is found; 4: undecided.
+    """
+    from tipcflow.config.settings import settings
+    from tipcflow.domain.priority import BISECT
+    from tipcflow.execute.bisection.subject import Subject
+    from tipcflow.execute.request import RunRequest, chain_name
+    from tipcflow.execute.run.driver import owner_of_this_process
+
+    request = RunRequest(
+        params=params,
+        suite=suite,
+        mode=mode,
+        cluster=cluster,
+        config_dir=settings().config_dir,
+        seed=seed,
+        compat=compat,
+        policy=policy,
+        trigger=BISECT,
+        owner=owner_of_this_process(),
+    )
+    subject = Subject(chain_name(suite, params), mode, compat.value, metric, step, leg)
+    limits = {"most_runs": max_runs, "budget_s": budget_minutes * 60}
+    raise typer.Exit(_search(request, subject, (good, bad), confidence, limits, as_json=as_json))
+
+
+def _search(
+    request: "RunRequest",
+    subject: "Subject",
+    ends: tuple[str, str],
+    confidence: float,
+    limits: dict[str, Any],
+    *,
+    as_json: bool,
+) -> int:
+    """Check the input, search, print progress and the result; return the exit code."""
+    from tipcflow.cli.bisect.text import found_lines, measure_line, opening, result_json, value_line
+    from tipcflow.config.cluster import load_cluster
+    from tipcflow.config.settings import settings
+    from tipcflow.config.suite import load_suite
+    from tipcflow.execute.bisection.commits import commits_between
+    from tipcflow.execute.bisection.loop import Bisection
+    from tipcflow.execute.request import chain_name
+    from tipcflow.store import Store
+
+    home = settings().home
+    subject.check()
+    load_cluster(request.cluster, request.config_dir)
+    suite = load_suite(request.suite, request.config_dir)
+    subject = replace(subject, chain=chain_name(suite.name, request.params))
+    commits = commits_between(suite, *ends, cache=home / "suites")
+    with Store.open() as store:
+        execute = _Execute(request, store, home)
+        bisection = Bisection(store, subject, commits, execute, confidence, **limits)
+        typer.echo(opening(bisection), err=as_json)
+        for progress in bisection.run():
+            if execute.last is not None:
+                typer.echo(value_line(bisection, execute.last), err=as_json)
+            if progress.next is not None:
+                typer.echo(measure_line(bisection, progress), err=as_json)
+        if as_json:
+            print_json(result_json(bisection, progress))
+        else:
+            for line in found_lines(bisection, progress):
+                typer.echo(line)
+    return 0 if progress.is_certain else exit_code(Status.UNCONFIRMED)
+
+
+class _Execute:
+    """Runs the chain at a commit, with a live display; `last` is the finished run."""
+
+    def __init__(self, request: "RunRequest", store: Any, home: Path) -> None:
+        self._request, self._store, self._home = request, store, home
+        self.last: Run | None = None
+
+    def __call__(self, commit: "Commit") -> Run:
+        from tipcflow.cli.run import executed
+
+        with executed(replace(self._request, suite_ref=commit.id), self._store, self._home) as finished:
+            self.last = finished
+            return finished

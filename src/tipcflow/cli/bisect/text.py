@@ -1,0 +1,116 @@
+"""What `tipcflow bisect` prints."""
+
+from typing import TYPE_CHECKING, Any
+
+from tipcflow.execute.bisection.loop import Bisection, Progress
+from tipcflow.report.text.units import duration
+
+if TYPE_CHECKING:
+    from tipcflow.domain import Run
+
+_SHOWN = 5
+_COVERED = 0.95
+
+
+def opening(bisection: Bisection) -> str:
+    """Return the first line: what is searched where."""
+    first, last = bisection.commits[0], bisection.commits[-1]
+    subject, count = bisection.subject, len(bisection.commits) - 1
+    where = " ".join(filter(None, (subject.name, subject.step, subject.leg)))
+    return f"{subject.chain}, {where}: {count} commits after {first} up to {last}"
+
+
+def measure_line(bisection: Bisection, progress: Progress) -> str:
+    """Return the line before a run: what is measured and what is left."""
+    commit = bisection.commits[progress.next or 0]
+    number = progress.measured.count + 1
+    if progress.answer is None:
+        end = "good" if progress.next == 0 else "bad"
+        return f"run {number}: {commit} (the {end} end)"
+    left, covered = 0, 0.0
+    for candidate in progress.answer.candidates:
+        if covered >= _COVERED:
+            break
+        left, covered = left + len(candidate.versions), covered + candidate.probability
+    return f"run {number}: {commit}; {left} of {len(bisection.commits) - 1} commits left"
+
+
+def value_line(bisection: Bisection, run: "Run") -> str:
+    """Return the line after a run: its value."""
+    value = bisection.subject.measure(bisection.store, run)
+    if bisection.subject.is_failure and value is not None:
+        measured = "fails" if value else "works"
+    else:
+        measured = "nothing measured" if value is None else f"{value:.6g}"
+    status = run.status.value if run.status else "running"
+    return f"  {measured} ({run.id}, {status}{_reason(run)})"
+
+
+def _reason(run: "Run") -> str:
+    reason = " ".join(run.reason.split())
+    short = reason if len(reason) <= 120 else f"{reason[:119]}…"
+    return f": {short}" if reason and run.status and run.status.value in ("failed", "infra_failure") else ""
+
+
+def found_lines(bisection: Bisection, progress: Progress) -> list[str]:
+    """Return the result."""
+    lines = []
+    measured, answer = progress.measured, progress.answer
+    work = f"{measured.count} runs, {duration(measured.seconds)}"
+    if answer is None:
+        lines.append(f"undecided: {progress.why} ({work})")
+    elif answer.certain:
+        names = [str(bisection.commits[version]) for version in answer.best.versions]
+        several = f"one of {len(names)} commits: " if len(names) > 1 else ""
+        lines.append(f"{answer.best.probability:.0%}: {several}{', '.join(names)} ({work})")
+        lines += _levels(bisection, progress)
+    else:
+        lines.append(f"undecided: {progress.why} ({work}); most probable:")
+        for candidate in answer.candidates[:_SHOWN]:
+            names = [str(bisection.commits[version]) for version in candidate.versions]
+            lines.append(f"  {candidate.probability:.0%} {', '.join(names)}")
+    for version, why in sorted(measured.skipped.items()):
+        lines.append(f"not measurable: {bisection.commits[version]}: {why}")
+    return lines
+
+
+def _levels(bisection: Bisection, progress: Progress) -> list[str]:
+    """Return the metric before and since the change."""
+    assert progress.answer is not None
+    change = progress.answer.best.versions[-1]
+    before = [value for place, values in progress.measured.values.items() if place < change for value in values]
+    since = [value for place, values in progress.measured.values.items() if place >= change for value in values]
+    if not before or not since:
+        return []
+    low, high = sum(before) / len(before), sum(since) / len(since)
+    if bisection.subject.is_failure:
+        return [f"failures: {sum(before):g} of {len(before)} runs before, {sum(since):g} of {len(since)} since"]
+    ratio = f" ({high / low:.3f} x)" if low else ""
+    return [f"{bisection.subject.name}: {low:.6g} before, {high:.6g} since{ratio}"]
+
+
+def result_json(bisection: Bisection, progress: Progress) -> dict[str, Any]:
+    """Return the result for `--json`."""
+    commits, measured, answer = bisection.commits, progress.measured, progress.answer
+    candidates = answer.candidates if answer else ()
+    return {
+        "chain": bisection.subject.chain,
+        "metric": bisection.subject.name,
+        "good": commits[0].id,
+        "bad": commits[-1].id,
+        "certain": progress.is_certain,
+        "why": progress.why,
+        "candidates": [
+            {
+                "commits": [{"id": commits[v].id, "title": commits[v].title} for v in candidate.versions],
+                "probability": candidate.probability,
+            }
+            for candidate in candidates
+        ],
+        "measurements": [
+            {"commit": commits[place].id, "values": values} for place, values in sorted(measured.values.items())
+        ],
+        "skipped": [{"commit": commits[place].id, "why": why} for place, why in sorted(measured.skipped.items())],
+        "runs": [run.id for place in sorted(measured.runs) for run in measured.runs[place]],
+        "seconds": measured.seconds,
+    }

@@ -1,0 +1,4 @@
+"""`tipcflow dialect`: dialects and their checks.
+
+Public: nothing.
+"""

@@ -1,0 +1,4 @@
+"""`tipcflow select` and `tipcflow github …`.
+
+Public: nothing.
+"""

@@ -1,0 +1,4 @@
+"""`tipcflow init`: inspects a suite and proposes its file.
+
+Public: nothing.
+"""

@@ -1,0 +1,167 @@
+"""What a suite's files show: framework, seed, units, preparation; each value with its evidence."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tipcflow.cli.importing.suite_file import MOST_BYTES, guess_dialects, logs_of
+
+# Metrics between 0 and 1, or 0 and 100.
+_ACCURACIES = ("top1", "top5", "acc", "mIoU")
+_SCRIPT = re.compile(r"[\w./-]+\.py")
+_SEED = re.compile(r"add_argument\(\s*(?:['\"]-\w['\"]\s*,\s*)?['\"](--(?:random[-_])?seed)['\"]")
+_TORCH = re.compile(r"(?m)^\s*(?:import|from) torch\b")
+_PADDLE = re.compile(r"(?m)^\s*(?:import|from) paddle\b")
+_DOWNLOADS = re.compile(r"(?m)^\s*[^#\n]*\b(?:wget|curl)\b")
+
+
+@dataclass(frozen=True)
+class Value:
+    """One proposed value.
+
+    Attributes:
+        key: of the suite file.
+        value: as YAML would have it; None to leave the key out.
+        why: evidence, a file with its line or counts.
+        unclear: what the user has to decide; '' if nothing.
+    """
+
+    key: str
+    value: object
+    why: str
+    unclear: str = ""
+
+
+def inspect(root: Path, files: Sequence[Path]) -> list[Value]:
+    """Propose the values of a suite file.
+
+    Args:
+        root: the suite's root.
+        files: its params files of training and inference.
+
+    Raises:
+        ConfigError: no dialect can be guessed.
+    """
+    dialects = guess_dialects(root)
+    scripts = list(training_scripts(root, files))
+    return [
+        Value("dialects", [name for name, _ in dialects], ", ".join(f"{name} {why}" for name, why in dialects)),
+        _framework(root, scripts),
+        _seed(root, scripts),
+        _prepare(root),
+        *_logs(root),
+    ]
+
+
+def training_scripts(root: Path, files: Sequence[Path]) -> Iterator[Path]:
+    """Scripts of the training commands that exist below the root, most frequent first."""
+    counts: Counter[Path] = Counter()
+    for file in files:
+        for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
+            key, _, value = line.partition(":")
+            match = _SCRIPT.search(value) if key.endswith("_train") or key == "norm_train" else None
+            if match and (root / match[0]).is_file():
+                counts[root / match[0]] += 1
+    yield from (path for path, _ in counts.most_common())
+
+
+def _text(path: Path) -> str:
+    with path.open("rb") as file:
+        return file.read(MOST_BYTES).decode("utf-8", "replace")
+
+
+def _framework(root: Path, scripts: Sequence[Path]) -> Value:
+    for path in scripts:
+        text, name = _text(path), path.relative_to(root)
+        if _TORCH.search(text):
+            return Value("framework", "torch", f"{name} imports torch")
+        if _PADDLE.search(text):
+            return Value("framework", None, f"{name} imports paddle, the default")
+    return Value("framework", None, "no training script imports paddle or torch directly; paddlepaddle is assumed")
+
+
+def _seed(root: Path, scripts: Sequence[Path]) -> Value:
+    for path in scripts:
+        text = _text(path)
+        if match := _SEED.search(text):
+            line = text[: match.start()].count("\n") + 1
+            return Value("seed_argument", f"{match[1]}={{seed}}", f"{path.relative_to(root)}:{line}")
+    looked = ", ".join(str(path.relative_to(root)) for path in scripts[:3]) or "no training script was found"
+    return Value(
+        "seed_argument",
+        None,
+        f"no option --seed in {looked}",
+        "how is training seeded? Without seed_argument (for example `-o Global.seed={seed}`) losses are not "
+        "compared bit for bit",
+    )
+
+
+def _prepare(root: Path) -> Value:
+    path = root / "test_tipc" / "prepare.sh"
+    if not path.is_file():
+        return Value(
+            "prepare",
+            "",
+            "test_tipc/prepare.sh is missing",
+            "which script gets the data? None is run before training",
+        )
+    text = _text(path)
+    if match := _DOWNLOADS.search(text):
+        line = text[: match.start()].count("\n") + 1
+        return Value("downloads", "cached", f"test_tipc/prepare.sh:{line} downloads; nodes keep the files")
+    return Value("prepare", None, "test_tipc/prepare.sh, which downloads nothing")
+
+
+def _logs(root: Path) -> Iterator[Value]:
+    from tipcflow.parse.bulk.summary import summarize_log
+    from tipcflow.parse.training.formats import FORMATS
+
+    kinds: Counter[str] = Counter()
+    lines, values, largest = 0, 0, 0.0
+    logs = logs_of(root)
+    for path in logs:
+        with path.open("rb") as file:
+            account = summarize_log([file.read(MOST_BYTES)])
+        kinds.update(account.kinds)
+        lines += account.lines - account.blank
+        for key, series in account.series.items():
+            if key.metric in _ACCURACIES and series.finite:
+                values, largest = values + series.finite, max(largest, series.max)
+    known = [(form, count) for form, count in kinds.most_common() if form in FORMATS]
+    yield _format(len(logs), lines, known)
+    yield _unit(values, largest)
+
+
+def _format(logs: int, lines: int, formats: list[tuple[str, int]]) -> Value:
+    hint = "see `tipcflow parse LOG` with a training log, and docs/reference/formats.md for an own format"
+    if not logs:
+        return Value("log_format", "auto", "the suite has no logs to measure", f"is the log format known? {hint}")
+    where = f"of {lines} lines in {logs} logs" if logs > 1 else f"of {lines} lines in 1 log"
+    if not formats:
+        return Value("log_format", "auto", f"recognizes none {where}", f"the log format is not known: {hint}")
+    summary = ", ".join(f"{count} {form}" for form, count in formats)
+    if len(formats) == 1:
+        return Value("log_format", formats[0][0], f"recognizes {summary} {where}")
+    return Value("log_format", "auto", f"recognizes {summary} {where}")
+
+
+def _unit(values: int, largest: float) -> Value:
+    if not values:
+        return Value(
+            "prints",
+            None,
+            "no accuracy in the logs",
+            'are accuracies shares (`prints: {accuracy: "1"}`) or per cent (`"%"`)? Without the key values decide',
+        )
+    if largest > 1:
+        return Value("prints", {"accuracy": "%"}, f"the largest of {values} accuracies is {largest:g}")
+    if values < 2 or largest == 0:
+        return Value(
+            "prints",
+            None,
+            f"{values} accuracies, the largest is {largest:g}",
+            "are accuracies shares or per cent?",
+        )
+    return Value("prints", {"accuracy": "1"}, f"the largest of {values} accuracies is {largest:g}")

@@ -1,0 +1,4 @@
+"""`tipcflow local`, `airflow` and `status`: local nodes and an Airflow that stay until `down`.
+
+Public: nothing.
+"""

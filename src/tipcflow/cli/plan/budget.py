@@ -1,0 +1,117 @@
+"""`tipcflow plan --budget`: what fits, what is dropped and what stays unproven."""
+
+import math
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+
+from tipcflow.budget import Fit, Limits, PlannedChain, Samples, fit, planned_chain
+from tipcflow.cli.output.output import columns, echo_lines, print_json, terminal_width
+from tipcflow.cli.plan.durations import database_missing
+from tipcflow.config.repository import Budget, load_repository
+from tipcflow.config.settings import Settings
+from tipcflow.config.suite import find_config
+from tipcflow.domain import ConfigError, Plan, TipcflowError
+from tipcflow.execute.changes.fitted import predictions, repository_limits, samples_of
+
+# A limit in minutes alone does not limit nodes.
+_MANY = 10_000
+
+
+def print_budget(plan: Plan, settings: Settings, limits: Limits, *, as_json: bool) -> None:
+    """Print the predicted minutes of a chain within its limits, and what is dropped."""
+    past = past_of(plan, settings)
+    chain = planned_chain(plan, past.samples, limits)
+    result = fit([chain], limits)
+    if as_json:
+        print_json({**as_dict(chain, result, limits), "predictions": list(past.predictions)})
+        return
+    _print(chain, result, limits)
+    for prediction in past.predictions:
+        expected, actual = _minutes(float(prediction["predicted_s"])), _minutes(float(prediction["took_s"]))
+        minutes = f"predicted {expected} min, took {actual} min"
+        typer.echo(f"{prediction['run']}  {prediction['status']}  {minutes}")
+
+
+def limits_of(budget: str, config_dir: Path) -> Limits:
+    """The limits of `--budget`: minutes without a reserve, or the limits of a repository's file.
+
+    Raises:
+        ConfigError: neither a positive number nor a file of configs/repositories.
+    """
+    try:
+        minutes = float(budget)
+    except ValueError:
+        path = find_config(budget, config_dir / "repositories", what="budget")
+        return repository_limits(load_repository(path, config_dir).budget)
+    if not 0 < minutes < math.inf:
+        raise ConfigError("is not a time", key="--budget", found=budget, expected="minutes, more than 0")
+    return Limits(chain_s=60 * minutes, total_s=60 * minutes, nodes=_MANY, unknown_s=60 * Budget().unknown_minutes)
+
+
+def as_dict(chain: PlannedChain, result: Fit, limits: Limits) -> dict[str, object]:
+    """The result as JSON; times in seconds."""
+    return {
+        "chain": chain.chain,
+        "budget_s": limits.total_s,
+        "reserve_s": limits.reserve_s,
+        "full_s": chain.planned_s,
+        "predicted_s": result.total_s,
+        "node_s": sum(fitted.node_seconds for fitted in result.chains),
+        "runs": bool(result.chains),
+        "unknown": list(chain.unknown),
+        "dropped_legs": [vars(leg) for leg in result.legs],
+        "dropped_chains": [vars(dropped) for dropped in result.dropped],
+        "unproven": list(result.unproven),
+    }
+
+
+@dataclass(frozen=True)
+class Past:
+    """What the database knows about a chain.
+
+    Attributes:
+        predictions: of runs of pull requests, newest first: run, status, predicted and real seconds.
+    """
+
+    samples: Samples
+    predictions: tuple[dict[str, str | float], ...] = ()
+
+
+def past_of(plan: Plan, settings: Settings) -> Past:
+    """Durations and predictions of the plan's chain; none without a readable database."""
+    from tipcflow.store import Store
+
+    if database_missing(settings.database_url):
+        return Past(Samples({}, {}))
+    try:
+        with Store.open(settings.database_url, migrate=False) as store:
+            return Past(samples_of(store, plan), predictions(store, plan.chain))
+    except TipcflowError as error:
+        print(f"no predicted minutes: {error.message}", file=sys.stderr)  # noqa: T201
+        return Past(Samples({}, {}))
+
+
+def _print(chain: PlannedChain, result: Fit, limits: Limits) -> None:
+    rows = [
+        (step.id, str(step.nodes), _minutes(step.planned_s), str(step.estimate.runs), str(len(step.legs) or ""))
+        for step in chain.steps
+    ]
+    echo_lines(columns(("STEP", "NODES", "MINUTES", "PAST RUNS", "LEGS"), rows, width=terminal_width()))
+    limit = min(limits.chain_s, limits.total_s - limits.reserve_s)
+    reserve = f"; {limits.reserve_s / 60:g} min are kept for a confirm run" if limits.reserve_s else ""
+    typer.echo(f"\npredicted {_minutes(chain.planned_s)} min with spread, budget {limit / 60:g} min{reserve}")
+    if chain.unknown:
+        typer.echo(f"no history, {limits.unknown_s / 60:g} min assumed: {', '.join(chain.unknown)}")
+    for line in result.unproven:
+        typer.echo(f"dropped: {line}")
+    if result.legs and result.chains:
+        typer.echo(f"without these: {_minutes(result.total_s)} min")
+    if not result.unproven:
+        typer.echo("everything fits")
+
+
+def _minutes(seconds: float) -> str:
+    return f"{seconds / 60:.1f}"

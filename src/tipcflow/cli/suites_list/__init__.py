@@ -1,0 +1,4 @@
+"""`tipcflow suites`: the suites of the configuration.
+
+Public: nothing.
+"""

@@ -1,0 +1,19 @@
+"""The Airflow of `tipcflow airflow up` as the default of `tipcflow trigger`."""
+
+import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tipcflow.airflow_api import Airflow
+
+
+def local_airflow() -> "Airflow | None":
+    """The local Airflow; None if a variable names another, none runs, or only the base package is installed."""
+    if os.environ.get("TIPCFLOW_AIRFLOW_URL", "").strip():
+        return None
+    try:
+        from devcluster.keep.connect import running_airflow
+        from tipcflow.config.settings import settings
+    except ImportError:
+        return None
+    return running_airflow(settings().home)

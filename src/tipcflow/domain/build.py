@@ -1,0 +1,31 @@
+"""A framework build under test, installed into the run's own environment."""
+
+from tipcflow.domain.base import Frozen
+
+_MODULES = {"paddlepaddle": "paddle", "torch": "torch"}
+
+
+class FrameworkBuild(Frozen):
+    """A release, or a wheel.
+
+    Attributes:
+        name: distribution, normalized (`paddlepaddle-gpu`).
+        version: its version.
+        wheel: file name of the wheel; '' for a release from the node's package index.
+        sha256: hash of the wheel; '' for a release.
+    """
+
+    name: str
+    version: str
+    wheel: str = ""
+    sha256: str = ""
+
+    @property
+    def label(self) -> str:
+        """The version for users: two wheels of one version differ."""
+        return f"{self.version} (wheel {self.sha256[:12]})" if self.sha256 else self.version
+
+    @property
+    def module(self) -> str:
+        """The name by which nodes detect the framework."""
+        return next((module for name, module in _MODULES.items() if self.name.startswith(name)), self.name)

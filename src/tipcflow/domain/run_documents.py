@@ -1,0 +1,387 @@
+"""Documents of a run: small typed values that its tasks store for later tasks, checks and pages.
+
+A document is stored as JSON under its `NAME`. Documents are only ever extended by fields with defaults: rows of
+earlier versions load, and fields of later versions are ignored. Documents with types of `config` are in
+`tipcflow.config.run_documents`, the request is in `tipcflow.execute.request`.
+"""
+
+from collections.abc import Iterable
+from typing import Any, ClassVar, Generic, Self, TypeVar
+
+from pydantic import BaseModel, ConfigDict, RootModel, ValidationError
+
+from tipcflow.domain.base import Record
+from tipcflow.domain.build import FrameworkBuild
+from tipcflow.domain.check import AutologReport, LogLines, PrintedProgress, RankReport
+from tipcflow.domain.errors import InfraError
+from tipcflow.domain.expectation import Expectation
+from tipcflow.domain.keys import EvidenceKey, MetricKey
+from tipcflow.domain.masking import Masked
+from tipcflow.domain.node import Cluster
+from tipcflow.domain.run.attempt import Attempt
+from tipcflow.domain.run.failure import Failure, Suspicion
+from tipcflow.domain.status import Status
+
+T = TypeVar("T")
+
+
+class DocumentError(InfraError):
+    """A stored document is invalid."""
+
+
+class Document(BaseModel):
+    """Base of all documents.
+
+    Attributes:
+        NAME: the name that it is stored under.
+    """
+
+    NAME: ClassVar[str]
+
+    # Built at first use: most processes need few of these types.
+    model_config = ConfigDict(frozen=True, defer_build=True)
+
+    @classmethod
+    def load(cls, run: str, body: Any) -> Self:
+        """Return the document of a stored JSON value; unknown fields are ignored.
+
+        Args:
+            run: id of the run, for the error.
+
+        Raises:
+            DocumentError: the value is invalid; names run, document and field.
+        """
+        try:
+            return cls.model_validate(body, extra="ignore")
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            field = ".".join(str(part) for part in first["loc"]) or "the document"
+            value = repr(first["input"])[:120]
+            message = f"run {run}: document {cls.NAME!r} is invalid: {field}: {first['msg']}; found {value}"
+            raise DocumentError(message) from error
+
+    def body(self) -> Any:
+        """Return the JSON value to store; nan and inf stay floats."""
+        return self.model_dump(mode="json")
+
+
+class Fields(Document):
+    """A document that is a JSON object with fixed fields."""
+
+    schema_version: int = 1
+
+
+class Root(Document, RootModel[T], Generic[T]):
+    """A document that is one value; `root` is the value."""
+
+
+class LeaseDocument(Fields):
+    """The run's lease: its fence, and when it was acquired by the database's clock."""
+
+    NAME: ClassVar[str] = "lease"
+    fence: int = 0
+    at: float = 0.0
+
+
+class AirflowDocument(Fields):
+    """The DAG run that executes the run."""
+
+    NAME: ClassVar[str] = "airflow"
+    dag_id: str
+    run_id: str
+
+
+class ClusterDocument(Root[Cluster]):
+    """The cluster as of the resolution of the run."""
+
+    NAME: ClassVar[str] = "cluster"
+
+
+class BuildDocument(Root[FrameworkBuild]):
+    """The framework build that the run installs."""
+
+    NAME: ClassVar[str] = "build"
+
+
+class SourceDocument(Fields):
+    """The suite's snapshot, and hashes of both versions of the params file.
+
+    Attributes:
+        sha256: hash of the snapshot.
+        mark: name of the run's mark beside the snapshot; '' in runs of older versions.
+        params_sha256: of the executed params file.
+        catalog_sha256: of the catalog's params file, '' without one.
+    """
+
+    NAME: ClassVar[str] = "source"
+    commit: str = ""
+    sha256: str
+    mark: str = ""
+    params_file: str = ""
+    params_text: str = ""
+    params_sha256: str = ""
+    catalog_sha256: str = ""
+
+
+class MergeBaseDocument(Fields):
+    """The merge base of a tested change. A run with this document joins no other history.
+
+    Attributes:
+        commit: the merge base.
+        commits: commits whose runs are the change's history.
+    """
+
+    NAME: ClassVar[str] = "base"
+    commit: str
+    commits: tuple[str, ...] = ()
+
+
+class IncomparableDocument(Fields):
+    """A run with this document is not compared and joins no history; `why` is the reason."""
+
+    NAME: ClassVar[str] = "incomparable"
+    why: str = ""
+
+
+class ExpectedDocument(Root[tuple[Expectation, ...]]):
+    """The evidence that the run must produce."""
+
+    NAME: ClassVar[str] = "expected"
+
+
+class HangDocument(Root[float]):
+    """Seconds of silence after which a training counts as hung: every task creates the same job."""
+
+    NAME: ClassVar[str] = "hang_s"
+
+
+class WaitsDocument(Root[dict[str, float]]):
+    """'step generation' -> end of the wait for its slots, by the database's clock."""
+
+    NAME: ClassVar[str] = "waits"
+    root: dict[str, float] = {}
+
+
+class FailuresDocument(Root[dict[str, Failure]]):
+    """Failures of the run's attempts, those of steps that were not started (attempt 0), and the one that ended the
+    run before its first step."""
+
+    NAME: ClassVar[str] = "failures"
+    root: dict[str, Failure] = {}
+
+    BEFORE: ClassVar[str] = "before"
+
+    @classmethod
+    def key(cls, step: str, attempt: int) -> str:
+        """Return the key of an attempt's failure."""
+        return f"{step}~{attempt}"
+
+    @property
+    def before(self) -> Failure | None:
+        """The failure that ended the run before its first step; None if there is none."""
+        return self.root.get(self.BEFORE)
+
+    def of(self, attempts: Iterable[Attempt]) -> dict[tuple[str, int], Failure]:
+        """Return (step, attempt) -> failure, for failed attempts; attempt 0 for steps without any attempt."""
+        keys = {(attempt.step, attempt.attempt): self.key(attempt.step, attempt.attempt) for attempt in attempts}
+        tried, suffix = {step for step, _ in keys}, self.key("", 0)
+        unstarted = [key.removesuffix(suffix) for key in self.root if key.endswith(suffix)]
+        keys |= {(step, 0): self.key(step, 0) for step in unstarted if step not in tried}
+        return {at: self.root[key] for at, key in keys.items() if key in self.root}
+
+
+class SuspicionsDocument(Root[dict[str, tuple[Suspicion, ...]]]):
+    """Step -> failures in its log although it ended with 0."""
+
+    NAME: ClassVar[str] = "suspicions"
+    root: dict[str, tuple[Suspicion, ...]] = {}
+
+
+class PredictionsDocument(Root[dict[str, dict[str, tuple[float, ...]]]]):
+    """Step, or step + '/' + leg -> image -> class scores."""
+
+    NAME: ClassVar[str] = "predictions"
+    root: dict[str, dict[str, tuple[float, ...]]] = {}
+
+
+class AutologDocument(Root[dict[str, dict[str, str]]]):
+    """Step + '/' + leg -> AutoLog fields as printed."""
+
+    NAME: ClassVar[str] = "autolog"
+    root: dict[str, dict[str, str]] = {}
+
+
+class ReportsDocument(Root[dict[str, AutologReport]]):
+    """Step + '/' + leg -> its last AutoLog report."""
+
+    NAME: ClassVar[str] = "reports"
+    root: dict[str, AutologReport] = {}
+
+
+class EngineDocument(Root[dict[str, dict[str, str]]]):
+    """Step + '/' + leg -> the effective settings reported by the inference process."""
+
+    NAME: ClassVar[str] = "engine"
+    root: dict[str, dict[str, str]] = {}
+
+
+class ReportersDocument(Root[dict[str, str]]):
+    """Step + '/' + leg -> the AutoLog that wrote its report."""
+
+    NAME: ClassVar[str] = "reporters"
+    root: dict[str, str] = {}
+
+
+class ReporterDocument(Root[str]):
+    """The AutoLog of the whole run, as stored until 2026-11-22."""
+
+    NAME: ClassVar[str] = "reporter"
+
+
+class LinesDocument(Root[dict[str, LogLines]]):
+    """Step -> number of recognized lines of its training logs."""
+
+    NAME: ClassVar[str] = "lines"
+    root: dict[str, LogLines] = {}
+
+
+class ProgressDocument(Root[dict[str, tuple[PrintedProgress, ...]]]):
+    """Step -> the last printed progress of its ranks."""
+
+    NAME: ClassVar[str] = "progress"
+    root: dict[str, tuple[PrintedProgress, ...]] = {}
+
+
+class RanksDocument(Root[dict[str, tuple[RankReport, ...]]]):
+    """Step -> reports of its training processes."""
+
+    NAME: ClassVar[str] = "ranks"
+    root: dict[str, tuple[RankReport, ...]] = {}
+
+
+class CutDocument(Root[dict[str, tuple[str, ...]]]):
+    """Step -> the unread part of its files, in words."""
+
+    NAME: ClassVar[str] = "cut"
+    root: dict[str, tuple[str, ...]] = {}
+
+
+class LateLogs(Record):
+    """The logs of a lost member, fetched after the end of the run.
+
+    Attributes:
+        done: whether no sweep requests them again.
+        tries: how often they were requested.
+        samples: number of metric values that were stored.
+    """
+
+    done: bool
+    tries: int = 1
+    samples: int = 0
+    message: Masked = ""
+
+
+class LateLogsDocument(Root[dict[str, LateLogs]]):
+    """Lost members of the run whose logs were fetched late, or are no longer available."""
+
+    NAME: ClassVar[str] = "late_logs"
+    root: dict[str, LateLogs] = {}
+
+    @classmethod
+    def key(cls, step: str, attempt: int, node: str) -> str:
+        """Return the key of a member."""
+        return f"{step}~{attempt}/{node}"
+
+
+class NumbersDocument(Fields):
+    """Cached metric values of an ended run (`numbers_of`).
+
+    Attributes:
+        rule: version of the rule that computed them.
+        samples: number of samples that they were computed from.
+    """
+
+    NAME: ClassVar[str] = "numbers"
+    rule: int = 0
+    samples: int = 0
+    numbers: dict[MetricKey, float] = {}
+
+
+class FoundDocument(Root[tuple[EvidenceKey, ...]]):
+    """The evidence that the run produced; later runs must produce it as well."""
+
+    NAME: ClassVar[str] = "found"
+    root: tuple[EvidenceKey, ...] = ()
+
+
+class JsonDocument(Root[Any]):
+    """A section of the certificate, whose canonical form is hashed: its JSON value is stored unchanged."""
+
+    def body(self) -> Any:
+        """Return the JSON value to store."""
+        return self.root
+
+
+class EvidenceDocument(JsonDocument):
+    """Expected evidence compared with the found evidence (`evidence_section`)."""
+
+    NAME: ClassVar[str] = "evidence"
+
+
+class GateDocument(JsonDocument):
+    """Limits of the change-point detector (`gate_section`)."""
+
+    NAME: ClassVar[str] = "gate"
+
+
+class CertificateDocument(JsonDocument):
+    """The certificate as the run wrote it."""
+
+    NAME: ClassVar[str] = "certificate"
+
+
+class WhyDocument(Fields):
+    """The verdict's line and its parts, so that the line is never parsed."""
+
+    NAME: ClassVar[str] = "why"
+    line: str
+    parts: tuple[str, ...] = ()
+
+
+class JudgementDocument(Fields):
+    """The judge's result, until the verdict stores it as the run's status."""
+
+    NAME: ClassVar[str] = "judgement"
+    status: Status
+    reason: str = ""
+
+
+class LeftoversDocument(Root[tuple[str, ...]]):
+    """What was left of the run on its nodes, in words."""
+
+    NAME: ClassVar[str] = "leftovers"
+    root: tuple[str, ...] = ()
+
+
+class ConfirmationDocument(Fields):
+    """The judge's request for a confirm run.
+
+    Attributes:
+        run: id of the confirm run.
+        keys: suspected parts: step id, or step id + '/' + leg id.
+        until: deadline of the confirmation, by the database's clock.
+        refused: why the confirmation was cancelled, '' if it was not.
+        dag_run_id, run_after: id and time (ISO 8601) of its run of the DAG `confirm`; '' for a run of the CLI.
+        mode: mode of the confirm run.
+        alone: whether `keys` are evaluations that are repeated without a training.
+    """
+
+    NAME: ClassVar[str] = "confirmation"
+    run: str
+    keys: tuple[str, ...]
+    until: float
+    refused: str = ""
+    dag_run_id: str = ""
+    run_after: str = ""
+    mode: str = ""
+    alone: bool = False

@@ -1,0 +1,253 @@
+"""The loop of a bisection: measure, update the posterior, choose the next commit.
+
+A bisection has no state of its own: its measurements are stored runs. Whatever stops it, the same command goes on
+where it was, and runs that CI has stored for these commits count as well.
+"""
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from statistics import fmean, median, stdev
+from typing import TYPE_CHECKING
+
+from tipcflow.bisect import Answer, Noise, Search, log_failures, log_levels
+from tipcflow.domain import ConfigError, InfraError, Run, Status
+from tipcflow.domain.priority import BISECT
+from tipcflow.execute.bisection.commits import Commit
+from tipcflow.execute.bisection.subject import Subject, earlier_values, stored_runs
+
+if TYPE_CHECKING:
+    from tipcflow.store import Store
+
+# Measurements of each end before the search, and at most until the ends differ.
+_ENDS, _MOST_ENDS = 2, 4
+# Runs of the bad end of a failure: do all fail? And at most until one fails.
+_FAILING, _MOST_FAILING = 3, 6
+# The ends must differ by this many standard errors.
+_DIFFERENT = 3.0
+_INFRA_TRIES = 2
+# Fewer earlier runs tell nothing about the noise.
+_LEAST_NOISE = 5
+
+
+@dataclass
+class Measured:
+    """What is known: index of a commit -> values and runs.
+
+    Attributes:
+        skipped: index -> why the commit cannot be measured.
+        noise_values: the metric in other accepted runs.
+    """
+
+    values: dict[int, list[float]] = field(default_factory=dict)
+    runs: dict[int, list[Run]] = field(default_factory=dict)
+    skipped: dict[int, str] = field(default_factory=dict)
+    noise_values: list[float] = field(default_factory=list)
+
+    @property
+    def count(self) -> int:
+        """Number of runs."""
+        return sum(map(len, self.runs.values()))
+
+    @property
+    def seconds(self) -> float:
+        """Duration of all runs together."""
+        runs = [run for several in self.runs.values() for run in several]
+        return sum(run.ended_at - run.created_at for run in runs if run.ended_at)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """State after a measurement.
+
+    Attributes:
+        answer: None until both ends are known.
+        next: index of the commit that is measured next; None at the end.
+        why: why the bisection ended without an answer; '' otherwise.
+    """
+
+    measured: Measured
+    answer: Answer | None
+    next: int | None
+    why: str = ""
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether the commit is found."""
+        return self.answer is not None and self.answer.certain
+
+
+@dataclass(frozen=True)
+class Bisection:
+    """A search for the commit that changed a subject.
+
+    Attributes:
+        commits: the good one, all later ones, and the bad one last.
+        execute: runs the chain at a commit, to its end.
+        most_runs, budget_s: limits of new runs; 0 for none.
+    """
+
+    store: "Store"
+    subject: Subject
+    commits: tuple[Commit, ...]
+    execute: Callable[[Commit], Run]
+    confidence: float
+    most_runs: int = 40
+    budget_s: float = 0.0
+
+    def run(self) -> Iterator[Progress]:
+        """Yield the progress before each run, and the result last.
+
+        Raises:
+            ConfigError: an end cannot be measured, or the ends do not differ in the expected direction.
+            InfraError: runs of a commit did not end for reasons of the cluster.
+        """
+        began, done, broken = time.monotonic(), 0, 0
+        refused: dict[int, str] = {}
+        while True:
+            measured = self.known()
+            measured.skipped |= refused
+            progress = self._look(measured)
+            if progress.next is None:
+                yield progress
+                return
+            spent = time.monotonic() - began
+            stopped = self._stopped(done, spent)
+            if stopped:
+                yield Progress(measured, progress.answer, None, stopped)
+                return
+            yield progress
+            run = self.execute(self.commits[progress.next])
+            done += 1
+            if run.status is Status.CANCELLED:
+                yield Progress(self.known(), progress.answer, None, f"run {run.id} was cancelled")
+                return
+            if run.status is Status.CONFIG_ERROR:  # of this commit's files: no plan, so the run has no commit
+                refused[progress.next] = f"{run.status.value}: {run.reason}"
+            broken = broken + 1 if run.status is Status.INFRA_FAILURE else 0
+            if broken >= _INFRA_TRIES:
+                raise InfraError(
+                    f"{broken} runs in a row are infra_failure; the last one, {run.id}: {run.reason}",
+                    hint="the same command continues the bisection with the runs that are stored",
+                )
+
+    def known(self) -> Measured:
+        """Return what stored runs tell about the commits."""
+        index = {commit.id: number for number, commit in enumerate(self.commits)}
+        measured = Measured()
+        for run in stored_runs(self.store, self.subject, index):
+            if run.status in (None, Status.INFRA_FAILURE, Status.CANCELLED):
+                continue
+            place, value = index[run.suite_commit], self.subject.measure(self.store, run)
+            if value is not None:
+                measured.values.setdefault(place, []).append(value)
+                measured.runs.setdefault(place, []).append(run)
+            elif run.trigger == BISECT:
+                measured.runs.setdefault(place, []).append(run)
+                measured.skipped[place] = f"{run.status.value}: {run.reason}" if run.status else ""
+        for place in measured.values.keys() & measured.skipped.keys():
+            del measured.skipped[place]
+        mine = {run.id: run for several in measured.runs.values() for run in several}
+        measured.noise_values = earlier_values(self.store, self.subject, mine)
+        return measured
+
+    def _stopped(self, done: int, spent_s: float) -> str:
+        if self.most_runs and done >= self.most_runs:
+            return f"the limit of {self.most_runs} runs is reached"
+        if self.budget_s and spent_s >= self.budget_s:
+            return f"the budget of {self.budget_s / 60:g} min is used up"
+        return ""
+
+    def _look(self, measured: Measured) -> Progress:
+        last = len(self.commits) - 1
+        for place in sorted({0, last} & measured.skipped.keys()):
+            if place in measured.runs:
+                raise self.subject.unknown(self.store, measured.runs[place][-1])
+            key = "--bad" if place else "--good"
+            raise ConfigError(
+                "cannot be measured", key=key, found=str(self.commits[place]), hint=measured.skipped[place]
+            )
+        end = self._end_to_measure(measured)
+        if end is not None:
+            return Progress(measured, None, end)
+        if last == 1:
+            search = Search(2, lambda _, places: [0.0], confidence=self.confidence)
+            return Progress(measured, search.answer(measured.values), None)
+        values, noise = self._scaled(measured)
+        likelihood = log_failures if self.subject.is_failure else lambda m, n: log_levels(m, n, noise)
+        search = Search(len(self.commits), likelihood, confidence=self.confidence)
+        answer = search.answer(values, skipped=measured.skipped)
+        return Progress(measured, answer, answer.next[0] if answer.next else None)
+
+    def _end_to_measure(self, measured: Measured) -> int | None:
+        """Return the end to be measured next; None if both ends are known and differ.
+
+        Raises:
+            ConfigError: the good end is as bad as the bad one.
+        """
+        last = len(self.commits) - 1
+        good, bad = (measured.values.get(end, []) for end in (0, last))
+        if self.subject.is_failure:
+            return self._failing_end(good, bad)
+        for end, values in ((last, bad), (0, good)):
+            if len(values) < _ENDS:
+                return end
+        scaled, noise = self._scaled(measured)
+        low, high = scaled[0], scaled[last]
+        worse = fmean(high) - fmean(low) if self.subject.better == "lower" else fmean(low) - fmean(high)
+        spread = _pooled(low, high, noise)
+        error = spread * math.sqrt(1 / len(low) + 1 / len(high))
+        if worse > 0 and worse >= _DIFFERENT * error:
+            return None
+        fewest = min((0, last), key=lambda end: len(measured.values[end]))
+        if len(measured.values[fewest]) < _MOST_ENDS:
+            return fewest
+        raise ConfigError(
+            f"{self.subject.name} of the two ends does not differ: {_amount(good)} at {self.commits[0].short}, "
+            f"{_amount(bad)} at {self.commits[-1].short}",
+            key="--good, --bad",
+            found=f"{len(good)} and {len(bad)} runs",
+            expected="a worse value at --bad",
+            hint="`tipcflow history` shows the metric's runs; the change may depend on nodes or on the framework",
+        )
+
+    def _failing_end(self, good: list[float], bad: list[float]) -> int | None:
+        if any(good):
+            raise ConfigError(
+                "the chain fails at this commit, too", key="--good", found=str(self.commits[0]), expected="a pass"
+            )
+        if not any(bad) and len(bad) >= _MOST_FAILING:
+            raise ConfigError(
+                f"the chain did not fail in {len(bad)} runs", key="--bad", found=str(self.commits[-1])
+            )
+        if not any(bad) or len(bad) < _FAILING:
+            return len(self.commits) - 1
+        return None if len(good) >= _ENDS else 0
+
+    def _scaled(self, measured: Measured) -> tuple[Mapping[int, list[float]], Noise]:
+        """Return the values and their noise; logarithms for positive metrics, whose noise is relative."""
+        values = measured.values
+        every = [value for several in values.values() for value in several] + measured.noise_values
+        if not self.subject.is_failure and min(every) > 0:
+            scaled = {place: [math.log(value) for value in several] for place, several in values.items()}
+            earlier = [math.log(value) for value in measured.noise_values]
+        else:
+            scaled, earlier = values, measured.noise_values
+        if len(earlier) < _LEAST_NOISE:
+            return scaled, Noise()
+        # Of differences between successive runs: an earlier change of the level is not noise.
+        steps = [abs(after - before) for before, after in pairwise(earlier)]
+        return scaled, Noise(sd=median(steps) / 0.9539, runs=len(earlier))
+
+
+def _pooled(low: list[float], high: list[float], noise: Noise) -> float:
+    """Return the standard deviation of a run, from both ends and earlier runs."""
+    squares = sum(stdev(values) ** 2 * (len(values) - 1) for values in (low, high))
+    degrees = len(low) + len(high) - 2
+    return math.sqrt((squares + noise.degrees * noise.sd**2) / (degrees + noise.degrees))
+
+
+def _amount(values: list[float]) -> str:
+    return f"{median(values):.6g}" if values else "nothing"

@@ -1,0 +1,144 @@
+"""What a bisection measures: a metric of a chain, or whether the chain fails."""
+
+import math
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tipcflow.domain import ConfigError, MetricKey, Run, Status
+from tipcflow.domain.numbers.metrics import metric
+from tipcflow.domain.priority import BISECT
+from tipcflow.domain.run_documents import IncomparableDocument
+
+if TYPE_CHECKING:
+    from tipcflow.store import Store
+
+# The subject of a bisection of a failure, in the place of a metric's name.
+FAILURE = "failure"
+_WORKS = frozenset({Status.PASS, Status.IMPROVEMENT, Status.REGRESSION, Status.UNCONFIRMED})
+# Stored runs of the chain that are considered.
+_STORED = 2000
+_LISTED = 12
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The measured quantity.
+
+    Attributes:
+        chain, mode, compat: of the runs.
+        name: a metric's name, or `failure`.
+        step, leg: id of a step (or its last part) and of a leg, '' for any: needed if several have the metric.
+    """
+
+    chain: str
+    mode: str
+    compat: str
+    name: str
+    step: str = ""
+    leg: str = ""
+
+    @property
+    def is_failure(self) -> bool:
+        """Whether runs are measured by their status."""
+        return self.name == FAILURE
+
+    @property
+    def better(self) -> str:
+        """`lower` or `higher`."""
+        return "lower" if self.is_failure else metric(self.name.partition(".")[0]).better
+
+    def check(self) -> None:
+        """Check the name before anything runs.
+
+        Raises:
+            ConfigError: neither direction of the metric is better.
+        """
+        if self.better == "none":
+            raise ConfigError(
+                "neither a lower nor a higher value of this metric is better",
+                key="METRIC",
+                found=self.name,
+                expected=f"{FAILURE}, or a metric with a direction, such as batch_cost, ips or loss",
+            )
+
+    def measure(self, store: "Store", run: Run) -> float | None:
+        """Return the value of an ended run, 1 or 0 for a failure; None if the run measured nothing.
+
+        Raises:
+            ConfigError: several steps or legs have the metric.
+        """
+        if self.is_failure:
+            return 1.0 if run.status is Status.FAILED else 0.0 if run.status in _WORKS else None
+        numbers = store.history.past_run(run.id).medians
+        keys = [key for key in numbers if self._matches(key)]
+        if len(keys) > 1:
+            raise ConfigError(
+                f"{len(keys)} steps or legs have this metric",
+                key="METRIC",
+                found=self.name,
+                expected="--step and --leg that name one of " + _listed(f"{key.step} {key.leg}" for key in keys),
+            )
+        value = numbers[keys[0]] if keys else math.nan
+        return value if math.isfinite(value) else None
+
+    def _matches(self, key: MetricKey) -> bool:
+        same_step = not self.step or key.step == self.step or key.step.rpartition("/")[2] == self.step
+        return key.metric == self.name and same_step and self.leg in ("", key.leg)
+
+    def unknown(self, store: "Store", run: Run) -> ConfigError:
+        """Return the error for a run without the metric; names those that the run has."""
+        names = sorted({key.metric for key in store.history.past_run(run.id).medians})
+        return ConfigError(
+            f"run {run.id} ({run.status.value if run.status else 'running'}) did not measure it",
+            key="METRIC",
+            found=" ".join(filter(None, (self.name, self.step, self.leg))),
+            expected=f"{FAILURE}, or one of {_listed(names)}" if names else "a run that measures something",
+            hint="" if names else run.reason,
+        )
+
+
+def _listed(names: Iterable[str]) -> str:
+    several = list(names)
+    more = f" and {len(several) - _LISTED} more" if len(several) > _LISTED else ""
+    return ", ".join(str(name).strip() for name in several[:_LISTED]) + more
+
+
+def stored_runs(store: "Store", subject: Subject, commits: Collection[str]) -> list[Run]:
+    """Return the ended runs of the chain at these commits that may count, oldest first.
+
+    They are of the environment class of the newest run of a bisection, or else of the newest run: numbers of other
+    hardware are not comparable.
+    """
+    ended = [
+        run
+        for run in store.runs.newest(chain=subject.chain, limit=_STORED)
+        if run.suite_commit in commits
+        and run.status is not None
+        and (run.mode, run.compat) == (subject.mode, subject.compat)
+        and run.trigger != "confirm"
+        and not _is_diagnosis(store, run)
+    ]
+    known = [run for run in ended if run.environment]
+    own = next((run for run in known if run.trigger == BISECT), known[0] if known else None)
+    # A run that ended before its nodes were inspected has no class.
+    classes = {"", own.environment} if own else {""}
+    return [run for run in reversed(ended) if run.environment in classes]
+
+
+def _is_diagnosis(store: "Store", run: Run) -> bool:
+    kept = store.documents.get(run.id, IncomparableDocument)
+    return kept is not None and run.trigger != BISECT
+
+
+def earlier_values(store: "Store", subject: Subject, runs: Mapping[str, Run], *, limit: int = 20) -> list[float]:
+    """Return the metric in accepted runs of the chain that are not part of the bisection, for its noise."""
+    sample = next((run for run in reversed(list(runs.values())) if run.environment), None)
+    if subject.is_failure or sample is None:
+        return []
+    ids = store.history.accepted(
+        subject.chain, subject.mode, sample.environment, compat=subject.compat, limit=limit + len(runs)
+    )
+    others = [store.runs.get(run) for run in ids if run not in runs][:limit]
+    values = [subject.measure(store, run) for run in others]
+    return [value for value in reversed(values) if value is not None]

@@ -1,0 +1,155 @@
+"""The wheel of a framework build: fetched and checked on the controller, kept by its hash for the run's tasks."""
+
+import hashlib
+import os
+import re
+import shutil
+import time
+import uuid
+import zipfile
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from tipcflow.domain import ConfigError, InfraError
+from tipcflow.domain.build import FrameworkBuild
+from tipcflow.domain.numbers.limits import limit
+
+KEY = "--framework-wheel"
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_NAME = re.compile(r"[A-Za-z0-9._+!-]+\.whl")
+_URLS = ("http://", "https://")
+_CONNECT_S = 30.0
+# A wheel with CUDA has up to 1 GB.
+_FETCH_S = 1200.0
+_EXPECTED = "name-version-python-abi-platform.whl"
+
+
+def check_source(source: str, sha256: str, *, only_names: bool) -> None:
+    """Check the words of a request; nothing is read.
+
+    Args:
+        only_names: whether a path is refused: the request comes from another machine or another user.
+
+    Raises:
+        ConfigError: a hash without a wheel, a URL without a hash, an invalid hash, or a path.
+    """
+    if not source:
+        if sha256:
+            raise ConfigError("has no effect without a wheel", key="--sha256", found=sha256, expected=KEY)
+        return
+    is_url = source.startswith(_URLS)
+    if not sha256 and (is_url or only_names):
+        raise ConfigError("the wheel needs a hash", key="--sha256", found="none", expected="64 hexadecimal digits")
+    if sha256 and not _SHA256.fullmatch(sha256):
+        raise ConfigError("is not a hash", key="--sha256", found=sha256, expected="64 hexadecimal digits")
+    if only_names and not is_url and not _NAME.fullmatch(source):
+        raise ConfigError(
+            "is not on the machine of Airflow",
+            key=KEY,
+            found=source,
+            expected="an https address, or the name of a file in its TIPCFLOW_HOME/wheels",
+        )
+
+
+def fetch_wheel(source: str, sha256: str, *, home: Path, only_names: bool = False) -> FrameworkBuild:
+    """Return the build of a wheel, which is then below `home`.
+
+    Args:
+        source: an http or https address, or a path; with `only_names` the name of a file in `<home>/wheels`.
+
+    Raises:
+        ConfigError: no such file, not a wheel, or it has another hash.
+        InfraError: the server cannot be reached, or refuses.
+    """
+    check_source(source, sha256, only_names=only_names)
+    folder = home / "wheels"
+    folder.mkdir(parents=True, exist_ok=True)
+    if not source.startswith(_URLS):
+        path = folder / source if only_names else Path(source)
+        build = _build(path.name, source, "")
+        if not path.is_file():
+            raise ConfigError("no such file", key=KEY, found=str(path), expected="a wheel")
+        return _checked(path, build, source, sha256, folder)
+    name = unquote(urlsplit(source).path.rpartition("/")[2])
+    build = _build(name, source, sha256)
+    if (kept := _place(home, build)).is_file():
+        os.utime(kept)
+        return build
+    aside = folder / f".{uuid.uuid4().hex}"
+    try:
+        _download(source, aside)
+        return _checked(aside, build, source, sha256, folder)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def kept_wheel(home: Path, build: FrameworkBuild) -> Path:
+    """Return the file of a wheel that `fetch_wheel` kept.
+
+    Raises:
+        InfraError: not found: TIPCFLOW_HOME is not shared by all workers, or was cleaned too early.
+    """
+    path = _place(home, build)
+    if not path.is_file():
+        raise InfraError(
+            f"the wheel {build.wheel} is not on this machine",
+            hint="all workers must share one TIPCFLOW_HOME; if it was removed, clear the run from its first task",
+        )
+    return path
+
+
+def _place(home: Path, build: FrameworkBuild) -> Path:
+    return home / "wheels" / build.sha256 / build.wheel
+
+
+def _build(file: str, source: str, sha256: str) -> FrameworkBuild:
+    """The build by the wheel's file name, which pip checks against its content."""
+    # The base package, which checks requests with `check_source`, does not require `packaging`.
+    from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+
+    try:
+        name, version, _, _ = parse_wheel_filename(file)
+    except InvalidWheelFilename as error:
+        raise ConfigError("is not a wheel", key=KEY, found=source, expected=_EXPECTED) from error
+    return FrameworkBuild(name=canonicalize_name(name), version=str(version), wheel=file, sha256=sha256)
+
+
+def _checked(path: Path, build: FrameworkBuild, source: str, sha256: str, folder: Path) -> FrameworkBuild:
+    with path.open("rb") as handle:
+        digest = hashlib.file_digest(handle, "sha256").hexdigest()
+    if sha256 and digest != sha256:
+        raise ConfigError(f"{source} has another hash", key="--sha256", found=digest, expected=sha256)
+    if not zipfile.is_zipfile(path):
+        raise ConfigError("is not a wheel: no zip archive", key=KEY, found=source, expected=_EXPECTED)
+    with zipfile.ZipFile(path) as archive:
+        if not any(name.endswith(".dist-info/METADATA") for name in archive.namelist()):
+            raise ConfigError("is not a wheel: it has no METADATA", key=KEY, found=source, expected=_EXPECTED)
+    made = build.model_copy(update={"sha256": digest})
+    target = _place(folder.parent, made)
+    if not target.is_file():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        aside = target.with_name(f".{uuid.uuid4().hex}")
+        shutil.copyfile(path, aside)
+        aside.replace(target)
+    os.utime(target)
+    return made
+
+
+def _download(url: str, path: Path) -> None:
+    import httpx  # takes longer than most tasks without a wheel
+
+    host = urlsplit(url).hostname or "the server"
+    try:
+        with httpx.stream("GET", url, timeout=_CONNECT_S, follow_redirects=True) as answer:
+            if answer.status_code != 200:
+                raise ConfigError(
+                    "cannot be fetched", key=KEY, found=f"{host}: {answer.status_code}", expected="200"
+                )
+            with path.open("wb") as handle:
+                until = time.monotonic() + _FETCH_S
+                for block in answer.iter_bytes(1 << 20):
+                    handle.write(block)
+                    if time.monotonic() > until:
+                        raise InfraError(f"the wheel was not fetched from {host} within {limit(_FETCH_S)}")
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise InfraError(f"the wheel cannot be fetched from {host}: {error}") from error

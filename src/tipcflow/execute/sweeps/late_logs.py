@@ -1,0 +1,150 @@
+"""Logs of nodes that were lost during a run and respond after its end are fetched once."""
+
+import contextlib
+import time
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from tipcflow.domain import InfraError, Node, TipcflowError
+from tipcflow.domain.run_documents import ClusterDocument, LateLogs, LateLogsDocument
+from tipcflow.execute.node.health import runs_there
+from tipcflow.execute.node.session import NodeSession
+from tipcflow.execute.run.context import TaskContext
+from tipcflow.execute.sweeps.maintenance import OTHER_FOLDER_S, Upkeep, place_of
+from tipcflow.execute.verdict.judge import write_certificate
+from tipcflow.remote import housekeeping
+from tipcflow.store.run.members import LostMember
+
+AT_ONCE = 8
+# The rest is left to the next sweep.
+RUNS = 50
+NODE_S = 600.0
+# Files that cannot be fetched completely are not requested for ever.
+TRIES = 3
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A node as its runs knew it, with their lost members there.
+
+    Attributes:
+        there: runs whose folders are on the node; busy: runs with jobs or processes there.
+    """
+
+    node: Node
+    lost: tuple[LostMember, ...]
+    there: frozenset[str] = frozenset()
+    busy: frozenset[str] = frozenset()
+
+
+def late_logs(upkeep: Upkeep, *, addresses: Collection[str] | None = None, run: str = "") -> str:
+    """Fetch the logs of lost members of ended runs, store their metrics, and report each run.
+
+    The attempt and the run keep their status. Nodes that do not respond, and jobs that are still running, are left
+    to the next sweep.
+
+    Args:
+        addresses: only nodes with these addresses; None for all.
+        run: only this run; '' for all.
+    """
+    places = _places(upkeep, addresses, run)
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        reached = [place for place in pool.map(lambda place: _listed(upkeep, place), places) if place is not None]
+        ended = {member.run for place in reached for member in place.lost if member.run not in place.busy}
+        runs = sorted(ended)[:RUNS]
+        results = list(pool.map(lambda place: _of_place(upkeep, place, runs), reached))
+    logs_by_run: dict[str, list[LateLogs]] = defaultdict(list)
+    for member, fetched in (pair for result in results for pair in result):
+        logs_by_run[member.run].append(fetched)
+    for name, logs in sorted(logs_by_run.items()):
+        upkeep.say(f"run {name}: {'; '.join(entry.message for entry in logs)}")
+        if any(entry.samples for entry in logs):
+            _certify(upkeep, name)
+    samples = sum(entry.samples for logs in logs_by_run.values() for entry in logs)
+    summary = f"{len(reached)} of {len(places)} lost nodes responded"
+    return f"{summary}: {samples} samples of {len(logs_by_run)} runs fetched late"
+
+
+def _places(upkeep: Upkeep, addresses: Collection[str] | None, run: str) -> list[_Place]:
+    """Return the nodes whose logs are missing, as the runs' own clusters describe them."""
+    nodes: dict[tuple[str, str, str], Node] = {}
+    lost: dict[tuple[str, str, str], list[LostMember]] = defaultdict(list)
+    for member in upkeep.store.members.lost(upkeep.now - OTHER_FOLDER_S):
+        if run not in ("", member.run):
+            continue
+        documents = upkeep.store.documents.several(member.run, (ClusterDocument, LateLogsDocument))
+        cluster, late = documents.get(ClusterDocument), documents.get(LateLogsDocument) or LateLogsDocument()
+        entry = late.root.get(LateLogsDocument.key(member.step, member.attempt, member.node))
+        if cluster is None or (entry is not None and entry.done):
+            continue
+        node = cluster.root.node(member.node)
+        if addresses is None or node.address in addresses:
+            nodes[place_of(node)] = node
+            lost[place_of(node)].append(member)
+    return [_Place(nodes[place], tuple(members)) for place, members in sorted(lost.items())]
+
+
+def _listed(upkeep: Upkeep, place: _Place) -> _Place | None:
+    """Return the place with what is on the node; None if the node does not respond."""
+    with contextlib.closing(NodeSession(place.node, upkeep.connect)) as session:
+        try:
+            text = session.ask(housekeeping.list_runs(place.node), "list its run folders")
+            there = frozenset(text.decode(errors="replace").splitlines())
+            busy = runs_there(session.list_ours()) if there else {}
+        except InfraError:
+            return None
+    return _Place(place.node, place.lost, there, frozenset(busy))
+
+
+def _of_place(upkeep: Upkeep, place: _Place, runs: Sequence[str]) -> list[tuple[LostMember, LateLogs]]:
+    """Fetch the logs of one node, run after run, until its deadline."""
+    deadline, results = time.monotonic() + NODE_S, []
+    for member in place.lost:
+        if member.run not in runs or member.run in place.busy:
+            continue
+        if time.monotonic() > deadline:
+            break
+        key = LateLogsDocument.key(member.step, member.attempt, member.node)
+        before = (upkeep.store.documents.get(member.run, LateLogsDocument) or LateLogsDocument()).root.get(key)
+        tries = before.tries + 1 if before else 1
+        if member.run in place.there:
+            fetched = _fetched(upkeep, member, tries)
+        else:
+            gone = f"the logs of {member.step} are no longer on node {member.node}"
+            fetched = LateLogs(done=True, tries=tries, message=gone)
+        upkeep.store.documents.merge(member.run, LateLogsDocument, {key: fetched})
+        results.append((member, fetched))
+    return results
+
+
+def _fetched(upkeep: Upkeep, member: LostMember, tries: int) -> LateLogs:
+    context = TaskContext(member.run, upkeep.store, upkeep.home, upkeep.connect, upkeep.listen(member.run))
+    try:
+        step = context.plan.step(member.step)
+        attempts = [entry.attempt for entry in upkeep.store.attempts.of(member.run) if entry.step == member.step]
+        with context.nodes(*step.nodes) as nodes:
+            for later in (number for number in sorted(attempts) if number > member.attempt):
+                state = nodes[member.node].poll(context.spec(step, member.node, later)).get("state")
+                if state != "absent":
+                    why = f"attempt {later} of {member.step} has used the files of attempt {member.attempt} since"
+                    return LateLogs(done=True, tries=tries, message=f"{why} on node {member.node}")
+            members = context.members(step, member.attempt, nodes)
+            samples, lost = context.closer.fetch_late(step, member.attempt, [members[member.node]], nodes)
+    except (TipcflowError, ValueError, OSError) as error:  # ValueError: the run's samples were rolled up
+        reason = error.message if isinstance(error, TipcflowError) else str(error)
+        return LateLogs(done=tries >= TRIES, tries=tries, message=f"node {member.node}: {reason}")
+    about = f"{samples} samples of {member.step}, attempt {member.attempt}, fetched late from node {member.node}"
+    more = f" ({'; '.join(lost)})" if lost else ""
+    return LateLogs(done=not lost or tries >= TRIES, tries=tries, samples=samples, message=about + more)
+
+
+def _certify(upkeep: Upkeep, run: str) -> None:
+    """Write the run's certificate again, with the hashes of the new files, if this machine wrote it."""
+    if not (upkeep.home / "runs" / run / "certificate.json").is_file():
+        return
+    try:
+        write_certificate(upkeep.store, run, upkeep.home)
+    except (TipcflowError, OSError) as error:
+        upkeep.say(f"run {run}: its certificate was not updated: {error}")

@@ -1,0 +1,189 @@
+"""Reads and writes of one repository. Writes are safe to repeat: each first looks for its earlier effect."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from github import Github
+
+from tipcflow.config.repository import Repository
+from tipcflow.github.client.errors import translated
+from tipcflow.github.report import Annotation, CheckRun, batches
+
+_PAGE = 100
+# GitHub lists no more files of a pull request.
+_MOST_FILES = 3000
+
+
+@dataclass(frozen=True)
+class PullState:
+    """The current state of a pull request; `head_repository` is '' for a deleted fork."""
+
+    head_sha: str
+    head_repository: str
+    base_ref: str
+    author: str
+    open: bool
+    draft: bool
+    labels: tuple[str, ...]
+    changed_files: int
+
+
+class Client:
+    """One repository. Every method raises ConfigError or InfraError (`passing`: retry later)."""
+
+    def __init__(self, api: Github, repository: Repository) -> None:
+        self._api = api
+        self._repository = repository
+        self._path = f"/repos/{repository.name}"
+        self._etags: dict[str, tuple[str, Any]] = {}
+
+    def permission(self, login: str) -> str:
+        """The permission of a user: admin, maintain, write, triage, read or none."""
+        response = self._get(f"{self._path}/collaborators/{quote(login, safe='')}/permission")
+        return str(response.get("role_name") or response.get("permission") or "none")
+
+    def pull(self, number: int) -> PullState:
+        """The current state of a pull request."""
+        response = self._get(f"{self._path}/pulls/{number}")
+        head, base = response["head"], response["base"]
+        return PullState(
+            head_sha=str(head["sha"]),
+            head_repository=str((head.get("repo") or {}).get("full_name") or ""),
+            base_ref=str(base["ref"]),
+            author=str((response.get("user") or {}).get("login") or ""),
+            open=response.get("state") == "open",
+            draft=bool(response.get("draft")),
+            labels=tuple(str(label["name"]) for label in response.get("labels") or ()),
+            changed_files=int(response.get("changed_files") or 0),
+        )
+
+    def changed_paths(self, number: int, expected: int) -> tuple[tuple[str, ...], bool]:
+        """(Changed paths with both names of renamed files, whether these are all).
+
+        Args:
+            expected: `PullState.changed_files`.
+        """
+        paths: dict[str, None] = {}
+        count = 0
+        for file in self._pages(f"{self._path}/pulls/{number}/files"):
+            count += 1
+            paths |= {str(file[key]): None for key in ("filename", "previous_filename") if file.get(key)}
+        return tuple(paths), count == expected and count < _MOST_FILES
+
+    def publish(self, check: CheckRun) -> int:
+        """Create or update the check run of this attempt; returns its id.
+
+        Annotations that an interrupted call has already added are not added again.
+        """
+        there = self._existing(check)
+        sent = int(((there or {}).get("output") or {}).get("annotations_count") or 0)
+        parts = batches(check.annotations[sent:]) or [()]
+        if there is None:
+            made = self._send("POST", f"{self._path}/check-runs", _body(check, parts.pop(0), creates=True))
+            there = made
+        number = int(there["id"])
+        for part in parts:
+            self._send("PATCH", f"{self._path}/check-runs/{number}", _body(check, part, creates=False))
+        return number
+
+    def comment(self, number: int, marker: str, text: str) -> int:
+        """Write the App's comment of a pull request, or edit it in place; returns its id."""
+        old = self.own_comment(number, marker)
+        if old is None:
+            made = self._send("POST", f"{self._path}/issues/{number}/comments", {"body": text})
+            return int(made["id"])
+        if old["body"] != text:
+            self._send("PATCH", f"{self._path}/issues/comments/{old['id']}", {"body": text})
+        return int(old["id"])
+
+    def own_comment(self, number: int, marker: str) -> dict[str, Any] | None:
+        """The App's comment with this first line, None if there is none."""
+        for comment in self._pages(f"{self._path}/issues/{number}/comments"):
+            is_own = str((comment.get("user") or {}).get("login") or "").lower() == self._repository.bot.lower()
+            if is_own and str(comment.get("body") or "").startswith(marker):
+                return comment
+        return None
+
+    def react(self, comment: int, reaction: str) -> None:
+        """Add a reaction to a comment; GitHub keeps one of each kind."""
+        self._send("POST", f"{self._path}/issues/comments/{comment}/reactions", {"content": reaction})
+
+    def _existing(self, check: CheckRun) -> dict[str, Any] | None:
+        path = (
+            f"{self._path}/commits/{check.head_sha}/check-runs?check_name={quote(check.name, safe='')}&filter=all"
+        )
+        for check_run in self._pages(path, key="check_runs"):
+            if check_run.get("external_id") == check.external_id:
+                return check_run
+        return None
+
+    def _get(self, path: str) -> dict[str, Any]:
+        """A JSON object; an unchanged one costs nothing of the rate limit (ETag)."""
+        etag, cached = self._etags.get(path, ("", None))
+        headers = {"If-None-Match": etag} if etag else {}
+        with translated(f"GET {path}"):
+            status, answer, text = self._api.requester.requestJson("GET", path, headers=headers)
+            if status == 304:
+                return dict(cached)
+            _, content = (
+                self._api.requester.requestJsonAndCheck("GET", path)
+                if status >= 400
+                else (None, json.loads(text or "{}"))
+            )
+        if answer.get("etag"):
+            self._etags[path] = (str(answer["etag"]), content)
+        return dict(content or {})
+
+    def _pages(self, path: str, *, key: str = "") -> Iterator[dict[str, Any]]:
+        page = 1
+        joint = "&" if "?" in path else "?"
+        while True:
+            with translated(f"GET {path}"):
+                _, response = self._api.requester.requestJsonAndCheck(
+                    "GET", f"{path}{joint}per_page={_PAGE}&page={page}"
+                )
+            entries: list[Any] = list((response or {}).get(key) or ()) if key else list(response or ())
+            yield from (dict(entry) for entry in entries)
+            if len(entries) < _PAGE:
+                return
+            page += 1
+
+    def _send(self, verb: str, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        with translated(f"{verb} {path}"):
+            _, response = self._api.requester.requestJsonAndCheck(verb, path, input=body)
+        return dict(response or {})
+
+
+def _body(check: CheckRun, annotations: tuple[Annotation, ...], *, creates: bool) -> dict[str, Any]:
+    output = {
+        "title": check.title,
+        "summary": check.summary,
+        "annotations": [_annotation(annotation) for annotation in annotations],
+    }
+    body: dict[str, Any] = {
+        "status": check.status,
+        "output": output,
+        "actions": [vars(action) for action in check.actions],
+        "external_id": check.external_id,
+    }
+    if creates:
+        body |= {"name": check.name, "head_sha": check.head_sha}
+    if check.conclusion is not None:
+        body["conclusion"] = check.conclusion.value
+    if check.details_url:
+        body["details_url"] = check.details_url
+    return body
+
+
+def _annotation(annotation: Annotation) -> dict[str, Any]:
+    return {
+        "path": annotation.path,
+        "start_line": annotation.line,
+        "end_line": annotation.line,
+        "annotation_level": annotation.level,
+        "title": annotation.title,
+        "message": annotation.message,
+    }

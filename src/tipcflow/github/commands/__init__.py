@@ -1,0 +1,32 @@
+"""Commands in comments of pull requests.
+
+Public: `__all__`.
+"""
+
+from tipcflow.github.commands.grammar import (
+    FORMS,
+    HELP,
+    Accept,
+    Approve,
+    Cancel,
+    Command,
+    Help,
+    Rerun,
+    Run,
+    Wrong,
+    parse,
+)
+
+__all__ = [
+    "FORMS",
+    "HELP",
+    "Accept",
+    "Approve",
+    "Cancel",
+    "Command",
+    "Help",
+    "Rerun",
+    "Run",
+    "Wrong",
+    "parse",
+]

@@ -1,0 +1,236 @@
+"""Handles deliveries: an event becomes decisions, and these become rows."""
+
+import logging
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from pydantic import ValidationError
+
+from tipcflow.config.repository import Repositories, Repository
+from tipcflow.domain import ConfigError, InfraError
+from tipcflow.github.client import PullState
+from tipcflow.github.commands import Accept, Help, Wrong, parse
+from tipcflow.github.trust import Decision, Do, Known, Previous, decide
+from tipcflow.github.trust.decide import number_of
+from tipcflow.github.webhook import (
+    CheckRunEvent,
+    CommentEvent,
+    Event,
+    MergeGroupEvent,
+    PullRequestEvent,
+    PushEvent,
+    stored_event,
+)
+from tipcflow.store import Store
+from tipcflow.store.github.attempts import HELD, NEW, SKIPPED, PullAttempt
+from tipcflow.store.outbox import OutboxRow
+
+# Pauses before a delivery that could not be handled is taken again, and when that ends.
+RETRY_S = (10.0, 30.0, 60.0, 120.0)
+REFUSED_S = 600.0
+MOST_REFUSALS = 12
+_LOG = logging.getLogger(__name__)
+
+
+class Reader(Protocol):
+    """What handling reads from GitHub."""
+
+    def pull(self, number: int) -> PullState:
+        """The current state of a pull request."""
+
+    def permission(self, login: str) -> str:
+        """The permission of a user."""
+
+
+Clients = Callable[[Repository], Any]
+# (attempt, metric, reason, user) -> an answer for the comment.
+Acceptor = Callable[[PullAttempt, Accept, str], str]
+
+
+def handle(
+    row: OutboxRow, store: Store, repositories: Repositories, clients: Clients, accept: Acceptor
+) -> tuple[str, bool]:
+    """Handle one delivery; returns (what was done, whether it is done).
+
+    A failure leaves the row for later: GitHub's problems for as long as they last, refusals for two hours.
+    """
+    try:
+        outcome = _handle(row, store, repositories, clients, accept)
+    except InfraError as error:
+        wait = RETRY_S[min(row.takes, len(RETRY_S)) - 1]
+        store.outbox.leave(row.delivery, error.message, wait_s=wait)
+        return error.message, False
+    except ConfigError as error:
+        if row.takes < MOST_REFUSALS:
+            store.outbox.leave(row.delivery, error.message, wait_s=REFUSED_S)
+            return error.message, False
+        outcome = f"given up: {error.message}"
+    except Exception as error:
+        # An answer of GitHub with an unknown form must not stop the other deliveries.
+        _LOG.exception("delivery %s", row.delivery)
+        if row.takes < MOST_REFUSALS:
+            store.outbox.leave(row.delivery, f"internal error: {error!r}", wait_s=REFUSED_S)
+            return f"internal error: {error!r}", False
+        outcome = f"given up: internal error: {error!r}"
+    store.outbox.done(row.delivery, outcome)
+    return outcome, True
+
+
+def _handle(row: OutboxRow, store: Store, repositories: Repositories, clients: Clients, accept: Acceptor) -> str:
+    repository = repositories.of(row.connection, row.repository) if row.repository else None
+    if repository is None:
+        return "no repository" if not row.repository else "the repository is no longer configured"
+    try:
+        event = stored_event(row.event, row.body or {})
+    except (KeyError, ValidationError):
+        return "stored by another version of tipcflow, which this one cannot read"
+    known = known_facts(event, row, store, repository, clients)
+    done = [
+        _apply(decision, event, known, store, repository, accept) for decision in decide(event, repository, known)
+    ]
+    return "; ".join(done)
+
+
+def known_facts(event: Event, row: OutboxRow, store: Store, repository: Repository, clients: Clients) -> Known:
+    """The facts that decide about an event; GitHub is read only where they matter.
+
+    Raises:
+        InfraError, ConfigError: GitHub does not tell; nothing is decided then.
+    """
+    number = _number(event)
+    login = _who(event, repository)
+    reads = bool(number) and (login or (isinstance(event, PullRequestEvent) and event.action != "closed"))
+    previous = tuple(
+        Previous(attempt.head_sha, attempt.attempt, attempt.request, tuple(attempt.body.get("labels") or ()))
+        for attempt in store.pulls.of(repository.name, number, head_sha="" if number else _head(event))
+        if attempt.state not in (HELD, SKIPPED)
+    )
+    common: dict[str, Any] = {"previous": previous, "delivery": row.delivery}
+    if not reads and not login:
+        return Known(**common)
+    client: Reader = clients(repository)
+    if login:
+        common["permission"] = _permission(client, login)
+    if not reads:
+        return Known(**common)
+    pull = client.pull(number)
+    return Known(
+        **common,
+        head_sha=pull.head_sha,
+        head_repository=pull.head_repository,
+        base_ref=pull.base_ref,
+        author=pull.author,
+        open=pull.open,
+        labels=pull.labels,
+        approved=store.pulls.approved(repository.name, number),
+    )
+
+
+def _permission(client: Reader, login: str) -> str:
+    """The permission of a user; none for one that GitHub does not know here."""
+    try:
+        return client.permission(login)
+    except ConfigError:
+        return "none"
+
+
+def _number(event: Event) -> int:
+    if isinstance(event, PullRequestEvent | CommentEvent):
+        return event.number
+    return (number_of(event.external_id) or 0) if isinstance(event, CheckRunEvent) else 0
+
+
+def _head(event: Event) -> str:
+    if isinstance(event, PushEvent):
+        return event.after
+    return event.head_sha if isinstance(event, MergeGroupEvent | CheckRunEvent) else ""
+
+
+def _who(event: Event, repository: Repository) -> str:
+    """The user whose permission decides; '' if no permission is needed."""
+    if event.by_bot or event.sender.lower() == repository.bot.lower():
+        return ""
+    if isinstance(event, CheckRunEvent):
+        return event.sender
+    if not isinstance(event, CommentEvent) or not event.pull_request:
+        return ""
+    command = parse(event.body)
+    return "" if command is None or isinstance(command, Wrong | Help) else event.sender
+
+
+def _apply(
+    decision: Decision, event: Event, known: Known, store: Store, repository: Repository, accept: Acceptor
+) -> str:
+    """Carry out one decision; returns what was done."""
+    reply, reaction, done = decision.reply, decision.reaction, decision.do.value
+    if decision.do is Do.CANCEL:
+        count = store.pulls.cancel(repository.name, decision.number, decision.reason, but=decision.cancel_before)
+        done = f"cancel {count}"
+    elif decision.do is Do.START:
+        if decision.approve:
+            store.pulls.approve(repository.name, decision.number, decision.approve, event.sender)
+        done = "start" if store.pulls.add(_attempt(decision, event, known, store, NEW)) else "already started"
+    elif decision.do in (Do.WAIT, Do.REPORT) and decision.key:
+        state = HELD if decision.do is Do.WAIT else SKIPPED
+        done = state if store.pulls.add(_attempt(decision, event, known, store, state)) else "already reported"
+    elif decision.do is Do.ACCEPT and decision.accept:
+        reply, reaction = _accepted(decision, event, known, store, repository, accept)
+    if isinstance(event, CommentEvent):
+        _answer(store, repository, event, reply, reaction)
+    return f"{done}: {decision.reason}"
+
+
+def _accepted(
+    decision: Decision, event: Event, known: Known, store: Store, repository: Repository, accept: Acceptor
+) -> tuple[str, str]:
+    """(Reply, reaction) to an accept command, which is for the newest attempt of the head."""
+    assert decision.accept
+    attempts = store.pulls.of(repository.name, decision.number, head_sha=known.head_sha)
+    if not attempts:
+        return "The head of this pull request has no run whose values can be accepted.", "-1"
+    try:
+        return accept(attempts[-1], decision.accept, event.sender), "+1"
+    except ConfigError as error:
+        return error.message, "-1"
+
+
+def _answer(store: Store, repository: Repository, event: CommentEvent, reply: str, reaction: str) -> None:
+    subject = str(event.comment)
+    if reaction:
+        store.messages.put(repository.name, "reaction", subject, {"comment": event.comment, "content": reaction})
+    if reply:
+        store.messages.put(repository.name, "reply", subject, {"number": event.number, "text": reply})
+
+
+def _attempt(decision: Decision, event: Event, known: Known, store: Store, state: str) -> PullAttempt:
+    assert decision.key
+    key = decision.key
+    earlier = None if key.number else next(iter(store.pulls.of(key.repository, 0, head_sha=key.head_sha)), None)
+    base, base_sha = known.base_ref, ""
+    if isinstance(event, PullRequestEvent):
+        base, base_sha = event.base_ref, event.base_sha
+    elif isinstance(event, MergeGroupEvent):
+        base, base_sha = event.branch, event.base_sha
+    elif isinstance(event, PushEvent):
+        base, base_sha = "", event.before
+    elif earlier:
+        base, base_sha = str(earlier.body.get("base") or ""), str(earlier.body.get("base_sha") or "")
+    body = {
+        "why": decision.why.value,
+        "reason": decision.reason,
+        "chains": list(decision.chains),
+        "whole": decision.whole,
+        "failed": decision.failed,
+        "labels": list(decision.labels or known.labels),
+        "base": base,
+        "base_sha": base_sha,
+    }
+    return PullAttempt(
+        repository=key.repository,
+        number=key.number,
+        head_sha=key.head_sha,
+        attempt=key.attempt,
+        request=decision.request if state == NEW else "",
+        state=state,
+        body=body,
+    )

@@ -1,0 +1,236 @@
+"""From the runs of an attempt to its report: the verdicts are in the metrics database before GitHub gets them."""
+
+import json
+import math
+import shlex
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tipcflow.config.repository import Repository
+from tipcflow.domain import CheckResult, Plan, Run, Status, StepKind
+from tipcflow.github.report import (
+    Action,
+    Annotation,
+    ChainFacts,
+    CheckRun,
+    Conclusion,
+    Finding,
+    PullFacts,
+    State,
+    check_run,
+    comment,
+)
+from tipcflow.github.trust import RunKey
+from tipcflow.github.trust.decisions import Why
+from tipcflow.store import Store
+from tipcflow.store.github.attempts import HELD, NEW, SKIPPED, UNCONCERNED, PullAttempt, StartedChain
+
+_NOTED = frozenset(
+    {Status.FAILED, Status.REGRESSION, Status.UNCONFIRMED, Status.INFRA_FAILURE, Status.IMPROVEMENT}
+)
+# Key of a params file on whose line a finding of a step is shown.
+LINE_KEYS = {
+    StepKind.TRAIN: "norm_train",
+    StepKind.EVAL: "eval",
+    StepKind.EXPORT: "norm_export",
+    StepKind.INFER_CPU: "inference",
+    StepKind.INFER_GPU: "inference",
+}
+
+
+@dataclass(frozen=True)
+class SeenChain:
+    """One chain: its final status, or the step that runs now."""
+
+    chain: StartedChain
+    run: Run | None
+    status: Status | None
+    step: str = ""
+
+
+def seen_chains(store: Store, attempt: PullAttempt) -> list[SeenChain]:
+    """The current state of an attempt's chains."""
+    runs = store.runs.known([chain.run for chain in attempt.chains if chain.run])
+    states = []
+    for chain in attempt.chains:
+        run = runs.get(chain.run)
+        status = Status(chain.status) if chain.status else run.status if run else None
+        step = ""
+        if run is not None and status is None:
+            step = next((tried.step for tried in store.attempts.of(run.id) if tried.ended_at is None), "")
+        states.append(SeenChain(chain, run, status, step))
+    return states
+
+
+def digest(attempt: PullAttempt, chains: Iterable[SeenChain]) -> str:
+    """What a report depends on: equal digests give equal reports."""
+    parts: list[Any] = [attempt.state, attempt.cancel]
+    parts += [[seen.chain.chain, seen.status.value if seen.status else "", seen.step] for seen in chains]
+    return json.dumps(parts, separators=(",", ":"))
+
+
+def report(store: Store, attempt: PullAttempt, repository: Repository, *, site: str = "") -> bool:
+    """Write the report of an attempt to the outgoing outbox; returns whether the attempt has ended.
+
+    Args:
+        site: address of Airflow's UI, '' if unknown.
+    """
+    chains = seen_chains(store, attempt)
+    facts = facts_of(store, attempt, repository, chains, site=site)
+    ended = facts.state not in (State.QUEUED, State.RUNNING)
+    check = check_run(facts, repository)
+    store.messages.put(repository.name, "check", check_subject(attempt), as_json(check), final=ended)
+    if attempt.number and _is_newest(store, attempt):
+        subject = str(attempt.number)
+        text = comment(
+            facts, repository, existing=store.messages.get(repository.name, "comment", subject) is not None
+        )
+        if text:
+            body = {"number": attempt.number, "text": text}
+            store.messages.put(repository.name, "comment", subject, body, rank=attempt.created_at, final=ended)
+    store.pulls.saw(attempt, digest(attempt, chains), ended=ended)
+    return ended
+
+
+def check_subject(attempt: PullAttempt) -> str:
+    """The subject of the message of an attempt's check run."""
+    return f"{attempt.number}/{attempt.head_sha}/{attempt.attempt}"
+
+
+def _is_newest(store: Store, attempt: PullAttempt) -> bool:
+    return store.pulls.of(attempt.repository, attempt.number)[-1].key == attempt.key
+
+
+def facts_of(
+    store: Store, attempt: PullAttempt, repository: Repository, chains: list[SeenChain], *, site: str = ""
+) -> PullFacts:
+    """The facts of the report."""
+    body = attempt.body
+    state = _state(attempt, chains)
+    reason = attempt.cancel or str(body.get("reason") or "")
+    if state is State.UNCONCERNED:
+        reason = str(body.get("unconcerned") or "no chain is concerned by the change")
+    return PullFacts(
+        key=RunKey(attempt.repository, attempt.number, attempt.head_sha, attempt.attempt),
+        state=state,
+        chains=tuple(_chain_facts(store, seen, done=state is State.DONE, site=site) for seen in chains),
+        why=Why(body["why"]) if body.get("why") in set(Why) else None,
+        reason=reason,
+        unproven=tuple(body.get("unproven") or ()),
+        accuracy=tuple(_accuracy(store, chains)) if state is State.DONE else (),
+        command=_command(attempt, repository, chains) if state is State.DONE else "",
+        url=_page(chains[0], site) if len(chains) == 1 else "",
+    )
+
+
+def _state(attempt: PullAttempt, chains: list[SeenChain]) -> State:
+    if attempt.state in (HELD, SKIPPED, UNCONCERNED):
+        return State(attempt.state)
+    if attempt.state == NEW:
+        return State.QUEUED
+    if all(seen.status for seen in chains):
+        return State.DONE
+    return State.RUNNING if any(seen.status or seen.step for seen in chains) else State.QUEUED
+
+
+def _chain_facts(store: Store, seen: SeenChain, *, done: bool, site: str) -> ChainFacts:
+    reason = seen.chain.problem or (seen.run.reason if seen.run and seen.status else "")
+    findings: tuple[Finding, ...] = ()
+    if seen.run is not None and seen.status not in (None, Status.PASS):
+        results = [
+            result for result in store.checks.results(seen.run.id) if result.status in _NOTED and result.gating
+        ]
+        plan = store.plans.get_or_none(seen.run.id) if results else None
+        # Annotations are appended by each update, so all are sent with the final one.
+        findings = tuple(_finding(result, plan, seen.chain if done else None) for result in results)
+    return ChainFacts(
+        chain=seen.chain.chain,
+        selected=seen.chain.selected,
+        status=seen.status,
+        reason=reason,
+        step=seen.step,
+        url=_page(seen, site),
+        predicted_s=seen.chain.predicted_s,
+        took_s=store.attempts.took_s(seen.run.id) if seen.run is not None and seen.status is not None else 0.0,
+        findings=findings,
+    )
+
+
+def _finding(result: CheckResult, plan: Plan | None, chain: StartedChain | None) -> Finding:
+    values = result.values
+    unit = str(values.get("unit") or "")
+    file, line = _place(result, plan, chain)
+    return Finding(
+        metric=result.metric or result.check,
+        where=" ".join(part for part in (result.step, result.leg) if part),
+        status=result.status,
+        reason=result.reason,
+        now=_number(values.get("value"), unit),
+        before=_number(values.get("baseline"), unit),
+        noise=_number(values.get("sigma"), unit),
+        file=file,
+        line=line,
+    )
+
+
+def _place(result: CheckResult, plan: Plan | None, chain: StartedChain | None) -> tuple[str, int]:
+    """File and line of the params file; line 1 if the step has no line of its own."""
+    if chain is None or not chain.file:
+        return "", 0
+    kind = next((step.kind for step in plan.steps if step.id == result.step), None) if plan else None
+    return chain.file, chain.lines.get(LINE_KEYS.get(kind, "") if kind else "", 1)
+
+
+def _number(value: Any, unit: str) -> str:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return ""
+    return f"{value:.6g} {unit}".strip()
+
+
+def _accuracy(store: Store, chains: list[SeenChain]) -> Iterator[str]:
+    """Results of accuracy checks with a target."""
+    for seen in chains:
+        for result in store.checks.results(seen.run.id) if seen.run else ():
+            value, target = (_number(result.values.get(name), "") for name in ("value", "target"))
+            if result.check.startswith("accuracy.") and value and target:
+                yield f"{seen.chain.chain}: {result.metric} {value}, target {target}: {result.status.value}"
+
+
+def _command(attempt: PullAttempt, repository: Repository, chains: list[SeenChain]) -> str:
+    """The command that repeats the worst run."""
+    ran = [seen for seen in chains if seen.status and seen.chain.run]
+    if not ran:
+        return ""
+    worst = max(ran, key=lambda seen: seen.status.severity if seen.status else 0)
+    params = "/".join(worst.chain.chain.split("/")[1:]) + ".txt"
+    mode = attempt.body.get("mode") or repository.mode
+    drop = "".join(f" --drop {shlex.quote(part)}" for part in worst.chain.drop)
+    return (
+        f"tipcflow run {params} --suite {repository.suite} --mode {mode} --cluster {repository.cluster} "
+        f"--policy {repository.policy} --suite-ref {attempt.head_sha}{drop}"
+    )
+
+
+def _page(seen: SeenChain, site: str) -> str:
+    return f"{site.rstrip('/')}/certification/runs/{seen.run.id}" if site and seen.run else ""
+
+
+def as_json(check: CheckRun) -> dict[str, Any]:
+    """A check run as it is stored; `from_json` reads it."""
+    # A round trip, so that equal contents are equal after they were stored.
+    document: dict[str, Any] = json.loads(json.dumps(asdict(check)))
+    return document
+
+
+def from_json(body: dict[str, Any]) -> CheckRun:
+    """What `as_json` made."""
+    conclusion = body["conclusion"]
+    return CheckRun(
+        **{
+            **body,
+            "conclusion": Conclusion(conclusion) if conclusion else None,
+            "annotations": tuple(Annotation(**annotation) for annotation in body["annotations"]),
+            "actions": tuple(Action(**action) for action in body["actions"]),
+        }
+    )

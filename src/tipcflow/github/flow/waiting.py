@@ -1,0 +1,35 @@
+"""Whether there is work: asked every few seconds, so it takes a few small queries."""
+
+from tipcflow.github.flow.observe import digest, seen_chains
+from tipcflow.store import Store
+from tipcflow.store.github.attempts import NEW, PullAttempt
+
+# Keys of an attempt's body: whether its DAG runs were stopped; when a failed start or stop is repeated.
+STOPPED = "stopped"
+RETRY_AT = "retry_at"
+
+
+def work_waits(store: Store) -> bool:
+    """Whether a delivery, a changed run, an end without a report or a message waits."""
+    if store.outbox.ready() or store.messages.due() or store.pulls.unreported():
+        return True
+    living = store.pulls.living()
+    now = store.now() if living else 0.0
+    return any(acts(attempt, now) or changed(store, attempt) for attempt in living)
+
+
+def acts(attempt: PullAttempt, now: float) -> bool:
+    """Whether DAG runs of an attempt are to be started or stopped now."""
+    if attempt.state == NEW:
+        return bool(attempt.cancel) or due(attempt, now)
+    return bool(attempt.cancel) and not attempt.body.get(STOPPED) and due(attempt, now)
+
+
+def due(attempt: PullAttempt, now: float) -> bool:
+    """Whether a failed start or stop may be repeated."""
+    return float(attempt.body.get(RETRY_AT) or 0.0) <= now
+
+
+def changed(store: Store, attempt: PullAttempt) -> bool:
+    """Whether the report of an attempt is out of date."""
+    return digest(attempt, seen_chains(store, attempt)) != attempt.observed

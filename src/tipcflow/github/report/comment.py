@@ -1,0 +1,72 @@
+"""The comment on a pull request: one, edited in place, and only when there is something to say."""
+
+from tipcflow.config.repository import Repository
+from tipcflow.domain import Status
+from tipcflow.github.commands import FORMS
+from tipcflow.github.report.check_run import LONGEST_TEXT, Conclusion, check_run
+from tipcflow.github.report.facts import PullFacts, State
+from tipcflow.github.report.words import cell, chains_table, code, findings_table, link, lists, short, within
+
+_HEADS = {
+    Conclusion.SUCCESS: "pass",
+    Conclusion.SKIPPED: "no chain is concerned",
+    Conclusion.NEUTRAL: "not proven (advisory)",
+    Conclusion.CANCELLED: "cancelled",
+    Conclusion.ACTION_REQUIRED: "not proven",
+    Conclusion.FAILURE: "failed",
+}
+
+
+def marker(repository: Repository) -> str:
+    """The hidden first line by which the comment is found again."""
+    return f"<!-- tipcflow:{repository.check} -->"
+
+
+def comment(facts: PullFacts, repository: Repository, *, existing: bool = False) -> str:
+    """The comment's text, '' for none.
+
+    Args:
+        existing: whether there is an earlier comment; it is replaced, so that no old failure stays.
+    """
+    if not facts.key.number or not _wanted(facts, repository, existing):
+        return ""
+    check = check_run(facts, repository)
+    verdict = _HEADS[check.conclusion] if check.conclusion else check.status.replace("_", " ")
+    if facts.state is State.HELD:
+        verdict = "waits for an approval"
+    title = cell(f"{check.title[:1].upper()}{check.title[1:]}")
+    parts = [
+        marker(repository),
+        f"### {repository.check}: {verdict}",
+        f"{title}. Commit {short(facts.key.head_sha)}, attempt {facts.key.attempt}.",
+    ]
+    if facts.state in (State.HELD, State.SKIPPED):
+        parts.append(cell(facts.reason))
+    findings = findings_table(facts.chains)
+    if findings:
+        parts.append(findings)
+    bad = [chain for chain in facts.chains if chain.status not in (Status.PASS, Status.IMPROVEMENT)]
+    if bad and facts.state is State.DONE:
+        parts.append(chains_table(bad))
+    parts += lists(facts)
+    parts.append(
+        " · ".join(part for part in (link("All results", facts.url) if facts.url else "", _next(facts)) if part)
+    )
+    return within("\n\n".join(part for part in parts if part) + "\n", LONGEST_TEXT)
+
+
+def _wanted(facts: PullFacts, repository: Repository, existing: bool) -> bool:
+    if repository.comment == "never":
+        return False
+    if existing or repository.comment == "always":
+        return True
+    if facts.state is State.HELD:
+        return True
+    plain = all(chain.status is Status.PASS for chain in facts.chains)
+    return facts.state is State.DONE and (not facts.chains or not plain or bool(facts.unproven))
+
+
+def _next(facts: PullFacts) -> str:
+    if facts.state is State.HELD:
+        return f"Valid: {code(f'/tipc approve {facts.key.head_sha}')}"
+    return f"{code(FORMS['rerun'])} · {code(FORMS['help'])}" if facts.state is State.DONE else ""

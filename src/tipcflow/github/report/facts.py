@@ -1,0 +1,91 @@
+"""What a report says about a commit."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from tipcflow.domain import Status
+from tipcflow.github.trust.decisions import RunKey, Why
+
+
+class State(StrEnum):
+    """State of a commit's certification."""
+
+    HELD = "held"  # waits for an approval
+    SKIPPED = "skipped"  # nothing runs, see `why`
+    UNCONCERNED = "unconcerned"  # no chain is concerned by the change
+    QUEUED = "queued"
+    RUNNING = "running"
+    DONE = "done"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A changed or wrong value.
+
+    Attributes:
+        metric: name, or name of the check.
+        where: step and leg.
+        now, before: values with units; '' if unknown.
+        noise: normal spread, with unit.
+        file, line: place in the params file; '' and 0 if unknown.
+    """
+
+    metric: str
+    where: str
+    status: Status
+    reason: str
+    now: str = ""
+    before: str = ""
+    noise: str = ""
+    file: str = ""
+    line: int = 0
+
+
+@dataclass(frozen=True)
+class ChainFacts:
+    """One chain of the run.
+
+    Attributes:
+        selected: why the chain runs.
+        status: None before the verdict.
+        step: the running step.
+        url: page of the run.
+        predicted_s, took_s: predicted and real seconds of its steps; 0 if unknown.
+    """
+
+    chain: str
+    selected: str = ""
+    status: Status | None = None
+    reason: str = ""
+    step: str = ""
+    url: str = ""
+    predicted_s: float = 0.0
+    took_s: float = 0.0
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True)
+class PullFacts:
+    """All facts of a report.
+
+    Attributes:
+        why, reason: why nothing runs (states held, skipped, unconcerned).
+        place: place in the queue, 0 if unknown.
+        start_minutes: expected minutes until the start; None if unknown.
+        unproven: dropped legs and chains, one sentence each.
+        accuracy: results against the targets, one line each.
+        command: one command that reproduces the run.
+        url: page of all runs of the commit.
+    """
+
+    key: RunKey
+    state: State
+    chains: tuple[ChainFacts, ...] = ()
+    why: Why | None = None
+    reason: str = ""
+    place: int = 0
+    start_minutes: float | None = None
+    unproven: tuple[str, ...] = ()
+    accuracy: tuple[str, ...] = ()
+    command: str = ""
+    url: str = ""

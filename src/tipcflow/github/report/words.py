@@ -1,0 +1,117 @@
+"""Shared parts of the texts. Text of logs and users cannot leave its cell, mention a user or become a link."""
+
+from collections.abc import Iterable, Sequence
+
+from tipcflow.github.report.facts import ChainFacts, Finding, PullFacts
+from tipcflow.report.text.plain import one_line
+
+_ESCAPED = str.maketrans({"|": "\\|", "<": "&lt;", ">": "&gt;", "`": "'", "[": "\\[", "]": "\\]", "@": "&#64;"})
+_LONGEST_CELL = 300
+_TOP = 10
+CUT = "\n\n… truncated; the page of the run has the rest.\n"
+
+
+def cell(text: str) -> str:
+    """One line of text as Markdown."""
+    line = one_line(text)
+    short = line if len(line) <= _LONGEST_CELL else f"{line[: _LONGEST_CELL - 1]}…"
+    # `#12` would link another pull request.
+    return short.translate(_ESCAPED).replace("#", "&#35;")
+
+
+def code(text: str) -> str:
+    """One line of text as code."""
+    return f"`{one_line(text).replace('`', chr(39))}`"
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table whose cells are already Markdown."""
+    lines = [f"| {' | '.join(head)} |", f"|{' --- |' * len(head)}"]
+    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
+
+
+def link(text: str, url: str) -> str:
+    """A link, or the text without an address."""
+    return f"[{cell(text)}]({url})" if url else cell(text)
+
+
+def short(sha: str) -> str:
+    """The beginning of a commit hash."""
+    return sha[:8]
+
+
+def chains_table(chains: Sequence[ChainFacts]) -> str:
+    """Chain, status or current step, reason, and why it was selected."""
+    rows: list[tuple[str, ...]] = [
+        (
+            link(chain.chain, chain.url),
+            chain.status.value if chain.status else (f"running {cell(chain.step)}" if chain.step else "waiting"),
+            cell(chain.reason),
+            cell(chain.selected),
+        )
+        for chain in chains
+    ]
+    head: tuple[str, ...] = ("chain", "status", "reason", "selected because")
+    minutes = [_minutes(chain) for chain in chains]
+    if any(minutes):
+        head, rows = (*head, "minutes"), [(*row, time) for row, time in zip(rows, minutes, strict=True)]
+    return table(head, rows)
+
+
+def _minutes(chain: ChainFacts) -> str:
+    """Predicted and real minutes; '' if both are unknown."""
+    parts = []
+    if chain.took_s and chain.status is not None:
+        parts.append(f"{chain.took_s / 60:.1f}")
+    if chain.predicted_s:
+        parts.append(f"predicted {chain.predicted_s / 60:.1f}")
+    return ", ".join(parts)
+
+
+def findings_table(chains: Sequence[ChainFacts]) -> str:
+    """The worst findings of all chains with their figures; '' without findings."""
+    ranked = sorted(
+        (
+            (finding.status.severity, number, chain, finding)
+            for number, (chain, finding) in enumerate(_findings(chains))
+        ),
+        key=lambda entry: (-entry[0], entry[1]),
+    )
+    if not ranked:
+        return ""
+    rows = [
+        (
+            cell(chain),
+            cell(finding.where),
+            cell(finding.metric),
+            finding.status.value,
+            *map(cell, (finding.before, finding.now, finding.noise)),
+        )
+        for _, _, chain, finding in ranked[:_TOP]
+    ]
+    more = f"\n\n{len(ranked) - _TOP} more findings." if len(ranked) > _TOP else ""
+    return table(("chain", "where", "metric", "status", "before", "now", "noise"), rows) + more
+
+
+def _findings(chains: Sequence[ChainFacts]) -> list[tuple[str, Finding]]:
+    return [(chain.chain, finding) for chain in chains for finding in chain.findings]
+
+
+def lists(facts: PullFacts) -> list[str]:
+    """Accuracy, unproven parts and the command, each with its heading."""
+    parts = []
+    if facts.accuracy:
+        parts.append("### Accuracy\n\n" + "\n".join(f"- {cell(line)}" for line in facts.accuracy))
+    if facts.unproven:
+        parts.append("### Not proven\n\n" + "\n".join(f"- {cell(part)}" for part in facts.unproven))
+    if facts.command:
+        parts.append(f"### Reproduce\n\n{code(facts.command)}")
+    return parts
+
+
+def within(text: str, limit: int) -> str:
+    """The text within a limit of characters, cut at the end of a line."""
+    if len(text) <= limit:
+        return text
+    kept = text[: limit - len(CUT)]
+    return kept[: kept.rfind("\n")] + CUT

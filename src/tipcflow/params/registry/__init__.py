@@ -1,0 +1,4 @@
+"""Dialects by name, and the check of dialects of users.
+
+Public: `names`.
+"""

@@ -1,0 +1,212 @@
+"""Cache of data on a node or a shared folder: filled once under a lock, checked, linked or copied into runs."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import sys
+import tarfile
+import time
+import zipfile
+from typing import Any, Dict, List
+
+from .fetching_urls import DownloadFailed, download
+
+BLOCK = 1 << 20
+
+
+class Unusable(Exception):
+    """The data cannot be provided; the message says why."""
+
+
+def provide(to: str, source: str, cache: str, *, sha256: str, unpack: bool, copy: bool) -> None:
+    """Provide the content of a source in folder `to`.
+
+    Raises:
+        Unusable: the source cannot be read, has another hash, or its files exist in the suite already.
+    """
+    if os.path.isdir(source):
+        content = source
+    elif source.startswith("/") and not unpack and not sha256:
+        if not os.path.exists(source):
+            raise Unusable(f"Download from {source} failed: no such file or folder on this node")
+        content = source
+    else:
+        content = filled(cache, source, sha256, unpack)
+    os.makedirs(to, exist_ok=True)
+    if os.path.isdir(content):
+        for name in sorted(os.listdir(content)):
+            place(os.path.join(content, name), os.path.join(to, name), copy)
+    else:
+        place(content, os.path.join(to, os.path.basename(content)), copy)
+    say(f"{to}: {'copied' if copy else 'linked'} from {content}")
+
+
+def place(source: str, target: str, copy: bool) -> None:
+    """Link or copy one entry; folders that exist on both sides are merged."""
+    if os.path.islink(target) and os.path.realpath(target) == os.path.realpath(source):
+        return
+    if os.path.isdir(source) and os.path.isdir(target) and not os.path.islink(target):
+        for name in sorted(os.listdir(source)):
+            place(os.path.join(source, name), os.path.join(target, name), copy)
+        return
+    if copy and os.path.isfile(source) and os.path.isfile(target) and digest(source) == digest(target):
+        return
+    if os.path.lexists(target):
+        raise Unusable(f"{target} is a file of the suite: the data of the suite file would replace it")
+    if not copy:
+        os.symlink(source, target)
+    elif os.path.isdir(source):
+        shutil.copytree(source, target, symlinks=True)
+    else:
+        shutil.copy2(source, target)
+
+
+def filled(cache: str, source: str, sha256: str, unpack: bool) -> str:
+    """Return the folder of the source's content in the cache; fill it if it is missing or damaged."""
+    key = sha256 or hashlib.sha256(stamp_of(source).encode()).hexdigest()
+    folder = os.path.join(cache, "data", key + (".unpacked" if unpack else ""))
+    os.makedirs(os.path.dirname(folder), exist_ok=True)
+    with locked(folder + ".lock"):
+        problem = damage(folder)
+        if not problem:
+            say(f"{source}: in the cache")
+            return os.path.join(folder, "content")
+        if os.path.isdir(folder):
+            say(f"{folder} is damaged ({problem}): the cache is filled again")
+        for old in [folder, folder + ".new"]:
+            shutil.rmtree(old, ignore_errors=True)
+        fill(folder, source, sha256, unpack)
+    return os.path.join(folder, "content")
+
+
+def fill(folder: str, source: str, sha256: str, unpack: bool) -> None:
+    """Fill one folder of the cache; it appears complete or not at all."""
+    new = folder + ".new"
+    content = os.path.join(new, "content")
+    os.makedirs(content)
+    name = os.path.basename(source.split("?")[0].rstrip("/")) or "file"
+    file = os.path.join(new, "source") if unpack else os.path.join(content, name)
+    started = time.monotonic()
+    try:
+        download(source, file, sys.stdout)
+    except DownloadFailed as error:
+        raise Unusable(f"Download from {source} failed: {error}") from error
+    found = digest(file)
+    if sha256 and found != sha256:
+        shutil.rmtree(new, ignore_errors=True)
+        raise Unusable(f"Download from {source} failed: its sha256 is {found}, the suite file expects {sha256}")
+    size = os.path.getsize(file)
+    if unpack:
+        problem = unpacked(file, content)
+        if problem:
+            shutil.rmtree(new, ignore_errors=True)
+            raise Unusable(f"{source} cannot be unpacked: {problem}")
+        os.remove(file)
+    with open(os.path.join(new, "manifest.json"), "w") as handle:
+        json.dump({"schema_version": 1, "source": source, "sha256": found, "files": listing(content)}, handle)
+    os.rename(new, folder)
+    say(f"{source}: {size} bytes in {time.monotonic() - started:.1f} s, sha256 {found}")
+
+
+def unpacked(archive: str, folder: str) -> str:
+    """Unpack a tar or zip archive into a folder; return why it is not possible, '' if it was."""
+    try:
+        if zipfile.is_zipfile(archive):
+            with zipfile.ZipFile(archive) as packed:
+                bad = next((name for name in packed.namelist() if outside(name)), "")
+                if bad:
+                    return f"{bad} is outside of the archive's folder"
+                packed.extractall(folder)
+            return ""
+        with tarfile.open(archive) as opened:
+            members = [
+                member for member in opened.getmembers() if member.isreg() or member.isdir() or member.issym()
+            ]
+            bad = next((one.name for one in members if outside(one.name) or leads_out(one)), "")
+            if bad:
+                return f"{bad} is outside of the archive's folder"
+            opened.extractall(folder, members)
+        return ""
+    except (tarfile.TarError, zipfile.BadZipFile, EOFError, OSError, ValueError) as error:
+        return str(error) or type(error).__name__
+
+
+def outside(name: str) -> bool:
+    """Return whether a name in an archive leads out of the folder."""
+    return name.startswith("/") or ".." in name.split("/")
+
+
+def leads_out(member: tarfile.TarInfo) -> bool:
+    """Return whether a symbolic link of an archive leads out of its folder."""
+    if not member.issym():
+        return False
+    return outside(os.path.normpath(os.path.join(os.path.dirname(member.name), member.linkname)))
+
+
+def damage(folder: str) -> str:
+    """Return how the files differ from those that were stored; '' for an undamaged folder."""
+    try:
+        with open(os.path.join(folder, "manifest.json")) as handle:
+            known: Dict[str, Any] = json.load(handle)["files"]
+    except (OSError, ValueError, KeyError):
+        return "incomplete"
+    found = listing(os.path.join(folder, "content"))
+    differing = sorted(path for path in set(known) | set(found) if known.get(path) != found.get(path))
+    return f"{len(differing)} files differ, such as {differing[0]}" if differing else ""
+
+
+def listing(root: str) -> Dict[str, List[int]]:
+    """Return path -> [size, modification time in ns] of all files below a folder."""
+    found = {}
+    for folder, _, names in os.walk(root):
+        for name in names:
+            path = os.path.join(folder, name)
+            stat = os.lstat(path)
+            found[os.path.relpath(path, root)] = [stat.st_size, stat.st_mtime_ns]
+    return found
+
+
+def stamp_of(source: str) -> str:
+    """Return a text that changes with a file on the node."""
+    try:
+        stat = os.stat(source)
+    except OSError as error:
+        raise Unusable(f"Download from {source} failed: {error.strerror}") from error
+    return f"{source} {stat.st_size} {stat.st_mtime_ns}"
+
+
+def digest(path: str) -> str:
+    """Return the SHA-256 of a file."""
+    found = hashlib.sha256()
+    with open(path, "rb") as handle:
+        for block in iter(lambda: handle.read(BLOCK), b""):
+            found.update(block)
+    return found.hexdigest()
+
+
+class locked:  # noqa: N801
+    """Exclusive lock on a file, also among nodes that share the file system."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        self._file = open(self._path, "a")
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say(f"waiting for another run that fills {self._path[: -len('.lock')]}")
+            fcntl.flock(self._file, fcntl.LOCK_EX)
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+
+def say(text: str) -> None:
+    """Print a line to the step's log."""
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()

@@ -1,0 +1,76 @@
+"""Downloads of a node, through the mirrors of the cluster file."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from typing import Any, Dict, TextIO
+
+TIMEOUT_S = 60.0
+
+
+class DownloadFailed(Exception):
+    """The server cannot be reached, or refuses. `code`: its HTTP status, 0 without one."""
+
+    def __init__(self, message: str, code: int = 0) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def mirrored(url: str) -> str:
+    """Return the URL or the path of a folder that replaces it on this node; the longest prefix counts."""
+    mirrors: Dict[str, str] = json.loads(os.environ.get("TIPCFLOW_MIRRORS") or "{}")
+    for prefix in sorted(mirrors, key=len, reverse=True):
+        if url.startswith(prefix):
+            return mirrors[prefix].rstrip("/") + "/" + url[len(prefix) :].lstrip("/")
+    return url
+
+
+def download(url: str, file: str, log: TextIO) -> Dict[str, str]:
+    """Write the content of a URL or of a local path into a file; return the server's headers, in lower case.
+
+    Raises:
+        DownloadFailed: it cannot be fetched completely.
+    """
+    place = mirrored(url)
+    if place != url:
+        log.write(f"{url}: from the mirror {place}\n")
+    if place.startswith("file://"):
+        place = place[len("file://") :]
+    if place.startswith("/"):
+        try:
+            shutil.copyfile(place, file)
+        except OSError as error:
+            raise DownloadFailed(f"{place}: {error.strerror}", 404) from error
+        return {}
+    with opened(place) as answer:
+        headers = {name.lower(): value for name, value in answer.headers.items()}
+        try:
+            with open(file, "wb") as handle:
+                shutil.copyfileobj(answer, handle, 1 << 20)
+        except OSError as error:
+            raise DownloadFailed(f"<urlopen error {error}>") from error
+    length = headers.get("content-length")
+    if length and length.isdigit() and int(length) != os.path.getsize(file):
+        raise DownloadFailed(f"{os.path.getsize(file)} of {length} bytes were sent")
+    return headers
+
+
+def opened(url: str, method: str = "GET", timeout: float = TIMEOUT_S) -> Any:
+    """Open a URL.
+
+    Raises:
+        DownloadFailed: the server cannot be reached, or refuses.
+    """
+    import http.client
+    import urllib.error
+    import urllib.request
+
+    try:
+        return urllib.request.urlopen(urllib.request.Request(url, method=method), timeout=timeout)
+    except urllib.error.HTTPError as error:
+        raise DownloadFailed(f"ERROR {error.code}: {error.reason}", error.code) from error
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        text = str(error)
+        raise DownloadFailed(text if "urlopen error" in text else f"<urlopen error {text}>") from error

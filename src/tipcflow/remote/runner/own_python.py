@@ -1,0 +1,156 @@
+"""A run's own Python environment on top of the node's: what a run installs ends with the run."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import venv
+from importlib.util import find_spec
+from typing import Dict, List
+
+from .cache import Unusable, digest, locked, say
+
+SHIMS = ("python", "python3", "python3.7", "pip", "pip3", "pip3.7")
+
+
+def own_environment(run: str, cache: str, packages: List[str], build: Dict[str, str]) -> None:
+    """Create the run's environment and make the run's `python` and `pip` use it.
+
+    Called with the interpreter of the node's environment. Packages are installed once into the node's cache; the
+    key has their requirements, the interpreter and the packages of the node's environment.
+
+    Args:
+        build: framework build: name, version, wheel, sha256; empty for none.
+
+    Raises:
+        Unusable: the packages cannot be installed.
+    """
+    below = site_folders()
+    if build:
+        below = [cached_build(cache, build, below), *below]
+    if packages:
+        below = [cached_packages(cache, packages, below), *below]
+    folder = os.path.join(run, "env")
+    shutil.rmtree(folder, ignore_errors=True)
+    make(folder, below)
+    for name in SHIMS:
+        module = " -m pip" if name.startswith("pip") else ""
+        shim = os.path.join(run, "bin", name)
+        os.makedirs(os.path.dirname(shim), exist_ok=True)
+        with open(shim + ".new", "w") as handle:
+            handle.write(f"#!/bin/sh\nexec '{folder}/bin/python'{module} \"$@\"\n")
+        os.chmod(shim + ".new", 0o755)
+        os.rename(shim + ".new", shim)
+    say(f"environment of the run: {folder}, on top of {', '.join(below)}")
+
+
+def make(folder: str, below: List[str], *, with_pip: bool = False) -> None:
+    """Create an environment without packages that also uses the packages in other folders."""
+    venv.EnvBuilder(symlinks=True, with_pip=with_pip).create(folder)
+    text = "".join(f"import site; site.addsitedir({place!r})\n" for place in below)
+    with open(os.path.join(own_site(folder), "_tipcflow.pth"), "w") as handle:
+        handle.write(text)
+
+
+def own_site(folder: str) -> str:
+    """Return the folder of an environment's packages."""
+    return os.path.join(folder, "lib", f"python{sys.version_info[0]}.{sys.version_info[1]}", "site-packages")
+
+
+def site_folders() -> List[str]:
+    """Return the folders of packages of the running interpreter."""
+    return [path for path in sys.path if os.path.basename(path) in ("site-packages", "dist-packages")]
+
+
+def pip_install(folder: str, words: List[str]) -> int:
+    """Install into an environment; return pip's exit code. Its output is in the log."""
+    command = [os.path.join(folder, "bin", "python"), "-m", "pip", "install"]
+    command += ["--disable-pip-version-check", "--no-input", *words]
+    return subprocess.call(command, env=dict(os.environ, PYTHONPATH=""))
+
+
+def cached_build(cache: str, build: Dict[str, str], below: List[str]) -> str:
+    """Return the folder of an installed framework build in the cache; install it if it is missing.
+
+    Raises:
+        Unusable: the wheel is damaged, pip fails, or what pip installed is not the build.
+    """
+    name = f"{build['name']} {build['version']}"
+    there = sorted(one for place in below for one in os.listdir(place) if one.endswith("-info"))
+    key = json.dumps([build, sys.version, sys.executable, there], sort_keys=True)
+    folder = os.path.join(cache, "builds", hashlib.sha256(key.encode()).hexdigest()[:32])
+    done = os.path.join(folder, "complete")
+    os.makedirs(os.path.dirname(folder), exist_ok=True)
+    with locked(folder + ".lock"):
+        if os.path.exists(done):
+            for file in (done, os.path.join(cache, "wheels", build["sha256"], build["wheel"])):
+                if os.path.isfile(file):
+                    os.utime(file, None)  # in use: retention is based on this time
+            say(f"{name}: in the cache")
+            return own_site(folder)
+        shutil.rmtree(folder, ignore_errors=True)
+        make(folder, below, with_pip=find_spec("pip") is None)
+        say(f"installing {name} into {folder}")
+        words = [f"{build['name']}=={build['version']}"]
+        if build["wheel"]:
+            words = [wheel_of(cache, build)]
+            # Of the same version as the node's framework it would count as installed.
+            if pip_install(folder, ["--no-deps", "--force-reinstall", *words]):
+                raise Unusable(f"pip cannot install the wheel {build['wheel']}")
+        if pip_install(folder, words):
+            raise Unusable(f"pip cannot install {name}")
+        if not is_installed(own_site(folder), build):
+            raise Unusable(f"pip installed another build than {name}")
+        with open(done, "w") as handle:
+            handle.write(name + "\n")
+    return own_site(folder)
+
+
+def wheel_of(cache: str, build: Dict[str, str]) -> str:
+    """Return the path of a wheel in the cache.
+
+    Raises:
+        Unusable: it is missing or damaged.
+    """
+    path = os.path.join(cache, "wheels", build["sha256"], build["wheel"])
+    if not os.path.isfile(path) or digest(path) != build["sha256"]:
+        raise Unusable(f"{path} is missing or damaged")
+    return path
+
+
+def is_installed(site: str, build: Dict[str, str]) -> bool:
+    """Return whether a folder has the package information of this build; of a release, pip has checked the
+    version."""
+    names = [one[: -len(".dist-info")] for one in os.listdir(site) if one.endswith(".dist-info")]
+    found = [tuple(re.sub(r"[-_.]+", "_", part).lower() for part in one.split("-")[:2]) for one in names]
+    wanted = tuple(re.sub(r"[-_.]+", "_", build[key]).lower() for key in ("name", "version"))
+    return wanted in found if build["wheel"] else wanted[0] in [one[0] for one in found]
+
+
+def cached_packages(cache: str, packages: List[str], below: List[str]) -> str:
+    """Return the folder of the installed packages in the cache; install them if they are missing.
+
+    Raises:
+        Unusable: pip fails; its own output is in the log.
+    """
+    there = sorted(name for place in below for name in os.listdir(place) if name.endswith("-info"))
+    key = json.dumps([sorted(packages), sys.version, sys.executable, there])
+    folder = os.path.join(cache, "packages", hashlib.sha256(key.encode()).hexdigest()[:32])
+    os.makedirs(os.path.dirname(folder), exist_ok=True)
+    with locked(folder + ".lock"):
+        if os.path.exists(os.path.join(folder, "complete")):
+            say(f"packages {', '.join(packages)}: in the cache")
+            return own_site(folder)
+        shutil.rmtree(folder, ignore_errors=True)
+        make(folder, below, with_pip=find_spec("pip") is None)
+        say(f"installing {', '.join(packages)} into {folder}")
+        if pip_install(folder, packages):
+            raise Unusable(f"pip cannot install the packages of the suite file: {', '.join(packages)}")
+        with open(os.path.join(folder, "complete"), "w") as handle:
+            handle.write("\n".join(packages) + "\n")
+    return own_site(folder)

@@ -1,0 +1,20 @@
+"""Markdown whose cells cannot break out of their table, mention a user or become a link."""
+
+from collections.abc import Iterable, Sequence
+
+from tipcflow.report.text.plain import one_line
+
+# Characters that have a meaning in Markdown or HTML inside a cell.
+_ESCAPED = str.maketrans({"|": "\\|", "<": "&lt;", ">": "&gt;", "`": "'", "[": "\\[", "]": "\\]", "@": "&#64;"})
+
+
+def cell(text: str) -> str:
+    """Untrusted text as one line of a cell, heading or paragraph."""
+    return one_line(text).translate(_ESCAPED)
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table; cells are escaped, column titles are not."""
+    lines = [f"| {' | '.join(head)} |", f"|{' --- |' * len(head)}"]
+    lines += [f"| {' | '.join(map(cell, row))} |" for row in rows]
+    return "\n".join(lines)

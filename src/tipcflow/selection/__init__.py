@@ -1,0 +1,19 @@
+"""Which chains a change concerns, with the reason of every choice.
+
+Public: `__all__`, `globs`, `select`.
+"""
+
+from tipcflow.selection.graph import Tree, reachable
+from tipcflow.selection.select import Because, Change, Choice, Chosen, TracedChain, missed_share, select
+
+__all__ = [
+    "Because",
+    "Change",
+    "Choice",
+    "Chosen",
+    "TracedChain",
+    "Tree",
+    "missed_share",
+    "reachable",
+    "select",
+]

@@ -1,0 +1,4 @@
+"""Attempts of commits on GitHub, approvals, and the outgoing messages.
+
+Public: `attempts`, `messages`.
+"""

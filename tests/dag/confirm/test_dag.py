@@ -1,0 +1,251 @@
+"""What a judge asks the scheduler for when a number looks worse, with a real database."""
+
+import time
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from tests.support.confirmations import told
+from tests.support.stories import TRAIN, a_plan, a_run, tell
+
+from tipcflow.config.policy import Policy
+from tipcflow.config.references import References
+from tipcflow.config.run_documents import PolicyDocument, ReferencesDocument, SuiteDocument
+from tipcflow.config.suite import Suite
+from tipcflow.domain import (
+    CheckResult,
+    Cluster,
+    ConfigError,
+    InfraError,
+    Measurement,
+    Node,
+    Phase,
+    Status,
+    run_id_of,
+)
+from tipcflow.domain.run_documents import ClusterDocument, ConfirmationDocument
+from tipcflow.execute.attempt.budget import Budget
+from tipcflow.execute.request import RequestDocument, RunRequest
+from tipcflow.execute.run import phases as task_phases
+from tipcflow.execute.run.context import TaskContext
+from tipcflow.execute.verdict import confirm
+from tipcflow.store import Store
+from tipcflow_operators.airflow import dag_runs
+from tipcflow_operators.chain.dag import certify_dag
+from tipcflow_operators.confirm.dag import ConfirmResolveOperator, confirm_dag
+from tipcflow_operators.tasks import ask_confirm as asking
+
+ROOT = Path(__file__).parents[3]
+DAG = "sample.mobilenet_v3_small.train_infer_python"
+
+
+class World:
+    """A run in doubt, and what Airflow is told."""
+
+    def __init__(self, store: Store, home: Path) -> None:
+        self.store, self.home = store, home
+        self.started: dict[str, tuple[datetime, Any]] = {}
+        self.refuses: Exception | None = None
+        self.notes: list[str] = []
+        self.run = tell(store, a_run(created_at=time.time()), status=None)
+        self.keep(self.run.id, RunRequest("f.txt", "sample", "lite_train_lite_infer", "local", home))
+        doubt = {"check": "speed.batch_cost", "status": Status.UNCONFIRMED, "reason": "slower"}
+        store.checks.replace(self.run.id, [CheckResult(**doubt, step=TRAIN, values={"confirm": True})])
+
+    def keep(self, run: str, request: RunRequest) -> None:
+        self.store.documents.put(run, RequestDocument(request))
+        self.store.documents.put(run, PolicyDocument(Policy(name="pr")))
+        suite = Suite(name="sample", folder=str(self.home), dialects=("d",))
+        self.store.documents.put(run, SuiteDocument(suite))
+
+    def context(self, run: str) -> TaskContext:
+        def connect(*_: Any) -> Any:
+            raise AssertionError("no node is asked")
+
+        return TaskContext(run, self.store, self.home, connect, lambda event: self.notes.append(event.text))
+
+    def state_of(self, dag_id: str, run_id: str) -> str | None:
+        return "queued" if dag_id == "confirm" and run_id in self.started else None
+
+    def start(self, dag_id: str, run_id: str, *, run_after: datetime, conf: Any, note: str) -> None:
+        if self.refuses:
+            raise self.refuses
+        assert dag_id == "confirm"
+        self.started[run_id] = (run_after, conf)
+
+    def measure(self, run: str, batch_cost: float) -> None:
+        known: dict[str, Any] = {"step": TRAIN, "node": "node-a", "metric": "batch_cost", "unit": "s"}
+        self.store.measurements.add(
+            Measurement(run=run, phase=Phase.TRAIN, ordinal=number, value=batch_cost, **known)
+            for number in range(6)
+        )
+
+    def ask_early(self) -> None:
+        """What the release of the run's DAG run does before it releases anything."""
+        dag_run = SimpleNamespace(dag_id=DAG, run_id="weekly__2026")
+        asking.request_early(self.context(self.run.id), {"dag_run": dag_run})  # type: ignore[arg-type]
+
+    def wait(self, dag_id: str = DAG) -> tuple[str, ConfirmationDocument] | None:
+        """What the judge of the run's DAG run waits for."""
+        dag_run = SimpleNamespace(dag_id=dag_id, run_id="weekly__2026")
+        return asking.pending_confirmation(self.context(self.run.id), {"dag_run": dag_run})  # type: ignore[arg-type]
+
+
+def over_budget(context: TaskContext) -> tuple[Status, str] | None:
+    """The answer for a step."""
+    return task_phases.over_budget(context, a_plan().steps[0])
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    with Store.open(f"sqlite:///{tmp_path}/t.db") as store:
+        made = World(store, tmp_path)
+        monkeypatch.setattr(dag_runs, "state_of", made.state_of)
+        monkeypatch.setattr(dag_runs, "start", made.start)
+        yield made
+
+
+def test_a_confirm_run_is_started_once_and_found_again(world: World) -> None:
+    first = world.wait()
+    assert first
+    child, asked = first
+    assert asked.dag_run_id == child
+    run_after, conf = world.started[child]
+    assert conf == {"confirms": world.run.id}
+    assert asked.run == run_id_of("confirm", child, run_after)
+    assert asked.keys == (TRAIN,)
+    assert any(f"waits for confirm run {asked.run}" in note for note in world.notes)
+    assert world.wait() == first, "also for a judge that died and is tried again"
+    # It died between asking and starting.
+    world.started.clear()
+    assert world.wait() == first
+    assert world.started == {child: (run_after, conf)}
+
+
+def test_chains_of_one_weekly_run_have_confirm_runs_of_their_own(world: World) -> None:
+    first = world.wait()
+    confirm.drop_request(world.store, world.run.id)
+    second = world.wait("sample.other.train_infer_python")
+    assert first
+    assert second
+    assert first[0] != second[0]
+
+
+def test_who_waits_for_slots_does_not_come_before_it(world: World) -> None:
+    store, slots = world.store, [("192.0.2.1", 0), ("192.0.2.2", 0)]
+    nodes = tuple(
+        Node(name=f"node-{n}", address=a, python="/p", workspace="/w", slots=1)
+        for n, (a, _) in zip("ab", slots, strict=True)
+    )
+    store.documents.put(world.run.id, ClusterDocument(Cluster(name="local", nodes=nodes)))
+    store.documents.put(world.run.id, ReferencesDocument(References(suite="sample")))
+    for number in range(1, 7):
+        tell(store, a_run(f"before-{number}", created_at=number))
+        world.measure(f"before-{number}", 0.1)
+    world.measure(world.run.id, 1.0)
+    assert store.leases.acquire(world.run.id, slots, owner="o", ttl_s=60)
+    store.runs.create(a_run("change", trigger="ci"))
+    store.queue.join("change", slots, owner="o", ttl_s=60)
+    world.ask_early()
+    store.leases.release(world.run.id)
+    assert store.leases.acquire("change", slots, owner="o", ttl_s=60) is None, "it is not its turn"
+    child, asked = world.wait() or ("", None)
+    assert asked
+    assert list(world.started) == [child]
+    assert store.leases.acquire(asked.run, slots, owner="o", ttl_s=60)
+    assert store.runs.get(asked.run).trigger == "confirm"
+
+
+def test_what_airflow_refuses_is_not_waited_for_and_said(world: World) -> None:
+    world.refuses = ConfigError("DAG confirm is paused: its run would never start")
+    assert world.wait() is None
+    _, medians, why, failed = told(world.store, world.run) or ("", {}, "", "")
+    assert (medians, failed) == ({}, "")
+    assert why == "is not waited for: DAG confirm is paused: its run would never start"
+    world.refuses = None
+    assert world.wait() is None, "nor asked for again, before the run is cleared"
+
+
+def test_after_its_deadline_nobody_waits(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = (world.wait() or ("", None))[1]
+    assert asked
+    monkeypatch.setattr("time.time", lambda: asked.until + 1)
+    assert world.wait() is None
+    assert told(world.store, world.run) == (asked.run, {}, "did not finish before its deadline", "")
+
+
+def resolve(world: World, run: str, **conf: Any) -> RunRequest:
+    """What a DAG run of `confirm` that is our run `run` is asked for."""
+    context: Any = {"dag_run": SimpleNamespace(dag_id="confirm", run_id="confirm__x")}
+    operator = ConfirmResolveOperator(task_id="resolve")
+    return operator.asked(world.context(run), context, conf)
+
+
+def test_the_confirm_run_does_what_was_asked_for(world: World) -> None:
+    asked = (world.wait() or ("", None))[1]
+    assert asked
+    made = resolve(world, asked.run, confirms=world.run.id)
+    assert (made.trigger, made.confirms, made.only) == ("confirm", world.run.id, (TRAIN,))
+    assert made.ends_at == asked.until
+    assert made.owner == "airflow confirm confirm__x"
+
+
+@pytest.mark.parametrize("conf", [{}, {"confirms": ""}, {"confirms": 7}, {"confirms": "x", "mode": "y"}])
+def test_by_hand_it_is_a_config_error(world: World, conf: Any) -> None:
+    with pytest.raises(ConfigError, match="this DAG is started by task `judge`"):
+        resolve(world, "other", **conf)
+
+
+def test_another_dag_run_than_the_one_that_was_asked_for_does_nothing(world: World) -> None:
+    with pytest.raises(InfraError, match="did not request this confirm run"):
+        resolve(world, "other", confirms=world.run.id)
+    assert world.wait()
+    with pytest.raises(InfraError, match="did not request this confirm run"):
+        resolve(world, "other", confirms=world.run.id)
+
+
+def test_a_confirm_run_that_nobody_waits_for_begins_nothing_more(world: World) -> None:
+    asked = (world.wait() or ("", None))[1]
+    assert asked
+    world.store.runs.create(a_run(asked.run, trigger="confirm", created_at=time.time()))
+    world.keep(asked.run, resolve(world, asked.run, confirms=world.run.id))
+    assert over_budget(world.context(asked.run)) is None
+    confirm.cancel_request(world.store, world.run.id, "the DAG confirm is paused")
+    said = over_budget(world.context(asked.run))
+    assert said
+    assert said[0] is Status.CANCELLED
+    assert "no longer waits" in said[1]
+
+
+def test_it_stands_behind_no_limit_and_before_all_tasks() -> None:
+    chain, again = certify_dag(ROOT / "configs"), confirm_dag()
+    # Behind runs of the chain, all of which wait for their confirm runs, it would never begin.
+    assert again.max_active_runs > 10 * chain.max_active_runs
+    assert sorted(again.task_ids) == sorted(chain.task_ids)
+    # Airflow adds up what stands downstream of a task.
+    most = sum(task.priority_weight for task in chain.tasks)
+    assert min(task.priority_weight for task in again.tasks) > most
+
+
+def test_a_run_that_used_up_its_budget_is_confirmed_in_minutes_of_its_own(world: World) -> None:
+    policy = Policy(name="pr", budget_minutes=1e-9, confirm_minutes=5)
+    world.store.documents.put(world.run.id, PolicyDocument(policy))
+    assert world.context(world.run.id).budget.ends < time.time()
+    before = time.time()
+    asked = (world.wait() or ("", None))[1]
+    assert asked
+    assert before + 300 <= asked.until <= time.time() + 300
+    world.store.runs.create(a_run(asked.run, trigger="confirm", created_at=time.time()), a_plan())
+    world.keep(asked.run, resolve(world, asked.run, confirms=world.run.id))
+    world.store.documents.put(asked.run, PolicyDocument(policy))
+    nodes = tuple(Node(name=f"node-{n}", address=n, python="/p", workspace="/w", slots=2) for n in "ab")
+    cluster = Cluster(name="local", nodes=nodes)
+    world.store.documents.put(asked.run, ClusterDocument(cluster))
+    context = world.context(asked.run)
+    assert context.budget == Budget(300, asked.until)
+    assert over_budget(context) is None
+    world.store.attempts.open(asked.run, TRAIN, ("node-a",), asked.until - 100)
+    assert context.spec(a_plan().steps[0], "node-a", 1).deadline_s == 100, "its steps are cut at its own end"

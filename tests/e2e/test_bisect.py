@@ -1,0 +1,130 @@
+"""`tipcflow bisect` as a user types it: a git history of the sample suite, real SSH nodes."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.support.certify import MODE, PARAMS, TIPCFLOW, Site
+
+from devcluster.local_nodes.nodes import LocalNodes, local_nodes
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
+
+BATCH_COST = "avg_batch_cost: {args.step_time:.5f} sec"
+SLOWER = "avg_batch_cost: {args.step_time * 1.2:.5f} sec"
+
+
+@pytest.fixture(scope="module")
+def bisect_nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalNodes]:
+    with local_nodes(tmp_path_factory.mktemp("nodes"), python=Path(sys.executable)) as made:
+        yield made
+
+
+class History:
+    """A suite whose later commits change nothing but one."""
+
+    def __init__(self, site: Site, commits: int) -> None:
+        self.site, self.commits = site, commits
+        self.git("init", "-q", "-b", "main")
+        self.commit("Start")
+
+    def git(self, *words: str) -> None:
+        command = [
+            "git",
+            "-C",
+            str(self.site.suite),
+            "-c",
+            "user.name=t",
+            "-c",
+            "user.email=t@example.org",
+            *words,
+        ]
+        subprocess.run(command, check=True, capture_output=True)
+
+    def commit(self, title: str) -> None:
+        self.git("add", "-A")
+        self.git("commit", "-qm", title)
+
+    def plant(self, at: int, old: str, new: str) -> None:
+        """Write all commits; one of them replaces text of the training script."""
+        train = self.site.suite / "train.py"
+        for number in range(1, self.commits + 1):
+            (self.site.suite / "notes.txt").write_text(str(number))
+            if number == at:
+                assert old in train.read_text()
+                train.write_text(train.read_text().replace(old, new, 1))
+            self.commit(f"Change {number}")
+
+    def bisect(self, metric: str, *more: str) -> subprocess.CompletedProcess[str]:
+        """Bisect from the first commit to the last one."""
+        ends = ["--good", f"main~{self.commits}", "--bad", "main"]
+        where = ["--suite", "toy", "--mode", MODE, "--cluster", "local"]
+        command = [str(TIPCFLOW), "bisect", PARAMS, metric, *ends, *where, *more]
+        return subprocess.run(command, env=self.site.env, capture_output=True, text=True, timeout=850, check=False)
+
+
+def test_a_slower_commit_is_found_after_a_stop(bisect_nodes: LocalNodes, tmp_path: Path) -> None:
+    history = History(Site(tmp_path, bisect_nodes), 4)
+    history.plant(3, BATCH_COST, SLOWER)
+    stopped = history.bisect("batch_cost", "--max-runs", "2")
+    assert stopped.returncode == 4, stopped.stdout + stopped.stderr
+    assert "undecided: the limit of 2 runs is reached (2 runs" in stopped.stdout
+    done = history.bisect("batch_cost", "--json")
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert [commit["title"] for commit in result["candidates"][0]["commits"]] == ["Change 3"]
+    assert len(result["runs"]) <= 7
+    assert history.site.left_behind() == []
+    with history.site.store() as store:
+        environment = store.runs.get(result["runs"][0]).environment
+        assert environment
+        assert store.history.accepted("toy/toy/train_infer_python", MODE, environment) == []
+    again = history.bisect("batch_cost")
+    assert "run 1:" not in again.stdout, "nothing is measured twice"
+    assert "'Change 3' (" in again.stdout
+    assert "(1.200 x)" in again.stdout
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("metric", "old", "new", "most"),
+    [
+        ("batch_cost", BATCH_COST, SLOWER, 11),
+        ("failure", "import argparse\n", "import argparse\nraise SystemExit('broken')\n", 13),
+    ],
+)
+def test_one_of_64_commits(
+    bisect_nodes: LocalNodes, tmp_path: Path, metric: str, old: str, new: str, most: int
+) -> None:
+    history = History(Site(tmp_path, bisect_nodes), 64)
+    history.plant(23, old, new)
+    done = history.bisect(metric, "--json")
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert [commit["title"] for commit in result["candidates"][0]["commits"]] == ["Change 23"]
+    assert len(result["runs"]) <= most
+
+
+@pytest.mark.parametrize(
+    ("metric", "more", "words"),
+    [
+        ("batch_cost", ["--good", "none"], "--good: the suite has no such ref; found 'none'"),
+        ("batch_cost", ["--good", "main", "--bad", "main~1"], "--good: is not an earlier commit of --bad"),
+        ("seen", [], "METRIC: neither a lower nor a higher value of this metric is better; found 'seen'"),
+        ("batch_cost", ["--cluster", "none"], "none"),
+    ],
+)
+def test_bad_input_is_one_error_before_any_run(
+    bisect_nodes: LocalNodes, tmp_path: Path, metric: str, more: list[str], words: str
+) -> None:
+    history = History(Site(tmp_path, bisect_nodes), 2)
+    history.plant(1, BATCH_COST, SLOWER)
+    done = history.bisect(metric, *more)
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert words in " ".join(done.stderr.split())
+    assert "Traceback" not in done.stderr
+    with history.site.store() as store:
+        assert store.runs.newest() == []

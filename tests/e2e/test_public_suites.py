@@ -1,0 +1,178 @@
+"""Public suites, unmodified, through `tipcflow run` and the suite files of the repository.
+
+`TIPC_SUITES` names a folder with clones `models`, `PaddleClas` and `PaddleRec`, and with AutoLog in its folder
+`autolog` (`pip install --target`). Without it the tests are skipped: the suites are not part of this repository.
+Data is synthetic where a script downloads it; a folder on the nodes replaces the server. If there is a folder
+`wheels`, pip installs packages from there only.
+"""
+
+import io
+import os
+import random
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from tests.support.certify import MODE, ROOT, TIPCFLOW, Outcome
+
+from devcluster.local_nodes.nodes import LocalNodes, local_nodes
+from tipcflow.domain import Status
+from tipcflow.store import Store
+
+pytestmark = [pytest.mark.e2e, pytest.mark.full, pytest.mark.timeout(3600)]
+SUITES = Path(os.environ.get("TIPC_SUITES") or "/nonexistent")
+NODE_PYTHON = ROOT / ".tipcflow" / "envs" / "node-cpu" / "bin" / "python"
+STEP6 = "test_tipc/configs/mobilenet_v3_small"
+RUN_S = 1500
+IMAGENET = "https://paddle-imagenet-models-name.bj.bcebos.com"
+BUCKET = "https://paddle-model-ecology.bj.bcebos.com"
+
+
+class PublicSite:
+    """An installation with the repository's own configuration, and two nodes with Paddle."""
+
+    def __init__(self, folder: Path, nodes: LocalNodes) -> None:
+        self.home, self.mirror, self.configs = folder / "home", folder / "mirror", folder / "configs"
+        self.mirror.mkdir(parents=True)
+        shutil.copytree(ROOT / "configs", self.configs)
+        cluster = nodes.write_cluster_file(self.configs / "clusters" / "local.yaml")
+        content = yaml.safe_load(cluster.read_text())
+        for node in content["nodes"]:
+            node["mirrors"] = {"https://": str(self.mirror)}
+            node["env"] = {**node.get("env", {}), "PYTHONPATH": str(SUITES / "autolog")}
+            if (SUITES / "wheels").is_dir():
+                node["env"] |= {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(SUITES / "wheels")}
+        cluster.write_text(yaml.safe_dump(content))
+
+    def serve(self, url: str, data: bytes) -> None:
+        """Put a file where downloads of that URL find it."""
+        path = self.mirror / url.removeprefix("https://")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+
+    def configure(self, suite: str, **settings: object) -> None:
+        """Change keys of a suite file."""
+        path = self.configs / "suites" / f"{suite}.yaml"
+        path.write_text(yaml.safe_dump({**yaml.safe_load(path.read_text()), **settings}))
+
+    def run(self, suite: str, params: str, *more: str) -> Outcome:
+        """Run one chain to its end."""
+        clone = SUITES / {"models_step6": "models"}.get(suite, suite)
+        git = yaml.safe_load((self.configs / "suites" / f"{suite}.yaml").read_text())["git"]
+        env = {
+            **os.environ,
+            "TIPCFLOW_HOME": str(self.home),
+            "TIPCFLOW_CONFIG_DIR": str(self.configs),
+            "GIT_CONFIG_COUNT": "1",
+            "GIT_CONFIG_KEY_0": f"url.{clone}.insteadOf",
+            "GIT_CONFIG_VALUE_0": git,
+        }
+        command = [str(TIPCFLOW), "run", params, "--suite", suite, "--mode", MODE, "--cluster", "local", *more]
+        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=RUN_S, check=False)
+        assert (self.home / "tipcflow.db").exists(), done.stderr
+        with Store.open(f"sqlite:///{self.home / 'tipcflow.db'}") as store:
+            newest = store.runs.newest(limit=1)
+        assert newest, done.stderr
+        return Outcome(done.returncode, done.stdout, done.stderr, newest[0])
+
+
+@pytest.fixture
+def public(tmp_path: Path) -> Iterator[PublicSite]:
+    if not (SUITES / "models").is_dir():
+        pytest.skip("TIPC_SUITES names no folder with clones of the public suites")
+    with local_nodes(tmp_path / "nodes", python=NODE_PYTHON) as nodes:
+        yield PublicSite(tmp_path, nodes)
+
+
+def test_step6_on_one_node(public: PublicSite) -> None:
+    # prepare.sh downloads pretrained weights, which this mode does not use.
+    public.serve(f"{BUCKET}/model/mobilenetv3_reprod/mobilenet_v3_small_pretrained.pdparams", b"unused")
+    outcome = public.run("models_step6", f"{STEP6}/train_infer_python.txt")
+    assert outcome.run.status is Status.PASS, outcome.output
+
+
+def test_step6_on_two_nodes(public: PublicSite) -> None:
+    public.serve(f"{BUCKET}/model/mobilenetv3_reprod/mobilenet_v3_small_pretrained.pdparams", b"unused")
+    outcome = public.run("models_step6", f"{STEP6}/train_fleet_infer_python.txt")
+    assert outcome.run.status is Status.PASS, outcome.output
+
+
+def test_paddlerec_trains_and_its_export_fails_with_paddle_3(public: PublicSite) -> None:
+    with io.BytesIO() as archive:
+        with tarfile.open(fileobj=archive, mode="w") as tar:
+            tar.addfile(tarfile.TarInfo("wide_deep/README"))
+        public.serve("https://paddlerec.bj.bcebos.com/wide_deep/wide_deep.tar", archive.getvalue())
+    outcome = public.run("PaddleRec", "test_tipc/configs/wide_deep/train_infer_python.txt")
+    assert outcome.run.status is Status.FAILED, outcome.output
+    # The suite's own code: to_static of models/rank/wide_deep/net.py.
+    error = (
+        "export: exit code 1 on node a: TypeError: (InvalidType) sigmoid(): argument (position 1) must be Value"
+    )
+    assert error in outcome.run.reason, outcome.output
+    assert "loss.finite train 4 losses, all finite" in outcome.output
+
+
+def test_paddleclas(public: PublicSite) -> None:
+    public.serve(f"{IMAGENET}/data/whole_chain/whole_chain_little_train.tar", images())
+    public.configure("PaddleClas", arguments={"train": "-o Arch.pretrained=False"})
+    outcome = public.run(
+        "PaddleClas", "test_tipc/configs/MobileNetV3/MobileNetV3_small_x1_0_train_infer_python.txt"
+    )
+    assert outcome.run.status is Status.FAILED, outcome.output
+    # The params file names a folder that the commit's code does not write to.
+    assert "exited with 0 but did not write ./test_tipc/output/MobileNetV3_small_x1_0" in outcome.run.reason
+    assert "ppcls INFO: [Train][Epoch 1/2][Iter: 0/2]lr(LinearWarmup)" in outcome.output
+
+
+def images() -> bytes:
+    """An archive like whole_chain_little_train.tar: 16 images for training and 8 for validation, of 4 classes."""
+    source = random.Random(7)
+    with io.BytesIO() as archive:
+        with tarfile.open(fileobj=archive, mode="w") as tar:
+            for kind, count in (("train", 16), ("val", 8)):
+                names = [f"{kind}/ILSVRC2012_val_{number + 1:08}.JPEG" for number in range(count)]
+                listed = "".join(f"{name} {number % 4}\n" for number, name in enumerate(names))
+                add(tar, f"whole_chain_little_train/{kind}.txt", listed.encode())
+                for name in names:
+                    # A PPM: OpenCV looks at the content, not at the name.
+                    pixels = source.randbytes(3 * 256 * 256)
+                    add(tar, f"whole_chain_little_train/{name}", b"P6 256 256 255\n" + pixels)
+        return archive.getvalue()
+
+
+def add(tar: tarfile.TarFile, name: str, data: bytes) -> None:
+    member = tarfile.TarInfo(name)
+    member.size = len(data)
+    tar.addfile(member, io.BytesIO(data))
+
+
+@pytest.mark.parametrize(
+    ("dialect", "folder", "options"),
+    [
+        (
+            "models/mobilenetv3_prod",
+            "models/tutorials/mobilenetv3_prod/Step6",
+            ("--mode", MODE, "--mode", "whole_infer"),
+        ),
+        ("PaddleRec", "PaddleRec", ()),
+        ("PaddleClas", "PaddleClas", (STEP6.replace("mobilenet_v3_small", "MobileNetV3"),)),
+    ],
+)
+def test_the_scripts_run_the_commands_of_their_dialects(
+    dialect: str, folder: str, options: tuple[str, ...]
+) -> None:
+    """A folder stands for the params files in it that match the line map."""
+    if not (SUITES / folder).is_dir():
+        pytest.skip("TIPC_SUITES names no folder with the suite")
+    done = subprocess.run(
+        [TIPCFLOW, "dialect", "check", dialect, *options, "--against", SUITES / folder],
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr

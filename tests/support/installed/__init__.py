@@ -1,0 +1,1 @@
+"""The built wheel in environments outside the clone."""

@@ -1,0 +1,118 @@
+"""The search finds the version, as surely as it says, with about as many runs as the noise demands."""
+
+import math
+import random
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tipcflow.bisect import Levels, Noise, Search, log_failures, log_levels
+from tipcflow.bisect.likelihood import log_known
+
+
+def exact(measured: dict[int, Sequence[float]], versions: int) -> list[float]:
+    return log_levels(measured, versions, Noise())
+
+
+@pytest.mark.slow
+@settings(deadline=None, max_examples=60)
+@given(st.integers(1, 200), st.data())
+def test_without_noise_it_is_a_binary_search(later: int, data: st.DataObject) -> None:
+    change = data.draw(st.integers(1, later))
+    measured: dict[int, list[float]] = {0: [1.0], later: [2.0]}
+    search, runs = Search(later + 1, exact), 0
+    while not (answer := search.answer(measured)).certain:
+        (version,) = answer.next
+        measured.setdefault(version, []).append(2.0 if version >= change else 1.0)
+        runs += 1
+    assert answer.best.versions == (change,)
+    assert runs <= math.ceil(math.log2(later)) + 1
+
+
+@pytest.mark.slow
+@settings(deadline=None, max_examples=60)
+@given(st.integers(3, 60), st.data())
+def test_versions_that_cannot_be_measured_are_named_together(later: int, data: st.DataObject) -> None:
+    change = data.draw(st.integers(1, later))
+    skipped = data.draw(st.sets(st.integers(1, later - 1), max_size=later - 1))
+    measured: dict[int, list[float]] = {0: [1.0], later: [2.0]}
+    search = Search(later + 1, exact)
+    for _ in range(200):
+        answer = search.answer(measured, skipped=skipped)
+        if answer.certain:
+            break
+        (version,) = answer.next
+        assert version not in skipped
+        measured.setdefault(version, []).append(2.0 if version >= change else 1.0)
+    versions = answer.best.versions
+    assert change in versions
+    assert set(versions[:-1]) <= skipped
+    assert versions[-1] not in skipped
+
+
+def trial(source: random.Random, later: int, distance: float, *, known: bool) -> tuple[int, bool, float]:
+    """(runs after the ends, whether the answer is right, its probability) of a search in noise 1."""
+    change = source.randint(1, later)
+
+    def run(version: int) -> float:
+        return source.gauss(distance if version >= change else 0.0, 1.0)
+
+    if known:
+        levels = Levels(0.0, distance, 1.0)
+        search = Search(later + 1, lambda measured, versions: log_known(measured, versions, levels))
+        measured = {0: [0.0], later: [distance]}
+    else:
+        search = Search(later + 1, lambda measured, versions: log_levels(measured, versions, Noise(1.0, 11)))
+        measured = {0: [run(0), run(0)], later: [run(later), run(later)]}
+    runs = 0
+    while not (answer := search.answer(measured)).certain and runs < 300:
+        (version,) = answer.next
+        measured.setdefault(version, []).append(run(version))
+        runs += 1
+    return runs, answer.best.versions == (change,), answer.best.probability
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("known", [True, False])
+def test_the_answer_is_as_sure_as_it_says(known: bool) -> None:
+    source = random.Random(7)
+    trials = [trial(source, 32, 3.0, known=known) for _ in range(120)]
+    right = sum(ok for _, ok, _ in trials) / len(trials)
+    claimed = sum(probability for _, _, probability in trials) / len(trials)
+    assert right >= claimed - 3 * math.sqrt(claimed * (1 - claimed) / len(trials))
+    # 6.6 runs are the least that the noise permits: log2(32) / capacity of the channel (0.76 bit).
+    assert sum(runs for runs, _, _ in trials) / len(trials) <= 6.6 * (1.15 if known else 1.6)
+
+
+def test_a_level_that_is_less_known_than_the_version_is_measured_again() -> None:
+    """The change is the last version: without its level, nothing else tells more."""
+    search = Search(9, lambda measured, versions: log_levels(measured, versions, Noise(1.0, 11)))
+    answer = search.answer({0: [0.0] * 6, 7: [0.0, 0.5], 8: [2.2]})
+    assert answer.next == (8,)
+
+
+def test_weights_come_first() -> None:
+    weights = (1.0, 1.0, 1.0, 50.0, 1.0, 1.0, 1.0)
+    answer = Search(7, exact, weights).answer({0: [1.0], 6: [2.0]})
+    assert answer.best.versions == (3,)
+    assert answer.next[0] in (2, 3)
+
+
+def test_several_runs_at_the_same_time_are_spread() -> None:
+    assert Search(65, exact).answer({0: [1.0], 64: [2.0]}, count=3).next == (16, 32, 48)
+
+
+def test_two_versions_need_no_search() -> None:
+    answer = Search(2, log_failures).answer({0: [0.0], 1: [1.0]})
+    assert (answer.certain, answer.best.versions, answer.best.probability) == (True, (1,), 1.0)
+
+
+def test_wrong_use() -> None:
+    with pytest.raises(ValueError, match="a good and a bad"):
+        Search(1, exact)
+    with pytest.raises(ValueError, match="weights"):
+        Search(3, exact, (1.0, 0.0, 1.0))
+    with pytest.raises(ValueError, match="must be measured"):
+        Search(3, exact).answer({0: [1.0]})

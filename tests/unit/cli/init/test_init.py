@@ -1,0 +1,162 @@
+"""`tipcflow init`: what it proposes for a suite and why, what it asks, and when it writes."""
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+INPUTS = Path(__file__).resolve().parents[3] / "golden" / "plan" / "inputs"
+TRAIN = """import argparse
+import paddle
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--seed", type=int, default=0)
+"""
+SHARES = "".join(
+    f"[2022/05/01 10:00:0{epoch}] ppcls INFO: [Train][Epoch {epoch}/5][Iter: 0/12]"
+    f"lr: 0.1, top1: 0.{epoch}, loss: 7.05\n"
+    for epoch in range(1, 6)
+)
+Command = Callable[..., Any]
+
+
+@pytest.fixture
+def repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A suite with a seeded script, a log, a preparation, one good and one bad file."""
+    root = tmp_path / "MySuite"
+    files = {
+        "test_tipc/configs/m/train_infer_python.txt": good_text(),
+        "test_tipc/configs/m/broken.txt": good_text().replace("trainer:norm_train\n", ""),
+        "test_tipc/prepare.sh": "# wget is not called here\nwget http://example.org/data.tar\n",
+        "train.py": TRAIN,
+        "log/train.log": SHARES,
+    }
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "configs").mkdir()
+    monkeypatch.setenv("TIPCFLOW_CONFIG_DIR", str(tmp_path / "configs"))
+    return root
+
+
+def good_text() -> str:
+    return (INPUTS / "norm_fleet.txt").read_text().replace("192.168.0.1,192.168.0.2;0,1|0", "0")
+
+
+def values(said: Any) -> dict[str, Any]:
+    assert said.code == 0, said.err
+    return {value["key"]: value for value in json.loads(said.out)["values"]}
+
+
+def test_every_value_is_proposed_with_its_evidence(tipcflow: Command, repo: Path, tmp_path: Path) -> None:
+    said = tipcflow("init", str(repo), "--json")
+    found = values(said)
+    assert {key: (value["value"], value["why"]) for key, value in found.items() if key != "dialects"} == {
+        "framework": (None, "train.py imports paddle, the default"),
+        "seed_argument": ("--seed={seed}", "train.py:5"),
+        "downloads": ("cached", "test_tipc/prepare.sh:2 downloads; nodes keep the files"),
+        "log_format": ("clas", "recognizes 5 clas of 5 lines in 1 log"),
+        "prints": ({"accuracy": "1"}, "the largest of 5 accuracies is 0.5"),
+    }
+    told = json.loads(said.out)
+    assert [file["state"] for file in told["files"]].count("refused") == 1
+    assert len(told["unclear"]) == 1
+    assert told["unclear"][0].startswith("cannot be planned: test_tipc/configs/m/broken.txt")
+    assert list((tmp_path / "configs").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "key", "value", "why"),
+    [
+        ("log/train.log", SHARES.replace("top1: 0.", "top1: 5"), "prints", {"accuracy": "%"}, "accuracies is 55"),
+        ("log/train.log", "hello\n", "log_format", "auto", "recognizes none of 1 lines in 1 log"),
+        ("train.py", "import torch\n", "framework", "torch", "train.py imports torch"),
+        ("train.py", "import torch\n", "seed_argument", None, "no option --seed in train.py"),
+        ("test_tipc/prepare.sh", "tar xf data.tar\n", "prepare", None, "which downloads nothing"),
+    ],
+)
+def test_other_suites_get_other_values(
+    tipcflow: Command, repo: Path, file: str, text: str, key: str, value: object, why: str
+) -> None:
+    (repo / file).write_text(text)
+    found = values(tipcflow("init", str(repo), "--json"))[key]
+    assert found["value"] == value
+    assert why in found["why"]
+
+
+@pytest.mark.parametrize(
+    ("file", "key"),
+    [("log/train.log", "log_format"), ("log/train.log", "prints"), ("train.py", "seed_argument")],
+)
+def test_what_cannot_be_measured_is_asked(tipcflow: Command, repo: Path, file: str, key: str) -> None:
+    (repo / file).unlink()
+    said = tipcflow("init", str(repo))
+    assert f"{key}: " in said.out.partition("unclear:")[2]
+
+
+def test_without_a_terminal_nothing_is_written(tipcflow: Command, repo: Path, tmp_path: Path) -> None:
+    said = tipcflow("init", str(repo))
+    assert (said.code, said.err) == (0, "pass --yes to write it\n")
+    assert said.out.endswith("nothing was written\n")
+    assert list((tmp_path / "configs").iterdir()) == []
+
+
+def test_yes_writes_a_suite_that_can_be_planned(tipcflow: Command, repo: Path, tmp_path: Path) -> None:
+    said = tipcflow("init", str(repo), "--yes")
+    assert said.code == 0, said.err
+    file = tmp_path / "configs" / "suites" / "MySuite.yaml"
+    written = yaml.safe_load(file.read_text())
+    assert (written["name"], written["seed_argument"], written["log_format"]) == (
+        "MySuite",
+        "--seed={seed}",
+        "clas",
+    )
+    assert (tmp_path / "configs" / "chains" / "MySuite" / "m" / "train_infer_python.txt").is_file()
+    assert (tmp_path / "dags" / "chains_MySuite.py").is_file()
+    planned = tipcflow("plan", "test_tipc/configs/m/train_infer_python.txt", "--suite", "MySuite")
+    assert planned.code == 0, planned.err
+    again = tipcflow("init", str(repo), "--yes")
+    assert again.code == 2
+    assert "the suite has a file already" in again.err
+
+
+def test_a_repository_is_cloned_and_its_only_suite_found(tipcflow: Command, repo: Path, tmp_path: Path) -> None:
+    outer = tmp_path / "outer"
+    outer.mkdir()
+    repo.rename(outer / "inner")
+    for words in (
+        ["init", "-q"],
+        ["add", "-A"],
+        ["-c", "user.name=t", "-c", "user.email=t@t", "commit", "-qm", "x"],
+    ):
+        subprocess.run(["git", "-C", str(outer), *words], check=True)
+    url = f"file://{outer}"
+    said = tipcflow("init", url, "--yes")
+    assert said.code == 0, said.err
+    written = yaml.safe_load((tmp_path / "configs" / "suites" / "outer.yaml").read_text())
+    assert (written["git"], written["subfolder"]) == (url, "inner")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["nowhere"], "no such folder; found 'nowhere'; expected a git URL, or a checked-out suite"),
+        (["empty"], "no params files; found 'empty'; expected test_tipc/configs/**/*.txt"),
+        (["."], "--subfolder: several suites; found 'MySuite, other'"),
+        (["file:///nowhere.git"], "infra_failure"),
+    ],
+)
+def test_bad_input_is_one_message(tipcflow: Command, repo: Path, arguments: list[str], words: str) -> None:
+    Path("empty").mkdir()
+    other = Path("other/test_tipc/configs")
+    other.mkdir(parents=True)
+    said = tipcflow("init", *arguments, "--yes", "--suite", "s")
+    assert said.code == 2
+    assert words in said.err
+    assert list(Path("configs").iterdir()) == []

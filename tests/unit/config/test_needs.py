@@ -1,0 +1,63 @@
+"""A suite file's own needs: merging of cases, and the error of each wrong value."""
+
+from pathlib import Path
+
+import pytest
+
+from tipcflow.config.suite import Suite, load_suite
+from tipcflow.domain import ConfigError
+
+HEAD = "name: s\nfolder: /tmp/s\ndialects: [models/template]\n"
+
+
+def loaded(tmp_path: Path, text: str) -> Suite:
+    (tmp_path / "suites").mkdir(exist_ok=True)
+    (tmp_path / "suites" / "s.yaml").write_text(HEAD + text)
+    return load_suite("s", tmp_path)
+
+
+def test_cases_add_to_the_needs_of_the_suite(tmp_path: Path) -> None:
+    suite = loaded(
+        tmp_path,
+        """
+env: {A: 1, B: true}
+arguments: {export: -o a=1}
+cases:
+  - {framework: ">=3.0", env: {FLAGS_enable_pir_api: 0}, packages: [six]}
+  - {device: cpu, arguments: {export: -o Global.device=cpu}}
+  - {modes: [benchmark_train], slots: {epoch: "1"}}
+  - {params: ["*/tiny/*"], env: {B: 2}}
+""",
+    )
+    made = suite.needs(framework="3.3.1", device="cpu", mode="lite_train_lite_infer", params="c/m/a.txt")
+    assert made.env == {"A": "1", "B": "1", "FLAGS_enable_pir_api": "0"}
+    assert (made.packages, made.slots) == (("six",), {})
+    assert made.arguments == {"export": "-o a=1 -o Global.device=cpu"}
+    other = suite.needs(framework="2.6.2", device="gpu", mode="benchmark_train:x", params="c/tiny/a.txt")
+    assert (other.env, other.packages, other.slots) == ({"A": "1", "B": "2"}, (), {"epoch": "1"})
+    assert suite.needs(device="gpu", mode="whole_infer", params="").env == {"A": "1", "B": "1"}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("env: {PYTHONPATH: /x}\n", ["s.yaml:4", "env", "use pythonpath"]),
+        ("env: {A-B: 1}\n", ["s.yaml:4", "A-B"]),
+        ("pythonpath: [../other]\n", ["s.yaml:4", "pythonpath", "without '..'"]),
+        ("packages: ['six==']\n", ["s.yaml:4", "packages", "pip requirement"]),
+        ("arguments: {serve: x}\n", ["s.yaml:4", "arguments"]),
+        ("data: [{to: d}]\n", ["s.yaml:4", "data", "either url or path"]),
+        ("data: [{to: d, url: 'https://h/x.tar'}]\n", ["s.yaml:4", "needs sha256"]),
+        ("data: [{to: /d, path: /x}]\n", ["s.yaml:4", "inside of the suite's root"]),
+        ("data: [{to: d, path: x}]\n", ["s.yaml:4", "absolute path"]),
+        ("cases: [{env: {A: 1}}]\n", ["s.yaml:4", "needs a condition"]),
+        ("cases: [{framework: 'three', env: {A: 1}}]\n", ["s.yaml:4", "framework", ">=3.0,<3.2"]),
+        ("environment: own\n", ["s.yaml:4", "environment", "'node'", "'run'"]),
+    ],
+)
+def test_a_wrong_need_is_one_error_with_its_line_and_key(tmp_path: Path, text: str, words: list[str]) -> None:
+    with pytest.raises(ConfigError) as raised:
+        loaded(tmp_path, text)
+    said = str(raised.value)
+    assert all(word in said for word in words), said
+    assert "\n" not in said.split("\n  hint")[0]

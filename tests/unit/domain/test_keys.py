@@ -1,0 +1,95 @@
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from tipcflow.domain import Evidence, EvidenceKey, Expectation, GoldenKey, LegKey, MetricKey
+from tipcflow.domain.keys import TextKey
+
+PARTS = st.text(max_size=12) | st.text(alphabet="|%725C\\/a.", max_size=12)
+
+
+class Kept(BaseModel):
+    values: dict[MetricKey, float]
+
+
+class OfLegs(BaseModel):
+    values: dict[LegKey, float]
+
+
+@given(st.one_of(st.builds(kind, *[PARTS] * parts) for kind, parts in ((MetricKey, 3), (GoldenKey, 2))))
+def test_text_of_a_key_gives_the_key_again(key: TextKey) -> None:
+    assert type(key).parse(str(key)) == key
+
+
+@given(st.builds(EvidenceKey, PARTS, PARTS, PARTS, PARTS))
+def test_text_of_an_evidence_key_gives_the_key_again(key: EvidenceKey) -> None:
+    assert EvidenceKey.parse(str(key)) == key
+
+
+@given(
+    st.lists(
+        st.text().filter(lambda part: "|" not in part and "%7C" not in part and "%25" not in part),
+        min_size=3,
+        max_size=3,
+    )
+)
+def test_a_text_stored_without_escapes_is_read_as_its_parts(parts: list[str]) -> None:
+    text = "|".join(parts)
+    assert MetricKey.parse(text) == MetricKey(*parts)
+    assert str(MetricKey(*parts)) == text
+
+
+def test_a_bar_in_a_name_is_no_separator() -> None:
+    key = MetricKey("v/train", "gpu|fp32", "a|b%7C")
+    assert str(key) == "v/train|gpu%7Cfp32|a%7Cb%257C"
+    assert MetricKey.parse("v/train||a|b") == MetricKey("v/train", "", "a|b"), "stored before bars were escaped"
+
+
+def test_keys_are_written_as_text_in_json_and_read_from_it() -> None:
+    key = MetricKey("v/train", "", "loss")
+    kept = Kept(values={key: 1.5})
+    assert kept.model_dump() == {"values": {key: 1.5}}
+    assert kept.model_dump(mode="json") == {"values": {"v/train||loss": 1.5}}
+    assert Kept.model_validate_json(kept.model_dump_json()) == kept
+
+
+def test_a_text_with_too_few_parts_is_refused() -> None:
+    with pytest.raises(ValueError, match=re.escape("'loss' is not a key 'step|leg|metric'")):
+        MetricKey.parse("loss")
+
+
+@pytest.mark.parametrize(
+    ("name", "plain", "rank"), [("eval.top1", "top1", None), ("peak_rss.rank3", "peak_rss", 3)]
+)
+def test_a_metric_key_knows_its_metric_and_rank(name: str, plain: str, rank: int | None) -> None:
+    key = MetricKey("v/train", "", name)
+    assert (key.plain_metric, key.rank) == (plain, rank)
+
+
+def test_evidence_of_a_repeat_has_the_key_of_the_step() -> None:
+    piece = Expectation(kind=Evidence.LOSS, step="v_repeat_2/train", rank=3)
+    assert str(piece.key) == "train.loss|v_repeat_2/train||3"
+    assert piece.key.without_repeat() == EvidenceKey("train.loss", "v/train", what="3")
+
+
+def test_text_of_a_leg_is_that_of_stored_documents() -> None:
+    assert str(LegKey("v/infer_cpu", "cpu_bs1")) == "v/infer_cpu/cpu_bs1"
+    assert str(LegKey("v/export")) == "v/export"
+    assert LegKey.parse("v/infer_cpu/cpu_bs1") == LegKey("v/infer_cpu", "cpu_bs1")
+    assert LegKey.parse("prepare") == LegKey("prepare")
+
+
+@given(st.text(min_size=1, max_size=12), st.text(alphabet="cpu_1%|", max_size=12))
+def test_text_of_a_leg_gives_the_key_again(step: str, leg: str) -> None:
+    key = LegKey(step, leg)
+    assert LegKey.parse(str(key), {step}) == key
+
+
+def test_a_leg_is_a_key_of_json_objects() -> None:
+    kept = OfLegs(values={LegKey("v/infer_cpu", "cpu_bs1"): 1.0})
+    text = kept.model_dump_json()
+    assert text == '{"values":{"v/infer_cpu/cpu_bs1":1.0}}'
+    assert OfLegs.model_validate_json(text) == kept

@@ -1,0 +1,198 @@
+"""The loop with a real database; the runs are stored as an execution would store them."""
+
+import itertools
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.support.stories import INFER, T0, TRAIN, a_run, losses, open_store, some_facts, tell
+
+from tipcflow.domain import ConfigError, InfraError, Run, Status
+from tipcflow.domain.run_documents import IncomparableDocument
+from tipcflow.execute.bisection.commits import Commit
+from tipcflow.execute.bisection.loop import Bisection, Progress
+from tipcflow.execute.bisection.subject import FAILURE, Subject
+from tipcflow.store import Store
+
+pytestmark = pytest.mark.slow
+
+COMMITS = tuple(Commit(f"{number:040x}", f"Change {number}") for number in range(17))
+CHAIN = a_run().chain
+Value = Callable[[int], float | Status]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with open_store(tmp_path / "t.db") as opened:
+        yield opened
+
+
+class Chain:
+    """Stores a run for each execution; `value` of a commit is its batch_cost, or the status without one."""
+
+    def __init__(self, store: Store, value: Value) -> None:
+        self.store, self.value = store, value
+        self.numbers = itertools.count(1)
+        self.executed: list[int] = []
+
+    def __call__(self, commit: Commit, **fields: object) -> Run:
+        place, number = COMMITS.index(commit), next(self.numbers)
+        self.executed.append(place)
+        known = {
+            "suite_commit": commit.id, "created_at": T0 + 100 * number, "trigger": "bisect", "environment": "cpu",
+            "mode": a_run().mode,
+        }  # fmt: skip
+        run = a_run(f"run-{number}", **{**known, **fields})
+        told = self.value(place)
+        if isinstance(told, Status):
+            if told is Status.CONFIG_ERROR:
+                run = run.model_copy(update={"suite_commit": "", "environment": ""})
+            self.store.runs.create(run)
+            self.store.runs.finish(run.id, told, f"it is {told.value}", run.created_at + 60)
+        else:
+            run = tell(self.store, run)
+            self.store.measurements.add(losses(run.id, [told], metric="batch_cost", unit="s"))
+        if run.trigger == "bisect":
+            self.store.documents.put(run.id, IncomparableDocument(why="bisection"))
+        return self.store.runs.get(run.id)
+
+
+def search(store: Store, value: Value, *, name: str = "batch_cost", **more: object) -> tuple[Progress, Chain]:
+    chain = Chain(store, value)
+    subject = Subject(CHAIN, a_run().mode, "spec", name, step="train" if name != FAILURE else "")
+    bisection = Bisection(store, subject, COMMITS, chain, 0.95, **more)  # type: ignore[arg-type]
+    return list(bisection.run())[-1], chain
+
+
+def noisy(change: int, size: float, noise: float, seed: int = 1) -> Value:
+    source = random.Random(seed)
+    return lambda place: (size if place >= change else 1.0) * source.gauss(1.0, noise)
+
+
+@pytest.mark.parametrize("change", [1, 5, 16])
+def test_the_commit_that_made_a_chain_slower_is_found(store: Store, change: int) -> None:
+    progress, chain = search(store, noisy(change, 1.2, 0.02))
+    assert progress.answer is not None
+    assert progress.is_certain
+    assert progress.answer.best.versions == (change,)
+    assert chain.executed[:4] == [16, 16, 0, 0], "the ends first"
+    assert len(chain.executed) < 16
+
+
+def test_it_goes_on_where_it_was_stopped_and_uses_what_ci_has_measured(store: Store) -> None:
+    progress, first = search(store, noisy(6, 1.2, 0.02), most_runs=3)
+    assert (progress.answer, progress.why) == (None, "the limit of 3 runs is reached")
+    ci = Chain(store, noisy(6, 1.2, 0.02))
+    ci.numbers = itertools.count(50)
+    ci(COMMITS[0], trigger="cli")
+    again = Chain(store, noisy(6, 1.2, 0.02))
+    again.numbers = itertools.count(100)
+    bisection = Bisection(store, Subject(CHAIN, a_run().mode, "spec", "batch_cost", "train"), COMMITS, again, 0.95)
+    progress = list(bisection.run())[-1]
+    assert progress.is_certain
+    assert again.executed.count(0) == 0, "one run of --good was its own, one was CI's"
+    assert progress.measured.count == len(first.executed) + 1 + len(again.executed)
+
+
+def test_runs_of_other_hardware_do_not_count(store: Store) -> None:
+    other = Chain(store, lambda place: 9.0)
+    other.numbers = itertools.count(500)
+    for place in (0, 16, 8):
+        other(COMMITS[place], environment="gpu", trigger="cli")
+    progress, chain = search(store, noisy(3, 1.2, 0.01))
+    assert progress.is_certain
+    assert not set(chain.executed) - set(range(17))
+    assert all(value < 2 for values in progress.measured.values.values() for value in values)
+
+
+def test_commits_that_cannot_be_measured_are_skipped_and_named(store: Store) -> None:
+    broken = {4: Status.FAILED, 5: Status.CONFIG_ERROR, 7: Status.FAILED}
+    slow = noisy(6, 1.3, 0.01)
+    progress, chain = search(store, lambda place: broken.get(place) or slow(place))
+    assert progress.answer is not None
+    assert progress.is_certain
+    assert 6 in progress.answer.best.versions
+    assert set(progress.measured.skipped) <= set(broken)
+    assert all(chain.executed.count(place) <= 1 for place in broken)
+    assert "failed: it is failed" in progress.measured.skipped.values()
+
+
+def test_a_failure(store: Store) -> None:
+    progress, chain = search(store, lambda place: Status.FAILED if place >= 9 else 1.0, name=FAILURE)
+    assert progress.answer is not None
+    assert progress.answer.best.versions == (9,)
+    assert len(chain.executed) <= 5 + 6
+
+
+def test_a_flaky_failure(store: Store) -> None:
+    source = random.Random(4)
+    progress, _ = search(
+        store,
+        lambda place: Status.FAILED if place >= 9 and source.random() < 0.5 else 1.0,
+        name=FAILURE,
+        most_runs=120,
+    )
+    assert progress.answer is not None
+    assert 9 in {version for one in progress.answer.candidates[:2] for version in one.versions}
+
+
+@pytest.mark.parametrize(
+    ("value", "name", "words"),
+    [
+        (lambda place: 1.0, "batch_cost", "does not differ: 1 at 00000000, 1 at 00000000"),
+        (noisy(5, 0.7, 0.01), "batch_cost", "does not differ"),
+        (lambda place: 1.0, FAILURE, "did not fail in 6 runs"),
+        (lambda place: Status.FAILED, FAILURE, "fails at this commit, too"),
+        (lambda place: Status.FAILED, "batch_cost", "did not measure it"),
+        (lambda place: Status.CONFIG_ERROR, "batch_cost", "--bad: cannot be measured"),
+        (lambda place: 1.0, "ips", "did not measure it"),
+    ],
+)
+def test_ends_that_are_not_good_and_bad_are_one_error(store: Store, value: Value, name: str, words: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        search(store, value, name=name)
+    assert words in str(error.value)
+
+
+def test_several_legs_with_the_metric_are_named(store: Store) -> None:
+    class Legs(Chain):
+        def __call__(self, commit: Commit, **fields: object) -> Run:
+            run = super().__call__(commit, **fields)
+            more = losses(run.id, [1.0], metric="batch_cost", step=INFER, leg="cpu_onednn_on")
+            self.store.measurements.add(more)
+            return run
+
+    chain = Legs(store, noisy(5, 1.2, 0.01))
+    bisection = Bisection(store, Subject(CHAIN, a_run().mode, "spec", "batch_cost"), COMMITS, chain, 0.95)
+    with pytest.raises(ConfigError, match=f"2 steps or legs have this metric.*{INFER} cpu_onednn_on, {TRAIN}"):
+        list(bisection.run())
+
+
+def test_a_cluster_that_does_not_work_ends_it(store: Store) -> None:
+    with pytest.raises(
+        InfraError, match="2 runs in a row are infra_failure; the last one, run-2: it is infra_failure"
+    ):
+        search(store, lambda place: Status.INFRA_FAILURE)
+
+
+def test_a_cancelled_run_ends_it(store: Store) -> None:
+    progress, chain = search(store, lambda place: Status.CANCELLED)
+    assert (progress.why, chain.executed) == ("run run-1 was cancelled", [16])
+
+
+def test_its_runs_join_no_history(store: Store) -> None:
+    search(store, noisy(5, 1.2, 0.01))
+    run = a_run("later", created_at=T0 + 9_999, environment="cpu")
+    store.runs.create(run)
+    store.nodes.save(run.id, [some_facts("node-a")])
+    assert store.history.accepted(CHAIN, run.mode, "cpu") == []
+    assert store.history.planned_before(run) == []
+    assert store.history.elsewhere(run.model_copy(update={"environment": "x"})) == ("", 0)
+
+
+def test_a_metric_without_direction_is_refused() -> None:
+    with pytest.raises(ConfigError, match="neither a lower nor a higher value"):
+        Subject(CHAIN, "m", "spec", "iterations").check()
+    Subject(CHAIN, "m", "spec", "ips").check()
+    Subject(CHAIN, "m", "spec", FAILURE).check()

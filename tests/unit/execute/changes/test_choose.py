@@ -1,0 +1,99 @@
+"""Chains that may run for a repository, and the paths that differ between two commits."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.certify import ROOT
+from tests.support.github.world import CHAIN, PARAMS, commit, git, make_configs
+
+from tipcflow.config.repository import Repository, load_repositories
+from tipcflow.config.suite import Suite, load_suite
+from tipcflow.execute.changes import candidates, changed_between, choose
+from tipcflow.execute.changes.choose import folder_of, inside, lines_of
+from tipcflow.selection import Change
+
+TOY = ROOT / "tests" / "support" / "toy_suite"
+
+
+class World:
+    """A git repository with the suite in its folder `ml`, and the configuration of its controller."""
+
+    def __init__(self, folder: Path) -> None:
+        self.repository_folder, self.configs, self.cache = folder / "git", folder / "configs", folder / "cache"
+        self.suite_folder = self.repository_folder / "ml"
+        self.suite_folder.mkdir(parents=True)
+        git(self.repository_folder, "init", "-q")
+        self.first = self.commit({f"ml/{PARAMS}": (TOY / PARAMS).read_text(), "ml/train.py": "pass\n"})
+        make_configs(self.configs, self.suite_folder, ("train_infer_python", "train_other"))
+
+    def commit(self, files: dict[str, str]) -> str:
+        return commit(self.repository_folder, files)
+
+    @property
+    def suite(self) -> Suite:
+        return load_suite("toy", self.configs)
+
+    def repository(self, **fields: Any) -> Repository:
+        (found,) = load_repositories(self.configs)
+        return found.model_copy(update=fields)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+def test_candidates_are_the_controllers_chains_with_the_files_at_the_commit(world: World) -> None:
+    found = candidates(world.repository(), "HEAD", world.configs, cache=world.cache)
+    assert {one.chain: one.roots for one in found.chains} == {CHAIN: (PARAMS,), "toy/toy/train_other": ()}
+    assert (found.commit, found.folder, found.others) == (world.first, "ml/", {})
+    assert "train.py" in found.tree.paths
+
+
+def test_change_cannot_add_a_chain(world: World) -> None:
+    world.commit({"ml/test_tipc/configs/toy/new.txt": (TOY / PARAMS).read_text()})
+    found = candidates(world.repository(), "HEAD", world.configs, cache=world.cache)
+    assert sorted(one.chain for one in found.chains) == [CHAIN, "toy/toy/train_other"]
+
+
+def test_globs_of_the_repository_limit_its_chains(world: World) -> None:
+    repository = world.repository(chains=("**/train_other",))
+    found = candidates(repository, "HEAD", world.configs, cache=world.cache)
+    assert [one.chain for one in found.chains] == ["toy/toy/train_other"]
+
+
+def test_chain_without_the_mode_is_listed_with_the_reason(world: World) -> None:
+    found = candidates(world.repository(), "HEAD", world.configs, cache=world.cache, mode="none_such")
+    assert found.chains == ()
+    assert found.others[CHAIN] == "this kind of file does not support mode none_such"
+    assert choose(found, Change((), True), world.repository()).others[CHAIN] == found.others[CHAIN]
+
+
+def test_changed_params_file_chooses_its_chain(world: World) -> None:
+    found = candidates(world.repository(), "HEAD", world.configs, cache=world.cache)
+    choice = choose(found, Change((PARAMS,), True), world.repository())
+    assert [one.chain for one in choice.chosen] == [CHAIN]
+
+
+def test_changed_paths_are_relative_to_the_suite(world: World) -> None:
+    last = world.commit({"ml/train.py": "import os\n", "README.md": "text\n"})
+    paths, complete = changed_between(world.suite, world.first, last, cache=world.cache)
+    assert (sorted(paths), complete) == (["README.md", "train.py"], True)
+
+
+def test_lost_commit_means_that_the_change_is_unknown(world: World) -> None:
+    assert changed_between(world.suite, "0" * 40, world.first, cache=world.cache) == ((), False)
+
+
+def test_folder_of_the_suite_in_its_repository(world: World) -> None:
+    assert folder_of(world.suite, cache=world.cache) == "ml/"
+    assert inside("ml/train.py", "ml/") == "train.py"
+    assert inside("other/train.py", "ml/") == "other/train.py"
+    assert inside("train.py", "") == "train.py"
+
+
+def test_lines_of_a_params_file_are_those_of_keys_with_a_value(world: World) -> None:
+    world.commit({f"ml/{PARAMS}": "title\nmodel_name:toy\npython:null\nmodel_name:again\n"})
+    found = candidates(world.repository(), "HEAD", world.configs, cache=world.cache)
+    assert lines_of(found.tree, PARAMS) == {"model_name": 2}

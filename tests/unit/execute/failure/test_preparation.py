@@ -1,0 +1,36 @@
+"""A step that misses a file after a download failed in its preparation."""
+
+import pytest
+
+from tipcflow.domain import Status
+from tipcflow.domain.run.failure import Failure, FailureClass, Suspicion
+from tipcflow.execute.failure.outcome import Outcome
+from tipcflow.execute.failure.preparation import blamed_on_preparation
+
+WGET = "wget: unable to resolve host address ‘data.example’"
+SUSPICIONS = [
+    Suspicion(failure_class=FailureClass.DISK, step="prepare", node="a", said="tar: No space left on device"),
+    Suspicion(failure_class=FailureClass.DOWNLOAD, step="prepare", node="b", said=WGET),
+]
+
+
+def failed(kind: FailureClass) -> Outcome:
+    return Outcome(Status.FAILED, "a required file is missing", Failure(failure_class=kind, node="b"))
+
+
+def test_a_missing_file_is_the_failed_download_on_that_node() -> None:
+    said = blamed_on_preparation(failed(FailureClass.DATA_MISSING), SUSPICIONS)
+    assert said.status is Status.INFRA_FAILURE
+    assert said.reason == f"a download failed in prepare on node b: {WGET}; therefore a required file is missing"
+    assert said.failure is not None
+    assert (said.failure.failure_class, said.failure.cause) == (FailureClass.DOWNLOAD, "prepare")
+
+
+@pytest.mark.parametrize("kind", [FailureClass.CODE_ERROR, FailureClass.OOM_HOST])
+def test_another_failure_stays_what_it_is(kind: FailureClass) -> None:
+    assert blamed_on_preparation(failed(kind), SUSPICIONS) == failed(kind)
+
+
+def test_without_a_failed_download_a_missing_file_is_the_models_failure() -> None:
+    assert blamed_on_preparation(failed(FailureClass.DATA_MISSING), []).status is Status.FAILED
+    assert blamed_on_preparation(Outcome(Status.PASS), SUSPICIONS) == Outcome(Status.PASS)

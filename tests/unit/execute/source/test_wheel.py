@@ -1,0 +1,97 @@
+"""Wheels of framework builds: from a path, an address or the folder of Airflow; each wrong one is one error."""
+
+import functools
+import threading
+from collections.abc import Iterator
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from tests.support.framework.wheels import make_wheel, sha256_of
+
+from tipcflow.domain import ConfigError, InfraError, TipcflowError
+from tipcflow.domain.build import FrameworkBuild
+from tipcflow.execute.source.wheel import check_source, fetch_wheel, kept_wheel
+
+pytestmark = pytest.mark.slow
+
+NONE = "0" * 64
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[str]:
+    handler = functools.partial(SimpleHTTPRequestHandler, directory=str(tmp_path / "site"))
+    (tmp_path / "site").mkdir()
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as made:
+        thread = threading.Thread(target=made.serve_forever, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{made.server_port}"
+        made.shutdown()
+        thread.join(10)
+
+
+def test_a_path_is_kept_by_its_hash(tmp_path: Path) -> None:
+    wheel = make_wheel(tmp_path / "built", "Toy.Frame", "1.0+cpu")
+    build = fetch_wheel(str(wheel), "", home=tmp_path)
+    assert build == FrameworkBuild(name="toy-frame", version="1.0+cpu", wheel=wheel.name, sha256=sha256_of(wheel))
+    assert build.label == f"1.0+cpu (wheel {sha256_of(wheel)[:12]})"
+    assert kept_wheel(tmp_path, build).read_bytes() == wheel.read_bytes()
+    wheel.unlink()
+    assert kept_wheel(tmp_path, build).is_file()
+
+
+def test_an_address_is_fetched_once(tmp_path: Path, server: str) -> None:
+    wheel = make_wheel(tmp_path / "site")
+    sha256 = sha256_of(wheel)
+    build = fetch_wheel(f"{server}/{wheel.name}", sha256, home=tmp_path)
+    assert kept_wheel(tmp_path, build).read_bytes() == wheel.read_bytes()
+    wheel.unlink()
+    assert fetch_wheel(f"{server}/{wheel.name}", sha256, home=tmp_path) == build
+    with pytest.raises(ConfigError, match="404"):
+        fetch_wheel(f"{server}/{wheel.name}", NONE, home=tmp_path)
+    with pytest.raises(InfraError, match="cannot be fetched"):
+        fetch_wheel(f"http://127.0.0.1:1/{wheel.name}", NONE, home=tmp_path)
+    assert not [path for path in (tmp_path / "wheels").iterdir() if path.name.startswith(".")]
+
+
+def test_a_fetch_has_a_deadline(tmp_path: Path, server: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    wheel = make_wheel(tmp_path / "site")
+    monkeypatch.setattr("tipcflow.execute.source.wheel._FETCH_S", -1.0)
+    with pytest.raises(InfraError, match=r"the wheel was not fetched from 127\.0\.0\.1 within -1 s"):
+        fetch_wheel(f"{server}/{wheel.name}", sha256_of(wheel), home=tmp_path)
+    assert not [path for path in (tmp_path / "wheels").rglob("*") if path.is_file()]
+
+
+def test_airflow_takes_names_of_its_own_folder(tmp_path: Path) -> None:
+    wheel = make_wheel(tmp_path / "wheels")
+    build = fetch_wheel(wheel.name, sha256_of(wheel), home=tmp_path, only_names=True)
+    assert kept_wheel(tmp_path, build).is_file()
+
+
+def wrong(tmp_path: Path, source: str, sha256: str, *, only_names: bool = False) -> str:
+    with pytest.raises(TipcflowError) as caught:
+        fetch_wheel(source, sha256, home=tmp_path / "home", only_names=only_names)
+    return str(caught.value).replace(str(tmp_path), "TMP")
+
+
+def test_what_a_user_is_told(tmp_path: Path) -> None:
+    good = make_wheel(tmp_path)
+    sha256 = sha256_of(good)
+    text = tmp_path / "toyframe-2.0-py3-none-any.whl"
+    text.write_text("not found")
+    tar = tmp_path / "toyframe-1.0.tar.gz"
+    tar.touch()
+    assert wrong(tmp_path, str(good), NONE) == (
+        f"--sha256: TMP/{good.name} has another hash; found '{sha256}'; expected {NONE}"
+    )
+    assert "--framework-wheel: no such file; found 'TMP/x-1-py3-none-any.whl'" in wrong(
+        tmp_path, str(tmp_path / "x-1-py3-none-any.whl"), ""
+    )
+    assert "--framework-wheel: is not a wheel: no zip archive" in wrong(tmp_path, str(text), "")
+    assert "--framework-wheel: is not a wheel; found 'TMP/toyframe-1.0.tar.gz'" in wrong(tmp_path, str(tar), "")
+    assert "--sha256: the wheel needs a hash" in wrong(tmp_path, f"https://x.example/{good.name}", "")
+    assert "--sha256: is not a hash; found 'abc'" in wrong(tmp_path, str(good), "abc")
+    for place in (str(good), "../" + good.name, "a/" + good.name):
+        assert "is not on the machine of Airflow" in wrong(tmp_path, place, sha256, only_names=True)
+    with pytest.raises(ConfigError, match="has no effect without a wheel"):
+        check_source("", NONE, only_names=False)

@@ -1,0 +1,155 @@
+"""Which lost members a sweep asks for, how often, and what it says (real nodes: tests/cluster)."""
+
+import dataclasses
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.support.stories import TRAIN, a_plan, a_record, a_run, open_store
+
+from tipcflow.domain import Cluster, InfraError, MemberState, Node, Status
+from tipcflow.domain.run_documents import ClusterDocument, LateLogs, LateLogsDocument
+from tipcflow.execute.sweeps import late_logs as module
+from tipcflow.execute.sweeps.late_logs import RUNS, TRIES, late_logs
+from tipcflow.execute.sweeps.maintenance import DAY_S, Upkeep
+from tipcflow.store import Store
+from tipcflow.store.run.members import LostMember
+from tipcflow.transport import Transport
+
+NOW = time.time()
+NODES = [
+    {"name": name, "address": f"192.0.2.{number}", "python": "/usr/bin/python3", "workspace": "/var/lib/tipcflow"}
+    for number, name in enumerate(("node-a", "node-b"), 1)
+]
+CLUSTER = Cluster.model_validate({"name": "pair", "nodes": NODES})
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with open_store(tmp_path / "tipcflow.db") as made:
+        yield made
+
+
+@pytest.fixture
+def said() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def upkeep(store: Store, tmp_path: Path, said: list[str]) -> Upkeep:
+    def connect(node: Node) -> Transport:
+        raise InfraError(f"node {node.name} does not respond")
+
+    return Upkeep(store, tmp_path, tmp_path / "configs", connect, said.append, now=NOW)
+
+
+def lose(
+    store: Store,
+    run: str,
+    *,
+    status: Status = Status.INFRA_FAILURE,
+    ended: bool = True,
+    days: float = 1.0,
+    lost: str = "node node-b was lost: timed out",
+) -> LostMember:
+    """A run whose training lost node-b."""
+    store.runs.create(a_run(run, status=None, ended_at=None), a_plan())
+    store.documents.put(run, ClusterDocument(CLUSTER))
+    attempt = store.members.join(run, TRAIN, ["node-a", "node-b"], NOW).attempt
+    store.members.put(run, TRAIN, attempt, MemberState(node="node-a", record=a_record(run)))
+    record = None if lost else a_record(run, node="node-b")
+    store.members.put(run, TRAIN, attempt, MemberState(node="node-b", lost=lost, record=record))
+    store.attempts.close(run, TRAIN, attempt, status, "", [], NOW)
+    if ended:
+        store.runs.finish(run, status, "", NOW - days * DAY_S)
+    return LostMember(run=run, step=TRAIN, attempt=attempt, node="node-b")
+
+
+def answer(monkeypatch: pytest.MonkeyPatch, store: Store, *lost: str, busy: str = "") -> list[str]:
+    """Both nodes have all folders; the logs of the `lost` runs cannot be fetched. Return the runs asked for."""
+    asked: list[str] = []
+    there = frozenset(run.id for run in store.runs.newest(limit=500))
+
+    def fetched(upkeep: Upkeep, one: LostMember, tries: int) -> LateLogs:
+        asked.append(one.run)
+        if one.run in lost:
+            return LateLogs(done=tries >= TRIES, tries=tries, message="broken")
+        return LateLogs(done=True, tries=tries, samples=7, message="7 samples")
+
+    monkeypatch.setattr(
+        module, "_listed", lambda _, one: dataclasses.replace(one, there=there, busy=frozenset({busy}))
+    )
+    monkeypatch.setattr(module, "_fetched", fetched)
+    return asked
+
+
+def test_lost_members_are_those_without_a_record_of_failed_attempts_of_ended_runs(store: Store) -> None:
+    newer, older = lose(store, "newer"), lose(store, "older", days=3)
+    lose(store, "running", ended=False)
+    lose(store, "cancelled", status=Status.CANCELLED)
+    lose(store, "recorded", lost="")
+    lose(store, "forgotten", days=15)
+    assert store.members.lost(NOW - 14 * DAY_S) == [older, newer]
+
+
+def test_a_node_that_does_not_respond_is_left_to_the_next_sweep(
+    store: Store, upkeep: Upkeep, said: list[str]
+) -> None:
+    lose(store, "r1")
+    assert late_logs(upkeep) == "0 of 1 lost nodes responded: 0 samples of 0 runs fetched late"
+    assert (said, store.documents.get("r1", LateLogsDocument)) == ([], None)
+
+
+def test_logs_are_requested_until_they_were_fetched_and_at_most_three_times(
+    store: Store, upkeep: Upkeep, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lose(store, "fine")
+    lose(store, "broken")
+    asked = answer(monkeypatch, store, "broken")
+    assert late_logs(upkeep) == "1 of 1 lost nodes responded: 7 samples of 2 runs fetched late"
+    assert said == ["run broken: broken", "run fine: 7 samples"]
+    for _ in range(5):
+        late_logs(upkeep)
+    assert (asked.count("fine"), asked.count("broken")) == (1, TRIES)
+    assert late_logs(upkeep) == "0 of 0 lost nodes responded: 0 samples of 0 runs fetched late"
+
+
+def test_a_job_that_is_still_running_is_left_to_the_next_sweep(
+    store: Store, upkeep: Upkeep, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lose(store, "r1")
+    asked = answer(monkeypatch, store, busy="r1")
+    late_logs(upkeep)
+    assert asked == []
+    answer(monkeypatch, store)
+    assert late_logs(upkeep).endswith("7 samples of 1 runs fetched late")
+
+
+def test_only_the_chosen_nodes_and_run(store: Store, upkeep: Upkeep, monkeypatch: pytest.MonkeyPatch) -> None:
+    lose(store, "r1")
+    lose(store, "r2")
+    asked = answer(monkeypatch, store)
+    late_logs(upkeep, addresses={"192.0.2.1"})
+    assert asked == []
+    late_logs(upkeep, addresses={"192.0.2.2"}, run="r2")
+    assert asked == ["r2"]
+
+
+def test_a_sweep_is_limited(store: Store, upkeep: Upkeep, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(RUNS + 3):
+        lose(store, f"r{number:03}")
+    asked = answer(monkeypatch, store)
+    late_logs(upkeep)
+    assert len(asked) == RUNS
+    late_logs(upkeep)
+    assert len(set(asked)) == len(asked) == RUNS + 3
+
+
+def test_a_node_has_a_deadline(store: Store, upkeep: Upkeep, monkeypatch: pytest.MonkeyPatch) -> None:
+    lose(store, "r1")
+    asked = answer(monkeypatch, store)
+    monkeypatch.setattr(module, "NODE_S", -1.0)
+    late_logs(upkeep)
+    assert asked == []
+    assert store.documents.get("r1", LateLogsDocument) is None

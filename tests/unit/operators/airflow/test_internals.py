@@ -1,0 +1,101 @@
+"""What tipcflow uses of Airflow beyond its public interface: in one module, and as the pinned version has it."""
+
+import ast
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+from airflow.triggers.base import BaseTrigger
+
+from tipcflow_operators.airflow import internals
+
+ROOT = Path(__file__).parents[4]
+PUBLIC = re.compile(
+    r"airflow\.(sdk|sdk\.exceptions|triggers\.base|plugins_manager|configuration|providers\.ssh\.(hooks|operators)\.ssh"
+    r"|providers\.smtp\.notifications\.smtp)"
+)
+
+
+def imports(path: Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found.add(node.module)
+            if node.module == "airflow":
+                found |= {f"airflow.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+    return {name for name in found if name.partition(".")[0] == "airflow"}
+
+
+@pytest.mark.slow
+def test_only_one_module_imports_private_names_of_airflow() -> None:
+    files = [path for folder in ("src", "operators", "plugins", "dags") for path in (ROOT / folder).rglob("*.py")]
+    private = {
+        path.relative_to(ROOT).as_posix(): names
+        for path in files
+        if (names := {name for name in imports(path) if not PUBLIC.fullmatch(name)})
+    }
+    assert list(private) == ["operators/tipcflow_operators/airflow/internals.py"], private
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in internals.__all__ if name not in ("SUPERVISOR_COMMS", "tries_of")]
+)
+def test_the_name_exists(name: str) -> None:
+    assert getattr(internals, name) is not None
+
+
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("get_dr_count", {"dag_id", "run_ids"}),
+        ("get_dagrun_state", {"dag_id", "run_id"}),
+        ("get_ti_count", {"dag_id", "run_ids", "states"}),
+        ("get_task_states", {"dag_id", "task_ids", "run_ids"}),
+        ("get_dag", {"dag_id"}),
+    ],
+)
+def test_queries_of_dag_runs_need_no_task_instance(method: str, params: set[str]) -> None:
+    assert isinstance(inspect.getattr_static(internals.RuntimeTaskInstance, method), staticmethod)
+    assert params <= set(inspect.signature(getattr(internals.RuntimeTaskInstance, method)).parameters)
+
+
+def test_a_dag_run_is_started_by_a_message_to_the_supervisor() -> None:
+    from airflow.sdk.execution_time import task_runner
+
+    assert "SUPERVISOR_COMMS" in task_runner.__annotations__
+    assert {"dag_id", "run_id", "run_after", "conf", "note"} <= set(internals.TriggerDagRun.model_fields)
+
+
+def test_a_task_knows_its_tries() -> None:
+    assert "max_tries" in internals.RuntimeTaskInstance.model_fields
+
+
+def test_a_trigger_learns_that_its_task_was_stopped() -> None:
+    # New in Airflow 3.3: the reason of the lower bound in pyproject.toml.
+    assert inspect.iscoroutinefunction(BaseTrigger.on_kill)
+
+
+def test_the_executor_has_what_is_overridden() -> None:
+    assert {"key", "state", "info", "remove_running"} <= set(
+        inspect.signature(internals.LocalExecutor.change_state).parameters
+    )
+    assert "workload_list" in inspect.signature(internals.LocalExecutor._process_workloads).parameters
+    assert "ti" in inspect.signature(internals.LocalExecutor.revoke_task).parameters
+    assert internals.TaskInstanceState.RUNNING == "running"
+
+
+def test_the_pages_ask_the_auth_manager() -> None:
+    from airflow.api_fastapi.auth.managers.base_auth_manager import BaseAuthManager
+
+    assert {"method", "access_entity", "user"} <= set(
+        inspect.signature(BaseAuthManager.is_authorized_dag).parameters
+    )
+    assert callable(BaseAuthManager.get_url_login)
+    assert internals.DagAccessEntity.TASK_LOGS
+
+
+def test_a_dag_run_has_the_columns_of_its_link() -> None:
+    assert {"dag_id", "run_id", "run_after"} <= set(internals.DagRun.__table__.columns.keys())

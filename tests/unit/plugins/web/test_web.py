@@ -1,0 +1,104 @@
+"""Assets, security headers, and errors as HTML for browsers and as JSON for other clients."""
+
+from collections.abc import Iterator
+
+import pytest
+from fastapi import FastAPI, HTTPException, Request
+from fastapi.testclient import TestClient
+
+from tipcflow.domain import InfraError
+from tipcflow_pages.web import assets
+from tipcflow_pages.web.errors import handlers
+from tipcflow_pages.web.render import HEADERS, html
+
+HTML = {"accept": "text/html"}
+
+
+@pytest.fixture
+def client() -> Iterator[TestClient]:
+    app = FastAPI(exception_handlers=handlers())
+    app.include_router(assets.router)
+
+    @app.get("/page")
+    def page(request: Request) -> object:
+        return html(request, "trouble.html", title="<b>", message="a < b \ud800", hint="")
+
+    @app.get("/refused")
+    def refused() -> None:
+        raise HTTPException(403, "not for you <script>")
+
+    @app.get("/away")
+    def away() -> None:
+        raise InfraError("the database is away", hint="start it")
+
+    @app.get("/defect")
+    def defect() -> None:
+        raise ZeroDivisionError("a secret of the code")
+
+    @app.get("/number")
+    def number(value: int) -> int:
+        return value
+
+    with TestClient(app, raise_server_exceptions=False) as client:
+        yield client
+
+
+def test_page_is_escaped_and_has_the_security_headers(client: TestClient) -> None:
+    answer = client.get("/page")
+    assert answer.status_code == 200
+    assert "a &lt; b" in answer.text
+    assert "<b>" not in answer.text
+    for name, value in HEADERS.items():
+        assert answer.headers[name] == value
+    assert "script-src 'self'" in answer.headers["content-security-policy"]
+    assert "unsafe" not in answer.headers["content-security-policy"]
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "detail"),
+    [
+        ("/refused", 403, "not for you <script>"),
+        ("/away", 503, "the database is away"),
+        ("/defect", 500, "ZeroDivisionError while rendering the page; see the api-server's log"),
+        ("/number?value=x", 422, "value: "),
+        ("/none", 404, "Not Found"),
+    ],
+)
+def test_error_is_json_for_a_client_and_a_page_for_a_browser(
+    client: TestClient, path: str, status: int, detail: str
+) -> None:
+    told = client.get(path)
+    assert told.status_code == status
+    assert told.json()["detail"].startswith(detail)
+    page = client.get(path, headers=HTML)
+    assert page.status_code == status
+    assert page.headers["content-type"].startswith("text/html")
+    assert "<script>" not in page.text
+    for answer in (told, page):
+        assert "a secret of the code" not in answer.text
+        assert "Traceback" not in answer.text
+
+
+def test_hint_of_an_error_is_shown(client: TestClient) -> None:
+    assert client.get("/away").json()["hint"] == "start it"
+    assert "start it" in client.get("/away", headers=HTML).text
+
+
+@pytest.mark.parametrize(("name", "media_type"), [("app.css", "text/css"), ("app.js", "text/javascript")])
+def test_asset_is_revalidated_by_its_content(client: TestClient, name: str, media_type: str) -> None:
+    answer = client.get(f"/assets/{name}")
+    assert answer.status_code == 200
+    assert answer.headers["content-type"].startswith(media_type)
+    again = client.get(f"/assets/{name}", headers={"if-none-match": answer.headers["etag"]})
+    assert (again.status_code, again.content) == (304, b"")
+
+
+@pytest.mark.parametrize("name", ["none.js", "..%2Fweb%2Frender.py", "render.py", ".."])
+def test_other_files_are_not_served(client: TestClient, name: str) -> None:
+    assert client.get(f"/assets/{name}").status_code == 404
+
+
+def test_plotly_comes_from_the_installed_package(client: TestClient) -> None:
+    answer = client.get("/assets/plotly.min.js")
+    assert answer.status_code == 200
+    assert len(answer.content) > 1_000_000

@@ -1,0 +1,71 @@
+"""`wget` of a suite with cached downloads."""
+
+import os
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from tipcflow.remote.runner.wget import understood, wget
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> Iterator[str]:
+    (tmp_path / "www").mkdir()
+    (tmp_path / "www" / "weights.pdparams").write_text("weights")
+    handler = partial(SimpleHTTPRequestHandler, directory=str(tmp_path / "www"))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TIPCFLOW_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("TIPCFLOW_MIRRORS", "{}")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "cache"
+
+
+def test_a_file_is_kept_and_fetched_again_only_if_the_server_has_another(
+    url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, target = tmp_path / "www" / "weights.pdparams", tmp_path / "d" / "weights.pdparams"
+    assert wget(["-nc", "-P", "d", f"{url}/weights.pdparams"]) == 0
+    assert target.read_text() == "weights"
+    target.unlink()
+    capsys.readouterr()
+    assert wget(["-nc", "-P", "d", f"{url}/weights.pdparams", "--no-check-certificate"]) == 0
+    assert "from the cache" in capsys.readouterr().err
+    source.write_text("newer weights")
+    os.utime(source, (1, 1))
+    target.unlink()
+    assert wget(["-P", "d", f"{url}/weights.pdparams"]) == 0
+    assert target.read_text() == "newer weights"
+    assert wget(["-nc", "-P", "d", f"{url}/weights.pdparams"]) == 0
+    assert "already there" in capsys.readouterr().err
+
+
+def test_without_a_server_the_cached_file_is_used_and_a_missing_one_fails_as_with_wget(
+    tmp_path: Path, url: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert wget(["-O", "w", f"{url}/weights.pdparams"]) == 0
+    assert wget([f"{url}/none"]) == 8
+    assert "ERROR 404" in capsys.readouterr().err
+    monkeypatch.setenv("TIPCFLOW_MIRRORS", f'{{"{url}/": "http://127.0.0.1:9/"}}')
+    assert wget(["-O", "again", f"{url}/weights.pdparams"]) == 0
+    assert "the server does not answer" in capsys.readouterr().err
+    assert wget([f"{url}/other"]) == 4
+    assert f"Download from {url}/other failed" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["--version"], ["-r", "http://h/"], ["-O", "-", "http://h/x"], ["-i", "list"]])
+def test_other_uses_are_left_to_the_real_wget(words: list[str]) -> None:
+    assert understood(words) is None
