@@ -5,7 +5,7 @@ import secrets
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.faults.fault import CODE_ERROR, DISK, EVIDENCE_LOST, FAILED, INFRA, NODE_LOST, NONE, Fault
+from tests.faults.fault import CODE_ERROR, DISK, EVIDENCE_LOST, FAILED, INFRA, NODE_LOST, Fault
 from tests.faults.world import World
 
 INODES = 4000
@@ -45,14 +45,16 @@ def _fake_exit_record(world: World) -> None:
 
 
 def _foreign_exit_record(world: World) -> None:
-    """The rank writes a record into the job's folder that names a run which the database does not know."""
+    """The rank puts a record in the place of the runner's that names a run which the database does not know."""
     jobs = f"__import__('glob').glob('{world.workspace}/jobs/*/*train/*')"
     named = f"run='another', step='another', attempt=7, node='{world.victim}'"
     record = (
         f"dict({named}, started_at=1, ended_at=2, reason='exited', exit_code=0, peak_rss_bytes={{'total': 5}})"
     )
-    write = f"__import__('json').dump({record}, open(one + '/exit.json', 'w'))"
-    world.at_iteration(f"[{write} for one in {jobs}]")
+    write = f"__import__('json').dump({record}, open(one + '/other', 'w'))"
+    # As the runner does: its reserved space becomes the record.
+    replace = "os.unlink(one + '/exit.json.reserved') or os.rename(one + '/other', one + '/exit.json')"
+    world.at_iteration(f"[({write}, {replace}) for one in {jobs}]")
 
 
 def _garbage_in_legs(world: World) -> None:
@@ -124,14 +126,12 @@ FAULTS = (
         "a rank writes an exit record with exit code 0 into the job's folder and exits with 1",
         FAILED,
         prepare=_fake_exit_record,
-        # The record ends the job for the controller; the checks find what is missing.
-        classes=CODE_ERROR | NONE,
-        loses_logs=True,
+        classes=CODE_ERROR,
         names_rank=True,
     ),
     Fault(
         "exit record of another run",
-        "a rank writes an exit record that names another run, step and attempt into the job's folder",
+        "a rank replaces the job's exit record by one that names another run, step and attempt",
         INFRA,
         prepare=_foreign_exit_record,
         classes=NODE_LOST,

@@ -73,7 +73,8 @@ FAULTS = (
         "a rank leaves with exit code 0",
         FAILED,
         prepare=_at("sys.exit(0)"),
-        classes=CODE_ERROR | NONE,
+        # Rank 0 writes the weights.
+        classes=CODE_ERROR | NONE | OUTPUT_MISSING,
         names_rank=True,
     ),
     Fault(
@@ -82,7 +83,8 @@ FAULTS = (
         FAILED,
         prepare=_at("sys.exit(0)", everyone=True),
         names_node=False,
-        classes=CODE_ERROR | NONE,
+        # Before the weights are written, these are missing as well.
+        classes=CODE_ERROR | NONE | OUTPUT_MISSING,
     ),
     Fault(
         "nan", "a rank's losses become nan", FAILED, prepare=_loss("float('nan')"), classes=NONE, names_rank=True

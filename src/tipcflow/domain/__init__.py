@@ -4,7 +4,7 @@ Every type that leaves a process (as JSON in the database, in a job folder, in a
 `schema_version` and is only ever extended by adding fields with defaults.
 
 Public: `__all__`, `base`, `build`, `characters`, `errors`, `keys`, `masking`, `node`, `plan`, `priority`,
-`run_documents`.
+`run_documents`, `triggers`.
 """
 
 from tipcflow.domain.base import Frozen

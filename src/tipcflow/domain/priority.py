@@ -2,8 +2,8 @@
 
 from enum import IntEnum
 
-# The trigger of the runs of a bisection.
-BISECT = "bisect"
+from tipcflow.domain.triggers import BISECT, CONFIRM
+
 # First parts of Airflow's run ids, and the triggers of CLI and webhook (`Run.trigger`).
 _CHANGES = frozenset({"ci", "pr", "pull_request", "webhook"})
 _SCHEDULES = frozenset({"weekly", "scheduled", "backfill", "asset_triggered", BISECT})
@@ -21,7 +21,7 @@ class Priority(IntEnum):
 
 def priority_of(trigger: str) -> Priority:
     """The priority of a run by its trigger: pull requests, then users, then schedules and bisections."""
-    if trigger == "confirm":
+    if trigger == CONFIRM:
         return Priority.CONFIRM
     if trigger in _CHANGES:
         return Priority.PULL_REQUEST

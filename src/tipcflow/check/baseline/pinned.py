@@ -9,6 +9,7 @@ from tipcflow.config.policy import MetricRule
 from tipcflow.domain import CheckResult, Facts, MetricKey, Status, numbers_of, plain_metric
 from tipcflow.domain.keys import SLOWEST
 from tipcflow.domain.numbers.metrics import metric
+from tipcflow.domain.triggers import CONFIRM
 
 NAME = "baseline.pinned"
 # One slow run is not a drift: this one and the two before it have to agree.
@@ -28,7 +29,7 @@ def against_pinned(facts: Facts, context: CheckContext) -> list[CheckResult]:
         return []
     excuses, numbers = attribution_of(facts, context), numbers_of(facts.measurements)
     # A confirm run does only what is in doubt.
-    partial = context.run is not None and context.run.trigger == "confirm"
+    partial = context.run is not None and context.run.trigger == CONFIRM
     return [
         _judged(key, numbers[key], pin, context, excuses) if key in numbers else _missing(facts, key, pin, context)
         for key, pin in sorted(context.pins.items())

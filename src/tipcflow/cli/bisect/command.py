@@ -59,7 +59,7 @@ def bisect(
     is found; 4: undecided.
     """
     from tipcflow.config.settings import settings
-    from tipcflow.domain.priority import BISECT
+    from tipcflow.domain.triggers import BISECT
     from tipcflow.execute.bisection.subject import Subject
     from tipcflow.execute.request import RunRequest, chain_name
     from tipcflow.execute.run.driver import owner_of_this_process

@@ -7,6 +7,7 @@ import typer
 
 from tipcflow.cli.output.output import columns, echo_lines, print_json, terminal_width
 from tipcflow.domain import ConfigError, Run
+from tipcflow.domain.triggers import SIDE_RUNS
 from tipcflow.report.rows import NOT_GATING
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def _ended(run: Run) -> Run:
 
 
 def _since(store: "Store", text: str) -> list[Run]:
-    """The judged runs since a date, oldest first, without confirm runs."""
+    """The judged runs since a date, oldest first, without confirm runs and those of bisections."""
     try:
         at = datetime.fromisoformat(text)
     except ValueError as error:
@@ -65,7 +66,7 @@ def _since(store: "Store", text: str) -> list[Run]:
         raise ConfigError("is not a date", key="--since", found=text, expected=expected) from error
     begin = (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
     recent = [run for run in store.runs.newest(limit=_EVERY) if run.created_at >= begin and run.status is not None]
-    judged = [run for run in recent if run.trigger != "confirm" and store.checks.results(run.id)]
+    judged = [run for run in recent if run.trigger not in SIDE_RUNS and store.checks.results(run.id)]
     return sorted(judged, key=lambda run: (run.created_at, run.id))
 
 

@@ -12,6 +12,7 @@ from tipcflow.config.settings import Settings
 from tipcflow.config.suite import Suite
 from tipcflow.domain import Expectation, PastRun, Plan, Status, TipcflowError
 from tipcflow.domain.run_documents import FoundDocument
+from tipcflow.domain.triggers import SIDE_RUNS
 
 _GOOD = (Status.PASS, Status.IMPROVEMENT)
 _LOOKED_AT = 200
@@ -60,7 +61,7 @@ def _history(plan: Plan, settings: Settings, runs: int) -> tuple[PastRun, ...]:
                 for run in store.runs.newest(chain=plan.chain, limit=_LOOKED_AT)
                 if run.status in _GOOD
                 and (run.mode, run.compat) == (plan.mode, plan.compat)
-                and run.trigger != "confirm"
+                and run.trigger not in SIDE_RUNS
                 and plan.cluster in ("", run.cluster)
             ]
             like = [run for run in like if run.environment == like[0].environment]

@@ -297,6 +297,7 @@ class StepCloser:
             facts = self._store.nodes.facts(self._run) if any(map(is_failed, members)) else []
             skew = {fact.node: fact.clock_skew_s for fact in facts}
             result = outcome.step_outcome(members, collected.diagnoses, cancelled=cancelled, skew=skew, late=late)
+            result = outcome.with_short_rank(result, collected.losses)
             result = blamed_on_preparation(result, self._suspicions())
         folder = step_folder(self._home, self._run, step.id)
         return outcome.with_evidence(result, *gathered(folder, step.nodes), root=folder.parent)

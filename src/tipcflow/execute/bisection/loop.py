@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from tipcflow.bisect import Answer, Noise, Search, log_failures, log_levels
 from tipcflow.domain import ConfigError, InfraError, Run, Status
-from tipcflow.domain.priority import BISECT
+from tipcflow.domain.triggers import BISECT
 from tipcflow.execute.bisection.commits import Commit
 from tipcflow.execute.bisection.subject import Subject, earlier_values, stored_runs
 

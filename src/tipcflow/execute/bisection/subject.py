@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from tipcflow.domain import ConfigError, MetricKey, Run, Status
 from tipcflow.domain.numbers.metrics import metric
-from tipcflow.domain.priority import BISECT
 from tipcflow.domain.run_documents import IncomparableDocument
+from tipcflow.domain.triggers import BISECT, CONFIRM
 
 if TYPE_CHECKING:
     from tipcflow.store import Store
@@ -116,7 +116,7 @@ def stored_runs(store: "Store", subject: Subject, commits: Collection[str]) -> l
         if run.suite_commit in commits
         and run.status is not None
         and (run.mode, run.compat) == (subject.mode, subject.compat)
-        and run.trigger != "confirm"
+        and run.trigger != CONFIRM
         and not _is_diagnosis(store, run)
     ]
     known = [run for run in ended if run.environment]

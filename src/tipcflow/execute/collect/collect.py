@@ -58,6 +58,7 @@ class Collected:
         ranks: reports of the training processes.
         progress: the last printed progress of the training processes.
         lines: number of recognized lines of the training logs.
+        losses: (node, rank) -> number of training losses in its log.
         notes: messages about weight files that were truncated.
         lost: messages about files that could not be fetched or read completely; their content is unknown.
         lost_on: the first node with such a file, '' without one.
@@ -72,6 +73,7 @@ class Collected:
     ranks: list[RankReport] = field(default_factory=list)
     progress: list[PrintedProgress] = field(default_factory=list)
     lines: LogLines = field(default_factory=LogLines)
+    losses: dict[tuple[str, int], int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
     lost_on: str = ""
@@ -180,8 +182,17 @@ class _Reader:
         origin = Origin(member.spec.run, self.step.id, self.attempt, member.name, _source(path, folder))
         return read_numbers(
             path, folder, origin, self.collected.log_format,
-            rank=rank, deadline=self._deadline, keep=self._keep, once=once,
+            rank=rank, deadline=self._deadline, keep=self._count_and_keep, once=once,
         )  # fmt: skip
+
+    def _count_and_keep(self, series: Iterator[Series]) -> object:
+        return self._keep(map(self._counted, series))
+
+    def _counted(self, series: Series) -> Series:
+        if series.metric == "loss" and series.phase is Phase.TRAIN:
+            losses, place = self.collected.losses, (series.node, series.rank)
+            losses[place] = losses.get(place, 0) + len(series.values)
+        return series
 
     def _read_leg(self, leg: str, member: Member, folder: Path) -> None:
         path = _log(member, folder, leg)

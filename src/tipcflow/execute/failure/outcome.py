@@ -138,6 +138,25 @@ def with_evidence(
     return Outcome(status, reason, failure)
 
 
+def with_short_rank(outcome: Outcome, losses: Mapping[tuple[str, int], int]) -> Outcome:
+    """Name the rank that left early as the cause of an output that was not written.
+
+    Args:
+        losses: (node, rank) -> number of training losses in its log.
+    """
+    failure = outcome.failure
+    if failure is None or failure.failure_class is not FailureClass.OUTPUT_MISSING or not losses:
+        return outcome
+    node, rank = short = min(losses, key=lambda place: (losses[place], place))
+    logged, most = losses[short], max(losses.values())
+    if logged == most:
+        return outcome
+    reason = (
+        f"rank {rank} on node {node} logged {logged} of {most} losses that another rank logged; {outcome.reason}"
+    )
+    return Outcome(outcome.status, reason, failure.model_copy(update={"node": node, "rank": rank}))
+
+
 def _stayed_behind(member: Member, diagnosis: LogDiagnosis, others: tuple[str, ...]) -> Outcome:
     """A member that was running after its peers had exited: a hang, unless its log names another cause."""
     own = diagnosis.trouble is not None and not diagnosis.trouble.victim

@@ -265,8 +265,13 @@ class Member:
             self._give_up_runner(float(stood["still_s"]))
 
     def _give_up_runner(self, still_s: float) -> None:
-        """End the runner and its job from outside: the node responds and the runner does not."""
-        why = f"the runner on node {self.name} stopped responding: no heartbeat for {still_s:.0f} s"
+        self._give_up(f"the runner on node {self.name} stopped responding: no heartbeat for {still_s:.0f} s")
+
+    def _give_up(self, why: str) -> None:
+        """End the runner and its job from outside: the node responds, the runner does not or its record is wrong.
+
+        Processes that continued would print what is not in the logs that are fetched next.
+        """
         try:
             self.session.end_stuck(self.spec)
         except InfraError as error:
@@ -293,7 +298,7 @@ class Member:
                 invalid = invalid_exit_message(self.spec, record, payload)
                 self.artefacts, self.record = dict(artefacts), None if invalid else record
                 if invalid:
-                    self.lost = f"node {self.name}: {invalid}"
+                    self._give_up(f"node {self.name}: {invalid}")
                 self.known_at = time.time()
             case JobGone(why):
                 self.lost = f"node {self.name}: {why}"

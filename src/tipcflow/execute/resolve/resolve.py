@@ -15,7 +15,6 @@ from tipcflow.config.run_documents import GoldensDocument, PolicyDocument, Refer
 from tipcflow.config.suite import Suite, load_suite
 from tipcflow.domain import Cluster, ConfigError, Plan, Run
 from tipcflow.domain.build import FrameworkBuild
-from tipcflow.domain.priority import BISECT
 from tipcflow.domain.run_documents import (
     BuildDocument,
     ClusterDocument,
@@ -24,6 +23,7 @@ from tipcflow.domain.run_documents import (
     MergeBaseDocument,
     SourceDocument,
 )
+from tipcflow.domain.triggers import BISECT
 from tipcflow.execute.node import preflight
 from tipcflow.execute.request import RequestDocument, RunRequest, chain_name
 from tipcflow.execute.resolve.expects import keep_expected

@@ -18,6 +18,7 @@ from tipcflow.config.policy import Policy
 from tipcflow.domain import CheckResult, LegKey, Plan, Run, Status, StepKind, without_repeat
 from tipcflow.domain.numbers.metrics import by_iteration
 from tipcflow.domain.run_documents import ConfirmationDocument
+from tipcflow.domain.triggers import CONFIRM
 from tipcflow.execute.progress import Event, Kind, Listener
 from tipcflow.execute.request import RunRequest
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from tipcflow.store import Store
 
 # Trigger of runs that confirm another run.
-TRIGGER = "confirm"
+TRIGGER = CONFIRM
 NONE = "the policy disables confirm runs (confirm_minutes: 0)"
 # Mode that confirms speeds of a full-data training: batches take the same time, and there are few of them.
 BENCHMARK_MODE = "lite_train_lite_infer"

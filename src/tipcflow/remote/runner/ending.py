@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 
-from .files import PIECE, Json
+from .files import PIECE, RESERVED, Json
 from .start import refusal
 
 DISK_FULL = 4 * 1024 * 1024  # if less disk space than this is free, bytes, the disk counts as the cause
@@ -40,10 +40,10 @@ def write_record(folder: str, record: Json, room: int) -> None:
     Args:
         room: minimum of the free disk space during the job, bytes.
     """
-    data, name = json.dumps(record).encode(), os.path.join(folder, "exit.json.reserved")
+    data, name = json.dumps(record).encode(), os.path.join(folder, RESERVED)
     if len(data) > PIECE and room < DISK_FULL:
         data = json.dumps(dict(record, outputs=[], message=record["message"] + "; outputs left out")).encode()
-    with open(name, "r+b") as handle:
+    with open(name, "r+b" if os.path.exists(name) else "wb") as handle:  # the job may have deleted it
         handle.write(data)
         handle.truncate()
     os.rename(name, os.path.join(folder, "exit.json"))

@@ -13,6 +13,7 @@ from typing import Any, BinaryIO, Dict, cast
 
 Json = Dict[str, Any]
 PIECE = 65536  # bytes of log in one event; also reserved for records that a full disk must not prevent
+RESERVED = "exit.json.reserved"  # space for the exit record, which is written into it and gets its name
 SUMMARY = ("why", "message", "t", "complete", "logs", "files")  # fields of evidence.json that every poll returns
 SAFE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.,=+-")
 
@@ -206,6 +207,16 @@ def locked(folder: str) -> bool:
     return False
 
 
+def has_ended(folder: str) -> bool:
+    """Return whether the job's runner has written the exit record.
+
+    The runner renames the space that it reserved into the record. While that space exists, an `exit.json` is that
+    of another program.
+    """
+    record, reserved = (os.path.join(folder, name) for name in ("exit.json", RESERVED))
+    return os.path.exists(record) and not os.path.exists(reserved)
+
+
 def describe(folder: str) -> Json:
     """Return the state of a job.
 
@@ -213,7 +224,8 @@ def describe(folder: str) -> Json:
     running, ended (the exit record exists) or lost (started, no exit record, runner dead).
     """
     held = locked(folder)  # checked first: a runner writes its exit record before it releases the lock
-    beat, record = (load(os.path.join(folder, name)) for name in ("heartbeat.json", "exit.json"))
+    beat = load(os.path.join(folder, "heartbeat.json"))
+    record = load(os.path.join(folder, "exit.json")) if has_ended(folder) else None
     pid = load(os.path.join(folder, "lock")) or 0
     living = beat["state"] if beat else "staging"
     seen = load(os.path.join(folder, "evidence.json")) or {}

@@ -14,7 +14,7 @@ from . import container, oom, stack_signal
 from .before import Before
 from .cgroup import group_name, make_group
 from .ending import DISK_FULL, job_record, write_record
-from .files import PIECE, Json, load, log_name, open_append, save, touch_lease
+from .files import PIECE, RESERVED, Json, load, log_name, open_append, save, touch_lease
 from .hang import Hang
 from .outputs import examine, expected, matches
 from .probe import probes
@@ -53,7 +53,7 @@ class Job:
         """Do everything that can refuse the job; space for the records, which a full disk could prevent later,
         comes first."""
         os.makedirs(self.path("logs"), exist_ok=True)
-        for name in ("exit.json.reserved", "ballast"):
+        for name in (RESERVED, "ballast"):
             with open(self.path(name), "wb") as handle:
                 handle.write(b" " * PIECE)
         os.ftruncate(self.lock, 0)

@@ -7,7 +7,19 @@ import select
 import time
 from typing import BinaryIO
 
-from .files import PIECE, Json, describe, lines, load, locked, log_name, open_regular, print_event, touch_lease
+from .files import (
+    PIECE,
+    Json,
+    describe,
+    has_ended,
+    lines,
+    load,
+    locked,
+    log_name,
+    open_regular,
+    print_event,
+    touch_lease,
+)
 
 TICK_S, LOOK_S, ALIVE_S = 0.02, 0.1, 1.0
 STALE_S = 3.0  # an older heartbeat is reported even while logs grow
@@ -169,7 +181,7 @@ class Watch:
         until, look, lease = now + seconds, now, now
         while not self.stdout.poll(0):
             now = time.monotonic()
-            ended = os.path.exists(self.path("exit.json"))  # checked first: the logs were written before
+            ended = has_ended(self.folder)  # checked first: the logs were written before
             lost = False
             if now >= lease:
                 touch_lease(self.folder)

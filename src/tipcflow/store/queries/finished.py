@@ -7,6 +7,7 @@ from sqlalchemy import func, select
 
 from tipcflow.domain import Run, Status
 from tipcflow.domain.numbers.environment import unlike_before
+from tipcflow.domain.triggers import SIDE_RUNS
 from tipcflow.store.base import Part
 from tipcflow.store.schema import attempts, runs
 
@@ -31,7 +32,7 @@ class Finished(Part):
         query = (
             select(runs.c.chain, (runs.c.ended_at - began).label("seconds"))
             .join(attempts, attempts.c.run == runs.c.id)
-            .where(runs.c.mode == mode, runs.c.status.in_(_WHOLE))
+            .where(runs.c.mode == mode, runs.c.status.in_(_WHOLE), runs.c.trigger.not_in(SIDE_RUNS))
             .group_by(runs.c.id, runs.c.chain, runs.c.ended_at, runs.c.created_at)
             .order_by(runs.c.created_at.desc(), runs.c.id.desc())
         )
@@ -55,6 +56,7 @@ class Finished(Part):
             select(runs)
             .where(runs.c.chain == run.chain, runs.c.mode == run.mode, runs.c.id != run.id)
             .where(runs.c.created_at < run.created_at, runs.c.status.in_(_JUDGED))
+            .where(runs.c.trigger.not_in(SIDE_RUNS))
             .order_by(runs.c.created_at.desc(), runs.c.id.desc())
             .limit(limit)
         )

@@ -22,7 +22,6 @@ from tipcflow.domain import (
 )
 from tipcflow.domain.numbers.changes import origin_of
 from tipcflow.domain.numbers.metrics import PROBES, is_loss
-from tipcflow.domain.priority import BISECT
 from tipcflow.domain.run_documents import (
     AutologDocument,
     CutDocument,
@@ -41,6 +40,7 @@ from tipcflow.domain.run_documents import (
     ReportsDocument,
     Root,
 )
+from tipcflow.domain.triggers import CONFIRM, SIDE_RUNS
 from tipcflow.store.base import Database
 from tipcflow.store.queries.finished import Finished
 from tipcflow.store.results.documents import Documents
@@ -55,8 +55,6 @@ from tipcflow.store.series.measurements import measurements_of
 from tipcflow.store.series.summaries import last_attempts
 
 _ACCEPTED = (Status.PASS, Status.IMPROVEMENT)
-# Triggers of runs that are not part of a chain's sequence of runs.
-_OTHERS = ("confirm", BISECT)
 _JUDGED = (*_ACCEPTED, Status.FAILED, Status.REGRESSION, Status.UNCONFIRMED)
 # Limits of samples used to evaluate a run: spread over each series, plus all samples that are not finite.
 # Losses have their own limit: curves of two runs are compared, regardless of the other metrics that the runs
@@ -195,7 +193,7 @@ class History(Finished):
             select(runs.c.id)
             .where(runs.c.chain == chain, runs.c.mode == mode, runs.c.environment == environment)
             .where(runs.c.compat == compat, *wanted)
-            .where(runs.c.status.in_(_ACCEPTED), runs.c.id != exclude, runs.c.trigger != "confirm")
+            .where(runs.c.status.in_(_ACCEPTED), runs.c.id != exclude, runs.c.trigger != CONFIRM)
             .order_by(runs.c.created_at.desc(), runs.c.id.desc())
             .limit(limit)
         )
@@ -218,7 +216,7 @@ class History(Finished):
         query = (
             select(runs.c.id)
             .where(runs.c.chain == run.chain, runs.c.mode == run.mode, runs.c.compat == run.compat, *wanted)
-            .where(runs.c.status.in_(_JUDGED), runs.c.id != run.id, runs.c.trigger.not_in(_OTHERS))
+            .where(runs.c.status.in_(_JUDGED), runs.c.id != run.id, runs.c.trigger.not_in(SIDE_RUNS))
             .where(runs.c.created_at < run.created_at)
             .order_by(runs.c.created_at.desc(), runs.c.id.desc())
             .limit(3)
@@ -236,7 +234,7 @@ class History(Finished):
         query = (
             select(runs.c.environment, func.count())
             .where(runs.c.chain == run.chain, runs.c.mode == run.mode, runs.c.compat == run.compat)
-            .where(runs.c.status.in_(_ACCEPTED), runs.c.id != run.id, runs.c.trigger.not_in(_OTHERS))
+            .where(runs.c.status.in_(_ACCEPTED), runs.c.id != run.id, runs.c.trigger.not_in(SIDE_RUNS))
             .where(runs.c.created_at < run.created_at)
             .group_by(runs.c.environment)
         )

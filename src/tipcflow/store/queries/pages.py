@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, FromClause, RowMapping, Select, and_, bindparam, func, or_, select
 
 from tipcflow.domain import Run, Status
+from tipcflow.domain.triggers import SIDE_RUNS
 from tipcflow.store.base import Part
 from tipcflow.store.schema import runs, series
 from tipcflow.store.series.packing import packed_of, value_of
@@ -73,7 +74,10 @@ class Pages(Part):
     """Read-only queries; only `losses` loads raw samples of a run."""
 
     def chains(self, wanted: RunFilter, *, limit: int, offset: int = 0, history: int = 20) -> Listed:
-        """Return chains by their newest run, newest first: rows are `ChainRow`, counts are of newest runs."""
+        """Return chains by their newest run, newest first: rows are `ChainRow`, counts are of newest runs.
+
+        Confirm runs and runs of bisections are not the state of a chain; the list of runs shows them.
+        """
         with self._read() as connection:
             latest = connection.execute(_latest(wanted)).all()
             matching = [row for row in latest if not wanted.status or _word(row[2]) == wanted.status]
@@ -166,7 +170,7 @@ def _newest_of_chains() -> Select[Any]:
     names = select(func.min(runs.c.chain).label("chain")).cte("names", recursive=True)
     following = select(func.min(_OTHER.c.chain)).where(_OTHER.c.chain > names.c.chain).scalar_subquery()
     names = names.union_all(select(following).where(names.c.chain.is_not(None)))
-    own = select(_OTHER.c.id).where(_OTHER.c.chain == names.c.chain)
+    own = select(_OTHER.c.id).where(_OTHER.c.chain == names.c.chain, _OTHER.c.trigger.not_in(SIDE_RUNS))
     newest = own.order_by(*_newest(_OTHER)).limit(1).scalar_subquery()
     return select(runs.c.id, runs.c.chain, runs.c.status).select_from(names.join(runs, runs.c.id == newest))
 
@@ -177,9 +181,10 @@ def _shown(ids: list[str]) -> Select[Any]:
 
 def _strips(history: int) -> Select[Any]:
     """Select the newest runs of the chains of given runs (`ids`), newest first; a few more if times are equal."""
-    last = select(_OTHER.c.created_at).where(_OTHER.c.chain == _LAST.c.chain).order_by(*_newest(_OTHER))
+    last = select(_OTHER.c.created_at).where(_OTHER.c.chain == _LAST.c.chain, _OTHER.c.trigger.not_in(SIDE_RUNS))
+    last = last.order_by(*_newest(_OTHER))
     since = func.coalesce(last.limit(1).offset(max(history, 1) - 1).scalar_subquery(), 0.0)
-    own = and_(runs.c.chain == _LAST.c.chain, runs.c.created_at >= since)
+    own = and_(runs.c.chain == _LAST.c.chain, runs.c.created_at >= since, runs.c.trigger.not_in(SIDE_RUNS))
     columns = (runs.c.id, runs.c.chain, runs.c.status, runs.c.created_at)
     query = select(*columns).select_from(_LAST.join(runs, own))
     return query.where(_LAST.c.id.in_(bindparam("ids", expanding=True))).order_by(*_NEWEST)

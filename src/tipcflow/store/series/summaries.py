@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, and_, func, or_, select
 
 from tipcflow.domain import MetricKey
+from tipcflow.domain.triggers import SIDE_RUNS
 from tipcflow.store.base import Part
 from tipcflow.store.schema import attempts, runs, series
 from tipcflow.store.series.packing import percentile, values_of
@@ -113,6 +114,7 @@ def _match(query: SummaryQuery) -> list[ColumnElement[bool]]:
     conditions = [
         runs.c.chain == query.chain,
         series.c.metric == query.metric,
+        runs.c.trigger.not_in(SIDE_RUNS),
         or_(series.c.step == query.step, series.c.step.endswith(f"/{query.step}", autoescape=True)),
         series.c.attempt == last.scalar_subquery(),
     ]

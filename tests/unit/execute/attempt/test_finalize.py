@@ -164,6 +164,9 @@ class Garbled(TriedTwice):
                 yield {"event": "leg", "record": line}
         yield {**last, "record": self.end or last["record"]}
 
+    def end_stuck(self, spec: JobSpec) -> None:
+        """Nothing of the job is left."""
+
     def fetch(self, spec: JobSpec, artefacts: dict[str, int], folder: Path, **__: object) -> Fetched:
         text = (line if isinstance(line, str) else json.dumps(line) for line in self.lines)
         (folder / "legs.jsonl").write_text("".join(f"{line}\n" for line in text))

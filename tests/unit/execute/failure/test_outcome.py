@@ -28,6 +28,7 @@ from tipcflow.execute.failure.outcome import (
     status_of,
     unready,
     with_evidence,
+    with_short_rank,
 )
 from tipcflow.execute.job.member import Member
 
@@ -237,3 +238,24 @@ def test_a_disk_that_is_full_at_the_start_of_a_job_is_the_disk(words: str, kind:
     ended = unready([member], InfraError(reason_of(member), node="b"))
     assert ended.failure
     assert (ended.failure.failure_class, ended.failure.node) == (kind, "b")
+
+
+@pytest.mark.parametrize(
+    ("kind", "losses", "rank", "words"),
+    [
+        ("output_missing", {("a", 0): 4, ("a", 1): 10, ("b", 2): 10}, 0, "rank 0 on node a logged 4 of 10 losses"),
+        ("output_missing", {("a", 0): 10, ("b", 2): 9}, 2, "rank 2 on node b logged 9 of 10 losses"),
+        ("output_missing", {("a", 0): 4, ("a", 1): 4}, -1, ""),
+        ("output_missing", {("a", 0): 10}, -1, ""),
+        ("output_missing", {}, -1, ""),
+        ("code_error", {("a", 0): 4, ("a", 1): 10}, -1, ""),
+    ],
+)
+def test_a_rank_that_left_early_explains_a_missing_output(
+    kind: str, losses: dict[tuple[str, int], int], rank: int, words: str
+) -> None:
+    failed = Outcome(Status.FAILED, "did not write w", Failure(failure_class=FailureClass(kind), node="a"))
+    named = with_short_rank(failed, losses)
+    assert named.failure is not None
+    assert (named.failure.rank, named.status) == (rank, Status.FAILED)
+    assert named.reason == (f"{words} that another rank logged; did not write w" if words else "did not write w")

@@ -61,6 +61,16 @@ def test_a_job_that_has_ended_meanwhile_keeps_its_exit_record() -> None:
     assert (one.record, one.lost, node.ended) == (record, "", 0)
 
 
+def test_a_job_whose_exit_record_is_that_of_another_is_ended() -> None:
+    """Its processes would otherwise print on while its logs are fetched."""
+    record = ExitRecord(run="another", step="v/train", node="b", reason=EndReason.EXITED, exit_code=0)
+    node = Still({**running(5.0), "state": "ended", "record": record.model_dump(mode="json")})
+    one = member(node)
+    one.poll()
+    message = "node b: exit.json is the exit record of another job: found run 'another', expected 'r'"
+    assert (one.record, one.lost, node.ended) == (None, message, 1)
+
+
 def test_a_node_that_does_not_answer_is_left_to_the_watch() -> None:
     node = Still({})
     one = member(node)

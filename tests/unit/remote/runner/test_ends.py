@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.unit.remote.conftest import WAIT_S, until
 
 from tipcflow.domain import EndReason, JobCommand
 
@@ -285,3 +286,23 @@ def test_who_stopped_a_job_stands_in_its_record(bench, end, by):
     end(bench, job)
     record = bench.ended(job)
     assert (record.reason, record.stopped_by) == (EndReason.STOPPED, by)
+
+
+IN_ITS_FOLDER = "cd ../../../jobs/r1/*/1"
+
+
+def test_a_record_that_the_job_writes_is_not_its_end(bench):
+    """Any command can write the file; the runner's record replaces it when the job ends."""
+    forged = json.dumps({"reason": "exited", "exit_code": 0, "started_at": 1, "ended_at": 2})
+    job = bench.job(f"{IN_ITS_FOLDER}; echo '{forged}' > exit.json; sleep 1; exit 3")
+    bench.ask("start", job)
+    until(lambda: (job / "exit.json").exists(), "the forged record")
+    polled = bench.ask("poll", job)
+    assert (polled["state"], polled["record"]) == ("running", None)
+    out, _ = bench.call("watch", job).communicate(timeout=WAIT_S)
+    last = json.loads(out.splitlines()[-1])
+    assert (last["event"], last["record"]["exit_code"]) == ("end", 3)
+
+
+def test_the_record_is_written_although_the_job_deletes_the_space_reserved_for_it(bench):
+    assert bench.end_of(f"{IN_ITS_FOLDER}; rm exit.json.reserved; exit 4").exit_code == 4

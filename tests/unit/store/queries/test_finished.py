@@ -38,6 +38,17 @@ def test_durations_are_medians_of_the_newest_whole_runs(store: Store) -> None:
     assert store.history.durations("whole_infer") == {}
 
 
+@pytest.mark.parametrize("trigger", ["bisect", "confirm"])
+def test_confirm_runs_and_runs_of_bisections_count_neither_as_durations_nor_as_earlier(
+    store: Store, trigger: str
+) -> None:
+    before = ended(store, 1, 50)
+    ended(store, 2, 5, trigger=trigger)
+    last = ended(store, 3, 50)
+    assert store.history.durations(MODE) == pytest.approx({CHAIN: 50.0})
+    assert store.history.earlier(last, 5) == [before]
+
+
 def test_known_runs_are_those_that_there_are(store: Store) -> None:
     one, two = ended(store, 1, 5), ended(store, 2, None, None)
     assert store.runs.known([two.id, "nobody", one.id]) == {one.id: one, two.id: two}

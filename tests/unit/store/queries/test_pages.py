@@ -63,6 +63,17 @@ def test_chains(three_chains: None, pages: ReadonlyStore, wanted: RunFilter, exp
     assert shown(pages, wanted) == expected
 
 
+def test_the_newest_run_of_a_chain_is_no_confirm_run_and_not_of_a_bisection(
+    three_chains: None, store: Store, pages: ReadonlyStore
+) -> None:
+    """A run of an old commit that passes does not make a chain green, nor does a confirm run of one step."""
+    put(store, 7, "s/beta/a", trigger="bisect")
+    put(store, 8, "s/alpha/a", Status.FAILED, trigger="confirm")
+    put(store, 9, "t/only/bisected", trigger="bisect")
+    assert shown(pages, RunFilter()) == [GAMMA, BETA, ALPHA]
+    assert [run.id for run in pages.pages.runs(RunFilter(), limit=3).rows] == ["r009", "r008", "r007"]
+
+
 def test_a_page_at_a_time(three_chains: None, pages: ReadonlyStore) -> None:
     assert shown(pages, RunFilter(), limit=2) == [GAMMA, BETA]
     assert shown(pages, RunFilter(), limit=2, offset=2) == [ALPHA]
