@@ -1,10 +1,11 @@
 """Diagnose a node's part of a step from its logs: the failing process, and whether it caused the failure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from tipcflow.domain import RankEnd
 from tipcflow.parse import error_excerpt, parse_launch
+from tipcflow.parse.failures.collectives import Collective, timed_out_collective
 from tipcflow.parse.failures.excerpt import ends_with_message
 from tipcflow.parse.failures.failure import LogFailure, find_failure
 
@@ -23,6 +24,7 @@ class LogDiagnosis:
         left: how that worker ended if it was the first to end on this node; None if it was running.
         mute: workers of this node without a message while others report a missing peer.
         waited: whether another worker reports a timeout while waiting: in that case no process had died.
+        collectives: global rank -> the first collective operation that timed out on it.
     """
 
     text: str = ""
@@ -33,6 +35,7 @@ class LogDiagnosis:
     left: RankEnd | None = None
     mute: tuple[int, ...] = ()
     waited: bool = False
+    collectives: Mapping[int, Collective] = field(default_factory=dict)
 
     @property
     def victim(self) -> bool:
@@ -66,7 +69,9 @@ def diagnose_logs(
     if whole is not None and not whole.victim:
         return LogDiagnosis(output, -1, whole, code)
     if any(troubles.values()):
-        return _among_victims(workers, troubles, blamed, code, ends)
+        victim = _among_victims(workers, troubles, blamed, code, ends)
+        waiting = {rank: timed_out_collective(text) for rank, text in sorted(workers.items())}
+        return replace(victim, collectives={rank: known for rank, known in waiting.items() if known})
     if blamed not in workers and not error_excerpt(output):
         # A launcher whose workers all ended between two of its polls may name none of them.
         blamed = _unnamed(workers, ends)

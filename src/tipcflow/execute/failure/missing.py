@@ -10,7 +10,9 @@ def mark_missing_rank(diagnoses: Mapping[str, LogDiagnosis]) -> dict[str, LogDia
     """Return the diagnoses with the one rank that hangs marked, if the logs of all nodes together identify it.
 
     If ranks timed out while waiting, no process had died. The first rank that times out closes its connections,
-    others then report its loss, and only the rank without any message remains as the cause.
+    others then report its loss, and only the rank without any message remains as the cause. NCCL's watchdog is a
+    thread of its own: if all ranks timed out, the cause is the rank whose collective operation precedes those of
+    all others.
 
     Args:
         diagnoses: node -> diagnosis of its logs.
@@ -24,9 +26,23 @@ def mark_missing_rank(diagnoses: Mapping[str, LogDiagnosis]) -> dict[str, LogDia
     ):
         return marked
     mute = [(node, rank) for node, diagnosis in diagnoses.items() for rank in diagnosis.mute]
-    if len(mute) != 1:
+    missing = mute[0] if len(mute) == 1 else None if mute else _last_in_collectives(diagnoses)
+    if missing is None:
         return marked
-    node, rank = mute[0]
+    node, rank = missing
     marked = {name: replace(diagnosis, silent=-1, code=0) for name, diagnosis in diagnoses.items()}
     marked[node] = replace(marked[node], silent=rank, waited=True)
     return marked
+
+
+def _last_in_collectives(diagnoses: Mapping[str, LogDiagnosis]) -> tuple[str, int] | None:
+    """Return (node, rank) of the one rank that is behind all others in the operations of one group."""
+    waiting = sorted(
+        (collective.number, node, rank, collective.group)
+        for node, diagnosis in diagnoses.items()
+        for rank, collective in diagnosis.collectives.items()
+    )
+    if len(waiting) < 2 or len({group for *_, group in waiting}) > 1 or waiting[0][0] == waiting[1][0]:
+        return None
+    _, node, rank, _ = waiting[0]
+    return node, rank

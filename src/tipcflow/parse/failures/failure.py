@@ -17,6 +17,7 @@ _PREFIX = re.compile(r"^(?:\[(?:rank|default)\d+\]:? ?)")
 _EXCEPTION = re.compile(r"^[A-Za-z_][\w.]*(?:: |:?$)")
 # The message of an exception without a message of its own is below it: Paddle prints its C++ part first.
 _BELOW = 30
+_BELOW_NCCL = 4
 # Without an exception: messages that a script printed long before its end are not the reason for its end.
 _LAST_LINES = 20
 _ABORT_LINES = 300
@@ -97,12 +98,20 @@ def _exception(lines: list[str]) -> list[str]:
     for start in reversed(starts):
         for number in range(start + 1, len(lines)):
             if _EXCEPTION.match(lines[number]) and not _ENDED.match(lines[number]):
-                block = lines[number : number + (_BELOW if lines[number].endswith(":") else 1)]
+                block = lines[number : number + _message_lines(lines[number])]
                 if not any(_CHILD.search(line) for line in lines[start:number]):
                     return block
                 secondary = secondary or block
                 break
     return secondary
+
+
+def _message_lines(exception: str) -> int:
+    """Return how many lines the message of an exception may have."""
+    if exception.endswith(":"):
+        return _BELOW
+    # The meaning of the error and NCCL's last message, which shows whether a peer disconnected, are below it.
+    return _BELOW_NCCL if "NCCL error" in exception else 1
 
 
 def innermost(block: list[str]) -> str:

@@ -269,9 +269,10 @@ RULES = (
         "peer went away",
         Is.COMMUNICATION,
         re(
-            r"Connection (?:reset|closed) by peer|Broken pipe|gloo::IoException|ncclRemoteError|"
+            r"Connection (?:reset|closed) by (?:remote )?peer|Broken pipe|gloo::IoException|ncclRemoteError|"
             r"gloo.*TIMEOUT self_rank = \d+ pair_rank = \d+|gloo.*ex_ == nullptr|Socket closed|"
-            r"remote process (?:has )?exit(?:ed|ing) prematurely"
+            r"remote process (?:has )?exit(?:ed|ing) prematurely|"
+            r"remote process exited or there was a network error"
         ),
         "RuntimeError: [/paddle/third_party/gloo/gloo/transport/tcp/pair.cc:576] Read error [127.0.0.1]:50304: "
         "Connection reset by peer",
@@ -281,10 +282,14 @@ RULES = (
     Rule(
         "peer is behind",
         Is.COMMUNICATION,
-        re(r"Watchdog caught collective operation timeout|collective operation timeout: WorkNCCL"),
+        re(
+            r"Watchdog caught collective operation timeout|collective operation timeout: WorkNCCL|"
+            r"WorkNCCL\(.*\) timed out in blocking wait|"
+            r"Find timeout (?:init but not start|start but not finish) task"
+        ),
         "[Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=3, OpType=ALLREDUCE, "
         "Timeout(ms)=600000) ran for 600042 milliseconds before timing out.",
-        "PyTorch's NCCL watchdog",
+        "PyTorch's NCCL watchdog; Paddle's has `Find timeout start but not finish task:group_key:…`",
         victim=True,
         waited=True,
     ),
