@@ -4,6 +4,9 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 UV := $(or $(TIPCFLOW_HOME),.tipcflow)/uv/bin/uv
+# Tests install the wheel without a network: this stores the metadata of its packages in uv's cache.
+STORE_METADATA := $(UV) pip compile --quiet --python $(BIN)/python --extra airflow --constraints requirements/scheduler.txt \
+	pyproject.toml >/dev/null
 COMPILE := $(UV) pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-emit-find-links \
 	--python-version 3.11 --universal
 
@@ -22,6 +25,7 @@ demo: install ## Certified run in a real Airflow on two local SSH nodes (EXIT=1:
 
 test: install ## Unit, cluster and end-to-end tests; installs their dependencies
 	@$(BIN)/python -m devcluster.install.prepare --tests
+	@$(STORE_METADATA)
 	@tools/test.sh
 
 test-unit: install ## Fast unit tests; no root, servers or Paddle
@@ -30,6 +34,7 @@ test-unit: install ## Fast unit tests; no root, servers or Paddle
 
 test-full: install ## All tests, including slow ones; updates docs/faults.md with the results
 	@$(BIN)/python -m devcluster.install.prepare --tests
+	@$(STORE_METADATA)
 	@tools/node_torch.sh
 	@TIPCFLOW_WRITE_DOCS=1 tools/test.sh --full
 

@@ -67,9 +67,33 @@ def test_one_waits_is_told_why_and_leaves_the_queue_then_what_is_left_is_reaped(
         assert store.runs.get(place.request.run).status is Status.CANCELLED
         assert store.queue.places() == []
 
-    # A dead controller's run is ended, once its lease has run out.
+    # The run of a dead controller is collected and judged.
     first.kill()
     first.wait()
+    reaped = nodes_command(site, "reap", "--cluster", "local")
+    assert reaped.returncode == 0, reaped.stdout + reaped.stderr
+    ended = "infra_failure: the controller ended the job on node b (its controller has ended)"
+    assert f"run {run.id}: norm_train_gpus_0,1_autocast_null_nodes_2/train: closed as {ended}" in reaped.stdout, (
+        reaped.stdout
+    )
+    with site.store() as store:
+        assert store.leases.all() == []
+        assert store.runs.get(run.id).status is Status.INFRA_FAILURE
+    assert site.left_behind() == []
+
+
+def test_what_a_dead_controller_of_another_machine_left_is_reaped_when_its_lease_has_expired(
+    site: Site, started: "list[subprocess.Popen[str]]"
+) -> None:
+    site.edit_params(*HANG)
+    first = start(site)
+    started.append(first)
+    wait_for(lambda: site.training_runs_on("b"), what="the training", also=lambda: first.poll() is None)
+    run = site.latest()
+    first.kill()
+    first.wait()
+    for kept in (site.home / "unfinished").iterdir():
+        kept.unlink()  # as on another machine
     with site.store() as store:
         assert store.leases.renew(run.id, -1)
     reaped = nodes_command(site, "reap", "--cluster", "local")

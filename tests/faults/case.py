@@ -21,10 +21,7 @@ from tipcflow.domain import InfraError, Run
 from tipcflow.domain.run.attempt import Attempt
 from tipcflow.domain.run.failure import Failure
 from tipcflow.domain.run_documents import CertificateDocument, FailuresDocument
-from tipcflow.execute.sweeps.maintenance import DAY_S, Upkeep
-from tipcflow.execute.sweeps.runs import runs_without_status
 from tipcflow.store import Store
-from tipcflow.transport.connect import connect
 
 # A run that lasts longer than this is stuck.
 END_S = 150.0
@@ -212,14 +209,14 @@ def leaks(world: World) -> list[str]:
 def get_status(draw: Draw, world: World, seen: Seen, output: str) -> None:
     """What the documentation names for a run without a status is done, and the result looked at.
 
-    The maintenance belongs to a scheduler with the same database, a day later.
+    The next command gives the status; `nodes reap` collects what a killed controller left on nodes.
     """
-    command = [str(TIPCFLOW), "runs", "--json"]
-    subprocess.run(command, env=world.site.env, capture_output=True, timeout=60, check=False)
-    if any(fault.status_by == "maintenance" for fault in draw.faults):
-        with world.site.store() as store:
-            site, later = world.site, time.time() + DAY_S
-            runs_without_status(Upkeep(store, site.home, site.configs, connect, world.notes.append, now=later))
+    commands = [["runs", "--json"]]
+    if any(fault.status_by == "reap" for fault in draw.faults):
+        commands.append(["nodes", "reap"])
+    for words in commands:
+        command = [str(TIPCFLOW), *words]
+        subprocess.run(command, env=world.site.env, capture_output=True, timeout=120, check=False)
     after = look(draw, world, output, started_at=time.monotonic())
     seen.later, seen.complete = after.status, after.complete
     seen.reason, seen.failure, seen.culprit, seen.classes = (

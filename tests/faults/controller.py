@@ -172,12 +172,13 @@ FAULTS = (
         INFRA | {"none", "not started"},
         strike=_to_controller(signal.SIGKILL),
         doors=CLI,
+        healed=True,  # a verdict that was stored before stays
         names_node=False,
         in_training=False,
         alone=True,
         classes=GONE,
         codes=frozenset({-signal.SIGKILL}),
-        status_by="maintenance",
+        status_by="reap",
     ),
     Fault(
         "database locked",

@@ -15,9 +15,9 @@ CLI: frozenset[Door] = frozenset({"cli"})
 AIRFLOW: frozenset[Door] = frozenset({"airflow"})
 
 
-# What gives a run a status later: the next `tipcflow runs` (docs/reference/store.md), or the maintenance of a
-# scheduler with the same database (docs/tutorial/weekly.md).
-StatusBy = Literal["runs", "maintenance"]
+# What is run after a run that ended without a status: the next command gives it one; `nodes reap` also collects
+# what a killed controller left on nodes (docs/reference/store.md).
+StatusBy = Literal["runs", "reap"]
 
 
 def nothing(_world: World) -> None:

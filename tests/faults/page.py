@@ -45,7 +45,7 @@ fault:
 - every printed loss of every attempt, whether the run passed or not. A rank that was cut short may differ by its
   last line; a whole log may be missing only if its node was lost and the log could not be fetched;
 - processes and leases that are left, tracebacks, and files that were fetched although they may not be;
-- the status that a run without one gets from `tipcflow runs`, or from the maintenance of a scheduler.
+- the status that a run without one gets from `tipcflow runs`, and after `tipcflow nodes reap`.
 
 A case whose fault came before there was a run, or after its end, is *without effect*. Waits are shorter than
 shipped (reconnect 10 s, lease 6 s, silence 4 s, node lease 10 s, hang 6 s).

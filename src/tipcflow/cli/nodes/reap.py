@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -23,25 +24,37 @@ def reap(
 ) -> None:
     """End leftovers of runs without a valid lease, free their slots, and fetch the logs of nodes that were lost.
 
-    Runs with a valid lease are left alone. Exit code 2 if a node is unreachable.
+    Runs of this machine whose controller was killed are collected and judged. Other runs with a valid lease are
+    left alone. Exit code 2 if a node is unreachable.
     """
     from tipcflow.config.settings import settings
+    from tipcflow.execute.run import status_spool as spool
     from tipcflow.execute.sweeps.late_logs import late_logs
     from tipcflow.execute.sweeps.maintenance import Upkeep
     from tipcflow.execute.sweeps.reap import Reaper
+    from tipcflow.execute.sweeps.runs import collect_left
     from tipcflow.store import Store
     from tipcflow.transport.connect import connect
 
     nodes = chosen_nodes(chosen(cluster or context.obj), names or [])
+    addresses = {node.address for node in nodes}
     with Store.open() as store, ThreadPoolExecutor(AT_ONCE) as pool:
         now = store.now()
+        killed: list[str] = []
+        late: list[str] = []
+        upkeep = Upkeep(store, settings().home, settings().config_dir, connect, late.append, now=now)
+        spool.apply(upkeep.home, store)
+        collect_left(replace(upkeep, say=killed.append), addresses=addresses, run=run)
         reaper = Reaper(store, connect, now=now, run=run, by=StoppedBy.OPERATOR)
         reaped = list(pool.map(reaper.reap, nodes))
         forgotten = store.queue.drop_dead(now)
-        late: list[str] = []
-        upkeep = Upkeep(store, settings().home, settings().config_dir, connect, late.append, now=now)
-        late_logs(upkeep, addresses={node.address for node in nodes}, run=run)
-    for line in (*reap_lines(reaped, forgotten), *(f"logs: {line}" for line in late)):
+        late_logs(upkeep, addresses=addresses, run=run)
+    lines = (
+        *(f"run {line}" for line in killed),
+        *reap_lines(reaped, forgotten),
+        *(f"logs: {line}" for line in late),
+    )
+    for line in lines:
         typer.echo(line)
     raise typer.Exit(2 if any(result.unreachable for result in reaped) else 0)
 

@@ -8,7 +8,7 @@ import contextlib
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from tipcflow.domain import DatabaseLostError, InfraError, JobSpec, Run, Status, TipcflowError, new_run_id
 from tipcflow.domain.run_documents import LeftoversDocument
@@ -52,6 +52,7 @@ class ChainRun:
         stem = Path(request.params).parent.name or Path(request.params).stem
         self.id = run or new_run_id(stem)
         self._created: Run | None = None
+        self._held: BinaryIO | None = None
 
     def execute(self) -> Run:
         """Run to the verdict.
@@ -65,7 +66,7 @@ class ChainRun:
             create_run(self._store, self.request, self.id)
         self._created = self._store.runs.get(self.id)
         self._say(Event(Kind.RUN, self.id))
-        spool.reserve(self._home, self.id)
+        self._held = spool.reserve(self._home, self.id)
         try:
             run = self._guarded()
         except TipcflowError as error:
@@ -169,7 +170,7 @@ class ChainRun:
     def _ended(self, run: Run) -> Run:
         if self.request.confirms:
             self._store.queue.leave(self.id)  # if it ended before its slots were granted
-        spool.release(self._home, self.id)
+        spool.release(self._home, self.id, self._held)
         return run
 
     def _finish_or_keep(self, status: Status, reason: str) -> Run:

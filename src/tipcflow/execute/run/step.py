@@ -213,7 +213,7 @@ class StepTask:
             member.poll(absent=ABSENT)
         never = [member for member in left if member.done and member.record is None]
         by = StoppedBy.USER if stopped else StoppedBy.CONTROLLER
-        self._driver.stop_and_await(self._driver.running, "the run continues without it", by)
+        self._driver.stop_and_await(self._driver.running, "its controller has ended", by)
         ended = [member for member in self._driver.members if member not in never]
         fine = all(not is_failed(member) or was_stopped(member) for member in ended)
         return self._close(cancelled=bool(never) and stopped and fine, final=True)

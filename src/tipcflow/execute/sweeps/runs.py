@@ -1,17 +1,21 @@
 """Abandoned runs: runs without a status whose owner is gone are closed and judged. Active runs are never
 touched."""
 
+from collections.abc import Collection
+
 from tipcflow.config.run_documents import PolicyDocument
 from tipcflow.domain import Run, Status, TipcflowError
-from tipcflow.domain.run_documents import AirflowDocument, JudgementDocument
+from tipcflow.domain.run_documents import AirflowDocument, ClusterDocument, JudgementDocument
 from tipcflow.execute.request import RequestDocument
 from tipcflow.execute.run import phases as task_phases
+from tipcflow.execute.run import status_spool as spool
 from tipcflow.execute.run.context import TaskContext
 from tipcflow.execute.sweeps.maintenance import ABANDONED_S, Owner, Upkeep
 
 
 def runs_without_status(upkeep: Upkeep) -> str:
     """Give every abandoned run a status; return how many there were."""
+    collect_left(upkeep)
     runs = upkeep.store.runs.unfinished()
     ended = 0
     for run in runs:
@@ -21,6 +25,32 @@ def runs_without_status(upkeep: Upkeep) -> str:
             upkeep.say(f"{run.id}: {finished.status}: {finished.reason}")
             ended += 1
     return f"{len(runs)} runs without a status: {ended} got one, {len(runs) - ended} are still running"
+
+
+def collect_left(upkeep: Upkeep, *, addresses: Collection[str] | None = None, run: str = "") -> None:
+    """Collect, release and judge the runs of killed controllers of this machine, and report each run.
+
+    Args:
+        addresses: only runs that use a node with one of these addresses; None for all.
+        run: only this run; '' for all.
+    """
+    store = upkeep.store
+    known = store.runs.known(spool.left_runs(upkeep.home))
+    for left in known:
+        if run not in ("", left) or (addresses is not None and not _addresses(upkeep, left) & set(addresses)):
+            continue
+        spool.forget_left(upkeep.home, left)
+        # Without a judgement, a run with a status counts as one that ended before its start.
+        store.documents.put(left, JudgementDocument(status=Status.INFRA_FAILURE, reason=spool.NO_CONTROLLER))
+        finished = end_run(upkeep, left, spool.NO_CONTROLLER)
+        upkeep.say(f"{left}: {finished.status}: {finished.reason}")
+
+
+def _addresses(upkeep: Upkeep, run: str) -> set[str]:
+    cluster, plan = upkeep.store.documents.get(run, ClusterDocument), upkeep.store.plans.get_or_none(run)
+    if cluster is None or plan is None:
+        return set()
+    return {node.address for node in cluster.root.nodes if node.name in plan.nodes}
 
 
 def abandoned_reason(upkeep: Upkeep, run: Run) -> str:
@@ -60,12 +90,16 @@ def end_run(upkeep: Upkeep, run_id: str, why: str) -> Run:
     theirs."""
     store = upkeep.store
     context = TaskContext(run_id, store, upkeep.home, upkeep.connect, upkeep.listen(run_id))
-    for phase in (task_phases.collect_run, task_phases.release_run):
+    phases = {
+        "collect_run": lambda: task_phases.collect_run(context, stopped=False),  # no user stopped it
+        "release_run": lambda: task_phases.release_run(context),
+    }
+    for name, phase in phases.items():
         try:
-            for line in phase(context):
+            for line in phase():
                 upkeep.say(f"{run_id}: {line}")
         except Exception as error:
-            upkeep.say(f"{run_id}: {phase.__name__} failed: {error!r}")
+            upkeep.say(f"{run_id}: {name} failed: {error!r}")
     if store.documents.get(run_id, RequestDocument) is None:
         store.runs.finish(run_id, Status.INFRA_FAILURE, f"run ended before planning; {why}", upkeep.now)
         return store.runs.get(run_id)

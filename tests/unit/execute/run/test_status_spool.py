@@ -1,6 +1,8 @@
 """A status that the database could not take waits in a file for a later command."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 from tests.support.stories import a_plan, a_run, open_store
@@ -44,11 +46,53 @@ def test_reserved_room_of_ended_and_of_forgotten_runs_is_given_back(tmp_path: Pa
         store.runs.create(living.model_copy(update={"status": None, "ended_at": None}), a_plan())
         store.runs.create(ended.model_copy(update={"status": None, "ended_at": None}), a_plan())
         store.runs.finish("ended", Status.PASS, "", 1.0)
-        for run in ("living", "ended", "unknown", "old"):
-            spool.reserve(tmp_path, run)
+        held = [spool.reserve(tmp_path, run) for run in ("living", "ended", "unknown", "old")]
         os.utime(tmp_path / spool.FOLDER / "old.reserved", (0, 0))
         assert spool.apply(tmp_path, store) == []
+    assert all(held)
     assert {path.stem for path in (tmp_path / spool.FOLDER).iterdir()} == {"living", "unknown"}
+
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from tipcflow.execute.run import status_spool as spool
+held = spool.reserve(Path(sys.argv[1]), "r1")
+print(bool(held), flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_run_whose_process_was_killed_is_an_infra_failure(tmp_path: Path) -> None:
+    run = a_run().model_copy(update={"id": "r1", "status": None, "ended_at": None})
+    folder = tmp_path / spool.FOLDER
+    with open_store(tmp_path / "tipcflow.db") as store:
+        store.runs.create(run, a_plan())
+        with subprocess.Popen(
+            [sys.executable, "-c", HOLD, tmp_path], stdout=subprocess.PIPE, text=True
+        ) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "True\n"
+            assert spool.apply(tmp_path, store) == []
+            process.kill()
+        assert spool.apply(tmp_path, store) == ["r1"]
+        ended = store.runs.get("r1")
+        assert ended.status is Status.INFRA_FAILURE
+        assert ended.reason.startswith(spool.NO_CONTROLLER)
+        assert spool.left_runs(tmp_path) == ["r1"]
+        assert spool.apply(tmp_path, store) == []
+    spool.forget_left(tmp_path, "r1")
+    assert list(folder.iterdir()) == []
+
+
+def test_the_file_of_an_earlier_version_was_never_locked(tmp_path: Path) -> None:
+    run = a_run().model_copy(update={"id": "r1", "status": None, "ended_at": None})
+    with open_store(tmp_path / "tipcflow.db") as store:
+        store.runs.create(run, a_plan())
+        (tmp_path / spool.FOLDER).mkdir()
+        (tmp_path / spool.FOLDER / "r1.reserved").write_bytes(b" " * spool.ROOM)
+        assert spool.apply(tmp_path, store) == []
+        assert store.runs.get("r1").status is None
 
 
 def test_the_run_of_a_lost_database_is_stored_in_the_new_one_at_the_same_place(tmp_path: Path) -> None:
