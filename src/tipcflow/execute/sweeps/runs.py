@@ -1,7 +1,8 @@
 """Abandoned runs: runs without a status whose owner is gone are closed and judged. Active runs are never
 touched."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from functools import partial
 
 from tipcflow.config.run_documents import PolicyDocument
 from tipcflow.domain import Run, Status, TipcflowError
@@ -90,13 +91,14 @@ def end_run(upkeep: Upkeep, run_id: str, why: str) -> Run:
     theirs."""
     store = upkeep.store
     context = TaskContext(run_id, store, upkeep.home, upkeep.connect, upkeep.listen(run_id))
-    phases = {
-        "collect_run": lambda: task_phases.collect_run(context, stopped=False),  # no user stopped it
-        "release_run": lambda: task_phases.release_run(context),
+    not_stopped = partial(task_phases.collect_run, stopped=False)  # no user stopped the run
+    phases: dict[str, Callable[[TaskContext], list[str]]] = {
+        "collect_run": not_stopped,
+        "release_run": task_phases.release_run,
     }
     for name, phase in phases.items():
         try:
-            for line in phase():
+            for line in phase(context):
                 upkeep.say(f"{run_id}: {line}")
         except Exception as error:
             upkeep.say(f"{run_id}: {name} failed: {error!r}")
