@@ -32,13 +32,13 @@ def collect_left(upkeep: Upkeep, *, addresses: Collection[str] | None = None, ru
     """Collect, release and judge the runs of killed controllers of this machine, and report each run.
 
     Args:
-        addresses: only runs that use a node with one of these addresses; None for all.
+        addresses: only runs that use a node with one of these addresses, or were not planned; None for all.
         run: only this run; '' for all.
     """
     store = upkeep.store
-    known = store.runs.known(spool.left_runs(upkeep.home))
-    for left in known:
-        if run not in ("", left) or (addresses is not None and not _addresses(upkeep, left) & set(addresses)):
+    for left in store.runs.known(spool.left_runs(upkeep.home)):
+        used = _addresses(upkeep, left)
+        if run not in ("", left) or (addresses is not None and used and not used & set(addresses)):
             continue
         spool.forget_left(upkeep.home, left)
         # Without a judgement, a run with a status counts as one that ended before its start.
@@ -48,6 +48,7 @@ def collect_left(upkeep: Upkeep, *, addresses: Collection[str] | None = None, ru
 
 
 def _addresses(upkeep: Upkeep, run: str) -> set[str]:
+    """Return the addresses of a run's nodes; empty before planning."""
     cluster, plan = upkeep.store.documents.get(run, ClusterDocument), upkeep.store.plans.get_or_none(run)
     if cluster is None or plan is None:
         return set()

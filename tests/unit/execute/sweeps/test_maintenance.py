@@ -12,6 +12,7 @@ from tests.support.stories import a_run, open_store
 from tipcflow.domain import Cluster, InfraError, Node, Run, Status
 from tipcflow.domain.run_documents import AirflowDocument, ClusterDocument, SourceDocument
 from tipcflow.execute.events import events_path
+from tipcflow.execute.run import status_spool
 from tipcflow.execute.sweeps.leases import expired_leases
 from tipcflow.execute.sweeps.leftovers import leftovers
 from tipcflow.execute.sweeps.maintenance import (
@@ -25,7 +26,7 @@ from tipcflow.execute.sweeps.maintenance import (
 )
 from tipcflow.execute.sweeps.node_folders import is_removable, node_folders
 from tipcflow.execute.sweeps.retention import retention
-from tipcflow.execute.sweeps.runs import abandoned_reason, runs_without_status
+from tipcflow.execute.sweeps.runs import abandoned_reason, collect_left, runs_without_status
 from tipcflow.store import Store
 from tipcflow.transport import Transport
 
@@ -119,6 +120,24 @@ def test_a_run_that_nobody_goes_on_with_gets_a_status_and_a_reason(here: Deploym
     assert "no lease, started 25 h ago" in here.store.runs.get("desk").reason
     assert here.store.leases.all() == []
     assert runs_without_status(here.upkeep) == "1 runs without a status: 0 got one, 1 are still running"
+
+
+def test_a_run_killed_before_planning_is_collected_by_the_next_reap(here: Deployment) -> None:
+    here.run("killed", hours=0.1)
+    held = status_spool.reserve(here.home, "killed")
+    assert held is not None
+    held.close()
+    assert status_spool.apply(here.home, here.store) == ["killed"]
+    assert status_spool.left_runs(here.home) == ["killed"]
+    collect_left(here.upkeep, run="another")
+    assert status_spool.left_runs(here.home) == ["killed"]
+    collect_left(here.upkeep, addresses={"192.0.2.1"})
+    assert status_spool.left_runs(here.home) == []
+    ended = here.store.runs.get("killed")
+    assert (ended.status, ended.reason) == (
+        Status.INFRA_FAILURE,
+        f"run ended before planning; {status_spool.NO_CONTROLLER}",
+    )
 
 
 def test_leases_of_nodes_that_cannot_be_listed_stay(here: Deployment) -> None:
