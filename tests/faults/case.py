@@ -269,7 +269,7 @@ def second_run(world: World) -> str:
     """The status of a healthy run of the same user after the fault."""
     undo_all(world)
     suite = world.site.suite
-    for name in ("train.py",):
+    for name in ("train.py", "deploy/infer.py"):
         (suite / name).write_bytes((Path(__file__).parents[1] / "support" / "toy_suite" / name).read_bytes())
     ended = world.site.run()
     return ended.run.status.value if ended.run.status else "none"

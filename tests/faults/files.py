@@ -52,9 +52,11 @@ def _foreign_exit_record(world: World) -> None:
         f"dict({named}, started_at=1, ended_at=2, reason='exited', exit_code=0, peak_rss_bytes={{'total': 5}})"
     )
     write = f"__import__('json').dump({record}, open(one + '/other', 'w'))"
-    # As the runner does: its reserved space becomes the record.
-    replace = "os.unlink(one + '/exit.json.reserved') or os.rename(one + '/other', one + '/exit.json')"
-    world.at_iteration(f"[({write}, {replace}) for one in {jobs}]")
+    # As the runner does: its reserved space becomes the record. Jobs that have ended have none.
+    reserved = "__import__('os').path.exists(one + '/exit.json.reserved')"
+    replace = "os.rename(one + '/other', one + '/exit.json.reserved')"
+    rename = "os.rename(one + '/exit.json.reserved', one + '/exit.json')"
+    world.at_iteration(f"[({write}, {replace}, {rename}) for one in {jobs} if {reserved}]")
 
 
 def _garbage_in_legs(world: World) -> None:

@@ -135,7 +135,8 @@ FAULTS = (
         FAILED,
         prepare=_weights("pass"),
         names_node=False,
-        classes=OUTPUT_MISSING,
+        # The file exists: not the step fails but the check of what it wrote.
+        classes=OUTPUT_MISSING | NONE,
     ),
     Fault(
         "daemon",
