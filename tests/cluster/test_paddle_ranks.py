@@ -12,7 +12,7 @@ from tests.support.faults.gate import LOOP
 from devcluster.local_nodes.nodes import LocalNodes
 from tipcflow.domain import FailureClass, Status
 
-pytestmark = [pytest.mark.cluster, pytest.mark.full]
+pytestmark = pytest.mark.cluster
 TRAIN = "norm_train_gpus_0,1_autocast_null_nodes_2/train"
 BEGIN = """
 import paddle
@@ -42,8 +42,8 @@ def site(
 @pytest.mark.parametrize(
     ("what", "kind"),
     [
-        ("time.sleep(3600)", FailureClass.HANG),
-        ("sys.exit(1)", FailureClass.CODE_ERROR),
+        pytest.param("time.sleep(3600)", FailureClass.HANG, marks=pytest.mark.full),
+        pytest.param("sys.exit(1)", FailureClass.CODE_ERROR, marks=pytest.mark.full),
         ("os._exit(0)", FailureClass.CODE_ERROR),
     ],
 )
