@@ -201,6 +201,11 @@ class ExitRecord(Record):
     processes: tuple[ProcessReport, ...] = ()
 
     @property
+    def is_unstarted(self) -> bool:
+        """Whether the job ended before its first command: refused, or stopped before it was released."""
+        return self.pid == 0 and self.reason not in (EndReason.EXITED, EndReason.SIGNALED)
+
+    @property
     def duration_s(self) -> float:
         """Return the wall time in seconds, never negative."""
         return max(0.0, self.ended_at - self.started_at)

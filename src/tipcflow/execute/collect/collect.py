@@ -148,6 +148,8 @@ class _Reader:
             m for record in records for m in [*peak_measurements(record), wall_time(record)]
         ]
         collected.measurements += probe_measurements(member.record) if member.record else []
+        if member.record is not None and member.record.is_unstarted:
+            return  # the logs that the suite's folder has are those of an earlier attempt
         if step.kind not in (StepKind.INFER_CPU, StepKind.INFER_GPU):
             collected.diagnoses[member.name] = _tell(step, member, folder)
         if step.kind in (StepKind.INFER_CPU, StepKind.INFER_GPU):
