@@ -66,7 +66,7 @@ def _run(draw: Draw, world: World) -> Seen:
     seen.output = running.output[-6000:]
     if running.code is None:
         seen.status, seen.reason = "stuck", f"no end after {end_s:.0f} s"
-    seen.struck = struck
+    seen.struck = struck and not _all_steps_had_ended(running, seen)
     # A healthy node again, and then nothing may be left.
     # What a full disk prevented can be made up for when there is room again.
     unsaid = seen.status == UNSAID
@@ -78,6 +78,15 @@ def _run(draw: Draw, world: World) -> Seen:
     if world.rng.random() < SECOND_SHARE and not world.away and not seen.left:
         seen.second = second_run(world)
     return seen
+
+
+def _all_steps_had_ended(running: Running, seen: Seen) -> bool:
+    """Whether a signal came when only the verdict was missing: the run keeps it."""
+    before, found, _ = running.output.partition(": stopping the run and cleaning up")
+    late = bool(found) and "infer_gpu: " in before
+    if late:
+        seen.notes.append("all steps had ended before the signal")
+    return late
 
 
 def prepare(draw: Draw, world: World) -> None:

@@ -1,6 +1,7 @@
 """All nodes of a run, used concurrently."""
 
 import contextlib
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,12 +13,13 @@ from tipcflow.domain.build import FrameworkBuild
 from tipcflow.execute.node.fetch import Fetched
 from tipcflow.execute.node.inline_files import NO_INLINE_FILES, InlineFiles
 from tipcflow.execute.node.link import Connect
-from tipcflow.execute.node.session import NodeSession
+from tipcflow.execute.node.session import SHORT_QUERY_S, NodeSession
 from tipcflow.remote import ports
 from tipcflow.remote.host_slots import runs_holding, short
 from tipcflow.transport.connect import connect as connect_from_here
 
 T = TypeVar("T")
+PEER_EVERY_S = 1.0
 # States of a job with a running runner (docs/reference/job-folder.md).
 RUNNING_STATES = ("staging", "staged", "running")
 
@@ -78,7 +80,10 @@ class Nodes:
         self._each(one)
 
     def facts(self) -> list[NodeFacts]:
-        """Return the facts of every node, including whether it reaches the others."""
+        """Return the facts of every node, including whether it reaches the others.
+
+        A peer whose sshd restarts is asked again for a short time, as by the controller itself.
+        """
 
         def ask(session: NodeSession) -> NodeFacts:
             peers = {}
@@ -86,7 +91,12 @@ class Nodes:
                 if name != session.node.name:
                     port = other.node.ssh.port or 22
                     peers[name] = f"{other.node.address}:{port}"
-            return session.facts(peers)
+            deadline = time.monotonic() + SHORT_QUERY_S
+            facts = session.facts(peers)
+            while facts.unreachable and time.monotonic() < deadline:
+                time.sleep(PEER_EVERY_S)
+                facts = session.facts(peers)
+            return facts
 
         return self._each(ask)
 
