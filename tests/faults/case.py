@@ -72,7 +72,8 @@ def _run(draw: Draw, world: World) -> Seen:
     unsaid = seen.status == UNSAID
     if unsaid:
         undo_all(world)
-    seen.left = left_behind(world, unsaid=unsaid)
+    # Slots of a node that could not be listed at the end stay leased until the lease expires.
+    seen.left = left_behind(world, expires=unsaid or "could not be listed" in seen.reason)
     if unsaid:
         get_status(draw, world, seen, running.output)
     if world.rng.random() < SECOND_SHARE and not world.away and not seen.left:
@@ -242,11 +243,11 @@ def _busy(world: World) -> bool:
     return any(other.poll() is None for other in world.others)
 
 
-def left_behind(world: World, *, unsaid: bool = False) -> list[str]:
+def left_behind(world: World, *, expires: bool = False) -> list[str]:
     """Processes on reachable nodes that are there `CLEAN_S` after the end, and leases of reachable nodes.
 
     Args:
-        unsaid: whether the run ended without a status.
+        expires: whether leases may be left until they expire.
     """
     names = [node.name for node in world.nodes.cluster.nodes if node.name not in world.away]
 
@@ -262,7 +263,7 @@ def left_behind(world: World, *, unsaid: bool = False) -> list[str]:
     reachable = {world.nodes.cluster.node(name).address for name in names if name not in world.refused}
     deadline = time.monotonic() + CLEAN_S
     # A controller that could not write its verdict could not give its leases back either: they run out.
-    while (there() or (unsaid and leases()) or _busy(world)) and time.monotonic() < deadline:
+    while (there() or (expires and leases()) or _busy(world)) and time.monotonic() < deadline:
         time.sleep(0.1)
     return there() + leases()
 

@@ -20,11 +20,12 @@ from tipcflow.remote import claims, commands, paths
 from tipcflow.remote.bundle import runner_bytes
 from tipcflow.remote.fetching import list_matching
 from tipcflow.remote.runner.outputs import is_secret
-from tipcflow.transport import Transport
+from tipcflow.transport import Completed, Transport
 
 QUERY_S = 30.0
 # Cleanup waits no longer than this for a lost node: maintenance repeats it later.
 SHORT_QUERY_S = 10.0
+_SIGNALED = -1
 # A wheel of Paddle for GPUs has 2 GB.
 WHEEL_S = 1800.0
 JOB_FILES = (
@@ -268,12 +269,21 @@ class NodeSession(NodeLink):
         patience_s: float = float("inf"),
     ) -> bytes:
         """Run a tipcflow command; return its output. A non-zero exit code is an InfraError with the last line."""
-        done = self.retry_once(lambda transport: transport.run(command, timeout=timeout), patience_s=patience_s)
+
+        def run(transport: Transport) -> Completed:
+            done = transport.run(command, timeout=timeout)
+            if done.exit_code == _SIGNALED:  # a node that shuts down ends all processes before its sshd
+                raise InfraError(
+                    f"node {self._node.name} could not {what}: ended by a signal", node=self._node.name
+                )
+            return done
+
+        done = self.retry_once(run, patience_s=patience_s)
         runner = paths.runner_path(self._node)
         silent = done.exit_code != 0 or not done.stdout
         # Missing (another version has installed its own runner) or damaged.
         if silent and runner in command and self._put_once(runner_bytes(), runner):
-            done = self.retry_once(lambda transport: transport.run(command, timeout=timeout))
+            done = self.retry_once(run)
         if done.exit_code != 0:
             lines = (done.stderr or done.stdout).decode(errors="replace").strip().splitlines()
             reason = lines[-1] if lines else f"exit code {done.exit_code}"

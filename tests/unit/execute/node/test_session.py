@@ -1,0 +1,49 @@
+"""Questions to a node whose processes end while they are answered."""
+
+import pytest
+
+from tipcflow.domain import InfraError, Node, SshTarget
+from tipcflow.execute.node.session import NodeSession
+from tipcflow.transport import Completed, Transport
+
+NODE = Node(name="a", address="a", ssh=SshTarget(alias="a"), workspace="/w", python="/usr/bin/python3")
+
+
+class Connection:
+    """Every command on it ends in the same way."""
+
+    def __init__(self, answer: Completed) -> None:
+        self.answer = answer
+
+    def run(self, command: str, **_: object) -> Completed:
+        return self.answer
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+
+class Connects:
+    """One connection after the other."""
+
+    def __init__(self, *answers: Completed) -> None:
+        self.answers, self.made = list(answers), 0
+
+    def __call__(self, _: Node) -> Transport:
+        self.made += 1
+        return Connection(self.answers.pop(0))  # type: ignore[return-value]
+
+
+ENDED, ANSWERED = Completed(-1, b"", b""), Completed(0, b"{}", b"")
+
+
+def test_a_command_that_a_shutdown_ended_runs_again_over_a_new_connection() -> None:
+    connects = Connects(ENDED, ANSWERED)
+    assert NodeSession(NODE, connects).ask("list", "list its processes") == b"{}"
+    assert connects.made == 2
+
+
+def test_a_command_that_always_ends_by_a_signal_is_an_error() -> None:
+    connects = Connects(*[ENDED] * 9)
+    with pytest.raises(InfraError, match="node a could not list its processes: ended by a signal"):
+        NodeSession(NODE, connects).ask("list", "list its processes")
+    assert connects.made <= 3
