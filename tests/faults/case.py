@@ -27,6 +27,8 @@ from tipcflow.store import Store
 END_S = 150.0
 PADDLE_END_S = 300.0
 CLEAN_S = 30.0
+# A line of the progress is read this much later than it is written.
+LINE_S = 0.3
 SECOND_SHARE = 0.25
 
 
@@ -66,7 +68,7 @@ def _run(draw: Draw, world: World) -> Seen:
     seen.output = running.output[-6000:]
     if running.code is None:
         seen.status, seen.reason = "stuck", f"no end after {end_s:.0f} s"
-    seen.struck = struck and not _all_steps_had_ended(running, seen)
+    seen.struck = struck and not _all_steps_had_ended(running, world)
     # A healthy node again, and then nothing may be left.
     # What a full disk prevented can be made up for when there is room again.
     unsaid = seen.status == UNSAID
@@ -81,12 +83,12 @@ def _run(draw: Draw, world: World) -> Seen:
     return seen
 
 
-def _all_steps_had_ended(running: Running, seen: Seen) -> bool:
-    """Whether a signal came when only the verdict was missing: the run keeps it."""
-    before, found, _ = running.output.partition(": stopping the run and cleaning up")
-    late = bool(found) and "infer_gpu: " in before
+def _all_steps_had_ended(running: Running, world: World) -> bool:
+    """Whether the fault came when only the end of the run was missing: a complete verdict is right then."""
+    at = running.said("infer_gpu: ")
+    late = at is not None and at <= world.struck_at + LINE_S
     if late:
-        seen.notes.append("all steps had ended before the signal")
+        world.notes.append("all steps had ended before the fault")
     return late
 
 
@@ -126,6 +128,7 @@ def strike(
     if not there:
         world.notes.append("the run was over before the fault")
         return False
+    world.struck_at = time.time()
     for fault in acts:
         fault.strike(world)
     healing = [fault for fault in acts if fault.heal is not None]

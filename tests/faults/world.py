@@ -38,6 +38,7 @@ class World:
         controller: the process of `tipcflow run`; None in Airflow.
         airflow: the case's side of Airflow; None for `tipcflow run`.
         waits: of the policy.
+        struck_at: when the fault was made, seconds since the epoch; 0 without an act.
         differences: what a fault itself found wrong in the database.
         secret: text of a file that may not leave the node; '' when no fault made one.
     """
@@ -53,6 +54,7 @@ class World:
     notes: list[str] = field(default_factory=list)
     controller: Any = None
     airflow: Any = None
+    struck_at: float = 0.0
     waits: dict[str, float] = field(default_factory=lambda: dict(WAITS))
     differences: list[str] = field(default_factory=list)
     secret: str = ""
