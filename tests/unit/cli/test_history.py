@@ -36,6 +36,15 @@ def test_history_of_one_kind_of_node(tipcflow: Callable[..., Any]) -> None:
     ]
 
 
+@pytest.mark.parametrize("trigger", ["bisect", "confirm"])
+def test_runs_of_bisections_and_confirm_runs_are_left_out(tipcflow: Callable[..., Any], trigger: str) -> None:
+    with Store.open() as store:
+        run = tell(store, a_run("side", environment=KINDS[0], created_at=T0 + 9 * 86_400, trigger=trigger))
+        store.measurements.add(losses(run.id, [7.0], metric="batch_cost", unit="s"))
+    said = tipcflow("history", "mobilenet", "batch_cost", "--environment", "v100")
+    assert [line.split()[-1] for line in said.out.splitlines()[2:]] == ["run-0", "run-2"]
+
+
 def test_all_kinds_are_told_apart(tipcflow: Callable[..., Any]) -> None:
     said = tipcflow("history", CHAIN, "batch_cost")
     lines = said.out.splitlines()
