@@ -92,9 +92,8 @@ def end_run(upkeep: Upkeep, run_id: str, why: str) -> Run:
     theirs."""
     store = upkeep.store
     context = TaskContext(run_id, store, upkeep.home, upkeep.connect, upkeep.listen(run_id))
-    not_stopped = partial(task_phases.collect_run, stopped=False)  # no user stopped the run
     phases: dict[str, Callable[[TaskContext], list[str]]] = {
-        "collect_run": not_stopped,
+        "collect_run": partial(task_phases.collect_run, stopped=False),  # no user stopped the run
         "release_run": task_phases.release_run,
     }
     for name, phase in phases.items():
