@@ -54,6 +54,7 @@ bench: install ## Benchmarks: run overhead of CLI and Airflow, plans, DAGs, page
 	$(BIN)/python benchmarks/detection/run.py
 	$(BIN)/python benchmarks/detection/speed.py
 	$(BIN)/python benchmarks/bisection.py
+	$(BIN)/python benchmarks/ab_pairs.py
 
 lint: install ## Check style, types and the import contract
 	$(BIN)/ruff check .

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.certify import MODE, PARAMS, TIPCFLOW, Site
+from tests.support.git_history import History
 
 from devcluster.local_nodes.nodes import LocalNodes, local_nodes
 
@@ -23,40 +24,8 @@ def bisect_nodes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalNode
         yield made
 
 
-class History:
-    """A suite whose later commits change nothing but one."""
-
-    def __init__(self, site: Site, commits: int) -> None:
-        self.site, self.commits = site, commits
-        self.git("init", "-q", "-b", "main")
-        self.commit("Start")
-
-    def git(self, *words: str) -> None:
-        command = [
-            "git",
-            "-C",
-            str(self.site.suite),
-            "-c",
-            "user.name=t",
-            "-c",
-            "user.email=t@example.org",
-            *words,
-        ]
-        subprocess.run(command, check=True, capture_output=True)
-
-    def commit(self, title: str) -> None:
-        self.git("add", "-A")
-        self.git("commit", "-qm", title)
-
-    def plant(self, at: int, old: str, new: str) -> None:
-        """Write all commits; one of them replaces text of the training script."""
-        train = self.site.suite / "train.py"
-        for number in range(1, self.commits + 1):
-            (self.site.suite / "notes.txt").write_text(str(number))
-            if number == at:
-                assert old in train.read_text()
-                train.write_text(train.read_text().replace(old, new, 1))
-            self.commit(f"Change {number}")
+class Bisected(History):
+    """A history that is bisected."""
 
     def bisect(self, metric: str, *more: str) -> subprocess.CompletedProcess[str]:
         """Bisect from the first commit to the last one."""
@@ -67,7 +36,7 @@ class History:
 
 
 def test_a_slower_commit_is_found_after_a_stop(bisect_nodes: LocalNodes, tmp_path: Path) -> None:
-    history = History(Site(tmp_path, bisect_nodes), 4)
+    history = Bisected(Site(tmp_path, bisect_nodes), 4)
     history.plant(3, BATCH_COST, SLOWER)
     stopped = history.bisect("batch_cost", "--max-runs", "2")
     assert stopped.returncode == 4, stopped.stdout + stopped.stderr
@@ -99,7 +68,7 @@ def test_a_slower_commit_is_found_after_a_stop(bisect_nodes: LocalNodes, tmp_pat
 def test_one_of_64_commits(
     bisect_nodes: LocalNodes, tmp_path: Path, metric: str, old: str, new: str, most: int
 ) -> None:
-    history = History(Site(tmp_path, bisect_nodes), 64)
+    history = Bisected(Site(tmp_path, bisect_nodes), 64)
     history.plant(23, old, new)
     done = history.bisect(metric, "--json")
     assert done.returncode == 0, done.stderr
@@ -120,7 +89,7 @@ def test_one_of_64_commits(
 def test_bad_input_is_one_error_before_any_run(
     bisect_nodes: LocalNodes, tmp_path: Path, metric: str, more: list[str], words: str
 ) -> None:
-    history = History(Site(tmp_path, bisect_nodes), 2)
+    history = Bisected(Site(tmp_path, bisect_nodes), 2)
     history.plant(1, BATCH_COST, SLOWER)
     done = history.bisect(metric, *more)
     assert done.returncode == 2, done.stdout + done.stderr

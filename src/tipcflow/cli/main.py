@@ -24,6 +24,7 @@ from tipcflow.cli import (
     run,
     runs,
 )
+from tipcflow.cli.ab import command as ab
 from tipcflow.cli.bisect import command as bisect
 from tipcflow.cli.bus_error import watch_for_bus_errors
 from tipcflow.cli.demo import command as demo
@@ -75,6 +76,7 @@ app.command("runs")(runs.runs)
 app.command("history")(history.history)
 app.command("export")(export.export)
 app.command("gate")(gate.gate)
+app.command("ab")(ab.ab)
 app.command("bisect")(bisect.bisect)
 app.command("detect")(detect.detect)
 app.command("judge")(judge.judge)

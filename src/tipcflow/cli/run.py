@@ -4,7 +4,7 @@ import json
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from functools import partial
@@ -122,9 +122,15 @@ def certify(request: "RunRequest", *, as_json: bool = False) -> int:
 
 
 @contextmanager
-def executed(request: "RunRequest", store: Any, home: Path) -> Iterator[Run]:
+def executed(
+    request: "RunRequest", store: Any, home: Path, *, run: str = "", heir: Callable[[], str] | None = None
+) -> Iterator[Run]:
     """Execute a request with a live display on stderr; yields the finished run. Signals cancel the run, and are
-    ignored from its end on, until the context ends."""
+    ignored from its end on, until the context ends.
+
+    Args:
+        run, heir: as of `ChainRun`.
+    """
     from tipcflow.cli.bus_error import report_bus_errors
     from tipcflow.cli.output.live import LiveDisplay
     from tipcflow.domain import Status
@@ -133,7 +139,7 @@ def executed(request: "RunRequest", store: Any, home: Path) -> Iterator[Run]:
     from tipcflow.execute.run.driver import ChainRun
 
     with LiveDisplay() as display:
-        chain_run = ChainRun(request, store, home=home, listener=MaskedListener(display.take))
+        chain_run = ChainRun(request, store, home=home, listener=MaskedListener(display.take), run=run, heir=heir)
         display.bind(lambda: plan_of(store, chain_run.id))
         kept = partial(spool.keep, home, chain_run.id, Status.INFRA_FAILURE)
         with report_bus_errors(kept), cancel_on_signals(chain_run.cancel, display.note):

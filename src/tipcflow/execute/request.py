@@ -30,6 +30,7 @@ class RunRequest:
         evaluates: whether only evaluations run, on what the confirmed run has trained.
         ends_at: deadline of a confirm run, by the database's clock; 0 for none.
         keep: keep the run's working folder on the nodes even if it passes.
+        nodes_of: an earlier run on whose nodes this run must be; '' for any nodes of the cluster.
     """
 
     params: str
@@ -57,6 +58,7 @@ class RunRequest:
     only: tuple[str, ...] = ()
     evaluates: bool = False
     ends_at: float = 0.0
+    nodes_of: str = ""
     command: tuple[str, ...] = field(default=())
 
     def waits_s(self, policy: Policy) -> float:

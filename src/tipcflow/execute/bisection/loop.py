@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from tipcflow.bisect import Answer, Noise, Search, log_failures, log_levels
 from tipcflow.domain import ConfigError, InfraError, Run, Status
+from tipcflow.domain.numbers.limits import limit
 from tipcflow.domain.triggers import BISECT
 from tipcflow.execute.bisection.commits import Commit
 from tipcflow.execute.bisection.subject import Subject, earlier_values, stored_runs
@@ -157,7 +158,7 @@ class Bisection:
         if self.most_runs and done >= self.most_runs:
             return f"the limit of {self.most_runs} runs is reached"
         if self.budget_s and spent_s >= self.budget_s:
-            return f"the budget of {self.budget_s / 60:g} min is used up"
+            return f"the budget of {limit(self.budget_s)} is used up"
         return ""
 
     def _look(self, measured: Measured) -> Progress:

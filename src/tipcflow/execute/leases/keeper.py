@@ -75,6 +75,8 @@ class LeaseKeeper:
         self.fence = 0
         # Addresses of nodes that could not be listed at the end: their slots are not released.
         self.keep: set[str] = set()
+        # Creates the run that gets the leases at the end, if there was no error and no slot is kept.
+        self.heir: Callable[[], str] | None = None
 
     def __enter__(self) -> "LeaseKeeper":
         try:
@@ -86,11 +88,15 @@ class LeaseKeeper:
         self._thread.start()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, error: object = None, *_: object) -> None:
         self._stop.set()
         if self._thread is not None:
             self._thread.join(10)
-        self._store.leases.release(self._run, keep=self.keep)
+        try:
+            if self.heir is not None and error is None and not self.keep and not self._cancel.is_set():
+                self._store.leases.hand_over(self._run, self.heir(), ttl_s=self._ttl_s)
+        finally:
+            self._store.leases.release(self._run, keep=self.keep)
 
     def _acquire(self) -> int:
         deadline = time.monotonic() + self._wait_s

@@ -23,7 +23,7 @@ from tipcflow.domain.run_documents import (
     MergeBaseDocument,
     SourceDocument,
 )
-from tipcflow.domain.triggers import BISECT
+from tipcflow.domain.triggers import AB, BISECT
 from tipcflow.execute.node import preflight
 from tipcflow.execute.request import RequestDocument, RunRequest, chain_name
 from tipcflow.execute.resolve.expects import keep_expected
@@ -119,6 +119,9 @@ def resolve(store: "Store", request: RunRequest, run_id: str, *, home: Path) -> 
         cluster = kept.root if kept else cluster
         # An evaluation runs on the nodes where the model was trained.
         cluster = cluster if request.evaluates else rotated(cluster)
+    elif request.nodes_of:
+        kept = store.documents.get(request.nodes_of, ClusterDocument)
+        cluster = kept.root if kept else cluster
     build = _build(store, request, suite, home)
     policy = judgement.load_policy(request.policy, request.config_dir)
     policy = policy.for_model(suite.name, Path(request.params).parent.name)
@@ -134,7 +137,7 @@ def resolve(store: "Store", request: RunRequest, run_id: str, *, home: Path) -> 
     resolved = Resolved(request, suite, cluster, snapshot, policy, references, build)
     plan = resolved.plan(run_id)
     with placement_lock(home):
-        if not request.confirms:
+        if not request.confirms and not request.nodes_of:
             cluster = place_nodes(cluster, len(plan.nodes), load_of(store, cluster, run_id))
             resolved = dataclasses.replace(resolved, cluster=cluster)
             plan = resolved.plan(run_id)
@@ -153,14 +156,18 @@ def resolve(store: "Store", request: RunRequest, run_id: str, *, home: Path) -> 
     keep_expected(store, run_id, plan, suite, policy)
     if base := _base(store, request, resolved, plan.chain, home):
         store.documents.put(run_id, base)
-    if request.diagnose:
-        # Verbose frameworks are slower, and print other logs.
-        store.documents.put(run_id, IncomparableDocument(why="--diagnose"))
-    elif request.trigger == BISECT:
-        # Of an old or a bad commit: part of no history.
-        store.documents.put(run_id, IncomparableDocument(why="bisection"))
+    if why := _incomparable(request):
+        store.documents.put(run_id, IncomparableDocument(why=why))
     _keep_documents(store, run_id, resolved, plan, home)
     return resolved, plan
+
+
+def _incomparable(request: RunRequest) -> str:
+    """Return why the run is not compared and joins no history; '' if it does."""
+    if request.diagnose:
+        return "--diagnose"  # verbose frameworks are slower, and print other logs
+    # Of an old or a bad commit, or of one of two versions.
+    return {BISECT: "bisection", AB: "A/B comparison"}.get(request.trigger, "")
 
 
 def _keep_documents(store: "Store", run_id: str, resolved: Resolved, plan: Plan, home: Path) -> None:

@@ -7,6 +7,7 @@ status with a reason, the leases are released and the nodes are listed for lefto
 import contextlib
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -32,7 +33,12 @@ if TYPE_CHECKING:
 
 
 class ChainRun:
-    """Executes one request. A signal handler may set `cancel`: the run then stops and cleans up."""
+    """Executes one request. A signal handler may set `cancel`: the run then stops and cleans up.
+
+    Args:
+        run: the run's id; '' for a new one. The run may exist already.
+        heir: creates the run that takes over the leases when this run's steps have ended, and returns its id.
+    """
 
     def __init__(
         self,
@@ -43,6 +49,7 @@ class ChainRun:
         listener: Listener = silent,
         cancel: threading.Event | None = None,
         run: str = "",
+        heir: Callable[[], str] | None = None,
     ) -> None:
         self.request = request
         self._store = store
@@ -53,6 +60,7 @@ class ChainRun:
         self.id = run or new_run_id(stem)
         self._created: Run | None = None
         self._held: BinaryIO | None = None
+        self._heir = heir
 
     def execute(self) -> Run:
         """Run to the verdict.
@@ -61,8 +69,8 @@ class ChainRun:
             the finished run, with status and reason. Errors of a chain, a node or a configuration are not raised:
             they become the run's status. Errors that are raised are defects of tipcflow or of the database.
         """
-        # A confirm run exists since it joined the queue for its slots.
-        if not self.request.confirms:
+        # A confirm run exists since it joined the queue, the second run of a pair since it got the leases.
+        if not self._store.runs.known([self.id]):
             create_run(self._store, self.request, self.id)
         self._created = self._store.runs.get(self.id)
         self._say(Event(Kind.RUN, self.id))
@@ -101,6 +109,7 @@ class ChainRun:
                     phases.run_steps(self._context(), nodes, cancel=self.cancel)  # with the settled plan
                 finally:
                     leftovers, lease.keep = phases.clean_nodes(context, nodes)
+                lease.heir = self._heir
                 self._store.documents.put(self.id, LeftoversDocument(tuple(leftovers)))
                 self._note("judging")
                 phases.judge_run(context)

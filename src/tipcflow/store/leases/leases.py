@@ -95,6 +95,28 @@ class Leases(Part):
             connection.execute(renewed)
         return True
 
+    def hand_over(self, run_id: str, heir: str, *, ttl_s: float, now: float | None = None) -> bool:
+        """Give all leases of a run to another run, with a new fence: no waiting run gets the slots in between.
+
+        Args:
+            heir: an existing run.
+            ttl_s: seconds after which the leases end unless `heir` renews them.
+
+        Returns:
+            False, without a change, if the run holds none or one of them has expired.
+        """
+        with self._write() as connection:
+            last = lock(connection)
+            now = clock(connection) if now is None else now
+            own_leases = [lease for lease in all_leases(connection) if lease.run == run_id]
+            if not own_leases or not all(lease.live(now) for lease in own_leases):
+                return False
+            fence = max(last, *(lease.fence for lease in own_leases)) + 1
+            connection.execute(update(fences).values(last=fence))
+            values = {"run": heir, "fence": fence, "acquired_at": now, "expires_at": now + ttl_s}
+            connection.execute(update(leases).where(leases.c.run == run_id).values(**values))
+        return True
+
     def release(self, run_id: str, *, keep: Iterable[str] = (), keep_s: float | None = None) -> int:
         """Release a run's slots and its request, if any; return the number of released slots.
 

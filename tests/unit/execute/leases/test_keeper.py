@@ -1,5 +1,6 @@
 """How a run waits for its slots: what it says, when it gives up, and whom it lets go first."""
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -62,6 +63,38 @@ def test_free_slots_are_had_and_given_back(store: Store, keeper: Callable[..., L
         assert held.fence > 0
         assert {(lease.node, lease.slot) for lease in store.leases.all()} == {A0, A1}
     assert (store.leases.all(), store.queue.places()) == ([], [])
+
+
+def test_an_heir_gets_the_leases_before_a_waiting_run(store: Store, keeper: Callable[..., LeaseKeeper]) -> None:
+    with keeper() as held:
+        store.queue.join("change", [A0], owner="c", ttl_s=60)
+        held.heir = lambda: store.runs.create(a_run("heir")) or "heir"
+    assert {lease.run for lease in store.leases.all()} == {"heir"}
+    with keeper("heir") as later:
+        assert later.fence > held.fence
+    assert store.leases.all() == []
+
+
+@pytest.mark.parametrize("trouble", ["error", "kept", "cancelled", "heir"])
+def test_without_a_clean_end_there_is_no_heir(
+    store: Store, keeper: Callable[..., LeaseKeeper], trouble: str
+) -> None:
+    cancel, made = threading.Event(), []
+
+    def create() -> str:
+        made.append("heir")
+        raise ValueError("no heir")
+
+    with contextlib.suppress(ValueError), keeper(cancel=cancel) as held:
+        held.heir = create
+        if trouble == "error":
+            raise ValueError("the run fails")
+        if trouble == "kept":
+            held.keep = {A0[0]}
+        if trouble == "cancelled":
+            cancel.set()
+    assert made == (["heir"] if trouble == "heir" else [])
+    assert {lease.run for lease in store.leases.all()} == ({"mine"} if trouble == "kept" else set())
 
 
 def test_who_waits_is_told_for_whom_and_goes_on_when_it_is_its_turn(

@@ -200,3 +200,28 @@ def test_the_servers_clock_decides_what_has_expired(
         place = right.queue.join("run-2", [A0], owner="", ttl_s=60)
         assert place.for_nodes_to_say
         assert right.leases.drop_expired(right.leases.all()) == 1
+
+
+def test_leases_are_handed_over_with_a_new_fence_past_a_waiting_run(two: Store) -> None:
+    two.runs.create(a_run("waiting", trigger="ci"))
+    fence = _take(two, "run-1", A0, B0)
+    two.queue.join("waiting", [A0], owner="w", ttl_s=60, now=NOW)
+    assert fence
+    assert two.leases.hand_over("run-1", "run-2", ttl_s=30, now=NOW + 5)
+    held = two.leases.all()
+    assert {(lease.node, lease.run) for lease in held} == {("node-a", "run-2"), ("node-b", "run-2")}
+    assert {(lease.fence, lease.acquired_at, lease.expires_at) for lease in held} == {
+        (fence + 1, NOW + 5, NOW + 35)
+    }
+    assert not two.leases.renew("run-1", 60, NOW + 6)
+    # The new holder gets its own leases although another request is ahead.
+    assert _take(two, "run-2", A0, B0, now=NOW + 6) == fence + 1
+    assert two.leases.release("run-1") == 0
+    assert two.leases.release("run-2") == 2
+
+
+def test_expired_leases_are_not_handed_over(two: Store) -> None:
+    assert _take(two, "run-1", A0)
+    assert not two.leases.hand_over("run-1", "run-2", ttl_s=30, now=NOW + 61)
+    assert not two.leases.hand_over("run-2", "run-1", ttl_s=30, now=NOW)
+    assert [lease.run for lease in two.leases.all()] == ["run-1"]

@@ -1,0 +1,224 @@
+"""`tipcflow ab`: compare two versions of a suite or framework by pairs of runs."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tipcflow.cli.output.output import print_json
+from tipcflow.domain import Compat, ConfigError, Run, Status, exit_code
+
+if TYPE_CHECKING:
+    from typing import BinaryIO
+
+    from tipcflow.execute.ab.comparison import Limits, Progress, Side
+    from tipcflow.execute.request import RunRequest
+
+_Params = Annotated[str, typer.Argument(help="Params file: a path, or relative to the suite's root.")]
+_Suite = Annotated[str, typer.Option("--suite", "-s", help="Suite: a name in configs/suites, or a YAML file.")]
+_Mode = Annotated[str, typer.Option("--mode", "-m", help="TIPC mode, for example lite_train_lite_infer.")]
+_Cluster = Annotated[
+    str, typer.Option("--cluster", "-c", help="Cluster: a name in configs/clusters, or a YAML file.")
+]
+_Metric = Annotated[
+    list[str] | None,
+    typer.Option(help="Metric to compare, may be repeated. Default: training speed and latency of each leg."),
+]
+_Pairs = Annotated[int, typer.Option(min=0, help="Number of pairs; 0: until every metric is decided.")]
+_MostPairs = Annotated[int, typer.Option("--max-pairs", min=1, help="Maximum number of pairs without --pairs.")]
+_WarmUps = Annotated[int, typer.Option("--warm-up", min=0, help="Pairs before the first one that counts.")]
+_Margin = Annotated[float, typer.Option(min=0, max=0.5, help="Differences up to this share count as none.")]
+_Error = Annotated[
+    float, typer.Option(min=0.0001, max=0.2, help="Maximum probability of a wrong outcome per metric.")
+]
+_Budget = Annotated[float, typer.Option(min=0, help="Maximum duration; 0 for no limit.")]
+
+
+def ab(
+    params: _Params,
+    suite: _Suite,
+    mode: _Mode,
+    cluster: _Cluster,
+    a: Annotated[str, typer.Option("--a", help="Suite ref of A. Default: the working tree.")] = "",
+    b: Annotated[str, typer.Option("--b", help="Suite ref of B. Default: the working tree.")] = "",
+    framework_a: Annotated[str, typer.Option(help="Framework of A, for example paddlepaddle==3.3.0.")] = "",
+    framework_b: Annotated[str, typer.Option(help="Framework of B.")] = "",
+    wheel_a: Annotated[str, typer.Option(help="Framework wheel of A: address or path.")] = "",
+    wheel_b: Annotated[str, typer.Option(help="Framework wheel of B.")] = "",
+    sha256_a: Annotated[str, typer.Option(help="SHA-256 of --wheel-a.")] = "",
+    sha256_b: Annotated[str, typer.Option(help="SHA-256 of --wheel-b.")] = "",
+    metric: _Metric = None,
+    pairs: _Pairs = 0,
+    max_pairs: _MostPairs = 20,
+    warm_up: _WarmUps = 1,
+    margin: _Margin = 0.02,
+    error: _Error = 0.02,
+    budget_minutes: _Budget = 0.0,
+    seed: Annotated[int | None, typer.Option(help="Training seed (default 0).")] = None,
+    compat: Annotated[
+        Compat, typer.Option(help="spec: what the params file specifies; bash: what the suite's script would run.")
+    ] = Compat.SPEC,
+    policy: Annotated[str, typer.Option(help="Policy: a name in configs/policies.")] = "pr",
+    as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON to stdout.")] = False,
+) -> None:
+    """Compare two versions of a suite or framework: pairs of runs on the same nodes, until the result is clear.
+
+    Exit code 0: B is better or the same; 1: B is worse or fails; 4: undecided.
+    """
+    from tipcflow.config.settings import settings
+    from tipcflow.domain.triggers import AB
+    from tipcflow.execute.ab.comparison import Limits
+    from tipcflow.execute.request import RunRequest
+    from tipcflow.execute.run.driver import owner_of_this_process
+
+    base = RunRequest(
+        params=params,
+        suite=suite,
+        mode=mode,
+        cluster=cluster,
+        config_dir=settings().config_dir,
+        seed=seed,
+        compat=compat,
+        policy=policy,
+        trigger=AB,
+        owner=owner_of_this_process(),
+    )
+    first = replace(
+        base, suite_ref=a or None, framework=framework_a, framework_wheel=wheel_a, framework_sha256=sha256_a
+    )
+    second = replace(
+        base, suite_ref=b or None, framework=framework_b, framework_wheel=wheel_b, framework_sha256=sha256_b
+    )
+    limits = Limits(error, margin, pairs, max_pairs, warm_up, budget_minutes * 60)
+    raise typer.Exit(_compare(first, second, tuple(metric or ()), limits, as_json=as_json))
+
+
+def _compare(
+    first: "RunRequest", second: "RunRequest", names: tuple[str, ...], limits: "Limits", *, as_json: bool
+) -> int:
+    """Check the input, compare, print progress and the result; return the exit code."""
+    from tipcflow.cli.ab.text import opening, pair_line, result_json, result_lines
+    from tipcflow.config.cluster import load_cluster
+    from tipcflow.config.settings import settings
+    from tipcflow.execute.ab.comparison import Comparison
+    from tipcflow.execute.ab.metrics import check_names
+    from tipcflow.execute.run import status_spool as spool
+    from tipcflow.store import Store
+
+    home = settings().home
+    check_names(names)
+    _check_pairs(limits)
+    load_cluster(first.cluster, first.config_dir)
+    sides = _sides(first, second, home)
+    with Store.open() as store:
+        spool.apply(home, store)
+        comparison = Comparison(store, *sides, names, limits, _Execute(store, home))
+        typer.echo(opening(comparison), err=as_json)
+        for progress in comparison.run():
+            typer.echo(pair_line(progress), err=as_json)
+    if as_json:
+        print_json(result_json(comparison, progress))
+    else:
+        for line in result_lines(comparison, progress):
+            typer.echo(line)
+    return _exit_code(progress)
+
+
+def _exit_code(progress: "Progress") -> int:
+    from tipcflow.ab import Outcome
+
+    outcomes = {compared.outcome for compared in progress.compared}
+    if progress.failed == "B":
+        return exit_code(Status.FAILED)
+    if Outcome.WORSE in outcomes:
+        return exit_code(Status.REGRESSION)
+    return 0 if progress.is_decided else exit_code(Status.UNCONFIRMED)
+
+
+def _check_pairs(limits: "Limits") -> None:
+    """Refuse numbers of pairs that can decide nothing."""
+    from tipcflow.ab import least_pairs
+
+    least = least_pairs(limits.error)
+    key, most = ("--pairs", limits.pairs) if limits.pairs else ("--max-pairs", limits.most_pairs)
+    if most < least:
+        raise ConfigError(
+            f"is too small for --error {limits.error:g}", key=key, found=str(most), expected=f"at least {least}"
+        )
+
+
+def _sides(first: "RunRequest", second: "RunRequest", home: Path) -> "tuple[Side, Side]":
+    """Return both sides; their refs and frameworks are checked, and differ.
+
+    Raises:
+        ConfigError: unknown ref, invalid framework, or no difference between A and B.
+    """
+    from tipcflow.config.suite import load_suite
+    from tipcflow.execute.ab.comparison import Side
+    from tipcflow.execute.node.preflight import parse_framework
+    from tipcflow.execute.source.snapshot import checkout, commit_at
+
+    suite = load_suite(first.suite, first.config_dir)
+    root, clone = checkout(suite, home / "suites"), bool(suite.git)
+    sides, tested = [], []
+    for label, request in (("A", first), ("B", second)):
+        commit = ""
+        if request.suite_ref:
+            commit = commit_at(root, request.suite_ref, clone=clone, key=f"--{label.lower()}")
+        if request.framework:
+            parse_framework(request.framework)
+        ref = f"{request.suite_ref} ({commit[:8]})" if commit else "the working tree"
+        build = request.framework or request.framework_wheel.rpartition("/")[2]
+        sides.append(Side(label, f"{ref}, {build}" if build else ref, request))
+        tested.append((commit, request.framework, request.framework_wheel, request.framework_sha256))
+    if tested[0] == tested[1]:
+        raise ConfigError(
+            "A and B are the same version",
+            key="--a, --b, --framework-a, --framework-b",
+            found=sides[0].name,
+            expected="two refs, frameworks or wheels",
+        )
+    return sides[0], sides[1]
+
+
+class _Execute:
+    """Runs both sides of a pair, with a live display. The second run takes over the leases of the first one; all
+    runs are on the nodes of the first one."""
+
+    def __init__(self, store: Any, home: Path) -> None:
+        self._store, self._home = store, home
+        self._nodes_of = ""
+
+    def __call__(self, first: "Side", second: "Side") -> tuple[Run, Run]:
+        from tipcflow.cli.run import executed
+        from tipcflow.domain import new_run_id
+        from tipcflow.execute.resolve.resolve import create_run
+        from tipcflow.execute.run import status_spool as spool
+
+        held: list[BinaryIO | None] = []
+        later = replace(second.request, nodes_of=self._nodes_of)
+        following = new_run_id(Path(later.params).parent.name or Path(later.params).stem)
+
+        def create() -> str:
+            create_run(self._store, later, following)
+            # A run without a status has a locked file, so that a killed process is noticed.
+            held.append(spool.reserve(self._home, following))
+            return following
+
+        typer.echo(f"{first.label}: {first.name}", err=True)
+        with executed(
+            replace(first.request, nodes_of=self._nodes_of), self._store, self._home, heir=create
+        ) as before:
+            pass
+        if before.status is Status.CANCELLED:
+            return before, before
+        self._nodes_of = self._nodes_of or before.id
+        later = replace(later, nodes_of=self._nodes_of)
+        typer.echo(f"{second.label}: {second.name}", err=True)
+        with executed(later, self._store, self._home, run=following) as after:
+            pass
+        for handle in held:
+            if handle is not None:
+                handle.close()
+        return before, after

@@ -1,0 +1,137 @@
+"""What `tipcflow ab` prints."""
+
+import math
+from statistics import geometric_mean
+from typing import Any
+
+from tipcflow.ab import Outcome, Ratio
+from tipcflow.cli.output.output import columns, terminal_width
+from tipcflow.domain import MetricKey
+from tipcflow.execute.ab.comparison import Compared, Comparison, Pair, Progress
+from tipcflow.execute.ab.metrics import better_of
+from tipcflow.report.text.units import duration
+
+_SHOWN = 3
+# Worst first.
+_ORDER = (Outcome.WORSE, Outcome.UNDECIDED, Outcome.BETTER, Outcome.SAME)
+
+
+def opening(comparison: Comparison) -> str:
+    """Return the first lines: what is compared, and when the comparison ends."""
+    a, b, limits = comparison.a, comparison.b, comparison.limits
+    end = f"{limits.pairs} pairs" if limits.pairs else f"at most {limits.most_pairs} pairs"
+    warm_up = f" after {limits.warm_ups} warm-up" if limits.warm_ups else ""
+    return (
+        f"{comparison.a.request.suite} {comparison.a.request.params}: {end}{warm_up}, margin {limits.margin:.1%}, "
+        f"error {limits.error:.1%}\nA: {a.name}\nB: {b.name}"
+    )
+
+
+def pair_line(progress: Progress) -> str:
+    """Return the line after a pair: its order and what all pairs tell so far."""
+    if not progress.pairs:
+        return f"no pair has ended: {progress.why}"
+    pair = progress.pairs[-1]
+    order = "A, B" if pair.first == "A" else "B, A"
+    if pair.number <= 0:
+        return f"warm-up pair ({order}): {duration(pair.seconds)}; not counted, caches were cold"
+    undecided = [each for each in progress.compared if each.outcome is Outcome.UNDECIDED]
+    shown = [
+        f"{_name(each.key, progress)} {_ratio(each.ratio)}" for each in (undecided or progress.compared)[:_SHOWN]
+    ]
+    count = f"{len(undecided)} of {len(progress.compared)} metrics undecided"
+    return f"pair {pair.number} ({order}): {duration(pair.seconds)}; {count}: {', '.join(shown)}"
+
+
+def result_lines(comparison: Comparison, progress: Progress) -> list[str]:
+    """Return the result: a table of the metrics, the worst first, and the verdict as the last line."""
+    work = f"{_pairs(progress)}, {duration(sum(pair.seconds for pair in progress.pairs))}"
+    if progress.failed:
+        return [f"{'worse' if progress.failed == 'B' else 'undecided'}: {progress.why} ({work})"]
+    if not progress.compared:
+        return [f"undecided: {progress.why} ({work})"]
+    ordered = sorted(progress.compared, key=lambda each: _ORDER.index(each.outcome))
+    rows = [_row(each, progress) for each in ordered]
+    lines = columns(["METRIC", "A", "B", "B / A", "INTERVAL", "B IS"], rows, width=terminal_width())
+    return [*lines, f"{_verdict(comparison, progress)}; {progress.why} ({work})"]
+
+
+def _row(compared: Compared, progress: Progress) -> list[str]:
+    ratio = compared.ratio
+    means = (f"{_mean(compared, side):.5g}" for side in (0, 1))
+    name = _name(compared.key, progress)
+    return [name, *means, f"{ratio.value:.4f}", _interval(ratio), compared.outcome.value]
+
+
+def _verdict(comparison: Comparison, progress: Progress) -> str:
+    """Return the outcome of all metrics together: the worst one."""
+    outcomes = [each.outcome for each in progress.compared]
+    worst = min(outcomes, key=_ORDER.index)
+    count = f"{outcomes.count(worst)} of {len(outcomes)} metrics"
+    if worst is Outcome.SAME:
+        return f"same within {comparison.limits.margin:.1%}: {count}"
+    return f"{worst.value}: {count}"
+
+
+def _pairs(progress: Progress) -> str:
+    warm_ups = len(progress.pairs) - progress.counted
+    text = f"{progress.counted} pair{'s' if progress.counted != 1 else ''}"
+    return f"{text} and {warm_ups} warm-up pair{'s' if warm_ups != 1 else ''}" if warm_ups else text
+
+
+def _name(key: MetricKey, progress: Progress) -> str:
+    """Return a metric's name; the variant only if there are several."""
+    variants = {each.key.step.rpartition("/")[0] for each in progress.compared}
+    step = key.step if len(variants) > 1 else key.step.rpartition("/")[2]
+    return " ".join(filter(None, (step, key.leg, key.metric)))
+
+
+def _ratio(ratio: Ratio) -> str:
+    return f"{ratio.value:.3f} x" if math.isinf(ratio.high) else f"{ratio.value:.3f} x ({_interval(ratio)})"
+
+
+def _interval(ratio: Ratio) -> str:
+    return "-" if math.isinf(ratio.high) else f"{ratio.low:.4f} to {ratio.high:.4f}"
+
+
+def _mean(compared: Compared, side: int) -> float:
+    return geometric_mean([values[side] for values in compared.values])
+
+
+def result_json(comparison: Comparison, progress: Progress) -> dict[str, Any]:
+    """Return the result for `--json`."""
+    limits = comparison.limits
+    return {
+        "a": comparison.a.name,
+        "b": comparison.b.name,
+        "margin": limits.margin,
+        "error": limits.error,
+        "decided": progress.is_decided,
+        "failed": progress.failed,
+        "why": progress.why,
+        "metrics": [
+            {
+                "step": each.key.step,
+                "leg": each.key.leg,
+                "metric": each.key.metric,
+                "better": better_of(each.key),
+                "ratio": each.ratio.value,
+                "low": each.ratio.low,
+                "high": each.ratio.high,
+                "outcome": each.outcome.value,
+                "pairs": [list(values) for values in each.values],
+            }
+            for each in progress.compared
+        ],
+        "pairs": [_pair_json(pair) for pair in progress.pairs],
+    }
+
+
+def _pair_json(pair: Pair) -> dict[str, Any]:
+    return {
+        "number": pair.number,
+        "order": "AB" if pair.first == "A" else "BA",
+        "a": pair.a.id,
+        "b": pair.b.id,
+        "seconds": pair.seconds,
+    }

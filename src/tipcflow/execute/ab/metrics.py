@@ -1,0 +1,83 @@
+"""The metrics that an A/B comparison compares, and their values in a run."""
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING
+
+from tipcflow.domain import ConfigError, MetricKey, Run
+from tipcflow.domain.keys import ALL, plain_metric
+from tipcflow.domain.numbers.metrics import Better, metric, training_speed
+
+if TYPE_CHECKING:
+    from tipcflow.store import Store
+
+_LISTED = 12
+# Every step has one; it includes the start of the framework and the transfer of the logs.
+_WALL_TIME = "wall_time"
+_LATENCY = "inference_time"
+
+
+def better_of(key: MetricKey) -> Better:
+    """Return the direction in which a metric is better."""
+    return metric(key.plain_metric).better
+
+
+def check_names(names: Collection[str]) -> None:
+    """Check the metrics that a user names, before anything runs.
+
+    Raises:
+        ConfigError: neither direction of a metric is better.
+    """
+    for name in names:
+        if metric(plain_metric(name)).better == "none":
+            raise ConfigError(
+                "neither a lower nor a higher value of this metric is better",
+                key="--metric",
+                found=name,
+                expected="a metric with a direction, for example batch_cost, inference_time or peak_rss",
+            )
+
+
+def values_of(store: "Store", run: Run, names: Collection[str]) -> dict[MetricKey, float]:
+    """Return the values that are compared: the named metrics of all steps and legs, median over samples and ranks.
+
+    Args:
+        names: metrics; none for the speed of each training and the latency of each inference leg.
+
+    Raises:
+        ConfigError: the run has none of the metrics.
+    """
+    numbers = {key: value for key, value in store.history.past_run(run.id).medians.items() if value > 0}
+    chosen = [key for key in numbers if _name(key) in names] if names else _speeds(numbers)
+    if names and not chosen:
+        known = sorted({_name(key) for key in numbers if better_of(key) != "none" and key.rank is None})
+        more = f" and {len(known) - _LISTED} more" if len(known) > _LISTED else ""
+        raise ConfigError(
+            f"run {run.id} did not measure it, or measured 0",
+            key="--metric",
+            found=", ".join(names),
+            expected=f"one of {', '.join(known[:_LISTED])}{more}",
+        )
+    return {key: numbers[key] for key in chosen}
+
+
+def _name(key: MetricKey) -> str:
+    """Return the name by which a user selects a metric: memory is of all processes together."""
+    return key.metric.removesuffix(ALL)
+
+
+def _speeds(numbers: Mapping[MetricKey, float]) -> list[MetricKey]:
+    """Return the most direct measure of each step's speed, and the latency of each leg."""
+    steps: dict[str, set[str]] = {}
+    for key in numbers:
+        if not key.leg:
+            steps.setdefault(key.step, set()).add(key.metric)
+    speeds = [
+        MetricKey(step, "", name)
+        for step, names in steps.items()
+        if (name := training_speed(names - {_WALL_TIME} if not _is_training(step) else names))
+    ]
+    return speeds + [key for key in numbers if key.leg and key.metric == _LATENCY]
+
+
+def _is_training(step: str) -> bool:
+    return step.rpartition("/")[2].startswith("train")

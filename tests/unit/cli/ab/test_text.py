@@ -1,0 +1,99 @@
+"""What an A/B comparison prints."""
+
+import math
+from pathlib import Path
+from typing import Any, cast
+
+from tests.support.stories import T0, a_run
+
+from tipcflow.ab import outcome_of, ratio_of
+from tipcflow.cli.ab.text import opening, pair_line, result_json, result_lines
+from tipcflow.domain import MetricKey, Run
+from tipcflow.execute.ab.comparison import Compared, Comparison, Limits, Pair, Progress, Side
+from tipcflow.execute.ab.metrics import better_of
+from tipcflow.execute.request import RunRequest
+
+REQUEST = RunRequest("f.txt", "toy", "mode", "local", Path("configs"))
+A, B = Side("A", "v1 (11111111)", REQUEST), Side("B", "main (22222222)", REQUEST)
+TRAIN = MetricKey("norm_train/train", "", "batch_cost")
+LEG = MetricKey("norm_train/infer_cpu", "cpu_fp32", "inference_time")
+
+
+def comparison(**limits: Any) -> Comparison:
+    return Comparison(cast("Any", None), A, B, (), Limits(**limits), cast("Any", None))
+
+
+def a_pair(number: int) -> Pair:
+    def run(side: str) -> Run:
+        return a_run(f"run-{number}{side}").model_copy(update={"created_at": T0, "ended_at": T0 + 30})
+
+    return Pair(number, "A" if number % 2 == 0 else "B", run("a"), run("b"))
+
+
+def compared(key: MetricKey, *values: tuple[float, float]) -> Compared:
+    ratio = ratio_of(values, 0.02)
+    return Compared(key, values, ratio, outcome_of(ratio, better_of(key), 0.02))
+
+
+def progress(*each: Compared, why: str = "", count: int = 4, **more: Any) -> Progress:
+    return Progress(tuple(a_pair(number) for number in range(count + 1)), each, why=why, **more)
+
+
+SLOWER = compared(TRAIN, (1.0, 1.1), (1.0, 1.102), (1.0, 1.1), (1.0, 1.101), (1.0, 1.1), (1.0, 1.1))
+SAME = compared(LEG, *[(5.0, 5.0)] * 6)
+NOISY = compared(LEG, (5.0, 5.5), (5.0, 4.6), (5.0, 5.1), (5.0, 4.9))
+
+
+def test_what_is_compared() -> None:
+    assert opening(comparison()) == (
+        "toy f.txt: at most 20 pairs after 1 warm-up, margin 2.0%, error 2.0%\n"
+        "A: v1 (11111111)\nB: main (22222222)"
+    )
+    assert "toy f.txt: 8 pairs, margin 5.0%" in opening(comparison(pairs=8, warm_ups=0, margin=0.05))
+
+
+def test_a_line_per_pair() -> None:
+    assert pair_line(progress(count=0)) == "warm-up pair (A, B): 1:00; not counted, caches were cold"
+    few = compared(TRAIN, (1.0, 1.1))
+    assert pair_line(progress(few, count=1)) == (
+        "pair 1 (B, A): 1:00; 1 of 1 metrics undecided: train batch_cost 1.100 x"
+    )
+    assert pair_line(progress(SLOWER, SAME, count=6)).startswith(
+        "pair 6 (A, B): 1:00; 0 of 2 metrics undecided: train batch_cost 1.100 x (1.09"
+    )
+    assert pair_line(Progress((), why="stopped by a user")) == "no pair has ended: stopped by a user"
+
+
+def test_the_result_lists_the_worst_metric_first() -> None:
+    lines = result_lines(comparison(), progress(SAME, SLOWER, why="every metric is decided", count=6))
+    assert [line.split()[0] for line in lines] == ["METRIC", "train", "infer_cpu", "worse:"]
+    assert lines[1].split()[-1] == "worse"
+    assert lines[2].split()[-5:] == ["1.0000", "1.0000", "to", "1.0000", "same"]
+    assert lines[-1] == "worse: 1 of 2 metrics; every metric is decided (6 pairs and 1 warm-up pair, 7:00)"
+
+
+def test_doubt_is_not_hidden_by_metrics_that_are_decided() -> None:
+    lines = result_lines(comparison(), progress(SAME, NOISY, why="the limit of 4 pairs is reached"))
+    assert lines[-1].startswith("undecided: 1 of 2 metrics; the limit of 4 pairs is reached")
+    same = result_lines(comparison(), progress(SAME, why="every metric is decided"))
+    assert same[-1].startswith("same within 2.0%: 1 of 1 metrics; every metric is decided")
+
+
+def test_a_failed_side() -> None:
+    failed = progress(failed="B", why="run run-1b of B is failed: exit code 1", count=0)
+    assert result_lines(comparison(), failed) == [
+        "worse: run run-1b of B is failed: exit code 1 (0 pairs and 1 warm-up pair, 1:00)"
+    ]
+    failed = progress(failed="A", why="run run-1a of A is failed: exit code 1", count=0)
+    assert result_lines(comparison(), failed)[0].startswith("undecided: run run-1a of A is failed")
+
+
+def test_json() -> None:
+    data = result_json(comparison(), progress(SLOWER, why="every metric is decided", count=6))
+    assert (data["a"], data["b"], data["decided"]) == ("v1 (11111111)", "main (22222222)", True)
+    (metric,) = data["metrics"]
+    assert (metric["metric"], metric["outcome"], metric["better"]) == ("batch_cost", "worse", "lower")
+    assert metric["low"] < metric["ratio"] < metric["high"]
+    assert data["pairs"][0] == {"number": 0, "order": "AB", "a": "run-0a", "b": "run-0b", "seconds": 60.0}
+    few = result_json(comparison(), progress(compared(TRAIN, (1.0, 1.1)), count=1))
+    assert math.isinf(few["metrics"][0]["high"])
