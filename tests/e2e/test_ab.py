@@ -71,6 +71,7 @@ def commit_of(history: History, ref: str) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
+@pytest.mark.full
 def test_equal_commits_are_the_same(ab_nodes: LocalNodes, tmp_path: Path) -> None:
     history = Compared(Site(tmp_path, ab_nodes))
     done = history.ab("--a", "main~2", "--b", "main~1")
