@@ -5,7 +5,7 @@ import secrets
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.faults.fault import CODE_ERROR, DISK, EVIDENCE_LOST, FAILED, INFRA, NODE_LOST, Fault
+from tests.faults.fault import CODE_ERROR, DISK, EVIDENCE_LOST, FAILED, INFRA, Fault
 from tests.faults.world import World
 
 INODES = 4000
@@ -136,7 +136,7 @@ FAULTS = (
         "a rank replaces the job's exit record by one that names another run, step and attempt",
         INFRA,
         prepare=_foreign_exit_record,
-        classes=NODE_LOST,
+        classes=EVIDENCE_LOST,
         loses_logs=True,
     ),
     Fault(

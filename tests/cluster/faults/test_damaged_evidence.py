@@ -44,7 +44,7 @@ def test_an_exit_record_of_another_run_is_damaged_evidence(world: World) -> None
     assert "Traceback" not in outcome.output
     words = "node b: exit.json is the exit record of another job: found run 'another', expected "
     assert f"{words}'{outcome.run.id}'" in outcome.run.reason
-    assert classes(world, outcome.run) == [(FailureClass.NODE_LOST.value, "b")]
+    assert classes(world, outcome.run) == [(FailureClass.EVIDENCE_LOST.value, "b")]
     assert world.site.left_behind() == []
 
 

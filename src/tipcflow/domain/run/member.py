@@ -15,6 +15,7 @@ class MemberState(Record):
         artefacts: path relative to the suite's root -> size in bytes, of the files that the job wrote.
         log_bytes: leg ('' for a step's only command) -> read bytes of its log.
         lost: why its state is unknown, '' while it is observable.
+        damaged: whether it is lost because its record is not its runner's.
         generation: how often this node's own task had been cleared when it took part (a number that only grows);
             0 while only other nodes' tasks have written of this part.
         cleared: how often the DAG run had been cleared when the task that wrote this began: all tasks of a run
@@ -33,6 +34,7 @@ class MemberState(Record):
     artefacts: dict[str, int] = {}
     log_bytes: dict[str, int] = {}
     lost: Masked = ""
+    damaged: bool = False
     down_since: float = 0.0
     known_at: float = 0.0
 

@@ -89,7 +89,7 @@ def step_outcome(
     others = tuple(m.name for m in members if m is not blamed and is_failed(m) and not m.lost)
     diagnosis = diagnoses.get(blamed.name, _NOTHING)
     if blamed.record is None:
-        lost = Failure(failure_class=FailureClass.NODE_LOST, node=blamed.name, followers=others)
+        lost = Failure(failure_class=_lost_class(blamed), node=blamed.name, followers=others)
         return Outcome(Status.INFRA_FAILURE, blamed.lost, lost)
     if was_stopped(blamed) and not ended_from_outside(blamed):
         return _stayed_behind(blamed, diagnosis, others)
@@ -217,13 +217,17 @@ def before_the_first_step(error: InfraError) -> Failure | None:
     return Failure(failure_class=kind, node=error.node)
 
 
+def _lost_class(member: Member) -> FailureClass:
+    return FailureClass.EVIDENCE_LOST if member.damaged else FailureClass.NODE_LOST
+
+
 def whole_job(member: Member, *, cancelled: bool, late: str = "") -> Outcome:
     """Return how the job of an inference step ended as a whole."""
     if cancelled:
         return Outcome(Status.CANCELLED, "stopped by a user")
     record = member.record
     if record is None:
-        lost = Failure(failure_class=FailureClass.NODE_LOST, node=member.name)
+        lost = Failure(failure_class=_lost_class(member), node=member.name)
         return Outcome(Status.INFRA_FAILURE, member.lost, lost)
     if record.reason in (EndReason.EXITED, EndReason.SIGNALED):
         return Outcome(Status.PASS)

@@ -82,6 +82,7 @@ class Member:
         artefacts: path relative to the suite's root -> size, for files written by the job.
         sent: small files of the job that were transferred with its end.
         lost: why the job can no longer be watched; '' while it can.
+        damaged: whether it is lost because its record is not its runner's, so that nothing proves how it ended.
         recent: the end of its log.
         hangs: the runner's reason for a hang; '' without one.
         down_since, known_at: when the connection broke (0 while connected) and when the record arrived, seconds
@@ -106,6 +107,7 @@ class Member:
         self.artefacts: dict[str, int] = {}
         self.sent = NO_INLINE_FILES
         self.lost = ""
+        self.damaged = False
         self.recent = ""
         self.hangs = ""
         self.down_since = 0.0
@@ -212,6 +214,7 @@ class Member:
             artefacts=self.artefacts,
             log_bytes=self._resume,
             lost=self.lost,
+            damaged=self.damaged,
             down_since=self.down_since,
             known_at=self.known_at,
         )
@@ -225,7 +228,7 @@ class Member:
         """Take over the state known to another process."""
         self.released = state.released
         self.generation, self.cleared = state.generation, state.cleared
-        self.record, self.lost = state.record, state.lost
+        self.record, self.lost, self.damaged = state.record, state.lost, state.damaged
         self.legs, self.artefacts = dict(state.legs), dict(state.artefacts)
         self._resume = dict(state.log_bytes)
         self.down_since, self.known_at = state.down_since, state.known_at
@@ -299,6 +302,7 @@ class Member:
                 self.artefacts, self.record = dict(artefacts), None if invalid else record
                 if invalid:
                     self._give_up(f"node {self.name}: {invalid}")
+                    self.damaged = True
                 self.known_at = time.time()
             case JobGone(why):
                 self.lost = f"node {self.name}: {why}"

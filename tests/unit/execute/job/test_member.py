@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from tipcflow.domain import EndReason, ExitRecord, InfraError, JobCommand, JobSpec, Node
+from tipcflow.domain import EndReason, ExitRecord, FailureClass, InfraError, JobCommand, JobSpec, Node
+from tipcflow.execute.failure.outcome import step_outcome, whole_job
 from tipcflow.execute.job.member import Member
 
 SPEC = JobSpec(
@@ -69,6 +70,12 @@ def test_a_job_whose_exit_record_is_that_of_another_is_ended() -> None:
     one.poll()
     message = "node b: exit.json is the exit record of another job: found run 'another', expected 'r'"
     assert (one.record, one.lost, node.ended) == (None, message, 1)
+    other = member(Still({}))
+    other.restore(one.state)
+    assert (other.lost, other.damaged) == (message, True)
+    failures = [step_outcome([each], {}, cancelled=False).failure for each in (one, other)]
+    assert {failure and failure.failure_class for failure in failures} == {FailureClass.EVIDENCE_LOST}
+    assert {whole_job(each, cancelled=False).failure for each in (one, other)} == {failures[0]}
 
 
 def test_a_node_that_does_not_answer_is_left_to_the_watch() -> None:
