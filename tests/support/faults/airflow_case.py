@@ -116,8 +116,9 @@ class AirflowCase(Case):
         self._start_all(TIPCFLOW_DATABASE_URL=url)
 
     def kill_controller(self, running: AirflowRunning) -> None:
-        """SIGKILL all components and workers. Airflow is restarted, without the run, after the scenario."""
-        self.stack.callback(self._start_without, running)
+        """SIGKILL all components and workers. After the scenario Airflow is restarted, and `begin`'s callback ends
+        the run, whose teardowns keep it running until there is a scheduler."""
+        self.stack.callback(self._start_all)
         self.now()
         self._kill_all()
 
@@ -139,23 +140,6 @@ class AirflowCase(Case):
     def _restart_all(self) -> None:
         self._kill_all()
         self._start_all()
-
-    def _start_without(self, running: AirflowRunning) -> None:
-        """Only a run that does not run can be deleted: before the scheduler starts."""
-        stack, run = self.scheduler.stack, running.dag_run
-        stack.restart("api-server")
-        self.wait_for(self._answers, "Airflow's api-server", READY_S)
-        self.scheduler.api.set_state(run.dag_id, run.run_id, "failed")
-        self.scheduler.call("DELETE", f"/api/v2/dags/{run.dag_id}/dagRuns/{run.run_id}")
-        for name in stack.components:
-            if name != "api-server":
-                stack.restart(name)
-        stack.wait_ready(deadline_s=READY_S)
-
-    def _answers(self) -> bool:
-        with contextlib.suppress(TipcflowError):
-            return bool(self.scheduler.api.dags())
-        return False
 
     def start_changed(self) -> AirflowRunning:
         """A run of the DAG for any params file."""
