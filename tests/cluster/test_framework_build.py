@@ -1,10 +1,12 @@
 """A framework build under test, in an environment of its own on real nodes."""
 
+import json
+import subprocess
 from pathlib import Path
 
 import pytest
 import yaml
-from tests.support.certify import Outcome, Site
+from tests.support.certify import MODE, PARAMS, TIPCFLOW, Outcome, Site
 from tests.support.framework.wheels import make_wheel, sha256_of
 
 from devcluster.local_nodes.nodes import LocalNodes
@@ -84,3 +86,36 @@ def test_a_release_comes_from_the_index_of_the_nodes(site: Site, tmp_path: Path)
     missing = site.run("--framework", "toyframe==7.7")
     assert missing.code == 2, missing.output
     assert "pip cannot install toyframe 7.7" in missing.run.reason
+
+
+@pytest.mark.full
+@pytest.mark.timeout(600)
+def test_the_wheel_that_made_a_chain_slower_is_found(site: Site, tmp_path: Path) -> None:
+    train = site.suite / "train.py"
+    cost = "avg_batch_cost: {args.step_time:.5f} sec"
+    slower = "avg_batch_cost: {args.step_time * (1.2 if toyframe.word == 'slow' else 1.0):.5f} sec"
+    assert cost in train.read_text()
+    train.write_text(train.read_text().replace(cost, slower, 1))
+    lines = ["# oldest first"]
+    for number in range(6):
+        word = "slow" if number >= 4 else "fast"
+        wheel = make_wheel(tmp_path / f"built-{number}", version=f"1.{number}", text=word)
+        lines.append(f"{wheel} --hash=sha256:{sha256_of(wheel)}")
+    lines.insert(4, "toyframe==7.7")  # the nodes have no index
+    for node in ("a", "b"):
+        site.configure_node(node, env={"PIP_NO_INDEX": "1"})
+    (tmp_path / "builds.txt").write_text("\n".join(lines))
+    where = ["--suite", "toy", "--mode", MODE, "--cluster", "local"]
+    command = [str(TIPCFLOW), "bisect", PARAMS, "batch_cost", "--builds", str(tmp_path / "builds.txt"), *where]
+    done = subprocess.run(
+        [*command, "--json"], env=site.env, capture_output=True, text=True, timeout=550, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    found = result["candidates"][0]["builds"]
+    assert found[-1]["id"].startswith("1.4 (wheel ")
+    assert len(found) == 1 or found[0]["id"] == "7.7", "an unmeasurable build before it may be the cause as well"
+    assert all(skipped["build"] == "7.7" for skipped in result["skipped"])
+    again = subprocess.run(command, env=site.env, capture_output=True, text=True, timeout=550, check=False)
+    assert "run 1:" not in again.stdout.replace("run 10:", ""), "nothing is measured twice"
+    assert site.left_behind() == []

@@ -1,4 +1,4 @@
-"""`tipcflow bisect`: search for the commit that made a chain slower, worse, or fail."""
+"""`tipcflow bisect`: search for the commit or framework build that made a chain slower, worse, or fail."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tipcflow.cli.output.output import print_json
-from tipcflow.domain import Compat, Run, Status, exit_code
+from tipcflow.domain import Compat, ConfigError, Run, Status, exit_code
 
 if TYPE_CHECKING:
+    from tipcflow.execute.bisection.builds import Build
     from tipcflow.execute.bisection.commits import Commit
     from tipcflow.execute.bisection.subject import Subject
     from tipcflow.execute.request import RunRequest
@@ -20,6 +21,14 @@ _Metric = Annotated[
 ]
 _Good = Annotated[str, typer.Option(help="Suite ref at which the chain was good.")]
 _Bad = Annotated[str, typer.Option(help="Later suite ref at which the chain is bad.")]
+_Builds = Annotated[
+    str,
+    typer.Option(
+        help="File with framework builds instead of --good and --bad, one per line, oldest first: NAME==VERSION, "
+        "or a wheel and --hash=sha256:HASH. The first one is good, the last one bad."
+    ),
+]
+_Ref = Annotated[str, typer.Option("--suite-ref", help="Suite ref that is tested with --builds.")]
 _Suite = Annotated[str, typer.Option("--suite", "-s", help="Suite: a name in configs/suites, or a YAML file.")]
 _Mode = Annotated[str, typer.Option("--mode", "-m", help="TIPC mode, for example lite_train_lite_infer.")]
 _Cluster = Annotated[
@@ -35,11 +44,13 @@ _Budget = Annotated[float, typer.Option(min=0, help="Maximum duration; 0 for no 
 def bisect(
     params: _Params,
     metric: _Metric,
-    good: _Good,
-    bad: _Bad,
     suite: _Suite,
     mode: _Mode,
     cluster: _Cluster,
+    good: _Good = "",
+    bad: _Bad = "",
+    builds: _Builds = "",
+    suite_ref: _Ref = "",
     step: _Step = "",
     leg: _Leg = "",
     confidence: _Confidence = 0.95,
@@ -52,10 +63,10 @@ def bisect(
     policy: Annotated[str, typer.Option(help="Policy: a name in configs/policies.")] = "pr",
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON to stdout.")] = False,
 ) -> None:
-    """Find the commit of a suite that made a chain worse, by as few runs as the noise permits.
+    """Find the commit or framework build that made a chain worse, by as few runs as the noise permits.
 
-    Commits are measured one after the other, again if necessary, until one has the required probability. Stored
-    runs of these commits count: the same command continues a bisection that was stopped. Exit code 0: the commit
+    Versions are measured one after the other, again if necessary, until one has the required probability. Stored
+    runs of these versions count: the same command continues a bisection that was stopped. Exit code 0: the version
     is found; 4: undecided.
     """
     from tipcflow.config.settings import settings
@@ -70,6 +81,7 @@ def bisect(
         mode=mode,
         cluster=cluster,
         config_dir=settings().config_dir,
+        suite_ref=suite_ref or None,
         seed=seed,
         compat=compat,
         policy=policy,
@@ -78,13 +90,26 @@ def bisect(
     )
     subject = Subject(chain_name(suite, params), mode, compat.value, metric, step, leg)
     limits = {"most_runs": max_runs, "budget_s": budget_minutes * 60}
-    raise typer.Exit(_search(request, subject, (good, bad), confidence, limits, as_json=as_json))
+    _check_ends(good, bad, builds, suite_ref)
+    ends = Path(builds) if builds else (good, bad)
+    raise typer.Exit(_search(request, subject, ends, confidence, limits, as_json=as_json))
+
+
+def _check_ends(good: str, bad: str, builds: str, suite_ref: str) -> None:
+    """Check which versions are given: two refs, or a list of builds."""
+    if builds and (good or bad):
+        raise ConfigError("lists the good and the bad build", key="--builds", expected="neither --good nor --bad")
+    if not builds and not (good and bad):
+        key, found = ("--good" if bad else "--bad"), "neither" if not (good or bad) else "only one of them"
+        raise ConfigError("is missing", key=key, found=found, expected="--good and --bad, or --builds")
+    if suite_ref and not builds:
+        raise ConfigError("is for --builds", key="--suite-ref", found=suite_ref, expected="--good and --bad")
 
 
 def _search(
     request: "RunRequest",
     subject: "Subject",
-    ends: tuple[str, str],
+    ends: tuple[str, str] | Path,
     confidence: float,
     limits: dict[str, Any],
     *,
@@ -95,6 +120,7 @@ def _search(
     from tipcflow.config.cluster import load_cluster
     from tipcflow.config.settings import settings
     from tipcflow.config.suite import load_suite
+    from tipcflow.execute.bisection.builds import read_builds
     from tipcflow.execute.bisection.commits import commits_between
     from tipcflow.execute.bisection.loop import Bisection
     from tipcflow.execute.request import chain_name
@@ -105,10 +131,14 @@ def _search(
     load_cluster(request.cluster, request.config_dir)
     suite = load_suite(request.suite, request.config_dir)
     subject = replace(subject, chain=chain_name(suite.name, request.params))
-    commits = commits_between(suite, *ends, cache=home / "suites")
+    versions: tuple[Commit | Build, ...]
+    if isinstance(ends, Path):
+        versions = read_builds(ends)
+    else:
+        versions = commits_between(suite, *ends, cache=home / "suites")
     with Store.open() as store:
         execute = _Execute(request, store, home)
-        bisection = Bisection(store, subject, commits, execute, confidence, **limits)
+        bisection = Bisection(store, subject, versions, execute, confidence, **limits)
         typer.echo(opening(bisection), err=as_json)
         for progress in bisection.run():
             if execute.last is not None:
@@ -124,15 +154,25 @@ def _search(
 
 
 class _Execute:
-    """Runs the chain at a commit, with a live display; `last` is the finished run."""
+    """Runs the chain with a version, with a live display; `last` is the finished run."""
 
     def __init__(self, request: "RunRequest", store: Any, home: Path) -> None:
         self._request, self._store, self._home = request, store, home
         self.last: Run | None = None
 
-    def __call__(self, commit: "Commit") -> Run:
+    def __call__(self, version: "Commit | Build") -> Run:
         from tipcflow.cli.run import executed
+        from tipcflow.execute.bisection.builds import Build
 
-        with executed(replace(self._request, suite_ref=commit.id), self._store, self._home) as finished:
+        if isinstance(version, Build):
+            request = replace(
+                self._request,
+                framework=version.requirement,
+                framework_wheel=version.wheel,
+                framework_sha256=version.sha256,
+            )
+        else:
+            request = replace(self._request, suite_ref=version.id)
+        with executed(request, self._store, self._home) as finished:
             self.last = finished
             return finished

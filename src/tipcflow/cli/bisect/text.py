@@ -14,25 +14,25 @@ _COVERED = 0.95
 
 def opening(bisection: Bisection) -> str:
     """Return the first line: what is searched where."""
-    first, last = bisection.commits[0], bisection.commits[-1]
-    subject, count = bisection.subject, len(bisection.commits) - 1
+    first, last = bisection.versions[0], bisection.versions[-1]
+    subject, count = bisection.subject, len(bisection.versions) - 1
     where = " ".join(filter(None, (subject.name, subject.step, subject.leg)))
-    return f"{subject.chain}, {where}: {count} commits after {first} up to {last}"
+    return f"{subject.chain}, {where}: {count} {bisection.noun}s after {first} up to {last}"
 
 
 def measure_line(bisection: Bisection, progress: Progress) -> str:
     """Return the line before a run: what is measured and what is left."""
-    commit = bisection.commits[progress.next or 0]
+    version = bisection.versions[progress.next or 0]
     number = progress.measured.count + 1
     if progress.answer is None:
         end = "good" if progress.next == 0 else "bad"
-        return f"run {number}: {commit} (the {end} end)"
+        return f"run {number}: {version} (the {end} end)"
     left, covered = 0, 0.0
     for candidate in progress.answer.candidates:
         if covered >= _COVERED:
             break
         left, covered = left + len(candidate.versions), covered + candidate.probability
-    return f"run {number}: {commit}; {left} of {len(bisection.commits) - 1} commits left"
+    return f"run {number}: {version}; {left} of {len(bisection.versions) - 1} {bisection.noun}s left"
 
 
 def value_line(bisection: Bisection, run: "Run") -> str:
@@ -60,17 +60,17 @@ def found_lines(bisection: Bisection, progress: Progress) -> list[str]:
     if answer is None:
         lines.append(f"undecided: {progress.why} ({work})")
     elif answer.certain:
-        names = [str(bisection.commits[version]) for version in answer.best.versions]
-        several = f"one of {len(names)} commits: " if len(names) > 1 else ""
+        names = [str(bisection.versions[version]) for version in answer.best.versions]
+        several = f"one of {len(names)} {bisection.noun}s: " if len(names) > 1 else ""
         lines.append(f"{answer.best.probability:.0%}: {several}{', '.join(names)} ({work})")
         lines += _levels(bisection, progress)
     else:
         lines.append(f"undecided: {progress.why} ({work}); most probable:")
         for candidate in answer.candidates[:_SHOWN]:
-            names = [str(bisection.commits[version]) for version in candidate.versions]
+            names = [str(bisection.versions[version]) for version in candidate.versions]
             lines.append(f"  {candidate.probability:.0%} {', '.join(names)}")
     for version, why in sorted(measured.skipped.items()):
-        lines.append(f"not measurable: {bisection.commits[version]}: {why}")
+        lines.append(f"not measurable: {bisection.versions[version]}: {why}")
     return lines
 
 
@@ -91,26 +91,26 @@ def _levels(bisection: Bisection, progress: Progress) -> list[str]:
 
 def result_json(bisection: Bisection, progress: Progress) -> dict[str, Any]:
     """Return the result for `--json`."""
-    commits, measured, answer = bisection.commits, progress.measured, progress.answer
-    candidates = answer.candidates if answer else ()
+    versions, measured, answer = bisection.versions, progress.measured, progress.answer
+    candidates, noun = answer.candidates if answer else (), bisection.noun
     return {
         "chain": bisection.subject.chain,
         "metric": bisection.subject.name,
-        "good": commits[0].id,
-        "bad": commits[-1].id,
+        "good": versions[0].id,
+        "bad": versions[-1].id,
         "certain": progress.is_certain,
         "why": progress.why,
         "candidates": [
             {
-                "commits": [{"id": commits[v].id, "title": commits[v].title} for v in candidate.versions],
+                f"{noun}s": [{"id": versions[v].id, "title": versions[v].title} for v in candidate.versions],
                 "probability": candidate.probability,
             }
             for candidate in candidates
         ],
         "measurements": [
-            {"commit": commits[place].id, "values": values} for place, values in sorted(measured.values.items())
+            {noun: versions[place].id, "values": values} for place, values in sorted(measured.values.items())
         ],
-        "skipped": [{"commit": commits[place].id, "why": why} for place, why in sorted(measured.skipped.items())],
+        "skipped": [{noun: versions[place].id, "why": why} for place, why in sorted(measured.skipped.items())],
         "runs": [run.id for place in sorted(measured.runs) for run in measured.runs[place]],
         "seconds": measured.seconds,
     }

@@ -1,4 +1,4 @@
-"""Bisection of a chain: commits between two refs, measurements from stored and new runs, and the loop.
+"""Bisection of a chain: commits or framework builds, measurements from stored and new runs, and the loop.
 
-Public: `commits`, `loop`, `subject`.
+Public: `builds`, `commits`, `loop`, `subject`.
 """

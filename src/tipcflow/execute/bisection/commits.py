@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from tipcflow.config.suite import Suite
 from tipcflow.domain import ConfigError
@@ -13,6 +14,8 @@ _SHORT, _TITLE = 8, 60
 @dataclass(frozen=True)
 class Commit:
     """A commit; `title` is the first line of its message."""
+
+    NOUN: ClassVar[str] = "commit"
 
     id: str
     title: str

@@ -1,7 +1,8 @@
-"""The loop of a bisection: measure, update the posterior, choose the next commit.
+"""The loop of a bisection: measure, update the posterior, choose the next version.
 
-A bisection has no state of its own: its measurements are stored runs. Whatever stops it, the same command goes on
-where it was, and runs that CI has stored for these commits count as well.
+A version is a commit of the suite or a build of the framework. A bisection has no state of its own: its
+measurements are stored runs. Whatever stops it, the same command goes on where it was, and runs that CI has stored
+for these versions count as well.
 """
 
 import math
@@ -16,8 +17,9 @@ from tipcflow.bisect import Answer, Noise, Search, log_failures, log_levels
 from tipcflow.domain import ConfigError, InfraError, Run, Status
 from tipcflow.domain.numbers.limits import limit
 from tipcflow.domain.triggers import BISECT
+from tipcflow.execute.bisection.builds import Build
 from tipcflow.execute.bisection.commits import Commit
-from tipcflow.execute.bisection.subject import Subject, earlier_values, stored_runs
+from tipcflow.execute.bisection.subject import Subject, earlier_values, stored_runs, version_of
 
 if TYPE_CHECKING:
     from tipcflow.store import Store
@@ -35,10 +37,10 @@ _LEAST_NOISE = 5
 
 @dataclass
 class Measured:
-    """What is known: index of a commit -> values and runs.
+    """What is known: index of a version -> values and runs.
 
     Attributes:
-        skipped: index -> why the commit cannot be measured.
+        skipped: index -> why the version cannot be measured.
         noise_values: the metric in other accepted runs.
     """
 
@@ -65,7 +67,7 @@ class Progress:
 
     Attributes:
         answer: None until both ends are known.
-        next: index of the commit that is measured next; None at the end.
+        next: index of the version that is measured next; None at the end.
         why: why the bisection ended without an answer; '' otherwise.
     """
 
@@ -76,36 +78,41 @@ class Progress:
 
     @property
     def is_certain(self) -> bool:
-        """Whether the commit is found."""
+        """Whether the version is found."""
         return self.answer is not None and self.answer.certain
 
 
 @dataclass(frozen=True)
 class Bisection:
-    """A search for the commit that changed a subject.
+    """A search for the version that changed a subject.
 
     Attributes:
-        commits: the good one, all later ones, and the bad one last.
-        execute: runs the chain at a commit, to its end.
+        versions: commits or builds: the good one, all later ones, and the bad one last.
+        execute: runs the chain with a version, to its end.
         most_runs, budget_s: limits of new runs; 0 for none.
     """
 
     store: "Store"
     subject: Subject
-    commits: tuple[Commit, ...]
-    execute: Callable[[Commit], Run]
+    versions: tuple[Commit | Build, ...]
+    execute: Callable[[Commit | Build], Run]
     confidence: float
     most_runs: int = 40
     budget_s: float = 0.0
+
+    @property
+    def noun(self) -> str:
+        """What a version is: `commit` or `build`."""
+        return self.versions[0].NOUN
 
     def run(self) -> Iterator[Progress]:
         """Yield the progress before each run, and the result last.
 
         Raises:
             ConfigError: an end cannot be measured, or the ends do not differ in the expected direction.
-            InfraError: runs of a commit did not end for reasons of the cluster.
+            InfraError: runs did not end for reasons of the cluster.
         """
-        began, done, broken = time.monotonic(), 0, 0
+        began, done, broken = time.monotonic(), 0, list[int]()
         refused: dict[int, str] = {}
         while True:
             measured = self.known()
@@ -120,28 +127,41 @@ class Bisection:
                 yield Progress(measured, progress.answer, None, stopped)
                 return
             yield progress
-            run = self.execute(self.commits[progress.next])
+            run = self.execute(self.versions[progress.next])
             done += 1
             if run.status is Status.CANCELLED:
                 yield Progress(self.known(), progress.answer, None, f"run {run.id} was cancelled")
                 return
-            if run.status is Status.CONFIG_ERROR:  # of this commit's files: no plan, so the run has no commit
+            if run.status is Status.CONFIG_ERROR:  # of this version's files: no plan, so the run has no commit
                 refused[progress.next] = f"{run.status.value}: {run.reason}"
-            broken = broken + 1 if run.status is Status.INFRA_FAILURE else 0
-            if broken >= _INFRA_TRIES:
+            broken = [*broken, progress.next] if run.status is Status.INFRA_FAILURE else []
+            if self._is_refused(broken):
+                refused[progress.next] = f"{len(broken)} runs are infra_failure: {run.reason}"
+            elif len(broken) >= _INFRA_TRIES:
                 raise InfraError(
-                    f"{broken} runs in a row are infra_failure; the last one, {run.id}: {run.reason}",
+                    f"{len(broken)} runs in a row are infra_failure; the last one, {run.id}: {run.reason}",
                     hint="the same command continues the bisection with the runs that are stored",
                 )
 
+    def _is_refused(self, broken: list[int]) -> bool:
+        """Whether the nodes refuse one build, for example because it cannot be installed.
+
+        Args:
+            broken: versions of the last runs, all infra_failure. If a second version follows, the nodes are the
+                cause.
+        """
+        is_one = len(broken) == _INFRA_TRIES and len(set(broken)) == 1
+        return self.noun == Build.NOUN and is_one
+
     def known(self) -> Measured:
-        """Return what stored runs tell about the commits."""
-        index = {commit.id: number for number, commit in enumerate(self.commits)}
+        """Return what stored runs tell about the versions."""
+        index = {version.id: number for number, version in enumerate(self.versions)}
+        builds = self.noun == Build.NOUN
         measured = Measured()
-        for run in stored_runs(self.store, self.subject, index):
+        for run in stored_runs(self.store, self.subject, index, builds=builds):
             if run.status in (None, Status.INFRA_FAILURE, Status.CANCELLED):
                 continue
-            place, value = index[run.suite_commit], self.subject.measure(self.store, run)
+            place, value = index[version_of(run, builds=builds)], self.subject.measure(self.store, run)
             if value is not None:
                 measured.values.setdefault(place, []).append(value)
                 measured.runs.setdefault(place, []).append(run)
@@ -162,13 +182,13 @@ class Bisection:
         return ""
 
     def _look(self, measured: Measured) -> Progress:
-        last = len(self.commits) - 1
+        last = len(self.versions) - 1
         for place in sorted({0, last} & measured.skipped.keys()):
             if place in measured.runs:
                 raise self.subject.unknown(self.store, measured.runs[place][-1])
             key = "--bad" if place else "--good"
             raise ConfigError(
-                "cannot be measured", key=key, found=str(self.commits[place]), hint=measured.skipped[place]
+                "cannot be measured", key=key, found=str(self.versions[place]), hint=measured.skipped[place]
             )
         end = self._end_to_measure(measured)
         if end is not None:
@@ -178,7 +198,7 @@ class Bisection:
             return Progress(measured, search.answer(measured.values), None)
         values, noise = self._scaled(measured)
         likelihood = log_failures if self.subject.is_failure else lambda m, n: log_levels(m, n, noise)
-        search = Search(len(self.commits), likelihood, confidence=self.confidence)
+        search = Search(len(self.versions), likelihood, confidence=self.confidence)
         answer = search.answer(values, skipped=measured.skipped)
         return Progress(measured, answer, answer.next[0] if answer.next else None)
 
@@ -188,7 +208,7 @@ class Bisection:
         Raises:
             ConfigError: the good end is as bad as the bad one.
         """
-        last = len(self.commits) - 1
+        last = len(self.versions) - 1
         good, bad = (measured.values.get(end, []) for end in (0, last))
         if self.subject.is_failure:
             return self._failing_end(good, bad)
@@ -206,25 +226,28 @@ class Bisection:
         if len(measured.values[fewest]) < _MOST_ENDS:
             return fewest
         raise ConfigError(
-            f"{self.subject.name} of the two ends does not differ: {_amount(good)} at {self.commits[0].short}, "
-            f"{_amount(bad)} at {self.commits[-1].short}",
+            f"{self.subject.name} of the two ends does not differ: {_amount(good)} at {self.versions[0].short}, "
+            f"{_amount(bad)} at {self.versions[-1].short}",
             key="--good, --bad",
             found=f"{len(good)} and {len(bad)} runs",
             expected="a worse value at --bad",
-            hint="`tipcflow history` shows the metric's runs; the change may depend on nodes or on the framework",
+            hint="`tipcflow history` shows the metric's runs; the change may depend on nodes or on something else",
         )
 
     def _failing_end(self, good: list[float], bad: list[float]) -> int | None:
         if any(good):
             raise ConfigError(
-                "the chain fails at this commit, too", key="--good", found=str(self.commits[0]), expected="a pass"
+                f"the chain fails at this {self.noun}, too",
+                key="--good",
+                found=str(self.versions[0]),
+                expected="a pass",
             )
         if not any(bad) and len(bad) >= _MOST_FAILING:
             raise ConfigError(
-                f"the chain did not fail in {len(bad)} runs", key="--bad", found=str(self.commits[-1])
+                f"the chain did not fail in {len(bad)} runs", key="--bad", found=str(self.versions[-1])
             )
         if not any(bad) or len(bad) < _FAILING:
-            return len(self.commits) - 1
+            return len(self.versions) - 1
         return None if len(good) >= _ENDS else 0
 
     def _scaled(self, measured: Measured) -> tuple[Mapping[int, list[float]], Noise]:

@@ -104,16 +104,22 @@ def _listed(names: Iterable[str]) -> str:
     return ", ".join(str(name).strip() for name in several[:_LISTED]) + more
 
 
-def stored_runs(store: "Store", subject: Subject, commits: Collection[str]) -> list[Run]:
-    """Return the ended runs of the chain at these commits that may count, oldest first.
+def version_of(run: Run, *, builds: bool) -> str:
+    """Return the version that a run tested: its framework's version without the name, or its suite's commit."""
+    return run.framework.partition(" ")[2] if builds else run.suite_commit
+
+
+def stored_runs(store: "Store", subject: Subject, versions: Collection[str], *, builds: bool = False) -> list[Run]:
+    """Return the ended runs of the chain at these versions that may count, oldest first.
 
     They are of the environment class of the newest run of a bisection, or else of the newest run: numbers of other
-    hardware are not comparable.
+    hardware are not comparable. For the same reason all have the same framework, or the same suite if the versions
+    are framework builds.
     """
     ended = [
         run
         for run in store.runs.newest(chain=subject.chain, limit=_STORED)
-        if run.suite_commit in commits
+        if version_of(run, builds=builds) in versions
         and run.status is not None
         and (run.mode, run.compat) == (subject.mode, subject.compat)
         and run.trigger != CONFIRM
@@ -123,7 +129,12 @@ def stored_runs(store: "Store", subject: Subject, commits: Collection[str]) -> l
     own = next((run for run in known if run.trigger == BISECT), known[0] if known else None)
     # A run that ended before its nodes were inspected has no class.
     classes = {"", own.environment} if own else {""}
-    return [run for run in reversed(ended) if run.environment in classes]
+    same = [run for run in reversed(ended) if run.environment in classes]
+    if own is None:
+        return same
+    if builds:
+        return [run for run in same if run.suite_sha256 == own.suite_sha256]
+    return [run for run in same if not run.environment or run.framework == own.framework]
 
 
 def _is_diagnosis(store: "Store", run: Run) -> bool:

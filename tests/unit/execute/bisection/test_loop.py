@@ -10,6 +10,7 @@ from tests.support.stories import INFER, T0, TRAIN, a_run, losses, open_store, s
 
 from tipcflow.domain import ConfigError, InfraError, Run, Status
 from tipcflow.domain.run_documents import IncomparableDocument
+from tipcflow.execute.bisection.builds import Build
 from tipcflow.execute.bisection.commits import Commit
 from tipcflow.execute.bisection.loop import Bisection, Progress
 from tipcflow.execute.bisection.subject import FAILURE, Subject
@@ -196,3 +197,62 @@ def test_a_metric_without_direction_is_refused() -> None:
         Subject(CHAIN, "m", "spec", "iterations").check()
     Subject(CHAIN, "m", "spec", "ips").check()
     Subject(CHAIN, "m", "spec", FAILURE).check()
+
+
+def test_runs_of_another_framework_do_not_count_for_commits(store: Store) -> None:
+    other = Chain(store, lambda place: 9.0)
+    for place in (0, 16, 8):
+        other(COMMITS[place], framework="paddlepaddle 2.6.2", trigger="cli")
+    chain = Chain(store, noisy(3, 1.2, 0.01))
+    chain.numbers = itertools.count(100)
+    bisection = Bisection(store, Subject(CHAIN, a_run().mode, "spec", "batch_cost", "train"), COMMITS, chain, 0.95)
+    progress = list(bisection.run())[-1]
+    assert progress.is_certain
+    assert all(value < 2 for values in progress.measured.values.values() for value in values)
+
+
+BUILDS = tuple(Build(f"3.{number}", f"paddlepaddle==3.{number}") for number in range(9))
+
+
+class Builds(Chain):
+    """Stores a run for each execution with a build."""
+
+    def __call__(self, build: Build, **fields: object) -> Run:  # type: ignore[override]
+        place = BUILDS.index(build)
+        known = {"suite_commit": "1" * 40, "suite_sha256": "2" * 64, "framework": f"paddlepaddle {build.id}"}
+        return super().__call__(COMMITS[place], **{**known, **fields})
+
+
+def bisect_builds(store: Store, value: Value) -> tuple[list[Progress], Builds]:
+    chain = Builds(store, value)
+    subject = Subject(CHAIN, a_run().mode, "spec", "batch_cost", step="train")
+    return list(Bisection(store, subject, BUILDS, chain, 0.95).run()), chain
+
+
+def test_the_build_that_made_a_chain_slower_is_found(store: Store) -> None:
+    other = Builds(store, lambda place: 9.0)
+    other.numbers = itertools.count(500)
+    other(BUILDS[4], suite_sha256="3" * 64, trigger="cli")
+    progress, chain = bisect_builds(store, noisy(6, 1.2, 0.01))
+    assert progress[-1].is_certain
+    assert progress[-1].answer is not None
+    assert progress[-1].answer.best.versions == (6,)
+    assert chain.executed[:4] == [8, 8, 0, 0]
+    values = progress[-1].measured.values.values()
+    assert all(value < 2 for several in values for value in several), (
+        "a run of another suite content does not count"
+    )
+
+
+def test_a_build_that_cannot_be_installed_is_skipped(store: Store) -> None:
+    slow = noisy(6, 1.3, 0.01)
+    progress, chain = bisect_builds(store, lambda place: Status.INFRA_FAILURE if place == 4 else slow(place))
+    assert progress[-1].is_certain
+    assert progress[-1].measured.skipped == {4: "2 runs are infra_failure: it is infra_failure"}
+    assert chain.executed.count(4) == 2
+
+
+def test_nodes_that_fail_with_several_builds_are_an_error(store: Store) -> None:
+    slow = noisy(6, 1.3, 0.01)
+    with pytest.raises(InfraError, match="3 runs in a row are infra_failure"):
+        bisect_builds(store, lambda place: slow(place) if place in (0, 8) else Status.INFRA_FAILURE)
