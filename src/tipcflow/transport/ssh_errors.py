@@ -146,9 +146,18 @@ def _of_login(error: BaseException, route: Route) -> InfraError | None:
     offered = f" with {route.credentials}" if route.credentials else ""
     if isinstance(error, paramiko.PasswordRequiredException):
         return route.error(f"{route.credentials or 'the private key'} is encrypted", "load it into ssh-agent")
+    if _ended_unanswered(error):
+        what = f"{route.where} did not answer the login ({error})"
+        return route.error(what, "see the network, and the load of the node", passing=True)
     if isinstance(error, paramiko.AuthenticationException) or _is_asyncssh(error, "PermissionDenied"):
         return route.error(f"{route.where} refuses the login{offered} ({error})", route.fix_login)
     return None
+
+
+def _ended_unanswered(error: BaseException) -> bool:
+    """Whether the server was silent or gone during the login; paramiko's class for that is that of a refusal."""
+    is_login = isinstance(error, paramiko.AuthenticationException)
+    return is_login and any(words in str(error) for words in ("Authentication timeout", "shut down or saw EOF"))
 
 
 def _of_network(error: BaseException, route: Route) -> InfraError | None:

@@ -1,6 +1,7 @@
 """A server that accepts the login but answers later requests late or never: every call ends by its own limit."""
 
 import socket
+import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,11 +24,17 @@ class Slow(paramiko.ServerInterface):
 
     def __init__(self, held: str) -> None:
         self.held, self.release, self.answered = held, threading.Event(), threading.Event()
+        self.transport: paramiko.Transport | None = None
 
     def get_allowed_auths(self, username: str) -> str:
         return "publickey"
 
     def check_auth_publickey(self, username: str, key: paramiko.PKey) -> int:
+        if self.held == "login":
+            self.release.wait(WAIT_S)
+        if self.held == "end of login":
+            assert self.transport is not None
+            self.transport.close()
         return AUTH_SUCCESSFUL
 
     def check_channel_request(self, kind: str, chanid: int) -> int:
@@ -60,8 +67,10 @@ class Harness:
 
     def __init__(self, folder: Path, held: str) -> None:
         self.slow, self._made = Slow(held), []
-        self._key, own = paramiko.ECDSAKey.generate(), paramiko.ECDSAKey.generate()
-        own.write_private_key_file(str(folder / "id"))
+        self._key = paramiko.ECDSAKey.generate()
+        # paramiko tries this type last: of another type it would report that the file is not of this one.
+        command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / "id")]
+        subprocess.run(command, check=True)
         self._listener = socket.create_server(("127.0.0.1", 0))
         port = self._listener.getsockname()[1]
         known = f"[127.0.0.1]:{port} {self._key.get_name()} {self._key.get_base64()}\n"
@@ -84,6 +93,7 @@ class Harness:
                 return
             server = paramiko.Transport(sock)
             self._made.append(server)
+            self.slow.transport = server
             server.add_server_key(self._key)
             server.start_server(event=threading.Event(), server=self.slow)
 
@@ -109,6 +119,17 @@ def reach(tmp_path: Path) -> Iterator[Callable[[str], tuple[Slow, ParamikoTransp
     yield make
     for end in reversed(ends):
         end.close()
+
+
+@pytest.mark.parametrize("held", ["login", "end of login"])
+def test_a_login_without_an_answer_is_no_refusal(tmp_path: Path, held: str) -> None:
+    harness = Harness(tmp_path, held)
+    try:
+        with pytest.raises(InfraError, match=r"^node a: \S+ did not answer the login \(Authentication") as caught:
+            connect(harness.node, timeout=0.5)
+        assert caught.value.passing
+    finally:
+        harness.close()
 
 
 def test_a_server_that_answers(reach):

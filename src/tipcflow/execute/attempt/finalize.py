@@ -183,7 +183,8 @@ class StepCloser:
         judged = self._judge(step, members, collected, attempt, trouble, cancelled=cancelled, late=late)
         status, reason, failed = judged.status, judged.reason, judged.failure
         if collected.lost and failed is None and status in (Status.PASS, Status.INFRA_FAILURE):
-            failed = Failure(failure_class=FailureClass.EVIDENCE_LOST, node=collected.lost_on)
+            kind = FailureClass.NODE_LOST if collected.is_away else FailureClass.EVIDENCE_LOST
+            failed = Failure(failure_class=kind, node=collected.lost_on)
         if collected.lost and status is Status.PASS:
             status, reason = Status.INFRA_FAILURE, "; ".join(collected.lost)
         elif status is Status.PASS and (collected.notes or collected.suspicions):

@@ -62,6 +62,7 @@ class Collected:
         notes: messages about weight files that were truncated.
         lost: messages about files that could not be fetched or read completely; their content is unknown.
         lost_on: the first node with such a file, '' without one.
+        is_away: whether that node could not be reached.
         garbled: messages about lines of `legs.jsonl` that are not exit records; included in `lost`.
     """
 
@@ -77,6 +78,7 @@ class Collected:
     notes: list[str] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
     lost_on: str = ""
+    is_away: bool = False
     garbled: list[str] = field(default_factory=list)
     suspicions: list[Suspicion] = field(default_factory=list)
 
@@ -109,19 +111,21 @@ def collect(
     for member in members:
         folder = (into or step_folder(home, member.spec.run, step.id)) / member.name
         folder.mkdir(parents=True, exist_ok=True)
+        is_away = False
         try:
             written = member.artefacts if member.record else None
             fetched = nodes.fetch(member.spec, written, folder, limit=limit, sent=member.sent)
             reader.collected.notes += fetched.notes
             reader.collected.lost += fetched.spoiled
         except InfraError as error:
+            is_away = error.passing
             reader.collected.lost.append(f"the logs of node {member.name} could not be fetched: {error}")
         try:
             reader.read(member, folder)
         except InfraError as error:
             reader.collected.lost.append(f"the logs of node {member.name} could not be read: {error}")
         if reader.collected.lost and not reader.collected.lost_on:
-            reader.collected.lost_on = member.name
+            reader.collected.lost_on, reader.collected.is_away = member.name, is_away
     return reader.collected
 
 

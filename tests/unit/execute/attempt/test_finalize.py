@@ -14,6 +14,7 @@ from tipcflow.domain import (
     EndReason,
     ExitRecord,
     FailureClass,
+    InfraError,
     JobCommand,
     JobSpec,
     LegKey,
@@ -72,14 +73,32 @@ class Failed(Ended):
     exit_code = 1
 
 
+class Away(Ended):
+    """The same node, which cannot be reached any more when its logs are fetched; or may not be."""
+
+    def __init__(self, *, passing: bool) -> None:
+        self.passing = passing
+
+    def fetch(self, *_: object, **__: object) -> Fetched:
+        raise InfraError.of_node(NODE, "gone", passing=self.passing)
+
+
+GONE = f"the logs of node {NODE} could not be fetched: node {NODE}: gone"
+SPOILED_END = (Status.INFRA_FAILURE, SPOILED)
+
+
 @pytest.mark.parametrize(
-    ("node", "ended"),
+    ("node", "ended", "words", "kind"),
     [
-        (Ended(), (Status.INFRA_FAILURE, SPOILED)),
-        (Failed(), (Status.FAILED, f"exit code 1 on node {NODE}; {SPOILED}")),
+        (Ended(), SPOILED_END, SPOILED, FailureClass.EVIDENCE_LOST),
+        (Failed(), (Status.FAILED, f"exit code 1 on node {NODE}; {SPOILED}"), SPOILED, FailureClass.CODE_ERROR),
+        (Away(passing=True), (Status.INFRA_FAILURE, GONE), GONE, FailureClass.NODE_LOST),
+        (Away(passing=False), (Status.INFRA_FAILURE, GONE), GONE, FailureClass.EVIDENCE_LOST),
     ],
 )
-def test_what_could_not_be_had_is_said(store: Store, tmp_path: Path, node: Any, ended: tuple[Status, str]) -> None:
+def test_what_could_not_be_had_is_said(
+    store: Store, tmp_path: Path, node: Any, ended: tuple[Status, str], words: str, kind: FailureClass
+) -> None:
     step = next(one for one in a_plan().steps if one.id == TRAIN).model_copy(update={"nodes": (NODE,)})
     store.runs.create(a_run(), a_plan())
     attempt = store.attempts.open(RUN, TRAIN, [NODE], T0)
@@ -94,9 +113,8 @@ def test_what_could_not_be_had_is_said(store: Store, tmp_path: Path, node: Any, 
     assert closer.close(step, attempt, [member], node) == ended
     kept = store.documents.get(RUN, FailuresDocument)
     assert kept
-    kind = FailureClass.EVIDENCE_LOST if ended[0] is Status.INFRA_FAILURE else FailureClass.CODE_ERROR
     assert [(one.failure_class, one.node) for one in kept.root.values()] == [(kind, NODE)]
-    assert SPOILED in [event.text for event in said if event.kind is Kind.NOTE]
+    assert words in [event.text for event in said if event.kind is Kind.NOTE]
 
 
 def ended_with_0(spec: JobSpec, leg: str = "") -> dict[str, Any]:
