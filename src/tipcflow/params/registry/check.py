@@ -61,6 +61,8 @@ def _names(dialect: Dialect) -> Iterator[tuple[tuple[str | int, ...], str, froze
         yield ("trainers", name, "export"), trainer.export, slots, "slot"
     for key in ("kinds", "expect"):
         yield from (((key, slot), slot, slots, "slot") for slot in getattr(dialect, key))
+    variables = frozenset({*dialect.by_mode, *dialect.bash_vars})
+    yield from ((("added", place), name, variables, "variable") for place, name in enumerate(dialect.added))
     yield from ((("quirks", place), quirk, quirk_ids(), "quirk") for place, quirk in enumerate(dialect.quirks))
     for word, slot in dialect.whole_infer.by_word.items():
         yield ("whole_infer", "by_word", word), slot, slots, "slot"
