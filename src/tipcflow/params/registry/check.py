@@ -59,7 +59,7 @@ def _names(dialect: Dialect) -> Iterator[tuple[tuple[str | int, ...], str, froze
     for name, trainer in dialect.trainers.items():
         yield ("trainers", name, "train"), trainer.train, slots, "slot"
         yield ("trainers", name, "export"), trainer.export, slots, "slot"
-    for key in ("kinds", "expect"):
+    for key in ("kinds", "expect", "defaults"):
         yield from (((key, slot), slot, slots, "slot") for slot in getattr(dialect, key))
     variables = frozenset({*dialect.by_mode, *dialect.bash_vars})
     yield from ((("added", place), name, variables, "variable") for place, name in enumerate(dialect.added))
