@@ -16,12 +16,12 @@ def find_legs(reader: Reader, points: list[Point]) -> Iterator[Found]:
     yield from _not_exported(reader, points)
     if reader.dialect.sequence or not _infers(reader, points):
         return
+    yield from _arguments_lost(reader)
     quants = {str(point.trainer.quant) for point in points} or set(reader.items("infer_quant"))
     for _, device in devices(reader):
         if device is None:
             continue
         spec = reader.dialect.cpu if device == "cpu" else reader.dialect.gpu
-        yield from _arguments_lost(reader, device.upper(), spec)
         yield from _listed_twice(reader, spec)
         for quant in sorted(quants):
             legs = list(combinations(reader, device, quant, keep_defects=False))
@@ -40,18 +40,23 @@ def _skipped(reader: Reader, spec: list[dict[str, str]], bash: list[dict[str, st
         yield Found("legs-skipped", reader.line("precision"))
 
 
-def _arguments_lost(reader: Reader, device: str, spec: InferSpec) -> Iterator[Found]:
-    """Yield the arguments of the file that the script's own command does not have."""
-    if not spec.bash or not reader.dialect.has("infer-arguments-lost"):
+def _arguments_lost(reader: Reader) -> Iterator[Found]:
+    """Yield the arguments of the file that the script's own commands do not have."""
+    if not reader.dialect.has("infer-arguments-lost"):
         return
-    script = spec.model_copy(update={"command": spec.bash})
-    lost = [
-        reader.key(slot)
-        for slot in reader.params.slots
-        if spec.uses(slot) and not script.uses(slot) and not _is_absent(reader, slot)
-    ]
-    if lost:
-        yield Found("infer-arguments-lost", reader.line("inference"), {"device": device, "keys": _listed(lost)})
+    texts = []
+    for device in dict.fromkeys(device for _, device in devices(reader) if device):
+        spec = reader.dialect.cpu if device == "cpu" else reader.dialect.gpu
+        script = spec.model_copy(update={"command": spec.bash or spec.command})
+        lost = [
+            reader.key(slot)
+            for slot in reader.params.slots
+            if spec.uses(slot) and not script.uses(slot) and not _is_absent(reader, slot)
+        ]
+        if lost:
+            texts.append(f"{_listed(lost)} on {device.upper()}")
+    if texts:
+        yield Found("infer-arguments-lost", reader.line("inference"), {"lost": "; ".join(texts)})
 
 
 def _listed_twice(reader: Reader, spec: InferSpec) -> Iterator[Found]:
