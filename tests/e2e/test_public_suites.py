@@ -1,7 +1,8 @@
 """Public suites, unmodified, through `tipcflow run` and the suite files of the repository.
 
 `TIPC_SUITES` names a folder with clones `models`, `PaddleClas` and `PaddleRec`, and with AutoLog in its folder
-`autolog` (`pip install --target`). Without it the tests are skipped: the suites are not part of this repository.
+`autolog` (`pip install --target`); those of other suites only if their dialects are to be compared. Without it the
+tests are skipped: the suites are not part of this repository.
 Data is synthetic where a script downloads it; a folder on the nodes replaces the server. If there is a folder
 `wheels`, pip installs packages from there only.
 """
@@ -160,6 +161,13 @@ def add(tar: tarfile.TarFile, name: str, data: bytes) -> None:
         ),
         ("PaddleRec", "PaddleRec", ()),
         ("PaddleClas", "PaddleClas", (STEP6.replace("mobilenet_v3_small", "MobileNetV3"),)),
+        ("PaddleRS", "PaddleRS", ("--mode", MODE, "--mode", "whole_infer")),
+        ("Paddle3D", "Paddle3D", ("--mode", MODE, "--mode", "whole_infer")),
+        ("Paddle3D/training", "Paddle3D", ()),
+        # The branch or tag v1.1.1, which still has params files.
+        ("PASSL", "PASSL", ("test_tipc/config", "--mode", MODE, "--mode", "whole_infer")),
+        ("PaddleSpeech", "PaddleSpeech/tests", ()),
+        ("PaddleSeg/contrib/PanopticSeg", "PaddleSeg/contrib/PanopticSeg", ()),
     ],
 )
 def test_the_scripts_run_the_commands_of_their_dialects(

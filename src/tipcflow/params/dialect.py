@@ -63,6 +63,8 @@ class Dialect(Frozen):
         last_line: key in the file's last line -> argument built from its value, in benchmarks (variable
             `last_args`).
         model_args: the variable `model_args` for single models.
+        defaults: slot with a mode table -> the script's value for a mode without an entry.
+        added: variables of the training command whose texts are constants of the script, which no line declares.
         trainers: names of the trainer slots in the script's comparison order; `norm` is the fallback.
         extras: additional commands of the script for some files.
         weights_of: part of a model's name -> path of its weights instead of the default.
@@ -111,6 +113,8 @@ class Dialect(Frozen):
     device_clobbered: bool = False
     cpu_use_gpu: str = ""
     autocast_of: dict[str, str] = {}
+    defaults: dict[str, str] = {}
+    added: tuple[str, ...] = ()
     trainers: dict[str, TrainerSpec]
     train: TrainSpec
     weights: str = "{S}/{weights_name}"

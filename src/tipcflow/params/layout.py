@@ -11,6 +11,7 @@ from tipcflow.config.loader import first_error
 from tipcflow.config.own_dialects import Source, own_layout
 from tipcflow.config.yaml_text.shipped import own_yaml
 from tipcflow.domain import ConfigError, Frozen
+from tipcflow.params.values import Split
 
 Kind = Literal["plain", "list", "modes", "paired", "key"]
 
@@ -24,12 +25,14 @@ class SlotSpec(Frozen):
             device groups, or unused (only the key is significant).
         key: regular expression that the whole key must match; '' accepts any key.
         words: the valid values (list items); empty accepts any value.
+        split: where the script ends the value, if not as the dialect says; '' for that of the dialect.
     """
 
     line: int = Field(ge=0)
     kind: Kind = "plain"
     key: str = ""
     words: tuple[str, ...] = ()
+    split: Literal["", Split] = ""
 
 
 class Layout(Frozen):

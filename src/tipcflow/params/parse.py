@@ -5,6 +5,7 @@ from dataclasses import replace
 from tipcflow.params.check import check_characters, check_layout
 from tipcflow.params.dialect import Dialect
 from tipcflow.params.file import ParamsFile, Slot, text_sha256
+from tipcflow.params.layout import SlotSpec
 from tipcflow.params.lines import TextLine, read_lines
 from tipcflow.params.values import full_value, split_line
 
@@ -52,15 +53,16 @@ def _read(text: str, lines: tuple[TextLine, ...], *, file: str, dialect: Dialect
         layout=dialect.layout,
         sha256=text_sha256(text),
         lines=lines,
-        slots={name: _slot(name, spec.line, lines, dialect) for name, spec in dialect.line_map().slots.items()},
+        slots={name: _slot(name, spec, lines, dialect) for name, spec in dialect.line_map().slots.items()},
     )
 
 
-def _slot(name: str, index: int, lines: tuple[TextLine, ...], dialect: Dialect) -> Slot:
+def _slot(name: str, spec: SlotSpec, lines: tuple[TextLine, ...], dialect: Dialect) -> Slot:
+    index = spec.line
     if index >= len(lines):
         return Slot(name=name, index=index)
     line = lines[index]
-    key, value = split_line(line.text, dialect.split)
+    key, value = split_line(line.text, spec.split or dialect.split)
     return Slot(
         name=name,
         index=index,

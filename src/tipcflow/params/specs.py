@@ -17,7 +17,7 @@ class TrainSpec(Frozen):
     """The training command in its three forms, and the redirection target of each (absent for none).
 
     The script never uses an empty form; spec then uses the form for several nodes.
-    `quoted`: as in `StepSpec`.
+    `quoted`: as in `StepSpec`. `bash`: the script's own command of a form, if it loses arguments of the file.
     """
 
     single: str
@@ -25,6 +25,11 @@ class TrainSpec(Frozen):
     nodes: str
     log: dict[Form, str] = {}
     quoted: bool = False
+    bash: dict[Form, str] = {}
+
+    def script_template(self, form: Form) -> str:
+        """Return the template of the script's own command for a form."""
+        return self.bash.get(form) or self.template(form)
 
     def template(self, form: Form) -> str:
         """Return the command's template for a form."""
@@ -63,13 +68,20 @@ class ExtraSpec(StepSpec):
 class InferSpec(Frozen):
     """Inference on one type of device: axes as loops, outermost first.
 
-    `vars` are additional variables of each combination, as templates.
+    `vars` are additional variables of each combination, as templates. `bash`: the script's own command, if it
+    loses arguments of the file.
     """
 
     axes: tuple[str, ...]
     command: str
     log: str
     vars: dict[str, str] = {}
+    bash: str = ""
+
+    def uses(self, axis: str) -> bool:
+        """Whether the words of an axis are in the command."""
+        place = re.compile(r"\{[!?]?(?:\w+=)?" + axis + r"=?\}")
+        return any(place.search(text) for text in (self.command, *self.vars.values()))
 
 
 class SkipRule(Frozen):
@@ -140,6 +152,8 @@ class WholeInferSpec(Frozen):
         once: one export and no list of models.
         export_not_run: the script logs the command of `once` without running it; spec runs it.
         null_stops: a model named null ends the script.
+        pretrained: the export that the word True of the slot `infer_export` asks for, of weights that the suite's
+            preparation downloads; no script runs it.
         gpus: text that replaces the ids in log names.
     """
 
@@ -156,6 +170,7 @@ class WholeInferSpec(Frozen):
     null_stops: bool = False
     path: str = "{model_path}"
     then: str = ""
+    pretrained: str = ""
     gpus: str = ""
 
 
@@ -254,6 +269,7 @@ class BenchmarkSpec(Frozen):
             `{workers}`.
         append: 1-based physical line -> text appended to it.
         profile_line: physical line of the profiler options.
+        profiler_quoted: the script writes the profiler options in quotes.
         devices: device words used without a script argument.
         skip_steps, units: arguments of the analysis; units by single and multi.
         loses_model: names lack the model from the second run on.
@@ -272,6 +288,7 @@ class BenchmarkSpec(Frozen):
     texts: dict[str, str] = {}
     append: dict[int, str] = {}
     profile_line: int = 13
+    profiler_quoted: bool = True
     devices: tuple[str, ...] = ("N1C4",)
     skip_steps: int = 2
     units: dict[Literal["single", "multi"], str] = {"single": "samples/s", "multi": "images/s"}

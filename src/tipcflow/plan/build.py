@@ -25,6 +25,9 @@ from tipcflow.plan.spec.feasible import check_any_device
 from tipcflow.plan.spec.planner import SpecPlanner
 from tipcflow.plan.spec.planners import planner_for
 
+# Lists whose alternatives name steps.
+_LISTS = ("gpu_list", "autocast", "trainers", "infer_model", "infer_export")
+
 
 def build_plan(
     text: str,
@@ -62,7 +65,7 @@ def build_plan(
     launch = _launch(compat, options, groups, file, reader.line("gpu_list"))
     if compat is Compat.BASH:
         steps = BashPlanner(text, planner, word=word).steps()
-    _check_steps(steps, params, dialect, mode, cluster)
+    _check_steps(steps, reader, mode, cluster)
     python = reader.value("python")
     hosts = hosts_of(max(groups, key=lambda group: group.nodes, default=None), cluster)
     steps = with_needs([with_length(step, reader) for step in steps], hosts, options, compat)
@@ -147,24 +150,25 @@ def _check_devices(steps: list[Step], cluster: Cluster | None, file: str) -> Non
         check_any_device(legs, cluster=cluster.name, file=file)
 
 
-def _check_steps(
-    steps: list[Step], params: ParamsFile, dialect: Dialect, mode: str, cluster: Cluster | None
-) -> None:
+def _check_steps(steps: list[Step], reader: Reader, mode: str, cluster: Cluster | None) -> None:
     """Raise ConfigError for a plan without steps, with duplicate steps, or without a possible leg."""
     if all(step.kind is StepKind.PREPARE for step in steps):
         raise ConfigError(
             f"nothing would run in mode {mode}",
-            file=params.file,
-            found=f"no training, export or inference ({dialect.name})",
+            file=reader.params.file,
+            found=f"no training, export or inference ({reader.dialect.name})",
             expected="a file that declares something for this mode",
         )
     ids = [step.id for step in steps] + [str(LegKey(step.id, leg.id)) for step in steps for leg in step.legs]
     twice = [name for name, count in Counter(ids).items() if count > 1]
     if twice:
+        slot = next((name for name in _LISTS if len(set(reader.items(name))) < len(reader.items(name))), "")
         raise ConfigError(
             "the file declares the same thing twice",
-            file=params.file,
-            found=twice[0],
+            file=reader.params.file,
+            line=reader.line(slot),
+            key=reader.key(slot),
+            found=f"{reader.value(slot)} ({twice[0]})" if slot else twice[0],
             expected="every alternative of a list once",
         )
-    _check_devices(steps, cluster, params.file)
+    _check_devices(steps, cluster, reader.params.file)

@@ -59,8 +59,10 @@ def _names(dialect: Dialect) -> Iterator[tuple[tuple[str | int, ...], str, froze
     for name, trainer in dialect.trainers.items():
         yield ("trainers", name, "train"), trainer.train, slots, "slot"
         yield ("trainers", name, "export"), trainer.export, slots, "slot"
-    for key in ("kinds", "expect"):
+    for key in ("kinds", "expect", "defaults"):
         yield from (((key, slot), slot, slots, "slot") for slot in getattr(dialect, key))
+    variables = frozenset({*dialect.by_mode, *dialect.bash_vars})
+    yield from ((("added", place), name, variables, "variable") for place, name in enumerate(dialect.added))
     yield from ((("quirks", place), quirk, quirk_ids(), "quirk") for place, quirk in enumerate(dialect.quirks))
     for word, slot in dialect.whole_infer.by_word.items():
         yield ("whole_infer", "by_word", word), slot, slots, "slot"

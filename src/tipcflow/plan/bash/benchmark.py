@@ -106,7 +106,7 @@ class _Benchmark:
     ) -> None:
         self.file, self.dialect, self.spec, self.word, self.files = file, dialect, spec, word, files
         self.values, profiler = self._section(text)
-        self.profiler = f'"{profiler}"'
+        self.profiler = f'"{profiler}"' if spec.profiler_quoted else profiler
         text = edited_script(text, spec, self.values)
         self.lines = text.split("\n")
         self.model = self.model_once = self._model()

@@ -49,7 +49,7 @@ class BashScript:
         if self.dialect.sequence:
             return self._sequence()
         walk = self._whole_infer() if self.mode in self.dialect.whole_infer.modes else self._train()
-        return (call for call in walk if runs_python(call.text) and not self._cannot_redirect(call.log))
+        return (call for call in walk if runs_python(call.text) and not self._cannot_redirect(call.log, call.cwd))
 
     def _sequence(self) -> Iterator[Call]:
         """Yield the commands of a script without training or model lists, in order."""
@@ -84,10 +84,15 @@ class BashScript:
         kind, leg = sequence_leg(spec, words)
         return self._call(kind, step, inner, count=count, leg=leg)
 
-    def _cannot_redirect(self, log: str) -> bool:
-        """Whether a redirection fails: its target, up to the first space, is a folder or in a missing folder."""
+    def _cannot_redirect(self, log: str, cwd: str) -> bool:
+        """Whether a redirection fails: its target, up to the first space, is a folder or in a missing folder.
+
+        A relative target is below the command's working directory.
+        """
         target = log.split(" ")[0]
         output = self.scope.get("LP") + "/"
+        if cwd != "." and target.startswith("../"):
+            target, output = normpath(f"{cwd}/{target}"), normpath(output) + "/"
         missing = not output.startswith(dirname(target) + "/") and dirname(target) != "/"
         return bool(log) and (target in self.folders or missing)
 
@@ -128,7 +133,7 @@ class BashScript:
         if dialect.cuda.unset_before_train:
             self.cuda = None
         step = StepSpec(
-            command=dialect.train.template(group.form),
+            command=dialect.train.script_template(group.form),
             log=dialect.train.log.get(group.form, ""),
             quoted=dialect.train.quoted,
         )
@@ -207,7 +212,7 @@ class BashScript:
             kind = StepKind.INFER_CPU if device == "cpu" else StepKind.INFER_GPU
             for leg in combinations(self.reader, device, quant, keep_defects=True):
                 inner = leg_scope(scope, spec, word, leg)
-                step = StepSpec(command=spec.command, log=spec.log, cwd=self.infer_cwd)
+                step = StepSpec(command=spec.bash or spec.command, log=spec.log, cwd=self.infer_cwd)
                 yield self._call(kind, step, inner, leg={"device": word, **leg}, **where)
 
     def _whole_infer(self) -> Iterator[Call]:

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 from tipcflow.params.values import NOTHING, is_null
 from tipcflow.plan.quirks.devices import find_devices
+from tipcflow.plan.quirks.legs import find_legs
 from tipcflow.plan.quirks.match import Found
 from tipcflow.plan.quirks.named import named
 from tipcflow.plan.quirks.values import find_values
 from tipcflow.plan.source.call import Point
 from tipcflow.plan.source.groups import Group
-from tipcflow.plan.source.legs import combinations, devices
 from tipcflow.plan.source.reader import Reader
 
 
@@ -25,7 +25,7 @@ def find_all(reader: Reader, groups: list[Group], points: list[Point]) -> Iterat
     else:
         yield from _listed(reader)
         yield from _one_folder(reader)
-    yield from _legs(reader, points)
+    yield from find_legs(reader, points)
     yield from named(reader, groups, points)
 
 
@@ -71,14 +71,3 @@ def _one_folder(reader: Reader) -> Iterator[Found]:
     if len(words) > 1:
         values = {"words": ", ".join(words), "folder": reader.value("save_infer")}
         yield Found("exports-overwrite", reader.line("infer_export"), values)
-
-
-def _legs(reader: Reader, points: list[Point]) -> Iterator[Found]:
-    quants = {str(point.trainer.quant) for point in points} or set(reader.items("infer_quant"))
-    for _, device in devices(reader):
-        if device is None:
-            continue
-        for quant in quants:
-            spec_legs = list(combinations(reader, device, quant, keep_defects=False))
-            if len(spec_legs) > len(list(combinations(reader, device, quant, keep_defects=True))):
-                yield Found("legs-skipped", reader.line("precision"))

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from posixpath import dirname, normpath, relpath
+from posixpath import basename, dirname, normpath, relpath
 
+from tipcflow.domain import ConfigError
 from tipcflow.params.specs import WholeInferSpec
 from tipcflow.params.values import NOTHING
 from tipcflow.plan.source.reader import Reader
@@ -45,6 +46,8 @@ def listed_models(scope: Scope) -> Iterator[ListedModel]:
         inner = scope.within(script=scope.reader.value("export1"))
         path = inner.render(spec.model_dir)
         export = f"{inner.render(spec.export.command)} {inner.render(spec.then)}"
+        first = _pretrained_export(scope, spec, scope.reader.value("infer_model"))
+        export = f"{first} && {export}" if first else export
         yield ListedModel("infer", export, _from_root(path, scope.reader), path, "True")
     else:
         yield from _by_path(scope, spec)
@@ -63,9 +66,46 @@ def _by_path(scope: Scope, spec: WholeInferSpec) -> Iterator[ListedModel]:
         folder, export = model, ""
         if script not in NO_SCRIPT and not spec.quantised:
             folder, export = inner.render(spec.model_dir), inner.render(spec.export.command)
+        elif script == "True":
+            export = _pretrained_export(inner, spec, model)
         path = inner.within(model_path=folder.rstrip("/")).render(spec.path)
         name = "infer" if len(models) == 1 else f"infer_{count}"
         yield ListedModel(name, export, _from_root(folder, reader), path, quant)
+
+
+def pretrained_weights(reader: Reader) -> str:
+    """Return the path, without suffix, of the weights that the file wants exported; '' for none.
+
+    The suite's preparation downloads them from the URL of slot `infer_dir` into the root.
+    """
+    url = reader.value("infer_dir")
+    wanted = reader.dialect.whole_infer.pretrained and "True" in reader.items("infer_export")
+    return basename(url).removesuffix(".pdparams") if wanted and url.endswith(".pdparams") else ""
+
+
+def _pretrained_export(scope: Scope, spec: WholeInferSpec, model: str) -> str:
+    """Return the command that exports the pretrained weights to the listed model's folder; '' for none.
+
+    Raises:
+        ConfigError: the file wants them exported, but names none.
+    """
+    reader = scope.reader
+    if not spec.pretrained or "True" not in reader.items("infer_export"):
+        return ""
+    if reader.value("infer_dir") in NOTHING:
+        raise ConfigError(
+            "the file asks for an export of pretrained weights, but names none",
+            file=reader.params.file,
+            line=reader.line("infer_dir"),
+            key=reader.key("infer_dir"),
+            found=reader.value("infer_dir") or "nothing",
+            expected="a URL of weights (.pdparams), which the suite's preparation downloads",
+        )
+    weights = pretrained_weights(reader)
+    if not weights or reader.value("norm_export") in NO_SCRIPT:
+        return ""
+    inner = scope.within(weights=weights, save_dir=_from_root(model, reader), script=reader.value("norm_export"))
+    return inner.render(spec.pretrained)
 
 
 def _by_word(scope: Scope, spec: WholeInferSpec) -> Iterator[ListedModel]:

@@ -3,10 +3,12 @@
 from collections.abc import Callable, Iterator
 from posixpath import normpath
 
+from tipcflow.domain import Compat
 from tipcflow.params.values import NOTHING, is_null
 from tipcflow.plan.quirks.listed_models import NO_SCRIPT
 from tipcflow.plan.quirks.match import Found
 from tipcflow.plan.source.call import Point
+from tipcflow.plan.source.files import NoFiles
 from tipcflow.plan.source.groups import Group
 from tipcflow.plan.source.legs import combinations, devices
 from tipcflow.plan.source.reader import Reader
@@ -17,6 +19,8 @@ Finder = Callable[[Reader, list[Group], list[Point]], Iterator[Found]]
 
 def named(reader: Reader, groups: list[Group], points: list[Point]) -> Iterator[Found]:
     """Yield the dialect's own quirks that this file triggers in this mode."""
+    if reader.dialect.added:
+        yield from _added(reader, groups, points)
     for quirk in reader.dialect.quirks:
         if quirk in _FINDERS:
             yield from _FINDERS[quirk](reader, groups, points)
@@ -117,6 +121,32 @@ def _null_passed(reader: Reader, _: list[Group], points: list[Point]) -> Iterato
         yield Found("null-passed", reader.line("param1"), {"key": key, "value": reader.value("param1")})
 
 
+def _save_lost(reader: Reader, groups: list[Group], _: list[Point]) -> Iterator[Found]:
+    if any(group.form == "multi" for group in groups):
+        yield Found("save-lost", reader.line("save"), {"key": reader.key("save")})
+
+
+def _added(reader: Reader, groups: list[Group], _: list[Point]) -> Iterator[Found]:
+    """Yield arguments of the training that are constants of the script, and whether spec passes them."""
+    train = reader.dialect.train
+    templates = [train.script_template(group.form) for group in groups]
+    bash = base_variables(
+        Reader(reader.params, reader.dialect, mode=reader.mode, compat=Compat.BASH, files=NoFiles())
+    )
+    spec = base_variables(reader)
+    for quirk, passed in (("argument-added", True), ("argument-not-added", False)):
+        texts = [
+            bash[name]
+            for name in reader.dialect.added
+            if bash.get(name)
+            and (bash[name] == spec.get(name)) is passed
+            and any(f"{{{name}}}" in template for template in templates)
+        ]
+        if texts:
+            values = {"added": " ".join(texts), "mode": reader.mode}
+            yield Found(quirk, reader.line("norm_train"), values)
+
+
 def _always(quirk: str, slot: str) -> Finder:
     def find(reader: Reader, _: list[Group], points: list[Point]) -> Iterator[Found]:
         if points:
@@ -141,6 +171,7 @@ _FINDERS: dict[str, Finder] = {
     "device-clobbered": _device_clobbered,
     "weights-fallback": _weights_fallback,
     "amp-off": _amp_off,
+    "save-lost": _save_lost,
     "null-passed": _null_passed,
     "quant-unread": _quant_unread,
     "quant-misaligned": _quant_misaligned,

@@ -41,6 +41,11 @@ def _modes(reader: Reader) -> Iterator[Found]:
         entries = mode_entries(slot.value)
         if not entries:
             yield Found("mode-entry-bare", slot.line, values)
+        elif reader.mode not in entries and name in reader.dialect.defaults:
+            spec = reader.for_mode(name) or "the framework's default"
+            if spec != reader.dialect.defaults[name]:
+                values |= {"bash": reader.dialect.defaults[name], "spec": spec}
+                yield Found("mode-entry-default", slot.line, values)
         elif reader.mode not in entries:
             yield Found("mode-entry" if other in entries else "mode-entry-none", slot.line, values)
 
@@ -66,7 +71,7 @@ def find_texts(reader: Reader) -> Iterator[Found]:
             continue
         if slot.value != slot.full and reader.dialect.split == "first" and not slot.key.endswith("_url"):
             yield Found("colon-cut", slot.line, {"cut": slot.value, "value": slot.full})
-        begins = slot.full.rstrip() == slot.full and name in COMMANDS
+        begins = slot.full.rstrip() == slot.full and name in COMMANDS and not is_null(slot.full.strip())
         if slot.full != slot.full.strip() and slot.full.strip() and not begins:
             yield Found("trailing-blank", slot.line, {"key": slot.key, "value": slot.full})
         bare = _QUOTED.sub("", slot.full)

@@ -80,12 +80,12 @@ class Reader:
         """Return the entry of the reader's mode in a mode table.
 
         spec applies a bare value to every mode, and uses the entry of the mode with the same training if the
-        mode has no entry; the scripts drop the argument.
+        mode has no entry; the scripts drop the argument, unless the dialect has a default.
         """
         value = self.value(slot)
         entries = mode_entries(value)
         if self.bash:
-            return entries.get(self.mode, "")
+            return entries.get(self.mode, "") or self.dialect.defaults.get(slot, "")
         if not entries:
             return "" if "=" in value else value
         return entries.get(self.mode, entries.get(sister_mode(self.mode), "")).strip()

@@ -1,6 +1,7 @@
 """Bash planner: the commands of a suite's script, grouped into the steps of a plan."""
 
 import shlex
+from collections import Counter
 from collections.abc import Iterator
 from itertools import groupby
 
@@ -108,7 +109,7 @@ class BashPlanner:
             )
             after = {"after": (step.id,)}
             yield step
-        legs = [self._leg(call, first) for call in calls if call.leg]
+        legs = _told_apart([self._leg(call, first) for call in calls if call.leg])
         ends: tuple[str, ...] = after.get("after", ("prepare",) if self.options.prepare else ())  # type: ignore[assignment]
         yield from infer_steps(name, legs, first, after=ends, step=self._step, **common)
 
@@ -125,6 +126,17 @@ class BashPlanner:
         device: Device = "cpu" if call.kind is StepKind.INFER_CPU else "gpu"
         words = {axis: word for axis, word in call.leg.items() if axis != "device"}
         return make_leg(device, words, self._command(call, host), host, self.options)
+
+
+def _told_apart(legs: list[Leg]) -> list[Leg]:
+    """Return legs with unique ids: the script runs a value that is listed twice twice."""
+    count: Counter[str] = Counter()
+    unique = []
+    for leg in legs:
+        count[leg.id] += 1
+        number = count[leg.id]
+        unique.append(leg.model_copy(update={"id": f"{leg.id}_again_{number}"}) if number > 1 else leg)
+    return unique
 
 
 def _step_name(calls: list[Call], place: int) -> str:

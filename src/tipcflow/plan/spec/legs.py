@@ -29,13 +29,13 @@ _NAMES = {
 
 
 def spec_legs(scope: Scope, *, quant: str, host: Host, group: Group | None, options: PlanOptions) -> list[Leg]:
-    """Return all legs of one exported model, CPU and GPU, in the file's order.
+    """Return all legs of one exported model, CPU and GPU, in the file's order, each command once.
 
     Raises:
         ConfigError: the file has a device word that is neither CPU nor GPU.
     """
     reader = scope.reader
-    legs: list[Leg] = []
+    texts: dict[str, Leg] = {}
     scope = with_infer_vars(scope)
     for word, device in devices(reader):
         if device is None:
@@ -48,8 +48,9 @@ def spec_legs(scope: Scope, *, quant: str, host: Host, group: Group | None, opti
                 expected="True, gpu, False or cpu",
             )
         for words in combinations(reader, device, quant, keep_defects=False):
-            legs.append(_leg(scope, word, device, words, host, group, options))
-    return legs
+            leg = _leg(scope, word, device, words, host, group, options)
+            texts.setdefault(leg.command.text, leg)
+    return list(texts.values())
 
 
 def _leg(
@@ -65,7 +66,8 @@ def _leg(
     spec = dialect.cpu if device == "cpu" else dialect.gpu
     inner = leg_scope(scope, spec, word, words)
     command = Command(text=tidy(inner.render(spec.command)), cwd=dialect.infer_cwd, env=single_env(group, host))
-    return make_leg(device, words, command, host, options)
+    used = {axis: word for axis, word in words.items() if spec.uses(axis)}
+    return make_leg(device, used, command, host, options)
 
 
 def make_leg(device: Device, words: dict[str, str], command: Command, host: Host, options: PlanOptions) -> Leg:
