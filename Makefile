@@ -20,8 +20,8 @@ install: .venv/.installed ## Create .venv with tipcflow (requires Python 3.11 or
 .venv/.installed: requirements/uv.txt requirements/dev.txt requirements/build.txt pyproject.toml tools/install.sh
 	@tools/install.sh
 
-demo: install ## Certified run in a real Airflow on two local SSH nodes (EXIT=1: exit after the run, CLI=1: without Airflow)
-	@$(BIN)/tipcflow demo $(if $(EXIT),--exit) $(if $(CLI),--cli)
+demo: install ## Certified run in a real Airflow on two local SSH nodes (EXIT=1: exit after the run, CLI=1: without Airflow, SUITE=pytorch_multinode)
+	@$(BIN)/tipcflow demo $(if $(SUITE),--suite $(SUITE)) $(if $(PARAMS),--params $(PARAMS)) $(if $(EXIT),--exit) $(if $(CLI),--cli)
 
 test: install ## Unit, cluster and end-to-end tests; installs their dependencies
 	@$(BIN)/python -m devcluster.install.prepare --tests

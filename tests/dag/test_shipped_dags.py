@@ -24,6 +24,11 @@ CHAINS = {
     "mobilenet_v3_small.mobilenet_v3_small.train_fleet_infer_python",
     "mobilenet_v3_small.mobilenet_v3_small.train_infer_python",
     "mobilenet_v3_small.mobilenet_v3_small.train_linux_gpu_fleet_normal_infer_python_linux_gpu_cpu",
+    *(
+        f"pytorch_multinode.{test}.train_{launch}"
+        for test in ("toy", "mnist", "data")
+        for launch in ("init_method", "torchrun")
+    ),
 }
 OTHERS = {"certify", "confirm", "weekly", "maintenance", "pull_request"}
 ALL = sorted(CHAINS | OTHERS)

@@ -1,0 +1,78 @@
+"""Wheels that the package index lacks: a missing one is one error that names it, before anything is installed."""
+
+from pathlib import Path
+
+import pytest
+
+from devcluster.install import wheels
+from devcluster.install.environment import check_environment
+from devcluster.install.wheels import add_autolog, find_wheel, pinned, require_wheel, wheel_env
+from tipcflow.domain import ConfigError
+
+ROOT = Path(__file__).resolve().parents[4]
+TORCH = ROOT / "requirements" / "node-torch.txt"
+
+
+@pytest.fixture(autouse=True)
+def no_source(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("TIPCFLOW_WHEEL_URL", "PIP_FIND_LINKS"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_pinned_versions() -> None:
+    assert pinned(TORCH, "torch") == "2.13.0+cpu"
+    assert pinned(ROOT / "requirements" / "node-autolog.txt", "auto-log") == "1.2.0"
+    assert pinned(TORCH, "auto-log") == ""
+
+
+def test_the_wheel_of_autolog_is_pinned_by_one_hash() -> None:
+    text = (ROOT / "requirements" / "node-autolog.txt").read_text()
+    block = text.partition("auto-log==1.2.0")[2].partition("    # via")[0]
+    assert block.count("--hash=sha256:") == 1
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        (
+            None,
+            "TIPCFLOW_WHEEL_URL: node-torch needs the wheel of torch 2.13.0+cpu, which the package index lacks",
+        ),
+        ("{tmp}/none", "found '{tmp}/none: no folder'"),
+        ("{tmp}", "found '{tmp}: a folder without it'"),
+    ],
+)
+def test_a_missing_wheel(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str | None, message: str
+) -> None:
+    (tmp_path / "torch-2.12.0+cpu-cp311-cp311-manylinux_2_28_x86_64.whl").touch()
+    if source is not None:
+        monkeypatch.setenv("TIPCFLOW_WHEEL_URL", source.format(tmp=tmp_path))
+    with pytest.raises(ConfigError) as caught:
+        check_environment(tmp_path / "home", "node-torch")
+    assert message.format(tmp=tmp_path) in str(caught.value)
+    assert "a folder, or a page with links, with the wheel of torch 2.13.0+cpu" in str(caught.value)
+
+
+def test_a_wheel_that_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wheel = tmp_path / "torch-2.13.0+cpu-cp311-cp311-manylinux_2_28_x86_64.whl"
+    wheel.touch()
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    require_wheel("node-torch", TORCH)
+    assert find_wheel(str(tmp_path), "torch", "2.13.0+cpu") == wheel
+    assert wheel_env()["UV_FIND_LINKS"] == str(tmp_path)
+    monkeypatch.setenv("TIPCFLOW_WHEEL_URL", "https://host.invalid/wheels")
+    require_wheel("node-torch", TORCH)
+    assert wheel_env()["UV_FIND_LINKS"] == "https://host.invalid/wheels"
+
+
+def test_environments_from_the_index_need_no_source(tmp_path: Path) -> None:
+    check_environment(tmp_path / "home", "node-cpu")
+
+
+def test_without_its_wheel_autolog_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wheels, "run_installer", lambda *_, **__: pytest.fail("nothing may be installed"))
+    requirements = ROOT / "requirements" / "node-autolog.txt"
+    assert not add_autolog(Path("uv"), Path("python"), requirements, lambda _: None)
+    monkeypatch.setenv("TIPCFLOW_WHEEL_URL", str(tmp_path))
+    assert not add_autolog(Path("uv"), Path("python"), requirements, lambda _: None)
