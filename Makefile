@@ -79,6 +79,8 @@ lock: install ## Pin the newest allowed packages by version and hash
 	$(COMPILE) -c requirements/dev.txt requirements/docs.in -o requirements/docs.txt
 	$(COMPILE) requirements/node-cpu.in -o requirements/node-cpu.txt
 	$(if $(TIPCFLOW_WHEEL_URL),UV_FIND_LINKS=$(TIPCFLOW_WHEEL_URL) $(COMPILE) requirements/node-torch.in -o requirements/node-torch.txt)
+	$(if $(TIPCFLOW_WHEEL_URL),UV_FIND_LINKS=$(TIPCFLOW_WHEEL_URL) $(COMPILE) -c requirements/node-cpu.txt \
+		requirements/node-autolog.in -o requirements/node-autolog.txt)
 
 clean: ## Remove .venv and caches (keeps .tipcflow with runs and node environments)
 	rm -rf .venv site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,4 +1,4 @@
 """Installation for local clusters and tests: system packages, uv, node environments.
 
-Public: `environment`, `packages`, `prepare`, `uv`, `wheels`.
+Public: `environment`, `packages`, `prepare`, `uv`.
 """
